@@ -11,7 +11,7 @@ from pipelines.labs import _training as shared
 from pipelines.labs.chart import Axis, Bars, Chart, Line, Mark, StackedBars
 from pipelines.labs.declaration import Lab, Measured, Said
 from pipelines.labs.figures import ratio
-from pipelines.labs.texts import told
+from pipelines.labs.texts import percent, told
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least, at_most
 
 if TYPE_CHECKING:
@@ -83,9 +83,9 @@ def measure(pool: Pool, desk: Desk) -> Pooled:
             batches=pool.batches // n,
             rate=n * RATE,
         ),
-        task("an exchange each"),
-        task(f"an exchange for {pool.accumulate}", accumulate=pool.accumulate),
-        task("rate by staleness", rule="by staleness"),
+        task("each batch"),
+        task(f"{pool.accumulate} batches", accumulate=pool.accumulate),
+        task("by staleness", rule="by staleness"),
     ]
     job = Job(tasks=tasks, data=str(folder), rounds=pool.rounds, widths=HIDDEN)
     with desk.part(0.2, 1.0):
@@ -140,8 +140,8 @@ def judge(found: Pooled) -> Finding:
     why = (
         f"{found.workers} workers with an exchange for {found.accumulate} minibatches are {told(speed)} times "
         f"as fast as one worker ({told(without)} with an exchange for each, {told(against)} times synchronous "
-        f"ones); exchanges take {waited(several):.0%} of their time, not {waited(each):.0%}; the loss is "
-        f"{shared.told_loss(loss)} that of synchronous training after as many examples. 4 devices of their own "
+        f"ones); exchanges take {percent(waited(several))} of their time, not {percent(waited(each))}; the loss "
+        f"is {shared.told_loss(loss)} that of synchronous training after as many examples. 4 devices of their own "
         f"would be {model:.2g} times as fast, if the server kept its time for an exchange."
     )
     figures: dict[str, float | None] = {
@@ -190,7 +190,7 @@ def picture(found: Pooled) -> Chart:
     loss = Axis("loss", "nat")
     return Chart(
         Axis("way", categories=names),
-        Axis("speed-up over one worker", "×", low=0.0),
+        Axis("over one worker", "×", low=0.0),
         (bars, Mark("one worker", 1.0), Mark("Zhang 2013, 4 GPUs", SAID_4)),
         title="Speed",
         beside=(
@@ -234,9 +234,8 @@ LAB = Lab(
     "through gloo.",
     bound="It holds where workers are faster than one, fewer exchanges take less of their time, and the loss "
     "ends at most a twentieth above that of synchronous training (Zhang 2013: without loss; the twentieth "
-    "is ours, as a few rounds cannot tell less). The loss is that of the frames that are taught: the "
-    "claim is about descent, and a minute of speech is learnt by heart long before other sentences would "
-    "say anything.",
+    "is ours, as a few rounds cannot tell less). The loss is that of the frames that are taught, "
+    "as in `minibatch`.",
     parameters=Pool(),
     stored=Pooled,
     measure=measure,

@@ -46,7 +46,7 @@ class Given(Parameters, frozen=True, kw_only=True):
             le=1 << 22,
         ),
     ] = 168_000
-    seconds: Rounds = 24.0
+    seconds: Rounds = 12.0
 
 
 class Found(Measured, frozen=True, kw_only=True):

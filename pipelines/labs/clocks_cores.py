@@ -199,7 +199,7 @@ LAB = Lab(
     },
     said=(
         Said("K80 over laptop, clock × cores", 227.0, "×", "k80_over_laptop_by_clock_and_cores"),
-        Said("the laptop's clock", LAPTOP_HZ, "1/s", "clock_hz"),
+        Said("the laptop's clock", LAPTOP_HZ, "Hz", "clock_hz"),
     ),
     bytes_needed=lambda sizes: 3 * 4 * sizes.n**2,
 )

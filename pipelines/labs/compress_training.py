@@ -14,7 +14,7 @@ from pipelines.config.options import setting
 from pipelines.labs import _training as shared
 from pipelines.labs.chart import Axis, Bars, Chart, Line, Mark
 from pipelines.labs.declaration import Lab, Measured, Parameters, Said
-from pipelines.labs.texts import told
+from pipelines.labs.texts import SHARE, told, whole
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_most
 from pipelines.training.parallel.job import SEGMENT
 
@@ -220,7 +220,7 @@ def judge(found: Courses) -> Finding:
         return f"{course.divergences[0]:.2g} nat before and {course.divergences[-1]:.2g} after training"
 
     why = (
-        f"After {low_rank.frames[-1]:,} frames of training, base at 30 % of its size by low rank makes "
+        f"After {whole(low_rank.frames[-1])} frames of training, base at 30 % of its size by low rank makes "
         f"{told(errors['low-rank'])} times its frame errors ({apart(low_rank)} from the teacher, base "
         f"{base.divergences[-1]:.2g}), with 30 % of its weights {told(errors['sparse'])} times "
         f"({apart(sparse)}); a small net taught by a large one makes {told(taught)} times the errors of one "
@@ -310,11 +310,11 @@ LAB = Lab(
         HOLDS: "So: cut, train on for a few minutes, and ship the small one; let a large net teach the smallest.",
         FAILS: "So: cutting without enough training costs score; look at the curves, and give the tuning more "
         "frames of more speech before you call the small net as good.",
-        UNDECIDED: "So: give it more frames (--set frames=1000000).",
+        UNDECIDED: "So: train on more frames (--set frames=1000000), and look at words, too: see teacher-student.",
     },
     said=(
-        Said("share of the weights below 0.1", 0.7, "", "weights_below_0_1_share"),
-        Said("size that costs practically nothing", 0.3, "", "size_low_rank_share"),
+        Said("share of the weights below 0.1", 0.7, SHARE, "weights_below_0_1_share"),
+        Said("size that costs practically nothing", 0.3, SHARE, "size_low_rank_share"),
     ),
     bytes_needed=bytes_needed,
 )

@@ -10,7 +10,7 @@ from pipelines.config.options import setting
 from pipelines.labs import _training as shared
 from pipelines.labs.chart import Axis, Chart, Line
 from pipelines.labs.declaration import Lab, Measured
-from pipelines.labs.texts import told
+from pipelines.labs.texts import shown, told
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_most
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def judge(found: Agreed) -> Finding:
         f"With {found.workers} workers and ρ = {found.rhos[chosen - FIRST]:g}, ADMM ends with {told(loss)} "
         f"times the loss of asynchronous SGD (gradients {staleness:.1f} updates late) and {told(against)} times "
         f"that of synchronous SGD after as many examples, and sends {fewer:.0f} times fewer bytes; its "
-        f"residuals end at {primal:.2g} (primal) and {dual:.2g} (dual)."
+        f"residuals end at {shown(primal)} (primal) and {shown(dual)} (dual)."
     )
     figures: dict[str, float | None] = {
         "loss_over_asynchronous": loss.ratio,
@@ -186,12 +186,11 @@ LAB = Lab(
     group="training",
     measured="Consensus ADMM on a net of 3 × 256 and the shipped voices with three values of ρ, beside "
     "asynchronous and synchronous SGD with as many workers, examples and the same rate: loss by examples and "
-    "by bytes sent, primal and dual residuals. No figure was ever published for speech. How fast it would be "
+    "by bytes sent, primal and dual residuals. How fast it would be "
     "on more devices is not measured: the bytes are what such devices would wait for.",
     bound="It holds where it ends with at most a twentieth more loss than asynchronous SGD, and on fewer bytes. "
     "No figure for speech was ever published, so both bounds are ours. The best of three ρ counts, as "
-    "nobody says how to choose one. The loss is that of the frames that are taught: the claim is about "
-    "descent.",
+    "nobody says how to choose one. The loss is that of the frames that are taught, as in `minibatch`.",
     parameters=Alm(),
     stored=Agreed,
     measure=measure,

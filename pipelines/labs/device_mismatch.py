@@ -135,7 +135,7 @@ def judge(found: Trials) -> Finding:
     how = "" if found.real else f" {NONE}: torch's rules were asked with tensors without memory."
     why = (
         f"{len(raised)} of {len(mixed)} operations on tensors of two devices raise an error ({len(named)} name "
-        f"the device; add says: {example}), none does after .to('{found.device}'), and results of the device "
+        f"the device; add says: {example}), none does after .to(device), and results of the device "
         f"stay there{': numpy is refused' if found.to_numpy else ''}.{how}"
     )
     figures: dict[str, float | None] = {

@@ -216,8 +216,8 @@ def judge(found: Found) -> Finding:
     low, high = (pick(known, key=lambda way: known[way].ratio) for pick in (min, max))
     why = (
         f"An exp takes {told(known[low])} times the slowest of the others ({low}) to "
-        f"{told(known[high])} times ({high}). The note's own benchmark finds list + zip / list exp = "
-        f"{told(flawed)}; without zip and loop it is {told(repaired)}."
+        f"{told(known[high])} times ({high}). In the note's own benchmark an addition takes "
+        f"{told(flawed)} of the time of an exp; without zip and loop {told(repaired)}."
     )
     return Finding(verdict, why, numbers)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import numpy as np
 
 from pipelines.config.options import setting
-from pipelines.labs.chart import Axis, Chart, Line
+from pipelines.labs.chart import Axis, Chart, Line, Mark
 from pipelines.labs.declaration import Lab, Measured, Parameters, Said
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, Verdict
 from profiler.analysis.comparison.statistics import bootstrap_interval
@@ -34,6 +34,10 @@ PUPIL, TEACHER = "small", "base"
 LEAST_FRAMES: Final = 64
 MIDDLE: Final = 64
 """At this size of a minibatch frames in order are held against frames drawn at random: two thirds of a second."""
+
+
+ONE_EACH = 8 * 16
+"""The note: with one image on each of 8 GPUs in 16 servers, a step has a minibatch of 128 already."""
 
 
 class Sizes(Parameters, frozen=True, kw_only=True):
@@ -217,10 +221,11 @@ def picture(found: Noise) -> Chart:
         lines.append(Line(name, x, values, tuple(e[0] for e in ends), tuple(e[1] for e in ends)))
     first = rms(found.drawn[0])
     law = Line("b^−½", x, tuple(first * b**SLOPE for b in x), dashed=True)
+    marks = [Mark("one each on 8 × 16 GPUs", ONE_EACH, on="x")] if x[-1] >= ONE_EACH else []
     return Chart(
         Axis("frames in a minibatch", log=True),
         Axis("noise of the gradient / its length", log=True),
-        (*lines, law),
+        (*lines, law, *marks),
     )
 
 

@@ -14,7 +14,7 @@ from pipelines.labs._parameters import NetName, Rounds, Vocabulary
 from pipelines.labs.chart import Axis, Bars, Chart, Mark, Steps
 from pipelines.labs.declaration import Lab, Measured, Parameters, Said
 from pipelines.labs.figures import ratio, value
-from pipelines.labs.texts import percent, told
+from pipelines.labs.texts import SHARE, percent, told
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least, at_most
 from profiler.analysis.comparison.statistics import Ratio, bootstrap_interval
 
@@ -207,7 +207,7 @@ LAB: Final = Lab(
         UNDECIDED: "So: decode more speech (--audio, --set speech_s=120).",
     },
     said=(
-        Said("outputs used in a frame, at most", MOST_SAID, "", "asked_share"),
+        Said("outputs used in a frame, at most", MOST_SAID, SHARE, "asked_share"),
         Said(
             "the most that can be saved, as a speed-up (55 % of the weights, 30 % asked)",
             1.63,

@@ -21,7 +21,7 @@ from pipelines.labs._parameters import InBlocks, NetName, Rounds, Words
 from pipelines.labs.chart import Axis, Bars, Chart, Line, Mark
 from pipelines.labs.declaration import Lab, Measured, Parameters, Said
 from pipelines.labs.figures import ratio, value
-from pipelines.labs.texts import told
+from pipelines.labs.texts import SHARE, percent, told
 from pipelines.labs.verdicts import (
     FAILS,
     HOLDS,
@@ -205,10 +205,10 @@ def judge(found: Found) -> Finding:
     verdict = all_of(at_least(frames, -NOTHING), at_least(gain, 1.0), words)
     lowest, highest = found.layers[0], found.layers[-1]
     why = (
-        f"The retrained net has {size:.0%} of the weights and is {told(gain)} times as fast. The frames in which "
+        f"The retrained net has {percent(size)} of the weights and is {told(gain)} times as fast. The frames in which "
         f"it agrees with a better net change by {points(frames)}, its word error rate by {points(lost)}; not "
-        f"trained on, by {points(before)}. Factored alone, the lowest layer keeps {lowest:.0%} of the best "
-        f"senones, the output layer {highest:.0%}."
+        f"trained on, by {points(before)}. Factored alone, the lowest layer keeps {percent(lowest)} of the best "
+        f"senones, the output layer {percent(highest)}."
     )
     numbers: dict[str, float | None] = {
         "retrained_size_share": size,
@@ -269,7 +269,7 @@ def picture(found: Found) -> Chart:
                 Axis("the one layer that is factored", categories=places[: len(found.layers)]),
                 Axis("frames with the same best senone", "%", low=0.0, high=100.0),
                 (Bars("kept", tuple(100 * v for v in found.layers)),),
-                title=f"one layer at {JUDGED:.0%}",
+                title=f"one layer at {percent(JUDGED)}",
             ),
         ),
     )
@@ -297,5 +297,5 @@ LAB: Final = Lab(
         FAILS: "So: here low rank costs words or saves no time; try 8 bit or a smaller net first.",
         UNDECIDED: "So: decode more speech that is labelled (--audio, --transcripts).",
     },
-    said=(Said("size that is kept", JUDGED, "", "retrained_size_share"),),
+    said=(Said("size that is kept", JUDGED, SHARE, "retrained_size_share"),),
 )

@@ -54,7 +54,7 @@ class Sizes(Parameters, frozen=True, kw_only=True):
     ] = 2048
     seconds: Annotated[
         float, setting("Time", "What the measurement may take.", unit="s", ge=0.0, le=600.0)
-    ] = 36.0
+    ] = 26.0
     threads: Annotated[int, setting("Threads", "Of BLAS and torch.", ge=1, le=256)] = 1
 
 

@@ -14,7 +14,7 @@ from pipelines.labs._accelerator import HALF
 from pipelines.labs.chart import Axis, Bars, Chart, Mark, StackedBars
 from pipelines.labs.declaration import Lab, Measured, Parameters, Said
 from pipelines.labs.figures import ratio, seconds
-from pipelines.labs.texts import told
+from pipelines.labs.texts import percent, told, whole
 from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, UNDECIDED, Finding, all_of, at_least
 
 if TYPE_CHECKING:
@@ -218,9 +218,10 @@ def judge(found: Digits) -> Finding:
     }
     if not found.there:
         why = (
-            f"{HALF}: loading is {loading['small']:.0%} of the small model's pass and {loading['large']:.0%} of "
-            f"the large one's, so that a device that computed in no time could gain {bounds[0]:.3g} and "
-            f"{bounds[1]:.3g} times at most; {small.right:.0%} of {TEST:,} new digits are recognised."
+            f"{HALF}: loading is {percent(loading['small'], 1)} of the small model's pass and "
+            f"{percent(loading['large'], 1)} of the large one's, so that "
+            f"a device that computed in no time could gain {bounds[0]:.3g} and "
+            f"{bounds[1]:.3g} times at most; {percent(small.right)} of {whole(TEST)} new digits are recognised."
         )
         return Finding(IMPOSSIBLE, why, figures)
     gains = {n: ratio(found.here[n].seconds, found.there[n].seconds) for n in MODELS}
@@ -228,8 +229,8 @@ def judge(found: Digits) -> Finding:
     verdict = all_of(at_least(gains["small"], 1.0), at_least(more, 1.0))
     why = (
         f"{found.device} trains the small model {told(gains['small'])} times as fast and the large one "
-        f"{told(gains['large'])} times; loading, which stays on the processor, is {loading['small']:.0%} and "
-        f"{loading['large']:.0%} of the processor's passes."
+        f"{told(gains['large'])} times; loading, which stays on the processor, is {percent(loading['small'], 1)} and "
+        f"{percent(loading['large'], 1)} of the processor's passes."
     )
     figures |= {f"gain_{n}": g.ratio if g else None for n, g in gains.items()}
     return Finding(verdict, why, figures)
@@ -269,7 +270,7 @@ def picture(found: Digits) -> Chart:
         Axis("model and device", categories=tuple(name for name, _ in columns)),
         Axis("a pass", "s"),
         (StackedBars(parts),),
-        title=f"{found.digits:,} digits",
+        title=f"{whole(found.digits)} digits",
         beside=(
             Chart(
                 Axis("model", categories=names),

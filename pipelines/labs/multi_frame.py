@@ -18,7 +18,7 @@ from pipelines.labs._parameters import InBlocks, Rounds, Vocabulary, Words
 from pipelines.labs.chart import Axis, Chart, Line
 from pipelines.labs.declaration import Lab, Measured, Parameters, Said
 from pipelines.labs.figures import ratio, value
-from pipelines.labs.texts import told
+from pipelines.labs.texts import percent, told
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least
 from profiler.analysis.comparison.statistics import Ratio
 
@@ -95,7 +95,8 @@ def judge(found: Found) -> Finding:
     verdict = all_of(*(at_least(gain, 0.0) for gain in gains.values()))
     why = (
         f"With one frame of {last} through the net, own outputs keep the best senone of "
-        f"{agreement(found.decoded[own]):.0%} of the frames and copies of {agreement(found.decoded[copied]):.0%}: "
+        f"{percent(agreement(found.decoded[own]))} of the frames and copies of "
+        f"{percent(agreement(found.decoded[copied]))}: "
         f"{points(gains[last])}. In words that is {points(words)} of error rate. Own outputs take {told(cost)} times "
         f"as long as copies, and are {told(saving)} times as fast as scoring every frame."
     )

@@ -52,7 +52,7 @@ class Pipe(shared.Workers, frozen=True, kw_only=True):
     ] = 40
     rounds: Annotated[
         int, setting("Rounds", "Rounds in turns; each is one time of each pipeline.", ge=3, le=100)
-    ] = 6
+    ] = 14
     cost_seconds: Annotated[
         float,
         setting(
@@ -275,7 +275,7 @@ def picture(found: Piped) -> Chart:
         Axis("time", "s"),
         Axis("worker", categories=names),
         (Gantt(blocks),),
-        title=f"The last round's first {SHOWN_BATCHES} minibatches, as recorded",
+        title=f"{SHOWN_BATCHES} minibatches, as recorded",
         beside=(
             Chart(
                 Axis("workers"),
@@ -314,7 +314,7 @@ LAB = Lab(
     "(Chen 2012), and the loss ends at most a twentieth above that without delay. Published is no loss; "
     "the twentieth is ours. The net is ours, too: half of the weights of the smaller one that ships are "
     "in its output layer, so that no split into more than two could be even. The loss is that of the "
-    "frames that are taught: the claim is about descent.",
+    "frames that are taught, as in `minibatch`.",
     parameters=Pipe(),
     stored=Piped,
     measure=measure,
@@ -324,7 +324,7 @@ LAB = Lab(
         HOLDS: "So: split a net that one device computes too slowly by its layers, balanced by measured cost.",
         FAILS: "So: the dearest layer, here the output layer, sets the pace of the pipe, and cores share what "
         "devices would not; split it, or train data parallel.",
-        UNDECIDED: "So: give it more rounds (--set rounds=20) with nothing else running.",
+        UNDECIDED: "So: give it more rounds (--set rounds=40) with nothing else running.",
     },
     said=(
         Said("speed-up on 2", SAID_2, "×", "speed_up_2"),

@@ -14,7 +14,7 @@ from pipelines.labs._parameters import NetName, Rounds
 from pipelines.labs.chart import Axis, Bars, Chart
 from pipelines.labs.declaration import Lab, Measured, Parameters, Said
 from pipelines.labs.figures import ratio, value
-from pipelines.labs.texts import told
+from pipelines.labs.texts import percent, told
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def judge(found: Found) -> Finding:
     why = (
         f"Vectors are {told(vectors)} times as fast as the plain loop, 8 bit {told(eight)} times as fast as the best "
         f"floats, and with batches {told(over_plain)} times as fast as the plain loop; unrolling alone brings "
-        f"{told(unrolled)} times. 8 bit keeps the best senone of {found.same_best[EIGHT]:.0%} of the frames."
+        f"{told(unrolled)} times. 8 bit keeps the best senone of {percent(found.same_best[EIGHT])} of the frames."
     )
     numbers: dict[str, float | None] = {
         "vectors_over_plain": value(vectors),

@@ -13,7 +13,7 @@ from pipelines.labs._parameters import NetName, Rounds, Words
 from pipelines.labs.chart import Axis, Chart, Line, Mark
 from pipelines.labs.declaration import Lab, Measured, Parameters, Said
 from pipelines.labs.figures import ratio, value
-from pipelines.labs.texts import told
+from pipelines.labs.texts import SHARE, counted, percent, told
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, Verdict, all_of, at_least
 from profiler.arrays import F32
 
@@ -169,11 +169,12 @@ def judge(found: Found) -> Finding:
     verdict = all_of(are_small, at_least(gains["csr", frames], 1.0))
     errors = found.word_errors
     why = (
-        f"{found.small:.0%} of the weights are below {SMALL}. With {JUDGED:.0%} of them left, single weights are "
-        f"{told(gains['csr', frames])} times as fast as dense in blocks of {frames} and {told(gains['csr', 1])} "
-        f"times frame by frame; blocks of 16 {told(gains['blocks', frames])} and {told(gains['blocks', 1])} "
-        f"times. Of {found.words} words {errors['whole']} are wrong before pruning, {errors['pruned']} after it "
-        f"and {errors['retrained']} retrained."
+        f"{percent(found.small)} of the weights are below {SMALL}. With {percent(JUDGED)} of them left, "
+        f"single weights are {told(gains['csr', frames])} times as fast as dense in blocks of {frames} "
+        f"and {told(gains['csr', 1])} times frame by frame; blocks of 16 {told(gains['blocks', frames])} "
+        f"and {told(gains['blocks', 1])} times. Of {found.words} words "
+        f"{counted(errors['whole'], 'is', 'are')} wrong before pruning, {errors['pruned']} "
+        f"after it and {errors['retrained']} retrained."
     )
     numbers: dict[str, float | None] = {
         "below_0_1_share": found.small,
@@ -244,6 +245,6 @@ LAB: Final = Lab(
         FAILS: "So: zeros alone save nothing; cut in blocks that fill a vector, or use a smaller net.",
         UNDECIDED: "So: take more rounds (--set seconds=60), with nothing else running.",
     },
-    said=(Said("weights below 0.1", SMALL_SHARE, "", "below_0_1_share"),),
+    said=(Said("weights below 0.1", SMALL_SHARE, SHARE, "below_0_1_share"),),
     bytes_needed=bytes_needed,
 )

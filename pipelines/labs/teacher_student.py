@@ -11,7 +11,7 @@ from pipelines.labs._parameters import InBlocks, Rounds, Words
 from pipelines.labs.chart import Axis, Bars, Chart
 from pipelines.labs.declaration import Lab, Measured, Parameters
 from pipelines.labs.figures import ratio, value
-from pipelines.labs.texts import told
+from pipelines.labs.texts import percent, told
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, at_most
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def judge(found: Found) -> Finding:
     faster = ratio(found.seconds[TEACHER], found.seconds[TAUGHT])
     same = ratio(found.seconds[TAUGHT], found.seconds[LABELS])
     rates = {name: word_error_rate(counts) for name, counts in found.decoded.items()}
-    told_rates = {name: "unknown" if r is None else f"{r:.1%}" for name, r in rates.items()}
+    told_rates = {name: "unknown" if r is None else percent(r, 1) for name, r in rates.items()}
     why = (
         f"The taught net's word error rate is {told_rates[TAUGHT]} and that of the same net trained on labels "
         f"{told_rates[LABELS]}: {points(change)}. The teacher's is {told_rates[TEACHER]}, at {told(faster)} times "

@@ -15,6 +15,9 @@ PREFIXES: Final = (
     *((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")),
     *((1e-3, "m"), (1e-6, "µ"), (1e-9, "n"), (1e-12, "p")),
 )
+SHARE: Final = "share"
+"""A unit that is none: of shares of a whole, which are written in percent."""
+
 SPACE: Final = "\N{NARROW NO-BREAK SPACE}"
 _RAISED: Final = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -39,6 +42,8 @@ def whole(value: float) -> str:
 
 def figure(value: float, unit: str) -> str:
     """A value with its unit: 1.5 MB/s, 32 KiB, 12 µs, 3.2 GFLOP/s, 70 %."""
+    if unit == SHARE:
+        return f"{shown(100 * value)} %"
     if unit == "B":
         return size_text(round(value))
     if unit not in PLAIN or value == 0:
@@ -58,10 +63,17 @@ def told(ratio: Ratio | None) -> str:
     return f"{shown(ratio.ratio)} ({shown(ratio.low)} to {shown(ratio.high)})"
 
 
-def percent(found: Ratio | None) -> str:
-    """A share with its interval as sentences write it: 12 % (10 to 13)."""
+def counted(number: int, one: str, several: str) -> str:
+    """A number of things: 1 word is, 27 words are."""
+    return f"{whole(number)} {one if number == 1 else several}"
+
+
+def percent(found: Ratio | float | None, digits: int = 0) -> str:
+    """A share, with its interval where it has one, as sentences write it: 12 %, 12 % (10 to 13)."""
     if found is None:
         return "an unknown share"
+    if isinstance(found, float):
+        return f"{100 * found:.{digits}f} %"
     if found.low is None or found.high is None:
-        return f"{100 * found.ratio:.0f} %"
-    return f"{100 * found.ratio:.0f} % ({100 * found.low:.0f} to {100 * found.high:.0f})"
+        return percent(found.ratio, digits)
+    return f"{percent(found.ratio, digits)} ({100 * found.low:.{digits}f} to {100 * found.high:.{digits}f})"

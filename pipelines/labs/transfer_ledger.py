@@ -12,6 +12,7 @@ from pipelines.labs import _training as shared
 from pipelines.labs._accelerator import NONE, opened
 from pipelines.labs.chart import Axis, Bars, Chart, Line
 from pipelines.labs.declaration import Lab, Measured, Parameters, Said
+from pipelines.labs.texts import percent, whole
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding
 
 if TYPE_CHECKING:
@@ -161,10 +162,10 @@ def judge(found: Ledger) -> Finding:
         else f" {NONE}: torch on the processor stood in, which has the same ledger."
     )
     why = (
-        f"{len(heavy)} requests of {np.mean(heavy) / 1e6:.3g} MB each carry the weights, {len(light):,} others "
+        f"{len(heavy)} requests of {np.mean(heavy) / 1e6:.3g} MB each carry the weights, {whole(len(light))} others "
         f"at most {max(light) / 1e6:.3g} MB, {weight:.3g} times less; but in sum the light ones move "
         f"{in_sum:.3g} times the bytes of the heavy ones after {len(found.step_seconds)} steps, and crossing "
-        f"takes {share:.1%} of the time. One pass over 2 000 hours would be {requests:,.0f} light "
+        f"takes {percent(share, 1)} of the time. One pass over 2 000 hours would be {whole(requests)} light "
         f"requests.{who}"
     )
     figures: dict[str, float | None] = {

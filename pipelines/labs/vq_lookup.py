@@ -168,8 +168,8 @@ def judge(found: Found) -> Finding:
     why = (
         f"Going down a tree of {size} codewords takes {told(tree)} of the time of all Gaussians; exp makes up "
         f"{percent(by_exp)} of what that saves, the rest is Gaussians that are neither read nor computed. But only "
-        f"{found.same_best[f'tree {size}']:.0%} of the frames keep their best senone (searched in full: "
-        f"{found.same_best[f'flat {size}']:.0%}), and scores are off by {found.error[f'tree {size}']:.2g} nat."
+        f"{percent(found.same_best[f'tree {size}'])} of the frames keep their best senone (searched in full: "
+        f"{percent(found.same_best[f'flat {size}'])}), and scores are off by {found.error[f'tree {size}']:.2g} nat."
     )
     numbers: dict[str, float | None] = {"exp_share_of_saving": value(by_exp)}
     for name, times in found.seconds.items():

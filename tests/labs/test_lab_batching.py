@@ -20,12 +20,15 @@ def test_both_layouts_give_the_product():
         np.testing.assert_allclose(made[ROWS, n](), right.T, atol=1e-4)
 
 
-def planted(gain=5.0, rows_at_2=3.0, noise=0.01):
-    """A frame takes 1 ms alone and 1/`gain` in batches of 2 and 4; as rows, 2 take `rows_at_2` ms a frame."""
-    per_frame = {1: 1.0, 2: 1 / gain, 4: 1 / gain}
+def planted(gain=5.0, rows_at_2=3.0, noise=0.01, mixtures=None):
+    """A frame takes 1 ms alone and 1/`gain` in batches of 2 and 4; as rows, 2 take `rows_at_2` ms a frame.
+
+    `mixtures`: the gain of the mixtures, where it is another.
+    """
     frames, ms = {}, {}
     for what in (NET, MIXTURES, COLUMNS, ROWS):
-        for n, each in per_frame.items():
+        own = mixtures if what == MIXTURES and mixtures else gain
+        for n, each in {1: 1.0, 2: 1 / own, 4: 1 / own}.items():
             name = f"{what}, {n} frames"
             frames[name] = n
             ms[name] = n * (rows_at_2 if (what, n) == (ROWS, 2) else each)
@@ -44,6 +47,11 @@ def test_it_does_not_where_one_frame_at_a_time_is_best():
     found = LAB.judge(planted(gain=0.5))
     assert found.verdict == "does not hold here"
     assert found.figures["net_gain"] == pytest.approx(0.5, rel=0.02)
+
+
+@pytest.mark.parametrize("gains", [{"gain": 0.5, "mixtures": 5.0}, {"mixtures": 0.5}])
+def test_it_does_not_where_only_one_scorer_gains(gains):
+    assert LAB.judge(planted(**gains)).verdict == "does not hold here"
 
 
 def test_noise_decides_nothing():

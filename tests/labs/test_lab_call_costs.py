@@ -21,18 +21,22 @@ def test_every_library_gives_the_sum(n):
         assert np.asarray(call()) == pytest.approx(a + b), name
 
 
-def planted(call_ns=1000.0, number_ns=1.0, noise=0.01):
-    """A call of so many nanoseconds and so many for each number, in numpy and torch alike."""
+def planted(call_ns=1000.0, number_ns=1.0, noise=0.01, torch_ns=None):
+    """A call of so many nanoseconds and so many for each number, in numpy and torch alike.
+
+    `torch_ns`: a call of torch, where it takes another time.
+    """
     draw = np.random.default_rng(4)
     sizes = [1 << k for k in range(0, 21, 2)]
 
-    def times(n):
+    def times(n, call_ns=call_ns):
         # Each size has turns of its own, and as many rounds as its time allows.
         rounds = ROUNDS + n.bit_length() % 5
         return (1e-9 * (call_ns + n * number_ns) * (1 + noise * draw.random(rounds))).tolist()
 
     each = [times(n) for n in sizes]
-    return Calls(sizes=sizes, times={"numpy": each, "torch": each}, device=None)
+    other = each if torch_ns is None else [times(n, torch_ns) for n in sizes]
+    return Calls(sizes=sizes, times={"numpy": each, "torch": other}, device=None)
 
 
 def test_it_holds_where_the_call_is_most_of_a_small_sum():
@@ -48,6 +52,10 @@ def test_it_holds_where_the_call_is_most_of_a_small_sum():
 def test_it_does_not_where_calls_cost_next_to_nothing():
     found = LAB.judge(planted(call_ns=1.0, number_ns=10.0))
     assert found.verdict == "does not hold here"
+
+
+def test_it_does_not_where_one_frameworks_calls_cost_next_to_nothing():
+    assert LAB.judge(planted(torch_ns=0.5)).verdict == "does not hold here"
 
 
 def test_noise_decides_nothing():

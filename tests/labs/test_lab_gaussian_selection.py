@@ -82,5 +82,6 @@ def test_noise_decides_nothing():
 
 def test_the_picture_has_a_line_for_each_strategy():
     chart = LAB.picture(planted())
-    assert [line.name for line in chart.layers][-1] == "time follows Gaussians"
+    assert [line.name for line in chart.layers[:-1]][-1] == "time follows Gaussians"
+    assert (chart.layers[-1].value, chart.layers[-1].until) == (21.0, 52.0)
     assert chart.layers[0].y == pytest.approx((45.0,) * 4, rel=0.02)

@@ -16,12 +16,13 @@ from pipelines.training.parallel import lessons as labelled
 from pipelines.training.parallel.asynchronous import Asynchronous
 from pipelines.training.parallel.balance import Stage, simulated, speed_up, split
 from pipelines.training.parallel.consensus import Admm, Consensus
-from pipelines.training.parallel.job import Job, Task
+from pipelines.training.parallel.job import DIVERGED, Job, Task
 from pipelines.training.parallel.net import Layers
 from pipelines.training.parallel.pipelined import Pipelined
 from pipelines.training.parallel.synchronous import Synchronous
 from pipelines.training.parallel.way import Setting
 from profiler.errors import BadInput
+from tests.pipelines import workers_in_threads
 from tests.pipelines.workers_in_threads import CLASSES, done, lessons, together
 
 CPU = torch.device("cpu")
@@ -73,6 +74,17 @@ def task(way, workers, batch=16, **more):
     return Task(name=way, way=way, workers=workers, batch=batch, batches=1, rate=RATE, **more)
 
 
+def test_workers_that_wait_for_each_other_are_seen(monkeypatch):
+    """What a test does about a fault that would otherwise stop it for ever."""
+    monkeypatch.setattr(workers_in_threads, "STILL", 10)
+
+    def work(world, group):
+        world.receive(torch.empty(1), 1 - world.rank).wait()
+
+    with pytest.raises(AssertionError, match=r"wait for each other: 0: .* work \d+; 1: "):
+        together(2, work)
+
+
 def test_a_pipeline_of_one_is_plain_descent_bit_for_bit():
     [(found, diary, _)] = trained(Pipelined, task("pipelined", 1, split=(0,)), 7, 6)
     assert torch.equal(found, plain(13, 16))
@@ -87,8 +99,10 @@ def test_one_synchronous_worker_is_plain_descent_bit_for_bit():
 @pytest.mark.parametrize("workers", [2, 3, 4])
 def test_synchronous_workers_equal_one_with_the_whole_minibatch(workers):
     found = trained(Synchronous, task("synchronous", workers, batch=24), 9)
-    for vector, *_ in found:
+    for vector, diary, _ in found:
         torch.testing.assert_close(vector, plain(9, 24), rtol=1e-4, atol=1e-6)
+        # A ring: (n − 1) / n of the vector to sum and again to share, each sent and received.
+        assert diary.bytes == 9 * round(4 * 4 * len(vector) * (workers - 1) / workers)
 
 
 def test_one_worker_with_a_server_is_plain_descent():
@@ -301,7 +315,13 @@ def test_a_simulated_pipeline_goes_at_the_pace_of_its_slowest_worker():
         above = begun.get((s.worker + 1, s.batch, True))
         if s.backward and above is not None:
             assert s.begin >= above.end + 0.5 - 1e-9
+        below = begun.get((s.worker - 1, s.batch, False))
+        if not s.backward and below is not None:
+            assert s.begin >= below.end + 0.5 - 1e-9
     for worker in range(3):
+        # As in `pipelined`: as many minibatches ahead as updates are late.
+        ways = [s.backward for s in slots if s.worker == worker]
+        assert ways.index(True) == 2 * (2 - worker) + 1
         own = sorted((s.begin, s.end) for s in slots if s.worker == worker)
         assert all(a[1] <= b[0] for a, b in pairwise(own))
 
@@ -339,6 +359,14 @@ def test_minibatches_are_the_same_wherever_they_are_taken_and_go_over_all_frames
     assert not torch.equal(taught.batch(4, 24)[1], taught.batch(0, 24)[1])
     with pytest.raises(BadInput, match="97 needs as many examples, and there are 96"):
         taught.batch(0, 97)
+
+
+def test_a_loss_that_is_no_number_is_that_of_a_net_that_diverged():
+    found = lessons().losses(lambda x: torch.full((len(x), CLASSES), torch.nan), CPU)
+    assert found == [DIVERGED] * len(found)
+    assert lessons().losses(lambda x: torch.zeros(len(x), CLASSES), CPU) == pytest.approx(
+        [np.log(CLASSES)] * len(found)
+    )
 
 
 def test_all_workers_have_the_first_ones_data():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 from pipelines import labs
 from pipelines.labs import _training, running
 from pipelines.labs.desk import Desk
-from pipelines.training.parallel import launch
+from pipelines.training.parallel import launch, standstill
 from pipelines.training.parallel.job import Job, Task
 from profiler.errors import BadInput, Cancelled
 from profiler.session.reader import Session
@@ -116,6 +117,36 @@ def test_cancelling_leaves_nobody(folder: Path) -> None:
     with pytest.raises(Cancelled):
         list(endless)
     assert not any(process.is_running() for process in lived)
+
+
+STANDING = """
+import subprocess, sys
+both = [subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) for _ in range(2)]
+both[0].wait()
+"""
+
+
+def test_workers_that_stand_still_end_with_an_error(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launch.children, "python", lambda *rest: [sys.executable, "-c", STANDING])
+    monkeypatch.setattr(standstill, "LOOKS_EVERY_S", launch.POLLED_EVERY_S)
+    monkeypatch.setattr(standstill, "LOOKS", 5)
+    monkeypatch.setattr(launch, "GRACE_S", 0.5)
+    # Of a tenth of a second the ticks of processor time are too coarse a share.
+    monkeypatch.setattr(standstill, "IDLE", 0.5)
+    with pytest.raises(launch.WorkerDied, match="wait for each other: for 30 seconds none"):
+        list(launch.pieces(job(folder, 4), 2, never))
+    assert not [p for p in psutil.Process().children(recursive=True) if "-c" in p.cmdline()]
+
+
+def test_a_worker_that_works_is_no_standstill(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processor times by look; the second worker works now and then, one look shows nothing."""
+    times = iter([(0.0, 1.0), (0.0, 1.0), (0.01, 1.0), (0.01, 2.0), (0.01, 2.0), (0.02, 2.01)])
+    still = standstill.Standstill(0, 2)
+    monkeypatch.setattr(still, "_seconds", lambda: list(next(times)))
+    monkeypatch.setattr(standstill, "LOOKS", 2)
+    assert [still.look() for _ in range(6)] == [False, False, True, False, False, True]
 
 
 ROOT_CAUSE = """

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+import time
+import traceback
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
@@ -20,12 +23,22 @@ from pipelines.training.parallel.peers import Diary, Peers
 
 PATIENCE = timedelta(minutes=5)
 FEATURES, CLASSES = 4, 5
+TICK_S = 0.05
+STILL, WORK_S = 400, 0.8
+"""Ticks (20 s) in which all together take less processor time than this wait for each other: fifteen idle groups take
+three quarters of it. While the whole process stands still, or everything on the machine does, nothing ticks."""
+
+LONGEST = 2400
+"""Ticks that workers may take at all: one that goes round in circles ends, too."""
 
 
 def together(
     size: int, work: Callable[[Peers, Callable[[int, Diary], Peers | None]], Any]
 ) -> list[Any]:
-    """What `work` returns in each of `size` workers, by rank; the first exception of any is raised."""
+    """What `work` returns in each of `size` workers, by rank; the first exception of any is raised.
+
+    AssertionError where they wait for each other without end.
+    """
     store = HashStore()
     found: list[Any] = [None] * size
     problems: list[BaseException] = []
@@ -51,13 +64,34 @@ def together(
     threads = [threading.Thread(target=live, args=(rank,), daemon=True) for rank in range(size)]
     for thread in threads:
         thread.start()
-    for thread in threads:
+    worked, still = time.process_time(), 0
+    for _ in range(LONGEST):
+        alive = [thread for thread in threads if thread.is_alive()]
         # One that failed leaves the others waiting for it.
-        while thread.is_alive() and not problems:
-            thread.join(0.05)
+        if problems or not alive:
+            break
+        alive[0].join(TICK_S)
+        still += 1
+        if time.process_time() > worked + WORK_S:
+            worked, still = time.process_time(), 0
+        if still == STILL:
+            raise AssertionError(f"The workers wait for each other: {_places(threads)}")
+    else:
+        raise AssertionError(f"The workers do not come to an end: {_places(threads)}")
     if problems:
         raise problems[0]
     return found
+
+
+def _places(threads: list[threading.Thread]) -> str:
+    """Where each thread waits."""
+    frames = sys._current_frames()
+    told = []
+    for rank, thread in enumerate(threads):
+        frame = frames.get(thread.ident or 0)
+        stack = traceback.extract_stack(frame)[-4:] if frame is not None else ()
+        told.append(f"{rank}: {', '.join(f'{at.name} {at.lineno}' for at in stack) or 'ended'}")
+    return "; ".join(told)
 
 
 def lessons(examples: int = 96, context: int = 1, seed: int = 1) -> Lessons:

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 import psutil
 
+from pipelines.training.parallel import standstill
 from pipelines.training.parallel.job import Job, Piece
 from profiler.errors import BadInput, Cancelled
 from profiler.process import children
@@ -29,8 +30,14 @@ _ROOT_CAUSE = re.compile(
 )
 
 
+_STILL = (
+    f"The workers wait for each other: for {standstill.LOOKS * standstill.LOOKS_EVERY_S:.0f} seconds none of them "
+    "has computed anything."
+)
+
+
 class WorkerDied(BadInput):
-    """A worker ended before its work did; one sentence. `log`: the last lines that it wrote."""
+    """A worker ended, or stood still, before its work was done; one sentence. `log`: the last lines that it wrote."""
 
     def __init__(self, sentence: str, log: str = "") -> None:
         super().__init__(sentence)
@@ -70,14 +77,18 @@ def pieces(
 ) -> Generator[Piece, None, None]:
     """Do `job` with so many processes; each piece as it is done.
 
-    Raises Cancelled when `stopping()`, and WorkerDied. However it ends, no process is left.
+    Raises Cancelled when `stopping()`, and WorkerDied, also where workers wait for each other without end (on one
+    machine; on several they give up after their own patience). However it ends, no process is left.
     """
+    machines = machines or Machines()
     with tempfile.TemporaryDirectory(prefix="asrscope-workers-") as folder:
         place = Path(folder)
         results = place / "results.jsonl"
         results.touch()
         (place / "job.json").write_bytes(msgspec.json.encode(job))
-        with _running(place, (machines or Machines()).arguments(workers), job.threads) as torchrun:
+        with _running(place, machines.arguments(workers), job.threads) as torchrun:
+            still = standstill.Standstill(torchrun.pid, workers)
+            looked = 0.0
             with results.open("rb") as file:
                 written = b""
                 while True:
@@ -90,6 +101,11 @@ def pieces(
                     if stopping():
                         raise Cancelled
                     time.sleep(POLLED_EVERY_S)
+                    looked += POLLED_EVERY_S
+                    if machines.count == 1 and looked >= standstill.LOOKS_EVERY_S:
+                        looked = 0.0
+                        if still.look():
+                            raise WorkerDied(_STILL, _last_words(place))
             if status:
                 raise _died(place, status)
 
@@ -158,6 +174,12 @@ def _died(place: Path, status: int) -> WorkerDied:
     words = logs[-1].read_text(encoding="utf-8", errors="replace") if logs else ""
     why = children.last_words(words, status).rstrip(".")
     return WorkerDied(f"Worker {rank} ended before its work did: {why}.", _tail(words))
+
+
+def _last_words(place: Path) -> str:
+    """Of the workers, what they wrote so far."""
+    logs = sorted(place.glob("*/attempt_0/*/stderr.log"))
+    return _tail("\n".join(path.read_text(encoding="utf-8", errors="replace") for path in logs))
 
 
 def _tail(text: str) -> str:

@@ -99,20 +99,30 @@ class Lessons:
         return [min(DIVERGED, mean) for mean in means]
 
 
-def read(folder: Path, outputs: str, context: int, seed: int) -> Lessons:
-    """The labelled shards of `folder`; `outputs`: "senones", or "states", of the phones without their context."""
+def read(folder: Path, outputs: str, context: int, seed: int, examined: int = EXAMINED) -> Lessons:
+    """The labelled shards of `folder`; `outputs`: "senones", or "states", of the phones without their context.
+
+    `examined`: frames that the loss is taken of, at most.
+    """
     shards = data.shards(folder)
     frames = data.joined([data.read(path) for path in shards])
-    return of(frames, labels.read(shards), outputs, context, seed)
+    return of(frames, labels.read(shards), outputs, context, seed, examined)
 
 
-def of(frames: Frames, senones: Array, outputs: str, context: int, seed: int) -> Lessons:
+def of(
+    frames: Frames,
+    senones: Array,
+    outputs: str,
+    context: int,
+    seed: int,
+    examined: int = EXAMINED,
+) -> Lessons:
     """Lessons from frames and the senone of each (labels.UNLABELLED: none)."""
     classes, class_of = _classes(outputs)
     labelled = senones != labels.UNLABELLED
     targets = np.where(labelled, class_of[np.where(labelled, senones, 0)], -1)
     taught = Part(Pool(frames), targets, np.flatnonzero(labelled))
-    return Lessons(taught, taught.known[:EXAMINED], classes, context, seed)
+    return Lessons(taught, taught.known[:examined], classes, context, seed)
 
 
 def _classes(outputs: str) -> tuple[int, I64]:

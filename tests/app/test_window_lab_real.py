@@ -1,0 +1,73 @@
+"""The Lab page with a real lab in small size: run to its verdict, stopped half-way, left by a window that closes."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import psutil
+import pytest
+
+from profiler.session.reader import Session
+from tests.waiting import COMPILING_MS, SOON_MS
+
+NAME = "access-orders"
+SMALL = {"largest_mib": 1, "seconds": 0.0}
+LONG = {"largest_mib": 1, "seconds": 600.0}
+
+
+@pytest.fixture
+def lab(window):
+    """The Lab page of a window, with that lab open."""
+    made = window()
+    made.show_lab()
+    page = made._lab
+    page.settle()
+    page.show_lab(NAME)
+    return page
+
+
+def begun(lab, sizes):
+    """Run it with these parameters from its page; its process."""
+    for key, value in sizes.items():
+        lab.detail.fields[key].editor.setValue(value)
+    lab.detail.run.click()
+    return psutil.Process(lab.runs.control.process_id)
+
+
+def measuring(qtbot, lab):
+    """Run it for ten minutes, until it measures; its process."""
+    process = begun(lab, LONG)
+    qtbot.waitUntil(lambda: lab.detail.bar.value() > 0, timeout=COMPILING_MS)
+    return process
+
+
+def test_a_lab_shows_its_picture_and_verdict_and_leaves_no_process(qtbot, lab):
+    empty = lab.detail.card.grab().toImage()
+    with qtbot.waitSignal(lab.runs.ended, timeout=COMPILING_MS):
+        process = begun(lab, SMALL)
+    qtbot.waitUntil(lambda: not process.is_running(), timeout=SOON_MS)
+    past = lab.gallery.tiles[NAME].past
+    assert past.record.finding.verdict in lab.gallery.tiles[NAME].state_text()
+    assert past.record.parameters.largest_mib == 1
+    assert past.record.finding.why in lab.detail.card.accessibleDescription()
+    assert lab.detail.card.grab().toImage() != empty
+    with closing(Session.open(past.path)) as session:
+        assert session.state == "closed"
+
+
+def test_a_lab_that_is_stopped_half_way_leaves_a_session_and_no_process(qtbot, lab, tmp_path):
+    process = measuring(qtbot, lab)
+    with qtbot.waitSignal(lab.runs.ended, timeout=SOON_MS):
+        lab.detail.run.click()
+    qtbot.waitUntil(lambda: not process.is_running(), timeout=SOON_MS)
+    assert lab.detail.run.text() == "Run"
+    assert lab.gallery.tiles[NAME].past is None
+    (path,) = (tmp_path / "sessions").glob("*.asrs")
+    with closing(Session.open(path)) as session:
+        assert session.state == "stopped"
+
+
+def test_a_window_that_closes_ends_its_lab(qtbot, lab):
+    process = measuring(qtbot, lab)
+    lab.window().close()
+    qtbot.waitUntil(lambda: not process.is_running(), timeout=SOON_MS)
