@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,20 @@ def pytest_configure(config: pytest.Config) -> None:
     """A seed asks for other examples than those of CI."""
     seeded = config.getoption("--hypothesis-seed") is not None
     settings.load_profile("ci" if os.environ.get("CI") and not seeded else "here")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is there once all tests are, stays: looking it through for garbage again and again took a tenth of the run.
+
+    With torch, numba and Qt among it, it is over a million objects. Tests that want garbage collected say so.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 LONGEST = (

@@ -36,7 +36,7 @@ class Fenced:
         reach = sum((n - 1) * stride for n, stride in zip(data.shape, data.strides, strict=True))
         extent = reach + data.itemsize if data.size else 0
         room = -(-max(extent + align, 1) // PAGE) * PAGE
-        self._map = mmap.mmap(-1, room + 2 * PAGE)
+        self._map = _zeros(room + 2 * PAGE)
         self._bytes = np.frombuffer(self._map, np.uint8)
         inside = self._bytes[PAGE : PAGE + room]
         inside[:] = PATTERN
@@ -62,6 +62,13 @@ class Fenced:
     def intact(self) -> bool:
         """Whether nothing around the array, or between its elements, was written."""
         return bool((self._inside[self._around] == PATTERN).all())
+
+
+def _zeros(size: int) -> mmap.mmap:
+    if sys.platform == "win32":
+        return mmap.mmap(-1, size)
+    # What is shared, the default, would be a file in memory: its pages take several times as long to come and go.
+    return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 
 
 def fenced(like: Array, side: Side = "behind", *, align: int = 1) -> Array:

@@ -134,24 +134,41 @@ def test_pdf_has_one_page_of_its_size_its_fonts_and_its_origin(path: Path, tmp_p
         assert session.meta["session_id"].encode() in b"".join(streams(data))
 
 
-@pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
-def test_two_processes_write_the_same_bytes(path: Path, tmp_path: Path, kind: str) -> None:
-    """Whatever the file is called, wherever it lies, and whatever was drawn before."""
-    first, second = tmp_path / f"a.{kind}", tmp_path / "elsewhere" / f"other name.{kind}"
-    second.parent.mkdir()
-    words = ("--view", "cost", "--view", "breakdown", "--size", "1000x600")
-    asrscope("export", path, f"--{kind}", first, *words, PYTHONHASHSEED="1", QT_HASH_SEED="0")
-    before = tmp_path / "before.png"
-    done = asrscope(
-        "export", path, f"--{kind}", second, *words, PYTHONHASHSEED="2", QT_FONT_DPI="144"
+KINDS = ("png", "svg", "pdf")
+
+
+@pytest.fixture(scope="module")
+def twice(path: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Folders with the same picture of every kind, each written by a process of its own."""
+    folder, elsewhere = (tmp_path_factory.mktemp(name) for name in ("a", "elsewhere"))
+    own = (
+        {"PYTHONHASHSEED": "1", "QT_HASH_SEED": "0"},
+        {"PYTHONHASHSEED": "2", "QT_FONT_DPI": "144"},
     )
-    assert done.returncode == 0, done.stderr
-    assert first.read_bytes() == second.read_bytes()
+    for place, environment in zip((folder, elsewhere), own, strict=True):
+        files = [word for kind in KINDS for word in (f"--{kind}", str(named(place, kind)))]
+        views = ("--view", "cost", "--view", "breakdown", "--size", "1000x600")
+        done = asrscope("export", path, *files, *views, **environment)
+        assert done.returncode == 0, done.stderr
+    return folder, elsewhere
+
+
+def named(place: Path, kind: str) -> Path:
+    return place / f"{place.name} and a space.{kind}"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_processes_write_the_same_bytes(
+    path: Path, twice: tuple[Path, Path], tmp_path: Path, kind: str
+) -> None:
+    """Whatever the file is called, wherever it lies, and whatever was drawn before."""
+    first, second = (named(place, kind).read_bytes() for place in twice)
+    assert first == second
     studio = Studio(path)
-    studio.write(Wanted(theme="light", scale=3), before)
+    studio.write(Wanted(theme="light", scale=3), tmp_path / "before.png")
     third = studio.draw(Wanted(("breakdown", "cost"), (1000, 600)), kind)
     studio.close()
-    assert third == first.read_bytes()
+    assert third == first
 
 
 PDF = """%PDF-1.4

@@ -1,6 +1,6 @@
 """Models that the tests of scoring share, small ones and a real one."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -10,12 +10,13 @@ from selection_reference import family_of
 
 from pipelines import config as settings
 from pipelines.config import Config
-from pipelines.models import continuous, sphinx
+from pipelines.models import continuous, foreign, sphinx
 from pipelines.models.nets import Layer
 from pipelines.run import beside
 from pipelines.run.roofs_again import RoofsAgain
 from pipelines.scoring.kernel_work import OWN
 from profiler.costs import CALL, Term
+from profiler.errors import Cancelled
 from profiler.machine.roofs import calibration, cpu
 from profiler.machine.roofs.table import KERNEL, OVERHEAD, RoofTable
 from tests.pipelines import net_files
@@ -49,6 +50,22 @@ def short_runs(monkeypatch):
     """
     monkeypatch.setattr(beside, "RoofsAgain", untimed)
     monkeypatch.setattr(cpu, "recheck", lambda roof_table, threads=1: roof_table)
+
+
+@pytest.fixture(autouse=True)
+def nets_read_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of nets are read in this process, which takes a tenth of the time of one of their own.
+
+    That one and its bounds are tried in `test_models_foreign`, by labs and by the command line.
+    """
+    monkeypatch.setattr(foreign, "_run_child", read_here)
+
+
+def read_here(path: Path, arguments: list[str], cancelled: Callable[[], bool]) -> None:
+    _, senones, dimension, frames, target = arguments
+    if cancelled():
+        raise Cancelled
+    foreign._open(path.absolute(), int(senones), int(dimension), int(frames), Path(target))
 
 
 def untimed(recorder, lane, journal, probe, share):

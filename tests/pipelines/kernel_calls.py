@@ -13,6 +13,7 @@ line of JSON goes to stdout: way → kernel → what went wrong.
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import inspect
 import itertools
@@ -260,6 +261,9 @@ def main(*words: str) -> None:
     with written_down() as calls:
         play()
     _write(words[-1], calls)
+    # Forks share what they do not write; looking for garbage writes to all there is.
+    gc.disable()
+    gc.freeze()
     report = {}
     for way in words[:-1]:
         jobs = {

@@ -51,7 +51,9 @@ def _align(gaussians: Array, scale: Array) -> None:
                         if precision > 0:  # not the padding of the last group
                             mean = gaussians[g, s, m, dim + d, lane] / precision
                         points[lane, m, d] = mean * scale[s, d]
-            centres[:] = points[0]
+            for m in range(components):
+                for d in range(dim):
+                    centres[m, d] = points[0, m, d]
             for _ in range(ROUNDS):
                 for lane in range(lanes):
                     for i in range(components):
@@ -72,7 +74,10 @@ def _align(gaussians: Array, scale: Array) -> None:
                 for k in range(expanded):
                     for lane in range(lanes):
                         panel[i, k, lane] = gaussians[g, s, order[lane, i], k, lane]
-            gaussians[g, s] = panel
+            for i in range(components):
+                for k in range(expanded):
+                    for lane in range(lanes):
+                        gaussians[g, s, i, k, lane] = panel[i, k, lane]
 
 
 @njit(nogil=True, cache=True)

@@ -187,8 +187,9 @@ def lookup(table: Array, words: Array, scores: Array) -> None:
             if not 0 <= words[t, s] < table.shape[1]:
                 raise ArrayError("lookup: a codeword that is not in the table")
     for t in range(n):
-        row = scores[t]
-        row[:] = table[0, words[t, 0]]
+        row, first = scores[t], table[0, words[t, 0]]
+        for i in range(len(row)):
+            row[i] = first[i]
         for s in range(1, streams):
             more = table[s, words[t, s]]
             for i in range(len(row)):

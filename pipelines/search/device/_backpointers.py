@@ -79,8 +79,6 @@ def absorb(
                     used += 1
             after[k] = latest
         before, after = after, before
-    entry[:] = before
     for k in range(tokens):
-        if live[frames - 1, k] == 0:
-            entry[k] = -1
+        entry[k] = before[k] if live[frames - 1, k] != 0 else -1
     return used

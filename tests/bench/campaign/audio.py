@@ -56,12 +56,13 @@ Purpose = tuple[str, Callable[[Path], None], tuple[str, ...]]
 
 
 def _on_purpose() -> Iterator[Purpose]:
-    yield "a day of silence", lambda folder: _silence(folder / "day.flac", 86_400), ("day.flac",)
+    # First, for it is written soonest: the tests try the first attack of each kind.
     yield (
         "a day at the lowest rate",
         lambda folder: _silence(folder / "x.flac", 86_400, 1_000),
         ("x.flac",),
     )
+    yield "a day of silence", lambda folder: _silence(folder / "day.flac", 86_400), ("day.flac",)
     for channels in (7, 300, 1024):
         make = functools.partial(_many_channels, channels=channels)
         yield f"{channels} channels", make, ("many.wav",)
