@@ -88,33 +88,22 @@ def run(arguments: argparse.Namespace) -> int:
         tree: dict[str, Any] = {"schema": 1, "session": str(session.path), "check": None}
         progress, cancelled = stack.enter_context(_again.interruptible())
 
-        def predicted(
-            start: tuple[Prediction, Searched],
-        ) -> tuple[Prediction, list[str]]:
-            if not assignments:
-                return start[0], []
-            from pipelines.experiments import predict
+        predictor: Predictor | None = None
+        of_settings, without = start[0], list[str]()
+        if assignments:
+            from pipelines.experiments.predict import Predictor
 
-            return predict.changed(
-                start[0],
-                again.config,
-                new,
-                session.calibration,
-                progress,
-                cancelled,
-                start[1],
-            )
-
-        of_settings, without = predicted(start)
+            predictor = Predictor(again.config, new, session.calibration, progress, cancelled)
+            of_settings, without = predictor.changed(*start)
         prediction = whatif.scaled(of_settings, factors)
         tree |= _report(prediction, without, again.notes)
         if arguments.check:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
             stretch = rerun.audio_of((u.path for u in session.utterances), folder)
-            if stretch.beginning and again.first_frame is None:
+            if predictor and stretch.beginning and again.first_frame is None:
                 # Of the same frames: other speech has other tokens, and other shares of the time.
                 frames = round(stretch.audio_s / FRAME_S)
-                of_settings, without = predicted(_counted(session, 0, frames))
+                of_settings, without = predictor.changed(*_counted(session, 0, frames))
             tree["check"] = _check(
                 again.config, new, stretch, of_settings, without, progress, cancelled
             )

@@ -9,8 +9,9 @@ here. Settings without a model are named.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Final, NamedTuple
 
 from pipelines import config as settings
 from pipelines.config import Config
@@ -18,8 +19,9 @@ from pipelines.experiments import fewer_tokens, rerun
 from pipelines.experiments.fewer_tokens import Searched
 from pipelines.run.recogniser import Progress
 from profiler.analysis import whatif
-from profiler.analysis.breakdown import breakdown
+from profiler.analysis.breakdown import StageRow, breakdown
 from profiler.analysis.whatif import Prediction
+from profiler.costs import Cost
 from profiler.machine.roofs.table import RoofTable
 
 COUNTED: Final = ("block", "threads", "frames.", "gmm.", "dnn.")
@@ -45,72 +47,102 @@ NOT_COUNTED: Final = (
 
 TOKENS: Final = "search.max_active"
 
+EVENLY: Final = "Threads share evenly what is worth it, and nothing waits."
+
 NO_MODEL: Final = {
     "search.": "how many tokens survive under another setting is not in a session of one",
     "graph.": "how many tokens another graph keeps alive is not in a session of this one",
 }
 
 
-def changed(
-    prediction: Prediction,
-    before: Config,
-    after: Config,
-    roof_table: RoofTable,
-    progress: Progress | None = None,
-    cancelled: Callable[[], bool] = lambda: False,
-    searched: Searched | None = None,
-) -> tuple[Prediction, list[str]]:
-    """Predict `after` from a session that ran with `before`, which counted `searched` in its search.
+class Scoring(NamedTuple):
+    """What was counted of both settings: stages of the scorer, and the cost laws of the new ones by stage."""
 
-    Returns also a sentence for each setting without a model, which leave the whole without a prediction.
-    Raises Cancelled.
-    """
-    keys = [
-        option.key
-        for option in settings.options()
-        if settings.get(before, option.key) != settings.get(after, option.key)
-    ]
-    uncounted = _not_counted(before) or _not_counted(after)
-    uncounted_tokens = fewer_tokens.unknown(searched, before, after)
-    without = [
-        _no_model(key, uncounted_tokens if key == TOKENS else uncounted)
-        for key in keys
-        if not _modelled(key, uncounted, uncounted_tokens)
-    ]
-    if not keys:
-        sentence = "The session ran with these settings already."
-        return Prediction(
-            prediction.audio_s, prediction.lines, (*prediction.assumptions, sentence)
-        ), without
-    if uncounted is None and any(_starts(key, COUNTED) for key in keys):
-        found = rerun.counted({"before": before, "after": after}, roof_table, progress, cancelled)
-        if "threads" in keys:
+    before: Sequence[StageRow]
+    after: Sequence[StageRow]
+    costs: Mapping[str, Cost]
+
+
+class Predictor:
+    """What `after` would cost, from sessions that ran with `before`; what must be measured is measured once."""
+
+    def __init__(
+        self,
+        before: Config,
+        after: Config,
+        roof_table: RoofTable,
+        progress: Progress | None = None,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """`roof_table`: of the session."""
+        self._before, self._after, self._roof_table = before, after, roof_table
+        self._progress, self._cancelled = progress, cancelled
+        self._keys = [
+            option.key
+            for option in settings.options()
+            if settings.get(before, option.key) != settings.get(after, option.key)
+        ]
+        self._uncounted = _not_counted(before) or _not_counted(after)
+
+    def changed(
+        self, prediction: Prediction, searched: Searched | None = None
+    ) -> tuple[Prediction, list[str]]:
+        """Predict from the stages of a session, which counted `searched` in its search.
+
+        Returns also a sentence for each setting without a model, which leave the whole without a prediction.
+        Raises Cancelled.
+        """
+        before, after, keys = self._before, self._after, self._keys
+        uncounted_tokens = fewer_tokens.unknown(searched, before, after)
+        without = [
+            _no_model(key, uncounted_tokens if key == TOKENS else self._uncounted)
+            for key in keys
+            if not _modelled(key, self._uncounted, uncounted_tokens)
+        ]
+        if not keys:
+            return _assumed(prediction, "The session ran with these settings already."), without
+        if self._uncounted is None and any(_starts(key, COUNTED) for key in keys):
+            scoring = self._scoring
+            prediction = whatif.changed(prediction, scoring.before, scoring.after, "scoring")
+            prediction = _assumed(prediction, *whatif.doubts(scoring.costs, self._roof_table))
+            if "threads" in keys:
+                prediction = _assumed(prediction, EVENLY)
+        if TOKENS in keys and searched is not None and uncounted_tokens is None:
+            # Of the search alone: the graph stays, whatever else is asked.
+            then, now = fewer_tokens.rows(
+                searched,
+                before,
+                after,
+                self._roof_table,
+                self._progress or _quietly,
+                self._cancelled,
+            )
+            prediction = whatif.changed(prediction, then, now, "search")
+            prediction = _assumed(prediction, fewer_tokens.ASSUMED.format(after.search.max_active))
+        if "block" in keys:
+            prediction = whatif.in_blocks(prediction, before.block / after.block)
+        return prediction, without
+
+    @cached_property
+    def _scoring(self) -> Scoring:
+        found = rerun.counted(
+            {"before": self._before, "after": self._after},
+            self._roof_table,
+            self._progress,
+            self._cancelled,
+        )
+        if "threads" in self._keys:
+            counts = self._before.threads, self._after.threads
             for recording in found.values():
-                recording.calibration = recording.calibration.evenly(before.threads, after.threads)
-        rows = {
-            name: breakdown(recording).stages  # type: ignore[arg-type]
-            for name, recording in found.items()
-        }
-        prediction = whatif.changed(prediction, rows["before"], rows["after"], "scoring")
-        laws = found["after"].costs
-        costs = {found["after"].stages[stage].name: cost for (stage, _), cost in laws.items()}
-        doubts = whatif.doubts(costs, roof_table)
-        if "threads" in keys:
-            doubts.append("Threads share evenly what is worth it, and nothing waits.")
-        prediction = dataclasses.replace(prediction, assumptions=(*prediction.assumptions, *doubts))
-    if TOKENS in keys and searched is not None and uncounted_tokens is None:
-        # Of the search alone: the graph stays, whatever else is asked.
-        then, now = fewer_tokens.rows(
-            searched, before, after, roof_table, progress or _quietly, cancelled
-        )
-        prediction = whatif.changed(prediction, then, now, "search")
-        sentence = fewer_tokens.ASSUMED.format(after.search.max_active)
-        prediction = dataclasses.replace(
-            prediction, assumptions=(*prediction.assumptions, sentence)
-        )
-    if "block" in keys:
-        prediction = whatif.in_blocks(prediction, before.block / after.block)
-    return prediction, without
+                recording.calibration = recording.calibration.evenly(*counts)
+        then, now = (breakdown(found[name]).stages for name in ("before", "after"))  # type: ignore[arg-type]
+        after = found["after"]
+        costs = {after.stages[stage].name: cost for (stage, _), cost in after.costs.items()}
+        return Scoring(then, now, costs)
+
+
+def _assumed(prediction: Prediction, *sentences: str) -> Prediction:
+    return dataclasses.replace(prediction, assumptions=(*prediction.assumptions, *sentences))
 
 
 def _starts(key: str, names: tuple[str, ...]) -> bool:

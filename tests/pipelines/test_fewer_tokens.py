@@ -149,9 +149,9 @@ def test_what_is_not_in_the_session_is_said(before, change, ranked, why) -> None
 
 
 def test_without_counts_there_is_no_model() -> None:
-    _, without = predict.changed(
-        START, Config(), assign(Config(), {"search.max_active": 3500}), RoofTable()
-    )
+    _, without = predict.Predictor(
+        Config(), assign(Config(), {"search.max_active": 3500}), RoofTable()
+    ).changed(START)
     assert without == [
         "There is no model of search.max_active: the session counts no tokens. Only --check tells."
     ]

@@ -25,7 +25,7 @@ def start(short, tmp_path_factory) -> whatif.Prediction:
 def predicted(start: whatif.Prediction, **changes) -> tuple[dict[str, float], list[str]]:
     assignments = {key.replace("__", "."): value for key, value in changes.items()}
     after = settings.assign(QUICK, assignments)
-    prediction, without = predict.changed(start, QUICK, after, ROOF_TABLE)
+    prediction, without = predict.Predictor(QUICK, after, ROOF_TABLE).changed(start)
     old = {line.name: line.time_ns for line in start.lines}
     return {
         line.name: line.predicted_ns / old[line.name] if old.get(line.name) else line.predicted_ns
@@ -75,7 +75,7 @@ def test_what_has_no_model_is_said(start) -> None:
     factors, without = predicted(start, pace=2.0)
     assert not without
     assert set(factors.values()) == {1.0}
-    prediction, _ = predict.changed(start, QUICK, QUICK, ROOF_TABLE)
+    prediction, _ = predict.Predictor(QUICK, QUICK, ROOF_TABLE).changed(start)
     assert "already" in prediction.assumptions[-1]
 
 
@@ -87,9 +87,9 @@ def test_what_a_net_would_cost_is_predicted_from_its_laws(small_net) -> None:
 
     def factors(**changes) -> tuple[dict[str, float], list[str]]:
         dotted = {key.replace("__", "."): value for key, value in changes.items()}
-        after, without = predict.changed(
-            start, small_net, settings.assign(small_net, dotted), ROOF_TABLE
-        )
+        after, without = predict.Predictor(
+            small_net, settings.assign(small_net, dotted), ROOF_TABLE
+        ).changed(start)
         return {line.name: line.factor for line in after.lines}, without
 
     larger, without = factors(block=64)

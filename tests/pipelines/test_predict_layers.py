@@ -32,7 +32,7 @@ def test_layers_that_depend_on_what_is_said_have_no_model(
     before: dict[str, object], change: dict[str, object], named: list[str]
 ) -> None:
     old = assign(Config(), before)  # type: ignore[arg-type]
-    prediction, without = predict.changed(START, old, assign(old, change), RoofTable())  # type: ignore[arg-type]
+    prediction, without = predict.Predictor(old, assign(old, change), RoofTable()).changed(START)  # type: ignore[arg-type]
     assert sorted(sentence.split()[5].rstrip(":") for sentence in without) == sorted(named)
     assert all("depends on what is said" in sentence for sentence in without)
     assert prediction.lines == ()
@@ -40,5 +40,5 @@ def test_layers_that_depend_on_what_is_said_have_no_model(
 
 def test_a_conditional_rule_that_does_not_act_hinders_nothing() -> None:
     old = assign(Config(), {"frames.rule": "conditional"})
-    _, without = predict.changed(START, old, assign(old, {"pace": 1.0}), RoofTable())
+    _, without = predict.Predictor(old, assign(old, {"pace": 1.0}), RoofTable()).changed(START)
     assert without == []
