@@ -54,7 +54,6 @@ BUDGET_S: Final = 40.0
 
 FOLDER_KEY: Final = "model_directory"
 """The setting that names a folder; every other text names a file."""
-
 COUNTED_FRAMES: Final = 64
 
 
