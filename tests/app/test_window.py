@@ -182,7 +182,8 @@ def test_getting_ready_is_shown_until_the_first_frames_are_there(qtbot, window, 
     assert w.when.is_running()
     assert w.playhead.n_frames == 0
     qtbot.waitUntil(lambda: w.playhead.n_frames > 0, timeout=SOON_MS)
-    assert progress() == []
+    # Frames are read and notices are seen to in events of their own.
+    qtbot.waitUntil(lambda: progress() == [], timeout=SOON_MS)
     assert banners(w) == []
 
 
