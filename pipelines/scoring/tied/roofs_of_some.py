@@ -24,7 +24,7 @@ from pipelines.scoring.tied.evaluation import BOUNDED, bounded
 from pipelines.scoring.tied.kernels import EXPANDED
 from pipelines.scoring.tied.lazy import LAZY
 from pipelines.scoring.tied.max_approximation import BEST
-from profiler.arrays import Array
+from profiler.arrays import I32, Array
 from profiler.machine.roofs.timing import Task, Work
 
 SELECT, EXP_KEPT, MIX_KEPT = "tied selection", "tied exp of kept", "tied mixture of kept"
@@ -38,7 +38,9 @@ SENONES = 16
 WORDS, CLUSTERS = 64, 512
 HUNDRED = 100
 OTHERS = 8
-"""Choices of densities that take turns: no two frames in a row want the same, and no choice stays in the cache."""
+"""Choices of densities for a block that take turns, so that no choice stays in the cache."""
+STAYS = 0.4
+"""Part of the four best densities of a codebook and stream that are among those of the next frame, in speech."""
 
 
 @njit(nogil=True, cache=True)
@@ -85,6 +87,15 @@ def _exp_listed(kept: Array, count: Array, shift: Array, repeats: int) -> None:
 
 def _books(size: int, each: int) -> int:
     return max(1, size // each)
+
+
+def chosen(rng: np.random.Generator, frames: int, shape: tuple[int, ...], densities: int) -> I32:
+    """Which of so many densities are kept in each of `frames`, i32 [frames, *shape]: STAYS of them as in the frame before."""
+    found = rng.integers(0, densities, (frames, *shape), dtype=np.int32)
+    stay = rng.random(found.shape) < STAYS
+    for frame in range(1, frames):
+        np.copyto(found[frame], found[frame - 1], where=stay[frame])
+    return found
 
 
 def lazy(size: int, numbers: Numbers) -> Work:
@@ -160,8 +171,8 @@ def mix_kept(size: int, numbers: Numbers) -> Work:
 
     def make() -> Task:
         rng = np.random.default_rng(0)
-        shape = OTHERS, rows, books, STREAMS, keep
-        indices = cycle(rng.integers(0, densities, shape).astype(np.int32))
+        found = chosen(rng, OTHERS * rows, (books, STREAMS, keep), densities)
+        indices = cycle(found.reshape(OTHERS, rows, books, STREAMS, keep))
         kept = filled((rows, books, _padded(STREAMS * keep)))
         weights, products = (
             filled((books * WIDTH * STREAMS * densities,)),
