@@ -90,7 +90,7 @@ def _books(size: int, each: int) -> int:
 
 
 def chosen(rng: np.random.Generator, frames: int, shape: tuple[int, ...], densities: int) -> I32:
-    """Which of so many densities are kept in each of `frames`, i32 [frames, *shape]: STAYS of them as in the one before."""
+    """Which of so many densities are kept, i32 [frames, *shape]: in each frame STAYS of them as in the one before."""
     found = rng.integers(0, densities, (frames, *shape), dtype=np.int32)
     stay = rng.random(found.shape) < STAYS
     for frame in range(1, frames):
