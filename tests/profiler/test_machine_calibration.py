@@ -230,7 +230,11 @@ def test_what_is_to_be_compared_is_measured_in_turns_and_is_a_moment_for_the_mac
     assert taken == 4 * ["small", "large"]
     # Of 5, 1 and 7, and of 5, 6 and 3; the machine has 8 and 5, and 4 and 5.
     assert [roof.median for roof in table.roofs] == [5e9, 5e9]
-    assert [roof.median for roof in calibration.stored().roofs] == [5e9, 4e9]
+    stored = calibration.stored().roofs
+    assert [roof.median for roof in stored] == [5e9, 4e9]
+    # What the moments lie between is what is known of it.
+    assert [(roof.low, roof.high) for roof in stored] == [(1e9, 8e9), (4e9, 5e9)]
+    assert [(roof.low, roof.high) for roof in table.roofs] == [(1e9, 7e9), (3e9, 6e9)]
 
 
 def _never() -> Task:

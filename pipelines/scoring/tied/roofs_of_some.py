@@ -85,6 +85,32 @@ def _exp_listed(kept: Array, count: Array, shift: Array, repeats: int) -> None:
         listed.exponentiate_listed(kept, count, shift, 0, kept.shape[1])
 
 
+@njit(nogil=True, cache=True)
+def _mix_kept(
+    index: Array,
+    kept: Array,
+    weights: Array,
+    densities: int,
+    start: Array,
+    products: Array,
+    repeats: int,
+) -> None:
+    for _ in range(repeats):
+        top_n_kernels.mix_kept(index, kept, weights, densities, start, products, 0, kept.shape[1])
+
+
+@njit(nogil=True, cache=True)
+def _mix_listed(found, weights, densities, start, products, repeats):  # type: ignore[no-untyped-def]
+    for _ in range(repeats):
+        listed.mix_listed(found, weights, densities, start, products, 0, products.shape[1] // WIDTH)
+
+
+@njit(nogil=True, cache=True)
+def _evaluate_listed(x, gaussians, lists, words, found, repeats):  # type: ignore[no-untyped-def]
+    for _ in range(repeats):
+        listed.evaluate_listed(x, gaussians, lists, words, found, 0, len(gaussians))
+
+
 def _books(size: int, each: int) -> int:
     return max(1, size // each)
 
@@ -179,11 +205,16 @@ def mix_kept(size: int, numbers: Numbers) -> Work:
             filled((rows, books * WIDTH)),
         )
         start = np.arange(books + 1) * WIDTH
-        return repeated(
-            lambda: top_n_kernels.mix_kept(
-                next(indices), kept, weights, densities, start, products, 0, books
-            )
-        )
+
+        def task(repeats: int) -> None:
+            if not size:
+                # Less work than a call of it from Python.
+                _mix_kept(next(indices), kept, weights, densities, start, products, repeats)
+                return
+            for _ in range(repeats):
+                _mix_kept(next(indices), kept, weights, densities, start, products, 1)
+
+        return task
 
     return Work(float(rows * books * WIDTH * STREAMS * keep), make)
 
@@ -200,10 +231,10 @@ def evaluate_listed(size: int, numbers: Numbers) -> Work:
             filled((rows, STREAMS, EXPANDED)),
             filled((books, STREAMS, slots, EXPANDED, LANES)),
         )
-        lists = STREAMS * WORDS * books
+        number = STREAMS * WORDS * books
         first = np.arange(STREAMS * WORDS).reshape(STREAMS, WORDS, 1) * books
         start = ((first + np.arange(books + 1)) * length).astype(np.int32)
-        order = rng.permuted(np.tile(np.arange(slots, dtype=np.uint8), (lists, 1)), axis=1)
+        order = rng.permuted(np.tile(np.arange(slots, dtype=np.uint8), (number, 1)), axis=1)
         items = np.sort(order[:, :length], axis=1).ravel()
         bits = rng.permuted(np.tile(np.arange(LANES) < lanes, (len(items), 1)), axis=1)
         which = (bits << np.arange(LANES)).sum(axis=1).astype(np.uint16)
@@ -213,11 +244,8 @@ def evaluate_listed(size: int, numbers: Numbers) -> Work:
             filled((rows, books, STREAMS, (slots + 1) * LANES)),
             np.zeros((rows, books, STREAMS), np.int64),
         )
-        return repeated(
-            lambda: listed.evaluate_listed(
-                x, gaussians, (start, items, which), words, found, 0, books
-            )
-        )
+        lists = start, items, which
+        return lambda repeats: _evaluate_listed(x, gaussians, lists, words, found, repeats)
 
     return Work(float(rows * books * STREAMS * length * LANES), make)
 
@@ -256,9 +284,7 @@ def mix_listed(size: int, numbers: Numbers) -> Work:
             filled((rows, books * WIDTH)),
         )
         start = np.arange(books + 1) * WIDTH
-        return repeated(
-            lambda: listed.mix_listed(found, weights, densities, start, products, 0, books)
-        )
+        return lambda repeats: _mix_listed(found, weights, densities, start, products, repeats)
 
     return Work(float(rows * books * WIDTH * STREAMS * count), make)
 

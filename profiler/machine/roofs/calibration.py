@@ -34,13 +34,14 @@ from profiler.machine.roofs.terms import WorkOf
 from profiler.machine.roofs.timing import Key, Work, better, is_steady, key_of, middle
 from profiler.machine.roofs.torch_child import Missing
 
-METHOD: Final = 23
+METHOD: Final = 24
 """Counted up when a figure is measured differently, so that cached ones are taken again."""
 
 BUSY_SECONDS: Final = 600.0
 
 SHARED_BYTES: Final = 1 << 20
-"""Over so much data a roof depends on what programs on other cores leave of a shared cache, or of memory."""
+"""Over so much data a roof depends on what programs on other cores leave of a shared cache, or of memory; one of a
+kernel over less is timed for moments only, with pauses."""
 MOMENTS: Final = 5
 MOMENT_SECONDS: Final = 60.0
 """How often such a roof is taken, at least so far apart; where more are known, the latest count."""
@@ -88,9 +89,11 @@ class Calibration:
     def fit(self, key: Key, now: float) -> bool:
         """Whether the roof is there and need not be measured again."""
         roof = self.roofs.get(key)
-        return roof is not None and (
-            is_steady(roof) or 0 <= now - self.measured[key] < BUSY_SECONDS
-        )
+        if roof is None:
+            return False
+        # Of several moments the interval is as wide as they differ.
+        steady = not roof.disturbed if key in self.moments else is_steady(roof)
+        return steady or 0 <= now - self.measured[key] < BUSY_SECONDS
 
     def settled(self, key: Key, now: float) -> bool:
         """Whether a known roof was taken at as many moments as it wants, or a moment ago."""
@@ -116,7 +119,7 @@ class Calibration:
         for roof in roofs:
             key = key_of(roof)
             known = None if replace else self.roofs.get(key)
-            if part == RUN and key.bytes >= SHARED_BYTES:
+            if part == RUN and (key.bytes >= SHARED_BYTES or (key.kind == KERNEL and key.bytes)):
                 before = [] if known is None else self.moments.get(key, [])
                 self.moments[key] = [*before, roof][-MOMENTS:]
                 self.roofs[key] = middle(self.moments[key])

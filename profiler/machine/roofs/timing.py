@@ -8,6 +8,7 @@ took away is not the machine's. Pure Python, because the process that has torch 
 import math
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from profiler.machine.roofs.table import (
@@ -244,7 +245,11 @@ def better(one: Roof, other: Roof) -> Roof:
 
 
 def middle(moments: Sequence[Roof]) -> Roof:
-    """Return the middle one of a roof measured at several moments, the slower of two; undisturbed ones alone count."""
+    """Return the middle one of a roof measured at several moments, the slower of two; undisturbed ones alone count.
+
+    Its interval is that of all of their middles and its own.
+    """
     calm = [roof for roof in moments if not roof.disturbed] or list(moments)
     calm.sort(key=lambda roof: roof.median, reverse=calm[0].kind in TIMES)
-    return calm[(len(calm) - 1) // 2]
+    found, ends = calm[(len(calm) - 1) // 2], [roof.median for roof in calm]
+    return replace(found, low=min(found.low, *ends), high=max(found.high, *ends))
