@@ -209,3 +209,18 @@ def test_pieces_that_others_disturbed_do_not_count(monkeypatch: pytest.MonkeyPat
     roof = timing.after_pauses(Key("kernel", "k/1", bytes=1 << 20), 5.0, ticking.task)
     assert roof.disturbed
     assert ticking.now < 1.0, "it does not wait for ever"
+
+
+def test_a_first_call_that_compiles_does_not_decide_how_long_a_piece_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ticking = Ticking(monkeypatch)
+
+    def task(repeats: int) -> None:
+        if not ticking.pieces:
+            ticking.now += 0.05
+        ticking.task(repeats)
+
+    roof = timing.after_pauses(Key("kernel", "k/1", bytes=1 << 20), 5.0, task)
+    assert 20e-6 * ticking.pieces[-1] >= timing.PIECE_SECONDS
+    assert roof.median == pytest.approx(5.0 / 20e-6, rel=0.05)

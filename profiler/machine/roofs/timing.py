@@ -200,6 +200,7 @@ def after_pauses(key: Key, amount: float, task: Task) -> Roof:
     Data beyond the nearest caches then come slower than in an endless loop over them, on a machine whose caches
     others share. `amount`: of one repeat; those of the next repeat follow it.
     """
+    task(1)  # compiled, or loaded, by its first call
     repeats = 1
     while (piece := _shortest(task, repeats, 1)) < PIECE_SECONDS and repeats < MOST_REPEATS:
         repeats *= 2
