@@ -98,6 +98,12 @@ def test_only_a_layer_that_is_worth_waking_a_thread_for_is_shared(kind: str) -> 
         assert not any("handed over" in t.roof for t in laws[layer_stage(2)].terms or ())
 
 
+def test_a_library_that_shares_its_work_itself_hands_nothing_over_here() -> None:
+    laws = made("blas", net(NETS["odd widths"]), 2).costs(16)
+    assert laws[OUTPUT_STAGE].threads == 2
+    assert not any("handed over" in t.roof for law in laws.values() for t in law.terms or ())
+
+
 def test_handing_work_over_is_timed_by_the_clock_on_the_wall() -> None:
     key = Key(OVERHEAD, "net handed over/2/16", "")
     (step,) = terms.steps_of([key], work_of)

@@ -232,13 +232,13 @@ class DenseNet(Splicer):
 
     def _law(self, layer: Product, call: Call, moved: float, more: Iterable[Term]) -> Cost:
         """That of a product in this net; `moved`: floats per work count that are read again and written."""
-        product, threads = layer.cost(call.per_count, call.times), layer.threads(call.frames)
+        product = layer.cost(call.per_count, call.times)
         return dataclasses.replace(
             product,
             bytes_max=_plus(product.bytes_max, 2.0 * FLOAT * moved),
             working_set_bytes=self._net_bytes,
-            threads=threads,
-            terms=(*layer.terms(call), *call.handed_over(threads), *more),
+            threads=layer.threads(call.frames),
+            terms=(*layer.terms(call), *more),
         )
 
 

@@ -136,6 +136,7 @@ class Panels:
         return (
             call.weights(terms.INT8, numbers, float(self._panels.size), self.nbytes),
             call.kernel(terms.EXCESS, (inputs,), float(inputs), 0.0),
+            *call.handed_over(self.threads(call.frames)),
         )
 
     def sums(self, x: Array) -> Array:

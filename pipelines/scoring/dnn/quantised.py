@@ -58,7 +58,6 @@ class QuantisedNet(Splicer):
 
     def __init__(self, net: Net, threads: int, max_frames: int) -> None:
         super().__init__(net.card, max_frames)
-        self._threads = threads
         self._layers = [Quantised(*matrix, threads, max_frames) for matrix in net.matrices()]
         self._heads = [
             Quantised(*net.head(i), False, threads, max_frames) for i in range(net.card.heads)
@@ -177,7 +176,7 @@ class QuantisedNet(Splicer):
             bytes_max=Linear(fixed=fixed * times, per_work=(most, 0.0, 0.0)),
             working_set_bytes=self._net_bytes,
             threads=layer.threads(call.frames),
-            terms=(*layer.terms(call), *call.handed_over(layer.threads(call.frames)), *more),
+            terms=(*layer.terms(call), *more),
         )
 
 

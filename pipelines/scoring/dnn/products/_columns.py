@@ -90,6 +90,7 @@ class SparseProduct(Product):
                 self.family, (call.frames, inputs, tenths), float(self._values.size), self.nbytes
             ),
             *call.calls(f"{self.family} layer"),
+            *call.handed_over(self.threads(call.frames)),
         ]
         if call.frames > self.few:
             aside = terms.TURNED if call.in_rows else terms.MOVED

@@ -80,4 +80,5 @@ class Weights(Product):
         return (
             call.weights(KERNEL, (inputs,), float(inputs * outputs), self.nbytes),
             *call.calls(CALL),
+            *call.handed_over(self.threads(call.frames)),
         )

@@ -158,4 +158,5 @@ class Weights(Product):
         return (
             call.weights(KERNEL, (call.frames, inputs), units, self.nbytes),
             *call.calls(CALL),
+            *call.handed_over(self.threads(call.frames)),
         )
