@@ -47,7 +47,9 @@ NOT_COUNTED: Final = (
 
 TOKENS: Final = "search.max_active"
 
-EVENLY: Final = "Threads share evenly what is worth it; handing over is counted, other waiting is not."
+EVENLY: Final = (
+    "Threads share evenly what is worth it; handing over is counted, other waiting is not."
+)
 
 NO_MODEL: Final = {
     "search.": "how many tokens survive under another setting is not in a session of one",
