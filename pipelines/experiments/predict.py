@@ -47,7 +47,8 @@ TIMED: Final = (
     "through between two blocks as the search goes through."
 )
 COUNTED: Final = (
-    "The search changes by its counts and cost laws; it was counted with both settings on {0}."
+    "The search changes by its counts and cost laws, counted with both settings on {0}: {1:.0f} tokens lived in a "
+    "frame, {2:.0f} with the change."
 )
 
 BETWEEN: Final = (
@@ -100,7 +101,11 @@ class Predictor:
             prediction, then.scoring, now.scoring, "scoring", TIMED.format(note)
         )
         prediction = whatif.changed(
-            prediction, then.search, now.search, "search", COUNTED.format(note)
+            prediction,
+            then.search,
+            now.search,
+            "search",
+            COUNTED.format(note, then.tokens, now.tokens),
         )
         prediction = whatif.waits(prediction, "search", self._rehearsal.waiting)
         prediction = whatif.changed(

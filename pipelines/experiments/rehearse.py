@@ -45,12 +45,13 @@ HOT_TIMES: Final = 4
 class Found:
     """Of one setting, what a stage takes, ns by name: of scoring as timed, of the search by its laws.
 
-    `overhead`: what its decode took between the stages and at the ends of blocks.
+    `overhead`: what its decode took between the stages and at the ends of blocks. `tokens`: that lived in a frame.
     """
 
     scoring: Mapping[str, float]
     search: Mapping[str, float]
     overhead: Mapping[str, float]
+    tokens: float
 
 
 @dataclass(frozen=True)
@@ -168,4 +169,12 @@ def _found(scored: Times, counted: Recording) -> Found:
         scoring,
         whatif.at_best(parts.stages, "search"),
         {OVERHEAD: max(parts.wall_ns - leaves, 0.0)},
+        _tokens(counted),
     )
+
+
+def _tokens(counted: Recording) -> float:
+    """Tokens in a frame on the mean: the first count of the stage that goes on from each."""
+    emit = next(stage for stage in counted.stages.values() if stage.name == "search.emit")
+    spans = counted.spans[counted.spans["stage"] == emit.id]
+    return float(spans["work0"].sum() / max(spans["frames"].sum(), 1))

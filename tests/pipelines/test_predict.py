@@ -51,6 +51,7 @@ def test_a_rehearsal_scores_with_both_and_counts_both_searches(stretch, monkeypa
     # Of the search the laws tell by what was counted: no more than so many tokens of some 400 in a frame.
     assert after.search["search.emit"] < 0.9 * before.search["search.emit"]
     assert before.overhead["overhead"] > 0
+    assert after.tokens <= 150 < before.tokens
     assert found.waiting > 0
 
 
@@ -107,8 +108,8 @@ def test_amounts_are_of_a_frame_and_of_all_stages(stretch) -> None:
 
 
 def test_stages_waiting_and_what_lies_between_follow_the_rehearsal(monkeypatch) -> None:
-    then = Found({"score.mixture": 4.0}, {"search.emit": 10.0}, {"overhead": 2.0})
-    now = Found({"score.mixture": 1.0}, {"search.emit": 9.0}, {"overhead": 3.0})
+    then = Found({"score.mixture": 4.0}, {"search.emit": 10.0}, {"overhead": 2.0}, 1000.0)
+    now = Found({"score.mixture": 1.0}, {"search.emit": 9.0}, {"overhead": 3.0}, 900.0)
     asked: list[tuple[Config, Config]] = []
 
     def invented(before: Config, after: Config, *_: object) -> Rehearsed:
@@ -127,6 +128,7 @@ def test_stages_waiting_and_what_lies_between_follow_the_rehearsal(monkeypatch) 
         "overhead": pytest.approx(15.0),
     }
     assert all(NOWHERE.note in sentence for sentence in prediction.assumptions[:2])
+    assert "1000 tokens lived in a frame, 900" in prediction.assumptions[1]
     # For other frames of the session it is not rehearsed again.
     assert predictor.changed(START)[0] == prediction
     assert asked == [(QUICK, after)]
