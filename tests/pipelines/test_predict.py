@@ -58,7 +58,10 @@ def test_a_rehearsal_scores_with_both_and_counts_both_searches(stretch, monkeypa
 def test_what_did_not_change_is_counted_alike(stretch, monkeypatch) -> None:
     found = tried(stretch, monkeypatch, block=16)
     again = tried(stretch, monkeypatch, block=16)
-    assert found.before.search == again.before.search == again.after.search
+    assert found.before.tokens == again.before.tokens == again.after.tokens
+    for other in (again.before, again.after):
+        # A call that takes long is left and made again: how often is a matter of time.
+        assert found.before.search == pytest.approx(other.search, rel=0.2)
     assert found.before.scoring.keys() == found.after.scoring.keys()
 
 
@@ -67,7 +70,8 @@ def test_smaller_blocks_call_the_search_more_often(stretch, monkeypatch) -> None
     # By the invented roofs a call takes 500 ns, and the tokens are the same.
     more = found.after.search["search.emit"] - found.before.search["search.emit"]
     blocks = [sum(-(-n // size) for n in frames_of(stretch)) for size in (4, QUICK.block)]
-    assert more == pytest.approx(500.0 * (blocks[0] - blocks[1]), rel=0.01)
+    # Calls that take long are left and made again, so that there may be some more of either.
+    assert more == pytest.approx(500.0 * (blocks[0] - blocks[1]), rel=0.3)
 
 
 def frames_of(stretch: Stretch) -> list[int]:
