@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from profiler.errors import BadInput
 from tests.bench import attribution, whatif_check
 from tests.bench._entries_instrument import listed, roofs
+from tests.bench._load import programs
 
 
 def stage(name: str, share: float, verdict: str, **parts: float) -> dict[str, Any]:
@@ -46,8 +48,21 @@ def test_figures_of_several_runs() -> None:
     assert (row["over_explained"], row["runs"], row["large_stages"]) == (1, 3, 1)
     assert row["undecided"] == pytest.approx(1 / 3)
     assert row["changing"] == ["scoring.a"]
+    assert row["verdicts"] == {"scoring.a": {"compute-bound": 2, "undecided": 1}}
+    steady = attribution.figures([trees[0]] * 9 + [trees[1]])
+    assert steady["changing"] == []
+    assert steady["widest_stage"] == "scoring.a"
     whole = {"rows": [{"configuration": "gmm", "block": 1, **row}]}
-    assert "| gmm | 1 | 20% | 20% | 50% | 1 of 3 |" in attribution.table(whole).markdown()
+    assert (
+        "| gmm | 1 | 20% | 20% | 50% (`scoring.a`) | 1 of 3 |"
+        in attribution.table(whole).markdown()
+    )
+
+
+def test_other_programs_run_as_long_as_they_are_wanted() -> None:
+    with programs(2):
+        assert len(multiprocessing.active_children()) == 2
+    assert not multiprocessing.active_children()
 
 
 def test_runs_without_parts_are_refused() -> None:

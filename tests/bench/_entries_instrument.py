@@ -315,9 +315,16 @@ ENTRIES = (
     Entry("starts", ("python -m tests.bench.starts --each 20 --json",), starts, 7200),
     Entry(
         "explain",
-        ("python -m tests.bench.attribution --repeat 3 --json",),
+        ("python -m tests.bench.attribution --repeat 10 --json",),
         explained,
-        400,
+        1300,
+        _data.human_speech,
+    ),
+    Entry(
+        "explain-loaded",
+        ("python -m tests.bench.attribution --load 4 --repeat 3 --json",),
+        explained,
+        1500,
         _data.human_speech,
     ),
     Entry(

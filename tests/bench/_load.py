@@ -1,0 +1,43 @@
+"""Other programs, as many as wanted, which keep a machine busy while something is measured."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing.synchronize import Event
+
+import numpy as np
+
+READ_BYTES = 64 << 20
+"""What such a program reads over and over: more than it could keep of a shared cache."""
+SPINS = 200_000
+"""Turns of an empty loop between two readings: about as long as one of them."""
+
+
+def _busy(ready: Event) -> None:
+    values = np.ones(READ_BYTES // 8)
+    ready.set()
+    while True:
+        values.sum()
+        for _ in range(SPINS):
+            pass
+
+
+@contextmanager
+def programs(count: int) -> Iterator[None]:
+    """Run `count` of them, half computing and half reading memory, until the block ends."""
+    spawn = multiprocessing.get_context("spawn")
+    started = []
+    try:
+        for _ in range(count):
+            ready = spawn.Event()
+            started.append(spawn.Process(target=_busy, args=(ready,), daemon=True))
+            started[-1].start()
+            ready.wait()
+        yield
+    finally:
+        for process in started:
+            process.kill()
+        for process in started:
+            process.join()
