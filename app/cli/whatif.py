@@ -10,7 +10,8 @@
 FACTOR multiplies time: 0 is free, 0.5 twice as fast, 2 half as fast. STAGE is a stage as `asrscope show` names
 it, a group (frontend, scoring, search, transfer, overhead) or a part of scoring (compute, memory,
 unexplained = not attributed, other_programs).
---set predicts from cost laws and roofs, which are measured if need be; it says so where there is no model.
+--set times the scoring of both settings alone and counts their search, on a few seconds of the session's audio; it
+says so where there is no model.
 --check decodes a few seconds of the session's audio with changed and unchanged settings, interleaved.
 """
 
@@ -27,10 +28,8 @@ from pipelines import config as settings
 
 if TYPE_CHECKING:
     from pipelines.config import Config
-    from pipelines.experiments.fewer_tokens import Searched
     from pipelines.experiments.rerun import Stretch
     from profiler.analysis.whatif import Prediction
-    from profiler.session.reader import Session
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,6 +60,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Predict, perhaps check, and report."""
     from profiler.analysis import whatif
+    from profiler.analysis.breakdown import breakdown
     from profiler.errors import BadInput
     from profiler.frames import FRAME_S
     from profiler.session.reader import Session
@@ -78,8 +78,8 @@ def run(arguments: argparse.Namespace) -> int:
     with ExitStack() as stack:
         session = stack.enter_context(closing(Session.open(arguments.session)))
         again = _again.prepare(session)
-        start = _counted(session, again.first_frame, again.last_frame)
-        whatif.scaled(start[0], factors)  # a wrong name is found before anything slow
+        start = whatif.unchanged(breakdown(session, again.first_frame, again.last_frame))
+        whatif.scaled(start, factors)  # a wrong name is found before anything slow
         new = settings.assign(again.config, assignments)
         if assignments:
             from pipelines.experiments import rerun
@@ -88,22 +88,24 @@ def run(arguments: argparse.Namespace) -> int:
         tree: dict[str, Any] = {"schema": 1, "session": str(session.path), "check": None}
         progress, cancelled = stack.enter_context(_again.interruptible())
 
-        predictor: Predictor | None = None
-        of_settings, without = start[0], list[str]()
+        of_settings, without = start, list[str]()
         if assignments:
             from pipelines.experiments.predict import Predictor
 
-            predictor = Predictor(again.config, new, session.calibration, progress, cancelled)
-            of_settings, without = predictor.changed(*start)
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            stretch = rerun.audio_of((u.path for u in session.utterances), folder)
+            predictor = Predictor(
+                again.config, new, session.calibration, stretch, progress, cancelled
+            )
+            of_settings, without = predictor.changed(start)
         prediction = whatif.scaled(of_settings, factors)
         tree |= _report(prediction, without, again.notes)
         if arguments.check:
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            stretch = rerun.audio_of((u.path for u in session.utterances), folder)
-            if predictor and stretch.beginning and again.first_frame is None:
+            if stretch.beginning and again.first_frame is None:
                 # Of the same frames: other speech has other tokens, and other shares of the time.
                 frames = round(stretch.audio_s / FRAME_S)
-                of_settings, without = predictor.changed(*_counted(session, 0, frames))
+                start = whatif.unchanged(breakdown(session, 0, frames))
+                of_settings, without = predictor.changed(start)
             tree["check"] = _check(
                 again.config, new, stretch, of_settings, without, progress, cancelled
             )
@@ -112,16 +114,6 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         print(as_text(tree))
     return 0
-
-
-def _counted(session: Session, first: int | None, last: int | None) -> tuple[Prediction, Searched]:
-    """The stages of frames of the session to start from, and what its search counted in them."""
-    from pipelines.experiments import fewer_tokens
-    from profiler.analysis import whatif
-    from profiler.analysis.breakdown import breakdown
-
-    start = whatif.unchanged(breakdown(session, first, last))
-    return start, fewer_tokens.searched(session, first, last)
 
 
 def _report(prediction: Prediction, without: list[str], notes: list[str]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Final
 from pipelines import config as settings
 from pipelines.audio import loading as audio
 from pipelines.config import Config, presets
-from pipelines.experiments import rerun
+from pipelines.experiments import alone, rerun
 from pipelines.experiments.rerun import Arm, Stretch
 from pipelines.frontend.mfcc import Mfcc
 from pipelines.frontend.parameters import SAMPLE_RATE
@@ -294,7 +294,7 @@ def _with_fewer_codebooks(
     samples = audio.load(stretch.items[0].path).samples[: int(ALONE_S * SAMPLE_RATE)]
     features = Mfcc(model.feat_params).features(samples)
     arms = Arm("all", config), Arm("fewer", config)
-    rerun.score([(arms[0], model), (arms[1], fewer_codebooks(model, count))], features, roof_table)
+    alone.score([(arms[0], model), (arms[1], fewer_codebooks(model, count))], features, roof_table)
     before, after = (_row(arm, row.name) for arm in arms)
     measured = _ratio(*arms, row.name)
     if before is None or after is None or measured is None:

@@ -1,8 +1,8 @@
 """Running a session's audio again, under its own settings and changed ones, interleaved.
 
 `audio_of` takes a bounded stretch of what a session decoded (or of the bundled voices), `decode` decodes it by
-several arms in turns, `score` has them score it without a search, `counted` runs the scorer alone for its work counts.
-Nothing is written: each arm ends as a `Recording`, which the analysis reads as it reads a session.
+several arms in turns, `runners` leaves to the caller what each does. Nothing is written: each arm ends as a
+`Recording`, which the analysis reads as it reads a session.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from pipelines import config as settings
 from pipelines.audio import loading as audio
 from pipelines.config import Config
 from pipelines.frontend.parameters import SAMPLE_RATE
-from pipelines.models import opening
 from pipelines.run import playlist
 from pipelines.run.control import Control
 from pipelines.run.decode import Decoder
@@ -33,8 +32,9 @@ from pipelines.run.null_writer import NullWriter
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Progress, Recogniser, build
 from pipelines.run.roofs_needed import judge_alike
-from pipelines.scoring import Prepared, build_scorer, with_context
+from pipelines.scoring import Prepared, Scorer, with_context
 from profiler.analysis.comparison.arms import FrameSums, Times, lay_out
+from profiler.analysis.conditions import OTHER_COUNT
 from profiler.arrays import Array
 from profiler.errors import BadInput, Cancelled
 from profiler.files import inputs
@@ -54,7 +54,6 @@ BUDGET_S: Final = 40.0
 
 FOLDER_KEY: Final = "model_directory"
 """The setting that names a folder; every other text names a file."""
-COUNTED_FRAMES: Final = 64
 
 
 @dataclass(frozen=True)
@@ -197,8 +196,8 @@ def decode(
 
     Raises Cancelled, and what `recogniser.build` raises.
     """
-    runners = _runners(arms, roof_table, progress, cancelled)
-    judge_alike([runner.taken.recording for runner in runners], progress, cancelled)
+    made = runners(arms, roof_table, progress, cancelled)
+    judge_alike([runner.taken.recording for runner in made], progress, cancelled)
     rounds = Rounds(budget_s, progress)
     gc.collect()
     gc.freeze()
@@ -206,23 +205,42 @@ def decode(
         for _, place, number in turns(len(arms), len(stretch.items), rounds):
             if cancelled():
                 raise Cancelled
-            runners[number].decode(stretch.items[place])
+            made[number].decode(stretch.items[place])
     finally:
         gc.unfreeze()
-    for arm, runner in zip(arms, runners, strict=True):
+    for arm, runner in zip(arms, made, strict=True):
         runner.taken.hand_over(arm, len(stretch.items))
     return rounds.count
 
 
-def score(arms: Sequence[tuple[Arm, Any]], features: Array, roof_table: RoofTable) -> int:
-    """Score `features` f32 [frames, 39] by arms of (arm, model) in turns; returns how many rounds count."""
-    scorers = [Alone(arm.config, model, roof_table) for arm, model in arms]
-    for turn in turns(len(arms), 1, range(-WARM_UP_ROUNDS, MAX_ROUNDS)):
-        scorers[turn.arm].score(features)
-    judge_alike([scorer.taken.recording for scorer in scorers])
-    for (arm, _), scorer in zip(arms, scorers, strict=True):
-        scorer.taken.hand_over(arm, 1)
-    return MAX_ROUNDS
+def tile(recorder: Recorder) -> int:
+    """The stage that `score_blocks` records its blocks as."""
+    return recorder.stage("decode.block", "decode", (OTHER_COUNT,))
+
+
+def score_blocks(
+    scorer: Scorer,
+    block: int,
+    features: Array,
+    recorder: Recorder,
+    lane: Lane,
+    first: int,
+    between: Callable[[int], object] = lambda frames: None,
+) -> None:
+    """Score f32 [frames, 39] block by block with no front end and no search, recorded as frames from `first` on.
+
+    `between` is called after each block with its number of frames.
+    """
+    clock, of_blocks = recorder.clock, tile(recorder)
+    scorer.reset()
+    beyond = sum(scorer.context)
+    padded = with_context(features, scorer.context)
+    for at in range(0, len(features), block):
+        n = min(block, len(features) - at)
+        start = clock()
+        scorer.score(padded[at : at + n + beyond], first + at, lane)
+        lane.put(of_blocks, start, clock(), first + at, n)
+        between(n)
 
 
 class Rounds:
@@ -245,12 +263,16 @@ class Rounds:
             yield number
 
 
-def _runners(
+def runners(
     arms: Sequence[Arm], roof_table: RoofTable, progress: Progress, cancelled: Callable[[], bool]
-) -> list[_Runner]:
-    """Arms that differ in live settings alone share a recogniser, and with it the places of its data."""
+) -> list[Runner]:
+    """What decodes by each of `arms`, built one after the other.
+
+    Those that differ in live settings alone share a recogniser, and with it the places of its data. Raises Cancelled,
+    and what `recogniser.build` raises.
+    """
     made: list[tuple[Config, Recogniser]] = []
-    runners = []
+    found = []
     for arm in arms:
         config = settings.replace(settings.replace(arm.config, "pace", 0), "loop", False)
         fixed = _without_live(config)
@@ -259,8 +281,8 @@ def _runners(
             recogniser = build(config, Recorder(), NullLane(), progress, cancelled)
             made.append((fixed, recogniser))
         prepared = recogniser.scorer.make_ready(config, progress, cancelled)
-        runners.append(_Runner(config, recogniser, prepared, roof_table))
-    return runners
+        found.append(Runner(config, recogniser, prepared, roof_table))
+    return found
 
 
 def _without_live(config: Config) -> Config:
@@ -310,26 +332,29 @@ class Taken:
         return self.recording
 
 
-class _Runner:
-    """Decodes by one arm and takes the spans out after each file."""
+class Runner:
+    """Decodes, or scores alone, by one arm and takes the spans out each time."""
 
     def __init__(
         self, config: Config, recogniser: Recogniser, prepared: Prepared, roof_table: RoofTable
     ) -> None:
         self._config, self._recogniser, self._prepared = config, recogniser, prepared
+        self._roof_table = roof_table
         self._recorder = Recorder()
         self._lane = self._recorder.lane("decode", decode=True)
         recogniser.configure(config, prepared)
         self._decoder = Decoder(recogniser, self._recorder, self._lane, NullWriter(), Control())
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin another recording."""
+        self._scored = 0
         costs = {(stage, epoch): cost for stage, epoch, cost in self._recorder.costs}
-        self.taken = Taken(self._recorder, costs, roof_table)
+        self.taken = Taken(self._recorder, costs, self._roof_table)
 
     def decode(self, item: Item) -> None:
         """Decode one file."""
-        if self._recogniser.config != self._config:
-            self._recogniser.configure(self._config, self._prepared)
-        # Another arm may have made the shared stages known to its own recorder.
-        self._recogniser.register(self._recorder)
+        self._take_over()
         first = self._decoder.frame
         with threadpool_limits(self._config.threads):
             self._decoder.run([item])
@@ -338,6 +363,28 @@ class _Runner:
             raise BadInput(result.refused[0])
         frames, audio_s = self._decoder.frame - first, result.utterances[-1].audio_s
         self.taken.add(self._lane, Piece(first, frames, audio_s))
+
+    def features(self, samples: Array) -> Array:
+        """Features f32 [frames, 39] of samples f32 [n]."""
+        return self._recogniser.frontend.features(samples)
+
+    def score(self, features: Array, between: Callable[[int], object]) -> None:
+        """Score f32 [frames, 39] with the scorer alone; `between` as of `score_blocks`."""
+        self._take_over()
+        scorer, first = self._recogniser.scorer, self._scored
+        with threadpool_limits(self._config.threads):
+            score_blocks(
+                scorer, self._config.block, features, self._recorder, self._lane, first, between
+            )
+        self._scored += len(features)
+        piece = Piece(first, len(features), len(features) * FRAME_S)
+        self.taken.add(self._lane, piece)
+
+    def _take_over(self) -> None:
+        if self._recogniser.config != self._config:
+            self._recogniser.configure(self._config, self._prepared)
+        # Another arm may have made the shared stages known to its own recorder.
+        self._recogniser.register(self._recorder)
 
 
 def drained(lane: Lane) -> Array:
@@ -348,53 +395,3 @@ def drained(lane: Lane) -> Array:
     while lane.waiting:
         parts.append(np.frombuffer(lane.take(), SPAN))
     return np.concatenate(parts) if parts else np.empty(0, SPAN)
-
-
-class Alone:
-    """A scorer without front end and search before and after it."""
-
-    def __init__(self, config: Config, model: Any, roof_table: RoofTable) -> None:
-        """`model`: an AcousticModel, or what `pipelines.scoring` reads of one."""
-        self._recorder, self._block, self._frame = Recorder(), config.block, 0
-        self._lane = self._recorder.lane("decode", decode=True)
-        self._scorer = build_scorer(config, model)
-        self._scorer.stages(self._recorder)
-        self._block_stage = self._recorder.stage("decode.block", "decode")
-        laws = self._scorer.costs().items()
-        costs = {(self._recorder.stage_id(stage), 0): cost for stage, cost in laws}
-        self.taken = Taken(self._recorder, costs, roof_table)
-
-    def score(self, features: Array) -> None:
-        """Score f32 [frames, 39] block by block."""
-        clock, lane, first = self._recorder.clock, self._lane, self._frame
-        self._scorer.reset()
-        beyond = sum(self._scorer.context)
-        padded = with_context(features, self._scorer.context)
-        for at in range(0, len(features), self._block):
-            n = min(self._block, len(features) - at)
-            start = clock()
-            self._scorer.score(padded[at : at + n + beyond], first + at, lane)
-            lane.put(self._block_stage, start, clock(), first + at, n)
-        self._frame += len(features)
-        self.taken.add(lane, Piece(first, len(features), len(features) * FRAME_S))
-
-
-def counted(
-    configs: Mapping[str, Config],
-    roof_table: RoofTable,
-    progress: Progress | None = None,
-    cancelled: Callable[[], bool] = lambda: False,
-) -> dict[str, Recording]:
-    """Run the scorer of each configuration over a few blocks of noise, for its counts and laws.
-
-    The times of these recordings say nothing; the number of frames is the same for all.
-    """
-    features = np.random.default_rng(0).standard_normal((4 * COUNTED_FRAMES, 39)).astype(np.float32)
-    taken = {}
-    for name, config in configs.items():
-        model = opening.open_model(config, cancelled=cancelled)
-        alone = Alone(config, model, roof_table)
-        alone.score(features)
-        taken[name] = alone.taken
-    judge_alike([each.recording for each in taken.values()], progress, cancelled, in_turns=True)
-    return {name: each.all_from(0) for name, each in taken.items()}

@@ -37,14 +37,11 @@ def judge_alike(
     recordings: Sequence[Judged],
     progress: Callable[[str, float | None], None] | None = None,
     cancelled: Callable[[], bool] | None = None,
-    *,
-    in_turns: bool = False,
 ) -> None:
     """Add to the roofs of all recordings those that the laws of any name; they were the same for all before.
 
     Configurations that never ran name roofs that no session has: they are measured unless this machine's are known.
-    An empty table stays empty: without rates and bandwidths a law says nothing. `in_turns`: what the laws name is
-    measured now, all of it at the same moments. Raises Cancelled.
+    An empty table stays empty: without rates and bandwidths a law says nothing. Raises Cancelled.
     """
     roof_table = recordings[0].calibration
     if not roof_table:
@@ -55,8 +52,7 @@ def judge_alike(
         if progress is not None:
             progress(f"measuring the machine: {what}", share)
 
-    measure = calibration.measure_in_turns if in_turns else calibration.measure_terms
-    known = measure(needed(costs), work_of, told, cancelled)
+    known = calibration.measure_terms(needed(costs), work_of, told, cancelled)
     kinds = (KERNEL, CALL, ACCESS)
     names = {term.roof for cost in costs for term in cost.terms or () if term.kind in kinds}
     roof_table = roof_table.merged(_named(known, names))

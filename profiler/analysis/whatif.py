@@ -1,32 +1,24 @@
 """What would a run cost if a stage were faster, or a setting other? Amdahl's law on a session's own figures.
 
 `scaled` multiplies the time of stages and leaves the rest as it is (Amdahl 1967: what is not touched limits
-what can be won). `changed` predicts other settings: the cost laws say what each stage would compute and
-move, the machine's roofs how long that takes at best, and the session how far from its best a stage runs;
-a stage is taken to keep that distance. What is assumed is said in words with every prediction.
+what can be won). `changed` predicts other settings from two lists of times that were found alike, by trying or from
+cost laws: the session's stages change as these do. What is assumed is said in words with every prediction.
 """
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from profiler.analysis.breakdown import Breakdown, StageRow
 from profiler.analysis.categories import OTHER_PROGRAMS, OVERHEAD, SCORING_CATEGORIES, UNEXPLAINED
-from profiler.costs import KERNEL, STREAM, Cost
+from profiler.analysis.parts import MEMORY_PARTS
 from profiler.errors import BadInput
-from profiler.machine.roofs.table import RoofTable, size_text
 from profiler.spans import GROUPS
 
 PARTS: Final = SCORING_CATEGORIES
 """What scoring time is split into; a factor for one of them acts on that part of every scoring stage."""
-
-ROUND_EDGE: Final = 1.5
-"""How much less or more of a shared cache other programs may leave: factor of the bytes of data tried either way."""
-
-GIVES_WAY: Final = 1.4
-"""Bandwidths so far apart between the two make a prediction doubtful; plateaus of a ladder scatter by a tenth."""
 
 WHOLE: Final = ("frontend", "scoring", "search", "transfer", OVERHEAD)
 
@@ -41,8 +33,8 @@ class Line:
     predicted_ns: float
     parts: Mapping[str, float]
     """Share of each of PARTS in the stage's time; empty where it is not split."""
-    per_block_ns: float = 0.0
-    """Of the time, what comes once a block however many frames it has; of scoring the laws tell."""
+    waiting: float = 0.0
+    """Part of the time that is waited for memory, 0…1; 0 where it is not split."""
 
     @property
     def factor(self) -> float | None:
@@ -94,13 +86,12 @@ def unchanged(parts: Breakdown) -> Prediction:
                 }
                 times = known | {UNEXPLAINED: row.time_ns - sum(known.values())}
                 split = {name: ns / row.time_ns for name, ns in times.items()}
-            searched = row.parts if row.group == "search" else None
-            calls = searched.likely["calls"] if searched is not None else 0.0
-            lines.append(Line(row.name, row.group, row.time_ns, row.time_ns, split, calls))
+            waiting = 0.0
+            if row.parts is not None and row.time_ns:
+                waiting = sum(row.parts.likely[name] for name in MEMORY_PARTS) / row.time_ns
+            lines.append(Line(row.name, row.group, row.time_ns, row.time_ns, split, waiting))
     between = max(parts.wall_ns - sum(line.time_ns for line in lines), 0.0)
-    # Of what lies between, only what is recorded at the ends of a block is known to come with each.
-    ends = sum(row.time_ns for row in parts.stages if row.group == OVERHEAD)
-    lines.append(Line(OVERHEAD, OVERHEAD, between, between, {}, min(ends, between)))
+    lines.append(Line(OVERHEAD, OVERHEAD, between, between, {}))
     return Prediction(parts.audio_s, tuple(lines))
 
 
@@ -141,7 +132,7 @@ def scaled(prediction: Prediction, factors: Iterable[tuple[str, float]]) -> Pred
             after = line.predicted_ns * (1.0 - share * (1.0 - factor))
             lines[i] = dataclasses.replace(line, predicted_ns=after)
         assumptions.append(_scale_sentence(name, factor, touched))
-    return Prediction(prediction.audio_s, tuple(lines), tuple(assumptions))
+    return dataclasses.replace(prediction, lines=tuple(lines), assumptions=tuple(assumptions))
 
 
 def _called(line: Line) -> tuple[str, str]:
@@ -159,96 +150,65 @@ def _scale_sentence(name: str, factor: float, touched: float) -> str:
 
 
 def changed(
-    prediction: Prediction, before: Sequence[StageRow], after: Sequence[StageRow], group: str
+    prediction: Prediction,
+    before: Mapping[str, float],
+    after: Mapping[str, float],
+    group: str,
+    sentence: str,
 ) -> Prediction:
     """Return the prediction with the stages of `group` as other settings would have them.
 
-    `before`, `after`: rows of the same number of frames under the old and the new settings, of which only
-    what follows from counts and laws is used, not the times.
+    `before`, `after`: by stage, what it took of the same frames under the old and the new settings, in any unit;
+    `sentence` says how that was found.
     """
-    old = {row.name: _at_best(row) for row in before if row.group == group}
-    new = {row.name: _at_best(row) for row in after if row.group == group}
     lines = [line for line in prediction.lines if line.group != group]
     mine = {line.name: line for line in prediction.lines if line.group == group}
-    known = [name for name in mine if old.get(name)]
-    best = sum(old[name] for name in known)
+    known = [name for name in mine if before.get(name)]
+    whole = sum(before[name] for name in known)
     taken = sum(mine[name].predicted_ns for name in known)
     found = []
-    for name in [*mine, *(name for name in new if name not in mine)]:
+    for name in [*mine, *(name for name in after if name not in mine)]:
         line = mine.get(name, Line(name, group, 0.0, 0.0, {}))
-        if name not in new and name not in old:
-            # Without counts in either there is nothing to go by: it stays.
+        if name not in after and name not in before:
+            # Found in neither: there is nothing to go by, and it stays.
             found.append(line)
             continue
-        if old.get(name):
-            time = line.predicted_ns * new.get(name, 0.0) / old[name]
-        elif best:
-            time = taken * new.get(name, 0.0) / best
+        if before.get(name):
+            time = line.predicted_ns * after.get(name, 0.0) / before[name]
         else:
-            time = 0.0
-        if name not in new:
-            time = 0.0
+            time = taken * after.get(name, 0.0) / whole if whole else 0.0
         found.append(dataclasses.replace(line, predicted_ns=time))
     at = next((i for i, line in enumerate(prediction.lines) if line.group == group), len(lines))
     newcomers = ", ".join(line.name for line in found if not line.time_ns and line.predicted_ns)
-    assumptions = [
-        *prediction.assumptions,
-        f"Each stage of {group} keeps its distance from what its cost law takes at the machine's roofs: its own "
-        "instructions, traffic, scattered accesses and calls; all other stages take what they took.",
-    ]
+    assumptions = [*prediction.assumptions, sentence]
     if newcomers:
         assumptions.append(
-            f"The session has no figures of {newcomers}; they are taken to be as far from their "
-            f"roofs as the stages of {group} are together."
+            f"The session has no figures of {newcomers}: taken by what the stages of {group} take together."
         )
-    return Prediction(prediction.audio_s, (*lines[:at], *found, *lines[at:]), tuple(assumptions))
+    return dataclasses.replace(
+        prediction, lines=(*lines[:at], *found, *lines[at:]), assumptions=tuple(assumptions)
+    )
 
 
-def in_blocks(prediction: Prediction, factor: float) -> Prediction:
-    """Return the prediction with `factor` times as many blocks: calls of the search, and what is done at their ends."""
+def at_best(rows: Iterable[StageRow], group: str) -> dict[str, float]:
+    """Return the ns that the laws of the stages of `group` take at the machine's roofs, by stage.
+
+    The terms of a law count one after the other; kernels of this kind overlap them little.
+    """
+    return {row.name: row.law_ns or 0.0 for row in rows if row.group == group}
+
+
+def waits(prediction: Prediction, group: str, factor: float) -> Prediction:
+    """Return the prediction where the stages of `group` wait `factor` times as long for memory."""
     lines = tuple(
         dataclasses.replace(
-            line, predicted_ns=line.predicted_ns + (factor - 1.0) * line.per_block_ns
+            line, predicted_ns=line.predicted_ns * (1.0 + (factor - 1.0) * line.waiting)
         )
+        if line.group == group
+        else line
         for line in prediction.lines
     )
-    sentence = (
-        "Calls of the search, and what the run does at the ends of a block, come once a block."
+    sentence = f"The stages of {group} wait {factor:.2f} times as long for memory, of which the session tells how much."
+    return dataclasses.replace(
+        prediction, lines=lines, assumptions=(*prediction.assumptions, sentence)
     )
-    return Prediction(prediction.audio_s, lines, (*prediction.assumptions, sentence))
-
-
-def doubts(costs: Mapping[str, Cost], roof_table: RoofTable) -> list[str]:
-    """Return a sentence if stages' data are about as large as what a cache keeps; `costs` by stage, as predicted.
-
-    Whether such data come from the cache or from memory depends on what else uses it at that moment.
-    """
-    found: dict[str, float] = {}
-    largest = 0.0
-    for name, cost in costs.items():
-        size = max((t.bytes for t in cost.terms or () if t.kind in (KERNEL, STREAM)), default=0.0)
-        near, far = (
-            roof_table.bandwidth(size * factor, cost.threads)
-            for factor in (1 / ROUND_EDGE, ROUND_EDGE)
-        )
-        if size and near and far and near.median > GIVES_WAY * far.median:
-            found[name] = near.median / far.median
-            largest = max(largest, size)
-    if not found:
-        return []
-    return [
-        f"The data of {', '.join(found)} ({size_text(round(largest))} until they are read again) are about as large as "
-        "what a cache keeps for them. Depending on what else uses it at the moment, bandwidth there differs by up to "
-        f"{max(found.values()):.1f} times, and these stages with it."
-    ]
-
-
-def _at_best(row: StageRow) -> float:
-    """ns that the terms of the stage's law take, one after the other; of a law without terms, arithmetic and traffic.
-
-    Kernels of this kind overlap them little: the sum predicts better than the largest of them.
-    """
-    if row.parts is not None:
-        return row.law_ns or 0.0
-    # Its bytes are all that such a law has for a stage that only copies: they count in the first cache, too.
-    return (row.arithmetic_ns or 0.0) + (row.traffic_max_ns or 0.0)

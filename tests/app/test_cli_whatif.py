@@ -69,22 +69,22 @@ def test_a_setting_is_predicted_and_checked(session: Path) -> None:
 
 
 def test_a_setting_without_a_model_gets_no_number(session: Path) -> None:
-    tree = answer("whatif", session, "--set", "search.beam=9")
+    tree = answer("whatif", session, "--set", "search.lattice=true")
     assert tree["predicted_rtf"] is None
     assert all(row["predicted_s"] is None for row in tree["stages"])
-    assert any("no model of search.beam" in sentence for sentence in tree["assumptions"])
-    text = here("whatif", session, "--set", "search.beam=9").stdout
+    assert any("no model of search.lattice" in sentence for sentence in tree["assumptions"])
+    text = here("whatif", session, "--set", "search.lattice=true").stdout
     assert "→ – predicted" in text
 
 
-def test_fewer_tokens_are_predicted_from_the_session_s_counts(session: Path) -> None:
-    tree = answer("whatif", session, "--set", "search.max_active=300")
+def test_fewer_tokens_are_counted(session: Path) -> None:
+    tree = answer("whatif", session, "--set", "search.beam=7", "--set", "search.max_active=100")
     factors = {row["name"]: row["factor"] for row in tree["stages"]}
-    assert 0 < factors["search.emit"] < 1
-    assert 0 < factors["search.prune"] < 1
-    assert factors[STAGE] == factors["frontend.mfcc"] == 1.0
-    assert tree["predicted_rtf"] < tree["rtf"]
-    assert any("more than 300 tokens lived" in sentence for sentence in tree["assumptions"])
+    # A fraction of the tokens, so that how long the machine waited for memory meanwhile makes no difference.
+    assert 0 < factors["search.emit"] < 0.9
+    assert 0 < factors["search.prune"] < 0.9
+    assert factors["frontend.mfcc"] == 1.0
+    assert any("counted with both settings" in sentence for sentence in tree["assumptions"])
 
 
 def test_confirm_prints_the_keys_of_the_contract(session: Path) -> None:

@@ -93,7 +93,6 @@ def invented_roofs() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(calibration, "measure_terms", invented)
-        patch.setattr(calibration, "measure_in_turns", invented)
         yield
 
 

@@ -192,9 +192,9 @@ def test_the_longest_configuration_is_taken() -> None:
 
 def test_arms_are_interleaved_and_their_times_add_up(short, tmp_path, monkeypatch) -> None:
     order = []
-    decode = rerun._Runner.decode
+    decode = rerun.Runner.decode
     monkeypatch.setattr(
-        rerun._Runner,
+        rerun.Runner,
         "decode",
         lambda self, item: order.append(self._config.frames.skip) or decode(self, item),
     )

@@ -212,31 +212,6 @@ def test_a_roof_over_shared_caches_is_taken_at_several_moments_and_their_middle_
     assert sorted(taken) == [0] + MOMENTS * [4 << 20]
 
 
-def test_what_is_to_be_compared_is_measured_in_turns_and_is_a_moment_for_the_machine(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    taken: list[str] = []
-    rates = iter([8e9, 4e9, 5e9, 5e9, 1e9, 6e9, 7e9, 3e9])
-
-    def figure(key: Key, *_: object) -> Roof:
-        taken.append(key.name)
-        rate = next(rates)
-        return Roof(*key, rate, rate, rate, "x")
-
-    keys = [Key(KERNEL, name, bytes=4 << 20) for name in ("small", "large")]
-    monkeypatch.setattr(terms, "steps", lambda *_: [_taken(key, figure) for key in keys])
-    calibration.measure_terms([], lambda name, size: Work(1.0, _never))
-    table = calibration.measure_in_turns([], lambda name, size: Work(1.0, _never))
-    assert taken == 4 * ["small", "large"]
-    # Of 5, 1 and 7, and of 5, 6 and 3; the machine has 8 and 5, and 4 and 5.
-    assert [roof.median for roof in table.roofs] == [5e9, 5e9]
-    stored = calibration.stored().roofs
-    assert [roof.median for roof in stored] == [5e9, 4e9]
-    # What the moments lie between is what is known of it.
-    assert [(roof.low, roof.high) for roof in stored] == [(1e9, 8e9), (4e9, 5e9)]
-    assert [(roof.low, roof.high) for roof in table.roofs] == [(1e9, 7e9), (3e9, 6e9)]
-
-
 def _never() -> Task:
     raise AssertionError
 

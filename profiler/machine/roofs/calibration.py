@@ -45,8 +45,6 @@ kernel over less is timed for moments only, with pauses."""
 MOMENTS: Final = 5
 MOMENT_SECONDS: Final = 60.0
 """How often such a roof is taken, at least so far apart; where more are known, the latest count."""
-TURNS: Final = 3
-"""How often each is taken where roofs are taken in turns."""
 SETTLING_SECONDS: Final = 0.5
 """For so long roofs that are known already are taken at a time: a run is waited for."""
 
@@ -226,28 +224,6 @@ def measure_terms(
     `settle`: there is time to take others at one more moment.
     """
     return _known_with(terms.steps(needed, work_of), progress, cancelled, settle=settle)
-
-
-def measure_in_turns(
-    needed: Iterable[tuple[Term, int]],
-    work_of: WorkOf,
-    progress: Progress | None = None,
-    cancelled: Cancelled | None = None,
-) -> RoofTable:
-    """Return the roofs that these terms name, all taken now and in turns: to be compared with each other.
-
-    Of one that was found at a good moment and one at a bad one the ratio says nothing. For the machine this is a moment
-    like any other.
-    """
-    steps, known = terms.steps(needed, work_of), load(file())
-    found: dict[Key, list[Roof]] = {step.key: [] for step in steps}
-    for turn in range(TURNS):
-        for roof in cpu.take(steps, _scaled(progress, turn / TURNS, (turn + 1) / TURNS), cancelled):
-            found[key_of(roof)].append(roof)
-    roofs = [middle(turns) for turns in found.values()]
-    known.add(roofs, RUN, time.time())
-    _keep(known)
-    return RoofTable(tuple(roofs))
 
 
 def _known_with(

@@ -118,17 +118,6 @@ class RoofTable:
                 )
         return found
 
-    def evenly(self, *counts: int) -> "RoofTable":
-        """Return the roofs of a machine where so many threads do so many times what one does, for each of `counts`."""
-        single = [roof for roof in self.roofs if roof.threads == 1]
-        shared = [
-            replace(roof, threads=n, median=n * roof.median, low=n * roof.low, high=n * roof.high)
-            for n in sorted(set(counts) - {1})
-            for roof in single
-            if roof.kind in (RATE, BANDWIDTH, KERNEL)
-        ]
-        return RoofTable((*single, *shared))
-
     @property
     def threads(self) -> tuple[int, ...]:
         """Thread counts that were measured."""

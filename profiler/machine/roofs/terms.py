@@ -91,11 +91,7 @@ def scattered(name: str, size: int) -> Task:
     """Return accesses to cache lines in random order over `size` bytes: each found in the one before, or in a list."""
     from profiler.machine.roofs import _kernels as kernels
 
-    lines = size // LINE_BYTES
-    words = LINE_BYTES // 4
-    order = np.random.default_rng(0).permutation(lines).astype(np.uint32) * np.uint32(words)
-    places: Array = aligned(size // 4).view(np.uint32)
-    places[:] = 0
+    places, order = lines_at_random(size)
     # One cycle through all lines.
     places[order] = np.roll(order, -1)
     if name == "chase":
@@ -104,3 +100,12 @@ def scattered(name: str, size: int) -> Task:
     # A repeat goes on where the one before ended: all of the data is gone through, not its beginning again.
     place = np.zeros(1, np.int64)
     return lambda repeats: kernels.gather(places, order, place, ACCESSES * repeats)
+
+
+def lines_at_random(size: int) -> tuple[Array, Array]:
+    """Return uint32 zeros [n] of `size` bytes in memory of their own, and where their lines begin in random order."""
+    words = LINE_BYTES // 4
+    order = np.random.default_rng(0).permutation(size // LINE_BYTES).astype(np.uint32)
+    places: Array = aligned(size // 4).view(np.uint32)
+    places[:] = 0
+    return places, order * np.uint32(words)

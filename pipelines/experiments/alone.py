@@ -1,0 +1,56 @@
+"""Scoring alone: models that no recogniser has, without front end and search before and after the scorer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipelines.config import Config
+from pipelines.experiments.rerun import (
+    MAX_ROUNDS,
+    WARM_UP_ROUNDS,
+    Arm,
+    Piece,
+    Taken,
+    score_blocks,
+    tile,
+)
+from pipelines.models.sphinx import AcousticModel
+from pipelines.run.interleave import turns
+from pipelines.run.roofs_needed import judge_alike
+from pipelines.scoring import build_scorer
+from profiler.arrays import Array
+from profiler.frames import FRAME_S
+from profiler.machine.roofs.table import RoofTable
+from profiler.spans import Recorder
+
+
+def score(arms: Sequence[tuple[Arm, AcousticModel]], features: Array, roof_table: RoofTable) -> int:
+    """Score `features` f32 [frames, 39] by arms of (arm, model) in turns; returns how many rounds count."""
+    scorers = [Alone(arm.config, model, roof_table) for arm, model in arms]
+    for turn in turns(len(arms), 1, range(-WARM_UP_ROUNDS, MAX_ROUNDS)):
+        scorers[turn.arm].score(features)
+    judge_alike([scorer.taken.recording for scorer in scorers])
+    for (arm, _), scorer in zip(arms, scorers, strict=True):
+        scorer.taken.hand_over(arm, 1)
+    return MAX_ROUNDS
+
+
+class Alone:
+    """A scorer, and what it recorded."""
+
+    def __init__(self, config: Config, model: AcousticModel, roof_table: RoofTable) -> None:
+        self._recorder, self._block, self._frame = Recorder(), config.block, 0
+        self._lane = self._recorder.lane("decode", decode=True)
+        self._scorer = build_scorer(config, model)
+        self._scorer.stages(self._recorder)
+        tile(self._recorder)
+        laws = self._scorer.costs().items()
+        costs = {(self._recorder.stage_id(stage), 0): cost for stage, cost in laws}
+        self.taken = Taken(self._recorder, costs, roof_table)
+
+    def score(self, features: Array) -> None:
+        """Score f32 [frames, 39] block by block."""
+        first = self._frame
+        score_blocks(self._scorer, self._block, features, self._recorder, self._lane, first)
+        self._frame += len(features)
+        self.taken.add(self._lane, Piece(first, len(features), len(features) * FRAME_S))
