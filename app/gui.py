@@ -208,7 +208,7 @@ def _first_page(
 
 
 def keep_what_is_there() -> None:
-    """What is there now stays: looking through it for garbage again would hold up the window for 50 ms a time.
+    """What is there now stays: looking through it for garbage again would hold up the window each time.
 
     All that came later is looked through `RARELY`, and when a session was closed.
     """

@@ -1,4 +1,4 @@
-"""Lanes: where a thread's spans go, without a lock and for some 200 ns apiece.
+"""Lanes: where a thread's spans go, without a lock and in less than a microsecond apiece.
 
 A lane is a ring with one producer (the thread of work that owns the lane) and one consumer (the session
 writer). `put` and `lap` record from Python; `lend` hands the ring to a compiled kernel, which records
@@ -48,7 +48,7 @@ MIN_OUTGOING: Final = 256
 """Spans that the consumer has room for at first: what a decode records in 50 ms."""
 
 _LIMIT_16: Final = 1 << 16
-# `struct` converts C longs 10 to 15 ns faster apiece than long longs (CPython 3.11); on Windows they are short.
+# `struct` converts C longs faster than long longs; on Windows they are short.
 _NATIVE: Final = sys.byteorder == "little" and struct.calcsize("l") == 8
 _pack_put = struct.Struct("llIIIIIHxx" if _NATIVE else "<qqIIIIIHxx").pack_into
 _pack_lap = struct.Struct("llLIIIHxx" if _NATIVE else "<qqQIIIHxx").pack_into

@@ -22,6 +22,7 @@ from profiler.errors import BadInput
 CHECKOUT = Path(__file__).parents[2]
 NOT_BENCHES = {
     "attribution",
+    "constants",
     "corpus",
     "measurements",
     "planted_causes",

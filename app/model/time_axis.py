@@ -42,7 +42,6 @@ class TimeAxis(QObject):
     visible_changed = Signal(float, float)
     selection_changed = Signal(object)
     cursor_changed = Signal(float)
-    following_changed = Signal(bool)
     windowed_changed = Signal()
     hover_changed = Signal()
 
@@ -203,9 +202,7 @@ class TimeAxis(QObject):
             self.selection_changed.emit(None)
 
     def _set_following(self, following: bool) -> None:
-        if following != self._following:
-            self._following = following
-            self.following_changed.emit(following)
+        self._following = following
         if self.windowed != self._was_windowed:
             self._was_windowed = self.windowed
             self.windowed_changed.emit()

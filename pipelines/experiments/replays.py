@@ -29,11 +29,11 @@ from pipelines.search.viterbi import Viterbi
 from profiler.arrays import F32, Array
 from profiler.errors import BadInput
 from profiler.machine.describe import last_level_caches
+from profiler.machine.roofs.cpu import ASSUMED_CACHE_BYTES
 from profiler.spans import Lane, NullLane, Recorder
 
 ELSEWHERE: Final = 2
 """Other scorers, or searches, whose data lie elsewhere."""
-ASSUMED_CACHE_BYTES: Final = 32 << 20
 
 RUN: Final = "in the run"
 HOT: Final = "hot"

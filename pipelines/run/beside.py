@@ -1,7 +1,6 @@
 """What a recorded run measures beside its stages: other programs, the machine's speed, its roofs, and hot replays.
 
-All of it between blocks and outside the wall time, but for reading how long the thread waited for its processor (1 µs a
-block).
+All of it between blocks and outside the wall time, but for reading how long the thread waited for its processor.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ TIMES: Final = 2
 """Passes over the block at least."""
 MOST_TIMES: Final = 8
 GAIN: Final = 0.03
-"""A pass that takes less by no more than this part was hot already. After data were pushed out of the 32 MiB last
-cache of an AMD EPYC, 10 MB of them came faster by a tenth in the second pass, and by 5 % in each of the next five."""
+"""A pass that takes less by no more than this part was hot already. Data that were pushed out of a large
+last cache need more than one pass to be back in it (`python -m tests.bench.constants --only system`)."""
 
 DISTURBED = 0.02
 """A block, or a pass over it, of which another program took more than this part is not compared."""

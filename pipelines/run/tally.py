@@ -27,8 +27,8 @@ class Tally(Lane):
     def pour(self, lane: Lane, start_ns: int, first_frame: int, frames: int) -> None:
         """Put one span per stage, one after another from `start_ns` on, and begin anew.
 
-        A stage is charged from the end of the one before it, so with what calling it costs: some 3 µs of
-        Python for all calls of a frame. Where in the block it ran is lost: each begins where another ends.
+        A stage is charged from the end of the one before it, so with what calling it costs. Where in the
+        block it ran is lost: each begins where another ends.
         """
         spans = np.frombuffer(self.take(), SPAN)
         stage = spans["stage"]

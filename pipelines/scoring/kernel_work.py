@@ -23,9 +23,10 @@ COLD = 16 << 20
 of memory that comes from."""
 
 SEARCHED, SEARCHED_PER_FRAME, MOST_SEARCHED = 7 << 20, 384 << 10, 12 << 20
-"""Bytes: of the graph, the tokens and Python that every block meets again (at 1 to 16 frames a block, parameters of 8
-to 9 MB came as fast as after 7 to 10 MB of other data); what is new with each frame (by `asrscope show --json` on the
-presets 0.37 MB at least); and what more of it would not push further out of the caches."""
+"""Bytes: of the graph, the tokens and Python that every block meets again; what is new with each frame (about the
+`bytes_min` of the search in `asrscope show --json`); and what more of it would not push further out of the caches.
+Chosen so that the parts of scoring account for its time at blocks of 1, 16 and 64: `python -m tests.bench.attribution`
+prints how far they do."""
 
 OWN = "+"
 """In the name of a roof: before the KiB of the kernel's own data."""
@@ -42,7 +43,7 @@ def searched(frames: int) -> float:
     """Return the bytes that the search of a block goes through before scoring reads its parameters again.
 
     They count to the size of what scoring reads block after block: a last level of cache keeps nothing that it
-    does not meet again soon. A top-4 mixture of 8 MB took 20 µs a frame in a run and 6 µs in a loop of its own.
+    does not meet again soon.
     """
     return float(min(SEARCHED + frames * SEARCHED_PER_FRAME, MOST_SEARCHED))
 

@@ -21,8 +21,8 @@ from profiler.arrays import Array
 WAIT_STAGE = "score.wait"
 
 SHARE_SECONDS = 150e-6
-"""A thread's share of work that is worth handing over. That wakes the other thread and waits for it: 40 to 110 µs on an
-idle core of a virtual machine. Layers that took 270 to 300 µs on one thread were as quick on two, 400 µs became 300."""
+"""A thread's share of work that is worth handing over, which wakes the other thread and waits for it. What that takes,
+and from what time on two threads are quicker than one: `python -m tests.bench.constants --only threads`."""
 
 Range = tuple[int, int]
 """First, and one beyond the last."""

@@ -1,7 +1,8 @@
 """The kernels of the search as roofs, on lists and tokens drawn at random that lie in the nearest two caches.
 
 Each calls the very kernel on a graph without sense: tokens whose arcs lead to others or to states that have none,
-in the shares met in decoding (librivox-0870 and cards-001, 5 000 words, beam 13).
+in the shares that a search meets (librivox-0870 and cards-001, 5 000 words, beam 13), each of which
+`python -m tests.bench.constants --only speech` measures by its name.
 """
 
 from __future__ import annotations
@@ -35,39 +36,39 @@ Family = Callable[[int, Numbers], Work]
 """Bytes of data and the numbers of a name, neither of which these families need → the work."""
 
 PLACES = 4096
-"""Tokens: with their arcs some 440 KB, in the second cache as those of a search are; met: 3 926."""
+"""Tokens: with their arcs some 440 KB, in the second cache as those of a search are."""
 ARCS_EACH = 5
-"""Listed emitting arcs of two tokens; met: 9 067 of 3 667."""
+"""Listed emitting arcs of two tokens."""
 SENONES = 5126
 """Labels that are looked up: 20 KB, which share the first cache with the lists."""
 ARCS_PER_PASSED = 4.08
-"""Tokens and listed arcs for each that passes in the work of PASSED; met: 12 719 of 3 139."""
+"""Tokens and listed arcs for each that passes in the work of PASSED."""
 PASSING = 1 / 3
-"""Of the listed arcs, how many lead to a token; met: 3 139 of 9 067."""
+"""Of the listed arcs, how many lead to a token."""
 FRESH = 1 / 6
-"""Of those, how many lead where no token was; met: 486 of 3 071."""
+"""Of those, how many lead where no token was."""
 LISTED_PASSING = 0.43
-"""Of listed epsilon arcs, how many are within the limit; met: 283 of 660."""
+"""Of listed epsilon arcs, how many are within the limit."""
 FRESH_BY_EPSILON = 1 / 9
-"""Of the epsilon arcs within the limit, how many lead where no token was; met: 55 of 490."""
+"""Of the epsilon arcs within the limit, how many lead where no token was."""
 APART = 1 / 2
 """Of new tokens, how many at most stand in lines of the graph that nothing has used lately."""
 DEAD = 0.27
 """Of the tokens, when the lists are closed up."""
 NEW_TOKENS = 0.8
-"""New tokens that are looked at, per listed epsilon arc; met: 541 of 660."""
+"""New tokens that are looked at, per listed epsilon arc."""
 LATTICE_BEAM = 0.5
 """Ways within half of what costs range over are recorded."""
 KEPT_BY_RANK = 0.8
-"""Of the tokens within the beam, where they are too many; met: 7 000 of 8 700."""
+"""Of the tokens within the beam, where they are too many."""
 SPANS = 256
 """Room in the ring that a call is lent, emptied when half full."""
 BY_ARC = 0.52
-"""Of the tokens after a frame, how many came over a listed arc; met: 2 029 of 3 926."""
+"""Of the tokens after a frame, how many came over a listed arc."""
 BY_ENTRY = 0.14
-"""Of the tokens after a frame, how many came over an epsilon arc; met: 541 of 3 926."""
+"""Of the tokens after a frame, how many came over an epsilon arc."""
 RECORDED = 0.39
-"""Of the arcs that tokens came over, how many the history wants; met: 785 of 2 029."""
+"""Of the arcs that tokens came over, how many the history wants."""
 
 
 def _graph(

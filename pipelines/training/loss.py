@@ -11,8 +11,8 @@ from typing import Any
 import torch
 
 ROWS = 32
-"""Taken at a time: 32 of 5 126 senones are 0.7 MB, and two such arrays are at work at once. Of 8 to 256, on one
-core with 1 MB of cache to itself, 16 to 64 were equally fast."""
+"""Taken at a time: 32 of 5 126 senones are 0.7 MB, and two such arrays are at work at once: about what a core
+has of cache to itself."""
 
 
 class _Divergence(torch.autograd.Function):

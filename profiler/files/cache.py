@@ -269,7 +269,7 @@ def _array(body: Array, kind: str, shape: list[int], at: int) -> Array:
 def _digest(content: Array) -> bytes:
     """BLAKE2b over the preamble's own facts and over the digests of pieces of all that follows it.
 
-    (In pieces, several threads share the work: 67 MB took 110 ms on one.)
+    (In pieces, which several threads share.)
     """
     whole = hashlib.blake2b(content[: _PREAMBLE.size - 32].tobytes(), digest_size=32)
     pieces = range(_PREAMBLE.size, len(content), PIECE)

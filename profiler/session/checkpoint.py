@@ -1,6 +1,6 @@
 """Moving what the -wal holds into the main file, beside the recording and not in its way.
 
-A checkpoint waits for the disk, 5 ms on a good one and some 100 ms on a busy one. Were it made by the
+A checkpoint waits for the disk, which may take long. Were it made by the
 connection that commits (SQLite's own habit), spans would wait in memory meanwhile, where a crash loses
 them. So commits never checkpoint, and a thread with a connection of its own does.
 """

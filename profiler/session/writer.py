@@ -36,7 +36,7 @@ from profiler.session.owner import identity
 from profiler.spans import Recorder, measure_ns_per_span
 
 FLUSH_SECONDS: Final = 0.9 * schema.BLOCK_SECONDS
-"""The rest of the 50 ms is left for the commit (31 µs median, 10 ms at worst)."""
+"""The rest of BLOCK_SECONDS is left for the commit (`python -m tests.bench.session hour` prints what rounds take)."""
 
 MIN_WAIT_SECONDS: Final = 0.005
 """Between rounds, so that a disk too slow for the data does not take the processor as well."""

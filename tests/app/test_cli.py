@@ -213,7 +213,7 @@ def test_every_verb_has_help_with_an_example() -> None:
     for verb in verbs():
         done = here(verb, "--help")
         assert done.returncode == 0
-        assert f"asrscope {verb}" in done.stdout or verb == "open", verb
+        assert f"\n    asrscope {verb}" in done.stdout or verb == "open", verb
 
 
 def test_ctrl_c_leaves_a_valid_session(bundled_speech: Path, tmp_path: Path) -> None:

@@ -155,6 +155,23 @@ def test_the_size_is_that_of_the_whole_picture(path: Path, tmp_path: Path) -> No
 # -- what is in it -------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("shown", "cursor", "says"),
+    [
+        ((0, FRAMES), FRAMES, ""),
+        ((0, FRAMES), 500, "cursor at 0:05.0"),
+        ((100, 700), FRAMES, "0:01.0 – 0:07.0"),
+        ((100, FRAMES), FRAMES, "0:01.0 – 0:10.2"),
+        ((100, 700), 700, "0:01.0 – 0:07.0"),
+        ((100, 700), 500, "0:01.0 – 0:07.0, cursor at 0:05.0"),
+    ],
+)
+def test_the_caption_names_the_stretch_and_the_cursor_where_they_are_not_all(
+    shown: tuple[int, int], cursor: int, says: str
+) -> None:
+    assert told_module._extent(Place(*shown, cursor, FRAMES, None, "", "", None)) == says
+
+
 def figures(headline: Headline) -> dict[str, tuple[str, str]]:
     return {figure.name: (figure.value, figure.scope) for figure in headline.figures}
 

@@ -30,6 +30,19 @@ def brute_mean(series: np.ndarray, left: float, right: float, end: int) -> float
     return area / (right - left)
 
 
+def test_means_of_frames_that_have_changed_are_counted_anew() -> None:
+    edges = column_edges(0.0, 640.0, 64)
+    sums = RunningSums(1)
+    sums.follow(np.ones((640, 1)))
+    assert (sums.means(edges) == 1.0).all()
+    changed = np.ones((640, 1))
+    changed[320:] = 2.0
+    sums.follow(changed, 320)
+    fresh = RunningSums(1)
+    fresh.follow(changed)
+    np.testing.assert_array_equal(sums.means(edges), fresh.means(edges))
+
+
 @given(pieces, st.integers(0, 99))
 @settings(max_examples=40, deadline=None)
 def test_sums_have_the_same_bits_in_pieces_and_at_once(cuts: list[int], seed: int) -> None:

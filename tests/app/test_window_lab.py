@@ -89,6 +89,14 @@ def test_the_name_of_a_session_says_which_lab(file, name, tmp_path):
     assert list(lab_runs.sessions()) == [name]
 
 
+def test_sessions_of_a_lab_are_told_the_newest_first(tmp_path):
+    files = [tmp_path / "sessions" / f"2026-01-{day}-120000-lab-exp.asrs" for day in (30, 31, 29)]
+    files[0].parent.mkdir()
+    for file in files:
+        file.touch()
+    assert lab_runs.sessions() == {"exp": [files[1], files[0], files[2]]}
+
+
 def test_a_lab_is_run_and_its_session_opened(qtbot, page):
     one = page()
     one.show_lab(NAME)

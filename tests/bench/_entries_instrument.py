@@ -263,6 +263,16 @@ def explained(found: Trees) -> list[Table]:
     return [attribution.table(tree)]
 
 
+def constants(found: Trees) -> list[Table]:
+    """`tests.bench.constants`."""
+    (tree,) = found
+    rows = [
+        (f"`{row['where']}`", row["what"], row["stands"], f"{row['now']:g}", row["unit"])
+        for row in tree["rows"]
+    ]
+    return [Table(("constant", "what it is", "in the code", "measured", "unit"), rows)]
+
+
 def predicted(found: Trees) -> list[Table]:
     """`tests.bench.whatif_check`."""
     (tree,) = found
@@ -359,5 +369,12 @@ ENTRIES = (
         ("python -m tests.bench.ab_validation --aa 200 --planted 50",),
         validation,
         2400,
+    ),
+    Entry(
+        "constants",
+        ("python -m tests.bench.constants",),
+        constants,
+        60,
+        _data.human_speech,
     ),
 )

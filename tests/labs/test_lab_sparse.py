@@ -18,6 +18,12 @@ def small():
     return net(card(Layer(24), senones=40))
 
 
+def test_weights_are_told_layer_by_layer(small):
+    found = sparse.matrices(small)
+    assert list(found) == ["layer 1", "output"]
+    assert found["layer 1"] is small.tensors["layers.0.weight"]
+
+
 def test_the_distribution_counts_weights(small):
     weight = sparse.matrices(small)["output"]
     shares = sparse.below(weight)

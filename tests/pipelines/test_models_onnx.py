@@ -171,7 +171,10 @@ HOSTILE: list[tuple[bytes, str]] = [
     (one_product(nodes=[node("MatMul", ["x", "w"], ["y"])] * 10_001), "has more than 10000 operators"),
     (one_product() + part(20, b""), "holds training information"),
     (one_product() + part(25, b""), "holds functions of its own"),
-    (one_product(inputs=[ends("x", ["n", 77])]), rf"'x' has the shape \[n, 77\]; its card asks for \[n, {INPUTS}\]"),
+    (
+        one_product(inputs=[ends("x", ["n", 77])]),
+        rf"'x' has the shape \[n, 77\]; its card asks for \[n, {INPUTS}\] \(frames of context × features\)",
+    ),
     (one_product(inputs=[ends("x", [16, INPUTS])]), rf"shape \[16, {INPUTS}\], a fixed number of frames"),
     (one_product(inputs=[ends("x", ["n", 6, 39])]), r"has the shape \[n, 6, 39\]"),
     (one_product(inputs=[ends("x", None)]), r"has the shape \[\]"),
@@ -180,7 +183,10 @@ HOSTILE: list[tuple[bytes, str]] = [
         one_product(inputs=[ends("x", ["n", INPUTS]), ends("state", ["n", 8])]),
         r"has 2 inputs \(x, state\)",
     ),
-    (one_product(outputs=[ends("y", ["n", 49])]), r"'y' has the shape \[n, 49\]; its card asks for \[n, 50\]"),
+    (
+        one_product(outputs=[ends("y", ["n", 49])]),
+        r"'y' has the shape \[n, 49\]; its card asks for \[n, 50\] \(the senones\)",
+    ),
     (one_product(outputs=[ends("y", [1, 50])]), "a fixed number of frames"),
     (one_product(outputs=[ends("y", ["n", 50]), ends("z", ["n", 50])]), r"has 2 outputs \(y, z\)"),
 ]  # fmt: skip

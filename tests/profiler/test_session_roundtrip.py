@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from profiler_sessions import BLOCKS, FRAMES, GAUSSIANS_COST, ROOF_TABLE, record
 
 from profiler.costs import KINDS, Cost, Linear, Term
+from profiler.session import reader
 from profiler.session.files import read_header, side_files
 from profiler.session.format import schema
 from profiler.session.format.blocks import Blocks
@@ -240,6 +241,32 @@ def test_the_room_of_small_blocks_is_given_back(tmp_path: Path) -> None:
     assert connection.execute("PRAGMA freelist_count").fetchone() == (0,)
     assert connection.execute("SELECT count(*) FROM block").fetchone() == (1,)
     connection.close()
+
+
+@pytest.mark.parametrize("code", [sqlite3.SQLITE_BUSY, sqlite3.SQLITE_BUSY_RECOVERY])
+def test_a_file_that_the_writer_is_folding_is_read_at_the_next_look(
+    code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorder = Recorder()
+    writer = SessionWriter(tmp_path / "live.asrs", recorder, {})
+    session = Session.open(writer.path)
+    asked: list[Path] = []
+
+    def refuse(path: Path, *, immutable: bool) -> sqlite3.Connection:
+        asked.append(path)
+        error = sqlite3.OperationalError("database is locked")
+        error.sqlite_errorcode = code
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(reader, "connect_read_only", refuse)
+        writer.marker("note", "meanwhile", 1)
+        wait_for(lambda: session.refresh() or asked)
+        assert session.markers == []
+    wait_for(lambda: session.refresh() and session.markers)
+    assert [marker.text for marker in session.markers] == ["meanwhile"]
+    session.close()
+    writer.close()
 
 
 def test_updates_reach_a_live_reader(tmp_path: Path) -> None:

@@ -95,6 +95,21 @@ def dense(
 
 
 @njit(nogil=True, cache=True)
+def log_of_one(at: int, streams: int, apart: int, panels: int) -> float:
+    """Log-sum-exp of the log densities of one senone and frame, f32 [P·16] at `at`, added up over streams.
+
+    `apart`: bytes from a stream to the next.
+    """
+    product, shift = np.float32(1), np.float32(0)
+    for s in range(streams):
+        best = largest(at + s * apart, panels)
+        product *= sum_exp(at + s * apart, panels, best)
+        shift += best
+    total: float = np.log(product) + shift
+    return total
+
+
+@njit(nogil=True, cache=True)
 def some(x: Array, by_senone: Array, senones: Array, densities: Array, scores: Array) -> int:
     """Scores of `senones` int64 [k], into f32 [n, all]; returns ns spent in log-sum-exp.
 
@@ -135,12 +150,7 @@ def some(x: Array, by_senone: Array, senones: Array, densities: Array, scores: A
         begin = now_ns()
         for i in range(count):
             for t in range(n):
-                product, shift = np.float32(1), np.float32(0)
-                for s in range(streams):
-                    at = address(densities, np.float32) + ((i * streams + s) * n + t) * row
-                    best = largest(at, panels)
-                    product *= sum_exp(at, panels, best)
-                    shift += best
-                scores[t, senones[chunk + i]] = np.log(product) + shift
+                at = address(densities, np.float32) + (i * streams * n + t) * row
+                scores[t, senones[chunk + i]] = log_of_one(at, streams, n * row, panels)
         lse_ns += now_ns() - begin
     return lse_ns

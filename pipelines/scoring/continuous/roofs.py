@@ -8,10 +8,11 @@ from types import MappingProxyType
 import numpy as np
 from numba import njit
 
+from pipelines.scoring.continuous.kernels import log_of_one
 from pipelines.scoring.kernel_work import FIRST_CACHE, Family, Numbers
 from pipelines.scoring.roofs_tasks import filled
-from pipelines.scoring.simd.exponential import log_plus, sum_exp, sum_exp_down
-from pipelines.scoring.simd.maxima import largest, max_down
+from pipelines.scoring.simd.exponential import log_plus, sum_exp_down
+from pipelines.scoring.simd.maxima import max_down
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, copy_floats
 from profiler.arrays import Array, ArrayError
 from profiler.kernel_spans import now_ns
@@ -77,13 +78,8 @@ def _sums_of_some(densities: Array, scores: Array, repeats: int) -> None:
     for _ in range(repeats):
         for i in range(count):
             for t in range(n):
-                product, shift = np.float32(1), np.float32(0)
-                for s in range(streams):
-                    at = address(densities, np.float32) + ((i * streams + s) * n + t) * row
-                    best = largest(at, panels)
-                    product *= sum_exp(at, panels, best)
-                    shift += best
-                scores[t, i] = np.log(product) + shift
+                at = address(densities, np.float32) + (i * streams * n + t) * row
+                scores[t, i] = log_of_one(at, streams, n * row, panels)
 
 
 def _of_tile(best: bool) -> Family:

@@ -2,8 +2,9 @@
 
 Two ways. Where one instruction adds up sixteen times four products of bytes (AVX512-VNNI) a tile of outputs by
 frames is kept in registers while its weights stream past, as in `products.simd`; elsewhere `torch._int_mm` multiplies,
-with what oneDNN finds for the processor. With the instruction the former is 1.4 to 2.4 times as fast at blocks
-of 16 and 32, and as fast at 64: a library lays the weights out anew for every call.
+with what oneDNN finds for the processor. With the instruction the former is the faster, the
+more so the smaller the block (`python -m tests.bench.constants --only products`): a library lays the weights out anew
+for every call.
 """
 
 from __future__ import annotations

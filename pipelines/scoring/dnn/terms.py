@@ -108,8 +108,7 @@ def calls(
 ) -> tuple[Term, ...]:
     """So many calls, each made after reading `passed` KiB.
 
-    Weights push what Python needs out of the nearest caches: 2 of the 7 µs of a call. So it is timed after as much
-    was read.
+    Weights push what Python needs for a call out of the nearest caches. So it is timed after as much was read.
     """
     return (Term(CALL, named(family, *numbers, passed), Linear(fixed=times)),)
 

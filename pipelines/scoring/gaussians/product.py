@@ -7,8 +7,9 @@ from numba import njit
 from pipelines.scoring.simd.tiles import make_tile
 from pipelines.scoring.simd.vector import VECTOR_BYTES, WIDE_REGISTERS
 
-# One panel at a time: a processor prefetches one stream of memory well and four short ones badly (measured at
-# one frame: 30 GB/s against 12), and eight rows give enough independent sums to keep its multipliers busy.
+# One panel at a time: a processor prefetches one stream of memory well and four short ones badly (how well, at one
+# frame: `python -m tests.bench.constants --only products`), and eight rows give enough independent sums to keep its
+# multipliers busy.
 _tile_8, _tile_4, _tile_1 = make_tile(8, 1), make_tile(4, 1), make_tile(1, 1)
 
 

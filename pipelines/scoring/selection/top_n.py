@@ -39,10 +39,22 @@ DEFAULT_TOP_N = 4
 _NO_RESTS = np.zeros((0, 0, 0, 0, 0), np.float32)
 
 
-class Tied:
-    """The N best densities of each codebook and stream."""
+class _PartialDistances:
+    """What both kinds share: whether components may be given up by a bound."""
 
     follow: ClassVar[bool] = False
+    """Whether they always are, in the order of the frame before."""
+
+    def _by_bound(self, gmm: settings.Gmm) -> bool:
+        return self.follow or gmm.component == "partial-distance"
+
+    def needs(self, gmm: settings.Gmm) -> Hashable:
+        """Bounds on what dimensions can add, for partial distances."""
+        return "rests" if self._by_bound(gmm) else None
+
+
+class Tied(_PartialDistances):
+    """The N best densities of each codebook and stream."""
 
     stages: ClassVar[dict[str, tuple[str, ...]]] = {
         "score.select": ("selected",),
@@ -54,13 +66,6 @@ class Tied:
         self._gmm = gmm
         self._evaluate: Evaluation = Floats(gmm)
         self._resize(DEFAULT_TOP_N)
-
-    def _by_bound(self, gmm: settings.Gmm) -> bool:
-        return self.follow or gmm.component == "partial-distance"
-
-    def needs(self, gmm: settings.Gmm) -> Hashable:
-        """Bounds on what dimensions can add, for partial distances."""
-        return "rests" if self._by_bound(gmm) else None
 
     def prepare(
         self, gmm: settings.Gmm, progress: Progress, cancelled: Callable[[], bool]
@@ -197,11 +202,10 @@ class Tied:
         )
 
 
-class Continuous(Chosen):
+class Continuous(_PartialDistances, Chosen):
     """The N best components of each senone and stream."""
 
     stages: ClassVar[dict[str, tuple[str, ...]]] = {}
-    follow: ClassVar[bool] = False
 
     def __init__(self, family: ContinuousGmm) -> None:
         super().__init__(family)
@@ -210,13 +214,6 @@ class Continuous(Chosen):
         self._keep = min(DEFAULT_TOP_N, p.n_components)
         self._order = np.tile(order, (p.n_groups, p.n_streams, 1))
         self._rest = _NO_RESTS
-
-    def _by_bound(self, gmm: settings.Gmm) -> bool:
-        return self.follow or gmm.component == "partial-distance"
-
-    def needs(self, gmm: settings.Gmm) -> Hashable:
-        """Bounds on what dimensions can add, for partial distances."""
-        return "rests" if self._by_bound(gmm) else None
 
     def prepare(
         self, gmm: settings.Gmm, progress: Progress, cancelled: Callable[[], bool]

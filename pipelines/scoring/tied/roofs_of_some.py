@@ -40,7 +40,8 @@ HUNDRED = 100
 OTHERS = 8
 """Choices of densities for a block that take turns, so that no choice stays in the cache."""
 STAYS = 0.4
-"""Part of the four best densities of a codebook and stream that are among those of the next frame, in speech."""
+"""Part of the four best densities of a codebook and stream that are among those of the next frame, in speech
+(`python -m tests.bench.constants --only speech`)."""
 
 
 @njit(nogil=True, cache=True)

@@ -66,7 +66,7 @@ class Graph:
     made: Mapping[str, object] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name, dtype in _ARRAYS:
+        for name, dtype in ARRAYS:
             given = getattr(self, name)
             arrays.check(name, given, dtype, (None,))
             # One type for mapped and for fresh arrays: kernels are compiled once.
@@ -152,7 +152,7 @@ def from_topology(
     )
 
 
-_ARRAYS = (
+ARRAYS = (
     ("states", STATE),
     ("arcs", ARC),
     ("final", np.dtype("<f4")),
@@ -163,11 +163,12 @@ _ARRAYS = (
     ("senone_state", np.dtype("u1")),
     ("filler", np.dtype("?")),
 )
+"""What a kept graph is made of, with types."""
 
 
 def save(graph: Graph, path: Path) -> None:
     """Writes the graph as `profiler.files.cache` writes files, so that no half file is ever found."""
-    columns = {name: getattr(graph, name) for name, _ in _ARRAYS}
+    columns = {name: getattr(graph, name) for name, _ in ARRAYS}
     plain = {n: a if a.dtype.names is None else a.view(np.uint8) for n, a in columns.items()}
     facts = {
         "version": VERSION,
@@ -192,7 +193,7 @@ def load(path: Path) -> Graph:
     try:
         # Records are kept as bytes; what has another type than it was written with does not view.
         columns: dict[str, Array] = {
-            name: kept.arrays[name].view(dtype).reshape(-1) for name, dtype in _ARRAYS
+            name: kept.arrays[name].view(dtype).reshape(-1) for name, dtype in ARRAYS
         }
         return Graph(
             start=int(about["start"]),

@@ -1,7 +1,7 @@
 """What Python calls of the search's kernels, compiled.
 
-Arrays and numbers cross in plain tuples and are called by name only inside: a call costs 2.3 µs with them, as with
-so many arguments, and 6.8 µs with NamedTuples, whose types numba works out in Python.
+Arrays and numbers cross in plain tuples and are called by name only inside: numba works out the types of NamedTuples
+in Python, so that a call with them takes two to three times as long (`python -m tests.bench.constants --only calls`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How numba compiles the search's kernels.
 
 References to arrays are not counted in them (`_nrt`; so they can allocate nothing): whoever calls has the arrays for
-as long as that takes. Counted, they cost 1.4 µs a call and an atomic operation each time that an inner loop takes an
-array out of a NamedTuple: a search takes twice as long then.
+as long as that takes. Counted, they cost time in each call (`python -m tests.bench.constants --only calls`) and an
+atomic operation each time that an inner loop takes an array out of a NamedTuple.
 """
 
 from __future__ import annotations

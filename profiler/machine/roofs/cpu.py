@@ -39,7 +39,8 @@ ASSUMED_CACHE_BYTES: Final = 32 << 20
 
 QUICK_TRIAD_BYTES: Final = (64 << 10, 1 << 20, 8 << 20)
 GEMM_SIZE: Final = 512
-"""512³: 2.6 ms a call at 100 GFLOP/s; best within 2 % of 1024³, four times as many repeats."""
+"""Large enough for the rate of 1024³ (`python -m tests.bench.constants --only system`), with eight times as many
+repeats in the same time."""
 
 GEMV_SIZE: Final = 384
 """A matrix of 576 KiB: in the second-level cache, and large enough that the call is a tenth at most."""

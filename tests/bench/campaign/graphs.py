@@ -24,6 +24,7 @@ from pipelines.search.graph import compile as graphs
 from pipelines.search.graph.openfst import from_arcs
 from pipelines.search.graph.recipe import recipe_of
 from pipelines.search.graph.topology import Topology
+from pipelines.search.graph.wfst import ARRAYS as KEPT_ARRAYS
 from pipelines.search.graph.wfst import Graph, Senones, from_topology, save
 from profiler.files.paths import CACHE_VARIABLE
 from tests.bench.campaign.attack import Attack
@@ -45,16 +46,7 @@ COMMAND = (
 LATTICE = (*COMMAND, "--set", "search.lattice=true")
 LARGE = (-1, 0, 1, 2**31 - 1, -(2**31), 2**30, 0x7F800000, 0x7FC00000, 0x7F7FFFFF, -8388609)
 """Words that are indices nowhere, and floats that are infinite, no number, or the largest."""
-ARRAYS = (
-    "states",
-    "arcs",
-    "final",
-    "pron_first",
-    "phone_first",
-    "pron_phones",
-    "senone_phone",
-    "filler",
-)
+ARRAYS = tuple(name for name, _ in KEPT_ARRAYS)
 
 
 def attacks(random: randoms.Random, count: int) -> Iterator[Attack]:
@@ -257,7 +249,7 @@ def _ladder(path: Path, random: randoms.Random) -> None:
 
 _FORGED: dict[str, Spoil] = {
     "forged": _forge,
-    **{f"{name} shorter": _shorter(name) for name in (*ARRAYS, "senone_state")},
+    **{f"{name} shorter": _shorter(name) for name in ARRAYS},
     "states without end": _figures(n_epsilon_states=2**62),
     "negative states": _figures(n_epsilon_states=-1),
     "start outside": _figures(start=2**31),

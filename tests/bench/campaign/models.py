@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 
 import assets
 from tests.bench.campaign.attack import Attack
+from tests.bench.campaign.caches import pipe
 from tests.pipelines import sphinx_writer as writer
 
 FILES = ("feat.params", "mdef", "means", "variances", "transition_matrices", "sendump", "noisedict")
@@ -105,11 +105,6 @@ def values(path: Path, rng: random.Random) -> None:
 def link(path: Path, rng: random.Random) -> None:
     path.unlink()
     path.symlink_to(rng.choice(("/dev/zero", "/dev/tty", "nowhere", path.name)))
-
-
-def pipe(path: Path, rng: random.Random) -> None:
-    path.unlink()
-    os.mkfifo(path)
 
 
 def folder(path: Path, rng: random.Random) -> None:

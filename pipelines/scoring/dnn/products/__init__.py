@@ -22,14 +22,15 @@ from profiler.costs import Term
 from profiler.spans import Cost
 
 FETCHED = 2
-"""Frames that take as long as fetching the weights."""
+"""Frames that take as long as fetching the weights (`python -m tests.bench.constants --only products`)."""
 
 
 class Product(ABC):
     """The weights of a layer, ready to be multiplied. A module of this package calls it `Weights`."""
 
     rate: ClassVar[float]
-    """Multiply-adds a second of one thread at blocks of 16, about: whether a call is worth being shared follows."""
+    """Multiply-adds a second of one thread at blocks of 16, about: whether a call is worth being shared follows.
+Measured by `python -m tests.bench.constants --only products`."""
     into_rows: ClassVar[bool]
     """Whether `out` may be a transposed view of rows (F order) at no cost; otherwise it is in C order alone."""
     shape: tuple[int, int]

@@ -28,7 +28,6 @@ PACKED = 3.0
 class Weights(Product):
     """As they are."""
 
-    rate: ClassVar[float] = 70e9
     into_rows: ClassVar[bool] = False
 
     def __init__(self, weight: Array, threads: int, max_frames: int) -> None:

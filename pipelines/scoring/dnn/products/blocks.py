@@ -5,17 +5,9 @@ nets in such blocks): what is kept lies in memory in the order of the loop, and 
 says to which input it belongs. Up to eight frames the outputs lie in the lanes, beyond that the frames do, and no
 result has to be turned. A dense matrix is the case in which all blocks are there.
 
-Measured against the library's dense product (as `csr` was, blocks cut at random): times as fast, by frames at once
-
-    kept     1 frame    4          16         64
-    10 %     3.0–5.6    10–16      9.3–12     9.0
-    20 %     2.6–3.6    7.3–11     5.7–6.6    5.1–5.5
-    30 %     2.2–2.6    6.2–7.6    4.2–4.5    3.6–3.8
-    50 %     1.5–1.9    4.4–5.4    2.6–3.4    2.2–2.4
-
-So it pays wherever fewer than all blocks are left, and keeps what the cut promises: above 1/kept because the weights
-need not be put into order in every call, as the library does (at four frames that is most of its time). At one
-frame it is short of 1/kept: calls of some 5 µs, of which 1 to 2 are Python's.
+Against the library's dense product it pays wherever fewer than all blocks are left (`asrscope lab sparse`), and keeps
+what the cut promises: the weights need not be put into order in every call, as the library does. At one frame it is
+short of that, for a good part of so short a call is Python's.
 """
 
 from __future__ import annotations

@@ -4,18 +4,9 @@ Compressed sparse rows: for each output its weights side by side, and beside eac
 belongs to. Frames lie in the lanes, so that one weight meets sixteen frames in one multiplication and no sum has to
 be folded; one frame alone is gathered value by value, which no vector helps.
 
-Measured against the library's dense product (minima of 40 paired runs, one thread, AMD EPYC with AVX-512; layers of
-512×585, 512×512, 1024×1024 and 5126×256, weights cut at random): times as fast, by frames at once
-
-    kept     1 frame    4          16         64
-    10 %     1.4–1.6    3.2–3.9    4.8–6.6    5.8–6.1
-    20 %     0.8–0.9    2.0        3.3–3.6    2.9–3.4
-    30 %     0.5–0.7    1.4        2.3–2.4    1.8–2.2
-    50 %     0.3–0.4    0.7–0.9    1.2–1.5    1.0–1.1
-
-So one frame alone pays below a sixth of the weights: each costs an index, a gathered value and a multiplication,
-where the dense row is read as fast as memory gives it. At four frames twelve of sixteen lanes are idle, and the
-library is weak, too; 64 frames of a layer no longer fit the first cache.
+From what share of weights on it beats the library's dense product: `asrscope lab sparse`. One frame alone pays least,
+since each weight costs an index, a gathered value and a multiplication where the dense row is read as fast as memory
+gives it. At four frames twelve of sixteen lanes are idle, and the library is weak, too.
 """
 
 from __future__ import annotations

@@ -1,0 +1,114 @@
+"""Constants of `tests.bench.constants` about what single calls take: of compiled kernels, and of the system."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from time import perf_counter_ns
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from pipelines.run.hot_replay import GAIN
+from profiler.arrays import Array
+from profiler.machine import run_queue
+from profiler.machine.roofs.cpu import GEMM_SIZE
+from tests.bench._constants_products import row, seconds
+
+SEVERAL = 10
+OTHER = 32 << 20
+"""Bytes that push everything else out of the caches near a core."""
+MEANT = 10 << 20
+"""Bytes of the work whose passes are compared."""
+PASSES, TIMES = 8, 9
+
+
+class Named(NamedTuple):
+    """As many arrays as a kernel may take."""
+
+    a: Array
+    b: Array
+    c: Array
+    d: Array
+    e: Array
+    f: Array
+    g: Array
+    h: Array
+    i: Array
+    j: Array
+
+
+def _first(arrays: tuple[Array, ...]) -> int:
+    return len(arrays[0])
+
+
+def calls() -> Iterator[dict[str, Any]]:
+    """A compiled call with arrays in a tuple, with names, and with counted references."""
+    arrays = tuple(np.zeros(1, np.float32) for _ in range(SEVERAL))
+    free = numba.njit(_nrt=False)(_first)
+    plain, named = (seconds(lambda given=given: free(given)) for given in (arrays, Named(*arrays)))
+    counting = numba.njit(_first)
+    counted = seconds(lambda: counting(arrays))
+    where = "scoring/tied/kernels.py and others"
+    each = (named - plain) / SEVERAL * 1e6
+    yield row(where, "a name of a NamedTuple, each call", "", each, "µs")
+    where = "search/kernels/calls.py"
+    yield row(where, "a call with ten arrays in a tuple", "", plain * 1e6, "µs")
+    yield row(where, "the same in a NamedTuple", "", named * 1e6, "µs")
+    where = "search/kernels/numba_flags.py"
+    each = (counted - plain) * 1e6
+    yield row(where, "references of ten arrays counted, each call", "", each, "µs")
+
+
+def system() -> Iterator[dict[str, Any]]:
+    """A reading of the run queue, passes over data that were pushed out of the caches, and the size of a product."""
+    with run_queue.RunQueue() as queue:
+        if queue.readable:
+            where = "profiler/machine/run_queue.py LEAST_AWAY_NS"
+            least = run_queue.LEAST_AWAY_NS / 1e3
+            hot, cold = _reading(queue, 0), _reading(queue, OTHER)
+            yield row(where, "a reading, again at once", least, hot, "µs")
+            yield row(where, "a reading, after other data had the caches", least, cold, "µs")
+    first, *later = _passes()
+    where = "pipelines/run/hot_replay.py GAIN"
+    yield row(where, "the second pass takes less than the first by", GAIN, 1 - later[0] / first, "")
+    gains = [1 - after / before for before, after in pairwise(later)]
+    yield row(where, "each later pass than the one before", GAIN, float(np.median(gains)), "")
+    small, large = (_gemm(n) for n in (GEMM_SIZE, 2 * GEMM_SIZE))
+    where = "profiler/machine/roofs/cpu.py"
+    yield row(where, "rate of a product of 512³ / of 1024³", "", small / large, "")
+
+
+def _reading(queue: run_queue.RunQueue, other: int) -> float:
+    """Median µs of a reading, each after `other` bytes were read."""
+    between = np.ones(other // 8)
+    found = []
+    for _ in range(51):
+        between.sum()
+        start = perf_counter_ns()
+        queue._ready_ns()
+        found.append(perf_counter_ns() - start)
+    return float(np.median(found)) / 1e3
+
+
+def _passes() -> list[float]:
+    """Median ns of each of PASSES sums over MEANT bytes, the first of which finds them out of the caches."""
+    data, other = np.ones(MEANT // 8), np.ones(OTHER // 8)
+    found = np.empty((TIMES, PASSES))
+    for turn in range(TIMES):
+        other.sum()
+        for i in range(PASSES):
+            start = perf_counter_ns()
+            data.sum()
+            found[turn, i] = perf_counter_ns() - start
+    return [float(ns) for ns in np.median(found, axis=0)]
+
+
+def _gemm(size: int) -> float:
+    """Operations a second."""
+    a, b = (np.random.default_rng(0).random((size, size), np.float32) for _ in range(2))
+    out = np.empty_like(a)
+    with threadpool_limits(1):
+        return 2 * size**3 / seconds(lambda: np.matmul(a, b, out=out))

@@ -1,0 +1,160 @@
+"""Constants of `tests.bench.constants` about matrix products and the threads that share them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numba import njit
+from threadpoolctl import threadpool_limits
+
+from pipelines.scoring.dnn import integers
+from pipelines.scoring.dnn.products import FETCHED, Product, blocks, csr, scalar, simd
+from pipelines.scoring.gaussians import product
+from pipelines.scoring.simd.byte_products import BYTE_PRODUCTS
+from pipelines.scoring.simd.tiles import make_tile
+from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, aligned
+from pipelines.scoring.thread_pool import SHARE_SECONDS, ThreadPool
+from profiler.arrays import Array
+from profiler.machine.roofs.timing import Effort, rounds
+
+INPUTS, OUTPUTS, FRAMES = 512, 512, 16
+LARGE = 2048
+"""Inputs and outputs of weights that no cache near a core keeps, 16 MB."""
+KEPT = 8
+"""One of so many weights is kept in a sparse layer."""
+SHARED = (128, 256, 384, 512, 768, 1024)
+"""Outputs of layers of LARGE inputs, that one thread takes or two share."""
+DEPTH, PANELS = 27, 16384
+"""Numbers of a Gaussian, and panels of 16 of them: 28 MB."""
+
+_one, _four = make_tile(1, 1), make_tile(1, 4)
+
+
+def seconds(once: Callable[[], object]) -> float:
+    """What `once` takes in the middle of rounds that nothing disturbed, s."""
+
+    def task(repeats: int) -> None:
+        for _ in range(repeats):
+            once()
+
+    repeats, found, _ = rounds(task, Effort(), threads=1)
+    return found[len(found) // 2] / repeats
+
+
+def row(where: str, what: str, stands: object, now: float, unit: str) -> dict[str, Any]:
+    """One constant: file and name, what it is, the value in the code, the value measured."""
+    return {
+        "where": where,
+        "what": what,
+        "stands": stands,
+        "now": float(f"{now:.3g}"),
+        "unit": unit,
+    }
+
+
+def threads() -> Iterator[dict[str, Any]]:
+    """What sharing work with another thread takes, and from what size on it gains."""
+    pool = ThreadPool(2)
+
+    def nothing(i: int, first: int, last: int) -> None:
+        return None
+
+    handed = seconds(lambda: pool.share(nothing, [(0, 1), (1, 2)])) * 1e6
+    where, limit = "scoring/thread_pool.py SHARE_SECONDS", SHARE_SECONDS * 1e6
+    yield row(where, "waking another thread and waiting for it", limit, handed, "µs")
+    for outputs in SHARED:
+        one, two = (_layer(outputs, n) for n in (1, 2))
+        what = f"time on one thread / on two, a layer that takes one {one * 1e6:.0f} µs"
+        yield row(where, what, 2 * limit, one / two, "µs, and a ratio")
+
+
+def _layer(outputs: int, n: int) -> float:
+    rng = np.random.default_rng(0)
+    weight = rng.standard_normal((outputs, LARGE), np.float32)
+    made = simd.Weights(weight, n, FRAMES)
+    made.threads = lambda frames: n  # type: ignore[method-assign]
+    x, out = _frames(LARGE, FRAMES), np.empty((outputs, FRAMES), np.float32)
+    return seconds(lambda: made.multiply(x, out))
+
+
+def _frames(inputs: int, frames: int) -> Array:
+    x = np.random.default_rng(1).standard_normal((inputs, frames), np.float32)
+    x[-1] = 1.0
+    return x
+
+
+def products() -> Iterator[dict[str, Any]]:
+    """Multiply-adds a second of each way to multiply, what fetching weights takes, and two ways beside others."""
+    rng = np.random.default_rng(0)
+    weight = rng.standard_normal((OUTPUTS, INPUTS), np.float32)
+    some = np.where(rng.random((OUTPUTS // LANES, INPUTS)) < 1 / KEPT, 1.0, 0.0)
+    by_block = weight * np.repeat(some, LANES, axis=0).astype(np.float32)
+    with threadpool_limits(1):
+        for kind, given in (
+            (simd, weight),
+            (scalar, weight),
+            (blocks, by_block),
+            (csr, by_block),
+        ):
+            made: Product = kind.Weights(given, 1, FRAMES)
+            rate = made.held * FRAMES / _taken(made, INPUTS, FRAMES)
+            name = kind.__name__.rpartition(".")[2]
+            where = f"scoring/dnn/products/{name}.py rate"
+            yield row(where, "multiply-adds a second", made.rate / 1e9, rate / 1e9, "G/s")
+        large = simd.Weights(rng.standard_normal((LARGE, LARGE), np.float32), 1, FRAMES)
+        few, many = (_taken(large, LARGE, n) for n in (2, FRAMES))
+        each = (many - few) / (FRAMES - 2)
+        fetched = few / each - 2
+        where = "scoring/dnn/products/__init__.py FETCHED"
+        yield row(where, "frames that take as long as the weights", FETCHED, fetched, "frames")
+        yield from _integers()
+    yield from _panels()
+
+
+def _taken(made: Product, inputs: int, frames: int) -> float:
+    x, out = _frames(inputs, frames), np.empty((made.shape[0], frames), np.float32)
+    return seconds(lambda: made.multiply(x, out))
+
+
+def _integers() -> Iterator[dict[str, Any]]:
+    if not BYTE_PRODUCTS:
+        return
+    rng = np.random.default_rng(0)
+    weight = rng.integers(-127, 128, (OUTPUTS, INPUTS), np.int8)
+    for frames in (16, 32, 64):
+        x = rng.integers(-127, 128, (frames, INPUTS), np.int8)
+        ways = [kind(weight, 1, frames) for kind in (integers.Panels, integers.Library)]
+        ours, library = (seconds(lambda way=way, x=x: way.sums(x)) for way in ways)
+        what = f"torch's time / ours, {frames} frames"
+        yield row("scoring/dnn/integers.py", what, "", library / ours, "")
+        if frames == FRAMES:
+            rate = weight.size * frames / ours / 1e9
+            where = "scoring/dnn/integers.py RATE"
+            yield row(where, "multiply-adds a second", integers.RATE / 1e9, rate, "G/s")
+
+
+@njit(nogil=True)
+def _four_at_once(a: int, b: int, panels: int, k: int, c: int) -> None:  # pragma: no cover
+    for p in range(0, panels, 4):
+        at = b + p * k * VECTOR_BYTES
+        _four((a, 0), (at, k * VECTOR_BYTES), k, (c + p * VECTOR_BYTES, 0), False)
+
+
+def _panels() -> Iterator[dict[str, Any]]:
+    """Bytes a second of Gaussians in memory that one frame goes through, one panel or four at a time."""
+    x, given = aligned((DEPTH,)), aligned((PANELS, DEPTH, LANES))
+    out = aligned((PANELS, LANES))
+    x[:], given[:] = 1.0, 1.0
+    a, b, c = (_address(array) for array in (x, given, out))
+    one = given.nbytes / seconds(lambda: product.multiply(a, 0, 1, b, PANELS, DEPTH, c)) / 1e9
+    four = given.nbytes / seconds(lambda: _four_at_once(a, b, PANELS, DEPTH, c)) / 1e9
+    where = "scoring/gaussians/product.py"
+    yield row(where, "read at one frame, a panel at a time", "", one, "GB/s")
+    yield row(where, "read at one frame, four panels at a time", "", four, "GB/s")
+
+
+@njit
+def _address(array: Array) -> int:  # pragma: no cover
+    return address(array, np.float32)

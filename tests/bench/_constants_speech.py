@@ -1,0 +1,159 @@
+"""Constants of `tests.bench.constants` about what a search and a selection of densities meet in speech."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from math import log
+from time import perf_counter_ns
+from typing import Any
+
+import numpy as np
+from msgspec import structs
+
+from pipelines.audio import loading
+from pipelines.config import Config, presets
+from pipelines.models import opening
+from pipelines.run.recogniser import Recogniser, build
+from pipelines.scoring.meter import Meter
+from pipelines.scoring.strategy import never, quietly
+from pipelines.scoring.tied.gmm import Gmm
+from pipelines.scoring.tied.packing import pack
+from pipelines.scoring.tied.roofs_of_some import STAYS
+from pipelines.search import adaptive_beam, roofs
+from pipelines.search.kernels import layout
+from pipelines.search.viterbi import Viterbi
+from profiler.arrays import Array
+from profiler.errors import BadInput
+from profiler.spans import NullLane, Recorder
+from tests.bench import _data
+from tests.bench._constants_products import row
+
+FILES = ("librivox-0870", "cards-001")
+WIDE, NARROW = 13.0, 10.0
+TIMES = 5
+BEST = 4
+"""Densities of a codebook and stream that are kept."""
+
+
+def speech() -> Iterator[dict[str, Any]]:
+    """Shares that roofs of the search and of the best densities are measured at, and how time grows with the beam."""
+    paths = [_data.HUMAN / f"{name}.flac" for name in FILES]
+    for path in paths:
+        if not path.is_file():
+            raise BadInput(f"The bench needs human speech, and there is no {path}.")
+    config = presets.load("gmm").config
+    recorder = Recorder()
+    recogniser = build(config, recorder, NullLane(), quietly, never)
+    recogniser.register(recorder)
+    recogniser.search.warm_up()
+    scores, features = [], []
+    for path in paths:
+        features.append(recogniser.frontend.features(loading.load(path).samples, 0, NullLane()))
+        recogniser.scorer.reset()
+        whole = [
+            recogniser.scorer.score(features[-1][at : at + config.block], at, NullLane()).copy()
+            for at in range(0, len(features[-1]), config.block)
+        ]
+        scores.append(np.concatenate(whole))
+    yield from _searched(recogniser, scores)
+    yield from _beams(recogniser, config, scores)
+    yield row(
+        "scoring/tied/roofs_of_some.py STAYS",
+        "of the four best densities, those that are among the next frame's",
+        STAYS,
+        _stay(config, features),
+        "",
+    )
+
+
+def _searched(recogniser: Recogniser, scores: list[Array]) -> Iterator[dict[str, Any]]:
+    """What a frame of the search meets, in sums over all frames."""
+    search = recogniser.search
+    assert isinstance(search, Viterbi)
+    met: Counter[str] = Counter()
+    for told in scores:
+        search.start(0)
+        for frame in range(len(told)):
+            before = int(search._space.books.decoder_state[layout.M])
+            search.advance(told[frame : frame + 1], frame)
+            met += _frame(search, before)
+    frames = sum(map(len, scores))
+    where = "search/roofs.py "
+    arcs = met["arcs"] - met["sources"]
+    for name, what, top, bottom in (
+        ("PLACES", "tokens after a frame", met["tokens"], frames),
+        ("ARCS_EACH", "listed arcs of two tokens", 2 * arcs, met["sources"]),
+        ("ARCS_PER_PASSED", "tokens and arcs for each that passes", met["arcs"], met["passed"]),
+        ("PASSING", "of the listed arcs, those that pass", met["passed"], arcs),
+        ("FRESH", "of these, those where no token was", met["fresh"], met["passed"]),
+        ("LISTED_PASSING", "of listed epsilon arcs, those within", met["within"], met["listed"]),
+        ("FRESH_BY_EPSILON", "of all within, those where none was", met["late"], met["ways"]),
+        ("NEW_TOKENS", "new tokens per epsilon arc", met["fresh"] + met["late"], met["listed"]),
+        ("BY_ARC", "tokens that came over an arc", met["by arc"], met["tokens"]),
+        ("BY_ENTRY", "tokens that came over an epsilon arc", met["by entry"], met["tokens"]),
+        ("RECORDED", "of their arcs, those of the history", met["recorded"], met["by arc"]),
+    ):
+        yield row(where + name, what, round(getattr(roofs, name), 3), top / bottom, "")
+
+
+def _frame(search: Viterbi, before: int) -> Counter[str]:
+    """What one frame met, after it was searched and before its tokens are pruned."""
+    space = search._space
+    n, m = (int(space.books.decoder_state[i]) for i in (layout.N, layout.M))
+    arrays, work = space.arrays, space.books.work
+    limit = space.books.floats[layout.LIMIT]
+    come = arrays.tokens.come[:m]
+    listed = int(space.books.decoder_state[layout.EPSILONS])
+    within = int((arrays.epsilons.total[:listed] <= limit).sum())
+    new = come[n:]
+    return Counter(
+        {
+            "sources": int(work[layout.TOKENS]),
+            "arcs": int(work[layout.EMIT_ARCS]),
+            "passed": int(work[layout.PASSED]),
+            "fresh": int((new != layout.BY_ENTRY).sum()),
+            "late": int((new == layout.BY_ENTRY).sum()),
+            "listed": listed,
+            "within": within,
+            "ways": within + int(work[layout.FOLLOWED]),
+            "tokens": m,
+            "by arc": int((come >= 0).sum()),
+            "by entry": int((come == layout.BY_ENTRY).sum()),
+            "recorded": int((arrays.emitting.record[come[come >= 0]] >= 0).sum()),
+        }
+    )
+
+
+def _beams(recogniser: Recogniser, config: Config, scores: list[Array]) -> Iterator[dict[str, Any]]:
+    """How the search's time grows with its beam; the least of TIMES, at each beam in turn."""
+    least = dict.fromkeys((WIDE, NARROW), np.inf)
+    for _ in range(TIMES):
+        for beam in least:
+            recogniser.search.configure(structs.replace(config.search, beam=beam))
+            start = perf_counter_ns()
+            for told in scores:
+                recogniser.search.start(0)
+                for at in range(0, len(told), config.block):
+                    recogniser.search.advance(told[at : at + config.block], at)
+            least[beam] = min(least[beam], perf_counter_ns() - start)
+    growth = log(least[WIDE] / least[NARROW]) / (WIDE - NARROW)
+    where, what = "search/adaptive_beam.py GROWTH", "d ln(time of the search) / d beam, 10 to 13"
+    yield row(where, what, adaptive_beam.GROWTH, growth, "")
+
+
+def _stay(config: Config, features: list[Array]) -> float:
+    """Part of the best densities of a codebook and stream that are among those of the next frame."""
+    family = Gmm(pack(opening.open_model(config)), 1)
+    stay = pairs = 0
+    for whole in features:
+        best = []
+        for at in range(0, len(whole), config.block):
+            x = family.expand(whole[at : at + config.block])
+            g = family.densities(x, 0, family.parameters.n_codebooks, Meter())
+            some = g[..., : family.parameters.n_densities]
+            best.append(np.argpartition(-some, BEST, axis=-1)[..., :BEST].copy())
+        kept = np.concatenate(best)
+        again = (kept[1:, ..., :, None] == kept[:-1, ..., None, :]).any(-1)
+        stay, pairs = stay + int(again.sum()), pairs + again.size
+    return stay / pairs
