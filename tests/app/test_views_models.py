@@ -468,6 +468,8 @@ def test_frames_that_still_grow_are_taken_again() -> None:
     ("call", "text"),
     [
         (lambda: milliseconds(0.0612), "0.061"),
+        (lambda: milliseconds(0.0002), "<0.001"),
+        (lambda: milliseconds(0.0), "0.000"),
         (lambda: milliseconds(3.4), "3.40"),
         (lambda: milliseconds(128.2), "128"),
         (lambda: milliseconds(None), "–"),
