@@ -7,10 +7,11 @@ in view, and kept; a tail that grows costs only its own blocks.
 
 import math
 from collections.abc import Generator
+from dataclasses import dataclass
 
 import numpy as np
 
-from profiler.arrays import F64, Array
+from profiler.arrays import F64, I64, Array, Bool
 
 BLOCK_COLUMNS = 4
 """Pixel columns that a block takes at least: wide enough to be seen as a level, narrow enough to show a step."""
@@ -29,6 +30,42 @@ def block_frames(frames: float, columns: int) -> int:
     """Frames of a block if `frames` are shown in `columns` pixel columns: a power of two, so that grids nest."""
     wanted = frames / max(1, columns) * BLOCK_COLUMNS
     return 1 << max(0, math.ceil(math.log2(wanted))) if wanted > 1 else 1
+
+
+@dataclass(frozen=True)
+class Under:
+    """What lies under the columns of a chart: blocks of frames, or each column by itself.
+
+    Attributes:
+        size: frames of a block; 0 where every column stands for itself.
+        first: number of the first block.
+        grid: edges in frames [blocks + 1].
+        at: [columns] the block under the middle of each column, counted from the first.
+        there: [columns] whether its middle is a frame.
+    """
+
+    size: int
+    first: int
+    grid: F64
+    at: I64
+    there: Bool
+
+    def spread(self, values: F64) -> F64:
+        """Values per block [blocks, …], each in all of its columns [columns, …]; NaN where there is no frame."""
+        there = self.there.reshape(-1, *(1,) * (values.ndim - 1))
+        return np.where(there, values[self.at], np.nan)
+
+
+def under(edges: F64, end: int, size: int) -> Under:
+    """The blocks of `size` frames under columns of these edges [columns + 1]; frames from `end` on are not there."""
+    columns = len(edges) - 1
+    if not size:
+        return Under(0, 0, edges, np.arange(columns), np.ones(columns, np.bool_))
+    middle = (edges[1:] + edges[:-1]) / 2
+    block = np.floor(middle / size).astype(np.int64)
+    first, last = int(block[0]), int(block[-1]) + 1
+    grid = np.arange(first, last + 1, dtype=np.float64) * size
+    return Under(size, first, grid, block - first, (middle >= 0) & (middle < end))
 
 
 def _quantiles(values: Array) -> Array:

@@ -166,6 +166,7 @@ class BreakdownView(View):
         if alone:
             self.show_table(False)
         self._scroll.setVisible(not alone)
+        self.set_title(self.tr("Roofline") if alone else self.tr(self.title))
         self._show_roofline()
 
     def _show_roofline(self) -> None:
@@ -263,7 +264,7 @@ class BreakdownView(View):
                 "part",
                 "ms per frame",
                 "share",
-                "before",
+                "baseline ms",
                 "verdict",
                 "grade",
                 "op/byte",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from app.views.blocks import block_frames
+from app.views.blocks import Under, block_frames, under
 from app.views.breakdown_model import rtf_of
 from app.views.columns import column_edges
 from app.views.counted import Counted, counted
@@ -124,14 +124,9 @@ def cost_model(
     end = min(int(cursor_frame), len(series))
     first_s, last_s = visible
     edges = column_edges(first_s / FRAME_S, last_s / FRAME_S, max(1, columns))
-    if holding is None:
-        size, holding = 0, Holding()
-        mean = series.costs.means(edges, end) * 1e-6
-        worst = series.walls.columns(edges, end)[1] * 1e-6
-        p95 = np.full(len(worst), np.nan)
-    else:
-        size = block_frames(edges[-1] - edges[0], len(edges) - 1)
-        mean, p95, worst = (part * 1e-6 for part in _blocks(series, edges, end, size))
+    size = 0 if holding is None else block_frames(edges[-1] - edges[0], len(edges) - 1)
+    holding = holding or Holding()
+    mean, p95, worst = (part * 1e-6 for part in _columns(series, under(edges, end, size), end))
     totals = mean.sum(axis=1)
     scale = held(_wanted(totals, p95, holding.log), holding)
     over = counted(edges[0], edges[-1], end if counted_to is None else counted_to, selected)
@@ -166,18 +161,14 @@ def highest_frame(track: CostTrack, over: Counted) -> tuple[int, float]:
     return over.first + at, float(walls[at]) * 1e-6
 
 
-def _blocks(series: FrameSeries, edges: F64, end: int, size: int) -> tuple[F64, F64, F64]:
-    """Means by category, 95 % quantile and maximum of the block under the middle of each column, ns."""
-    middle = (edges[1:] + edges[:-1]) / 2
-    block = np.floor(middle / size).astype(np.int64)
-    first, last = int(block[0]), int(block[-1]) + 1
-    grid = np.arange(first, last + 1, dtype=np.float64) * size
-    at = block - first
-    there = (middle >= 0) & (middle < end)
-    mean = np.where(there[:, None], series.costs.means(grid, end)[at], np.nan)
-    p95 = np.where(there, series.quantiles.blocks(size, first, last, end)[at], np.nan)
-    worst = np.where(there, series.walls.columns(grid, end)[1][at], np.nan)
-    return mean, p95, worst
+def _columns(series: FrameSeries, below: Under, end: int) -> tuple[F64, F64, F64]:
+    """Means by category, 95 % quantile (of blocks alone) and maximum of what is under each column, ns."""
+    blocks = len(below.grid) - 1
+    p95 = np.full(blocks, np.nan)
+    if below.size:
+        p95 = series.quantiles.blocks(below.size, below.first, below.first + blocks, end)
+    mean, worst = series.costs.means(below.grid, end), series.walls.columns(below.grid, end)[1]
+    return below.spread(mean), below.spread(p95), below.spread(worst)
 
 
 def _wanted(totals: F64, p95: F64, log: bool) -> Scale:

@@ -7,7 +7,7 @@ One item paints all of them in pixels; text stays sharp, and nothing is laid out
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -66,8 +66,18 @@ def _flag_text(text: str, room: float, kind: str) -> tuple[str, float]:
     metrics = QFontMetricsF(_flag_font())
     # What a setting was changed to stands at the end.
     side = Qt.TextElideMode.ElideMiddle if kind == "option" else Qt.TextElideMode.ElideRight
+    if kind == "option":
+        text = _fewer_words(text, lambda part: metrics.horizontalAdvance(part) <= room)
     text = metrics.elidedText(text, side, room)
     return text, metrics.horizontalAdvance(text) + FLAG_PADDING
+
+
+def _fewer_words(text: str, fits: Callable[[str], bool]) -> str:
+    """A setting and what it was changed to without its first words, as many as have no room: "skipping: 2"."""
+    name, colon, value = text.partition(": ")
+    words = name.split(" ")
+    shorter = (" ".join(words[at:]) + colon + value for at in range(len(words)))
+    return next((part for part in shorter if fits(part)), text)
 
 
 def _flag_font() -> QFont:

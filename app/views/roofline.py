@@ -69,10 +69,12 @@ class Roofline(QWidget):
         self._points: tuple[Point, ...] = ()
         self._marked: str | None = None
         self._threads = 1
+        self._alone = False
         self.set_height(HEIGHT)
 
     def set_height(self, pixels: int | None, most: int = UNBOUNDED) -> None:
-        """Take this height below other things, or all there is up to `most` (None)."""
+        """Take this height below other things, or all there is up to `most` (None): the card is named after it then."""
+        self._alone = pixels is None
         self.setMinimumHeight(HEIGHT if pixels is None else pixels)
         self.setMaximumHeight(max(HEIGHT, most) if pixels is None else pixels)
         upright = QSizePolicy.Policy.Expanding if pixels is None else QSizePolicy.Policy.Fixed
@@ -207,9 +209,10 @@ class Roofline(QWidget):
             if power > low:  # the corner belongs to the other axis
                 self._text(painter, label, rate(10.0**power), flags.AlignRight | flags.AlignVCenter)
         title = QRectF(0, 0, self.width(), 16)
-        painter.setFont(font(0.88, strong=True))
-        painter.setPen(self._tokens.color("muted"))
-        write(painter, title, flags.AlignLeft | flags.AlignTop, self.tr("ROOFLINE"))
+        if not self._alone:
+            painter.setFont(font(0.88, strong=True))
+            painter.setPen(self._tokens.color("muted"))
+            write(painter, title, flags.AlignLeft | flags.AlignTop, self.tr("ROOFLINE"))
         if (marked := self.marked) is not None:
             painter.setFont(font(0.85))
             metrics = QFontMetricsF(painter.font())

@@ -92,6 +92,10 @@ class View(QFrame):
 
     # -- for the window and for exports ----------------------------------------------------
 
+    def set_title(self, text: str) -> None:
+        """Name what is shown now, where that is not always the same."""
+        self._title.setText(text)
+
     def set_body(self, widget: QWidget) -> None:
         """Put the drawing widget into the card (once, from the constructor of the subclass)."""
         self._stack.insertWidget(0, widget)

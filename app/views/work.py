@@ -1,7 +1,7 @@
 """Work per frame as small multiples over audio time: tokens, beam, senones, Gaussians, bytes and time of scoring.
 
 Every quantity has its own lane, scale and unit, so that none is read against the axis of another. A
-column shows the range of its frames (a single expensive frame stays visible) and their mean.
+block of columns shows the range of its frames (a single expensive frame stays visible) and their mean.
 """
 
 from __future__ import annotations
@@ -306,8 +306,8 @@ class WorkView(ChartView[WorkModel]):
         self.headings = HeadingsItem(self.plot, self.panels)
         self._scales: dict[str, Scale] = {}
 
-    def reduce(self, snapshot: Snapshot, columns: int) -> WorkModel:
-        """Return minimum, maximum and mean count per pixel column."""
+    def reduce(self, snapshot: Snapshot, columns: int, in_blocks: bool = True) -> WorkModel:
+        """Return minimum, maximum and mean count per pixel column, of blocks of columns or of each."""
         return work_model(
             snapshot.session,
             snapshot.track,
@@ -317,6 +317,7 @@ class WorkView(ChartView[WorkModel]):
             self._scales,
             self.axis.selected_frames,
             snapshot.cursor_frame,
+            in_blocks,
         )
 
     def show_model(self, model: WorkModel | None) -> None:
@@ -376,7 +377,7 @@ class WorkView(ChartView[WorkModel]):
             return headers, []
         first, last = self.axis.visible
         wanted = min(TABLE_ROWS, max(1, round((last - first) / FRAME_S)))
-        model = self.reduce(self.snapshot, wanted)
+        model = self.reduce(self.snapshot, wanted, in_blocks=False)
         step = (last - first) / wanted
         for curve in model.curves:
             title = self.tr(TITLES[curve.name])

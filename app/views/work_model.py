@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from app.views.blocks import Under, block_frames, under
 from app.views.columns import column_edges
 from app.views.counted import Counted, counted
 from app.views.events import Boundary, Mark, boundaries, marks
@@ -71,7 +72,7 @@ class Curve:
 
     Attributes:
         name: which quantity (a key of `CostTrack.work`, SCORING_TIME or one of BEAM).
-        low: [columns] least value in the column; NaN where there is no frame.
+        low: [columns] least value in the block under the column; NaN where there is no frame.
         high: [columns] greatest value.
         mean: [columns] mean.
         average: mean over the frames shown in the range, NaN without any.
@@ -134,19 +135,23 @@ def work_model(
     before: Mapping[str, Scale] = NO_SCALES,
     selected: tuple[int, int] | None = None,
     counted_to: int | None = None,
+    in_blocks: bool = True,
 ) -> WorkModel:
     """Reduce the counts to `columns` pixel columns over `visible` seconds, up to a frame.
 
     `before`: the scales drawn last, by the first quantity of their lane; they hold while they fit.
     `selected`: frames [first, last) over which the averages are taken; what is in view, if None. `counted_to`: the
-    cursor, which a replay draws beyond: no average is of frames from here on; `cursor_frame`, if None.
+    cursor, which a replay draws beyond: no average is of frames from here on; `cursor_frame`, if None. `in_blocks`:
+    columns stand for the block under them: skipping takes turns, and of 7 frames now 3 and now 4 were computed; a table
+    has the columns themselves.
     """
     series = series_of(session, track)
     end = min(int(cursor_frame), len(series))
     first_s, last_s = visible
     edges = column_edges(first_s / FRAME_S, last_s / FRAME_S, max(1, columns))
     over = counted(edges[0], edges[-1], end if counted_to is None else counted_to, selected)
-    window = _Window(session, track, series, edges, over[:2], end)
+    size = block_frames(edges[-1] - edges[0], len(edges) - 1) if in_blocks else 0
+    window = _Window(session, track, series, edges, under(edges, end, size), over[:2], end)
     known = marks(session, end, len(series))
     panels = []
     for names in LANES:
@@ -171,6 +176,7 @@ class _Window:
     track: CostTrack
     series: FrameSeries
     edges: F64
+    below: Under
     shown: tuple[int, int]
     end: int
 
@@ -192,16 +198,17 @@ class _Window:
         work = self.series.work(DRAWN)
         if not work.names:
             return {}
-        low, high = work.extremes.columns(self.edges, self.end)
-        columns = (low, high, work.sums.means(self.edges, self.end))
-        by_row = [np.ascontiguousarray(values.T) for values in columns]
+        grid, end = self.below.grid, self.end
+        blocks = (*work.extremes.columns(grid, end), work.sums.means(grid, end))
+        by_row = [np.ascontiguousarray(self.below.spread(values).T) for values in blocks]
         return dict(
             zip(work.names, zip(*by_row, work.sums.total(*self.shown), strict=True), strict=True)
         )
 
     def _time(self) -> Curve | None:
         costs = self.series.costs
-        mean = costs.means(self.edges, self.end, SCORING).sum(axis=1)
+        blocks = costs.means(self.below.grid, self.end, SCORING).sum(axis=1)
+        mean = self.below.spread(blocks)
         total = float(costs.total(*self.shown)[:SCORING].sum())
         average = _mean(total, self.shown[1] - self.shown[0])
         known = costs.total(0, self.end)[:SCORING].any()

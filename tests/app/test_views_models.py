@@ -255,12 +255,30 @@ def test_work_lanes_follow_the_track(replay: tuple[Session, CostTrack]) -> None:
         "scoring time",
     ]
     for name in list(curves)[:-1]:
-        curve, series = curves[name], track.work[name].reshape(-1, 4)
-        assert np.allclose(curve.mean, series.mean(axis=1), rtol=1e-9)
-        assert np.array_equal(curve.low, series.min(axis=1))
-        assert np.array_equal(curve.high, series.max(axis=1))
+        curve, series = curves[name], track.work[name].reshape(-1, 16)
+        assert np.allclose(curve.mean, np.repeat(series.mean(axis=1), 4), rtol=1e-9)
+        assert np.array_equal(curve.low, np.repeat(series.min(axis=1), 4))
+        assert np.array_equal(curve.high, np.repeat(series.max(axis=1), 4))
     assert curves["scoring senones"].average == 5126
     assert not model.panels[1].scale.log
+
+
+def test_frames_that_are_skipped_in_turn_draw_no_pattern(
+    replay: tuple[Session, CostTrack], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of columns of 2.9 frames each, one in two computed: their means alone rise and fall by a third."""
+    session, track = replay
+    in_turn = np.where(np.arange(FRAMES) % 2, 0.0, 2048.0)
+    counts = {**track.work, "scoring gaussians": in_turn}
+    monkeypatch.setattr(CostTrack, "work", property(lambda _: counts))
+    for columns in (700, 300, 90):
+        model = work_model(session, track, FRAMES, (0.0, FRAMES * 0.01), columns)
+        (curve,) = (c for c in model.curves if c.name == "scoring gaussians")
+        assert np.ptp(curve.mean) == 0.0
+        assert np.ptp(curve.low) == np.ptp(curve.high) == 0.0
+    rows = work_model(session, track, FRAMES, (0.0, FRAMES * 0.01), 700, in_blocks=False)
+    (curve,) = (c for c in rows.curves if c.name == "scoring gaussians")
+    assert np.ptp(curve.mean) > 500, "a table's rows are the frames that they say"
 
 
 def test_every_quantity_of_work_has_a_lane_of_its_own_unit(
@@ -280,7 +298,8 @@ def test_every_quantity_of_work_has_a_lane_of_its_own_unit(
     assert gaussians.scale.log, "selection leaves a tenth"
     values = track.categories_ns[:, [CATEGORIES.index(n) for n in SCORING_CATEGORIES]].sum(axis=1)
     (curve,) = scoring.curves
-    assert np.allclose(curve.mean, values.reshape(-1, 4).mean(axis=1), rtol=1e-9)
+    means = values.reshape(-1, 16).mean(axis=1)
+    assert np.allclose(curve.mean, np.repeat(means, 4), rtol=1e-9)
     assert figure("scoring time", curve.average).endswith(" ms")
     assert axis_figure("scoring bytes", 4e7) == "40 MB"
     assert axis_figure("scoring bytes", 0.0) == "0 B"
@@ -449,6 +468,8 @@ def test_frames_that_still_grow_are_taken_again() -> None:
     ("call", "text"),
     [
         (lambda: milliseconds(0.0612), "0.061"),
+        (lambda: milliseconds(0.0002), "<0.001"),
+        (lambda: milliseconds(0.0), "0.000"),
         (lambda: milliseconds(3.4), "3.40"),
         (lambda: milliseconds(128.2), "128"),
         (lambda: milliseconds(None), "–"),

@@ -21,6 +21,7 @@ from profiler.analysis.breakdown import StageRow
 from profiler.analysis.track import CostTrack
 from profiler.session.reader import Session
 from tests.app.sample_session import write_sample
+from tests.app.text_geometry import texts
 
 
 def row(name: str, ms: float, flops: float, size: float, **more) -> StageRow:
@@ -125,7 +126,19 @@ def test_the_roofline_stands_below_the_stages_where_there_is_room(
     assert view.roofline.isHidden()
     headers, rows = view.table()
     assert all(len(cells) == len(headers) for cells in rows)
+    assert "Breakdown" in drawn(view)
+    assert "Roofline" not in drawn(view)
+    view.show_roofline(True)
+    view.set_picture(True)
+    assert not {"Breakdown", "ROOFLINE"} & drawn(view), "the card is named after what it shows"
+    view.show_roofline(False)
+    assert "Breakdown" in drawn(view)
     playhead.close()
+
+
+def drawn(view: BreakdownView) -> set[str]:
+    """What is written on a card, but on its buttons."""
+    return {text.text for text in texts(view) if "ToolButton" not in text.where}
 
 
 def test_senones_are_said_as_a_part_of_all(tmp_path: Path) -> None:
