@@ -6,6 +6,7 @@ import gc
 import os
 import random
 import signal
+import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -18,6 +19,14 @@ settings.register_profile("ci", derandomize=True, deadline=None)
 
 # Before anything imports Qt: without a display it would abort the interpreter.
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+# Hundreds of processes are started: each would compile every module anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+# Threads of a library that wait for the next product wait asleep: the tests run on every core already.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")  # 2 to that power cycles, the least it takes
 
 # A machine that runs the tests under nohup has them ignore this signal, and every child of theirs.
 if hasattr(signal, "SIGHUP"):
@@ -51,7 +60,11 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.enable()
         gc.freeze()
+        gc.set_threshold(YOUNG, *gc.get_threshold()[1:])
 
+
+YOUNG = 20_000
+"""Objects between two looks for garbage: compiling kernels makes millions, few of them garbage in a circle."""
 
 LONGEST = (
     "test_kernel_walls", "test_cost_terms", "test_kernel_fences", "test_first_ten_seconds", "test_campaign",
