@@ -71,7 +71,9 @@ LONGEST = (
     "test_scoring_dnn_torch", "test_training_workers", "test_scoring_dnn_live", "test_worker", "test_hostile_files",
     "test_cli_streams", "test_keyboard_only", "test_cli_compare", "test_continuous_run", "test_cli_whatif",
     "test_order", "test_hostile_desk", "test_cli", "test_cli_signals", "test_window_hover", "test_run",
-    "test_models_foreign", "test_session_fuzz", "test_one_figure", "test_run_device", "test_types",
+    "test_models_foreign", "test_session_fuzz", "test_one_figure", "test_run_device", "test_window_exporting",
+    "test_window", "test_lab_children", "test_faults", "test_text_geometry", "test_lazy_run", "test_window_keys",
+    "test_scoring_gmm", "test_perturb", "test_types",
 )  # fmt: skip
 """Files of ten seconds of computing and more, where nothing is cached: begun last, one of them would be waited for.
 
@@ -83,7 +85,8 @@ processes comes later: each of them would compile for itself meanwhile.
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The longest files come first, each for one process (`--dist loadfile`).
 
-    With `--hypothesis-seed`, the files and the tests of each file come in an order of that seed.
+    With `--hypothesis-seed`, the files and the tests of each file come in an order of that seed. Only of the longest
+    none is left for the end, where the other process would wait for it.
     """
     seed = config.getoption("--hypothesis-seed")
     if seed is None:
@@ -95,6 +98,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     draw = random.Random(str(seed))
     files = sorted({item.path for item in items})
     draw.shuffle(files)
+    last = len(files) - len(files) // 5
+    late = [path for path in files[last:] if path.stem in LONGEST]
+    files = late + [path for path in files if path not in late]
     shuffled = [(files.index(item.path), draw.random(), item) for item in items]
     items[:] = [item for *_, item in sorted(shuffled, key=lambda entry: entry[:2])]
 
