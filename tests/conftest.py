@@ -6,6 +6,7 @@ import gc
 import os
 import random
 import signal
+import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -18,6 +19,14 @@ settings.register_profile("ci", derandomize=True, deadline=None)
 
 # Before anything imports Qt: without a display it would abort the interpreter.
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+# Hundreds of processes are started: each would compile every module anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+# Threads of a library that wait for the next product wait asleep: the tests run on every core already.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")  # 2 to that power cycles, the least it takes
 
 # A machine that runs the tests under nohup has them ignore this signal, and every child of theirs.
 if hasattr(signal, "SIGHUP"):
@@ -51,14 +60,20 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.enable()
         gc.freeze()
+        gc.set_threshold(YOUNG, *gc.get_threshold()[1:])
 
+
+YOUNG = 20_000
+"""Objects between two looks for garbage: compiling kernels makes millions, few of them garbage in a circle."""
 
 LONGEST = (
     "test_kernel_walls", "test_cost_terms", "test_kernel_fences", "test_first_ten_seconds", "test_campaign",
     "test_scoring_dnn_torch", "test_training_workers", "test_scoring_dnn_live", "test_worker", "test_hostile_files",
     "test_cli_streams", "test_keyboard_only", "test_cli_compare", "test_continuous_run", "test_cli_whatif",
     "test_order", "test_hostile_desk", "test_cli", "test_cli_signals", "test_window_hover", "test_run",
-    "test_models_foreign", "test_session_fuzz", "test_one_figure", "test_run_device", "test_types",
+    "test_models_foreign", "test_session_fuzz", "test_one_figure", "test_run_device", "test_window_exporting",
+    "test_window", "test_lab_children", "test_faults", "test_text_geometry", "test_lazy_run", "test_window_keys",
+    "test_scoring_gmm", "test_perturb", "test_types",
 )  # fmt: skip
 """Files of ten seconds of computing and more, where nothing is cached: begun last, one of them would be waited for.
 
@@ -70,7 +85,8 @@ processes comes later: each of them would compile for itself meanwhile.
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The longest files come first, each for one process (`--dist loadfile`).
 
-    With `--hypothesis-seed`, the files and the tests of each file come in an order of that seed.
+    With `--hypothesis-seed`, the files and the tests of each file come in an order of that seed. Only of the longest
+    none is left for the end, where the other process would wait for it.
     """
     seed = config.getoption("--hypothesis-seed")
     if seed is None:
@@ -82,6 +98,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     draw = random.Random(str(seed))
     files = sorted({item.path for item in items})
     draw.shuffle(files)
+    last = len(files) - len(files) // 5
+    late = [path for path in files[last:] if path.stem in LONGEST]
+    files = late + [path for path in files if path not in late]
     shuffled = [(files.index(item.path), draw.random(), item) for item in items]
     items[:] = [item for *_, item in sorted(shuffled, key=lambda entry: entry[:2])]
 

@@ -17,8 +17,15 @@ os.environ["QT_QPA_PLATFORM"] = f"offscreen:configfile={Path(__file__).with_name
 
 import pytest
 import shiboken6
-from PySide6.QtCore import QCoreApplication, QEvent, QProcess, QSettings, QStandardPaths, QTimer
-from PySide6.QtCore import QThread as QtThread
+from PySide6.QtCore import (
+    QCoreApplication,
+    QEvent,
+    QProcess,
+    QSettings,
+    QStandardPaths,
+    QThread,
+    QTimer,
+)
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 from sample_session import write_sample
@@ -84,23 +91,35 @@ def desk(sample: Path, qapp: QApplication) -> Iterator[Desk]:
     made.window.close()
 
 
-def _alive(kind: type) -> list[object]:
+def _kinds(*of: type) -> Iterator[type]:
+    """These classes and all that are derived from them."""
+    for kind in of:
+        yield kind
+        yield from _kinds(*kind.__subclasses__())
+
+
+def _alive() -> Iterator[QTimer | QProcess | QThread]:
     # By type: asking an object for its class runs code of deprecated stand-ins (torch has one).
-    return [o for o in gc.get_objects() if issubclass(type(o), kind) and shiboken6.isValid(o)]
+    kinds = set(_kinds(QTimer, QProcess, QThread))
+    for found in gc.get_objects():
+        if type(found) in kinds and shiboken6.isValid(found):
+            yield found
 
 
 def _left_behind() -> list[str]:
-    found = []
-    for timer in _alive(QTimer):
-        if timer.isActive():
-            found.append(f"active timer of {timer.parent()}")
-    for process in _alive(QProcess):
-        if process.state() != QProcess.ProcessState.NotRunning:
-            found.append(f"process {process.processId()}")
-    for thread in _alive(QtThread):
-        if thread.isRunning() and thread is not QtThread.currentThread():
-            found.append(f"thread {thread.objectName()}")
-    return found
+    left = []
+    for found in _alive():
+        if isinstance(found, QTimer) and found.isActive():
+            left.append(f"active timer of {found.parent()}")
+        if isinstance(found, QProcess) and found.state() != QProcess.ProcessState.NotRunning:
+            left.append(f"process {found.processId()}")
+        if (
+            isinstance(found, QThread)
+            and found.isRunning()
+            and found is not QThread.currentThread()
+        ):
+            left.append(f"thread {found.objectName()}")
+    return left
 
 
 @pytest.fixture(autouse=True)

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scoring_reference import brute_force, likely_features
 from selection_reference import (
     KINDS,
@@ -22,8 +24,20 @@ from pipelines.audio import loading as audio
 from pipelines.config import Config, assign
 from pipelines.frontend.mfcc import Mfcc
 from pipelines.scoring import build_scorer, senones
+from pipelines.scoring.clustering import clusters
 from pipelines.scoring.tied.roofs_of_some import STAYS, chosen
 from profiler.spans import NullLane, Recorder
+
+
+@given(st.lists(st.floats(width=32), min_size=1, max_size=70), st.data())
+def test_the_least_cluster_kept_is_that_of_a_sort(values, data):
+    """With ties and infinities; of what are no numbers any may be found, as long as it ends."""
+    number = data.draw(st.integers(1, len(values)))
+    keep = data.draw(st.integers(1, number))
+    array = np.array(values, np.float32)
+    found = clusters._least_kept(array.copy(), number, keep)
+    if not np.isnan(array[:number]).any():
+        assert found == np.sort(array[:number])[number - keep]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -57,8 +57,8 @@ def _places(senones: Array, count: int) -> Array:
         if not 0 <= senone < count:
             raise ArrayError("_places: a senone that there is none")
     places = np.empty(len(senones) + LATER + 2 * ROWS, np.int64)
-    places[: len(senones)] = senones
-    places[len(senones) :] = senones[-1]
+    for i in range(len(places)):
+        places[i] = senones[min(i, len(senones) - 1)]
     return places
 
 

@@ -24,7 +24,6 @@ from safetensors.numpy import load_file, save_file
 
 from assets.speech.build import VOICES, speak
 from pipelines.audio import loading as audio
-from pipelines.frontend.mfcc import Mfcc
 from pipelines.frontend.parameters import SAMPLE_RATE
 from pipelines.training.corpus import augment
 from pipelines.training.corpus.augment import Change, Samples
@@ -124,6 +123,8 @@ class Maker:
     """Turns sources into features."""
 
     def __init__(self, feat_params: dict[str, str]) -> None:
+        from pipelines.frontend.mfcc import Mfcc  # loads numba, and who reads shards needs none
+
         self._plain = Mfcc(feat_params)
         self._warped = {warp: Mfcc(feat_params, warp) for warp in augment.WARPS}
         self._recordings: dict[str, Samples] = {}

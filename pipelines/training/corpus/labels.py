@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from safetensors import SafetensorError
@@ -16,9 +17,6 @@ from safetensors.numpy import load_file, save_file
 from pipelines.config import Config
 from pipelines.models import dictionary
 from pipelines.models.sphinx import AcousticModel
-from pipelines.scoring import build_scorer
-from pipelines.scoring.scorer import Scorer
-from pipelines.training.align import Aligner, AlignmentError
 from pipelines.training.corpus import data
 from pipelines.training.corpus.data import DataRecipe, Frames, Progress
 from pipelines.training.corpus.speech import CorpusError
@@ -26,11 +24,18 @@ from profiler.arrays import U16, Array
 from profiler.files.outputs import writing
 from profiler.spans import NullLane
 
+if TYPE_CHECKING:  # they load numba, and workers that only read labels need none
+    from pipelines.scoring.scorer import Scorer
+    from pipelines.training.align import Aligner
+
 UNLABELLED = 65_535
 
 
 def prepare(recipe: DataRecipe, folder: Path, model: AcousticModel, progress: Progress) -> None:
     """Label the shards of `recipe` in `folder` that have no labels yet, by what the teacher hears."""
+    from pipelines.scoring import build_scorer
+    from pipelines.training.align import Aligner
+
     sources, _ = data.plan(recipe)
     aligner = Aligner(model.mdef, model.transitions, dictionary.default())
     scorer = build_scorer(Config(), model)
@@ -60,6 +65,8 @@ def aligned(
 
     `words`: of each utterance; more of them than utterances are left over. `told` hears the share that is done.
     """
+    from pipelines.training.align import AlignmentError
+
     labels = np.full(len(frames), UNLABELLED, np.uint16)
     starts = np.concatenate([[0], frames.ends[:-1]])
     for said, start, end in zip(words, starts, frames.ends, strict=False):

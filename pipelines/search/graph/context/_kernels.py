@@ -85,7 +85,8 @@ def find_places(
             if table[at] == _EMPTY:
                 if n == len(keys):
                     larger = np.empty(2 * n, dtype=np.int64)
-                    larger[:n] = keys
+                    for old in range(n):
+                        larger[old] = keys[old]
                     keys = larger
                     table = np.full(len(table) * 2, _EMPTY, dtype=np.int64)
                     for old in range(n):
