@@ -289,10 +289,8 @@ class _PerFrame:
 
     def row(self, number: int) -> Array:
         """The sums of a row, float64 [frames there is room for]."""
-        if number < len(self.block):
-            return self.block[number]
         block, row = divmod(number - len(self.block), MORE_ROWS)
-        found: Array = self._more[block][row]
+        found: Array = self.block[number] if block < 0 else self._more[block][row]
         return found
 
     def new_row(self) -> int:

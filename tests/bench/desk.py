@@ -8,7 +8,7 @@ There is no peer, so there is no ratio. `figures` holds the worse of both platfo
   chart at another cursor; a gap is a stretch of more than 50 ms in which the event loop did not come round, and it is
   the window's own where the GUI thread computed for most of it. `gui_core_share`: processor time of the whole process
   of the window, all threads, per second.
-- start: from the start of the process to the first painting of the window, and to the charts.
+- start: from the start of the process to the first painting of the window, to its bars, and to the charts.
 - million: a session of a million spans is opened in a running window (until the charts are painted), then panned
   and zoomed; a step lasts from the gesture until every chart is painted.
 - hour: an hour at block 1, opened: resident memory.
