@@ -132,8 +132,15 @@ class Envelope:
 _envelopes: WeakKeyDictionary[Session, Envelope] = WeakKeyDictionary()
 
 
+UNDER_WAY = 4
+"""Utterances under way that are kept as they were aligned last."""
+
 _aligned_before: WeakKeyDictionary[Session, dict[int, tuple[Utterance, Spoken]]]
 _aligned_before = WeakKeyDictionary()
+
+_under_way: WeakKeyDictionary[Session, dict[int, tuple[Utterance, tuple[int, bool], Spoken]]]
+_under_way = WeakKeyDictionary()
+"""By number of an utterance: with how many of its words it was aligned last, and whether it was partial."""
 
 
 def envelope_of(session: Session) -> Extremes:
@@ -191,7 +198,7 @@ def words_model(
         left = []
     later = {one.id for _, one in left}
     spoken = tuple(
-        aligned_before or _remembered(known, utterance, number, cursor_frame)
+        aligned_before or _remembered(session, known, utterance, number, cursor_frame)
         for number, utterance, aligned_before in found
         if not later
         or utterance.id not in later
@@ -247,20 +254,34 @@ def align_ahead(
     end = time.monotonic() + seconds
     while left:
         number, utterance = left.pop()
-        _remembered(known, utterance, number, cursor_frame)
+        _remembered(session, known, utterance, number, cursor_frame)
         if time.monotonic() >= end:
             break
 
 
 def _remembered(
+    session: Session,
     known: dict[int, tuple[Utterance, Spoken]],
     utterance: Utterance,
     number: int,
     cursor_frame: int,
 ) -> Spoken:
-    """`_spoken`, kept for utterances that are over: an hour has hundreds of them in view."""
+    """`_spoken`, kept for utterances that are over, of which an hour has hundreds, and until the next word comes."""
     if not _over(utterance, cursor_frame):
-        return _spoken(bounded(utterance), number, cursor_frame)
+        heard = sum(word[1] < cursor_frame for word in utterance.words)
+        state = (
+            heard,
+            not utterance.done or utterance.first_frame + utterance.n_frames > cursor_frame,
+        )
+        recent = _under_way.setdefault(session, {})
+        before = recent.get(number)
+        if before is None or before[0] is not utterance or before[1] != state:
+            spoken = _spoken(bounded(utterance), number, cursor_frame)
+            # Those that a replay has been in lately.
+            if len(recent) >= UNDER_WAY:
+                recent.clear()
+            before = recent[number] = utterance, state, spoken
+        return before[2]
     found = known.get(utterance.id)
     if found is None or found[0] is not utterance:
         found = known[utterance.id] = (utterance, _spoken(bounded(utterance), number, cursor_frame))
