@@ -233,8 +233,15 @@ def start() -> dict[str, Any]:
     return {key: round(value, 3) for key, value in seen.items()}
 
 
-def million(path: str) -> dict[str, Any]:
-    """Open a million spans in a running window; pan and zoom."""
+def opening(path: str) -> dict[str, Any]:
+    """Open a million spans in a running window."""
+    window, _, found = _opened(path)
+    window.close()
+    return found
+
+
+def _opened(path: str) -> tuple[Any, Paintings, dict[str, float]]:
+    """A window with a session opened until every chart is painted; what is painted, and what it took."""
     from app.gui import keep_what_is_there
 
     window = window_shown()
@@ -244,7 +251,6 @@ def million(path: str) -> dict[str, Any]:
     assert app is not None
     serve(0.5)
     seen = Paintings(charts(window))
-    loop = Loop()
     seen.painted.clear()
     begin, cpu = time.monotonic(), time.process_time()
     window.open_session(Path(path))
@@ -255,12 +261,25 @@ def million(path: str) -> dict[str, Any]:
 
     while not drawn() and time.monotonic() < begin + READY_S:
         app.processEvents()
-    opened, opened_cpu = time.monotonic() - begin, time.process_time() - cpu
+    took = {
+        "open_1e6_s": round(time.monotonic() - begin, 3),
+        "open_1e6_cpu_s": round(time.process_time() - cpu, 3),
+    }
+    return window, seen, took
+
+
+def million(path: str) -> dict[str, Any]:
+    """Open a million spans in a running window; pan and zoom."""
+    window, seen, took = _opened(path)
+    app = QApplication.instance()
+    assert app is not None
+    begin = time.monotonic()
+    loop = Loop()
     while not window.playhead.track.stages.update(window.playhead.session, 0):
         app.processEvents()
         if time.monotonic() - begin > 30:
             break
-    everything = time.monotonic() - begin
+    everything = took["open_1e6_s"] + time.monotonic() - begin
     serve(SETTLE_S)  # words and stages of a long session come little by little
     loop.stop()
     wall, thread = _steps(window, seen)
@@ -268,10 +287,9 @@ def million(path: str) -> dict[str, Any]:
     window.close()
     return {
         "spans": spans,
-        "open_1e6_s": round(opened, 3),
-        "open_1e6_cpu_s": round(opened_cpu, 3),
+        **took,
         "open_stages_s": round(everything, 3),
-        "open_longest_gap_ms": round(1e3 * max((gap for gap, _ in loop.gaps), default=0.0), 1),
+        "settling_longest_gap_ms": round(1e3 * max((gap for gap, _ in loop.gaps), default=0.0), 1),
         **quantiles(wall, "pan_zoom_ms"),
         **quantiles(thread, "pan_zoom_cpu_ms"),
     }
@@ -407,7 +425,7 @@ def main() -> int:
     """Run one part and print what it found."""
     QSettings.setDefaultFormat(QSettings.Format.IniFormat)
     part, *arguments = sys.argv[1:]
-    parts = (live, opens, start, million, hour, cycles)
+    parts = (live, opens, start, opening, million, hour, cycles)
     found = {one.__name__: one for one in parts}
     print(json.dumps(found[part](*arguments)))
     return 0
