@@ -11,12 +11,10 @@ import faulthandler
 import gc
 import os
 import signal
-import socket
 import sys
 import threading
-import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
@@ -24,15 +22,11 @@ from typing import IO, Any
 from PySide6.QtCore import QObject, QSocketNotifier, QStandardPaths, Qt, QTimer, Signal
 from PySide6.QtWidgets import QApplication
 
-from app import crash_report
 from app.application import application
-from app.model.processes.run_control import WORKER
 from app.model.recent import Memory
 from app.style.theme import SYSTEM, THEMES, set_theme
 from app.window.main_window import MainWindow
 from app.window.placement import AfterFirstPaint
-from profiler.files.inputs import regular
-from profiler.plain import one_line, printable
 
 CRASH_LOG = "crash.log"
 
@@ -69,6 +63,11 @@ class _Faults(QObject):
         self, kind: type[BaseException], value: BaseException, trace: TracebackType | None
     ) -> None:
         """Write the trace to standard error and the log, and pass a sentence to the window."""
+        import traceback
+
+        from app import crash_report
+        from profiler.plain import one_line, printable
+
         last = traceback.extract_tb(trace)[-1:]
         place = (kind.__name__, f"{last[0].filename}:{last[0].lineno}" if last else "")
         if place in self._told or len(self._told) >= MAX_FAULTS:
@@ -118,6 +117,8 @@ def closed_by_signals(window: MainWindow) -> Iterator[None]:
     Python's handlers run between two instructions of Python, of which an idle window has none: the byte that
     the signal writes into a socket wakes Qt.
     """
+    import socket
+
     reading, writing = socket.socketpair()
     handled: dict[int, Any] = {}
     notifier = QSocketNotifier(reading.fileno(), QSocketNotifier.Type.Read, window)
@@ -150,6 +151,8 @@ def closed_by_signals(window: MainWindow) -> Iterator[None]:
 @contextmanager
 def crash_log() -> Iterator[IO[str] | None]:
     """Let the interpreter write the stacks of a native crash to the log folder."""
+    from profiler.files.inputs import regular
+
     try:
         folder = log_folder()
         folder.mkdir(parents=True, exist_ok=True)
@@ -171,23 +174,37 @@ def crash_log() -> Iterator[IO[str] | None]:
 
 
 def open_window(
-    session_path: str | os.PathLike[str] | None, demo: bool, worker: Sequence[str] = WORKER
+    session_path: str | os.PathLike[str] | None, demo: bool, worker: Sequence[str] | None = None
 ) -> int:
     """Show the window until it is closed: on a session, on the demo, or in its last state."""
     app = application()
     memory = Memory()
     # Before there is a widget: what Qt gave its own font or style first would keep it until the theme changes.
     set_theme(memory.text("theme", SYSTEM, known=(SYSTEM, *THEMES)))
-    window = MainWindow(worker, memory)
-    with crash_log() as log, caught(window, log), closed_by_signals(window):
-        if session_path is not None or demo or window.memory.sessions():
-            window.pages.setCurrentWidget(window.skeleton)
-        # After the first paint: loading charts and reading a session must not keep the window from appearing.
-        AfterFirstPaint(window.top, lambda: _first_page(window, session_path, demo))
-        clean_up = QTimer(window, singleShot=True, interval=CLEAN_UP_MS)
-        clean_up.timeout.connect(gc.collect)
-        window.playhead.closed.connect(clean_up.start)
-        window.show()
+    window = MainWindow(worker, memory, bare=True)
+    with ExitStack() as until_closed:
+
+        def complete() -> None:
+            if window.isHidden():  # closed already
+                return
+            try:
+                window.complete()
+            except BaseException:
+                app.exit(1)
+                raise
+            log = until_closed.enter_context(crash_log())
+            until_closed.enter_context(caught(window, log))
+            until_closed.enter_context(closed_by_signals(window))
+            if session_path is not None or demo or memory.sessions():
+                window.pages.setCurrentWidget(window.skeleton)
+            clean_up = QTimer(window, singleShot=True, interval=CLEAN_UP_MS)
+            clean_up.timeout.connect(gc.collect)
+            window.playhead.closed.connect(clean_up.start)
+            # Again after a painting: loading charts and reading a session take as long as all of this.
+            AfterFirstPaint(window.top, lambda: _first_page(window, session_path, demo))
+
+        desk = session_path is not None or demo or memory.has_sessions
+        AfterFirstPaint(window.show_first(desk), complete)
         return int(app.exec())
 
 

@@ -301,3 +301,11 @@ class Pipeline(QObject):
     def _note_used(self) -> None:
         for toggle in self.toggles:
             toggle.note_used(self._next)
+
+
+def remembered(preset: str, parent: QObject) -> Pipeline:
+    """The pipeline of a preset, or of the usual one where there is none of that name."""
+    try:
+        return Pipeline(preset or presets.DEFAULT, parent=parent)
+    except ConfigError:
+        return Pipeline(parent=parent)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from profiler.analysis.track import CostTrack
     from profiler.session.reader import Session
 
-READ_S = 0.1
+READ_S = 0.15
 """The file is read this often, which costs more than a drawing; in between, the cursor runs through what was read."""
 
 SPEEDS = (0.5, 1.0, 2.0, 4.0, 8.0)

@@ -13,7 +13,6 @@ from pathlib import Path
 from PySide6.QtCore import QByteArray, QSettings, QStandardPaths
 
 from app.application import APPLICATION, ORGANISATION
-from profiler.files.inputs import regular
 
 SCHEMA = 1
 MAX_RECENT = 12
@@ -70,8 +69,15 @@ class Memory:
 
     def sessions(self) -> list[Path]:
         """Recent sessions that still exist, the newest first."""
+        from profiler.files.inputs import regular
+
         known = [Path(text) for text in self.texts("recent")[:MAX_RECENT]]
         return [path for path in known if regular(path)]
+
+    @property
+    def has_sessions(self) -> bool:
+        """Whether any is remembered; it may be gone."""
+        return bool(self.texts("recent"))
 
     def add_session(self, path: Path) -> None:
         """Put ``path`` at the top of the recent sessions."""

@@ -16,7 +16,7 @@ QToolTip { background: $field; color: $text; border: 1px solid $border; padding:
 QFrame[card="true"] { background: $card; border: 1px solid $border; border-radius: 8px; }
 QFrame[card="true"] QLabel, QFrame[bar="true"] QLabel { background: transparent; border: none; }
 QFrame[bar="true"] { background: $card; border: none; }
-#top-bar { border-bottom: 1px solid $border; }
+#menus, #top-bar { border-bottom: 1px solid $border; }
 #status-line { border-top: 1px solid $border; }
 #card-note, #muted, #form-layer, #status-line QLabel { color: $muted; }
 #form-layer { border-bottom: 1px solid $border; padding-bottom: 3px; qproperty-indent: 0; }

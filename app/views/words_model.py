@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -16,12 +16,12 @@ from app.views.columns import Extremes, column_edges
 from app.views.events import Boundary, Mark, boundaries, marks
 from pipelines.audio.word_errors import SAME, ErrorCount, errors_of
 from profiler.analysis.track import MAX_FRAMES
-from profiler.arrays import F64
+from profiler.arrays import F64, I64
 from profiler.frames import FRAME_S
 
 if TYPE_CHECKING:
     from profiler.analysis.track import CostTrack
-    from profiler.session.model import Utterance
+    from profiler.session.model import Utterance, Utterances
     from profiler.session.reader import Session
 
 _PEAK = 127.0
@@ -132,8 +132,64 @@ class Envelope:
 _envelopes: WeakKeyDictionary[Session, Envelope] = WeakKeyDictionary()
 
 
+UNDER_WAY = 4
+"""Utterances under way that are kept as they were aligned last."""
+
 _aligned_before: WeakKeyDictionary[Session, dict[int, tuple[Utterance, Spoken]]]
 _aligned_before = WeakKeyDictionary()
+
+_under_way: WeakKeyDictionary[Session, dict[int, tuple[Utterance, tuple[int, bool], Spoken]]]
+_under_way = WeakKeyDictionary()
+"""By number of an utterance: with how many of its words it was aligned last, and whether it was partial."""
+
+
+class _Whole(NamedTuple):
+    """All utterances of a session, over and aligned, in order of time: any stretch of them is a slice.
+
+    `right`, `wrong`: their words one after the other [n, 2], and where those of each utterance begin [utterances + 1].
+    """
+
+    of: Utterances
+    spoken: tuple[Spoken, ...]
+    right: tuple[F64, I64]
+    wrong: tuple[F64, I64]
+
+    def within(self, first: int, last: int) -> tuple[tuple[Spoken, ...], F64, F64]:
+        """Utterances first … last − 1, and their right and wrong words."""
+        right, wrong = (words[at[first] : at[last]] for words, at in (self.right, self.wrong))
+        return self.spoken[first:last], right, wrong
+
+
+_wholes: WeakKeyDictionary[Session, _Whole] = WeakKeyDictionary()
+
+
+def _whole(
+    session: Session, utterances: Utterances, known: dict[int, tuple[Utterance, Spoken]]
+) -> _Whole | None:
+    """All `utterances` of a session in order of time, None while any of them is not aligned."""
+    whole = _wholes.get(session)
+    if whole is not None and whole.of is utterances:
+        return whole
+    aligned_before = (
+        [known.get(one.id) for one in utterances] if len(known) == len(utterances) else []
+    )
+    spoken = tuple(
+        before[1]
+        for one, before in zip(utterances, aligned_before, strict=False)
+        if before is not None and before[0] is one
+    )
+    if len(spoken) < len(utterances):
+        return None
+    right, wrong = (
+        (_joined(words), np.cumsum([0, *map(len, words)]))
+        for words in ([one.right_s for one in spoken], [one.wrong_s for one in spoken])
+    )
+    whole = _wholes[session] = _Whole(utterances, spoken, right, wrong)
+    return whole
+
+
+def _joined(words: list[F64]) -> F64:
+    return np.concatenate([np.empty((0, 2)), *words])
 
 
 def envelope_of(session: Session) -> Extremes:
@@ -175,29 +231,34 @@ def words_model(
     known = _aligned_before.setdefault(session, {})
     seen = (utterances.first[begun] < edges[-1]) & (utterances.end[begun] > edges[0])
     over = utterances.done[begun] & (utterances.end[begun] <= cursor_frame)
-    found: list[tuple[int, Utterance, Spoken | None]] = []
-    left = []
     shown = np.flatnonzero(seen)
-    for index, place, done in zip(
-        shown.tolist(), begun[shown].tolist(), over[shown].tolist(), strict=True
-    ):
-        one = utterances[place]
-        before = known.get(one.id) if done else None
-        aligned_before = before[1] if before is not None and before[0] is one else None
-        found.append((index + 1, one, aligned_before))
-        if done and before is None:
-            left.append((index + 1, one))
-    if at_once is None or len(left) <= at_once:
-        left = []
-    later = {one.id for _, one in left}
-    spoken = tuple(
-        aligned_before or _remembered(known, utterance, number, cursor_frame)
-        for number, utterance, aligned_before in found
-        if not later
-        or utterance.id not in later
-        or _runs(utterance, at_frame)
-        or number == len(begun)
-    )
+    whole = _whole(session, utterances, known) if over[shown].all() else None
+    left: list[tuple[int, Utterance]] = []
+    if whole is not None and len(shown) and begun[shown[-1]] - begun[shown[0]] + 1 == len(shown):
+        spoken, right, wrong = whole.within(int(begun[shown[0]]), int(begun[shown[-1]]) + 1)
+    else:
+        found: list[tuple[int, Utterance, Spoken | None]] = []
+        for index, place, done in zip(
+            shown.tolist(), begun[shown].tolist(), over[shown].tolist(), strict=True
+        ):
+            one = utterances[place]
+            before = known.get(one.id) if done else None
+            aligned_before = before[1] if before is not None and before[0] is one else None
+            found.append((index + 1, one, aligned_before))
+            if done and before is None:
+                left.append((index + 1, one))
+        if at_once is None or len(left) <= at_once:
+            left = []
+        later = {one.id for _, one in left}
+        spoken = tuple(
+            aligned_before or _remembered(session, known, utterance, number, cursor_frame)
+            for number, utterance, aligned_before in found
+            if not later
+            or utterance.id not in later
+            or _runs(utterance, at_frame)
+            or number == len(begun)
+        )
+        right, wrong = (_joined([u.right_s for u in spoken]), _joined([u.wrong_s for u in spoken]))
     return WordsModel(
         first_s=float(edges[0]) * FRAME_S,
         last_s=float(edges[-1]) * FRAME_S,
@@ -207,8 +268,8 @@ def words_model(
         high=high,
         spoken=spoken,
         current=_current(spoken, at_frame * FRAME_S, visible),
-        right_s=np.concatenate([np.empty((0, 2)), *(u.right_s for u in spoken)]),
-        wrong_s=np.concatenate([np.empty((0, 2)), *(u.wrong_s for u in spoken)]),
+        right_s=right,
+        wrong_s=wrong,
         utterances=len(begun),
         marks=marks(session, cursor_frame, int(track.n_frames)),
         boundaries=boundaries(session, cursor_frame),
@@ -247,20 +308,34 @@ def align_ahead(
     end = time.monotonic() + seconds
     while left:
         number, utterance = left.pop()
-        _remembered(known, utterance, number, cursor_frame)
+        _remembered(session, known, utterance, number, cursor_frame)
         if time.monotonic() >= end:
             break
 
 
 def _remembered(
+    session: Session,
     known: dict[int, tuple[Utterance, Spoken]],
     utterance: Utterance,
     number: int,
     cursor_frame: int,
 ) -> Spoken:
-    """`_spoken`, kept for utterances that are over: an hour has hundreds of them in view."""
+    """`_spoken`, kept for utterances that are over, of which an hour has hundreds, and until the next word comes."""
     if not _over(utterance, cursor_frame):
-        return _spoken(bounded(utterance), number, cursor_frame)
+        heard = sum(word[1] < cursor_frame for word in utterance.words)
+        state = (
+            heard,
+            not utterance.done or utterance.first_frame + utterance.n_frames > cursor_frame,
+        )
+        recent = _under_way.setdefault(session, {})
+        before = recent.get(number)
+        if before is None or before[0] is not utterance or before[1] != state:
+            spoken = _spoken(bounded(utterance), number, cursor_frame)
+            # Those that a replay has been in lately.
+            if len(recent) >= UNDER_WAY:
+                recent.clear()
+            before = recent[number] = utterance, state, spoken
+        return before[2]
     found = known.get(utterance.id)
     if found is None or found[0] is not utterance:
         found = known[utterance.id] = (utterance, _spoken(bounded(utterance), number, cursor_frame))

@@ -8,42 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, QTimer
-from PySide6.QtGui import QCloseEvent, QDragEnterEvent, QDropEvent
-from PySide6.QtWidgets import QMainWindow, QMenu, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtGui import QCloseEvent, QDropEvent
+from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
-from app.model import audio_choice, latency
-from app.model.at_cursor import AtCursor
-from app.model.audio_choice import AudioChoice
-from app.model.conditions import Conditions
-from app.model.effects import effects_of
-from app.model.figures import figures, load
-from app.model.hints import Hints
-from app.model.pipeline import Pipeline
-from app.model.playhead import SPEEDS, Playhead, Snapshot
-from app.model.processes.device_probe import DeviceProbe
-from app.model.processes.run_control import WORKER
-from app.model.recent import Memory
-from app.model.runs import Runs
-from app.model.side_by_side import SideBySide
-from app.model.time_axis import TimeAxis
-from app.style.plain_text import add_entry, set_title
 from app.style.theme import set_theme
-from app.window import explanation
-from app.window.actions import commands, found
-from app.window.actions.actions import Registry, key_text
-from app.window.actions.files import Files
-from app.window.bars.menus import Menus
-from app.window.bars.statusline import StatusLine
-from app.window.bars.topbar import TopBar
-from app.window.notices import Notices
-from app.window.placement import place
+from app.window.first_window import FirstWindow
 from app.window.skeleton import Skeleton
-from app.window.welcome import Welcome
-from pipelines.config import ConfigError, presets
 from profiler.frames import FRAME_S
 from profiler.plain import counted
 
 if TYPE_CHECKING:
+    from app.model.audio_choice import AudioChoice
+    from app.model.playhead import Snapshot
+    from app.model.recent import Memory
     from app.window.desk import Desk
     from app.window.lab.page import LabPage
     from app.window.palette import Palette
@@ -54,22 +31,42 @@ FIGURES_MS = 150
 """The large figures are updated this often: faster, nobody could read them."""
 
 
-class MainWindow(QMainWindow):
+class MainWindow(FirstWindow):
     """The desk or the welcome page, between the top bar and the status line."""
 
-    def __init__(self, worker: Sequence[str] = WORKER, memory: Memory | None = None) -> None:
-        super().__init__()
-        self.setObjectName("main-window")
-        set_title(self, "asrscope")
-        self.setAcceptDrops(True)
-        self.memory = memory or Memory()
-        self.pipeline = self._first_pipeline()
+    def __init__(
+        self, worker: Sequence[str] | None = None, memory: Memory | None = None, bare: bool = False
+    ) -> None:
+        """Make all of it, or with `bare` what is painted first; `worker`: command that decodes, None: our own."""
+        super().__init__(memory)
+        self._worker = worker
+        if not bare:
+            self.complete()
+
+    def complete(self) -> None:
+        """Make all that is behind the first picture."""
+        from app.model.at_cursor import AtCursor
+        from app.model.conditions import Conditions
+        from app.model.hints import Hints
+        from app.model.pipeline import remembered
+        from app.model.playhead import Playhead
+        from app.model.processes.device_probe import DeviceProbe
+        from app.model.processes.run_control import WORKER
+        from app.model.runs import Runs
+        from app.model.side_by_side import SideBySide
+        from app.model.time_axis import TimeAxis
+        from app.window.actions.actions import Registry
+        from app.window.actions.files import Files
+        from app.window.notices import Notices
+
+        self.pipeline = remembered(self.memory.text("preset"), parent=self)
         self.devices = DeviceProbe(parent=self)
         self.devices.found.connect(self.pipeline.set_absent)
         self.axis = TimeAxis(self)
         self.playhead = Playhead(self.axis, self)
         self.at_cursor = AtCursor(self.pipeline, self.playhead, self)
         self.notices = Notices()
+        worker = self._worker or WORKER
         self.runs = Runs(
             self.pipeline, self.playhead, self.notices, self.memory, worker, parent=self
         )
@@ -80,20 +77,21 @@ class MainWindow(QMainWindow):
         self.actions_ = Registry(self)
         self._build()
         self._connect()
-        place(self, self.memory.state("geometry"))
         self.welcome.show_recent(self.memory.sessions())
         self.setFocus()  # at the start no button has it
         self.refresh()
-
-    def _first_pipeline(self) -> Pipeline:
-        try:
-            return Pipeline(self.memory.text("preset", presets.DEFAULT), parent=self)
-        except ConfigError:
-            return Pipeline(parent=self)
+        super().complete()
 
     # -- construction ------------------------------------------------------------------
 
     def _build(self) -> None:
+        from app.window.actions import commands
+        from app.window.actions.actions import key_text
+        from app.window.bars.menus import Menus
+        from app.window.bars.statusline import StatusLine
+        from app.window.bars.topbar import TopBar
+        from app.window.welcome import Welcome
+
         self._snapshot: Snapshot | None = None
         self._palette: Palette | None = None
         self._desk: Desk | None = None
@@ -128,12 +126,15 @@ class MainWindow(QMainWindow):
     def desk(self) -> Desk:
         """The desk, created on first use: its charts take longer to load than all the rest."""
         if self._desk is None:
+            from app.model.figures import load
+            from app.window.actions import commands
             from app.window.desk import Desk
 
             commands.register_views(self.actions_, self)
             self._desk = desk = Desk(self.pipeline, self.playhead, self.actions_)
             load()
-            desk.form.choose_audio.connect(self._ask_audio)
+            bundled = self.actions_["file.bundled"]
+            desk.form.choose_audio.connect(partial(self.files.offer, desk.form.speech, bundled))
             desk.form.looked_at.connect(self.devices.ask)
             desk.form.edit_asked.connect(self.at_cursor.edit)
             desk.breakdown.explain.connect(self.explain_stage)
@@ -181,15 +182,6 @@ class MainWindow(QMainWindow):
         if self.files.ask_folder():
             self.runs.start()
 
-    def _ask_audio(self) -> None:
-        menu = QMenu(self)
-        add_entry(menu, self.tr("Audio files…"), self.files.ask_audio)
-        add_entry(menu, self.tr("A folder…"), self.files.ask_folder)
-        menu.addAction(self.actions_["file.bundled"])
-        button = self.desk.form.speech
-        menu.popup(button.mapToGlobal(button.rect().bottomLeft()))
-        menu.aboutToHide.connect(menu.deleteLater)
-
     def _run_preset(self, name: str) -> None:
         if not self.when.is_idle():
             self.show_desk()
@@ -197,6 +189,8 @@ class MainWindow(QMainWindow):
 
     def use_bundled(self) -> None:
         """Decode the bundled voices in the next run."""
+        from app.model import audio_choice
+
         bundled = audio_choice.bundled()
         if bundled is not None:
             self.runs.choose(bundled)
@@ -240,10 +234,7 @@ class MainWindow(QMainWindow):
 
     def change_speed(self, step: int) -> None:
         """Replay at the next lower or higher speed."""
-        at = SPEEDS.index(self.playhead.speed) if self.playhead.speed in SPEEDS else 1
-        at = min(max(at + step, 0), len(SPEEDS) - 1)
-        self.playhead.set_speed(SPEEDS[at])
-        self.desk.transport.speed.setCurrentIndex(at)
+        self.desk.transport.change_speed(step)
 
     def escape(self) -> None:
         """Esc: clear the selection, or else dismiss the newest notice."""
@@ -261,6 +252,7 @@ class MainWindow(QMainWindow):
     def open_palette(self) -> None:
         """Show the command palette."""
         if self._palette is None:
+            from app.window.actions import found
             from app.window.palette import Palette
 
             self._palette = Palette(self.actions_, self, partial(found.presets_and_settings, self))
@@ -268,14 +260,19 @@ class MainWindow(QMainWindow):
 
     def explain_stage(self, stage: str = "") -> None:
         """Find out what the time of a stage consists of; without a name, of the one that the breakdown explains."""
+        from app.window import explanation
+
         explanation.explain(self, stage)
 
     def cannot_explain(self) -> str | None:
         """Why no stage can be explained now, or None."""
+        from app.window import explanation
+
         return explanation.obstacle(self)
 
     def open_keys(self) -> None:
         """Show the key sheet."""
+        from app.window.actions import commands
         from app.window.palette import KeySheet
 
         sheet = KeySheet(self.actions_, commands.mouse_rows(), self)
@@ -291,6 +288,8 @@ class MainWindow(QMainWindow):
 
     def refresh(self) -> None:
         """Bring buttons, texts and titles up to date."""
+        from app.style.plain_text import set_title
+
         self.actions_.refresh()
         self._show_recording()
         if self._desk is not None:
@@ -316,6 +315,9 @@ class MainWindow(QMainWindow):
     def _show_figures(self) -> None:
         if self._snapshot is None:
             return
+        from app.model.effects import effects_of
+        from app.model.figures import figures
+
         shown = self._snapshot
         self.top.show_figures(figures(shown))
         effects = effects_of(shown.session)
@@ -330,6 +332,8 @@ class MainWindow(QMainWindow):
         """Show next to the block size how long its first frame waits; measured if the session has the same settings."""
         if self._desk is None:
             return
+        from app.model import latency
+
         chosen = self.pipeline.chosen(latency.NET_KEY)
         parts = latency.of_both(self.pipeline.in_force, self._snapshot, chosen).as_dict()
         note = latency.text(parts), *latency.shorter(parts)
@@ -358,6 +362,8 @@ class MainWindow(QMainWindow):
         A widget that can no longer have the focus passes it to no other: Stop would be pressed next after Run.
         """
         focus = self.focusWidget()
+        if not self.is_complete:
+            return False
         if focus is not None and not (focus.isEnabled() and focus.isVisible()):
             self.setFocus()
             return True
@@ -366,12 +372,6 @@ class MainWindow(QMainWindow):
             answer.setFocus(Qt.FocusReason.TabFocusReason)
             return True
         return super().focusNextPrevChild(forward)
-
-    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        """Take files, as copies: whoever offers them keeps them."""
-        if event.mimeData().hasUrls():
-            event.setDropAction(Qt.DropAction.CopyAction)
-            event.accept()
 
     def dropEvent(self, event: QDropEvent) -> None:
         """Open a session or choose audio."""
@@ -383,6 +383,9 @@ class MainWindow(QMainWindow):
     def closeEvent(self, event: QCloseEvent) -> None:
         """Save the layout and end the worker so that its session is complete."""
         self.memory.remember("geometry", self.saveGeometry())
+        event.accept()
+        if not self.is_complete:
+            return
         if self._desk is not None:
             for key, state in self._desk.save_layout().items():
                 self.memory.remember(key, state)
@@ -394,4 +397,3 @@ class MainWindow(QMainWindow):
             self._lab.shutdown()
         self.devices.stop()
         self.playhead.close()
-        event.accept()

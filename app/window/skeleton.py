@@ -1,4 +1,4 @@
-"""What stands in the window until the desk is built: its cards, empty, and how wide both make their columns.
+"""What stands in the window until the desk is built: bars and cards, empty, and how wide both make their columns.
 
 Nothing here loads a chart, the form or the desk: all of that comes after the first painting.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
 from app.style.theme import theme
 
@@ -27,6 +27,9 @@ ROWS = ((0.3, 0.3, 0.24, 0.16), (1.0,))
 """Shares of the height: the cards of the middle column and of the right one."""
 
 RADIUS = 8.0
+
+BARS = {"menus": 23, "top-bar": 58, "status-line": 28}
+"""Pixels that the bars are high, in the font that comes with the program."""
 
 
 def column_widths(width: int) -> tuple[int, int, int]:
@@ -59,3 +62,26 @@ class Skeleton(QWidget):
                     y += tall
                 x += width + GAP
             painter.setPen(Qt.PenStyle.NoPen)
+
+
+class FirstPicture(QWidget):
+    """The window before anything in it is made: its bars, and the outlines of the desk where that is to follow."""
+
+    def __init__(self, desk: bool) -> None:
+        super().__init__()
+        self.setObjectName("desk")
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        for name in ("menus", "top-bar"):
+            column.addWidget(_bar(name))
+        column.addWidget(Skeleton() if desk else QWidget(), 1)
+        column.addWidget(_bar("status-line"))
+
+
+def _bar(name: str) -> QFrame:
+    bar = QFrame()
+    bar.setObjectName(name)
+    bar.setProperty("bar", True)
+    bar.setFixedHeight(BARS[name])
+    return bar

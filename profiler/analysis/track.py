@@ -20,8 +20,11 @@ from profiler.beside import side_by_side
 from profiler.session.reader import Session
 from profiler.spans import GROUPS
 
-CHUNK_SPANS: Final = 1 << 16
+CHUNK_SPANS: Final = 1 << 15
 """Spans handled at once: bounds the temporary arrays to some megabytes."""
+
+MORE_ROWS: Final = 8
+"""Rows of work counts per block."""
 
 MAX_FRAMES: Final = 1 << 25
 """93 hours of audio; together with SLACK_FRAMES it keeps a damaged file from asking for all memory."""
@@ -39,6 +42,9 @@ SCORING_BYTES: Final = "scoring bytes"
 """Name among the work counts of what scoring must move at least: modelled by the cost laws, not counted."""
 
 _DECODE: Final = GROUPS.index("decode")
+
+_WALL: Final = len(CATEGORIES)
+"""The row after those of the categories: their sum."""
 
 
 class CostTrack:
@@ -65,15 +71,14 @@ class CostTrack:
         self._waiting: dict[int, Array] = {}
         self._speed = Speed()
         self._replays = Waiting()
-        self._sums = _PerFrame(len(CATEGORIES))
-        self._wall = np.zeros(0)
+        self._sums = _PerFrame(len(CATEGORIES) + 1)
         self._work: dict[str, int] = {}
         self._ends: list[tuple[Array, Array]] = []
 
     @property
     def categories_ns(self) -> Array:
         """Time per frame and category, float64 [n_frames, categories] in ns; a category's frames lie in a row."""
-        return _read_only(self._sums.block[:, : self.n_frames].T)
+        return _read_only(self._sums.block[:_WALL, : self.n_frames].T)
 
     def total_ns(self, first: int, last: int) -> Array:
         """Sum of the categories over the frames first … last − 1, float64 [categories] in ns."""
@@ -83,7 +88,7 @@ class CostTrack:
     @property
     def wall_ns(self) -> Array:
         """Wall time of the decode lane per frame, float64 [n_frames] in ns."""
-        return _read_only(self._wall[: self.n_frames])
+        return _read_only(self._sums.block[_WALL, : self.n_frames])
 
     @property
     def work(self) -> dict[str, Array]:
@@ -156,18 +161,15 @@ class CostTrack:
         if not sound.all():
             outer, overhead = pick(outer, np.flatnonzero(sound)), overhead[sound]
             taken = taken[sound]
-        stretches = []
         if len(leaves):
             spread = _Spread(leaves)
             self._share_out(session, leaves, other, spread)
-            stretches.append(self._sums.add(spread))
+            self._sums.add(spread)
         if len(outer):
             spread = _Spread(outer)
             spread.give(CATEGORIES.index(OVERHEAD), overhead - taken)
             spread.give(CATEGORIES.index(OTHER_PROGRAMS), taken)
-            stretches.append(self._sums.add(spread))
-        if stretches:
-            self._sum_up(min(low for low, _ in stretches), max(high for _, high in stretches))
+            self._sums.add(spread)
         self._advance(outer, codes)
 
     def _share_out(self, session: Session, leaves: Array, other: Array, spread: "_Spread") -> None:
@@ -221,12 +223,6 @@ class CostTrack:
         self.misplaced += int(np.count_nonzero(~inside))
         return inside
 
-    def _sum_up(self, low: int, high: int) -> None:
-        """Make the wall time of the frames low … high − 1 the sum of their categories."""
-        if len(self._wall) < self._sums.block.shape[1]:
-            self._wall = _wider(self._wall, self._sums.block.shape[1])
-        np.sum(self._sums.block[:, low:high], axis=0, out=self._wall[low:high])
-
     def _advance(self, outer: Array, codes: Array) -> None:
         blocks = outer[codes[outer["stage"]] == _DECODE]
         if len(blocks):
@@ -238,12 +234,6 @@ class CostTrack:
 def _read_only(values: Array) -> Array:
     values.flags.writeable = False
     return values
-
-
-def _wider(values: Array, frames: int) -> Array:
-    wider = np.zeros((*values.shape[:-1], frames))
-    wider[..., : values.shape[-1]] = values
-    return wider
 
 
 class _Spread:
@@ -278,26 +268,41 @@ class _Spread:
                 found += sums[row]
             sums[row] = found
 
+    def sum_up(self) -> None:
+        """Give the row of the wall time the sum of the categories: exact, so it is theirs in every frame."""
+        for sums in (self.share, self.rest):
+            rows = [sums[row] for row in range(_WALL) if row in sums]
+            if rows:
+                sums[_WALL] = np.sum(rows, axis=0)
+
 
 class _PerFrame:
-    """Sums per frame that grow: rows 0 … of a block, float64 [rows, frames], and single rows added later."""
+    """Sums per frame that grow: rows 0 … of a block, float64 [rows, frames], and rows added later, in blocks too.
+
+    Pages that nobody has written to take no memory, and in large pieces memory is had in large pages.
+    """
 
     def __init__(self, rows: int) -> None:
         self.block = np.zeros((rows, 0))
         self._more: list[Array] = []
+        self._rows = rows
 
     def row(self, number: int) -> Array:
         """The sums of a row, float64 [frames there is room for]."""
-        of_block = len(self.block)
-        return self.block[number] if number < of_block else self._more[number - of_block]
+        block, row = divmod(number - len(self.block), MORE_ROWS)
+        found: Array = self.block[number] if block < 0 else self._more[block][row]
+        return found
 
     def new_row(self) -> int:
         """Add a row of zeros and return its number."""
-        self._more.append(np.zeros(self.block.shape[1]))
-        return len(self.block) + len(self._more) - 1
+        self._rows += 1
+        if self._rows > len(self.block) + MORE_ROWS * len(self._more):
+            self._more.append(np.zeros((MORE_ROWS, self.block.shape[1])))
+        return self._rows - 1
 
-    def add(self, spread: _Spread) -> tuple[int, int]:
-        """Add what the runs of `spread` got; return the first frame and the one after the last."""
+    def add(self, spread: _Spread) -> None:
+        """Add what the runs of `spread` got."""
+        spread.sum_up()
         first, frames = spread.first, spread.frames
         low, high = int(first.min()), int((first + frames).max())
         room = self.block.shape[1]
@@ -334,13 +339,21 @@ class _PerFrame:
                 store[first_short] += rest_short
 
         side_by_side(put, spread.share, high - low)
-        return low, high
 
     def reserve(self, frames: int) -> None:
         """Make room for `frames` frames at once, where their number is known beforehand."""
         if frames > self.block.shape[1]:
-            self.block = _wider(self.block, frames)
-            self._more = [_wider(row, frames) for row in self._more]
+            self.block = _wider(self.block, len(self.block), frames)
+            left = self._rows - len(self.block)
+            for i, block in enumerate(self._more):
+                self._more[i] = _wider(block, min(left - i * MORE_ROWS, MORE_ROWS), frames)
+
+
+def _wider(values: Array, used: int, frames: int) -> Array:
+    """`values` [rows, fewer frames], of which the first rows are used, with zeros for the frames that follow."""
+    wider = np.zeros((len(values), frames))
+    wider[:used, : values.shape[1]] = values[:used]
+    return wider
 
 
 def _add_steps(sums: Array, first: Array, frames: Array, share: Array, rest: Array) -> None:

@@ -140,6 +140,41 @@ def test_an_empty_desk_is_painted_in_its_own_face_before_any_chart_is_loaded(
     ]
 
 
+def test_the_first_picture_has_its_bars_where_those_of_the_window_are(tmp_path: Path) -> None:
+    told = run(
+        """
+        from PySide6.QtCore import QPoint
+        from app.application import application
+        from app.style.theme import set_theme
+        from app.window.main_window import MainWindow
+        from app.window.skeleton import BARS
+        app = application()
+        for name in ("dark", "light"):
+            set_theme(name)
+            window = MainWindow(bare=True)
+            window.show_first(desk=True)
+            app.processEvents()
+            before = window.grab().toImage()
+            window.complete()
+            window.pages.setCurrentWidget(window.skeleton)
+            app.processEvents()
+            after = window.grab().toImage()
+            heights = window.menuBar().height(), window.top.height(), window.status.height()
+            print(heights == tuple(BARS.values()))
+            # The cards and the lines between bars are where they were: all that differs is text and buttons.
+            x = window.width() - 4
+            print(all(before.pixel(x, y) == after.pixel(x, y) for y in range(before.height())))
+            pages = window.pages.rect().translated(window.pages.mapTo(window, QPoint(0, 0)))
+            print(before.copy(pages) == after.copy(pages))
+            window.close()
+        """,
+        tmp_path,
+        1600,
+        1000,
+    ).split()
+    assert told == ["True"] * 6
+
+
 def test_the_empty_desk_has_the_columns_of_the_desk(qtbot) -> None:
     empty = Skeleton()
     qtbot.addWidget(empty)

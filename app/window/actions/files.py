@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
-from PySide6.QtWidgets import QFileDialog, QWidget
+from PySide6.QtGui import QAction
+from PySide6.QtWidgets import QFileDialog, QMenu, QWidget
 
 from app.model import audio_choice
 from app.model.audio_choice import AudioChoice
 from app.model.playhead import Playhead
 from app.model.recent import AUDIO_SUFFIXES, EXPORT_FOLDER, SESSION_SUFFIX, Memory
+from app.style.plain_text import add_entry
 from app.window.notices import Notices
 from profiler.files.outputs import OutputError, writing
 from profiler.files.paths import sessions_dir
@@ -50,6 +52,15 @@ class Files(QObject):
             self._memory.add_session(self._playhead.path)
         self.opened.emit(self._playhead.path)
         return True
+
+    def offer(self, button: QWidget, bundled: QAction) -> None:
+        """Ask below a button what is to be decoded: files, a folder or the bundled voices."""
+        menu = QMenu(self._window)
+        add_entry(menu, self.tr("Audio files…"), self.ask_audio)
+        add_entry(menu, self.tr("A folder…"), self.ask_folder)
+        menu.addAction(bundled)
+        menu.popup(button.mapToGlobal(button.rect().bottomLeft()))
+        menu.aboutToHide.connect(menu.deleteLater)
 
     def ask_session(self) -> None:
         """Ask which session to open."""

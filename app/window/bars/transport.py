@@ -237,6 +237,14 @@ class Transport(QFrame):
         self._apply_theme(theme())
         self.refresh()
 
+    def change_speed(self, step: int) -> None:
+        """Replay at the next lower or higher speed."""
+        speed = self._playhead.speed
+        at = SPEEDS.index(speed) if speed in SPEEDS else SPEEDS.index(1.0)
+        at = min(max(at + step, 0), len(SPEEDS) - 1)
+        self._playhead.set_speed(SPEEDS[at])
+        self.speed.setCurrentIndex(at)
+
     def _icon_button(self, action: QAction, shape: str) -> Button:
         button = ActionButton(action)
         button.setFixedSize(QSize(34, 28))

@@ -1,0 +1,108 @@
+"""Words that are aligned already are taken over: the same models as if all were aligned afresh."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from app.views import words_model as wm
+from app.views.words_model import Spoken, WordsModel, words_model
+from profiler.analysis.track import CostTrack
+from profiler.session.model import Utterance, Utterances
+
+FRAMES = 100
+
+
+class SimpleSession:
+    """What the words view reads of a session."""
+
+    def __init__(self, utterances: list[Utterance]) -> None:
+        self.utterances = Utterances(utterances)
+        self.markers: list[object] = []
+        self.state = "closed"
+
+
+def utterance(number: int, heard: str, done: bool = True) -> Utterance:
+    words = tuple(
+        (word, (number - 1) * FRAMES + 10 * i, 10) for i, word in enumerate(heard.split())
+    )
+    return Utterance(
+        id=number,
+        name=f"u{number}",
+        path="",
+        first_frame=(number - 1) * FRAMES,
+        n_frames=FRAMES,
+        audio_s=1.0,
+        reference="one two three four",
+        hypothesis=heard,
+        words=words,
+        wall_ns=1,
+        epochs=(0,),
+        errors=None,
+        reference_words=None,
+        done=done,
+        peaks=np.zeros((FRAMES, 2), np.int8),
+    )
+
+
+def model(session: SimpleSession, end: int, visible: tuple[float, float]) -> WordsModel:
+    return words_model(session, CostTrack(), end, visible, 100)  # type: ignore[arg-type]
+
+
+def same(a: WordsModel, b: WordsModel) -> bool:
+    words = ("right_s", "wrong_s")
+    return (
+        [one.name for one in a.spoken] == [one.name for one in b.spoken]
+        and [one.number for one in a.spoken] == [one.number for one in b.spoken]
+        and [one.columns for one in a.spoken] == [one.columns for one in b.spoken]
+        and a.current == b.current
+        and a.left == b.left
+        and all(np.array_equal(getattr(a, name), getattr(b, name)) for name in words)
+    )
+
+
+def test_a_stretch_of_a_whole_session_is_as_if_it_were_aligned_afresh(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    heard = ["one two four", "", "one two three four", "won two uh three", "four"]
+    session = SimpleSession([utterance(i + 1, words) for i, words in enumerate(heard)])
+    ends = (5 * FRAMES, 5 * FRAMES, 5 * FRAMES, 5 * FRAMES, 250, 0)
+    ranges = [(0.0, 5.0), (1.2, 3.4), (4.5, 9.0), (7.0, 9.0), (0.0, 5.0), (0.0, 5.0)]
+    asked = list(zip(ends, ranges, strict=True))
+    model(session, 5 * FRAMES, (0.0, 5.0))
+    whole = [model(session, end, visible) for end, visible in asked]
+    assert session in wm._wholes
+    monkeypatch.setattr(wm, "_whole", lambda *_: None)
+    for found, (end, visible) in zip(whole, asked, strict=True):
+        assert same(found, model(session, end, visible)), (end, visible)
+
+
+def test_an_utterance_that_changes_is_aligned_again() -> None:
+    session = SimpleSession([utterance(1, "one two"), utterance(2, "one")])
+    for _ in range(2):
+        assert [len(one.heard) for one in model(session, 200, (0.0, 2.0)).spoken] == [2, 1]
+    assert session in wm._wholes
+    session.utterances = Utterances([utterance(1, "one two three"), session.utterances[1]])
+    assert [len(one.heard) for one in model(session, 200, (0.0, 2.0)).spoken] == [3, 1]
+
+
+def test_words_under_way_are_aligned_when_there_is_a_new_one() -> None:
+    session = SimpleSession([utterance(1, "one two three four", done=False)])
+
+    def shown(end: int) -> Spoken:
+        (spoken,) = model(session, end, (0.0, 1.0)).spoken
+        return spoken
+
+    first = shown(15)
+    assert [word.text for word in first.heard] == ["one", "two"]
+    assert shown(16) is first
+    assert shown(20) is first
+    assert [word.text for word in shown(21).heard] == ["one", "two", "three"]
+    assert [word.text for word in shown(15).heard] == ["one", "two"]
+    session.utterances = Utterances([replace(session.utterances[0], hypothesis="", words=())])
+    assert shown(15).heard == ()
+    session.utterances = Utterances([utterance(1, "one two", done=True)])
+    assert shown(99).partial
+    assert not shown(100).partial
