@@ -202,7 +202,7 @@ class ManyExtremes:
         kept = min(kept, self._count[level])
         full = self._count[level - 1] // FACTOR
         ends = self._blocks(level - 1, kept * FACTOR, full * FACTOR)
-        # Twice as fast as `min` and `max` over a short axis.
+        # `min` and `max` over a short axis are slower.
         begins = np.arange(0, (full - kept) * FACTOR, FACTOR)
         pyramids, reduce = (self._low, self._high), (np.minimum, np.maximum)
         for pyramid, rows, extreme in zip(pyramids, ends, reduce, strict=True):

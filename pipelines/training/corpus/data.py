@@ -4,7 +4,7 @@ A shard is one safetensors file with three tensors: `heard` f16 [frames, 39], wh
 `clean` f16 [frames, 39], what the teacher hears (the same without noise, level or vocal-tract change);
 `ends` i32 [utterances], where each utterance ends. Targets are not kept: of a frame's posteriors the best
 32 of 5 126 hold 80 % (temperature 1), and a decode from these alone makes a sixth more word errors than
-one from all, so teachers answer afresh, 80 µs a frame.
+one from all, so teachers answer afresh.
 
 `held-out.safetensors` is made of sentences, and of one human recording, that no shard contains.
 """
