@@ -3,6 +3,7 @@
 asrscope export run.asrs --png desk.png --size 1600x1000 --theme light
 asrscope export run.asrs --svg cost.svg --view cost --view words --range 10..20
 asrscope export run.asrs --pdf then.pdf --at 1:02.5 --select score.gaussians
+asrscope export run.asrs --markdown report.md
 asrscope export run.asrs --csv stages.csv --chrome-trace trace.json --speedscope run.speedscope.json
 """
 
@@ -15,8 +16,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from app.export import writers
 from profiler.errors import BadInput
-from profiler.export import writers
 from profiler.files.outputs import STANDARD_OUTPUT
 from profiler.plain import one_line
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.cli import _output, _pipeline, _report
+from app.model import report
 
 if TYPE_CHECKING:
     from pipelines.config import Config
@@ -68,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
         tree = _without_session(outcome, chosen.config)
     else:
         with closing(Session.open(out)) as session:
-            tree = _report.report(session)
+            tree = report.report(session)
     if arguments.json:
         _output.print_json(tree)
     else:
@@ -103,8 +104,8 @@ def _without_session(outcome: Outcome, config: Config) -> dict[str, Any]:
         "rtf": real_time_factor(result.wall_ns, audio_s),
         "latency": None,
         "shares": None,
-        **_report.words(word_errors(result.utterances)),
-        "utterances": [_report.utterance(u, u.alternatives) for u in result.utterances],
+        **report.words(word_errors(result.utterances)),
+        "utterances": [report.utterance(u, u.alternatives) for u in result.utterances],
         "categories": None,
         "stages": [],
         "recorder": None,

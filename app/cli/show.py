@@ -10,6 +10,7 @@ import argparse
 from contextlib import closing
 
 from app.cli import _output, _report
+from app.model.report import report
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
     from profiler.session.reader import Session
 
     with closing(Session.open(arguments.session)) as session:
-        tree = _report.report(session)
+        tree = report(session)
         run_of = record.read(session.meta)
     if run_of is not None:
         tree["lab"] = record.row(run_of)

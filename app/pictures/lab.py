@@ -12,14 +12,14 @@ from app.pictures.provenance import provenance_of
 from app.pictures.sheet import CaptionLine
 from app.pictures.told import source_line
 from app.views.labs.card import MARGIN, LabCard
-from pipelines.labs.record import Record
+from pipelines.labs import record
 from profiler.plain import one_line
 from profiler.session.reader import Session
 
 SIZE: Final = (1120, 620)
 
 
-def sheet_of(record: Record, session: Session) -> tuple[QWidget, Mapping[str, str]]:
+def sheet_of(run: record.Record, session: Session) -> tuple[QWidget, Mapping[str, str]]:
     """The picture as a widget, and where its numbers come from."""
     sheet = QWidget()
     sheet.setObjectName("desk")
@@ -27,19 +27,9 @@ def sheet_of(record: Record, session: Session) -> tuple[QWidget, Mapping[str, st
     column.setContentsMargins(0, 0, 0, 8)
     column.setSpacing(3)
     card = LabCard()
-    card.show_lab(record.lab, record.finding, record.chart)
+    card.show_lab(run.lab, run.finding, run.chart)
     column.addWidget(card, 1)
-    settings = " ".join(
-        f"{key}={_plain(getattr(record.parameters, key))}"
-        for key in record.parameters.__struct_fields__
-    )
-    changed = [
-        f"{key}={_plain(getattr(record.parameters, key))}"
-        for key in record.parameters.__struct_fields__
-        if getattr(record.parameters, key) != getattr(record.lab.parameters, key)
-    ]
-    words = ["asrscope", "lab", record.name]
-    command = shlex.join(words + [word for text in changed for word in ("--set", text)])
+    settings, command = " ".join(record.settings(run)), shlex.join(record.command(run))
     origin = {**provenance_of(session, {}), "settings": settings, "drawn by": command}
     origin = {key: one_line(value, 2000) for key, value in origin.items() if value}
     for line in (source_line(origin), f"{settings} · {command}" if settings else command):
@@ -47,9 +37,3 @@ def sheet_of(record: Record, session: Session) -> tuple[QWidget, Mapping[str, st
         below.setContentsMargins(int(MARGIN), 0, int(MARGIN), 0)
         column.addWidget(below)
     return sheet, origin
-
-
-def _plain(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return f"{value:g}" if isinstance(value, float) else str(value)

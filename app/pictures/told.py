@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QCoreApplication, qVersion
 
+from app.model import as_set
+from app.model.as_set import value_text
 from app.model.effects import Effect, effects_of
 from app.model.figures import figures, rtf_text
 from app.model.latency import settings_before
@@ -198,35 +200,22 @@ class _Settings:
         now = self._now
         if now is None:
             return ""
-        if self._preset not in presets.names():
+        found = as_set.differing(now, self._preset)
+        if found is None:
             return self.all_text()
-        base = presets.load(self._preset).config
-        found = [
-            f"{option.key}={_value(settings.get(now, option.key))}"
-            for option in settings.options()
-            if settings.get(now, option.key) != settings.get(base, option.key)
-            and settings.obstacle(now, option.key) is None
-        ]
         text = tr("preset {0}").format(self._preset)
         return f"{text}, {' '.join(found)}" if found else text
 
     def changes_text(self) -> str:
         """Every change within the stretch shown, with its time."""
         return ", ".join(
-            f"{key} {_value(was)} → {_value(now)} {tr('at')} {clock(frame * FRAME_S, 1)}"
+            f"{key} {value_text(was)} → {value_text(now)} {tr('at')} {clock(frame * FRAME_S, 1)}"
             for frame, key, was, now in self._changes()
         )
 
     def all_text(self) -> str:
         """Every setting at the cursor, as `--set` takes them."""
-        now = self._now
-        if now is None:
-            return ""
-        return " ".join(
-            f"{option.key}={_value(settings.get(now, option.key))}"
-            for option in settings.options()
-            if settings.get(now, option.key) != ""
-        )
+        return "" if self._now is None else " ".join(as_set.all_set(self._now))
 
 
 def _settings_line(lines: _Settings, shown: _Settings, place: Place) -> str:
@@ -239,12 +228,6 @@ def _settings_line(lines: _Settings, shown: _Settings, place: Place) -> str:
     if changes:
         parts.append(tr("changed: {0}").format(changes))
     return " · ".join(parts)
-
-
-def _value(value: settings.Value) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 # -- headline --------------------------------------------------------------------------------

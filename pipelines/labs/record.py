@@ -132,3 +132,25 @@ def lines(run: Record) -> list[str]:
         if finding.verdict in lab.follows:
             found.append(f"  {lab.follows[finding.verdict]}")
     return found
+
+
+def settings(run: Record, *, changed: bool = False) -> list[str]:
+    """The parameters as `--set` takes them; `changed`: only those that are not what the lab takes by itself."""
+    return [
+        f"{key}={_plain(value)}"
+        for key in run.parameters.__struct_fields__
+        if (value := getattr(run.parameters, key)) != getattr(run.lab.parameters, key)
+        or not changed
+    ]
+
+
+def command(run: Record) -> list[str]:
+    """The words of the command that measures the same again."""
+    changed = settings(run, changed=True)
+    return ["asrscope", "lab", run.name, *(word for text in changed for word in ("--set", text))]
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from app.cli import _report, compare
-from app.model import latency
+from app.model import latency, report
 from app.style.theme import CATEGORY_TITLES
 from app.window.main_window import MainWindow
 from pipelines.audio import word_errors as wer
@@ -75,7 +75,7 @@ class Opened:
 
     @cached_property
     def json(self) -> dict[str, Any]:
-        tree: dict[str, Any] = json.loads(json.dumps(_report.report(self.session)))
+        tree: dict[str, Any] = json.loads(json.dumps(report.report(self.session)))
         return tree
 
     @cached_property

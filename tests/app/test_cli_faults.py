@@ -246,7 +246,9 @@ def test_run_records_over_nothing_but_a_session(
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="POSIX links and pipes")
-@pytest.mark.parametrize("option", ["--csv", "--chrome-trace", "--speedscope", "--png"])
+@pytest.mark.parametrize(
+    "option", ["--csv", "--chrome-trace", "--speedscope", "--markdown", "--png"]
+)
 def test_exports_take_the_place_of_plain_files_only(
     option: str, session: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -275,7 +277,9 @@ def test_exports_take_the_place_of_plain_files_only(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX links")
-@pytest.mark.parametrize("option", ["--csv", "--chrome-trace", "--speedscope", "--png"])
+@pytest.mark.parametrize(
+    "option", ["--csv", "--chrome-trace", "--speedscope", "--markdown", "--png"]
+)
 def test_a_draft_that_was_foreseen_is_not_written_through(
     option: str, session: Path, tmp_path: Path
 ) -> None:

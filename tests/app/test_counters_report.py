@@ -88,6 +88,7 @@ class Floats:
 
 def test_a_run_on_a_device_tells_its_copies(tmp_path: Path) -> None:
     from app.cli import _report
+    from app.model.report import report
     from pipelines.device import COPY, DeviceWork, HostDevice
     from profiler.session.writer import SessionWriter
     from profiler.spans import Recorder
@@ -102,7 +103,7 @@ def test_a_run_on_a_device_tells_its_copies(tmp_path: Path) -> None:
         work.end_block(0, 4)
         lane.put(recorder.stage("decode.block", "decode"), start, recorder.clock(), 0, 4)
     with Session.open(tmp_path / "device.asrs") as session:
-        tree = _report.report(session)
+        tree = report(session)
     (row,) = tree["transfers"]
     assert row["stage"] == "transfer.to device"
     assert (row["bytes"], row["copies"], row["pinned_bytes"]) == (4000, 1, 0)

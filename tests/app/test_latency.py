@@ -12,6 +12,7 @@ from app.cli import _report
 from app.model import latency
 from app.model.latency import Latency
 from app.model.pipeline import Pipeline
+from app.model.report import report
 from app.window.form.form import PipelineForm
 from pipelines import config as settings
 from pipelines.config import presets
@@ -134,7 +135,7 @@ def test_settings_take_the_context_from_the_card_and_the_time_from_a_session_ali
 def test_the_report_has_latency_and_the_shares_really_done(finished):
     with Session.open(finished) as recorded:
         recorded.meta["scoring"] = {"senones": 10_000, "context": [0, 0]}
-        found = _report.report(recorded)
+        found = report(recorded)
     # 16 frames of 0.6 ms each; of 10 000 senones 5 000 are scored and 90 asked for.
     assert found["latency"]["score_s"] == pytest.approx(16 * 0.6e-3)
     assert found["latency"]["total_s"] == pytest.approx(0.16 + 16 * 0.6e-3)
@@ -147,7 +148,7 @@ def test_the_report_has_latency_and_the_shares_really_done(finished):
     assert "latency 170 ms: 160 ms block + 9.6 ms scoring" in page
     assert "of all: senones scored 50.0%, senones asked 0.9%" in page
     with Session.open(finished) as recorded:
-        found = _report.report(recorded)
+        found = report(recorded)
     assert found["latency"]["total_s"] is None
     assert set(found["shares"].values()) == {None}
 

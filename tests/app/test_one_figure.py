@@ -52,7 +52,7 @@ from figures_shown import (
 )
 from PySide6.QtCore import QCoreApplication
 
-from app.cli import _report
+from app.model.report import report
 from app.window.main_window import MainWindow
 from pipelines import config as settings
 from pipelines.run.control import Control
@@ -339,7 +339,7 @@ def recorded(folder: Path, speech: Path, values: dict[str, Any]) -> tuple[Path, 
     request = Request(config, "test", files, str(said), out)
     assert execute(request, Control(), lambda *_: None).state == "closed"
     with Session.open(out) as session:
-        return out, _report.report(session)
+        return out, report(session)
 
 
 @pytest.fixture(scope="module", params=[*RUNS, "tangled", *KEPT])
@@ -384,7 +384,7 @@ def test_every_figure_is_the_same_in_all_places(opened: Opened) -> None:
 
 def test_the_losses_of_the_tangled_session_are_those_that_were_made(tmp_path: Path) -> None:
     with Session.open(tangled_session.write(tmp_path / "t.asrs")) as session:
-        told = _report.report(session)["recorder"]
+        told = report(session)["recorder"]
     lost = {key: told[key] for key in ("dropped", "misplaced", "missed")}
     assert lost == {
         "dropped": tangled_session.DROPPED,

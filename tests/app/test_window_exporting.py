@@ -13,6 +13,7 @@ from PySide6.QtGui import QGuiApplication, QImage, QImageReader
 from PySide6.QtWidgets import QAbstractButton, QAbstractSpinBox, QApplication, QComboBox, QSlider
 
 from app.cli import main
+from app.export import writers
 from app.pictures.wanted import Wanted
 from app.views import VIEWS
 from app.window.actions import exporting
@@ -20,7 +21,6 @@ from app.window.actions.files import QFileDialog
 from app.window.main_window import MainWindow
 from app.window.pictures.dialog import PictureDialog
 from app.window.pictures.drawing import Drawing
-from profiler.export import writers
 
 DRAWN_MS = 60_000
 """A picture's process imports Qt and pyqtgraph first."""
@@ -263,7 +263,12 @@ def test_the_spans_are_written_for_other_viewers(window, answer, kind, key):
 def test_the_menu_offers_every_format_there_is(window):
     data = [a for a in window.actions_ if a.id.startswith("export.")][-len(writers()) :]
     assert [a.id for a in data] == [f"export.{writer.FORMAT.name}" for writer in writers()]
-    assert [a.text for a in data] == ["Stages as a table (CSV)…", "Chrome trace…", "Speedscope…"]
+    assert [a.text for a in data] == [
+        "Stages as a table (CSV)…",
+        "Chrome trace…",
+        "Speedscope…",
+        "Report (Markdown)…",
+    ]
 
 
 def test_data_that_cannot_be_written_are_an_error(window, answer):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.cli import _report
+from app.model import report
 from pipelines.config import assign, presets
 from pipelines.run.control import Control
 from pipelines.run.session_run import Outcome, Request, execute
@@ -29,7 +29,7 @@ def run(folder: Path, out: Path | None, settings: dict[str, Any]) -> Outcome:
 def test_alternatives_are_kept_with_the_session(bundled_speech: Path, tmp_path: Path) -> None:
     outcome = run(bundled_speech, tmp_path / "run.asrs", {"search.nbest": 3})
     with closing(Session.open(tmp_path / "run.asrs")) as session:
-        rows = _report.report(session)["utterances"]
+        rows = report.report(session)["utterances"]
         stages = {stage.name for stage in session.stages.values()}
     assert "search.lattice" in stages
     assert any(len(row["nbest"]) == 3 for row in rows)
@@ -45,7 +45,7 @@ def test_alternatives_are_kept_with_the_session(bundled_speech: Path, tmp_path: 
 def test_without_being_asked_for_there_are_none(bundled_speech: Path) -> None:
     outcome = run(bundled_speech, None, {})
     assert all(u.alternatives is None for u in outcome.result.utterances)
-    assert "nbest" not in _report.utterance(outcome.result.utterances[0], None)
+    assert "nbest" not in report.utterance(outcome.result.utterances[0], None)
 
 
 @pytest.mark.parametrize(("target", "lowest"), [(0.001, True), (10.0, False)])

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QCoreApplication
 
+from app.export import writers
 from app.model.toggles import Toggle
 from app.style.theme import theme
 from app.views import VIEWS
 from app.window.actions import exporting
 from app.window.actions.actions import Action, Registry, always
-from profiler.export import writers
 
 if TYPE_CHECKING:
     from app.window.main_window import MainWindow

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from app.cli.main import main
+from app.export import writers
 from app.model import figures, latency
 from app.pictures import provenance
 from app.views.breakdown_model import breakdown_model, stage_lines
@@ -26,7 +27,6 @@ from pipelines.experiments import rerun
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.track import CostTrack
 from profiler.errors import BadInput
-from profiler.export import writers
 from profiler.machine.roofs.table import drift_text, drift_warning, sound_drift
 from profiler.session.errors import SessionError
 from profiler.session.reader import Session

@@ -12,7 +12,7 @@ from typing import Final
 from tests.bench.campaign._sample import SESSION, session
 from tests.bench.campaign.attack import Attack
 
-DATA: Final = ("--csv", "--chrome-trace", "--speedscope")
+DATA: Final = ("--csv", "--chrome-trace", "--speedscope", "--markdown")
 PICTURES: Final = {"--png": ".png", "--svg": ".svg", "--pdf": ".pdf"}
 LONG: Final = "x" * 300
 

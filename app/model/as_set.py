@@ -1,0 +1,41 @@
+"""Settings as `--set` takes them: all of a configuration, or what differs from its preset. No Qt."""
+
+from __future__ import annotations
+
+from pipelines import config as settings
+from pipelines.config import Config, presets
+
+
+def value_text(value: object) -> str:
+    """A value as it is written, and as short as it is still the same."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and float(short := f"{value:g}") == value:
+        return short
+    return str(value)
+
+
+def all_set(config: Config) -> list[str]:
+    """Every setting that has a value."""
+    return [
+        _assignment(config, option.key)
+        for option in settings.options()
+        if settings.get(config, option.key) != ""
+    ]
+
+
+def differing(config: Config, preset: str) -> list[str] | None:
+    """What differs from a preset and acts beside the other settings; None where no preset is called so."""
+    if preset not in presets.names():
+        return None
+    base = presets.load(preset).config
+    return [
+        _assignment(config, option.key)
+        for option in settings.options()
+        if settings.get(config, option.key) != settings.get(base, option.key)
+        and settings.obstacle(config, option.key) is None
+    ]
+
+
+def _assignment(config: Config, key: str) -> str:
+    return f"{key}={value_text(settings.get(config, key))}"

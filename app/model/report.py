@@ -1,0 +1,234 @@
+"""The report of a session as JSON with the documented keys: what `run`, `show` and the exported report tell. No Qt."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from app.model import latency
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pipelines.audio.word_errors import ErrorCount
+    from profiler.analysis.breakdown import Breakdown
+    from profiler.analysis.device import Transfers
+    from profiler.analysis.parts import Parts
+    from profiler.analysis.track import CostTrack
+    from profiler.session.reader import Session
+
+Tree = dict[str, Any]
+"""A report: JSON values by key."""
+
+SHARES = {
+    "scoring senones": "senones_scored",
+    "search senones": "senones_asked",
+    "scoring copied": "frames_copied",
+}
+"""Work counts reported as a share of their maximum, and the key of that share."""
+
+ALTERNATIVES = ("nbest", "confidences")
+"""What is recorded of an utterance besides its words, if a lattice was on."""
+
+
+def report(session: Session) -> Tree:
+    """The JSON object of `run` and `show` for an open session."""
+    from pipelines.audio.word_errors import word_errors
+    from profiler import counting
+    from profiler.analysis import device
+    from profiler.analysis.breakdown import breakdown
+    from profiler.analysis.track import CostTrack
+    from profiler.machine.roofs.table import sound_drift
+
+    track = CostTrack()
+    track.update(session)
+    parts = breakdown(session, track=track)
+    waits = latency.of_session(session, track)
+    counted = counting.by_stage(session)
+    utterances = [
+        utterance(u, session.meta.get(f"alternatives/{u.id}")) for u in session.utterances
+    ]
+    return {
+        "schema": 1,
+        "session": str(session.path),
+        "state": session.state,
+        "audio_s": parts.audio_s,
+        "wall_s": parts.wall_ns / 1e9,
+        "setup_s": parts.setup_ns / 1e9,
+        "idle_s": parts.idle_ns / 1e9,
+        "rtf": parts.rtf,
+        "latency": None if waits is None else waits.as_dict(),
+        "shares": shares(session, track),
+        **words(word_errors(session.utterances)),
+        "utterances": utterances,
+        "configurations": configurations(session),
+        "categories": _categories(parts),
+        "parts": {group: _parts(parts.parts_of(group)) for group in ("scoring", "search")},
+        "stages": [
+            _stage(row) | _counters(counted.get((row.name, row.lane))) for row in parts.stages
+        ],
+        "counters": _about_counters(session),
+        "transfers": [_transfer(row) for row in device.transfers(session)],
+        "recorder": parts.recorder.as_dict(),
+        "machine_speed": _speed(parts.slowness),
+        "drift": sound_drift(session.meta.get("drift")) or None,
+        "config": session.configs[-1].tree if session.configs else {},
+        "machine": session.meta.get("machine", {}),
+        "preset": session.meta.get("preset"),
+        "markers": [
+            {
+                "kind": m.kind,
+                "text": m.text,
+                "asked_frame": m.asked_frame,
+                "applied_frame": m.applied_frame,
+            }
+            for m in session.markers
+        ],
+    }
+
+
+def shares(session: Session, track: CostTrack) -> dict[str, float | None]:
+    """How much was scored: shares of all senones of all frames, and of the frames."""
+    about = session.meta.get("scoring")
+    senones = about.get("senones") if isinstance(about, dict) else None
+    wholes = {
+        "scoring senones": track.n_frames * senones if isinstance(senones, int) else 0,
+        "search senones": track.n_frames * senones if isinstance(senones, int) else 0,
+        "scoring copied": track.n_frames,
+    }
+    counts = track.work
+    return {
+        SHARES[name]: float(counts[name].sum()) / whole if whole and name in counts else None
+        for name, whole in wholes.items()
+    }
+
+
+def utterance(u: Any, alternatives: Any) -> dict[str, Any]:
+    """One utterance's row; `alternatives`: its n-best list and word confidences, if recorded."""
+    from pipelines.audio.word_errors import errors_of
+    from profiler.analysis.utterances import real_time_factor
+
+    return {
+        "id": u.name,
+        "audio_s": u.audio_s,
+        "wall_s": u.wall_ns / 1e9 if u.wall_ns is not None else None,
+        "rtf": real_time_factor(u.wall_ns, u.audio_s) if u.wall_ns is not None else None,
+        "hypothesis": u.hypothesis,
+        "reference": u.reference,
+        **words(errors_of(u)),
+        **{key: alternatives[key] for key in ALTERNATIVES if key in (alternatives or {})},
+    }
+
+
+def words(count: ErrorCount | None) -> dict[str, Any]:
+    """Word error rate, errors and words; all None without a transcript."""
+    known = count is not None and count.words > 0
+    return {
+        "wer": count.rate if count and known else None,
+        "wer_errors": count.errors if count and known else None,
+        "wer_words": count.words if count and known else None,
+    }
+
+
+def configurations(session: Session) -> list[dict[str, Any]]:
+    """Every configuration of the session: its epochs, what differs from the first one, and its word errors."""
+    from app.model.configurations import Configurations, differing
+    from pipelines.audio.word_errors import word_errors
+
+    found = Configurations().all(session)
+    return [
+        {
+            "epochs": sorted(epochs),
+            "set": {key: settings.get(key) for key in sorted(differing(found[0][1], settings))},
+            **words(word_errors(u for u in session.utterances if epochs.issuperset(u.epochs))),
+        }
+        for epochs, settings in found
+    ]
+
+
+def _categories(parts: Breakdown) -> dict[str, float | None]:
+    seconds: dict[str, float | None] = {
+        f"{name}_s": ns / 1e9 for name, ns in parts.categories.items()
+    }
+    seconds["hidden_s"] = None if parts.hidden_ns is None else parts.hidden_ns / 1e9
+    return seconds
+
+
+def _stage(row: Any) -> dict[str, Any]:
+    return {
+        "name": row.name,
+        "group": row.group,
+        "lane": row.lane,
+        "time_s": row.time_ns / 1e9,
+        "share": row.share,
+        "calls": row.calls,
+        "flops": row.flops,
+        "bytes_min": row.bytes_min,
+        "bytes_max": row.bytes_max,
+        "work": row.work,
+        "verdict": row.verdict,
+        "evidence": row.evidence,
+        "sentence": row.sentence,
+        "defect": row.defect,
+        **_intervals(row.parts),
+    }
+
+
+def _parts(parts: Parts | None) -> dict[str, float] | None:
+    """The likely seconds of each part."""
+    return None if parts is None else _seconds(parts.likely)
+
+
+def _intervals(parts: Parts | None) -> dict[str, dict[str, float] | None]:
+    """The parts of a stage with the ends of their intervals; None each where its law names none."""
+    if parts is None:
+        return {"parts": None, "parts_low": None, "parts_high": None}
+    return {
+        "parts": _seconds(parts.likely),
+        "parts_low": _seconds(parts.low),
+        "parts_high": _seconds(parts.high),
+    }
+
+
+def _seconds(times: Mapping[str, float]) -> dict[str, float]:
+    return {f"{name}_s": ns / 1e9 for name, ns in times.items()}
+
+
+def _transfer(row: Transfers) -> dict[str, Any]:
+    return {
+        "stage": row.stage,
+        "lane": row.lane,
+        "copies": row.copies,
+        "bytes": row.bytes,
+        "pinned_bytes": row.pinned_bytes,
+        "time_s": row.time_ns / 1e9,
+        "bytes_per_s": row.bytes_per_s,
+        "overlapped": row.overlapped,
+        "of_roof": row.of_roof,
+    }
+
+
+def _counters(counted: Any) -> dict[str, Any]:
+    """Totals by name, with grade A if counted around the stage alone, D if estimated."""
+    if counted is None:
+        return {"counters": None, "counters_evidence": None}
+    return {"counters": counted.values, "counters_evidence": "A" if counted.exact else "D"}
+
+
+def _speed(slowness: tuple[float, float] | None) -> dict[str, float] | None:
+    """How fast arithmetic and memory were relative to their roofs; None where they were not probed."""
+    if slowness is None:
+        return None
+    return dict(zip(("arithmetic", "memory"), (1.0 / each for each in slowness), strict=True))
+
+
+def _about_counters(session: Session) -> dict[str, Any] | None:
+    """Which counters were read and what a reading costs; None if counting was off."""
+    about = session.meta.get("recorder")
+    if not isinstance(about, dict) or not isinstance(about.get("counters"), list):
+        return None
+    cost = about.get("ns_per_counter_read")
+    return {
+        "read": [str(name) for name in about["counters"]],
+        "absent": about.get("counters_absent", {}),
+        "ns_per_reading": cost if isinstance(cost, int | float) else None,
+    }

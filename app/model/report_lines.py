@@ -1,0 +1,151 @@
+"""What a report (`app.model.report`) says in words, the same on a terminal and in an exported report. No Qt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from app.model import latency
+from app.model.as_set import value_text
+from profiler.plain import counted
+
+if TYPE_CHECKING:
+    from app.model.report import Tree
+
+
+class CategoryRow(NamedTuple):
+    """A category's name, its seconds, and its share of the wall time (None without any)."""
+
+    name: str
+    seconds: float
+    share: float | None
+
+
+def headline(tree: Tree) -> list[str]:
+    """Time and word errors of the whole; those of each configuration, where there are several, are indented."""
+    lines = [
+        f"{tree['audio_s']:.1f} s of audio in {tree['wall_s']:.2f} s: RTF {number(tree['rtf'], '.3f')}"
+        f" (set-up {number(tree['setup_s'], '.1f')} s, waiting {number(tree['idle_s'], '.1f')} s, both excluded)"
+    ]
+    if tree["wer"] is not None:
+        lines.append(
+            f"WER {tree['wer']:.1%}: {counted(tree['wer_errors'], 'error', 'errors')} in "
+            f"{counted(tree['wer_words'], 'word', 'words')}"
+        )
+    if len(tree.get("configurations") or ()) > 1:
+        lines += [_words_with(row) for row in tree["configurations"] if row["wer"] is not None]
+    if tree.get("latency"):
+        lines.append(f"{latency.text(tree['latency'])} (first frame of a block, to its scores)")
+    done = [
+        f"{key.replace('_', ' ')} {share:.1%}"
+        for key, share in (tree.get("shares") or {}).items()
+        if share is not None
+    ]
+    if done:
+        lines.append("of all: " + ", ".join(done))
+    return lines
+
+
+def categories(tree: Tree) -> list[CategoryRow]:
+    """The categories whose time is known."""
+    from profiler.analysis.categories import CATEGORY_NAMES
+
+    wall = tree["wall_s"]
+    return [
+        CategoryRow(CATEGORY_NAMES.get(name, name), seconds, seconds / wall if wall else None)
+        for key, seconds in (tree["categories"] or {}).items()
+        if seconds is not None and (name := key.removesuffix("_s"))
+    ]
+
+
+def parts(
+    likely: Mapping[str, float] | None,
+    low: Mapping[str, float] | None = None,
+    high: Mapping[str, float] | None = None,
+) -> str:
+    """What a stage's time consists of, the largest part first, with intervals where they are wide; else empty."""
+    from profiler.analysis.categories import PART_NAMES
+    from profiler.analysis.parts import TOLD_FROM
+
+    time = sum(likely.values()) if likely else 0.0
+    if not likely or not time:
+        return ""
+    said = []
+    for key in sorted(likely, key=lambda key: -likely[key]):
+        share = likely[key] / time
+        if share < TOLD_FROM:
+            continue
+        ends = (low[key] / time, high[key] / time) if low and high else (share, share)
+        wide = ends[1] - ends[0] >= TOLD_FROM
+        said.append(
+            f"{PART_NAMES[key.removesuffix('_s')]} {share:.0%}"
+            + (f" ({ends[0]:.0%} to {ends[1]:.0%})" if wide else "")
+        )
+    return ", ".join(said)
+
+
+def parts_of_groups(tree: Tree) -> list[str]:
+    """The same for all stages of scoring, and for those of the search."""
+    said = {group: parts(found) for group, found in tree["parts"].items()}
+    return [f"all of {group}: {text}" for group, text in said.items() if text]
+
+
+def transfers(tree: Tree) -> list[str]:
+    """What was copied between host and device."""
+    return [
+        f"{row['stage']} ({row['lane']}): {row['bytes'] / 1e6:.1f} MB in {row['copies']} copies, "
+        f"{number(row['bytes_per_s'] and row['bytes_per_s'] / 1e9, '.2f')} GB/s, "
+        f"{number(row['overlapped'], '.0%')} of the time overlapped by other work"
+        + (f", {row['of_roof']:.0%} of what such copies reach here" if row["of_roof"] else "")
+        for row in tree.get("transfers", [])
+    ]
+
+
+def speed(tree: Tree) -> list[str]:
+    """How fast the machine was while it ran, where it was probed."""
+    found = tree.get("machine_speed")
+    if not found:
+        return []
+    return [
+        f"machine, while it ran: arithmetic at {found['arithmetic']:.0%} and memory at {found['memory']:.0%} "
+        "of its roofs"
+    ]
+
+
+def drift(tree: Tree) -> list[str]:
+    """How the roofs measured again at the end of the run compare with those used for its verdicts."""
+    from profiler.machine.roofs.table import drift_text, drift_warning
+
+    changes = tree.get("drift")
+    if not changes:
+        return []
+    warning = drift_warning(changes)
+    lines = [f"roofs since their calibration: {drift_text(changes)}"]
+    return [*lines, f"warning: {warning}"] if warning else lines
+
+
+def recorder(tree: Tree) -> list[str]:
+    """What recording cost, and what it lost."""
+    from profiler.analysis.own_cost import RecorderCost
+
+    if not tree["recorder"]:
+        return []
+    cost = RecorderCost(**tree["recorder"])
+    return [
+        f"recorder: {counted(cost.spans, 'span', 'spans')} at {number(cost.ns_per_span, '.0f')} ns, "
+        f"{', '.join(cost.losses)}, {number(cost.perturbation, '.2%')} of the run"
+    ]
+
+
+def number(value: float | None, form: str) -> str:
+    """A number in a format; an en dash where it is not known."""
+    return "–" if value is None else format(value, form)
+
+
+def _words_with(row: Tree) -> str:
+    """The word errors of one configuration."""
+    changed = ", ".join(f"{key} = {value_text(value)}" for key, value in row["set"].items())
+    return (
+        f"  {row['wer']:.1%}: {row['wer_errors']} errors in {row['wer_words']} words with "
+        f"{changed or 'the settings at the start'}"
+    )
