@@ -40,7 +40,7 @@ LEAST_SHARE: Final = 0.001
 
 EVIDENCE: Final = (
     "Evidence: A hardware counter; B measured time with exact work; C measured time with modelled bytes; D estimate; "
-    "– not measured."
+    "– unavailable."
 )
 
 
