@@ -163,7 +163,7 @@ def _found(scored: Times, counted: Recording) -> Found:
         for name, times in scored.stages.items()
         if name != OVERHEAD
     }
-    parts = breakdown(counted)  # type: ignore[arg-type]
+    parts = breakdown(counted)
     leaves = sum(row.time_ns for row in parts.stages if row.share and row.group != OVERHEAD)
     return Found(
         scoring,
