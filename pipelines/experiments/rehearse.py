@@ -102,6 +102,9 @@ def _counted(
     side: Runner, stretch: Stretch, progress: Progress, cancelled: Callable[[], bool]
 ) -> Recording:
     """Decode `stretch` once; what was recorded has the laws of the search alone: others need no roofs."""
+    # The first decode loads kernels and makes room; it is none of those that are compared.
+    side.decode(stretch.items[0])
+    side.forget()
     for done, item in enumerate(stretch.items):
         if cancelled():
             raise Cancelled
