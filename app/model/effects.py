@@ -94,6 +94,11 @@ class Effect:
         return (tr("{0}× faster") if self.factor >= 1 else tr("{0}× slower")).format(times)
 
     @property
+    def change(self) -> str:
+        """What became of the words, without how many they are: +1.0 point."""
+        return self.words.partition(" (")[0]
+
+    @property
     def words(self) -> str:
         """What became of the words: +1.0 point (n = 81 words); empty before an utterance is shared."""
         if self.points is None:

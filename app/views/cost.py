@@ -221,5 +221,6 @@ class CostView(ChartView[CostModel]):
             [*unit, *blocks[:1], *scale],
             [*unit, *blocks[1:], *scale],
             [*unit, *scale],
+            scale or unit,
         )
         return [" · ".join(part) for part in parts]

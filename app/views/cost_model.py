@@ -56,7 +56,7 @@ class CostModel:
         counted: the frames that the following figures are of.
         mean_total_ms: their mean wall, NaN without any.
         rtf: their real-time factor, NaN without any.
-        audio_s: audio time of all frames shown, in and out of the range.
+        audio_s: audio time of all frames before the cursor, in and out of the range.
         shares: [categories] of their wall, NaN without any.
         marks: markers known at the playhead.
         boundaries: utterances begun before the playhead.
@@ -129,7 +129,8 @@ def cost_model(
     mean, p95, worst = (part * 1e-6 for part in _columns(series, under(edges, end, size), end))
     totals = mean.sum(axis=1)
     scale = held(_wanted(totals, p95, holding.log), holding)
-    over = counted(edges[0], edges[-1], end if counted_to is None else counted_to, selected)
+    cursor = end if counted_to is None else counted_to
+    over = counted(edges[0], edges[-1], cursor, selected)
     total = series.costs.total(over.first, over.last)
     wall = float(total.sum())
     known = over.frames > 0
@@ -147,7 +148,7 @@ def cost_model(
         counted=over,
         mean_total_ms=mean_total_ms,
         rtf=rtf_of(session, over.first, over.last, mean_total_ms) if known else float("nan"),
-        audio_s=audio_seconds(session.utterances, 0, end),
+        audio_s=audio_seconds(session.utterances, 0, min(end, cursor)),
         shares=total / wall if wall > 0 else np.full(len(CATEGORIES), np.nan),
         marks=marks(session, end, len(series)),
         boundaries=boundaries(session, end),

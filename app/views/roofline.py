@@ -49,8 +49,8 @@ UNBOUNDED = (1 << 24) - 1
 TEXT = 15.0
 """Height of a line of text."""
 
-NAMED = 6
-"""Number of the most expensive stages that are labelled."""
+NAMED = 12
+"""Number of the most expensive stages that are labelled, where there is room."""
 
 REACH = 10
 """Radius in pixels around a dot within which the mouse hits it."""

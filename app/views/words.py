@@ -114,7 +114,9 @@ class WordsView(ChartView[WordsModel]):
 
     def show_texts(self, model: WordsModel) -> None:
         """Show the note."""
-        self.set_note(self._note_text(model))
+        parts = self._note_text(model).rsplit(" · ", 2)
+        # Where there is little room, first the name goes, then the number.
+        self.set_note(*(" · ".join(parts[at:]) for at in range(len(parts))))
 
     def apply_theme(self, tokens: Tokens) -> None:
         """Take over colours."""

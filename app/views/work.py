@@ -343,7 +343,10 @@ class WorkView(ChartView[WorkModel]):
         """Show the headings' figures and the note."""
         self.headings.set_model(model)
         note = self.tr("per 10 ms frame · band: min–max, line: mean")
-        self.set_note(self.tr("{0} · figures: {1}").format(note, model.counted.short), note)
+        blocks = self.tr("{0} of {1} frames").format(note, model.block_frames)
+        text, of = self.tr("{0} · figures: {1}"), model.counted.short
+        notes = [blocks] * (model.block_frames > 1) + [note]
+        self.set_note(*(text.format(part, of) for part in notes), note, note.partition(" · ")[0])
 
     def apply_theme(self, tokens: Tokens) -> None:
         """Take over colours."""

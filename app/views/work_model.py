@@ -102,6 +102,7 @@ class WorkModel:
     first_s: float
     last_s: float
     cursor_frame: int
+    block_frames: int
     counted: Counted
     panels: tuple[Panel, ...]
     marks: tuple[Mark, ...]
@@ -161,6 +162,7 @@ def work_model(
         first_s=float(edges[0]) * FRAME_S,
         last_s=float(edges[-1]) * FRAME_S,
         cursor_frame=end,
+        block_frames=size,
         counted=over,
         panels=tuple(panels),
         marks=known,

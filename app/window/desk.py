@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from app.views.view import View
 
 
+FORM_FROM = 940
+"""Width below which charts beside form and breakdown would be too narrow to read: the form waits in *Panels* then."""
+
+
 def _splitter(orientation: Qt.Orientation) -> QSplitter:
     splitter = QSplitter(orientation)
     splitter.setHandleWidth(GAP)
@@ -90,7 +94,7 @@ class Desk(QWidget):
         self.columns.addWidget(right)
         self.columns.setStretchFactor(1, 1)
         self.columns.splitterMoved.connect(self._moved_by_hand)
-        self._by_hand = False
+        self._by_hand = self._narrow = self._form_gave_way = False
         layout = QHBoxLayout(self)
         layout.setContentsMargins(MARGIN, MARGIN, MARGIN, MARGIN)
         layout.addWidget(self.columns)
@@ -103,7 +107,8 @@ class Desk(QWidget):
         for name, stack in self._stacks.items():
             shares = [entry.stretch for entry in VIEWS.values() if entry.column == name]
             stack.setSizes([share * 100 for share in shares])
-        self.form.show()
+        self.form.setVisible(not self._narrow)
+        self._form_gave_way = self._narrow
         for view in self.views.values():
             view.show()
 
@@ -114,8 +119,13 @@ class Desk(QWidget):
         self.columns.setSizes(column_widths(self.width()))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Redistribute the width, unless the user has resized the columns."""
+        """Redistribute the width, unless the user has resized the columns; the form makes room for the charts."""
         super().resizeEvent(event)
+        if (narrow := self.width() < FORM_FROM) != self._narrow:
+            self._narrow = narrow
+            if narrow or self._form_gave_way:
+                self._form_gave_way = narrow and not self.form.isHidden()
+                self.form.setVisible(not narrow)
         if not self._by_hand:
             self._share_width()
 

@@ -10,6 +10,7 @@ from PySide6.QtGui import QDragEnterEvent
 from PySide6.QtWidgets import QMainWindow
 
 from app.model.recent import Memory
+from app.style.plain_text import set_title
 from app.window.placement import place
 from app.window.skeleton import FirstPicture
 
@@ -20,7 +21,7 @@ class FirstWindow(QMainWindow):
     def __init__(self, memory: Memory | None = None) -> None:
         super().__init__()
         self.setObjectName("main-window")
-        self.setWindowTitle("asrscope")
+        set_title(self, "asrscope")
         self.memory = memory or Memory()
         self.is_complete = False
         place(self, self.memory.state("geometry"))

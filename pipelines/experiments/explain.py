@@ -263,7 +263,7 @@ class _Again:
         costs = {(stage, epoch): cost for stage, epoch, cost in self._recorder.costs}
         recording = Recording(stages, costs, table)
         recording.spans, recording.utterances = np.concatenate(self._spans), self._pieces
-        rows = breakdown(recording).stages  # type: ignore[arg-type]
+        rows = breakdown(recording).stages
         row = next((row for row in rows if row.name == self._stage_name), None)
         hot, run = self._ns.get(replays.HOT), self._ns[replays.RUN]
         if row is None or hot is None or not any(run):

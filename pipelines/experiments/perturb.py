@@ -247,7 +247,9 @@ def _unavailable(change: Change) -> Perturbation:
 
 
 def _row(arm: Arm, stage: str) -> StageRow | None:
-    rows = breakdown(arm.recording).stages  # type: ignore[arg-type]
+    if arm.recording is None:
+        return None
+    rows = breakdown(arm.recording).stages
     return next((row for row in rows if row.name == stage), None)
 
 

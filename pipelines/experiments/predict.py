@@ -42,17 +42,14 @@ HINDRANCES: Final[tuple[tuple[str, Callable[[settings.Value], bool], str], ...]]
 
 ONLY_RUNNING: Final = "its effect on cost is known only by running it"
 
+TRIED: Final = "Tried here with both settings: {0}."
 TIMED: Final = (
-    "Scoring changes as it does alone, timed here with both settings in turns on {0}, where as much memory is gone "
-    "through between two blocks as the search goes through."
+    "Scoring changes as it does alone, timed in turns, with as much memory gone through between two blocks as the "
+    "search goes through."
 )
-COUNTED: Final = (
-    "The search changes by its counts and cost laws, counted with both settings on {0}: {1:.0f} tokens lived in a "
-    "frame, {2:.0f} with the change."
-)
-
+COUNTED: Final = "The search changes by its counts and cost laws: {0:.0f} tokens lived in a frame, {1:.0f} with the change."
 BETWEEN: Final = (
-    "What lies between the stages changes as it did when {0} was decoded once with either."
+    "What lies between the stages changes as it did when that was decoded once with either."
 )
 
 
@@ -96,22 +93,14 @@ class Predictor:
         if without or not acting:
             return prediction, without
         then, now = self._rehearsal.before, self._rehearsal.after
-        note = self._stretch.note
-        prediction = whatif.changed(
-            prediction, then.scoring, now.scoring, "scoring", TIMED.format(note)
-        )
-        prediction = whatif.changed(
-            prediction,
-            then.search,
-            now.search,
-            "search",
-            COUNTED.format(note, then.tokens, now.tokens),
-        )
-        prediction = whatif.waits(prediction, "search", self._rehearsal.waiting)
-        prediction = whatif.changed(
-            prediction, then.overhead, now.overhead, OVERHEAD, BETWEEN.format(note)
-        )
-        return prediction, without
+        prediction = _assumed(prediction, TRIED.format(self._stretch.note))
+        for group, old, new, sentence in (
+            ("scoring", then.scoring, now.scoring, TIMED),
+            ("search", then.search, now.search, COUNTED.format(then.tokens, now.tokens)),
+            (OVERHEAD, then.overhead, now.overhead, BETWEEN),
+        ):
+            prediction = whatif.changed(prediction, old, new, group, sentence)
+        return whatif.waits(prediction, "search", self._rehearsal.waiting), without
 
     @cached_property
     def _rehearsal(self) -> Rehearsed:

@@ -18,13 +18,13 @@ from profiler.analysis.device import hidden_ns
 from profiler.analysis.law import NS
 from profiler.analysis.own_cost import RecorderCost, recorder_cost
 from profiler.analysis.parts import Parts, by_category, intervals, law_of_cached, together
+from profiler.analysis.recorded import Recorded
 from profiler.analysis.stage_sums import Sums
 from profiler.analysis.track import CostTrack
 from profiler.analysis.utterances import audio_seconds, real_time_factor
 from profiler.costs import CALL, Cost
 from profiler.machine.roofs.table import RoofTable
 from profiler.session.model import StageInfo
-from profiler.session.reader import Session
 from profiler.spans import GROUPS
 
 BETWEEN: Final = "between the stages"
@@ -126,7 +126,7 @@ class Breakdown:
 
 
 def breakdown(
-    session: Session,
+    session: Recorded,
     first_frame: int | None = None,
     last_frame: int | None = None,
     track: CostTrack | None = None,
@@ -150,7 +150,7 @@ def breakdown(
 
 
 def breakdown_in_steps(
-    session: Session,
+    session: Recorded,
     track: CostTrack,
     first_frame: int | None = None,
     last_frame: int | None = None,
@@ -197,7 +197,7 @@ def breakdown_in_steps(
 
 
 def _sums(
-    session: Session, track: CostTrack, first: int, last: int, whole: bool
+    session: Recorded, track: CostTrack, first: int, last: int, whole: bool
 ) -> Iterator[tuple[int, int, int, Sums]]:
     """Give (lane, stage, epoch, sums) of a stretch.
 
@@ -217,7 +217,7 @@ def _sums(
     yield from (row for row in found(session, first, last) if nested(row[0], row[1]))
 
 
-def _in_order(session: Session, found: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+def _in_order(session: Recorded, found: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Lanes and stages as their rows follow each other."""
     lanes, order = list(session.lanes), {name: i for i, name in enumerate(GROUPS)}
     return sorted(
@@ -226,7 +226,7 @@ def _in_order(session: Session, found: Iterable[tuple[int, int]]) -> list[tuple[
 
 
 def _row(
-    session: Session,
+    session: Recorded,
     lane: int,
     number: int,
     parts: list[tuple[int, Sums]],

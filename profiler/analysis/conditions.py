@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from profiler.analysis.nesting import pick
+from profiler.analysis.recorded import Recorded
 from profiler.arrays import Array
 from profiler.machine.roofs.table import (
     LEAST_SLOWNESS,
@@ -18,7 +19,6 @@ from profiler.machine.roofs.table import (
     PROBES,
     PROBES_TOGETHER,
 )
-from profiler.session.reader import Session
 from profiler.spans import Stage
 
 OTHER_COUNT: Final = "other_programs_ns"
@@ -73,7 +73,7 @@ class Speed:
         self._times: tuple[Array, ...] = tuple(np.zeros(0, np.int64) for _ in PROBES)
         self._values: tuple[Array, ...] = tuple(np.zeros(0) for _ in PROBES)
 
-    def update(self, session: Session) -> None:
+    def update(self, session: Recorded) -> None:
         """Take in the probes among the spans read since the last call; all again where a roof was replaced."""
         if session.generation != self._generation:
             self.__init__()  # type: ignore[misc]
@@ -144,7 +144,7 @@ class Waiting:
         self._hot: dict[str, Array] = {}
         self._timed: dict[str, Array] = {}
 
-    def update(self, session: Session) -> None:
+    def update(self, session: Recorded) -> None:
         """Take in the replays among the spans read since the last call."""
         fresh = session.spans[self._consumed :]
         if not len(fresh):

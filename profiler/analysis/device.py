@@ -13,9 +13,9 @@ import numpy as np
 
 from profiler.analysis.law import NS
 from profiler.analysis.nesting import LEAF_GROUPS
+from profiler.analysis.recorded import Recorded
 from profiler.arrays import Array
 from profiler.device.time import DEVICE, TRANSFER_WORK, WAIT
-from profiler.session.reader import Session
 
 TO_DEVICE: Final = "to device"
 """Ending of the stages whose copies go up."""
@@ -54,7 +54,7 @@ class Transfers:
         return self.unwaited_ns / self.time_ns if self.time_ns else None
 
 
-def transfers(session: Session) -> list[Transfers]:
+def transfers(session: Recorded) -> list[Transfers]:
     """Return the copies that a session holds, by stage and device lane."""
     found = []
     for lane in _device_lanes(session):
@@ -80,7 +80,7 @@ def transfers(session: Session) -> list[Transfers]:
     return found
 
 
-def _least_ns(session: Session, lane: str, stage: str, copies: Array) -> float | None:
+def _least_ns(session: Recorded, lane: str, stage: str, copies: Array) -> float | None:
     """What the copies take at the roofs of their sizes."""
     device, to_device = lane.partition(" ")[0], stage.endswith(TO_DEVICE)
     total = 0.0
@@ -97,7 +97,7 @@ def _least_ns(session: Session, lane: str, stage: str, copies: Array) -> float |
     return total
 
 
-def hidden_ns(session: Session, first: int = 0, last: int | None = None) -> float | None:
+def hidden_ns(session: Recorded, first: int = 0, last: int | None = None) -> float | None:
     """Return the device time that no wait was charged for, of spans that begin in frames first … last − 1.
 
     None in a session without device lanes.
@@ -123,5 +123,5 @@ def hidden_ns(session: Session, first: int = 0, last: int | None = None) -> floa
     return float(max(int(duration[worked].sum()) - int(duration[charged].sum()), 0))
 
 
-def _device_lanes(session: Session) -> list[int]:
+def _device_lanes(session: Recorded) -> list[int]:
     return [lane.id for lane in session.lanes.values() if lane.kind == DEVICE]

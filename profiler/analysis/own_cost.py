@@ -6,9 +6,9 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from profiler.analysis.recorded import Recorded
 from profiler.counting import MISSED
 from profiler.device.time import EVENTS
-from profiler.session.reader import Session
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class RecorderCost:
         return said
 
 
-def recorder_cost(session: Session, wall_ns: float | None, misplaced: int = 0) -> RecorderCost:
+def recorder_cost(session: Recorded, wall_ns: float | None, misplaced: int = 0) -> RecorderCost:
     """Return the cost of recording as a part of `wall_ns`, the wall time of the whole session.
 
     Every span counts, on whichever lane: those of a device are put there by the thread that decodes. `misplaced`:
@@ -68,7 +68,7 @@ def recorder_cost(session: Session, wall_ns: float | None, misplaced: int = 0) -
     return RecorderCost(each, spans, dropped, misplaced, int(missed), share)
 
 
-def _events(session: Session) -> float:
+def _events(session: Recorded) -> float:
     """ns that recording devices took: their timed events, and the ends of blocks."""
     told = session.meta.get(EVENTS)
     told = told if isinstance(told, dict) else {}

@@ -16,8 +16,8 @@ from profiler.analysis.categories import LAW_PARTS, MEASURED_PARTS
 from profiler.analysis.conditions import Speed, Waiting, shared_out
 from profiler.analysis.nesting import LEAF_GROUPS, by_stage_and_epoch, group_codes, nest, pick
 from profiler.analysis.parts import split
+from profiler.analysis.recorded import Recorded
 from profiler.arrays import Array
-from profiler.session.reader import Session
 from profiler.spans import GROUPS, WORK_COUNTS
 
 CHUNK: Final = 256
@@ -67,7 +67,7 @@ class StageSums:
         self._waiting: dict[int, Array] = {}
         self.beside = Beside()
 
-    def update(self, session: Session, most: int | None = None) -> bool:
+    def update(self, session: Recorded, most: int | None = None) -> bool:
         """Take in spans read since the last call; start again when a law or roof was replaced.
 
         `most`: about how many at once, for a caller with something else to do meanwhile. True when none is left.
@@ -93,7 +93,7 @@ class StageSums:
                 self._sort_in(session, lane.id, mine)
         return self._consumed == len(spans)
 
-    def _on_decode_lane(self, session: Session, lane: int, fresh: Array, codes: Array) -> Array:
+    def _on_decode_lane(self, session: Recorded, lane: int, fresh: Array, codes: Array) -> Array:
         """Return the positions that count by now: what lies in a tile counts when its tile has come."""
         spans = session.spans
         waiting = self._waiting.get(lane)
@@ -105,7 +105,7 @@ class StageSums:
         outside = fresh[_IS_OUTSIDE[codes[spans["stage"][fresh]]]]
         return np.concatenate([mine[nested.leaf_positions], outside])
 
-    def _sort_in(self, session: Session, lane: int, positions: Array) -> None:
+    def _sort_in(self, session: Recorded, lane: int, positions: Array) -> None:
         spans = session.spans
         stages, epochs = spans["stage"][positions], spans["epoch"][positions]
         for at, stage, epoch in by_stage_and_epoch(stages, epochs):
@@ -115,7 +115,7 @@ class StageSums:
             kind.add(session, positions[at], self.beside)
 
     def within(
-        self, session: Session, first: int | None, last: int | None
+        self, session: Recorded, first: int | None, last: int | None
     ) -> Iterator[tuple[int, int, int, Sums]]:
         """Give (lane, stage, epoch, sums) of the frames first … last − 1; of all spans when both are None."""
         for (lane, stage, epoch), kind in self._kinds.items():
@@ -164,7 +164,7 @@ class _Kind:
         self._first = np.empty(1, np.int64)
         self._end = np.empty(1, np.int64)
 
-    def add(self, session: Session, positions: Array, beside: "Beside") -> None:
+    def add(self, session: Recorded, positions: Array, beside: "Beside") -> None:
         """Append spans, and sum up every chunk that is full now."""
         n = self._n + len(positions)
         if n > len(self._positions):
@@ -187,7 +187,7 @@ class _Kind:
             self._chunks = full
 
     def within(
-        self, session: Session, first: int | None, last: int | None, beside: "Beside"
+        self, session: Recorded, first: int | None, last: int | None, beside: "Beside"
     ) -> Sums:
         """Sum up the frames first … last − 1."""
         chunks = slice(0, self._chunks)
@@ -211,7 +211,9 @@ class _Kind:
         )
         return Sums(time, calls, frames, (w0, w1, w2), parts, least, likely, most)
 
-    def _amounts(self, session: Session, spans: Array, positions: Array, beside: "Beside") -> Array:
+    def _amounts(
+        self, session: Recorded, spans: Array, positions: Array, beside: "Beside"
+    ) -> Array:
         """What each span, at its position, adds to the sums, float64 [columns, n]."""
         amounts = np.empty((_COLUMNS, len(spans)))
         amounts[0] = spans["duration_ns"]

@@ -14,10 +14,10 @@ from profiler.analysis.attribution import GRAIN, assign, grains
 from profiler.analysis.categories import CATEGORIES, OTHER_PROGRAMS, OVERHEAD
 from profiler.analysis.conditions import Speed, Waiting, shared_out, shared_out_rest
 from profiler.analysis.nesting import by_stage_and_epoch, group_codes, nest, pick
+from profiler.analysis.recorded import Recorded
 from profiler.analysis.stage_sums import StageSums
 from profiler.arrays import Array, Bool
 from profiler.beside import side_by_side
-from profiler.session.reader import Session
 from profiler.spans import GROUPS
 
 CHUNK_SPANS: Final = 1 << 15
@@ -108,7 +108,7 @@ class CostTrack:
         after = np.searchsorted(ends, t_ns, side="right")
         return np.concatenate([[0], reached])[after]
 
-    def update(self, session: Session) -> bool:
+    def update(self, session: Recorded) -> bool:
         """Take in what `session` has read since the last call; True if any frame was added or changed.
 
         Starts again when a cost law or a roof has been replaced.
@@ -141,7 +141,7 @@ class CostTrack:
 
     def _add(
         self,
-        session: Session,
+        session: Recorded,
         outer: Array,
         leaves: Array,
         outer_of: Array,
@@ -172,7 +172,7 @@ class CostTrack:
             self._sums.add(spread)
         self._advance(outer, codes)
 
-    def _share_out(self, session: Session, leaves: Array, other: Array, spread: "_Spread") -> None:
+    def _share_out(self, session: Recorded, leaves: Array, other: Array, spread: "_Spread") -> None:
         """Give every leaf's time to its categories, its counts and bytes to the work they are.
 
         `other` [leaves]: ns of each in which other programs ran.

@@ -6,8 +6,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from profiler.analysis.recorded import Utterance
+from profiler.arrays import F64, I64
 from profiler.frames import FRAME_S
-from profiler.session.model import Utterance, Utterances
+from profiler.session.model import Utterances
 
 
 def audio_seconds(utterances: Iterable[Utterance], first: int, last: int) -> float:
@@ -16,13 +18,22 @@ def audio_seconds(utterances: Iterable[Utterance], first: int, last: int) -> flo
     A whole utterance counts its whole length, a part of its frames the same part of it: the last 10 to 25 ms,
     which make no frame of their own, are shared out over all of them.
     """
-    known = utterances if isinstance(utterances, Utterances) else Utterances(utterances)
-    inside = np.maximum(np.minimum(known.end, last) - np.maximum(known.first, first), 0)
-    share = inside / np.maximum(known.end - known.first, 1)
+    begin, end, audio_s = _places(utterances)
+    inside = np.maximum(np.minimum(end, last) - np.maximum(begin, first), 0)
+    share = inside / np.maximum(end - begin, 1)
     # Added up one after the other: the sum of whole utterances has the bits of their plain sum.
-    seconds = float(np.cumsum(known.audio_s * share)[-1]) if len(known) else 0.0
+    seconds = float(np.cumsum(audio_s * share)[-1]) if len(begin) else 0.0
     # A frame of no utterance stands for the hop.
     return seconds + max(last - first - int(inside.sum()), 0) * FRAME_S
+
+
+def _places(utterances: Iterable[Utterance]) -> tuple[I64, I64, F64]:
+    """First frames, the frames after the last, and seconds [n]."""
+    if isinstance(utterances, Utterances):
+        return utterances.first, utterances.end, utterances.audio_s
+    rows = [(one.first_frame, one.n_frames, one.audio_s) for one in utterances]
+    first, frames, seconds = np.array(rows, np.float64).reshape(-1, 3).T
+    return first.astype(np.int64), (first + frames).astype(np.int64), seconds
 
 
 def real_time_factor(wall_ns: float, audio_s: float) -> float | None:

@@ -27,7 +27,8 @@ def test_a_platform_that_does_not_start_is_named_and_left_out(
         if name == "opens":
             return real(name, platform, extra, *words)
         ran.append((name, platform))
-        return {"part": name, "platform": platform, "first_paint_s": 0.5}
+        took = {"open_1e6_s": float(len(ran)), "open_1e6_cpu_s": 1.0}
+        return {"part": name, "platform": platform, "first_paint_s": 0.5, **took}
 
     monkeypatch.setattr(desk, "_part", part)
     monkeypatch.setattr(desk, "SPANS", 80)
@@ -37,8 +38,11 @@ def test_a_platform_that_does_not_start_is_named_and_left_out(
     told: list[str] = []
     found = desk.run([], None, 1, lambda text, share: told.append(text))
     assert {platform for _, platform in ran} == {"offscreen"}
-    assert {name for name, _ in ran} == {"live", "start", "million", "hour", "cycles"}
+    assert {name for name, _ in ran} == {"live", "start", "opening", "million", "hour", "cycles"}
     assert found["figures"]["first_paint_s"] == 0.5
+    (million,) = (row for row in found["rows"] if row["part"] == "million")
+    openings = [float(i + 1) for i, (name, _) in enumerate(ran) if name in ("opening", "million")]
+    assert (million["open_1e6_s"], million["open_1e6_s_most"]) == (openings[1], openings[2])
     (remark,) = [text for text in told if text.startswith("no X figures: ")]
     assert "nonsense" in remark
     assert found["agreement"]["nonsense"] == remark

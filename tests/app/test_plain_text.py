@@ -64,7 +64,7 @@ def test_text_reaches_widgets_in_one_place_only(path: Path) -> None:
     assert not found, "go through app.style.plain_text"
 
 
-QUIET = {("QMenu", "main_window.py"), ("QMenu", "path_box.py"), ("QMenu", "preset_button.py")}
+QUIET = {("QMenu", "files.py"), ("QMenu", "path_box.py"), ("QMenu", "preset_button.py")}
 """Menus without a title, at the mouse or under a button."""
 
 

@@ -100,12 +100,15 @@ class LiveToggle(QWidget):
         effect = self._effect
         if effect is None or self._toggle is None or self._toggle.idle:
             self.effect.hide()
-            self.subtitle.set_full(self._now)
+            brief = self._now.partition(": ")[0].partition(" · ")[0]
+            self.subtitle.set_full(self._now, brief)
             describe(self.switch, description=self._text)
             set_tip(self, self._tip)
             return
         self.effect.show_kind(effect.kind, effect.headline)
         self.effect.show()
-        self.subtitle.set_full(f"· {effect.beside}" if effect.beside else "")
+        beside = effect.beside
+        shorter = [f"· {effect.change}", ""] if beside and beside == effect.words else [""]
+        self.subtitle.set_full(f"· {beside}" if beside else "", *shorter)
         describe(self.switch, description=f"{self._text}. {effect.text}")
         set_tip(self, "\n".join((self._now, effect.details, self._tip)))

@@ -30,8 +30,11 @@ from profiler.plain import counted
 NARROW = 1240
 """Below this width the long title of the preset and the device make room for the figures."""
 
+TIGHT = 960
+"""Below this width, a 4K screen's at double scale, what the figures are of makes room for the toggles' names."""
+
 BUTTON = QSize(34, 34)
-PRESET_WIDTH, NARROW_PRESET_WIDTH = 210, 150
+PRESET_WIDTH, NARROW_PRESET_WIDTH, TIGHT_PRESET_WIDTH = 210, 150, 120
 
 
 class Recording(Label):
@@ -84,10 +87,20 @@ class Figure(QWidget):
         """Show a figure."""
         self._value.setText(value)
         self._beside.setText(beside)
-        # As wide as it has been: what stands beside it would move with every digit.
-        self.setMinimumWidth(max(self.minimumWidth(), self.sizeHint().width()))
+        self._kept_wide()
         set_tip(self, tip)
         describe(self, f"{self._name.text()} {value} {beside}")
+
+    def show_scope(self, shown: bool) -> None:
+        """Show what the figure is of beside it, or (where there is no room) in its tool tip alone."""
+        if shown == self._beside.isHidden():
+            self._beside.setVisible(shown)
+            self.setMinimumWidth(0)
+            self._kept_wide()
+
+    def _kept_wide(self) -> None:
+        """As wide as it has been: what stands beside it would move with every digit."""
+        self.setMinimumWidth(max(self.minimumWidth(), self.sizeHint().width()))
 
 
 class TopBar(QFrame):
@@ -221,5 +234,9 @@ class TopBar(QFrame):
         super().resizeEvent(event)
         wide = self.width() >= NARROW
         self.device.setVisible(wide)
-        self.preset.setFixedWidth(PRESET_WIDTH if wide else NARROW_PRESET_WIDTH)
+        tight = self.width() < TIGHT
+        narrow = TIGHT_PRESET_WIDTH if tight else NARROW_PRESET_WIDTH
+        self.preset.setFixedWidth(PRESET_WIDTH if wide else narrow)
+        for figure in (self.rtf, self.wer):
+            figure.show_scope(not tight)
         self.recording.setVisible(wide or bool(self.recording.text()))

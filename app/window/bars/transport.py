@@ -305,7 +305,9 @@ class Transport(QFrame):
         here = clock_text(snapshot.cursor_frame * FRAME_S, tenths=True)
         total = clock_text(frames * FRAME_S, tenths=True)
         self.clock.setText(here if snapshot.following else f"{here} / {total}")
-        self.note.set_full(self._note(snapshot, len(session.markers)))
+        note = self._note(snapshot, len(session.markers))
+        # Where there is little room, the date goes first.
+        self.note.set_full(note, note.partition(" · ")[2])
 
     def _note(self, snapshot: Snapshot, marks: int) -> str:
         from profiler.analysis.utterances import audio_seconds

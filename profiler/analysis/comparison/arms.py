@@ -6,9 +6,9 @@ as in the breakdown.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 
@@ -21,9 +21,10 @@ from profiler.analysis.comparison.statistics import (
     warm_up,
 )
 from profiler.analysis.nesting import group_codes, nest
+from profiler.analysis.recorded import Recorded, Stretch
 from profiler.arrays import Array
 from profiler.errors import BadInput
-from profiler.session.model import LaneInfo, StageInfo, Utterance
+from profiler.session.model import Utterance
 from profiler.session.reader import Session
 
 CELL_FRAMES: Final = 16
@@ -87,28 +88,6 @@ def whole(session: Session, name: str) -> Arm:
     if not utterances:
         raise BadInput(f"{session.path} holds no utterance that was decoded to its end.")
     return Arm(name, session, utterances)
-
-
-class Stretch(Protocol):
-    """Frames first_frame … + n_frames."""
-
-    @property
-    def first_frame(self) -> int: ...  # noqa: D102
-    @property
-    def n_frames(self) -> int: ...  # noqa: D102
-
-
-class Recorded(Protocol):
-    """What times are laid out from: a session, or a run of which nothing was written."""
-
-    @property
-    def stages(self) -> Mapping[int, StageInfo]: ...  # noqa: D102
-    @property
-    def lanes(self) -> Mapping[int, LaneInfo]: ...  # noqa: D102
-    @property
-    def spans(self) -> Array: ...  # noqa: D102
-    @property
-    def utterances(self) -> Sequence[Stretch]: ...  # noqa: D102
 
 
 class FrameSums:

@@ -1,0 +1,69 @@
+"""The window at its least size, and on a 4K screen at threefold scale: whole words, and nothing on top of another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtTest import QTest
+from pytestqt.qtbot import QtBot
+
+from app.model.effects import Effect
+from app.model.recent import Memory
+from app.pictures.layout import settle
+from app.views.view import View
+from app.window.main_window import FIGURES_MS, MainWindow
+from app.window.placement import MINIMUM
+from pipelines.audio.word_errors import ErrorCount
+from tests.app.sample_session import write_sample
+from tests.app.text_geometry import cut_short, faults
+
+FASTER = Effect("faster", 3.5, before=ErrorCount(1, 30), after=ErrorCount(2, 30))
+
+
+@pytest.fixture
+def opened(qtbot: QtBot, tmp_path: Path) -> MainWindow:
+    window = MainWindow(memory=Memory(tmp_path / "settings.ini"))
+    qtbot.addWidget(window)
+    path = write_sample(tmp_path / "a-name-that-is-very-long.asrs", frames=2048)
+    window.playhead.open(path)
+    window.show_desk()
+    window.show()
+    return window
+
+
+def settled(window: MainWindow, width: int, height: int) -> MainWindow:
+    window.resize(width, height)
+    QTest.qWait(2 * FIGURES_MS)
+    for view in window.findChildren(View):
+        view.settle()
+    return window
+
+
+def test_at_its_least_size_all_is_said_in_whole_words(opened: MainWindow) -> None:
+    window = settled(opened, MINIMUM.width(), MINIMUM.height())
+    for toggle in window.top.toggles:
+        toggle.show_effect(FASTER)
+    window.top.rtf.show_value("0.243", "whole run", "")
+    window.top.wer.show_value("29.5 %", "105 words", "")
+    settle()
+    assert (faults(window), cut_short(window)) == ([], [])
+    assert [t.subtitle.text() for t in window.top.toggles] == ["· +3.3 points"] * 2
+
+
+def test_in_less_room_the_form_waits_and_figures_stand_alone(opened: MainWindow) -> None:
+    window = settled(opened, MINIMUM.width(), MINIMUM.height())
+    assert not window.desk.form.isHidden()
+    window.setMinimumSize(600, 500)
+    settled(window, 853, 640)
+    window.top.rtf.show_value("0.243", "whole run", "")
+    window.top.wer.show_value("29.5 %", "105 words", "")
+    settle()
+    assert window.desk.form.isHidden()
+    assert (faults(window), cut_short(window)) == ([], [])
+    window.desk.form.show()
+    settled(window, 700, 640)
+    assert not window.desk.form.isHidden(), "asked for in a narrow window, it stays"
+    window.desk.form.hide()
+    settled(window, 1280, 800)
+    assert not window.desk.form.isHidden(), "it is back where there is room"
