@@ -82,7 +82,7 @@ ROOM_FOR_BOTTOM = 30
 DASHES = {"scoring components": (1, 2)}
 """The same styles in pixels: columns drawn and columns left out."""
 
-WHOLE_FROM = 1000
+WHOLE_FROM = 100
 """Means from here on have no decimals in the table."""
 
 TABLE_ROWS = 200

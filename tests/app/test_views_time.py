@@ -227,3 +227,8 @@ def test_two_flags_share_a_row_that_is_too_short_for_both(desk: Desk) -> None:
     assert first.left + first.width <= second.left
     assert first.text == "skipping: 2", "whole words, no dots in the middle of one"
     assert second.text == "Frame skipping: 1"
+    at = begin + round(50 * per_pixel)
+    overlay.set_events((marks[0], replace(marks[1], asked_frame=at, applied_frame=at)), ())
+    first, second = overlay._placed
+    assert (first.row, second.row) == (0, 0)
+    assert (first.text, second.text) == ("2", "Frame skipping: 1"), "in 50 pixels, the value alone"
