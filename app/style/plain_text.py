@@ -9,6 +9,7 @@ marks that turn the direction of the rest) are written out, lines and their numb
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Final, Protocol
@@ -25,6 +26,12 @@ LONGEST_LINE: Final = 1000
 
 MAX_LINES: Final = 40
 """Maximum lines of a label or tool tip; more do not fit on a screen."""
+
+
+_BEFORE_UNIT: Final = re.compile(
+    r"(?<=\d) (?=(?:[%×]|[nµm]?s|[kMGT]?i?B|nat|k?Hz|points?)(?![^\W\d_]))"
+)
+"""The space between a number and its unit."""
 
 
 class HasTip(Protocol):
@@ -48,6 +55,12 @@ def shown(text: str) -> str:
 def literal(text: str) -> str:
     """Return `text` for a button or a menu, where an ampersand would underline the next letter."""
     return shown(text).replace("&", "&&")
+
+
+@lru_cache(maxsize=64)
+def unbroken(text: str) -> str:
+    """Return a text of several lines in which no line ends between a number and its unit."""
+    return _BEFORE_UNIT.sub("\N{NO-BREAK SPACE}", text)
 
 
 class Label(QLabel):

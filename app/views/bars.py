@@ -17,7 +17,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.style.plain_text import fitting, show_tip, write
+from app.style.plain_text import fitting, show_tip, unbroken, write
 from app.style.theme import CATEGORY_TITLES, Tokens, font, theme
 from app.views.bar_texts import before_text, reasons, sum_text, verdicts
 from app.views.breakdown_model import BreakdownModel, StageLine
@@ -145,7 +145,7 @@ class Bars(QWidget):
 
     def _before_height(self) -> int:
         """Height of the text about the values before the last change, in as many lines as it needs."""
-        text = "" if self._model is None else self.before_text(self._model)
+        text = "" if self._model is None else unbroken(self.before_text(self._model))
         if not text:
             return 0
         wrap = Qt.TextFlag.TextWordWrap.value
@@ -267,7 +267,7 @@ class Bars(QWidget):
             painter.setPen(self._tokens.color("muted"))
             place = QRectF(0, line.bottom(), self.width(), height)
             wrap = Qt.TextFlag.TextWordWrap.value | Qt.AlignmentFlag.AlignTop.value
-            write(painter, place, wrap, self.before_text(model))
+            write(painter, place, wrap, unbroken(self.before_text(model)))
 
     def _paint_stages(self, painter: QPainter) -> None:
         top = self._stage_top()
@@ -333,14 +333,15 @@ class Bars(QWidget):
         painter.setPen(self._tokens.color("text"))
         place = QRectF(0, top + 8, self.width(), max(20.0, self.height() - top - 8))
         wrap = Qt.TextFlag.TextWordWrap.value | Qt.AlignmentFlag.AlignTop.value
-        write(painter, place, wrap, self.explanation(line))
+        write(painter, place, wrap, unbroken(self.explanation(line)))
 
     def _told_height(self) -> int:
         """Height of what is told of the stage explained."""
         if (line := self.explained()) is None:
             return 0
         area, wrap = QRectF(0, 0, self.width(), 1e4), Qt.TextFlag.TextWordWrap.value
-        lines = QFontMetricsF(font()).boundingRect(area, wrap, self.explanation(line))
+        text = unbroken(self.explanation(line))
+        lines = QFontMetricsF(font()).boundingRect(area, wrap, text)
         return 26 + len(rows_of(line.parts)) * PART_ROW + round(lines.height())
 
     def fits(self, height: int) -> bool:

@@ -32,7 +32,7 @@ FLAG_PADDING = 14
 """Pixels of a flag beside its text."""
 
 LEAST_FLAG = 60
-"""Pixels below which a shortened flag would say nothing."""
+"""Pixels below which a shortened flag would say nothing, but for what a setting was changed to."""
 
 BOUNDARY_APART = 8
 """Minimum average distance of utterance boundaries in pixels; closer ones are left out."""
@@ -73,11 +73,11 @@ def _flag_text(text: str, room: float, kind: str) -> tuple[str, float]:
 
 
 def _fewer_words(text: str, fits: Callable[[str], bool]) -> str:
-    """A setting and what it was changed to without its first words, as many as have no room: "skipping: 2"."""
+    """A setting and what it was changed to without its first words, as many as have no room: "skipping: 2", "2"."""
     name, colon, value = text.partition(": ")
     words = name.split(" ")
-    shorter = (" ".join(words[at:]) + colon + value for at in range(len(words)))
-    return next((part for part in shorter if fits(part)), text)
+    shorter = [" ".join(words[at:]) + colon + value for at in range(len(words))]
+    return next((part for part in (*shorter, value) if fits(part)), text)
 
 
 def _flag_font() -> QFont:
@@ -156,11 +156,14 @@ class Overlay(PixelItem):
     def _make_room(self, newest: Sequence[int | None], end: float) -> int | None:
         """Shorten the last flag of a row so that it ends at `end`; the row, None where nothing would be left of it."""
         for row, at in enumerate(newest):
-            if at is None or end - (flag := self._placed[at]).left < LEAST_FLAG:
+            if at is None:
                 continue
+            flag = self._placed[at]
             room = end - flag.left
-            text, _ = _flag_text(flag.text, room - FLAG_PADDING, flag.mark.kind)
-            self._placed[at] = replace(flag, width=room, text=text)
+            text, long = _flag_text(flag.text, room - FLAG_PADDING, flag.mark.kind)
+            if room < LEAST_FLAG and (flag.mark.kind != "option" or "…" in text):
+                continue
+            self._placed[at] = replace(flag, width=long, text=text)
             return row
         return None
 

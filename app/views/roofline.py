@@ -249,7 +249,7 @@ class Roofline(QWidget):
         here = self.place(point.intensity, point.rate)
         painter.setPen(QPen(color, 1))
         painter.drawLine(QLineF(self.place(point.min_intensity, point.rate), here))
-        radius = 2.5 + 7.0 * math.sqrt(min(point.share or 0.0, 1.0))
+        radius = radius_of(point)
         fill = QColor(color)
         fill.setAlpha(255 if marked else 150)
         painter.setBrush(fill)
@@ -330,14 +330,16 @@ class Roofline(QWidget):
         for point in [marked, *(p for p in self._points[:NAMED] if p is not marked)]:
             name = point.name.partition(".")[2] or point.name
             here = self.place(point.intensity, point.rate)
-            width = metrics.horizontalAdvance(name) + 2
+            width, beside = metrics.horizontalAdvance(name) + 2, radius_of(point) + 4
             for x, y in (
-                (here.x() + 12, here.y() - TEXT / 2),
+                (here.x() + beside, here.y() - TEXT / 2),
                 (here.x() - width / 2, here.y() - 11 - TEXT),
                 (here.x() - width / 2, here.y() + 11),
                 (here.x() + 4, here.y() + 9),
                 (here.x() + 4, here.y() - 9 - TEXT),
-                (here.x() - 12 - width, here.y() - TEXT / 2),
+                (here.x() - beside - width, here.y() - TEXT / 2),
+                (here.x() - 4 - width, here.y() + 9),
+                (here.x() - 4 - width, here.y() - 9 - TEXT),
             ):
                 box = QRectF(x, y, width, TEXT)
                 own = distance(box, here)
@@ -348,6 +350,11 @@ class Roofline(QWidget):
                     found.append((point, name, box))
                     break
         return found
+
+
+def radius_of(point: Point) -> float:
+    """Radius of a stage's dot in pixels: its area grows with the share of the time."""
+    return 2.5 + 7.0 * math.sqrt(min(point.share or 0.0, 1.0))
 
 
 def distance(box: QRectF, point: QPointF) -> float:

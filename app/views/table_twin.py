@@ -89,11 +89,11 @@ class TableModel(QAbstractTableModel):
         return None
 
 
-NUMBER = re.compile(r"\d[\d.]*(e[+-]?\d+)?( %)?( \(.*\))?")
+NUMBER = re.compile(r"\d[\d.\u202f]*(e[+-]?\d+)?( %)?( \(.*\))?")
 
 
 def _numeric(value: object) -> bool:
-    """Whether a cell reads as a number, with or without a unit or an interval: 0.0261, 41 %, 28 % (25–33 %)."""
+    """Whether a cell reads as a number, with or without a unit or an interval: 135 634, 41 %, 28 % (25–33 %)."""
     return isinstance(value, str) and NUMBER.fullmatch(value) is not None
 
 

@@ -66,6 +66,7 @@ class WordsView(ChartView[WordsModel]):
             columns,
             snapshot.cursor_frame,
             AT_ONCE,
+            self.axis.selected_frames,
         )
 
     def draw(self, snapshot: Snapshot) -> None:

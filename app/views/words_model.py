@@ -72,7 +72,7 @@ class WordsModel:
         low: [columns] lowest sample, −1…1; NaN where there is no audio.
         high: [columns] highest sample.
         spoken: utterances in view, in order of time.
-        current: index in `spoken` of the one at the playhead (or in the middle of the view).
+        current: index in `spoken` of the one at the playhead (of what is selected, in the middle of the view).
         right_s: [words, 2] first and last second of every word in view recognised as it was said.
         wrong_s: [errors, 2] first and last second of every word in view that went wrong.
         utterances: number of utterances begun in the whole run.
@@ -208,6 +208,7 @@ def words_model(
     columns: int,
     at_frame: int | None = None,
     at_once: int | None = None,
+    selected: tuple[int, int] | None = None,
 ) -> WordsModel:
     """Reduce audio and words to `columns` pixel columns over `visible`, up to a frame.
 
@@ -219,6 +220,7 @@ def words_model(
         columns: pixel columns.
         at_frame: where the playhead stands, at the end if it is not said; its utterance is the current one.
         at_once: most utterances that are aligned (None: all); where there are more, all of them are `left`.
+        selected: frames [first, last) that are selected; with the playhead outside, the utterance there is current.
     """
     at_frame = cursor_frame if at_frame is None else at_frame
     first_s, last_s = visible
@@ -267,7 +269,7 @@ def words_model(
         low=low,
         high=high,
         spoken=spoken,
-        current=_current(spoken, at_frame * FRAME_S, visible),
+        current=_current(spoken, at_frame * FRAME_S, visible, selected),
         right_s=right,
         wrong_s=wrong,
         utterances=len(begun),
@@ -278,12 +280,20 @@ def words_model(
 
 
 def _current(
-    spoken: tuple[Spoken, ...], cursor_s: float, visible: tuple[float, float]
+    spoken: tuple[Spoken, ...],
+    cursor_s: float,
+    visible: tuple[float, float],
+    selected: tuple[int, int] | None,
 ) -> int | None:
     if not spoken:
         return None
     # The playhead stands at the end of the last frame shown.
     at = cursor_s - FRAME_S / 2
+    if selected is not None:
+        first_s, last_s = (frame * FRAME_S for frame in selected)
+        within = [min(one.last_s, last_s) - max(one.first_s, first_s) for one in spoken]
+        if not first_s <= at <= last_s and max(within) > FRAME_S / 2:
+            return within.index(max(within))
     if not visible[0] <= at <= visible[1]:
         at = (visible[0] + visible[1]) / 2
     for index, utterance in enumerate(spoken):

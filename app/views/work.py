@@ -24,17 +24,11 @@ from app.views.painting import Still, bars, blit, is_vector, polyline, raster_sc
 from app.views.plot import PixelItem, TimePlot
 from app.views.raster import blended
 from app.views.readout import Line
-from app.views.scale import Scale, clock
+from app.views.scale import Scale, clock, count
 from app.views.strips import Strips, between, opaque, uprights
 from app.views.table_twin import Table
 from app.views.work_figures import average, axis_figure, figure
-from app.views.work_model import (
-    SCORING_TIME,
-    Curve,
-    Panel,
-    WorkModel,
-    work_model,
-)
+from app.views.work_model import SCORING_TIME, Curve, Panel, WorkModel, work_model
 from profiler.analysis.track import SCORING_BYTES
 from profiler.arrays import F64, U32
 from profiler.frames import FRAME_S
@@ -88,7 +82,7 @@ ROOM_FOR_BOTTOM = 30
 DASHES = {"scoring components": (1, 2)}
 """The same styles in pixels: columns drawn and columns left out."""
 
-WHOLE_FROM = 1000
+WHOLE_FROM = 100
 """Means from here on have no decimals in the table."""
 
 TABLE_ROWS = 200
@@ -395,6 +389,7 @@ class WorkView(ChartView[WorkModel]):
             cells: list[object] = [f"{start:.2f}", f"{start + step:.2f}"]
             for curve in model.curves:
                 mean = float(curve.mean[row])
-                cells += [f"{mean:.{0 if mean >= WHOLE_FROM else 1}f}", f"{curve.high[row]:.0f}"]
+                shown = f"{mean:.1f}" if mean < WHOLE_FROM else count(mean)
+                cells += [shown, count(float(curve.high[row]))]
             rows.append(cells)
         return headers, rows

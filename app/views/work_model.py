@@ -248,15 +248,16 @@ def _held(curves: list[Curve], before: Mapping[str, Scale]) -> Scale:
 
 
 def _scale(curves: list[Curve]) -> Scale:
-    high, low = (
+    high, mean = (
         np.sort(np.concatenate(parts))
-        for parts in ([curve.high for curve in curves], [curve.low for curve in curves])
+        for parts in ([curve.high for curve in curves], [curve.mean for curve in curves])
     )
     there = int(np.searchsorted(high, np.inf))  # no data (NaN) comes last
     top = robust_top_of(high[:there])
     if not there:
         return Scale(0.0, 1.0)
-    least = quantile_of(low[:there], 0.05)
+    # Of the means: a token at the start of each utterance would leave half of the lane to its band.
+    least = quantile_of(mean[:there], 0.05)
     if least >= 1.0 and quantile_of(high[:there], 0.95) > LOG_RATIO * least:
         bottom = 10.0 ** math.floor(math.log10(least))
         return Scale(bottom, max(top, 10.0 * bottom), log=True)

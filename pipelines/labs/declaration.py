@@ -89,3 +89,8 @@ class Lab(Generic[P, M]):
     said: tuple[Said, ...] = ()
     bytes_needed: Callable[[P], int] = lambda _: 0
     obstacle: Callable[[P], str | None] = lambda _: None
+
+    @property
+    def papers(self) -> str:
+        """What of the source has been published; empty where the note alone makes the claim."""
+        return self.source.partition("(")[2].removesuffix(")")

@@ -67,3 +67,14 @@ def test_in_less_room_the_form_waits_and_figures_stand_alone(opened: MainWindow)
     window.desk.form.hide()
     settled(window, 1280, 800)
     assert not window.desk.form.isHidden(), "it is back where there is room"
+
+
+def test_figures_keep_away_from_the_preset(opened: MainWindow) -> None:
+    top = settled(opened, 1280, 800).top
+    for toggle in top.toggles:
+        toggle.show_effect(FASTER)
+    top.rtf.show_value("0.243", "whole run", "")
+    top.wer.show_value("29.5 %", "105 words", "")
+    settle()
+    assert top.rtf.geometry().left() - top.preset.geometry().right() > 16
+    assert (faults(opened), cut_short(opened)) == ([], [])

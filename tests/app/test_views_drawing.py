@@ -31,6 +31,7 @@ from views_desk import (
 
 from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
+from app.style.plain_text import unbroken
 from app.style.theme import THEMES, set_theme, theme
 from app.views.bars import STAGE_ROW
 from app.views.breakdown import BreakdownView
@@ -231,6 +232,38 @@ def test_the_strip_of_a_stage_has_the_colours_of_its_parts(desk: Desk) -> None:
     for part in bars.rows[emit].parts:
         if part.share > 0.02:
             assert theme().part[part.name] in seen, part.name
+
+
+def test_no_line_ends_between_a_number_and_its_unit(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bars, written = desk.breakdown.bars, []
+    monkeypatch.setattr("app.views.bars.write", lambda *given: written.append(given[-1]))
+    bars.grab()
+    line = bars.explained()
+    assert line is not None
+    assert " %" in bars.explanation(line)
+    (told,) = (text for text in written if text.replace("\xa0", " ") == bars.explanation(line))
+    assert " %" not in told
+    assert "\xa0%" in told
+    assert unbroken("17 % of 0.61 ms at 3.2 GB/s in 3 steps") == (
+        "17\xa0% of 0.61\xa0ms at 3.2\xa0GB/s in 3 steps"
+    )
+
+
+def test_thousands_in_a_table_stand_apart(desk: Desk) -> None:
+    headers, rows = desk.work.table()
+    column = list(headers).index("bytes (modelled), B")
+    cells = [str(row[at]) for row in rows for at in (column, column + 1)]
+    assert max(map(len, cells)) > 4
+    for cell in cells:
+        value = float(cell.replace("\u202f", ""))
+        assert cell in (f"{value:.1f}", f"{value:,.0f}".replace(",", "\u202f"))
+    desk.work.show_table(True)
+    model = desk.work._table_model
+    right = model.data(model.index(0, column), Qt.ItemDataRole.TextAlignmentRole)
+    assert right & Qt.AlignmentFlag.AlignRight
+    desk.work.show_table(False)
 
 
 def test_breakdown_says_sum_and_reason(desk: Desk) -> None:

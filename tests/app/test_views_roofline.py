@@ -174,6 +174,20 @@ def test_a_name_is_nearest_to_its_own_point(qtbot: QtBot) -> None:
         assert min(dots, key=lambda name: distance(box, dots[name])) == point.name
 
 
+def test_small_points_in_close_rows_have_their_names(qtbot: QtBot) -> None:
+    """The second of three stages of the search, 16 pixels below each other, had none at 1280×800."""
+    roofline = Roofline()
+    qtbot.addWidget(roofline)
+    roofline.resize(1000, HEIGHT)
+    rows = [row("score.gaussians", 0.9, 1e7, 2e7)]
+    rows += [row(f"search.{name}", 0.4, 2e4 / 2.2**i, 1e5 / 2.0**i)
+             for i, name in enumerate(("emit", "prune", "epsilon"))]  # fmt: skip
+    roofline.show_points(points(rows), "score.gaussians")
+    assert roofline.marked is not None
+    named = roofline.names(roofline.marked, [])
+    assert {name for _, name, _ in named} == {"gaussians", "emit", "prune", "epsilon"}
+
+
 def test_a_roofline_alone_is_no_higher_than_it_can_be_read(qtbot: QtBot, tmp_path: Path) -> None:
     playhead = Playhead(axis := TimeAxis())
     view = BreakdownView(axis)

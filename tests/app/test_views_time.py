@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -20,6 +21,7 @@ from app.views.raster import blended
 from app.views.scale import Holding, Scale, held
 from app.views.speech import covered
 from app.views.word_places import ASIDE, GAP
+from app.views.work_model import Curve, _scale
 from pipelines.audio.word_errors import SAME
 
 
@@ -126,6 +128,27 @@ def test_the_sentence_at_the_cursor_stands_in_its_own_strip(desk: Desk) -> None:
     assert set(SAID.split()[:3]) <= written
 
 
+def test_the_sentence_is_that_of_a_selection_away_from_the_cursor(desk: Desk) -> None:
+    def current() -> int | None:
+        settle()
+        model = desk.words.model()
+        assert model is not None
+        return model.current
+
+    last = current()
+    assert last is not None
+    assert last > 1
+    desk.axis.select(2.56, 5.12)
+    assert current() == 1
+    desk.playhead.seek(300)
+    assert current() == 1
+    desk.axis.select(2.0, 6.0)
+    desk.playhead.seek(220)
+    assert current() == 0, "while the playhead is in it, the one that it is at"
+    desk.playhead.seek(900)
+    assert current() == 1, "that of which most is selected"
+
+
 def test_layers_are_hatched_in_a_picture_and_flat_on_the_screen(desk: Desk) -> None:
     area = desk.cost.plot.box.rect.toRect()
 
@@ -177,6 +200,17 @@ def test_a_held_logarithmic_scale_opens_at_both_ends() -> None:
     assert Scale(1.0, 12.0, log=True).ticks() == [1.0, 2.0, 5.0, 10.0]
 
 
+def test_a_lane_begins_at_the_decade_below_its_means() -> None:
+    """One token at the start of each utterance once left the lower half of the lane to nothing but its band."""
+    high, mean = np.full(400, 3000.0), np.linspace(150.0, 2500.0, 400)
+    low = np.where(np.arange(400) % 10 == 0, 1.0, 140.0)
+    tokens = Curve("search tokens", low, high, mean, float(mean.mean()))
+    scale = _scale([tokens])
+    assert (scale.log, scale.bottom) == (True, 100.0)
+    even = replace(tokens, mean=np.full(400, 1500.0))
+    assert _scale([even]) == Scale(0.0, 4000.0), "its means have no range to be logarithmic for"
+
+
 def test_two_flags_share_a_row_that_is_too_short_for_both(desk: Desk) -> None:
     """At 1280×800 the second of two markers had a line and no name, and what a setting became was cut off."""
     overlay, box = desk.cost.overlay, desk.cost.plot.box
@@ -193,3 +227,8 @@ def test_two_flags_share_a_row_that_is_too_short_for_both(desk: Desk) -> None:
     assert first.left + first.width <= second.left
     assert first.text == "skipping: 2", "whole words, no dots in the middle of one"
     assert second.text == "Frame skipping: 1"
+    at = begin + round(50 * per_pixel)
+    overlay.set_events((marks[0], replace(marks[1], asked_frame=at, applied_frame=at)), ())
+    first, second = overlay._placed
+    assert (first.row, second.row) == (0, 0)
+    assert (first.text, second.text) == ("2", "Frame skipping: 1"), "in 50 pixels, the value alone"

@@ -69,6 +69,15 @@ def test_a_card_shows_the_last_run_and_its_age(page, tmp_path):
     tile.grab()
 
 
+def test_a_lab_names_the_paper_and_not_the_number_of_a_note(page):
+    one = page()
+    said = []
+    for name in ("gaussian-selection", "exp-cost"):
+        one.show_lab(name)
+        said += [text.text for text in texts(one) if text.text.startswith("Source:")]
+    assert said == ["Source: Bocchieri 1993"]
+
+
 def test_a_session_that_is_none_is_passed_over(page, tmp_path):
     path = kept(tmp_path)
     path.with_name("2026-02-01-120000-lab-call-costs.asrs").write_bytes(b"no session")

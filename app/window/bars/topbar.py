@@ -145,6 +145,7 @@ class TopBar(QFrame):
             row.addWidget(toggle)
             row.addSpacing(14)
         row.addLayout(chooser)
+        row.addSpacing(10)
         row.addStretch(1)
         row.addWidget(self.rtf)
         row.addSpacing(14)

@@ -133,10 +133,11 @@ class LabDetail(QWidget):
         bound = Label(self.lab.bound)
         bound.setWordWrap(True)
         column.addWidget(bound)
-        source = Label(self.tr("Source: {0}").format(self.lab.source))
-        source.setObjectName("muted")
-        source.setWordWrap(True)
-        column.addWidget(source)
+        if papers := self.lab.papers:
+            source = Label(self.tr("Source: {0}").format(papers))
+            source.setObjectName("muted")
+            source.setWordWrap(True)
+            column.addWidget(source)
         column.addSpacing(ABOVE_HEADING)
         column.addWidget(self._heading(self.tr("Parameters")))
         self.fields: dict[str, Field] = {}
