@@ -47,7 +47,10 @@ TIMED: Final = (
     "Scoring changes as it does alone, timed in turns, with as much memory gone through between two blocks as the "
     "search goes through."
 )
-COUNTED: Final = "The search changes by its counts and cost laws: {0:.0f} tokens lived in a frame, {1:.0f} with the change."
+COUNTED: Final = (
+    "The search changes by its counts and cost laws: {0:.0f} tokens lived in a frame, "
+    "{1:.0f} with the change."
+)
 BETWEEN: Final = (
     "What lies between the stages changes as it did when that was decoded once with either."
 )

@@ -124,6 +124,15 @@ def test_data_exports_are_written(run: tuple[dict, Path], tmp_path: Path) -> Non
     assert json.loads(files[2].read_text())["profiles"]
 
 
+def test_data_of_the_whole_session_say_so_where_a_stretch_was_asked_for(
+    run: tuple[dict, Path], tmp_path: Path
+) -> None:
+    done = here("export", run[1], "--csv", tmp_path / "a.csv", "--range", "0..1", "--at", "1")
+    assert done.returncode == 0
+    assert "--range, --at: for pictures alone" in done.stderr
+    assert not here("export", run[1], "--csv", tmp_path / "b.csv").stderr
+
+
 def test_pictures_need_no_display(run: tuple[dict, Path], tmp_path: Path) -> None:
     from PySide6.QtGui import QImage
 
