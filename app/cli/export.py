@@ -73,11 +73,6 @@ def run(arguments: argparse.Namespace) -> int:
         )
     _check_names([os.fspath(path) for path in [*pictures, *(path for _, path in tables)]])
     wanted = _wanted(arguments) if pictures else None
-    if idle := [f"--{name}" for name in OF_PICTURES if not pictures and given[name] is not None]:
-        print(
-            f"{', '.join(idle)}: for pictures alone; everything else is of the whole session.",
-            file=sys.stderr,
-        )
     # The list of written files goes to the stream without data.
     news = sys.stderr if any(_streamed(path) for _, path in tables) else sys.stdout
     with closing(Session.open(arguments.session)) as session:
@@ -85,6 +80,11 @@ def run(arguments: argparse.Namespace) -> int:
             writer.write(session, path)
             if not _streamed(path):
                 print(path, file=news)
+    if idle := [f"--{name}" for name in OF_PICTURES if not pictures and given[name] is not None]:
+        print(
+            f"{', '.join(idle)}: for pictures alone; everything else is of the whole session.",
+            file=sys.stderr,
+        )
     if wanted is not None:
         from app.pictures.studio import Studio
 

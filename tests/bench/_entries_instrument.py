@@ -325,16 +325,16 @@ ENTRIES = (
     Entry("starts", ("python -m tests.bench.starts --each 20 --json",), starts, 7200),
     Entry(
         "explain",
-        ("python -m tests.bench.attribution --repeat 10 --json",),
+        ("python -m tests.bench.attribution --repeat 5 --json",),
         explained,
-        1300,
+        700,
         _data.human_speech,
     ),
     Entry(
         "explain-loaded",
-        ("python -m tests.bench.attribution --load 4 --repeat 3 --json",),
+        ("python -m tests.bench.attribution --load 4 --repeat 1 --json",),
         explained,
-        1500,
+        500,
         _data.human_speech,
     ),
     Entry(
