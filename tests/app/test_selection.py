@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -85,6 +86,16 @@ def test_work_and_words_are_those_of_the_selection(opened: MainWindow) -> None:
     views["words"].draw(opened.playhead.snapshot())
     text = views["words"]._note_text(views["words"].model())
     assert text == "selection · no word to compare yet", "no utterance is finished"
+
+
+def test_what_is_never_scored_is_not_waited_for(opened: MainWindow) -> None:
+    view = opened.desk.views["words"]
+    opened.axis.select(0.0, 2.0)
+    view.draw(opened.playhead.snapshot())
+    model = view.model()
+    spoken = tuple(replace(one, count=None) for one in model.spoken)
+    assert not any(one.partial for one in spoken)
+    assert view._note_text(replace(model, spoken=spoken)) == "selection · not scored"
 
 
 def test_charts_say_what_their_figures_are_of(opened: MainWindow) -> None:
