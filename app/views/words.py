@@ -190,7 +190,9 @@ class WordsView(ChartView[WordsModel]):
             if spoken.said is None:
                 return self.tr("no reference")
             return self.tr("not scored") if spoken.columns is not None else self.tr("not aligned")
-        so_far = self.tr(" so far") if spoken.partial else ""
+        # What has "no word yet" says so itself.
+        compared = spoken.count.errors or spoken.count.words
+        so_far = self.tr(" so far") if spoken.partial and compared else ""
         return self._counted(spoken.count) + so_far
 
     def _counted(self, count: ErrorCount) -> str:

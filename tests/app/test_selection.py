@@ -15,6 +15,7 @@ from pytestqt.qtbot import QtBot
 from app.model.alignment import errors_within
 from app.views.work_model import work_model
 from app.window.main_window import MainWindow
+from pipelines.audio.word_errors import ErrorCount
 from profiler.session.reader import Session
 
 UTTERANCE = 600
@@ -86,6 +87,14 @@ def test_work_and_words_are_those_of_the_selection(opened: MainWindow) -> None:
     views["words"].draw(opened.playhead.snapshot())
     text = views["words"]._note_text(views["words"].model())
     assert text == "selection · no word to compare yet", "no utterance is finished"
+
+
+def test_no_word_yet_is_not_said_to_be_so_far(opened: MainWindow) -> None:
+    view = opened.desk.views["words"]
+    (spoken, *_) = view.model().spoken
+    begun = replace(spoken, partial=True)
+    assert view._errors(replace(begun, count=ErrorCount(0, 0))) == "no word to compare yet"
+    assert view._errors(replace(begun, count=ErrorCount(1, 4))) == "1 error in 4 words so far"
 
 
 def test_what_is_never_scored_is_not_waited_for(opened: MainWindow) -> None:
