@@ -169,20 +169,30 @@ class WordsView(ChartView[WordsModel]):
         if selected is not None and snapshot is not None:
             end = snapshot.cursor_frame
             done = [u for u in snapshot.session.utterances if u.first_frame + u.n_frames <= end]
-            text = self.tr("selection · {0}")
-            return text.format(self._counted(errors_within(done, *selected)))
+            text, counted = self.tr("selection · {0}"), errors_within(done, *selected)
+            within = [one for one in model.spoken if self._overlaps(one, selected)]
+            if within and all(one.count is None and not one.partial for one in within):
+                # Decoded under two configurations or without a reference: there will be nothing to compare.
+                return text.format(self._errors(within[-1]))
+            return text.format(self._counted(counted))
         if model.current is None:
             return ""
         spoken = model.spoken[model.current]
         number = self.tr("{0} of {1}").format(spoken.number, model.utterances)
         return f"{spoken.name} · {number} · {self._errors(spoken)}"
 
+    @staticmethod
+    def _overlaps(spoken: Spoken, frames: tuple[int, int]) -> bool:
+        return spoken.first_s < frames[1] * FRAME_S and spoken.last_s > frames[0] * FRAME_S
+
     def _errors(self, spoken: Spoken) -> str:
         if spoken.count is None:
             if spoken.said is None:
                 return self.tr("no reference")
             return self.tr("not scored") if spoken.columns is not None else self.tr("not aligned")
-        so_far = self.tr(" so far") if spoken.partial else ""
+        # What has "no word yet" says so itself.
+        compared = spoken.count.errors or spoken.count.words
+        so_far = self.tr(" so far") if spoken.partial and compared else ""
         return self._counted(spoken.count) + so_far
 
     def _counted(self, count: ErrorCount) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from pytestqt.qtbot import QtBot
 from app.model.alignment import errors_within
 from app.views.work_model import work_model
 from app.window.main_window import MainWindow
+from pipelines.audio.word_errors import ErrorCount
 from profiler.session.reader import Session
 
 UTTERANCE = 600
@@ -85,6 +87,24 @@ def test_work_and_words_are_those_of_the_selection(opened: MainWindow) -> None:
     views["words"].draw(opened.playhead.snapshot())
     text = views["words"]._note_text(views["words"].model())
     assert text == "selection · no word to compare yet", "no utterance is finished"
+
+
+def test_no_word_yet_is_not_said_to_be_so_far(opened: MainWindow) -> None:
+    view = opened.desk.views["words"]
+    (spoken, *_) = view.model().spoken
+    begun = replace(spoken, partial=True)
+    assert view._errors(replace(begun, count=ErrorCount(0, 0))) == "no word to compare yet"
+    assert view._errors(replace(begun, count=ErrorCount(1, 4))) == "1 error in 4 words so far"
+
+
+def test_what_is_never_scored_is_not_waited_for(opened: MainWindow) -> None:
+    view = opened.desk.views["words"]
+    opened.axis.select(0.0, 2.0)
+    view.draw(opened.playhead.snapshot())
+    model = view.model()
+    spoken = tuple(replace(one, count=None) for one in model.spoken)
+    assert not any(one.partial for one in spoken)
+    assert view._note_text(replace(model, spoken=spoken)) == "selection · not scored"
 
 
 def test_charts_say_what_their_figures_are_of(opened: MainWindow) -> None:

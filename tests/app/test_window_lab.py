@@ -78,6 +78,13 @@ def test_a_lab_names_the_paper_and_not_the_number_of_a_note(page):
     assert said == ["Source: Bocchieri 1993"]
 
 
+def test_what_is_measured_has_its_units_beside_the_numbers(page):
+    one = page()
+    one.show_lab(NAME)
+    said = next(text.text for text in texts(one) if text.text.startswith("The sum of two"))
+    assert "20\xa0ns" in said
+
+
 def test_a_session_that_is_none_is_passed_over(page, tmp_path):
     path = kept(tmp_path)
     path.with_name("2026-02-01-120000-lab-call-costs.asrs").write_bytes(b"no session")

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.model.lab_runs import Past
-from app.style.plain_text import Button, Label, describe, set_tip
+from app.style.plain_text import Button, Label, describe, set_tip, unbroken
 from app.style.theme import font
 from app.views.labs.card import LabCard
 from app.views.labs.rows import HEADERS, rows_of
@@ -125,12 +125,12 @@ class LabDetail(QWidget):
         for widget in (self.run, self.bar, self.what, self.problem):
             column.addWidget(widget)
         column.addWidget(self._heading(self.tr("What is measured")))
-        about = Label(self.lab.measured)
+        about = Label(unbroken(self.lab.measured))
         about.setWordWrap(True)
         column.addWidget(about)
         column.addSpacing(ABOVE_HEADING)
         column.addWidget(self._heading(self.tr("When it holds")))
-        bound = Label(self.lab.bound)
+        bound = Label(unbroken(self.lab.bound))
         bound.setWordWrap(True)
         column.addWidget(bound)
         if papers := self.lab.papers:
