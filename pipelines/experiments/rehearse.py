@@ -34,7 +34,7 @@ from profiler.machine.roofs.table import RoofTable
 from profiler.machine.roofs.traffic import Traffic
 
 SCORED_FRAMES: Final = 600
-"""Frames that a scorer scores per round: some twenty blocks of the largest size, and 2 s of the slowest settings."""
+"""Frames that a scorer scores per round: nine blocks of the largest size, and 2 s of the slowest settings."""
 
 BUDGET_S: Final = 8.0
 HOT_TIMES: Final = 4
