@@ -144,7 +144,7 @@ def test_workers_that_stand_still_end_with_an_error(
     monkeypatch.setattr(standstill, "IDLE", 0.5)
     with pytest.raises(launch.WorkerDied, match="wait for each other: for 30 seconds none"):
         list(launch.pieces(job(folder, 4), 2, never))
-    assert not [p for p in psutil.Process().children(recursive=True) if "-c" in p.cmdline()]
+    assert not [p for p in psutil.Process().children(recursive=True) if STANDING in p.cmdline()]
 
 
 def test_a_worker_that_works_is_no_standstill(monkeypatch: pytest.MonkeyPatch) -> None:
