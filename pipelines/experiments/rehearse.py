@@ -85,11 +85,12 @@ def rehearse(
     # The same beside both: what more or fewer tokens go through is a matter of their laws.
     traffic = Traffic(amounts(counted[0]))
     sounds = [audio.load(item.path).samples for item in stretch.items]
+    features = [_features(side, sounds) for side in sides]
     between_s: list[list[float]] = [[], []]
     for turn in turns(len(sides), 1, rerun.Rounds(BUDGET_S, progress)):
         if cancelled():
             raise Cancelled
-        between_s[turn.arm].append(_scored(sides[turn.arm], sounds, traffic))
+        between_s[turn.arm].append(_scored(sides[turn.arm], features[turn.arm], traffic))
     hot = min(_hot_s(traffic, before.block) for _ in range(HOT_TIMES))
     waited = [max(float(undisturbed(np.array(each))) - hot, 0.0) for each in between_s]
     for arm, side in zip(arms, sides, strict=True):
@@ -138,9 +139,13 @@ def amounts(recording: Recording) -> dict[tuple[str, int], float]:
     return found
 
 
-def _scored(side: Runner, sounds: Sequence[Array], traffic: Traffic) -> float:
-    """Score the first frames of `sounds` with `traffic` between the blocks; returns the seconds of that a frame."""
-    features = np.concatenate([side.features(samples) for samples in sounds])[:SCORED_FRAMES]
+def _features(side: Runner, sounds: Sequence[Array]) -> Array:
+    """The first frames of `sounds`, samples f32 [n] each: f32 [frames, 39]."""
+    return np.concatenate([side.features(samples) for samples in sounds])[:SCORED_FRAMES]
+
+
+def _scored(side: Runner, features: Array, traffic: Traffic) -> float:
+    """Score `features` with `traffic` between the blocks; returns the seconds of that a frame."""
     seconds = 0.0
 
     def between(frames: int) -> None:
