@@ -1,8 +1,8 @@
 """What a term of a cost law names, as work that can be timed: the kernels of scoring and search at their shapes.
 
 A name is a family and its numbers, "family/number/number". The families lie beside the kernels, in a `roofs` module
-each; a family takes the bytes of data to go through (0: what fits the first cache) and the numbers. "…+KiB": of these
-bytes so many are the kernel's own, the others are read in between.
+each; a family takes the bytes of data to go through (0: what fits the first cache) and the numbers. "…+KiBxframes": of
+these bytes so many are the kernel's own, read for so many frames at once; the others are read in between.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pipelines.scoring.continuous import roofs as continuous
 from pipelines.scoring.continuous import roofs_of_chosen as chosen
 from pipelines.scoring.dnn import roofs as nets
 from pipelines.scoring.gaussians import roofs as gaussians
-from pipelines.scoring.kernel_work import OWN, Family
+from pipelines.scoring.kernel_work import FRAMES, OWN, SEARCH_SECONDS, Family
 from pipelines.scoring.roofs_tasks import after_others
 from pipelines.scoring.tied import roofs as tied
 from pipelines.scoring.tied import roofs_of_some as tied_some
@@ -43,12 +43,15 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
 def work_of(name: str, size: int) -> Work:
     """Return the work behind the roof `name` over `size` bytes of data; KeyError when no kernel is called so.
 
-    Where the name tells the kernel's own data, what it goes through are these, and then others' up to `size`.
+    Where the name tells the kernel's own data, what it goes through are these, and then others' up to `size`, in the
+    time that the search of the block's frames takes.
     """
-    shape, _, kib = name.partition(OWN)
+    shape, _, rest = name.partition(OWN)
     family, *numbers = shape.split("/")
+    kib, _, frames = rest.partition(FRAMES)
     own = int(kib) << 10 if kib and size else size
     work = FAMILIES[family](own, tuple(map(int, numbers)))
     if own >= size:
         return work
-    return Work(work.operations, lambda: after_others(size - own, work.make()), True)
+    between, seconds = size - own, int(frames) * SEARCH_SECONDS
+    return Work(work.operations, lambda: after_others(between, seconds, work.make()), True)

@@ -28,12 +28,14 @@ from profiler.machine.run_queue import RunQueue
 from profiler.spans import Recorder
 
 LIMIT = (1 << 32) - 1
-TIMES: Final = 2
+TIMES: Final = 3
 """Passes over the block at least."""
 MOST_TIMES: Final = 8
 GAIN: Final = 0.03
-"""A pass that takes less by no more than this part was hot already. Data that were pushed out of a large
-last cache need more than one pass to be back in it (`python -m tests.bench.constants --only system`)."""
+IN_VAIN: Final = 2
+"""So many passes in a row that take less by no more than the part GAIN were hot already. Data that were pushed out of
+a large last cache need more than one pass to be back in it, and a pass may gain nothing before the next one does
+(`python -m tests.bench.constants --only system`)."""
 
 DISTURBED = 0.02
 """A block, or a pass over it, of which another program took more than this part is not compared."""
@@ -48,14 +50,14 @@ def hot(once: Callable[[], dict[Stage, int]]) -> tuple[dict[Stage, int], int]:
     Where it gives nothing, that time does not count.
     """
     least: dict[Stage, int] = {}
-    times = 0
-    while times < MOST_TIMES:
+    times = in_vain = 0
+    while times < MOST_TIMES and in_vain < IN_VAIN:
         found, times = once(), times + 1
         before, after = sum(least.values()), sum(found.values())
+        if before:
+            in_vain = in_vain + 1 if after > (1.0 - GAIN) * before else 0
         if found and (not least or after < before):
             least = found
-        if before and after > (1.0 - GAIN) * before:
-            break
     return least, times
 
 

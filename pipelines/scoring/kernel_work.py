@@ -12,8 +12,8 @@ KERNEL_CALL, FIRST_CALL = "kernel call", "first kernel call"
 """Roofs of a call of a compiled kernel and the close of its span, measured in `tied.roofs`: right after another one;
 and after other data had the nearest caches, with their KiB."""
 
-MOST_PASSED = 1024
-"""KiB: what fills a second cache; of more there is no more of a call to be pushed out."""
+MOST_PASSED = 8192
+"""KiB: what fills a second cache, of 2 MiB or more on some; of more there is no more of a call to be pushed out."""
 
 FIRST_CACHE = 16 << 10
 """Bytes that surely fit the first cache beside what else a kernel touches."""
@@ -28,8 +28,12 @@ SEARCHED, SEARCHED_PER_FRAME, MOST_SEARCHED = 7 << 20, 384 << 10, 12 << 20
 Chosen so that the parts of scoring account for its time at blocks of 1, 16 and 64: `python -m tests.bench.attribution`
 prints how far they do."""
 
-OWN = "+"
-"""In the name of a roof: before the KiB of the kernel's own data."""
+SEARCH_SECONDS = 1.5e-4
+"""What the search and the rest of scoring take of a frame, about, before a kernel has its data again: so long are they
+left to whoever shares the cache (`python -m tests.bench.constants --only speech` measures it)."""
+
+OWN, FRAMES = "+", "x"
+"""In the name of a roof: before the KiB of the kernel's own data; before the frames that it reads them for."""
 
 AT_ONCE = 1 << 20
 """Bytes of data that a repeat goes through before the next goes on from there: so short that it is seldom disturbed."""
@@ -67,10 +71,13 @@ def numpy_calls(count: float) -> Term:
     return Term(CALL, "numpy", Linear(fixed=count))
 
 
-def named(kernel: str, *numbers: int, own: float = 0.0) -> str:
-    """The name of a kernel's roof; `own`: bytes of its data, where what it goes through is not its own alone."""
+def named(kernel: str, *numbers: int, own: float = 0.0, frames: int = 0) -> str:
+    """The name of a kernel's roof.
+
+    `own`: bytes of its data, where what it goes through is not its own alone, read for `frames` at once.
+    """
     name = "/".join((kernel, *map(str, numbers)))
-    return f"{name}{OWN}{math.ceil(own / 1024)}" if own else name
+    return f"{name}{OWN}{math.ceil(own / 1024)}{FRAMES}{frames}" if own else name
 
 
 def units(
@@ -84,9 +91,9 @@ def units(
     """Return the term of `each` units of a kernel's loop for every one of a span's work counts `work`.
 
     `numbers`: those of the roof's name; `size`: bytes of data that are gone through until the same come again, of which
-    `own` are the kernel's (0: all).
+    `own` are the kernel's (0: all), whose first number then is that of the frames.
     """
-    name = named(kernel, *numbers, own=own)
+    name = named(kernel, *numbers, own=own, frames=numbers[0] if own else 0)
     factors = [0.0] * WORK_COUNTS
     factors[work] = each
     return Term(KERNEL, name, Linear(per_work=(factors[0], factors[1], factors[2])), size)

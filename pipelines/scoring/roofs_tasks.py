@@ -53,18 +53,24 @@ def after_reading(
     return _in_turn(pieces, once, before)
 
 
-def after_others(between: int, own: Task) -> Task:
-    """`own` as often as asked, each time after the same `between` bytes of other data, whose time does not count.
+def after_others(between: int, seconds: float, own: Task) -> Task:
+    """`own` as often as asked, each time `seconds` after the last, in which the same `between` bytes are read.
 
-    So the rest of a block and its search come between two uses of a kernel's data. A kernel that goes round through as
-    much data of its own finds less of it in a cache that others share, and once less, once more.
+    That time does not count. So the rest of a block and its search come between two uses of a kernel's data. A kernel
+    that goes round through as much data of its own finds less of it in a cache that others share, and once less, once
+    more; and in a cache that programs on other cores use as well, data stay for a few ms only
+    (`python -m tests.bench.constants --only system`).
     """
-    return _in_turn(filled((1, between // FLOAT)), lambda: own(1))
+    return _in_turn(filled((1, between // FLOAT)), lambda: own(1), least=seconds)
 
 
 def _in_turn(
-    pieces: Array, once: Callable[[], object], before: Callable[[], object] | None = None
+    pieces: Array,
+    once: Callable[[], object],
+    before: Callable[[], object] | None = None,
+    least: float = 0.0,
 ) -> Task:
+    """`once`, each time after a piece was read and then `before`; that takes `least` seconds at least."""
     turn = 0
 
     def task(repeats: int) -> Counted:
@@ -72,7 +78,10 @@ def _in_turn(
         seconds = 0.0
         for _ in range(repeats):
             turn = (turn + 1) % len(pieces)
+            until = timing.clock() + least
             _read(pieces[turn])
+            while timing.clock() < until:
+                pass
             if before is not None:
                 before()
             start = timing.clock()

@@ -27,6 +27,7 @@ from profiler.machine.roofs.table import RoofTable
 COMPUTE_PARTS: Final = ("arithmetic", "instructions", "calls")
 MEMORY_PARTS: Final = ("bandwidth", "latency")
 _MEMORY: Final = [LAW_PARTS.index(name) for name in MEMORY_PARTS]
+_BANDWIDTH: Final = LAW_PARTS.index("bandwidth")
 
 
 TOLD_FROM: Final = 0.02
@@ -85,9 +86,9 @@ def split(
 
     `other`: ns of each span in which other programs had its processor. `slowness` [2, n]: how much slower than
     its roofs the machine's arithmetic and its memory were at that time. `waiting`: which part of its time it
-    waited for data, by hot replay; memory is at least that. The law has its data come from as far as in a run, so it
-    may have counted all of it. The arithmetic is done span by span, so the result does not depend on how many are
-    given at once.
+    waited for data, by hot replay; memory is at least that, and what streams take of the hot time. The law has its
+    data come from as far as in a run, so it may have counted all of it. The arithmetic is done span by span, so the
+    result does not depend on how many are given at once.
     """
     time = spans["duration_ns"].astype(np.float64)
     parts = np.zeros((len(MEASURED_PARTS), len(spans)))
@@ -107,12 +108,30 @@ def split(
     if waiting is not None:
         low, mid, high = (share * own for share in waiting)
         law = likely
-        likely, most = at_least_waiting(law, mid, law), at_least_waiting(most, high, law)
-        # Hot data wait too, as far as they fit no cache: what instructions take at least is never taken from them.
+        ends = least, likely, most
+        # Where the law's other end leaves the hot time least, or most, room beside the kernel's own instructions.
+        hot = [
+            _streamed_hot(end, own - waited, other)
+            for end, waited, other in zip(ends, (high, mid, low), ends[::-1], strict=True)
+        ]
+        likely = at_least_waiting(likely, mid + hot[1], law)
+        most = at_least_waiting(most, high + hot[2], law)
+        # What instructions take at least is never taken from them.
         rest = own - least.sum(axis=0) + least[_MEMORY].sum(axis=0)
-        least = at_least_waiting(least, np.clip(low, 0.0, np.maximum(rest, 0.0)), law)
+        least = at_least_waiting(least, np.clip(low + hot[0], 0.0, np.maximum(rest, 0.0)), law)
     parts[:-1] = fitted(least, likely, own)
     return Split(parts, least, likely, most)
+
+
+def _streamed_hot(times: Array, hot: Array, other: Array) -> Array:
+    """Return what streams take of the `hot` time [...] that a replay took: data that fit no near cache come again.
+
+    As much as the law's `times` [5, …] say, and what the instructions of `other` leave of it; scattered accesses find
+    their lines where the pass before left them.
+    """
+    core = other.sum(axis=0) - other[_MEMORY].sum(axis=0)
+    streamed: Array = np.minimum(times[_BANDWIDTH], np.maximum(hot - core, 0.0))
+    return streamed
 
 
 def at_least_waiting(times: Array, waited: Array, law: Array) -> Array:

@@ -23,6 +23,7 @@ OTHER = 32 << 20
 MEANT = 10 << 20
 """Bytes of the work whose passes are compared."""
 PASSES, TIMES = 8, 9
+LEFT_MS, LEFTS = (1, 4, 16), 31
 
 
 class Named(NamedTuple):
@@ -63,7 +64,7 @@ def calls() -> Iterator[dict[str, Any]]:
 
 
 def system() -> Iterator[dict[str, Any]]:
-    """A reading of the run queue, passes over data that were pushed out of the caches, and the size of a product."""
+    """A reading of the run queue, data pushed out of the caches or left in them, and the size of a product."""
     with run_queue.RunQueue() as queue:
         if queue.readable:
             where = "profiler/machine/run_queue.py LEAST_AWAY_NS"
@@ -76,6 +77,11 @@ def system() -> Iterator[dict[str, Any]]:
     yield row(where, "the second pass takes less than the first by", GAIN, 1 - later[0] / first, "")
     gains = [1 - after / before for before, after in pairwise(later)]
     yield row(where, "each later pass than the one before", GAIN, float(np.median(gains)), "")
+    where = "scoring/roofs_tasks.py after_others"
+    at_once, *left = (_left(ms) for ms in (0, *LEFT_MS))
+    for ms, ns in zip(LEFT_MS, left, strict=True):
+        what = f"data left for {ms} ms / read again at once, time to read them"
+        yield row(where, what, "", ns / at_once, "")
     small, large = (_gemm(n) for n in (GEMM_SIZE, 2 * GEMM_SIZE))
     where = "profiler/machine/roofs/cpu.py"
     yield row(where, "rate of a product of 512³ / of 1024³", "", small / large, "")
@@ -104,6 +110,22 @@ def _passes() -> list[float]:
             data.sum()
             found[turn, i] = perf_counter_ns() - start
     return [float(ns) for ns in np.median(found, axis=0)]
+
+
+def _left(ms: int) -> float:
+    """Median ns of a sum over MEANT bytes that nothing of this program has touched for so long."""
+    data = np.ones(MEANT // 8)
+    found = []
+    for _ in range(LEFTS):
+        data.sum()
+        data.sum()
+        until = perf_counter_ns() + ms * 1_000_000
+        while perf_counter_ns() < until:
+            pass
+        start = perf_counter_ns()
+        data.sum()
+        found.append(perf_counter_ns() - start)
+    return float(np.median(found))
 
 
 def _gemm(size: int) -> float:

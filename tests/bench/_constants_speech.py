@@ -15,6 +15,7 @@ from pipelines.audio import loading
 from pipelines.config import Config, presets
 from pipelines.models import opening
 from pipelines.run.recogniser import Recogniser, build
+from pipelines.scoring import kernel_work
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.strategy import never, quietly
 from pipelines.scoring.tied.gmm import Gmm
@@ -140,6 +141,9 @@ def _beams(recogniser: Recogniser, config: Config, scores: list[Array]) -> Itera
     growth = log(least[WIDE] / least[NARROW]) / (WIDE - NARROW)
     where, what = "search/adaptive_beam.py GROWTH", "d ln(time of the search) / d beam, 10 to 13"
     yield row(where, what, adaptive_beam.GROWTH, growth, "")
+    each = least[WIDE] / sum(map(len, scores)) / 1e3
+    where, what = "scoring/kernel_work.py SEARCH_SECONDS", "the search of a frame, beam 13"
+    yield row(where, what, kernel_work.SEARCH_SECONDS * 1e6, each, "µs")
 
 
 def _stay(config: Config, features: list[Array]) -> float:

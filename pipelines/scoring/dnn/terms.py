@@ -85,7 +85,10 @@ class Call:
     def weights(self, family: str, numbers: tuple[int, ...], per_frame: float, own: float) -> Term:
         """Units of a kernel for each frame, over its `own` bytes of weights, which come once a cycle."""
         return Term(
-            KERNEL, named(family, *numbers, own=own), self.units(per_frame), self.cycle_bytes
+            KERNEL,
+            named(family, *numbers, own=own, frames=self.frames),
+            self.units(per_frame),
+            self.cycle_bytes,
         )
 
     def calls(self, family: str) -> tuple[Term, ...]:
