@@ -77,16 +77,18 @@ LONGEST = (
 )  # fmt: skip
 """Files of ten seconds of computing and more, where nothing is cached: begun last, one of them would be waited for.
 
-The first two compile kernels that the others need: one those of the search, one those of scoring. What has many short
-processes comes later: each of them would compile for itself meanwhile.
+What has many short processes comes later than COMPILING: each of them would compile for itself meanwhile.
 """
+COMPILING = LONGEST[:2]
+"""They compile kernels that the others need: one those of the search, one those of scoring."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The longest files come first, each for one process (`--dist loadfile`).
 
     With `--hypothesis-seed`, the files and the tests of each file come in an order of that seed. Only of the longest
-    none is left for the end, where the other process would wait for it.
+    none is left for the end, where the other process would wait for it, and what compiles for the others comes first:
+    both processes, and many that they start, would compile the same kernels.
     """
     seed = config.getoption("--hypothesis-seed")
     if seed is None:
@@ -99,8 +101,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     files = sorted({item.path for item in items})
     draw.shuffle(files)
     last = len(files) - len(files) // 5
-    late = [path for path in files[last:] if path.stem in LONGEST]
-    files = late + [path for path in files if path not in late]
+    early = [path for path in files if path.stem in COMPILING]
+    early += [path for path in files[last:] if path.stem in LONGEST and path not in early]
+    files = early + [path for path in files if path not in early]
     shuffled = [(files.index(item.path), draw.random(), item) for item in items]
     items[:] = [item for *_, item in sorted(shuffled, key=lambda entry: entry[:2])]
 

@@ -43,11 +43,12 @@ def families(models):
 
 @pytest.fixture(autouse=True)
 def short_runs(monkeypatch):
-    """Runs measure the machine only before they begin: more than half of a run of a few seconds went into it.
+    """Runs measure only what is not known of the machine: more than half of a run of a few seconds went into it.
 
-    What times roofs on, and again at the end, is tested by itself (`test_roofs_again`, `test_machine`) and in the
-    runs of the command line.
+    What takes known roofs at more moments, times them on, and again at the end, is tested by itself
+    (`test_machine_calibration`, `test_roofs_again`, `test_machine`) and in the runs of the command line.
     """
+    monkeypatch.setattr(calibration, "SETTLING_SECONDS", -1.0)
     monkeypatch.setattr(beside, "RoofsAgain", untimed)
     monkeypatch.setattr(cpu, "recheck", lambda roof_table, threads=1: roof_table)
 

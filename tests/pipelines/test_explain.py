@@ -54,6 +54,8 @@ def few(monkeypatch):
     monkeypatch.setattr(explain, "ROUNDS", 2)
     monkeypatch.setattr(explain, "MOST_BLOCKS", 3)
     monkeypatch.setattr(replays, "ELSEWHERE", 1)
+    # Nothing here is about how much colder a block gets: a server's cache would take a gigabyte of other data.
+    monkeypatch.setattr(replays, "last_level_caches", lambda: (8 << 20, 1))
     # How busy the machine is with other tests decides nothing here.
     monkeypatch.setattr(explain.RunQueue, "waited_ns", lambda self: 0)
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from torch._dynamo.utils import counters
+from torch._inductor import codecache
 from torch.utils.flop_counter import FlopCounterMode
 
 from pipelines import availability
@@ -158,6 +159,14 @@ def test_a_compiled_net_is_the_formula_and_nothing_is_compiled_later(block: int)
         found = in_blocks(whole, features, block)
     assert counters["stats"]["unique_graphs"] == graphs
     assert error(found, forward(made, features)) < 3e-6
+
+
+@has_compiler
+def test_no_header_is_compiled_into_a_folder_that_all_users_share() -> None:
+    """Torch keeps those in a place of its own, whatever folder it is given."""
+    compiled_net()
+    precompiled = getattr(codecache, "_precompile_header", None)
+    assert precompiled is None or precompiled.cache_info().currsize == 0
 
 
 @has_compiler

@@ -144,6 +144,27 @@ def test_the_ladder_ends_at_four_times_the_last_caches_in_use(
     assert cpu.ladder_bytes(1)[-1] == 4 * cpu.ASSUMED_CACHE_BYTES
 
 
+def test_a_run_leaves_the_highest_rungs_of_a_large_cache_to_calibrations(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cpu, "last_level_caches", lambda: (480 << 20, 1))
+    largest = {
+        whole: max(step.key.bytes for step in cpu.plan(1, whole=whole)) for whole in (False, True)
+    }
+    assert largest == {False: cpu.RUN_BYTES, True: 2 << 30}
+    # Of what a calibration has found, the end of a run looks at its own last rung again.
+    timed: list[int] = []
+
+    def bandwidth(name: str, size: int, threads: int) -> object:
+        timed.append(size)
+        return lambda effort: roof(BANDWIDTH, name, 1e10, size)
+
+    monkeypatch.setattr(cpu, "_bandwidth", bandwidth)
+    known = RoofTable(tuple(roof(BANDWIDTH, "read", 1e10, n) for n in cpu.ladder_bytes(1)))
+    assert table.drift(known, cpu.recheck(known)) == {f"read {cpu.RUN_BYTES}": 0.0}
+    assert timed == [cpu.RUN_BYTES]
+
+
 def test_the_whole_plan_holds_the_quick_one_and_every_rung(quick: None) -> None:
     few = {step.key for step in cpu.plan(2, whole=False)}
     whole = {step.key for step in cpu.plan(2, whole=True)}

@@ -43,6 +43,8 @@ INDUCTOR = {
     "alignment_asserts": False,
     # A net has a few small kernels; a pool of compiling processes would outlive the need for it.
     "compile_threads": 1,
+    # They would be kept in torch's own place, a name in a folder that all users share, and serve many kernels.
+    "cpp_cache_precompile_headers": False,
 }
 
 

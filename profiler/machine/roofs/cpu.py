@@ -34,20 +34,22 @@ SMALLEST_BYTES: Final = 16 << 10
 BEYOND_CACHE: Final = 4
 """The ladder ends at four times the last-level cache: what stays cached there no longer shows."""
 
+RUN_BYTES: Final = 256 << 20
+"""The last rung of a run's own ladder; a calibration goes on. Filling and reading 2 GiB takes seconds, and where few
+cores share 480 MiB of cache with a server's others, 128 MiB come as slowly (13 GB/s there, 13 to 15 of 2 GiB)."""
+
 ASSUMED_CACHE_BYTES: Final = 32 << 20
 """Last-level cache where the system does not tell it."""
 
 QUICK_TRIAD_BYTES: Final = (64 << 10, 1 << 20, 8 << 20)
 GEMM_SIZE: Final = 512
-"""Large enough for the rate of 1024³ (`python -m tests.bench.constants --only system`), with eight times as many
-repeats in the same time."""
+"""Large enough for the rate of 1024³ (`python -m tests.bench.constants --only system`), eight times as often timed."""
 
 GEMV_SIZE: Final = 384
 """A matrix of 576 KiB: in the second-level cache, and large enough that the call is a tenth at most."""
 
 VECTOR: Final = 2048
 """Float32 elements of the arithmetic kernels: two arrays of 8 KiB fit into any L1."""
-
 NUMPY_VECTOR: Final = 8192
 """The same for numpy's own: a call takes longer, so that threads seldom meet at the interpreter's lock."""
 
@@ -58,7 +60,6 @@ RECHECK_TOLERANCE: Final = 0.03
 
 BUDGET_SECONDS: Final = 3.5
 """A run's quick plan takes more rounds until then; what remains after that takes under a second."""
-
 PATIENCE_SECONDS: Final = 90.0
 """The same for a calibration; undisturbed, one thread count takes 12 s."""
 
@@ -144,15 +145,14 @@ def take(
 
 
 def recheck(roof_table: RoofTable, threads: int = 1) -> RoofTable:
-    """Measure GEMM and the ladder's last rung again (0.3 s); compare with `table.drift`."""
+    """Measure GEMM and the last rung of a run's ladder again (0.3 s); compare with `table.drift`."""
     gemm = next(
         (r for r in roof_table.roofs if key_of(r) == Key(RATE, "gemm", threads=threads)), None
     )
-    known = [*roof_table.ladder("read", threads)[-1:], *([gemm] if gemm else [])]
+    rungs = [rung for rung in roof_table.ladder("read", threads) if rung.bytes <= RUN_BYTES]
     again = []
-    for old in known:
-        size = old.bytes
-        task = _gemm(threads) if old is gemm else _bandwidth("read", size, old.threads)
+    for old in [*rungs[-1:], *([gemm] if gemm else [])]:
+        task = _gemm(threads) if old is gemm else _bandwidth("read", old.bytes, old.threads)
         found: Roof | None = None
         for _ in range(RECHECK_ATTEMPTS):
             new = task(Effort(RECHECK_ROUNDS, 0.0))
@@ -187,7 +187,7 @@ def _steps(threads: int, kernels: Mapping[str, Work], whole: bool) -> Iterator[S
         yield _rate(name, threads, lambda name=name: _arithmetic(name))  # type: ignore[misc]
     for name, work in kernels.items():
         yield _rate(name, threads, lambda work=work: work)  # type: ignore[misc]
-    sizes = ladder_bytes(threads)
+    sizes = [size for size in ladder_bytes(threads) if whole or size <= RUN_BYTES]
     some = {*QUICK_TRIAD_BYTES, sizes[-1]}
     for name in ("read", "triad", "write"):
         for size in sizes:
