@@ -10,7 +10,7 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.model.lab_runs import Past
-from app.style.plain_text import Button, describe, write
+from app.style.plain_text import Button, describe, unbroken, write
 from app.style.theme import font, theme
 from app.views.labs.card import SIGNS, TINTS, verdict_text
 from app.views.labs.panel import Panel
@@ -157,7 +157,7 @@ def ago(when: float, now: float | None = None) -> str:
 
 def _cut(text: str, metrics: QFontMetricsF, area: QRectF) -> str:
     """The words of a text that fit into `area`, with an ellipsis where some do not."""
-    words = text.split()
+    words = unbroken(text).split(" ")
     for count in range(len(words), 0, -1):
         shown = " ".join(words[:count]) + ("" if count == len(words) else " …")
         if (
