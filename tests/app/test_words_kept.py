@@ -112,7 +112,7 @@ def test_words_under_way_are_aligned_when_there_is_a_new_one() -> None:
 
 
 def test_an_utterance_without_a_reference_has_no_row_named_after_one(qtbot: QtBot) -> None:
-    """Nothing is heard in the two in the middle: but for the names of their rows they look the same."""
+    """Nothing is heard yet in the two in the middle: but for the names of their rows they look the same."""
 
     class Counted(Sentence):
         updates = 0
@@ -125,7 +125,7 @@ def test_an_utterance_without_a_reference_has_no_row_named_after_one(qtbot: QtBo
     strip.resize(600, strip.sizeHint().height())
     strip.show()
     for reference, heard in (("one two", "one"), (None, ""), ("one", ""), (None, "one")):
-        session = SimpleSession([replace(utterance(1, heard), reference=reference)])
+        session = SimpleSession([replace(utterance(1, heard, done=False), reference=reference)])
         (spoken,) = model(session, FRAMES, (0.0, 1.0)).spoken
         before = strip.updates
         strip.show_spoken(spoken, 1.0)
