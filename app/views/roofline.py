@@ -129,7 +129,8 @@ class Roofline(QWidget):
         xs = [x for p in self._points for x in (p.min_intensity, p.intensity)]
         ys = [y for p in self._points for y in (p.rate, p.roof)]
         if (marked := self.marked) is not None:
-            xs.append(2 * marked.ridge)
+            # Some of both roofs, wherever the dots are.
+            xs += [0.8 * marked.ridge, 2 * marked.ridge]
             ys.append(marked.ceiling)
         return tuple(  # type: ignore[return-value]
             (math.floor(math.log10(min(values))), math.ceil(math.log10(max(values))))

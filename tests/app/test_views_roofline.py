@@ -13,7 +13,7 @@ from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
 from app.views.breakdown import HEADER, LEAST_STAGES, BreakdownView
 from app.views.breakdown_model import stage_lines
-from app.views.roofline import ALONE_HIGH, HEIGHT, Roofline
+from app.views.roofline import ALONE_HIGH, HEIGHT, LEFT, Roofline
 from app.views.roofline_model import Point, points
 from app.views.roofline_places import distance
 from app.views.work_figures import average
@@ -219,6 +219,19 @@ def test_all_stages_of_the_demo_have_their_names_in_a_small_roofline(
     assert {stage[0].partition(".")[2] for stage in CLOSE} <= written
     assert {"memory", "arithmetic"} <= {text.partition(" ")[0] for text in written}
     assert faults(roofline) == []
+
+
+def test_the_ridge_is_in_the_picture_where_all_dots_are_right_of_it(qtbot: QtBot) -> None:
+    """With the ridge at 0.5 and axes from 1 on, the roof of memory led backwards out of them."""
+    roofline = Roofline()
+    qtbot.addWidget(roofline)
+    roofline.resize(372, HEIGHT)
+    one = Point("score.gaussians", "scoring", 0.5, 60.0, 30.0, 9e8, 100e9, 50e9, False)
+    roofline.show_points([one], None)
+    assert one.ridge == 0.5
+    ridge = roofline.place(one.ridge, one.ceiling)
+    assert roofline.rect().contains(ridge.toPoint())
+    assert ridge.x() > roofline.place(0.1, one.ceiling).x() >= LEFT
 
 
 def test_a_roofline_alone_is_no_higher_than_it_can_be_read(qtbot: QtBot, tmp_path: Path) -> None:
