@@ -6,7 +6,7 @@ import time
 from datetime import datetime
 
 from PySide6.QtCore import QCoreApplication, QRectF, QSize, Qt
-from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QFontMetricsF, QKeyEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.model.lab_runs import Past
@@ -26,6 +26,7 @@ DRAWN_AT = 470.0
 """Pixels of width at which a thumbnail is laid out before it is made small."""
 
 DAY_S = 86_400.0
+ARROWS = (Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Up, Qt.Key.Key_Down)
 WRAP = int(Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
 
 
@@ -52,6 +53,13 @@ class LabTile(Button):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         describe(self, lab.claim)
         self.show_past(None)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Arrows are the gallery's: a button goes to the next one by itself, whatever the direction."""
+        if event.key() in ARROWS:
+            event.ignore()
+        else:
+            super().keyPressEvent(event)
 
     def sizeHint(self) -> QSize:
         """The least; a row shares its width among its cards."""
