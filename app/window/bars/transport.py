@@ -297,8 +297,8 @@ class Transport(QFrame):
 
     def _fit(self) -> None:
         """Show the row's widgets; where not all of them fit, without those that have a key and an entry in a menu."""
-        mine = [item.widget() for item in map(self._row.itemAt, range(self._row.count()))]
-        widgets = [widget for widget in mine if widget is not None]
+        items = (self._row.itemAt(at) for at in range(self._row.count()))
+        widgets = [widget for item in items if item is not None and (widget := item.widget())]
         only_live = (self.live, self.compare, self.mark)
         shown = [w for w in widgets if self._playhead.live or w not in only_live]
         spaces = self.contentsMargins().left() + self.contentsMargins().right() + 2 * AT_SIDE + GAP
