@@ -214,7 +214,7 @@ def _list(as_json: bool) -> int:
         if lab.group != group:
             group = lab.group
             print(f"\n{GROUPS[lab.group]}")
-        print(f"{name:{wide}} {lab.claim} ({lab.source})")
+        print(f"{name:{wide}} {lab.cited}")
     return 0
 
 

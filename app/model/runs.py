@@ -96,6 +96,11 @@ class Runs(QObject):
         """True when nothing runs and there is something to decode."""
         return self.audio is not None and not self.control.busy and self.hindrance() is None
 
+    @property
+    def audio_waits(self) -> bool:
+        """Whether a run is under way that decodes other audio than what is chosen."""
+        return self.control.busy and self.audio != self._last_audio
+
     def start(self) -> None:
         """Run the settings as they are on the audio chosen."""
         self._is_demo = False

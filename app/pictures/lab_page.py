@@ -35,12 +35,12 @@ COLOURS: Final = 256
 SCALE: Final = 1.0
 """Pixels per point: a page has some fifty of these pictures."""
 
-LEAD: Final = """# The lab: four notes, tried on one machine
+LEAD: Final = """# The lab: claims about cost, tried on one machine
 
-The program began with four notes full of claims about what recognition costs. Each of them is a lab:
+What recognition costs, and what would make it faster, is the subject of many claims. Each of these is a lab:
 `asrscope lab NAME` measures it on your machine, `asrscope lab` lists them, and the Lab page of the window (Alt+L) shows
 them as a gallery. This page was made by `{command}` on one machine ({machine}), whose figures stand
-beside the numbers of the notes. Of {all} claims {verdicts}.{missing}
+beside the numbers of the claims. Of {all} claims {verdicts}.{missing}
 """
 
 COUNTED: Final[Mapping[Verdict, str]] = {
@@ -161,10 +161,11 @@ def _section(name: str, run: Record) -> list[str]:
     if finding.verdict in lab.follows:
         lines += [f"*{lab.follows[finding.verdict]}*", ""]
     if lab.said:
-        lines += ["| | the note | here |", "|---|---|---|"]
+        lines += ["| | claimed | here |", "|---|---|---|"]
         lines += [_row(said, finding.figures.get(said.ours)) for said in lab.said]
         lines += [""]
-    lines += [f"{lab.measured} From {lab.source}; `asrscope lab {name}`.", "", lab.bound, ""]
+    source = f"From {lab.papers}; `" if lab.papers else "`"
+    lines += [f"{lab.measured} {source}asrscope lab {name}`.", "", lab.bound, ""]
     return lines
 
 

@@ -95,7 +95,7 @@ class CaptionLine(Label):
 def _columns(views: Sequence[View], width: int) -> QLayout:
     """The views as on the desk, or one below the other where there is one column of them or little room."""
     for view in views:
-        view.setMinimumHeight(round(VIEWS[view.id].height * SMALLEST))
+        view.setMinimumHeight(max(view.least_in_picture, round(VIEWS[view.id].height * SMALLEST)))
     places = {view.id: VIEWS[view.id].column for view in views}
     right = [view for view in views if places[view.id] == "right"]
     middle = [view for view in views if places[view.id] != "right"]

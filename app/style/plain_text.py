@@ -29,7 +29,7 @@ MAX_LINES: Final = 40
 
 
 _BEFORE_UNIT: Final = re.compile(
-    r"(?<=\d) (?=(?:[%×]|[nµm]?s|[kMGT]?i?B|nat|k?Hz|points?)(?![^\W\d_]))"
+    r"(?<=\d) (?=(?:[%×]|[nµm]?s|min|[kKMGT]?i?B|[kMGT]?(?:FLOP|op)s?|nat|[kMG]?Hz|points?)(?![^\W\d_]))"
 )
 """The space between a number and its unit."""
 

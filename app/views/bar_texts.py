@@ -34,8 +34,9 @@ def before_text(model: BreakdownModel, short: bool = False) -> str:
         return tr("no baseline yet: {0}").format(effect.headline)
     if short:
         return tr("pale: baseline · {0}").format(effect.headline)
-    text = tr("pale: baseline, {0} s of the same speech, {1} ms · {2}")
-    return text.format(f"{effect.seconds:.0f}", milliseconds(model.before_wall_ms), effect.headline)
+    # The bars are of all speech since, the factor of that alone which was decoded before, too.
+    text = tr("pale: baseline, {0} ms · {1} on the same {2} s of speech")
+    return text.format(milliseconds(model.before_wall_ms), effect.headline, f"{effect.seconds:.0f}")
 
 
 def reasons(key: str) -> tuple[str, ...]:

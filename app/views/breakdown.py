@@ -217,6 +217,11 @@ class BreakdownView(View):
             self._redraw()
         return self._model
 
+    @property
+    def least_in_picture(self) -> int:
+        """What the roofline takes; stages are left out where there is no room."""
+        return HEIGHT + HEADER if self.roofline_alone else 0
+
     def set_picture(self, on: bool) -> None:
         """In a picture nothing scrolls: rows are whole, and the roofline is there if it takes none of their room."""
         bar = Qt.ScrollBarPolicy.ScrollBarAlwaysOff if on else Qt.ScrollBarPolicy.ScrollBarAsNeeded

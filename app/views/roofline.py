@@ -19,13 +19,13 @@ from PySide6.QtGui import (
     QPaintEvent,
     QPen,
     QPolygonF,
-    QTransform,
 )
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.style.plain_text import describe, show_tip, write
 from app.style.theme import Tokens, font, theme
 from app.views.roofline_model import Point
+from app.views.roofline_places import SHARES, TEXT, distance, pieces, turned
 from app.views.scale import percent
 
 HEIGHT = 236
@@ -40,17 +40,14 @@ ALONE_HIGH = 1.6
 LEFT, RIGHT, TOP, BOTTOM = 58.0, 12.0, 22.0, 32.0
 """Room for the axes' texts."""
 
-PIECES = 6
-"""Rectangles that stand for a text along a slope: one would keep names out of much that is free."""
-
 UNBOUNDED = (1 << 24) - 1
 """Qt's greatest height of a widget (QWIDGETSIZE_MAX): no bound."""
 
-TEXT = 15.0
-"""Height of a line of text."""
-
 NAMED = 12
 """Number of the most expensive stages that are labelled, where there is room."""
+
+INK = 3
+"""Pixels of a line of text above and below its letters."""
 
 REACH = 10
 """Radius in pixels around a dot within which the mouse hits it."""
@@ -132,7 +129,8 @@ class Roofline(QWidget):
         xs = [x for p in self._points for x in (p.min_intensity, p.intensity)]
         ys = [y for p in self._points for y in (p.rate, p.roof)]
         if (marked := self.marked) is not None:
-            xs.append(2 * marked.ridge)
+            # Some of both roofs, wherever the dots are.
+            xs += [0.8 * marked.ridge, 2 * marked.ridge]
             ys.append(marked.ceiling)
         return tuple(  # type: ignore[return-value]
             (math.floor(math.log10(min(values))), math.ceil(math.log10(max(values))))
@@ -183,8 +181,9 @@ class Roofline(QWidget):
                 self._paint_point(painter, point, point is marked)
             # No name lies on a dot's bar.
             taken = [self._bar(point) for point in self._points]
-            self._paint_roof_names(painter, marked, taken)
+            # Names of roofs have more places to go to than those of stages.
             self._paint_names(painter, marked, taken)
+            self._paint_roof_names(painter, marked, taken)
 
     def _text(self, painter: QPainter, area: QRectF, text: str, flags: Qt.AlignmentFlag) -> None:
         painter.setFont(font(0.85))
@@ -257,7 +256,7 @@ class Roofline(QWidget):
         painter.drawEllipse(here, radius, radius)
 
     def _paint_roof_names(self, painter: QPainter, point: Point, taken: list[QRectF]) -> None:
-        """Label both roofs: what limits, how much of it there is, for how many threads."""
+        """Label both roofs where nothing is `taken`: what limits, how much of it there is, for how many threads."""
         painter.setFont(font(0.85))
         painter.setPen(self._tokens.color("muted"))
         metrics, area = QFontMetricsF(painter.font()), self._area()
@@ -270,32 +269,28 @@ class Roofline(QWidget):
         ridge = self.place(point.ridge, point.ceiling)
         first = max(10.0**left, 10.0**low / point.bandwidth)
         start = self.place(first, first * point.bandwidth)
+        above, *higher = (ridge.y() - TEXT - 1 - up for up in range(0, int(ridge.y()), 4))
         wide = metrics.horizontalAdvance(flat) + 2
-        for top in (ridge.y() - TEXT - 1, ridge.y() + 2):
-            box = QRectF(area.right() - wide, top, wide, TEXT)
-            if area.contains(box):
-                self._write_on_card(painter, box, flat)
-                taken.append(box)
-                break
+        places = [QPointF(area.right() - wide, y) for y in (above, ridge.y() + 2, *higher)]
+        self._write_where_free(painter, places, wide, flat, taken)
         wide = metrics.horizontalAdvance(slope) + 2
         line = QLineF(start, ridge)
-        if line.length() > wide + 8:
-            taken += self._write_along(painter, line, slope, wide)
-            return
-        # Too short a slope for its text: above it, where no stage can be.
-        box = QRectF(area.left() + 2, ridge.y() - TEXT - 1, wide, TEXT)
-        while any(box.intersects(other) for other in taken):
-            box.translate(0, -TEXT)
-        if area.contains(box):
-            self._write_on_card(painter, box, slope)
-            taken.append(box)
+        for share in SHARES:
+            along = pieces(line, share, wide)
+            if along and not any(piece.intersects(other) for piece in along for other in taken):
+                self._write_along(painter, line, share, slope, wide)
+                taken += along
+                return
+        # No room along the slope for its text: above it, where no stage can be.
+        places = [QPointF(area.left() + 2, y) for y in (above, *higher)]
+        self._write_where_free(painter, places, wide, slope, taken)
 
-    def _write_along(self, painter: QPainter, line: QLineF, text: str, wide: float) -> list[QRectF]:
-        """Write above a rising line; return upright rectangles that the text lies in, piece by piece."""
-        turned = QTransform().translate(line.center().x(), line.center().y())
-        turned.rotate(-line.angle())
+    def _write_along(
+        self, painter: QPainter, line: QLineF, share: float, text: str, wide: float
+    ) -> None:
+        """Write above a rising line, around the point at a share of its length."""
         painter.save()
-        painter.setTransform(turned, True)
+        painter.setTransform(turned(line, share), True)
         write(
             painter,
             QRectF(-wide / 2, -TEXT - 1, wide, TEXT),
@@ -303,21 +298,41 @@ class Roofline(QWidget):
             text,
         )
         painter.restore()
-        each = wide / PIECES
-        pieces = (QRectF(-wide / 2 + i * each, -TEXT, each, TEXT - 2) for i in range(PIECES))
-        return [turned.mapRect(piece) for piece in pieces]
+
+    def _write_where_free(
+        self,
+        painter: QPainter,
+        places: Sequence[QPointF],
+        wide: float,
+        text: str,
+        taken: list[QRectF],
+    ) -> None:
+        """Write at the first of these places for its upper left corner that is free."""
+        for place in places:
+            box = QRectF(place.x(), place.y(), wide, TEXT)
+            if self._area().contains(box) and not any(box.intersects(other) for other in taken):
+                self._write_on_card(painter, box, text)
+                taken.append(box)
+                return
 
     def _write_on_card(self, painter: QPainter, box: QRectF, text: str) -> None:
+        """Write over what crosses the text, a roof or a line of the grid."""
         ground = self._tokens.color("card")
         ground.setAlpha(200)
-        painter.fillRect(box, ground)
+        painter.fillRect(box.adjusted(0, INK, 0, -INK), ground)
         write(painter, box, Qt.AlignmentFlag.AlignVCenter, text)
 
     def _paint_names(self, painter: QPainter, marked: Point, taken: list[QRectF]) -> None:
         painter.setFont(font(0.85))
         for point, name, box in self.names(marked, taken):
             painter.setPen(self._tokens.color("text" if point is marked else "muted"))
-            write(painter, box, Qt.AlignmentFlag.AlignVCenter, name)
+            self._write_on_card(painter, box, name)
+
+    def away(self, point: Point, box: QRectF) -> float:
+        """Pixels between a text and the nearer end of a point's bar: the edge of its dot, or the left end."""
+        bar, box = self._bar(point), box.adjusted(0, INK, 0, -INK)
+        dot = distance(box, self.place(point.intensity, point.rate)) - radius_of(point)
+        return min(dot, distance(box, QPointF(bar.left(), bar.center().y())))
 
     def names(self, marked: Point, taken: list[QRectF]) -> list[tuple[Point, str, QRectF]]:
         """Names of the marked stage and the most expensive ones where there is room, which `taken` has less of then.
@@ -325,7 +340,6 @@ class Roofline(QWidget):
         A name nearer to another point than to its own would be taken for that one's.
         """
         metrics = QFontMetricsF(font(0.85))
-        dots = [self.place(point.intensity, point.rate) for point in self._points]
         found = []
         for point in [marked, *(p for p in self._points[:NAMED] if p is not marked)]:
             name = point.name.partition(".")[2] or point.name
@@ -340,10 +354,11 @@ class Roofline(QWidget):
                 (here.x() - beside - width, here.y() - TEXT / 2),
                 (here.x() - 4 - width, here.y() + 9),
                 (here.x() - 4 - width, here.y() - 9 - TEXT),
+                (self._bar(point).left() - 4 - width, here.y() - TEXT / 2),
             ):
                 box = QRectF(x, y, width, TEXT)
-                own = distance(box, here)
-                if any(distance(box, dot) <= own for dot in dots if dot != here):
+                own = self.away(point, box)
+                if any(self.away(other, box) < own for other in self._points if other != point):
                     continue
                 if self._area().contains(box) and not any(box.intersects(t) for t in taken):
                     taken.append(box)
@@ -355,13 +370,6 @@ class Roofline(QWidget):
 def radius_of(point: Point) -> float:
     """Radius of a stage's dot in pixels: its area grows with the share of the time."""
     return 2.5 + 7.0 * math.sqrt(min(point.share or 0.0, 1.0))
-
-
-def distance(box: QRectF, point: QPointF) -> float:
-    """Pixels from a point to the nearest one of a box; 0 within."""
-    across = max(box.left() - point.x(), 0.0, point.x() - box.right())
-    down = max(box.top() - point.y(), 0.0, point.y() - box.bottom())
-    return math.hypot(across, down)
 
 
 def short(value: float) -> str:

@@ -64,7 +64,7 @@ class Sentence(QWidget):
         cells = written_columns(spoken)
         later = sum(cell[3] >= cursor_s for cell in cells)
         inside = spoken.first_s <= cursor_s <= spoken.last_s
-        return cells, later, inside, spoken.partial
+        return cells, later, inside, spoken.partial, spoken.columns is None
 
     def apply_theme(self, tokens: Tokens) -> None:
         """Take over colours."""
@@ -80,8 +80,9 @@ class Sentence(QWidget):
         with QPainter(self) as painter:
             painter.setFont(font(0.85))
             painter.setPen(self._tokens.color("muted"))
-            names = (self.tr("reference"), self.tr("hypothesis"))
-            for row, name in enumerate(names):
+            # Nothing is said of a reference that there is not.
+            reference = "" if spoken.columns is None else self.tr("reference")
+            for row, name in enumerate((reference, self.tr("hypothesis"))):
                 area = QRectF(0, 2 + row * ROW, GUTTER - 4, ROW)
                 flags = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight
                 write(painter, area, flags, name)

@@ -190,6 +190,11 @@ class View(QFrame):
         """Return the frozen dataclass of arrays that was drawn last."""
         raise NotImplementedError
 
+    @property
+    def least_in_picture(self) -> int:
+        """Pixels of height below which something of it would be cut off in a picture; 0: it gets along with any."""
+        return 0
+
     def set_picture(self, on: bool) -> None:
         """Draw as in a picture (`on`) or as on the screen again: the former may be printed, and has no mouse."""
 

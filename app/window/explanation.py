@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QCoreApplication, QProcess, QSize, Qt
-from PySide6.QtGui import QCloseEvent, QFont, QFontDatabase, QGuiApplication
+from PySide6.QtGui import QFont, QFontDatabase, QGuiApplication
 from PySide6.QtWidgets import (
     QDialog,
     QHBoxLayout,
@@ -88,8 +88,8 @@ class Explanation(QDialog):
         """Whether the command still runs."""
         return self._process is not None
 
-    def closeEvent(self, event: QCloseEvent) -> None:
-        """End the command."""
+    def done(self, result: int) -> None:
+        """However it is closed, by Escape too: end the command."""
         if self._process is not None:
             self._process.blockSignals(True)
             self._process.terminate()
@@ -97,7 +97,7 @@ class Explanation(QDialog):
                 self._process.kill()
                 self._process.waitForFinished(PATIENCE_MS)
             self._process = None
-        super().closeEvent(event)
+        super().done(result)
 
     def _told(self) -> None:
         if self._process is None:

@@ -294,7 +294,7 @@ class MainWindow(FirstWindow):
         self._show_recording()
         if self._desk is not None:
             form, at = self._desk.form, self.at_cursor
-            form.show_speech(self.runs.audio)
+            form.show_speech(self.runs.audio, self.runs.audio_waits)
             form.show_which(at.editing, at.offered, not self.when.is_idle())
         path = self.playhead.path
         set_title(self, "asrscope" if path is None else f"{path.stem} – asrscope")

@@ -189,7 +189,7 @@ LAB = Lab(
     "addresses, over data from 16 KiB to beyond the last cache; and strides of 4 bytes to a page. At random the "
     "processor has many accesses under way at once, along a chain one alone. Pages of the kernel's usual size: far "
     "strides and random accesses also pay for finding the page.",
-    bound="It holds from five times the time along a chain and twice at random. The note gives no number; both "
+    bound="It holds from five times the time along a chain and twice at random. The claim gives no number; both "
     "bounds are ours: a line of the cache has sixteen words, of which the first alone can be dear, and "
     "random accesses overlap.",
     parameters=Sizes(),

@@ -139,8 +139,8 @@ def picture(found: Ladder) -> Chart:
         Mark(f"L{level}", float(size), on="x") for level, size in found.cache_bytes.items()
     )
     note = (
-        Mark("note: 16 cores can take 1 TB/s", PROCESSOR),
-        Mark("note: a server's memory gives 100 GB/s", MEMORY),
+        Mark("claimed: 16 cores can take 1 TB/s", PROCESSOR),
+        Mark("claimed: a server's memory gives 100 GB/s", MEMORY),
     )
     return Chart(
         Axis("data", "B", log=True), Axis("read", "B/s", log=True), (*lines, *caches, *note)
@@ -152,9 +152,9 @@ LAB = Lab(
     source="note 3 (Dive into Deep Learning, § 12.5)",
     group="caches",
     measured="Bytes per second read in order by one core and by all, over data from 16 KiB to four times the last "
-    "cache, held against what the first caches deliver. The note reckons with 16 cores; that figure is ours per core "
+    "cache, held against what the first caches deliver. The claim reckons with 16 cores; that figure is ours per core "
     "times 16. Writing and copying are slower still (`asrscope calibrate`).",
-    bound="The note reckons in orders of magnitude: its own 100 GB/s are exactly a tenth of its 10¹² bytes/s. "
+    bound="The claim reckons in orders of magnitude: its own 100 GB/s are exactly a tenth of its 10¹² bytes/s. "
     "So a share counts as a tenth where it is nearer to that than to all, on a scale of factors: up to "
     "0.32. That reading is ours.",
     parameters=Effort(),
@@ -165,7 +165,7 @@ LAB = Lab(
     follows={
         "holds here": "So: count bytes before operations; a model that is read once per frame runs at memory's speed, "
         "whatever the cores can do.",
-        "does not hold here": "So: few cores are fed better than the note's sixteen; each one more takes its share of "
+        "does not hold here": "So: few cores are fed better than the claim's sixteen; each one more takes its share of "
         "the same memory, so measure the ladder with all that you use.",
         "undecided": "So: give it more time (--set seconds=120), with nothing else running.",
     },

@@ -183,7 +183,7 @@ LAB: Final = Lab(
     "thread. Beside them bare products of 168 000 × 81 parameters in numpy in both layouts: with frames as rows, "
     "two together can be slower than one alone. The waiting that a block adds is counted, not measured: 10 ms "
     "for each frame.",
-    bound="It holds where the best batch is faster than one frame at a time, as the note has it; how much "
+    bound="It holds where the best batch is faster than one frame at a time, as the claim has it; how much "
     "faster, it does not say.",
     parameters=Given(),
     stored=Found,

@@ -205,7 +205,7 @@ LAB = Lab(
     measured="The sum of two float32 vectors of 1 to a million numbers, written into a third: a loop in Python, one "
     "call of numpy, of a numba kernel, of torch on the processor and, where there is one, on the device (waited for "
     "each time). The loop around the calls is part of the times, some 20 ns.",
-    bound="It holds where as many numbers one by one take ten times as long as at once. The note gives no "
+    bound="It holds where as many numbers one by one take ten times as long as at once. The claim gives no "
     "number; ten is ours: the call is then nine tenths of the time.",
     parameters=Sizes(),
     stored=Calls,

@@ -149,7 +149,7 @@ def judge(found: Rates) -> Finding:
 def picture(found: Rates) -> Chart:
     """Cores × clock of each, and beside it what they compute: the K80's by its count, ours measured."""
     hz = found.cycles / seconds(found.clock)
-    names = ("laptop of the note", "this processor", "K80")
+    names = ("laptop of the claim", "this processor", "K80")
     cycles = (LAPTOP_HZ * LAPTOP_CORES, hz * found.cores, K80_HZ * K80_CORES)
     work = 2.0 * found.n**3
     measured = [("one core", found.one), (f"{found.cores} cores", found.every)]
@@ -184,7 +184,7 @@ LAB = Lab(
     "on the accelerator where there is one; both against clock × cores. A GPU's core is a lane that does a "
     "multiply-add in a cycle, a processor's has vectors. Frequencies change with load: all are measured in "
     "turns.",
-    bound="It holds where a core here does at least twice the operations of a GPU's core in a cycle. The note "
+    bound="It holds where a core here does at least twice the operations of a GPU's core in a cycle. The claim "
     "gives no number; two is ours: below it the two kinds of core could pass for the same.",
     parameters=Sizes(),
     stored=Rates,

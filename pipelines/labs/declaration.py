@@ -55,7 +55,7 @@ M = TypeVar("M", bound=Measured)
 
 @dataclass(frozen=True)
 class Said:
-    """A number of the note's own; `ours` is the key in `Finding.figures` of what stands beside it."""
+    """A number of the claim's own; `ours` is the key in `Finding.figures` of what stands beside it."""
 
     what: str
     value: float
@@ -67,12 +67,12 @@ class Said:
 class Lab(Generic[P, M]):
     """A claim that can be tried; see CONTRIBUTING, "a lab".
 
-    `claim`: one sentence, as the note puts it. `source`: "note 0", with the paper where there is one. `measured`: what
-    is measured in one or two sentences, with traps and what is left out. `bound`: when it holds, and where that bound
-    comes from: the note, a paper, or ourselves, and then why. `parameters`: the defaults. `stored`: the type of what
-    `measure` returns. `judge` and `picture` are pure. `follows`: what follows for a recogniser, by verdict.
-    `bytes_needed`: held against the memory that is free before anything is made. `obstacle`: why it cannot be tried
-    here at all, in half a sentence; None if it can.
+    `claim`: one sentence. `source`: a key for programs ("note 0"), with the papers in brackets; readers know no notes,
+    so texts call the claim what it says. `measured`: what is measured in one or two sentences, with traps and what is
+    left out. `bound`: when it holds, and where that bound comes from: the claim itself, a paper, or ourselves, and
+    then why. `parameters`: the defaults. `stored`: the type of what `measure` returns. `judge` and `picture` are pure.
+    `follows`: what follows for a recogniser, by verdict. `bytes_needed`: held against the memory that is free before
+    anything is made. `obstacle`: why it cannot be tried here at all, in half a sentence; None if it can.
     """
 
     claim: str
@@ -92,5 +92,10 @@ class Lab(Generic[P, M]):
 
     @property
     def papers(self) -> str:
-        """What of the source has been published; empty where the note alone makes the claim."""
+        """What of the source has been published; empty where nothing has."""
         return self.source.partition("(")[2].removesuffix(")")
+
+    @property
+    def cited(self) -> str:
+        """The claim, with its papers where there are any."""
+        return f"{self.claim} ({self.papers})" if self.papers else self.claim

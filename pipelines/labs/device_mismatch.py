@@ -178,7 +178,7 @@ LAB = Lab(
     "number. Without an accelerator the rules are asked of torch with tensors that have a device and no memory "
     "(fake tensors), as its compiler does.",
     bound="It holds where everything that mixes devices raises an error and every result stays on its device, "
-    "as the note has it, without exception but that of torch's own rule for single numbers.",
+    "as the claim has it, without exception but that of torch's own rule for single numbers.",
     parameters=Parameters(),
     stored=Trials,
     measure=measure,

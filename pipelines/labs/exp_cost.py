@@ -216,7 +216,7 @@ def judge(found: Found) -> Finding:
     low, high = (pick(known, key=lambda way: known[way].ratio) for pick in (min, max))
     why = (
         f"An exp takes {told(known[low])} times the slowest of the others ({low}) to "
-        f"{told(known[high])} times ({high}). In the note's own benchmark an addition takes "
+        f"{told(known[high])} times ({high}). In the claim's own benchmark an addition takes "
         f"{told(flawed)} of the time of an exp; without zip and loop {told(repaired)}."
     )
     return Finding(verdict, why, numbers)
@@ -252,12 +252,12 @@ LAB: Final = Lab(
     "slower has timed its zip.",
     source="note 0",
     group="scoring",
-    measured="Each operation over values in (−5, 5): in list comprehensions as the note has them, and over arrays in "
-    "numpy, numba and torch (and on the device, where there is one), in float32 and float64. What the loop or the "
-    "call takes without the operation is taken off. Arrays stay in the caches, so that memory is left out; numba "
-    "takes exp from the C library, one element at a time, unless Intel's vector library is installed.",
+    measured="Each operation over values in (−5, 5): in list comprehensions as the claim's benchmark has them, and "
+    "over arrays in numpy, numba and torch (and on the device, where there is one), in float32 and float64. What the "
+    "loop or the call takes without the operation is taken off. Arrays stay in the caches, so that memory is left out; "
+    "numba takes exp from the C library, one element at a time, unless Intel's vector library is installed.",
     bound="It holds where an exp takes longer than the slowest of the others in every way of computing, as the "
-    "note's answer has it; how much longer, it does not say.",
+    "claim has it; how much longer, it does not say.",
     parameters=Given(),
     stored=Found,
     measure=measure,

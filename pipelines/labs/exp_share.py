@@ -202,7 +202,7 @@ LAB: Final = Lab(
     "each mixture, which needs no exponentials: the difference is what they cost, logarithms and sums included. "
     "Beside the program's compiled scorer, the same in numpy as one writes it, whose temporaries go through "
     "memory.",
-    bound="It holds where exp takes less than half of the time at every number of frames. The note gives no "
+    bound="It holds where exp takes less than half of the time at every number of frames. The claim gives no "
     "number; half is ours: what makes something slow takes most of its time.",
     parameters=Given(),
     stored=Found,

@@ -182,7 +182,7 @@ LAB: Final = Lab(
     "chosen lies in contiguous runs; gathered one by one, a third of the Gaussians takes longer than all. Making "
     "lists is left out.",
     bound="It holds where less than a third of the Gaussians is computed, in less than half of the time. The "
-    "note says several times fewer; published are 10 to 30 % (Gales 1999). Half of the time is ours: a "
+    "claim says several times fewer; published are 10 to 30 % (Gales 1999). Half of the time is ours: a "
     "strategy that skips two thirds and saves less has lost most of it on the way.",
     parameters=Given(),
     stored=Found,

@@ -237,7 +237,7 @@ LAB: Final = Lab(
     measured="The same model, graph and speech scored and searched on one core and on the device, copies "
     "included. Where there is no accelerator the processor's half runs: what threads bring to scoring, and what "
     "the device's parallel way of searching costs on a processor; nothing is said then of how a GPU would do.",
-    bound="It holds where scoring gains at least twice and search does not. The note gives no number; two is "
+    bound="It holds where scoring gains at least twice and search does not. The claim gives no number; two is "
     "ours. Cardinal 2008 has 5 for scoring.",
     parameters=Given(),
     stored=Found,

@@ -176,7 +176,7 @@ def picture(found: Found) -> Chart:
     return Chart(
         Axis("outputs that the search asks for", "%", low=0.0, high=100.0),
         Axis("frames", "%", low=0.0),
-        (steps, Mark("the note: 25–35 %", 100 * LEAST_SAID, on="x", until=100 * MOST_SAID)),
+        (steps, Mark("claimed: 25–35 %", 100 * LEAST_SAID, on="x", until=100 * MOST_SAID)),
         beside=(
             Chart(
                 Axis("frames scored together", categories=tuple(str(b) for b in BLOCKS)),
@@ -194,7 +194,7 @@ LAB: Final = Lab(
     measured="The states that a real decode asks for, frame by frame, and the time of scoring just those beside "
     "all, for the whole net, frame by frame and in blocks of 16. The gather is in the time. With 55 % of the "
     "weights in the last layer and 30 % asked for, at most 39 % of the work can go.",
-    bound="Both parts must hold: at most 35 % of the outputs are asked for, which is the note's number, and the "
+    bound="Both parts must hold: at most 35 % of the outputs are asked for, which is the claim's number, and the "
     "best lazy way takes no longer than the best one that computes all.",
     parameters=Given(),
     stored=Found,

@@ -254,7 +254,7 @@ def picture(found: Found) -> Chart:
         (
             Line("factored", x, tuple(map(rate, names))),
             Line(RETRAINED, retrained, (rate(RETRAINED),), joined=False),
-            Mark("the note: 30 %", 100 * JUDGED, on="x"),
+            Mark("claimed: 30 %", 100 * JUDGED, on="x"),
         ),
         beside=(
             Chart(
@@ -284,7 +284,7 @@ LAB: Final = Lab(
     "speeds, by other voices and in noise, too, as there is so little of it), time of scoring, and which layer "
     "alone loses most. Training belongs to another lab.",
     bound="It holds where the net that was trained on is faster and loses less than two points of its agreement "
-    "with a better net, frame by frame; words can only speak against it, as there are too few. The note "
+    "with a better net, frame by frame; words can only speak against it, as there are too few. The claim "
     "says practically nothing, Xue 2013 no loss; two points are ours, and what the project allows its own "
     "savings in words.",
     parameters=Given(),

@@ -307,7 +307,7 @@ LAB = Lab(
     "and the result back; split by the device's own events; sizes from 32 to 4096, and the first (cold) call "
     "apart. The device is waited for each time, both sides are warm, and both have the same type.",
     bound="It holds where the device is at least twice as fast with its matrices there and less than twice with "
-    "copies. The note has 6 and almost the same; two is ours: what is clearly faster, and what is still "
+    "copies. The claim has 6 and almost the same; two is ours: what is clearly faster, and what is still "
     "the same.",
     parameters=Sizes(),
     stored=Products,

@@ -211,7 +211,7 @@ LAB = Lab(
     "turns and each at the best of three learning rates; loss on the frames that are taught, unchanged. Speed alone "
     "would mislead. The voices are a minute of speech, changed at random: longer trainings would favour larger "
     "minibatches.",
-    bound="It holds where the best minibatch within the note's 256 to 1024 ends with a lower loss than the best "
+    bound="It holds where the best minibatch within the claim's 256 to 1024 ends with a lower loss than the best "
     "without, after the same time. The loss is that of the frames that are taught: the claim is about "
     "descent, and a minute of speech is learnt by heart long before other sentences would say anything.",
     parameters=Budget(),

@@ -275,7 +275,7 @@ def picture(found: Digits) -> Chart:
             Chart(
                 Axis("model", categories=names),
                 Axis("gain of a device", "×", low=0.0),
-                (bars, Mark("the note's", SAID_CPU_S / SAID_GPU_S)),
+                (bars, Mark("claimed", SAID_CPU_S / SAID_GPU_S)),
                 title="What a device gains",
             ),
         ),
@@ -292,11 +292,11 @@ LAB = Lab(
     source="note 2",
     group="device",
     measured="Digits of the same shape, drawn here, with a small and a large convolutional net: time of a pass "
-    "split into loading (digit by digit in Python, as the note's example), copying there, computing and "
-    "copying the loss back. The note's 10 epochs of 60 000 are not repeated; the split says what they are made "
+    "split into loading (digit by digit in Python, as the claim's example), copying there, computing and "
+    "copying the loss back. The claim's 10 epochs of 60 000 are not repeated; the split says what they are made "
     "of.",
     bound="It holds where the device is faster with the small model and gains more with the large one, as the "
-    "note has it. Its own 1.84 belong to its devices.",
+    "claim has it. Its own 1.84 belong to its devices.",
     parameters=Sizes(),
     stored=Digits,
     measure=measure,

@@ -147,7 +147,7 @@ LAB: Final = Lab(
     "net, words, and time. The first of its outputs is not as good as a net for one frame alone; that is not "
     "compared here.",
     bound="It holds where own outputs keep more best senones than copies do, for 2, 3 and 4 frames alike, as "
-    "the note has it. It compares the two alone; what own outputs cost stands beside it.",
+    "the claim has it. It compares the two alone; what own outputs cost stands beside it.",
     parameters=Given(),
     stored=Found,
     measure=measure,

@@ -225,9 +225,9 @@ LAB: Final = Lab(
     source="note 0, the answer",
     group="scoring",
     measured="The scorer's own kernel (product and log-sum-exp) over drawn parameters, from what fits the first "
-    "cache to the note's workload, frame by frame and in batches. How much slower a Gaussian gets when the "
+    "cache to the claim's workload, frame by frame and in batches. How much slower a Gaussian gets when the "
     "parameters no longer fit a cache is what memory costs; at small sizes the call itself shows.",
-    bound="It holds where waiting for memory takes more than half of the time. The note gives no number; half "
+    bound="It holds where waiting for memory takes more than half of the time. The claim gives no number; half "
     "is ours: the cost is what takes most of the time.",
     parameters=Sizes(),
     stored=Found,

@@ -120,15 +120,15 @@ def row(run: Record) -> dict[str, object]:
 
 
 def lines(run: Record) -> list[str]:
-    """A run as text: claim, verdict with its numbers, the note's numbers beside ours, what follows."""
+    """A run as text: claim, verdict with its numbers, the claim's numbers beside ours, what follows."""
     lab, finding = run.lab, run.finding
-    found = [f"{run.name}: {lab.claim} ({lab.source})"]
+    found = [f"{run.name}: {lab.cited}"]
     if finding is not None:
         found.append(f"  {finding.verdict}. {finding.why}")
         for said in lab.said:
             ours = finding.figures.get(said.ours)
             here = "not measured here" if ours is None else f"here {figure(ours, said.unit)}"
-            found.append(f"  {said.what}: note {figure(said.value, said.unit)}, {here}")
+            found.append(f"  {said.what}: claimed {figure(said.value, said.unit)}, {here}")
         if finding.verdict in lab.follows:
             found.append(f"  {lab.follows[finding.verdict]}")
     return found

@@ -215,7 +215,7 @@ LAB: Final = Lab(
     "computed before; front end and search are the same. Judged on the recogniser as shipped, whose scoring is "
     "quick; the others show how it depends on that. Beside it what Amdahl's law predicts from the time of "
     "scoring alone.",
-    bound="It holds where more than half of the time is left. The note gives no number; half is ours: with "
+    bound="It holds where more than half of the time is left. The claim gives no number; half is ours: with "
     "less, a recogniser would be more than twice as fast, and nobody would call that slow still. "
     "Published are 30 to 70 % (Gales 1999: likelihoods take the rest).",
     parameters=Given(),

@@ -175,7 +175,7 @@ LAB: Final = Lab(
     "8-bit integers, and those in batches of 16. Beside them loops over the output layer alone, for what "
     "unrolling brings; numpy's product of integers stands for the trap that it has no tuned kernel.",
     bound="It holds where vectors are faster than the plain loop and 8 bit faster than the best floats, as the "
-    "note has it; the published factors stand beside ours.",
+    "claim has it; the published factors stand beside ours.",
     parameters=Given(),
     stored=Found,
     measure=measure,

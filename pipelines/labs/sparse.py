@@ -218,7 +218,7 @@ def picture(found: Found) -> Chart:
             Chart(
                 Axis("size of a weight", log=True),
                 Axis("weights that are smaller", "%", low=0.0, high=100.0),
-                (*weights, Mark(f"{SMALL}", SMALL, on="x"), Mark("the note: 70 %", 70.0)),
+                (*weights, Mark(f"{SMALL}", SMALL, on="x"), Mark("claimed: 70 %", 70.0)),
                 title="weights of each layer",
             ),
         ),
@@ -233,7 +233,7 @@ LAB: Final = Lab(
     "one by one (CSR) and by blocks of 16, at every share that is kept; words of the net, of the pruned one and "
     "of the one that was trained on. Sizes depend on how inputs are scaled: here features have unit variance. "
     "Training belongs to another lab.",
-    bound="Both parts must hold: 70 % of the weights are below 0.1, which is the note's number, and with 30 % "
+    bound="Both parts must hold: 70 % of the weights are below 0.1, which is the claim's number, and with 30 % "
     "of them left the product is faster than a dense one in blocks of 16 frames.",
     parameters=Given(),
     stored=Found,

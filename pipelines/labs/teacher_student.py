@@ -121,7 +121,7 @@ LAB: Final = Lab(
     "on the labels of synthetic voices; words and best senones on real speech, beside their teacher. Labels "
     "exist only for those voices, which are also the shipped speech: give people's speech to see how each gets "
     "on with strangers.",
-    bound="It holds where the taught net makes fewer word errors than the one trained on labels, as the note "
+    bound="It holds where the taught net makes fewer word errors than the one trained on labels, as the claim "
     "has it; how many fewer, it does not say.",
     parameters=Given(),
     stored=Found,

@@ -225,7 +225,7 @@ LAB = Lab(
     "the same on every device; times are those of the accelerator, or of torch on the processor where there is "
     "none.",
     bound="It holds where weights cross twice and each time carry at least ten times the bytes of any other "
-    "request. The note says heavy and light and gives no number; ten is ours.",
+    "request. The claim says heavy and light and gives no number; ten is ours.",
     parameters=Sizes(),
     stored=Ledger,
     measure=measure,

@@ -228,7 +228,7 @@ LAB: Final = Lab(
     measured="Frames scored one at a time by all Gaussians, by the best one of each mixture (no exp), and by a table "
     "of scores at the nearest codeword of each stream, found in full and down a binary tree. The scores are compared "
     "with exact ones over real speech. Making the tables is left out.",
-    bound="It holds where the look-up is faster and exp makes up less than half of what it saves. The note "
+    bound="It holds where the look-up is faster and exp makes up less than half of what it saves. The claim "
     "gives no number; half is ours: the reason is what most of the saving comes from.",
     parameters=Given(),
     stored=Found,

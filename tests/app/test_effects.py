@@ -13,6 +13,7 @@ from app.model.configurations import Configurations
 from app.model.effects import Effect, effects_of
 from app.model.figures import figures
 from app.model.time_axis import TimeAxis
+from app.views.bar_texts import before_text
 from pipelines import config as settings
 from pipelines.audio.word_errors import ErrorCount
 from pipelines.config import Config, presets
@@ -322,6 +323,14 @@ def test_the_headline(factor: float | None, kind: Any, text: str) -> None:
 def test_the_words(before: int, after: int, text: str) -> None:
     effect = Effect("faster", 2.0, before=ErrorCount(before, 100), after=ErrorCount(after, 100))
     assert effect.words == text
+
+
+def test_the_baseline_says_which_speech_its_factor_is_of() -> None:
+    """The bars beside it are of other speech, too: 6.98 ms over theirs is another factor."""
+    effect = Effect("faster", 4.5, seconds=8.2)
+    model = cast("Any", SimpleNamespace(effect=effect, before_wall_ms=6.98))
+    assert before_text(model) == "pale: baseline, 6.98 ms · 4.5× faster on the same 8 s of speech"
+    assert before_text(model, short=True) == "pale: baseline · 4.5× faster"
 
 
 def test_the_wer_of_the_top_bar_is_that_of_the_settings_in_force(flipped: Run) -> None:

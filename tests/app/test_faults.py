@@ -199,6 +199,15 @@ def test_what_is_dropped_is_taken_or_refused_in_one_sentence(
     assert w.runs.audio is before
 
 
+def test_a_session_that_cannot_be_opened_is_not_said_to_be(window, tmp_path: Path) -> None:
+    w = window()
+    for name in ("a.asrs", "b.asrs"):
+        (tmp_path / name).write_text("hello")
+    drop(w, tmp_path / "a.asrs", tmp_path / "b.asrs")
+    (notice,) = w.notices.banners
+    assert (notice.kind, "a.asrs: this is not a session file" in notice.text) == ("error", True)
+
+
 def test_ten_thousand_files_are_counted_once(window, tmp_path: Path, monkeypatch) -> None:
     w = window()
     paths = [tmp_path / f"{number:05d}.wav" for number in range(10_000)]

@@ -78,3 +78,29 @@ def test_figures_keep_away_from_the_preset(opened: MainWindow) -> None:
     settle()
     assert top.rtf.geometry().left() - top.preset.geometry().right() > 16
     assert (faults(opened), cut_short(opened)) == ([], [])
+
+
+def test_at_its_least_size_a_run_that_is_followed_has_whole_words(live: MainWindow) -> None:
+    """The buttons below it were squeezed until their words were cut, and so was the name of a toggle."""
+    window = settled(live, MINIMUM.width(), MINIMUM.height())
+    for toggle in window.top.toggles:
+        toggle.show_effect(FASTER)
+    window.top.rtf.show_value("0.243", "last 3 s", "")
+    window.top.wer.show_value("29.5 %", "105 words", "")
+    while window.notices.banners:
+        window.notices.remove(window.notices.banners[0])
+    for follows in (True, False):
+        assert window.playhead.following is follows
+        settle()
+        assert (faults(window), cut_short(window)) == ([], [])
+        transport = window.desk.transport
+        assert all(w.isVisible() for w in (transport.live, transport.toggle, transport.export))
+        window.playhead.toggle()
+        QTest.qWait(2 * FIGURES_MS)
+    assert transport.mark.isHidden()
+    settled(window, 1600, 900)
+    assert all(w.isVisible() for w in (transport.mark, transport.speed, transport.follow))
+    window.playhead.close()
+    assert transport.live.isHidden()
+    assert transport.mark.isHidden()
+    assert transport.speed.isVisible()

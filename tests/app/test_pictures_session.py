@@ -249,6 +249,24 @@ def test_the_roofline_is_a_picture_of_its_own(
     assert "roofline" not in Wanted().shown
 
 
+def test_a_roofline_below_another_view_is_whole(
+    studio: Studio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its lower half was cut off."""
+    ends = []
+    real = BreakdownView.set_picture
+
+    def set_picture(view: BreakdownView, on: bool) -> None:
+        real(view, on)
+        lowest = view.roofline.rect().bottomLeft()
+        ends.append((view.roofline.mapTo(view, lowest).y(), view.height()))
+
+    monkeypatch.setattr(BreakdownView, "set_picture", set_picture)
+    draw(studio, views=("words", "roofline"), size=(900, 700))
+    assert ends
+    assert all(lowest < height for lowest, height in ends)
+
+
 def test_the_charts_show_the_stretch(studio: Studio, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
     for name in VIEWS:

@@ -8,6 +8,7 @@ import math
 import pytest
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QImage, QPainter
+from pytestqt.qtbot import QtBot
 
 from app.style.theme import DARK, LIGHT, font
 from app.views.labs import card, panel, series
@@ -15,9 +16,14 @@ from app.views.labs.panel import described
 from app.views.labs.ranges import Reach, reaches
 from app.views.labs.rows import HEADERS, rows_of
 from app.views.labs.series import looks
+from app.window.lab import tile
+from pipelines import labs
 from pipelines.labs.chart import Axis, Bars, Block, Chart, Gantt, Line, Mark, StackedBars, Steps
+from pipelines.labs.declaration import Said
 from pipelines.labs.texts import figure, shown, told
+from pipelines.labs.verdicts import HOLDS, Finding
 from profiler.analysis.comparison.statistics import Ratio
+from tests.app.text_geometry import texts
 
 BYTES, RATE = Axis("data", "B", log=True), Axis("read", "B/s", log=True)
 
@@ -214,3 +220,35 @@ def test_names_beside_lying_bars_stay_in_the_panel_and_differ(
         assert lines == ["one worker", "synchronous", "an exchange", "each", "an exchange", "for 4"]
     else:
         assert len(set(lines)) == len(names)
+
+
+@pytest.mark.parametrize("width", range(420, 1200, 60))
+def test_no_line_of_a_card_ends_between_a_number_and_its_unit(qtbot: QtBot, width: int) -> None:
+    units = ("ns", "%", "KiB", "GFLOP/s", "GB/s")
+    said = " ".join(f"It has {n} {unit}." for n in range(7, 28) for unit in units)
+    finding = Finding(HOLDS, said, {"rate": 2e9})
+    lab = dataclasses.replace(
+        labs.load("gradient-noise"),
+        claim=said,
+        follows={HOLDS: said},
+        said=tuple(Said("read" + "s" * n, 1e9, "B/s", "rate") for n in range(12)),
+    )
+    drawn = card.LabCard()
+    qtbot.addWidget(drawn)
+    drawn.resize(width, 3000)
+    drawn.show_lab(lab, finding)
+    lines = [text.text.split() for text in texts(drawn)]
+    assert len(lines) > 20
+    assert [line for line in lines if line[0].rstrip(".,") in units] == []
+    assert card.said_text(lab, finding).startswith("read: claimed 1 GB/s, here 2 GB/s")
+
+
+def test_no_line_of_a_tile_ends_between_a_number_and_its_unit(qtbot: QtBot) -> None:
+    claim = "x " * 16 + " ".join(f"{n} %" for n in range(10, 99, 7))
+    drawn = tile.LabTile("a", dataclasses.replace(labs.load("gradient-noise"), claim=claim))
+    qtbot.addWidget(drawn)
+    for width in range(tile.SMALLEST, tile.SMALLEST + 60, 5):
+        drawn.resize(width, tile.HEIGHT)
+        lines = [text.text.strip() for text in texts(drawn)]
+        assert len(lines) > 3
+        assert [line for line in lines if line.startswith("%")] == []

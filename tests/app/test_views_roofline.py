@@ -13,15 +13,16 @@ from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
 from app.views.breakdown import HEADER, LEAST_STAGES, BreakdownView
 from app.views.breakdown_model import stage_lines
-from app.views.roofline import ALONE_HIGH, HEIGHT, Roofline, distance
-from app.views.roofline_model import points
+from app.views.roofline import ALONE_HIGH, HEIGHT, LEFT, Roofline
+from app.views.roofline_model import Point, points
+from app.views.roofline_places import distance
 from app.views.work_figures import average
 from app.views.work_model import work_model
 from profiler.analysis.breakdown import StageRow
 from profiler.analysis.track import CostTrack
 from profiler.session.reader import Session
 from tests.app.sample_session import write_sample
-from tests.app.text_geometry import texts
+from tests.app.text_geometry import faults, texts
 
 
 def row(name: str, ms: float, flops: float, size: float, **more) -> StageRow:
@@ -186,6 +187,51 @@ def test_small_points_in_close_rows_have_their_names(qtbot: QtBot) -> None:
     assert roofline.marked is not None
     named = roofline.names(roofline.marked, [])
     assert {name for _, name, _ in named} == {"gaussians", "emit", "prune", "epsilon"}
+
+
+CLOSE = (
+    # Name, share, operations per byte with the kernel's tiling and at best, Mop/s, GB/s, Gop/s.
+    ("score.gaussians", 0.761, 0.5, 0.5, 5158, 28.2, 107.8),
+    ("search.emit", 0.055, 0.0312, 0.2285, 422, 57.6, 6.03),
+    ("score.lse", 0.052, 0.988, 1.039, 6059, 159.4, 23.5),
+    ("search.prune", 0.039, 0.0133, 0.1563, 179, 57.6, 5.09),
+    ("score.quantise", 0.02, 0.453, 0.518, 1634, 144.8, 71.1),
+    ("search.epsilon", 0.011, 0.0093, 0.1667, 54, 57.6, 5.09),
+)
+"""Stages of the demo's own recording, with Gaussian selection on."""
+
+
+@pytest.mark.parametrize("marked", [stage[0] for stage in CLOSE])
+def test_all_stages_of_the_demo_have_their_names_in_a_small_roofline(
+    qtbot: QtBot, marked: str
+) -> None:
+    """At 1600 × 1000 the roof's name kept that of the most expensive stage from its place, and that of the second."""
+    roofline = Roofline()
+    qtbot.addWidget(roofline)
+    roofline.resize(372, HEIGHT)
+    stages = [
+        Point(name, name.partition(".")[0], share, best, least, mops * 1e6, gb * 1e9, gops * 1e9, False)
+        for name, share, least, best, mops, gb, gops in CLOSE
+    ]  # fmt: skip
+    roofline.show_points(stages, marked)
+    roofline.show()
+    written = {text.text for text in texts(roofline)}
+    assert {stage[0].partition(".")[2] for stage in CLOSE} <= written
+    assert {"memory", "arithmetic"} <= {text.partition(" ")[0] for text in written}
+    assert faults(roofline) == []
+
+
+def test_the_ridge_is_in_the_picture_where_all_dots_are_right_of_it(qtbot: QtBot) -> None:
+    """With the ridge at 0.5 and axes from 1 on, the roof of memory led backwards out of them."""
+    roofline = Roofline()
+    qtbot.addWidget(roofline)
+    roofline.resize(372, HEIGHT)
+    one = Point("score.gaussians", "scoring", 0.5, 60.0, 30.0, 9e8, 100e9, 50e9, False)
+    roofline.show_points([one], None)
+    assert one.ridge == 0.5
+    ridge = roofline.place(one.ridge, one.ceiling)
+    assert roofline.rect().contains(ridge.toPoint())
+    assert ridge.x() > roofline.place(0.1, one.ceiling).x() >= LEFT
 
 
 def test_a_roofline_alone_is_no_higher_than_it_can_be_read(qtbot: QtBot, tmp_path: Path) -> None:

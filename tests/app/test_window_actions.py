@@ -128,6 +128,8 @@ def test_the_palette_finds_every_setting_by_name_key_and_help(qtbot, window):
         palette.line.setText(query)
         return [line.beside.partition("=")[0] for line in palette._found]
 
+    palette.line.setText("gmm.selection.enabled")
+    assert palette._found[0].beside == "gmm.selection.enabled=false", "as --set takes it"
     for option in window.pipeline.options:
         sentence = option.help.partition(".")[0]
         for query in (option.title, option.title.lower(), option.key, sentence):

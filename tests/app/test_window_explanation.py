@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from PySide6.QtCore import QPoint
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QWidget
 
@@ -55,13 +55,19 @@ def test_its_sentence_is_shown_when_it_fails(qtbot, parent):
     made.close()
 
 
-def test_closing_ends_the_command(parent):
+@pytest.mark.parametrize("way", ["cancel", "escape", "close"])
+def test_closing_ends_the_command(qtbot, parent, way):
     made = explanation(parent, WAITS)
     process = made._process
     assert process is not None
     assert process.waitForStarted(20_000)
     number = process.processId()
-    made.end.click()
+    if way == "cancel":
+        made.end.click()
+    elif way == "escape":
+        qtbot.keyClick(made, Qt.Key.Key_Escape)
+    else:
+        made.close()
     assert not psutil.pid_exists(number)
 
 

@@ -140,11 +140,13 @@ def test_a_lab_is_stopped(qtbot, page):
     one.detail.run.click()
     qtbot.waitUntil(lambda: one.detail.bar.value() == 500, timeout=SOON_MS)
     assert one.gallery.tiles[NAME].state_text() == "running"
+    assert "It is being measured." in {text.text for text in texts(one.detail.card)}
+    assert one.detail.about.full == "running"
     assert one.runs.hindrance() is not None
     with qtbot.waitSignal(one.runs.ended, timeout=SOON_MS):
         one.detail.run.click()
     assert one.runs.hindrance() is None
-    assert one.gallery.tiles[NAME].state_text() == "not tried yet"
+    assert one.gallery.tiles[NAME].state_text() == one.detail.about.full == "not tried yet"
 
 
 def test_a_lab_that_fails_says_why(qtbot, page):
@@ -259,3 +261,31 @@ def test_headings_begin_where_their_cards_do(page):
     first = next(tile for tile in gallery.tiles.values() if tile.lab.group == labs.load(NAME).group)
     card = first.mapTo(gallery, QPoint(0, 0)).x()
     assert abs(found.ink.left() - card) <= 2
+
+
+@pytest.mark.parametrize(("width", "columns"), [(1100, 3), (1900, 6), (3800, 8)])
+def test_cards_of_all_groups_stand_in_columns_that_arrows_go_along(qtbot, page, width, columns):
+    """Those of a group that fills no row were wider, and Down skipped cards where a row before was not full."""
+    one = page()
+    with qtbot.waitActive(one):
+        one.activateWindow()
+    one.resize(width, 1000)
+    settle()
+    places = {
+        name: tile.mapTo(one.gallery.widget(), QPoint(0, 0))
+        for name, tile in one.gallery.tiles.items()
+    }
+    assert len({tile.width() for tile in one.gallery.tiles.values()}) == 1
+    lefts = sorted({place.x() for place in places.values()})
+    assert len(lefts) == columns
+    tops = sorted({place.y() for place in places.values()})
+    now = next(iter(one.gallery.tiles.values()))
+    now.setFocus()
+    for top in tops[1:]:
+        QTest.keyClick(now, Qt.Key.Key_Down)
+        now = one.focusWidget()
+        assert (places[now.name].x(), places[now.name].y()) == (lefts[0], top)
+    for top in reversed(tops[:-1]):
+        QTest.keyClick(now, Qt.Key.Key_Up)
+        now = one.focusWidget()
+        assert (places[now.name].x(), places[now.name].y()) == (lefts[0], top)

@@ -177,3 +177,19 @@ def test_shutdown_finishes_the_session(qtbot, start, tmp_path):
     control.shutdown()
     assert Session.open(tmp_path / "run.asrs").state in ("stopped", "closed")
     assert not list(tmp_path.glob("run.asrs-*"))
+
+
+def test_speech_chosen_during_a_run_is_said_to_be_that_of_the_next(live, tmp_path, qtbot) -> None:
+    speech = live.desk.form.speech
+    assert speech.text() == "one.wav"
+    (tmp_path / "b.wav").write_bytes(b"not read by the scripted worker")
+    live.files.take_audio([tmp_path / "b.wav"])
+    live.refresh()
+    assert speech.text() == "next: b.wav"
+    live.files.take_audio([tmp_path / "one.wav"])
+    live.refresh()
+    assert speech.text() == "one.wav"
+    live.files.take_audio([tmp_path / "b.wav"])
+    live.runs.stop()
+    qtbot.waitUntil(live.when.is_idle, timeout=SOON_MS)
+    assert speech.text() == "b.wav"

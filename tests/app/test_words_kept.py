@@ -6,11 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from pytestqt.qtbot import QtBot
 
 from app.views import words_model as wm
+from app.views.sentence import Sentence
 from app.views.words_model import Spoken, WordsModel, words_model
 from profiler.analysis.track import CostTrack
 from profiler.session.model import Utterance, Utterances
+from tests.app.text_geometry import texts
 
 FRAMES = 100
 
@@ -106,3 +109,26 @@ def test_words_under_way_are_aligned_when_there_is_a_new_one() -> None:
     session.utterances = Utterances([utterance(1, "one two", done=True)])
     assert shown(99).partial
     assert not shown(100).partial
+
+
+def test_an_utterance_without_a_reference_has_no_row_named_after_one(qtbot: QtBot) -> None:
+    """Nothing is heard yet in the two in the middle: but for the names of their rows they look the same."""
+
+    class Counted(Sentence):
+        updates = 0
+
+        def update(self) -> None:
+            self.updates += 1
+
+    strip = Counted()
+    qtbot.addWidget(strip)
+    strip.resize(600, strip.sizeHint().height())
+    strip.show()
+    for reference, heard in (("one two", "one"), (None, ""), ("one", ""), (None, "one")):
+        session = SimpleSession([replace(utterance(1, heard, done=False), reference=reference)])
+        (spoken,) = model(session, FRAMES, (0.0, 1.0)).spoken
+        before = strip.updates
+        strip.show_spoken(spoken, 1.0)
+        assert strip.updates == before + 1
+        rows = {text.text for text in texts(strip)} & {"reference", "hypothesis"}
+        assert rows == ({"hypothesis"} if reference is None else {"reference", "hypothesis"})

@@ -49,8 +49,11 @@ def test_the_list_has_every_lab(capsys):
     status, out, _ = asked(capsys, "lab", "--json")
     assert status == 0
     assert {row["name"] for row in json.loads(out)["labs"]} == set(labs.names())
-    _, out, _ = asked(capsys, "lab")
-    assert "Caches and frameworks" in out
+    assert all(row["source"].startswith("note ") for row in json.loads(out)["labs"])
+    _, text, _ = asked(capsys, "lab")
+    assert "Caches and frameworks" in text
+    assert "(Bocchieri 1993)" in text
+    assert "note" not in text, "nobody has the notes"
 
 
 def test_one_lab_is_run_and_said(capsys, tmp_path):
@@ -125,6 +128,8 @@ def test_a_page_is_made_of_sessions(session, capsys, tmp_path):
     lab = labs.load(NAME)
     assert lab.claim in text
     assert "| slope over log b | -0.5 | " in text
+    assert " From Dive into Deep Learning, § 12.5; `asrscope lab gradient-noise`." in text
+    assert "note" not in text
     for theme in ("light", "dark"):
         assert f"lab/{NAME}-{theme}.png" in text
         assert (folder / "lab" / f"{NAME}-{theme}.png").read_bytes()[:4] == b"\x89PNG"

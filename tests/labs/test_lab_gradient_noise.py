@@ -90,7 +90,7 @@ def test_a_small_run_measures_and_draws():
     assert len(LAB.picture(found).layers) == 3
 
 
-def test_the_minibatch_of_the_note_is_marked_where_it_is_drawn():
+def test_the_minibatch_of_the_claim_is_marked_where_it_is_drawn():
     each = [[1.0, 1.1, 0.9]] * 8
     found = Noise(frames=64, sizes=[1 << k for k in range(8)], drawn=each, running=each)
     assert LAB.picture(found).layers[-1].value == 128

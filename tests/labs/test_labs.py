@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import subprocess
 import sys
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -42,8 +44,8 @@ def test_a_card_says_everything(name):
     assert lab.group in GROUPS
     assert lab.claim.endswith(".")
     assert lab.source.startswith("note ")
-    # Where the bound comes from: the note, a paper, or ourselves.
-    assert re.search(r"\bnote\b|\bours\b|\(.+ \d{4}", lab.bound), lab.bound
+    # Where the bound comes from: the claim itself, a paper, or ourselves.
+    assert re.search(r"\bclaim\b|\bours\b|\(.+ \d{4}", lab.bound), lab.bound
     assert {"holds here", "does not hold here"} <= set(lab.follows)
     assert lab.bytes_needed(lab.parameters) >= 0
     for option in options_of(type(lab.parameters)):
@@ -71,7 +73,7 @@ def planted(measure, obstacle=lambda _: None, needed=0):
         source="note 0",
         group="scoring",
         measured="Nothing.",
-        bound="Always, as the note has it.",
+        bound="Always, as the claim has it.",
         parameters=Few(),
         stored=Counted,
         measure=measure,
@@ -215,3 +217,38 @@ def test_parameters_that_do_not_fit_are_named():
     with pytest.raises(BadInput, match="n must be a whole number from 8 to 512, not '0'"):
         running.assignments_of(lab.parameters, ["n=0"])
     assert running.assignments_of(lab.parameters, ["n=32"]) == {"n": 32}
+
+
+def written(name):
+    """The texts of a lab's file: no docstrings, and not its source, which programs read."""
+    tree = ast.parse((Path(labs.__file__).parent / f"{name.replace('-', '_')}.py").read_text())
+    silent = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) or (isinstance(node, ast.keyword) and node.arg == "source")
+        for inner in ast.walk(node.value)
+    }
+    return [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in silent
+    ]
+
+
+@pytest.mark.parametrize("name", labs.names())
+def test_no_text_speaks_of_a_note_that_no_reader_has(name):
+    lab = labs.load(name)
+    assert lab.source.startswith("note ")
+    told = [*written(name), *record.lines(record.Record(name, lab, lab.parameters, None, None))]
+    assert lab.measured.split(".")[0] in " ".join(told)
+    assert [text for text in told if re.search(r"\bnotes?\b", text, re.IGNORECASE)] == []
+
+
+def test_a_run_as_text_holds_the_claims_number_against_ours():
+    finding = Finding("holds here", "So it is.", {"slope": -0.5})
+    lab = labs.load("gradient-noise")
+    run = record.Record("gradient-noise", lab, lab.parameters, None, finding)
+    first, *rest = record.lines(run)
+    assert first == f"gradient-noise: {lab.claim} (Dive into Deep Learning, § 12.5)"
+    assert any("claimed -0.5, here -0.5" in line for line in rest)
+    assert "note" not in " ".join(rest)

@@ -1,4 +1,4 @@
-"""A lab as one picture: claim, verdict with its numbers, panels, the note's numbers beside ours, what follows.
+"""A lab as one picture: claim, verdict with its numbers, panels, the claim's numbers beside ours, what follows.
 
 The page shows it and pictures are made of it. Its layout depends on its size alone.
 """
@@ -13,7 +13,7 @@ from PySide6.QtCore import QCoreApplication, QRectF, QSize, Qt
 from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.style.plain_text import describe, write
+from app.style.plain_text import describe, unbroken, write
 from app.style.theme import Tokens, font, theme
 from app.views.labs.panel import Panel, described
 from app.views.labs.series import looks
@@ -138,7 +138,7 @@ class LabCard(QWidget):
         return max(_text(painter, beside, why, font(1.0), "text"), chip.bottom())
 
     def _foot(self, painter: QPainter, area: QRectF, lab: Lab[Parameters, Measured]) -> float:
-        """What follows and the note's numbers, from the bottom up; returns where they begin."""
+        """What follows and the claim's numbers, from the bottom up; returns where they begin."""
         lines = [said_text(lab, self._finding)] if self._finding is not None and lab.said else []
         if self._finding is not None and self._finding.verdict in lab.follows:
             lines.insert(0, lab.follows[self._finding.verdict])
@@ -152,7 +152,7 @@ class LabCard(QWidget):
 
 
 def said_text(lab: Lab[Parameters, Measured], finding: Finding | None) -> str:
-    """The note's numbers, each beside ours: pinned copy: note 6 GB/s, here 12 GB/s."""
+    """The claim's numbers, each beside ours: pinned copy: claimed 6 GB/s, here 12 GB/s."""
     parts = []
     for said in lab.said:
         ours = None if finding is None else finding.figures.get(said.ours)
@@ -161,7 +161,8 @@ def said_text(lab: Lab[Parameters, Measured], finding: Finding | None) -> str:
             if ours is not None
             else tr("not measured here")
         )
-        parts.append(f"{said.what}: {tr('note {0}').format(figure(said.value, said.unit))}, {here}")
+        claimed = tr("claimed {0}").format(figure(said.value, said.unit))
+        parts.append(f"{said.what}: {claimed}, {here}")
     return "  ·  ".join(parts)
 
 
@@ -209,10 +210,10 @@ def _text(painter: QPainter, area: QRectF, text: str, face: QFont, token: str) -
     flags = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop | WRAP
     high = _height(area.width(), text, face)
     box = QRectF(area.left(), area.top(), area.width(), high + 2)
-    write(painter, box, flags, text)
+    write(painter, box, flags, unbroken(text))
     return box.bottom()
 
 
 def _height(wide: float, text: str, face: QFont) -> float:
     metrics = QFontMetricsF(face)
-    return float(metrics.boundingRect(QRectF(0, 0, wide, 1e4), WRAP, text).height())
+    return float(metrics.boundingRect(QRectF(0, 0, wide, 1e4), WRAP, unbroken(text)).height())

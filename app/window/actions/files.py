@@ -108,8 +108,7 @@ class Files(QObject):
             return
         sessions = [path for path in paths if path.suffix.lower() == SESSION_SUFFIX]
         if sessions:
-            self.open_session(sessions[0])
-            if len(paths) > 1:
+            if self.open_session(sessions[0]) and len(paths) > 1:
                 self._notices.info(self.tr("Only the first session was opened."))
         else:
             self.take_audio(paths)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QCoreApplication
 
+from app.model.as_set import value_text
 from app.model.pipeline import missing_file
 from app.window.actions.actions import Registry, key_text
 from pipelines.config import presets
@@ -137,7 +138,7 @@ def _settings(window: MainWindow) -> list[Found]:
         Found(
             text=QCoreApplication.translate("Field", option.title),
             group=QCoreApplication.translate("Layer", option.layer),
-            beside=f"{option.key}={line.value(option.key)}",
+            beside=f"{option.key}={value_text(line.value(option.key))}",
             usable=True,
             why=line.obstacle(option.key),
             do=partial(show, option.key),

@@ -27,6 +27,9 @@ from app.window.bars.live_toggle import LiveToggle
 from app.window.form.preset_button import PresetButton
 from profiler.plain import counted
 
+RECORDING_WIDTHS = {True: 84, False: 64}
+"""Of the recorded duration, with the word REC where there is room for it."""
+
 NARROW = 1240
 """Below this width the long title of the preset and the device make room for the figures."""
 
@@ -42,7 +45,7 @@ class Recording(Label):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent=parent)
-        self.setFixedWidth(84)
+        self.setFixedWidth(RECORDING_WIDTHS[True])
         self.setIndent(14)
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -114,6 +117,7 @@ class TopBar(QFrame):
         self.setProperty("bar", True)
         self._pipeline = pipeline
         self._buttons: list[Button] = []
+        self._recorded: float | None = None
 
         self.run = self._button(actions["run.start"], "play")
         self.run.setProperty("go", True)
@@ -192,13 +196,17 @@ class TopBar(QFrame):
 
     def show_recording(self, seconds: float | None) -> None:
         """Show how much audio is recorded, or that nothing is."""
-        self.recording.setVisible(seconds is not None or self.width() >= NARROW)
+        wide = self.width() >= NARROW
+        self._recorded = seconds
+        self.recording.setVisible(seconds is not None or wide)
+        self.recording.setFixedWidth(RECORDING_WIDTHS[wide])
         if seconds is None:
             self.recording.setText("")
             describe(self.recording, self.tr("not recording"))
             return
         clock = clock_text(seconds)
-        self.recording.setText(f"REC {clock}")
+        # The dot says as much where there is little room.
+        self.recording.setText(f"REC {clock}" if wide else clock)
         describe(self.recording, self.tr("recording, {0}").format(clock))
 
     def show_figures(self, shown: Figures | None) -> None:
@@ -240,4 +248,4 @@ class TopBar(QFrame):
         self.preset.setFixedWidth(PRESET_WIDTH if wide else narrow)
         for figure in (self.rtf, self.wer):
             figure.show_scope(not tight)
-        self.recording.setVisible(wide or bool(self.recording.text()))
+        self.show_recording(self._recorded)

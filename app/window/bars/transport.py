@@ -7,7 +7,15 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QAction, QHelpEvent, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import (
+    QAction,
+    QHelpEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QResizeEvent,
+)
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
@@ -51,6 +59,10 @@ class Mark:
 
     frame: int
     text: str
+
+
+AT_SIDE, GAP = 14, 6
+"""Pixels at the sides of the card, and between the buttons."""
 
 
 class ScrubBar(QSlider):
@@ -206,8 +218,8 @@ class Transport(QFrame):
         self.clock = Label()
         self.clock.setObjectName("muted")
         self.clock.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
-        row = QHBoxLayout()
-        row.setSpacing(6)
+        self._row = row = QHBoxLayout()
+        row.setSpacing(GAP)
         row.addWidget(self.live)
         row.addWidget(self.previous)
         row.addWidget(self.toggle)
@@ -222,7 +234,7 @@ class Transport(QFrame):
         row.addWidget(self.export)
 
         layout = QVBoxLayout(self)
-        layout.setContentsMargins(14, 9, 14, 10)
+        layout.setContentsMargins(AT_SIDE, 9, AT_SIDE, 10)
         layout.setSpacing(4)
         layout.addLayout(header)
         layout.addWidget(self.bar)
@@ -268,9 +280,7 @@ class Transport(QFrame):
     def refresh(self) -> None:
         """Show whether the view is live, paused or playing."""
         playhead = self._playhead
-        self.live.setVisible(playhead.live)
-        self.mark.setVisible(playhead.live)
-        self.compare.setVisible(playhead.live)
+        self._fit()
         self.live.setChecked(playhead.following)
         self.bar.setEnabled(playhead.session is not None)
         self._apply_theme(theme())
@@ -279,6 +289,25 @@ class Transport(QFrame):
             self.clock.setText("")
             self.bar.show_position(0, 0)
             self.bar.show_marks((), ())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Hide what matters least if there is little room."""
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        """Show the row's widgets; where not all of them fit, without those that have a key and an entry in a menu."""
+        items = (self._row.itemAt(at) for at in range(self._row.count()))
+        widgets = [widget for item in items if item is not None and (widget := item.widget())]
+        only_live = (self.live, self.compare, self.mark)
+        shown = [w for w in widgets if self._playhead.live or w not in only_live]
+        spaces = self.contentsMargins().left() + self.contentsMargins().right() + 2 * AT_SIDE + GAP
+        for least in (self.mark, self.speed, self.follow, self.clock):
+            if spaces + sum(_width(widget) + GAP for widget in shown) <= self.width():
+                break
+            shown = [widget for widget in shown if widget is not least]
+        for widget in widgets:
+            widget.setVisible(widget in shown)
 
     def _closed(self) -> None:
         self._snapshot = None
@@ -305,6 +334,7 @@ class Transport(QFrame):
         here = clock_text(snapshot.cursor_frame * FRAME_S, tenths=True)
         total = clock_text(frames * FRAME_S, tenths=True)
         self.clock.setText(here if snapshot.following else f"{here} / {total}")
+        self._fit()
         note = self._note(snapshot, len(session.markers))
         # Where there is little room, the date goes first.
         self.note.set_full(note, note.partition(" · ")[2])
@@ -325,3 +355,10 @@ class Transport(QFrame):
         if session.state not in ("closed", "recording"):
             parts.append(session.state)
         return " · ".join(parts)
+
+
+def _width(widget: QWidget) -> int:
+    """Pixels that a widget of the row asks for, shown or not."""
+    widget.ensurePolished()
+    fixed = widget.minimumWidth() == widget.maximumWidth()
+    return widget.minimumWidth() if fixed else widget.sizeHint().width()

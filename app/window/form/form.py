@@ -182,8 +182,8 @@ class PipelineForm(QFrame):
         row.addWidget(self.speech)
         return row
 
-    def show_speech(self, audio: AudioChoice | None) -> None:
-        """Show what the next run decodes."""
+    def show_speech(self, audio: AudioChoice | None, waits: bool = False) -> None:
+        """Show what the next run decodes; `waits`: the one under way decodes something else."""
         if audio is None:
             text, tip = self.tr("choose…"), self.tr("No speech chosen yet")
         elif audio.bundled:
@@ -193,6 +193,7 @@ class PipelineForm(QFrame):
             one = audio.files == 1
             text = Path(audio.paths[0]).name if one else self.tr("{0} files").format(audio.files)
             tip = "\n".join(audio.paths)
+        text = self.tr("next: {0}").format(text) if waits else text
         room = FIELD_WIDTH - 24
         elide = self.speech.fontMetrics().elidedText
         self.speech.setText(elide(text, Qt.TextElideMode.ElideMiddle, room))

@@ -58,6 +58,7 @@ class LabDetail(QWidget):
         self.setObjectName("desk")
         self.name, self.lab, self._obstacle = name, lab, obstacle
         self._past: Past | None = None
+        self._running = False
         self._changed: dict[str, Value] = {}
         row = QHBoxLayout(self)
         row.setContentsMargins(MARGIN, 14, MARGIN - SCROLL_BAR, 14)
@@ -190,11 +191,7 @@ class LabDetail(QWidget):
         """Show what came of the last run."""
         self._past = past
         found = past.record if past is not None else None
-        self.card.nothing = (
-            self.tr("Not tried yet: Run measures it on this machine.")
-            if past is None
-            else self.tr("This run ended before everything was measured.")
-        )
+        self._show_nothing()
         self.card.show_lab(
             self.lab,
             found.finding if found is not None else None,
@@ -207,14 +204,26 @@ class LabDetail(QWidget):
         )
         self.as_table.setEnabled(chart is not None)
         self.open.setEnabled(past is not None)
-        if past is None:
-            self.about.set_full(self.tr("not tried yet"))
-        else:
+        if past is not None:
             self.about.set_full(f"{ago(past.when)} · {past.path.name}")
+
+    def _show_nothing(self) -> None:
+        """Say why there is no picture."""
+        if self._running:
+            self.card.nothing = self.tr("It is being measured.")
+        elif self._past is None:
+            self.card.nothing = self.tr("Not tried yet: Run measures it on this machine.")
+        else:
+            self.card.nothing = self.tr("This run ended before everything was measured.")
+        if self._past is None:
+            self.about.set_full(self.tr("running") if self._running else self.tr("not tried yet"))
+        self.card.update()
 
     def show_state(self, running: str, share: float | None, what: str = "") -> None:
         """Show which lab is under way: this one, another or none; how much of it is done."""
-        self._running = running == self.name
+        if self._running != (running == self.name):
+            self._running = running == self.name
+            self._show_nothing()
         self.run.setText(self.tr("Stop") if self._running else self.tr("Run"))
         why = None if self._running else self._obstacle()
         self.run.setEnabled(why is None)

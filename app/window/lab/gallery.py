@@ -74,6 +74,7 @@ class Gallery(QScrollArea):
         column.addWidget(label)
         grid = QGridLayout()
         grid.setSpacing(GAP)
+        grid.setColumnStretch(MOST_COLUMNS, 1)  # what a row with few cards leaves
         tiles = []
         for name, lab in members.items():
             tile = self.tiles[name] = LabTile(name, lab)
@@ -99,32 +100,52 @@ class Gallery(QScrollArea):
     def _lay_out(self) -> None:
         room = self.viewport().width() - 2 * MARGIN
         columns = min(max(1, (room + GAP) // (SMALLEST + GAP)), MOST_COLUMNS)
-        if columns == self._columns:
-            return
-        self._columns = columns
         for grid, tiles in self._grids:
-            for tile in tiles:
-                grid.removeWidget(tile)
-            for i, tile in enumerate(tiles):
-                grid.addWidget(tile, i // columns, i % columns)
+            if columns != self._columns:
+                for tile in tiles:
+                    grid.removeWidget(tile)
+                for i, tile in enumerate(tiles):
+                    grid.addWidget(tile, i // columns, i % columns)
+            # Cards are as wide in a group that fills no row: columns without any have no gaps either.
+            wide = (room - (columns - 1) * GAP) // columns
             for i in range(MOST_COLUMNS):
-                grid.setColumnStretch(i, 1 if i < columns else 0)
+                grid.setColumnMinimumWidth(i, wide if i < min(columns, len(tiles)) else 0)
+        self._columns = columns
+
+    def _rows(self) -> list[list[LabTile]]:
+        """The cards as they stand, over all groups."""
+        step = self._columns
+        return [
+            tiles[first : first + step]
+            for _, tiles in self._grids
+            for first in range(0, len(tiles), step)
+        ]
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Arrows go from card to card: left and right by one, up and down by a row."""
+        """Arrows go from card to card: left and right by one, up and down to the next row, whatever group it is of."""
         steps = {
-            Qt.Key.Key_Left: -1,
-            Qt.Key.Key_Right: 1,
-            Qt.Key.Key_Up: -self._columns,
-            Qt.Key.Key_Down: self._columns,
+            Qt.Key.Key_Left: (0, -1),
+            Qt.Key.Key_Right: (0, 1),
+            Qt.Key.Key_Up: (-1, 0),
+            Qt.Key.Key_Down: (1, 0),
         }
         step = steps.get(Qt.Key(event.key()))
         if step is None or not self.tiles:
             super().keyPressEvent(event)
             return
-        order = list(self.tiles.values())
-        now = next((i for i, tile in enumerate(order) if tile.hasFocus()), None)
-        to = 0 if now is None else min(max(now + step, 0), len(order) - 1)
-        order[to].setFocus(Qt.FocusReason.TabFocusReason)
-        self.ensureWidgetVisible(order[to])
+        rows, order = self._rows(), list(self.tiles.values())
+        places = (
+            (y, x) for y, row in enumerate(rows) for x, tile in enumerate(row) if tile.hasFocus()
+        )
+        now = next(places, None)
+        if now is None:
+            to = order[0]
+        elif step[0]:
+            row = rows[min(max(now[0] + step[0], 0), len(rows) - 1)]
+            to = row[min(now[1], len(row) - 1)]
+        else:
+            at = order.index(rows[now[0]][now[1]]) + step[1]
+            to = order[min(max(at, 0), len(order) - 1)]
+        to.setFocus(Qt.FocusReason.TabFocusReason)
+        self.ensureWidgetVisible(to)
         event.accept()

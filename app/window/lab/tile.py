@@ -6,11 +6,11 @@ import time
 from datetime import datetime
 
 from PySide6.QtCore import QCoreApplication, QRectF, QSize, Qt
-from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QFontMetricsF, QKeyEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.model.lab_runs import Past
-from app.style.plain_text import Button, describe, write
+from app.style.plain_text import Button, describe, unbroken, write
 from app.style.theme import font, theme
 from app.views.labs.card import SIGNS, TINTS, verdict_text
 from app.views.labs.panel import Panel
@@ -26,6 +26,7 @@ DRAWN_AT = 470.0
 """Pixels of width at which a thumbnail is laid out before it is made small."""
 
 DAY_S = 86_400.0
+ARROWS = (Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Up, Qt.Key.Key_Down)
 WRAP = int(Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
 
 
@@ -52,6 +53,13 @@ class LabTile(Button):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         describe(self, lab.claim)
         self.show_past(None)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Arrows are the gallery's: a button goes to the next one by itself, whatever the direction."""
+        if event.key() in ARROWS:
+            event.ignore()
+        else:
+            super().keyPressEvent(event)
 
     def sizeHint(self) -> QSize:
         """The least; a row shares its width among its cards."""
@@ -157,7 +165,7 @@ def ago(when: float, now: float | None = None) -> str:
 
 def _cut(text: str, metrics: QFontMetricsF, area: QRectF) -> str:
     """The words of a text that fit into `area`, with an ellipsis where some do not."""
-    words = text.split()
+    words = unbroken(text).split(" ")
     for count in range(len(words), 0, -1):
         shown = " ".join(words[:count]) + ("" if count == len(words) else " …")
         if (
