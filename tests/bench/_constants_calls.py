@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 from time import perf_counter_ns
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ from threadpoolctl import threadpool_limits
 from pipelines.run.hot_replay import GAIN
 from profiler.arrays import Array
 from profiler.machine import run_queue
+from profiler.machine.roofs import probe
 from profiler.machine.roofs.cpu import GEMM_SIZE
 from tests.bench._constants_products import row, seconds
 
@@ -63,7 +65,7 @@ def calls() -> Iterator[dict[str, Any]]:
 
 
 def system() -> Iterator[dict[str, Any]]:
-    """A reading of the run queue, passes over data that were pushed out of the caches, and the size of a product."""
+    """A reading of the run queue, passes over data out of the caches, the size of a product, and the probes."""
     with run_queue.RunQueue() as queue:
         if queue.readable:
             where = "profiler/machine/run_queue.py LEAST_AWAY_NS"
@@ -79,6 +81,12 @@ def system() -> Iterator[dict[str, Any]]:
     small, large = (_gemm(n) for n in (GEMM_SIZE, 2 * GEMM_SIZE))
     where = "profiler/machine/roofs/cpu.py"
     yield row(where, "rate of a product of 512³ / of 1024³", "", small / large, "")
+    arithmetic, memory = (seconds(partial(make(), 1)) for make in probe.TASKS)
+    where = "profiler/machine/roofs/probe.py PASSES"
+    yield row(where, "the probe of arithmetic, once", "", arithmetic * 1e6, "µs")
+    both = (1 + probe.TIMES) * (arithmetic + memory) * 1e9 / probe.EVERY_NS
+    where = "profiler/machine/roofs/probe.py EVERY_NS"
+    yield row(where, "part of a run that the probes take", "", both, "")
 
 
 def _reading(queue: run_queue.RunQueue, other: int) -> float:
