@@ -189,7 +189,7 @@ def open_window(
                 return
             try:
                 window.complete()
-            except BaseException:
+            except BaseException:  # whatever it was, Qt would go on without a window
                 app.exit(1)
                 raise
             log = until_closed.enter_context(crash_log())

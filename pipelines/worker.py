@@ -116,7 +116,7 @@ class Worker:
             sentences, state = self.execute(command, control, running)
         except (BadInput, OSError) as problem:
             sentences = [str(problem)]
-        except Exception as problem:
+        except Exception as problem:  # whatever it was, the worker stays for the next run
             traceback.print_exc(file=sys.stderr)
             sentences = [
                 f"The run failed through a fault of the program: {one_line(repr(problem))}."

@@ -9,7 +9,7 @@
     kernel(data, lane.lend(), stage, first_frame, frames)
     lane.settle()
 
-A span costs an eighth of one from Python (`asrscope bench overhead`). The clock is reached
+A span costs a fraction of one from Python (`asrscope bench overhead` prints both). The clock is reached
 through an external symbol: unlike ctypes that does not prevent caching of the compiled kernel. Spans
 become visible when the kernel has returned and `settle` was called; `profiler.lanes` says why that needs
 neither locks nor atomics.

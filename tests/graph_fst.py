@@ -23,3 +23,19 @@ def fst_of(graph: Graph) -> Fst:
         np.concatenate([graph.arcs["weight"], graph.states["loop_weight"][loops]]),
         np.concatenate([graph.arcs["target"], loops]),
     )
+
+
+def loopless_of(graph: Graph) -> Fst:
+    """The same without its self-loops, for paths that do not dwell."""
+    whole = fst_of(graph)
+    kept = whole.target != whole.source
+    return from_arcs(
+        whole.n_states,
+        whole.start,
+        whole.final,
+        whole.source[kept],
+        whole.ilabel[kept],
+        whole.olabel[kept],
+        whole.weight[kept],
+        whole.target[kept],
+    )

@@ -113,7 +113,7 @@ def _answered(words: list[str]) -> int:
         else:
             _output.complain(_crash.bad_input(problem))
         return USAGE_ERROR
-    except Exception as problem:
+    except Exception as problem:  # a fault of the program, which is told as such
         if debug:
             _crash.show(problem)
         else:

@@ -18,7 +18,7 @@ Word = tuple[str, int, int]
 Place = tuple[float, float]
 
 MAX_CELLS = 4_000_000
-"""Largest product of words said and words heard that is aligned for drawing: about 30 ms."""
+"""Largest product of words said and words heard that is aligned for drawing: the window waits for it."""
 
 
 @dataclass(frozen=True)

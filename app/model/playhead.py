@@ -155,7 +155,7 @@ class Playhead(QObject):
         except MemoryError as error:
             session.close()
             raise SessionError(f"{path}: there is not enough memory for this session") from error
-        except Exception:
+        except Exception:  # whatever it was, nobody else would close the file
             session.close()
             raise
         self.close()

@@ -18,7 +18,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.style.plain_text import fitting, show_tip, unbroken, write
-from app.style.theme import CATEGORY_TITLES, Tokens, font, theme
+from app.style.theme import CATEGORY_TITLES, font
 from app.views.bar_texts import before_text, reasons, sum_text, verdicts
 from app.views.breakdown_model import BreakdownModel, StageLine
 from app.views.frames import CATEGORIES
@@ -26,6 +26,7 @@ from app.views.part_bars import PART_ROW, STRIP, paint_rows, paint_strip, rows_o
 from app.views.raster import blended
 from app.views.scale import milliseconds, percent, round_up
 from app.views.swatch import paint_swatch
+from app.views.themed import ThemedWidget
 from profiler.analysis.categories import PART_NAMES
 
 ROW = 25
@@ -56,14 +57,13 @@ GROUP_CATEGORY = {name: name for name in ("frontend", "search", "transfer", "ove
 """Category whose colour a stage group takes; scoring is split by attribution and has none."""
 
 
-class Bars(QWidget):
+class Bars(ThemedWidget):
     """Category rows, the sum line, stage rows and the sentence, painted in one go."""
 
     chosen = Signal(object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._tokens = theme()
         self._model: BreakdownModel | None = None
         self._stages: tuple[StageLine, ...] = ()
         self._groups: tuple[StageLine, ...] = ()
@@ -83,11 +83,6 @@ class Bars(QWidget):
         self._model, self._stages, self._groups = model, stages, groups
         if self.sizeHint().height() != height:
             self.updateGeometry()
-        self.update()
-
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Take over colours."""
-        self._tokens = tokens
         self.update()
 
     @property

@@ -7,10 +7,11 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.style.plain_text import write
-from app.style.theme import CATEGORY_TITLES, Tokens, font, theme
+from app.style.theme import CATEGORY_TITLES, font
 from app.views.frames import CATEGORIES
 from app.views.plot import GUTTER, MARGIN
 from app.views.swatch import paint_swatch
+from app.views.themed import ThemedWidget
 
 LINE = 20
 """Height of a line in pixels."""
@@ -19,12 +20,11 @@ MIN_GAP = 6
 """Minimum pixels between two names."""
 
 
-class Legend(QWidget):
+class Legend(ThemedWidget):
     """One line: the categories in stacking order, and a note on the right."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._tokens = theme()
         self.remark = ""
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
 
@@ -37,11 +37,6 @@ class Legend(QWidget):
         if text != self.remark:
             self.remark = text
             self.update()
-
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Take over colours."""
-        self._tokens = tokens
-        self.update()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Use a second line if one is too short."""

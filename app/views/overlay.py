@@ -16,7 +16,7 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPen
 
 from app.style.plain_text import write
-from app.style.theme import Tokens, font, theme
+from app.style.theme import font
 from app.views.events import Boundary, Mark
 from app.views.plot import PixelItem, TimePlot
 from app.views.readout import Line, Readout
@@ -105,7 +105,6 @@ class Overlay(PixelItem):
         self._boundaries: tuple[Boundary, ...] = ()
         self._starts = np.empty(0)
         self._readout: Readout | None = None
-        self._tokens = theme()
 
     @property
     def band(self) -> float:
@@ -184,11 +183,6 @@ class Overlay(PixelItem):
             self._readout = Readout(self._plot.window())
         at = self._plot.in_widget(QPointF(self.x_of(hover), self.band + 6))
         self._readout.show_lines(lines, self._plot.mapTo(self._plot.window(), at))
-
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Take over colours."""
-        self._tokens = tokens
-        self.update()
 
     def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
         """Draw from back to front."""

@@ -32,6 +32,7 @@ from app.style.theme import Tokens, font, theme
 from app.views.columns import aligned
 from app.views.painting import Stamps
 from app.views.scale import clock
+from app.views.themed import ThemedWidget
 from profiler.arrays import F64
 
 GUTTER = 62
@@ -134,6 +135,7 @@ class PixelItem(QObject):
         super().__init__(box)
         self.box = box
         self.z = z
+        self._tokens = theme()
         box.add(self)
 
     def boundingRect(self) -> QRectF:
@@ -143,6 +145,11 @@ class PixelItem(QObject):
     def update(self) -> None:
         """Paint it again."""
         self.box.update()
+
+    def apply_theme(self, tokens: Tokens) -> None:
+        """Take over colours."""
+        self._tokens = tokens
+        self.update()
 
     def x_of(self, second: float) -> float:
         """Pixel of a second of audio."""
@@ -166,7 +173,7 @@ class PixelItem(QObject):
         raise NotImplementedError
 
 
-class TimePlot(QWidget):
+class TimePlot(ThemedWidget):
     """A plot over decoded audio time: an area between a left gutter and a row of times.
 
     Args:
@@ -192,7 +199,6 @@ class TimePlot(QWidget):
         self._visible = self.box.visible
         self._pressed: QPointF | None = None
         self._dragged: QPointF | None = None
-        self._tokens = theme()
         self._face = font(0.92)
         self._wide = lru_cache(LABELS_KEPT)(QFontMetricsF(self._face).horizontalAdvance)
         self._labels = Stamps(LABELS_KEPT)
@@ -223,11 +229,6 @@ class TimePlot(QWidget):
         if ticks != self._ticks:
             self._ticks = ticks
             self._repaint_gutter()
-
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Take over colours and font."""
-        self._tokens = tokens
-        self.update()
 
     def show_drawing(self) -> None:
         """Paint what the items show now, and the times where the range moved.

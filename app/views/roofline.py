@@ -23,10 +23,11 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.style.plain_text import describe, show_tip, write
-from app.style.theme import Tokens, font, theme
+from app.style.theme import font
 from app.views.roofline_model import Point
 from app.views.roofline_places import SHARES, TEXT, distance, pieces, turned
 from app.views.scale import percent
+from app.views.themed import ThemedWidget
 
 HEIGHT = 236
 """Pixels that the whole drawing takes at least; alone it takes all there is."""
@@ -55,14 +56,13 @@ REACH = 10
 GROUP_COLOR = {"search": "search", "frontend": "frontend", "scoring": "accent"}
 
 
-class Roofline(QWidget):
+class Roofline(ThemedWidget):
     """Rate over intensity on logarithmic axes; a click on a dot chooses its stage."""
 
     chosen = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._tokens = theme()
         self._points: tuple[Point, ...] = ()
         self._marked: str | None = None
         self._threads = 1
@@ -83,11 +83,6 @@ class Roofline(QWidget):
             return
         self._points, self._marked, self._threads = tuple(points), marked, threads
         describe(self, self.tr("Roofline"), self.sentence())
-        self.update()
-
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Take over colours."""
-        self._tokens = tokens
         self.update()
 
     @property

@@ -13,10 +13,11 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.style.plain_text import write
-from app.style.theme import Tokens, font, theme
+from app.style.theme import font
 from app.views.painting import Stamps
 from app.views.plot import GUTTER, MARGIN
 from app.views.speech import BESIDE, KEPT, paint_word
+from app.views.themed import ThemedWidget
 from app.views.words_model import Spoken
 from pipelines.audio.word_errors import DELETED, SAME
 
@@ -35,12 +36,11 @@ LATER = 0.45
 """Opacity of words after the playhead."""
 
 
-class Sentence(QWidget):
+class Sentence(ThemedWidget):
     """Two rows: what was said and what was recognised."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._tokens = theme()
         self._spoken: Spoken | None = None
         self._cursor_s = 0.0
         self._looks: tuple[object, ...] | None = None
@@ -65,11 +65,6 @@ class Sentence(QWidget):
         later = sum(cell[3] >= cursor_s for cell in cells)
         inside = spoken.first_s <= cursor_s <= spoken.last_s
         return cells, later, inside, spoken.partial, spoken.columns is None
-
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Take over colours."""
-        self._tokens = tokens
-        self.update()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Draw the names of the rows in the gutter, then as many words as fit around the playhead."""

@@ -16,7 +16,7 @@ from PySide6.QtCore import QLineF, QRectF, Qt
 from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPen
 
 from app.style.plain_text import write
-from app.style.theme import Tokens, font, theme
+from app.style.theme import Tokens, font
 from app.views.columns import column_grid
 from app.views.painting import Stamps, bars, blit, is_vector, raster_scale, stamp_scale
 from app.views.plot import PixelItem, TimePlot
@@ -55,7 +55,6 @@ class SpeechItem(PixelItem):
 
     def __init__(self, plot: TimePlot) -> None:
         super().__init__(plot.box, z=0.0)
-        self._tokens = theme()
         self._model: WordsModel | None = None
         self._strips = Strips()
         self._strong = font(0.95, strong=True)
@@ -70,11 +69,6 @@ class SpeechItem(PixelItem):
         if model is None:
             self._places.forget()
         self._lay_out()
-        self.update()
-
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Take over colours."""
-        self._tokens = tokens
         self.update()
 
     @property

@@ -6,7 +6,6 @@ import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QBrush, QPainter, QPen, QPolygonF
 
-from app.style.theme import Tokens, theme
 from app.views.columns import column_grid
 from app.views.cost_model import CostModel
 from app.views.frames import CATEGORIES
@@ -24,7 +23,6 @@ class StackItem(PixelItem):
     def __init__(self, plot: TimePlot) -> None:
         super().__init__(plot.box, z=0.0)
         self._band = 0.0
-        self._tokens = theme()
         self._model: CostModel | None = None
         self._raster: tuple[tuple[str, int], StackRaster] | None = None
         self._strips = Strips()
@@ -46,11 +44,6 @@ class StackItem(PixelItem):
         """Show another model (None: nothing), leaving `band` pixels free at the top."""
         self._model = model
         self._band = band
-        self.update()
-
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Take over colours."""
-        self._tokens = tokens
         self.update()
 
     def data_area(self) -> QRectF:

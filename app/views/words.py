@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from profiler.session.model import Utterance
 
 AT_ONCE = 16
-"""Utterances that are aligned for a drawing, some 15 ms. An hour has hundreds in view, which are aligned meanwhile."""
+"""Utterances that a drawing waits for. An hour has hundreds in view, which are aligned meanwhile."""
 
 REST_MS = 100
 """A hand that pans and zooms rests for so long before utterances are aligned."""

@@ -94,18 +94,12 @@ class PanelsItem(PixelItem):
 
     def __init__(self, plot: TimePlot) -> None:
         super().__init__(plot.box, z=0.0)
-        self._tokens = theme()
         self._strips = Strips()
         self.model: WorkModel | None = None
 
     def set_model(self, model: WorkModel | None) -> None:
         """Show another model; None shows nothing."""
         self.model = model
-        self.update()
-
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Take over colours."""
-        self._tokens = tokens
         self.update()
 
     def panel_rects(self, panels: Sequence[Panel]) -> list[QRectF]:

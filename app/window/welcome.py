@@ -97,7 +97,15 @@ class Welcome(QScrollArea):
         column.setContentsMargins(24, 34, 24, 24)
         column.setSpacing(8)
         column.addStretch(1)
+        self._add_lead(column)
+        column.addSpacing(14)
+        self._add_starts(column)
+        column.addSpacing(18)
+        self._add_halves(column)
+        column.addStretch(3)
+        self.setWidget(page)
 
+    def _add_lead(self, column: QVBoxLayout) -> None:
         title = Label("asrscope")
         title.setFont(font(2.6, strong=True))
         lead = Label(
@@ -112,8 +120,8 @@ class Welcome(QScrollArea):
         lead.setObjectName("muted")
         column.addWidget(title)
         column.addWidget(lead)
-        column.addSpacing(14)
 
+    def _add_starts(self, column: QVBoxLayout) -> None:
         starts = QHBoxLayout()
         starts.setSpacing(8)
         for action_id, name, primary in (
@@ -134,8 +142,9 @@ class Welcome(QScrollArea):
         hint.setObjectName("muted")
         hint.setWordWrap(True)
         column.addWidget(hint)
-        column.addSpacing(18)
 
+    def _add_halves(self, column: QVBoxLayout) -> None:
+        """Presets to run with on the left, recent sessions and series of presets on the right."""
         halves = QHBoxLayout()
         halves.setSpacing(28)
         left, right = QVBoxLayout(), QVBoxLayout()
@@ -156,8 +165,6 @@ class Welcome(QScrollArea):
         halves.addLayout(left, 1)
         halves.addLayout(right, 1)
         column.addLayout(halves)
-        column.addStretch(3)
-        self.setWidget(page)
 
     def _choice(self, preset_name: str) -> Choice:
         preset = presets.load(preset_name)

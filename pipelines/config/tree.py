@@ -142,7 +142,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         setting(
             "Event counters",
             "Read counters of the processor and the kernel after every stage (cycles, cache misses, page faults …). "
-            "`asrscope doctor` shows which of them this machine has. Adds about 3 µs to every span.",
+            "`asrscope doctor` shows which of them this machine has. Every span "
+            "then takes longer, which the cost of the recorder includes.",
             layer="Instrument",
         ),
     ] = False

@@ -60,7 +60,7 @@ class _HostStream:
         if self.failure is None and not self.is_over:
             try:
                 work()
-            except Exception as problem:
+            except Exception as problem:  # whatever it is, `wait` raises it
                 self.failure = problem
 
 

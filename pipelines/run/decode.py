@@ -152,7 +152,8 @@ class Decoder:
             self._live.cancel(wait=True)
         return self.result
 
-    def _utterance(self, item: Item) -> None:
+    def _begin(self, item: Item) -> tuple[int, Array, float, int]:
+        """Its number in the session, features, seconds, and the ns that reading and features took."""
         clock, lane, stage, recogniser = self._clock, self._lane, self._stage, self.recogniser
         first = self._frame
         if self._beside is not None:
@@ -166,8 +167,6 @@ class Decoder:
         other_ns = self._other_programs_ns()
         end = clock()
         lane.put(stage["decode.utterance"], start, end, first, n_frames, other_ns)
-        wall_ns = end - start
-
         peaks = audio.peaks(sound.samples, n_frames)
         utterance = self._journal.utterance(
             item.name,
@@ -179,7 +178,12 @@ class Decoder:
             peaks,
         )
         lane.put(stage["setup.waveform"], end, clock(), first, 0)
+        return utterance, features, sound.duration_s, end - start
 
+    def _utterance(self, item: Item) -> None:
+        clock, lane, stage, recogniser = self._clock, self._lane, self._stage, self.recogniser
+        utterance, features, duration_s, wall_ns = self._begin(item)
+        first, n_frames = self._frame, len(features)
         self._epochs = [self._epoch]
         self.configs_met = []
         recogniser.scorer.reset()
@@ -250,7 +254,7 @@ class Decoder:
                 self.result.idle_ns += idle_ns
                 if self._beside is not None:
                     self._beside.begin()
-        audio_s = sound.duration_s * (self._frame - first) / n_frames
+        audio_s = duration_s * (self._frame - first) / n_frames
         self._done(item, utterance, words, wall_ns, audio_s, complete)
 
     def _other_programs_ns(self) -> int:

@@ -132,15 +132,7 @@ def execute(
             watching(journal, report) if request.out is not None else nullcontext(),
         ):
             course.run(decoder, items, journal)
-        timers = [work.timer for work in recogniser.devices.values()]
-        if any(timer.events for timer in timers):
-            cost = max(timer.ns_per_event for timer in timers)
-            spent = {
-                "events": sum(timer.events for timer in timers),
-                "ns_per_event": round(cost, 1),
-                "recording_ns": sum(timer.recording_ns for timer in timers),
-            }
-            journal.meta(EVENTS, spent)
+        _tell_of_devices(recogniser, journal)
         state = outcome.state = "stopped" if control.stopping else "closed"
         if isinstance(journal, SessionWriter):
             _recheck(request.config.threads, journal)
@@ -153,6 +145,19 @@ def execute(
     if journal.failed:
         outcome.state, outcome.problem = "failed", str(journal.failed)
     return outcome
+
+
+def _tell_of_devices(recogniser: Recogniser, journal: Journal) -> None:
+    """What recording the devices' events took, where there were any."""
+    timers = [work.timer for work in recogniser.devices.values()]
+    if any(timer.events for timer in timers):
+        cost = max(timer.ns_per_event for timer in timers)
+        spent = {
+            "events": sum(timer.events for timer in timers),
+            "ns_per_event": round(cost, 1),
+            "recording_ns": sum(timer.recording_ns for timer in timers),
+        }
+        journal.meta(EVENTS, spent)
 
 
 def _open(

@@ -23,10 +23,10 @@ COLD = 16 << 20
 of memory that comes from."""
 
 SEARCHED, SEARCHED_PER_FRAME, MOST_SEARCHED = 7 << 20, 384 << 10, 12 << 20
-"""Bytes: of the graph, the tokens and Python that every block meets again; what is new with each frame (about the
-`bytes_min` of the search in `asrscope show --json`); and what more of it would not push further out of the caches.
-Chosen so that the parts of scoring account for its time at blocks of 1, 16 and 64: `python -m tests.bench.attribution`
-prints how far they do."""
+"""Bytes: that every block meets again; what is new with each frame, about the least bytes of the search; and what more
+of it would not push further out of the caches. Fitted so that the parts of scoring account for its time at blocks of 1,
+16 and 64: `python -m tests.bench.attribution` prints how far they do, `python -m tests.bench.constants --only speech`
+the bytes of the search itself. Of graph and tokens alone a block meets less again than SEARCHED."""
 
 SEARCH_SECONDS = 1.5e-4
 """What the search and the rest of scoring take of a frame, about, before a kernel has its data again: so long are they

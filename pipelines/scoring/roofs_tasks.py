@@ -34,7 +34,7 @@ def repeated(once: Callable[[], object]) -> Task:
 
 
 @njit(nogil=True, cache=True)
-def _read(values: Array) -> np.float32:
+def read(values: Array) -> np.float32:
     """A value of each cache line, added up."""
     total = np.float32(0)
     for i in range(0, len(values), LANES):
@@ -79,7 +79,7 @@ def _in_turn(
         for _ in range(repeats):
             turn = (turn + 1) % len(pieces)
             until = timing.clock() + least
-            _read(pieces[turn])
+            read(pieces[turn])
             while timing.clock() < until:
                 pass
             if before is not None:

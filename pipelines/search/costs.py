@@ -29,164 +29,203 @@ BACKTRACE_OPERATIONS = 6.0
 """Per entry of the path: 3 comparisons to follow it back, 3 to find where phones and words begin."""
 BACKTRACE_CALLS = 22.0
 """Array operations of numpy in `Viterbi._words` and `WordTracer.words`, counted in the source."""
+SLOT_BYTES = 4.0
+"""Of a state's slot: the place of its token."""
 _NONE = Linear()
 
 
-def laws(graph: Graph, max_active: int, history_bytes: float) -> dict[str, Cost]:
-    """Laws by stage, for at most `max_active` tokens over `graph`.
+def _emit(graph: Graph, touched: float) -> Cost:
+    """A token's self-loop takes 2 additions and a comparison, a listed arc 2 additions and 2 comparisons.
 
-    emit: a token's self-loop takes 2 additions and a comparison, a listed arc 2 additions and 2
-    comparisons; least bytes are the fields read (a token's cost, loop and fate 20, an arc's source,
-    label, weight and total 16); most are all fields read and written, with a cache line for the slot
-    of an arc's target and one for the token there. epsilon: an addition and a comparison per arc, a
-    line for its slot. prune: 4 comparisons and a subtraction per token; most bytes with the lists
-    closed up, and a token's state and arcs fetched. rank: a histogram over the costs, and a selection in one of
-    its bins. active: a store for an arc, a list entry for a
-    senone. lattice: an addition and 2 comparisons for each way into a token. backtrace: the entries of
-    the path that were followed; making words of them is Python and in no count but that of its array operations.
-
-    Terms: the kernels' own loops on lists in the second cache; lists that scoring may have put out of it, once a
-    frame at most; lines of graph and slots, which a frame may or may not find there from the frame before. Which
-    token, arc or place comes next is listed or queued, so that these accesses overlap.
+    Least bytes are the fields read (a token's cost, loop and fate 20, an arc's source, label, weight and total 16);
+    most are all fields read and written, with a cache line for the slot of an arc's target and one for the token there.
     """
-    senones = graph.n_senones
-    states = min(2.0 * max_active, float(graph.n_states))
-    arcs = states * len(graph.arcs) / max(graph.n_states, 1)
-    # Of the graph a frame touches what its new tokens stand on; else the lists of the living.
-    touched = states * (TOKEN_BYTES + LINE_BYTES) + arcs * LISTED_BYTES
-    degree = len(graph.arcs) / max(graph.n_states, 1)
-    slots = 4.0 * graph.n_states
+    senones, slots = graph.n_senones, SLOT_BYTES * graph.n_states
+    return Cost(
+        {
+            "scalar": Linear(per_work=(3.0, 4.0, 0.0)),
+            "fma": Linear(per_frame=1.0 * senones),
+        },
+        Linear(per_frame=4.0 * senones, per_work=(20.0, 16.0, 0.0)),
+        Linear(
+            per_frame=12.0 * senones,
+            per_work=(2 * TOKEN_BYTES, LISTED_BYTES + 2 * LINE_BYTES, 0.0),
+        ),
+        touched,
+        scattered=True,
+        terms=(
+            Term(KERNEL, f"{roofs.LABELS}/{senones}", Linear(per_frame=1.0 * senones)),
+            Term(KERNEL, roofs.ARCS, Linear(per_work=(0.0, 1.0, -roofs.ARCS_PER_PASSED))),
+            Term(KERNEL, roofs.PASSED, Linear(per_work=(0.0, 0.0, 1.0))),
+            Term(STREAM, "read", _NONE, touched, Linear(per_work=(0.0, LISTED_BYTES, 0.0))),
+            Term(ACCESS, "gather", _NONE, slots, Linear(per_work=(0.0, 0.0, 1.0))),
+            # Emit has the states of the tokens that it makes fetched for the next step.
+            Term(
+                ACCESS,
+                "gather",
+                Linear(per_work=(0.0, 0.0, roofs.FRESH)),
+                1.0 * graph.states.nbytes,
+            ),
+            Term(CALL, roofs.ADVANCE, Linear(fixed=1.0)),
+        ),
+    )
+
+
+def _epsilon(graph: Graph, touched: float) -> Cost:
+    """An addition and a comparison per arc, a line for its slot."""
+    slots = SLOT_BYTES * graph.n_states
     # Only epsilon arcs within the limit look for their target.
     listed = roofs.LISTED_PASSING
     within = Linear(per_work=(listed, 1.0 - listed, 0.0))
     # States with epsilon arcs come first, and with them their arcs.
     first = float(graph.states["first"][graph.n_epsilon_states])
     silent = 1.0 * STATE.itemsize * graph.n_epsilon_states + ARC.itemsize * first
+    return Cost(
+        {"scalar": Linear(per_work=(2.0, 0.0, 0.0))},
+        Linear(per_work=(12.0, 0.0, 0.0)),
+        Linear(per_work=(LISTED_EPSILON_BYTES + 3 * LINE_BYTES, 0.0, 0.0)),
+        touched,
+        scattered=True,
+        terms=(
+            Term(KERNEL, roofs.LISTED, Linear(per_work=(1.0, -1.0, 0.0))),
+            Term(KERNEL, roofs.FOLLOWED, Linear(per_work=(0.0, 1.0, 0.0))),
+            Term(
+                STREAM,
+                "read",
+                _NONE,
+                touched,
+                Linear(per_work=(LISTED_EPSILON_BYTES, 0.0, 0.0)),
+            ),
+            Term(ACCESS, "gather", _NONE, slots, within),
+            Term(ACCESS, "gather", _NONE, silent, Linear(per_work=(0.0, 2.0, 0.0))),
+        ),
+    )
+
+
+def _prune(graph: Graph, touched: float) -> Cost:
+    """4 comparisons and a subtraction per token.
+
+    Most bytes with the lists closed up, and a token's state and arcs fetched.
+    """
+    degree = len(graph.arcs) / max(graph.n_states, 1)
+    return Cost(
+        {"scalar": Linear(per_work=(5.0, 0.0, 0.0))},
+        Linear(per_work=(TOKEN_BYTES, 0.0, 0.0)),
+        Linear(
+            per_work=(
+                2 * TOKEN_BYTES
+                + STATE.itemsize
+                + ENTRY_BYTES
+                + 2 * LINE_BYTES
+                + 2 * degree * (LISTED_BYTES + ARC.itemsize),
+                0.0,
+                0.0,
+            )
+        ),
+        touched,
+        scattered=True,
+        terms=(
+            Term(KERNEL, roofs.EXAMINED, Linear(per_work=(1.0, -1.0, 0.0))),
+            Term(KERNEL, roofs.ENTERED, Linear(per_work=(0.0, 1.0, 0.0))),
+            Term(KERNEL, roofs.CLOSED_UP, Linear(per_work=(0.0, 0.0, 1.0))),
+            Term(
+                STREAM,
+                "read",
+                _NONE,
+                touched,
+                Linear(per_work=(TOKEN_BYTES, 0.0, LISTED_BYTES)),
+            ),
+            Term(
+                ACCESS,
+                roofs.ENTERED,
+                _NONE,
+                1.0 * graph.states.nbytes + graph.arcs.nbytes,
+                Linear(per_work=(0.0, roofs.APART, 0.0)),
+            ),
+        ),
+    )
+
+
+def _rank(states: float) -> Cost:
+    """A histogram over the costs, and a selection in one of its bins."""
+    return Cost(
+        {"scalar": Linear(per_work=(RANKING_OPERATIONS, 0.0, 0.0))},
+        Linear(per_work=(4.0, 0.0, 0.0)),
+        Linear(per_work=(RANKING_BYTES, 0.0, 0.0)),
+        2 * 4.0 * states,
+        scattered=True,
+        terms=(Term(KERNEL, roofs.RANKED, Linear(per_work=(1.0, 0.0, 0.0))),),
+    )
+
+
+def _active(graph: Graph, touched: float) -> Cost:
+    """A store for an arc, a list entry for a senone."""
+    senones = graph.n_senones
+    return Cost(
+        {"scalar": Linear(per_frame=1.0 * senones, per_work=(1.0, 1.0, 0.0))},
+        Linear(per_frame=1.0 * senones, per_work=(12.0, 8.0, 0.0)),
+        Linear(per_frame=3.0 * senones, per_work=(12.0 + LINE_BYTES, 24.0, 0.0)),
+        touched,
+        scattered=True,
+        terms=(
+            Term(KERNEL, roofs.ACTIVE, Linear(per_work=(1.0, 0.0, 0.0))),
+            Term(KERNEL, f"{roofs.FOUND}/{senones}", Linear(per_frame=1.0 * senones)),
+            Term(CALL, roofs.ACTIVE_CALL, Linear(fixed=1.0)),
+        ),
+    )
+
+
+def _lattice(graph: Graph, touched: float, history_bytes: float) -> Cost:
+    """An addition and 2 comparisons for each way into a token."""
+    slots = SLOT_BYTES * graph.n_states
+    return Cost(
+        {"scalar": Linear(per_work=(3.0, 0.0, 0.0))},
+        Linear(per_work=(CONTENDER_BYTES + 16.0, 0.0, 0.0)),
+        Linear(per_work=(2 * CONTENDER_BYTES + ENTRY_BYTES + 3 * LINE_BYTES, 0.0, 0.0)),
+        touched + history_bytes,
+        scattered=True,
+        terms=(
+            Term(KERNEL, roofs.WAYS, Linear(per_work=(1.0, 0.0, 0.0))),
+            Term(ACCESS, "gather", _NONE, slots, Linear(per_work=(1.0, 0.0, 0.0))),
+        ),
+    )
+
+
+def _backtrace(graph: Graph, history_bytes: float) -> Cost:
+    """The entries of the path that were followed.
+
+    Making words of them is Python and in no count but that of its array operations.
+    """
+    return Cost(
+        {"scalar": Linear(per_work=(BACKTRACE_OPERATIONS, 0.0, 0.0))},
+        Linear(per_work=(ENTRY_BYTES + ARC.itemsize, 0.0, 0.0)),
+        Linear(per_work=(2 * LINE_BYTES, 0.0, 0.0)),
+        history_bytes + graph.n_bytes,
+        scattered=True,
+        terms=(
+            Term(ACCESS, "chase", Linear(per_work=(1.0, 0.0, 0.0)), max(history_bytes, 1.0)),
+            Term(CALL, "numpy", Linear(fixed=BACKTRACE_CALLS)),
+        ),
+    )
+
+
+def laws(graph: Graph, max_active: int, history_bytes: float) -> dict[str, Cost]:
+    """Laws by stage, for at most `max_active` tokens over `graph`.
+
+    Terms: the kernels' own loops on lists in the second cache; lists that scoring may have put out of it, once a
+    frame at most; lines of graph and slots, which a frame may or may not find there from the frame before. Which
+    token, arc or place comes next is listed or queued, so that these accesses overlap.
+    """
+    states = min(2.0 * max_active, float(graph.n_states))
+    arcs = states * len(graph.arcs) / max(graph.n_states, 1)
+    # Of the graph a frame touches what its new tokens stand on; else the lists of the living.
+    touched = states * (TOKEN_BYTES + LINE_BYTES) + arcs * LISTED_BYTES
     return {
-        "search.emit": Cost(
-            {
-                "scalar": Linear(per_work=(3.0, 4.0, 0.0)),
-                "fma": Linear(per_frame=1.0 * senones),
-            },
-            Linear(per_frame=4.0 * senones, per_work=(20.0, 16.0, 0.0)),
-            Linear(
-                per_frame=12.0 * senones,
-                per_work=(2 * TOKEN_BYTES, LISTED_BYTES + 2 * LINE_BYTES, 0.0),
-            ),
-            touched,
-            scattered=True,
-            terms=(
-                Term(KERNEL, f"{roofs.LABELS}/{senones}", Linear(per_frame=1.0 * senones)),
-                Term(KERNEL, roofs.ARCS, Linear(per_work=(0.0, 1.0, -roofs.ARCS_PER_PASSED))),
-                Term(KERNEL, roofs.PASSED, Linear(per_work=(0.0, 0.0, 1.0))),
-                Term(STREAM, "read", _NONE, touched, Linear(per_work=(0.0, LISTED_BYTES, 0.0))),
-                Term(ACCESS, "gather", _NONE, slots, Linear(per_work=(0.0, 0.0, 1.0))),
-                # Emit has the states of the tokens that it makes fetched for the next step.
-                Term(
-                    ACCESS,
-                    "gather",
-                    Linear(per_work=(0.0, 0.0, roofs.FRESH)),
-                    1.0 * graph.states.nbytes,
-                ),
-                Term(CALL, roofs.ADVANCE, Linear(fixed=1.0)),
-            ),
-        ),
-        "search.epsilon": Cost(
-            {"scalar": Linear(per_work=(2.0, 0.0, 0.0))},
-            Linear(per_work=(12.0, 0.0, 0.0)),
-            Linear(per_work=(LISTED_EPSILON_BYTES + 3 * LINE_BYTES, 0.0, 0.0)),
-            touched,
-            scattered=True,
-            terms=(
-                Term(KERNEL, roofs.LISTED, Linear(per_work=(1.0, -1.0, 0.0))),
-                Term(KERNEL, roofs.FOLLOWED, Linear(per_work=(0.0, 1.0, 0.0))),
-                Term(
-                    STREAM,
-                    "read",
-                    _NONE,
-                    touched,
-                    Linear(per_work=(LISTED_EPSILON_BYTES, 0.0, 0.0)),
-                ),
-                Term(ACCESS, "gather", _NONE, slots, within),
-                Term(ACCESS, "gather", _NONE, silent, Linear(per_work=(0.0, 2.0, 0.0))),
-            ),
-        ),
-        "search.prune": Cost(
-            {"scalar": Linear(per_work=(5.0, 0.0, 0.0))},
-            Linear(per_work=(TOKEN_BYTES, 0.0, 0.0)),
-            Linear(
-                per_work=(
-                    2 * TOKEN_BYTES
-                    + STATE.itemsize
-                    + ENTRY_BYTES
-                    + 2 * LINE_BYTES
-                    + 2 * degree * (LISTED_BYTES + ARC.itemsize),
-                    0.0,
-                    0.0,
-                )
-            ),
-            touched,
-            scattered=True,
-            terms=(
-                Term(KERNEL, roofs.EXAMINED, Linear(per_work=(1.0, -1.0, 0.0))),
-                Term(KERNEL, roofs.ENTERED, Linear(per_work=(0.0, 1.0, 0.0))),
-                Term(KERNEL, roofs.CLOSED_UP, Linear(per_work=(0.0, 0.0, 1.0))),
-                Term(
-                    STREAM,
-                    "read",
-                    _NONE,
-                    touched,
-                    Linear(per_work=(TOKEN_BYTES, 0.0, LISTED_BYTES)),
-                ),
-                Term(
-                    ACCESS,
-                    roofs.ENTERED,
-                    _NONE,
-                    1.0 * graph.states.nbytes + graph.arcs.nbytes,
-                    Linear(per_work=(0.0, roofs.APART, 0.0)),
-                ),
-            ),
-        ),
-        "search.rank": Cost(
-            {"scalar": Linear(per_work=(RANKING_OPERATIONS, 0.0, 0.0))},
-            Linear(per_work=(4.0, 0.0, 0.0)),
-            Linear(per_work=(RANKING_BYTES, 0.0, 0.0)),
-            2 * 4.0 * states,
-            scattered=True,
-            terms=(Term(KERNEL, roofs.RANKED, Linear(per_work=(1.0, 0.0, 0.0))),),
-        ),
-        "search.active": Cost(
-            {"scalar": Linear(per_frame=1.0 * senones, per_work=(1.0, 1.0, 0.0))},
-            Linear(per_frame=1.0 * senones, per_work=(12.0, 8.0, 0.0)),
-            Linear(per_frame=3.0 * senones, per_work=(12.0 + LINE_BYTES, 24.0, 0.0)),
-            touched,
-            scattered=True,
-            terms=(
-                Term(KERNEL, roofs.ACTIVE, Linear(per_work=(1.0, 0.0, 0.0))),
-                Term(KERNEL, f"{roofs.FOUND}/{senones}", Linear(per_frame=1.0 * senones)),
-                Term(CALL, roofs.ACTIVE_CALL, Linear(fixed=1.0)),
-            ),
-        ),
-        "search.lattice": Cost(
-            {"scalar": Linear(per_work=(3.0, 0.0, 0.0))},
-            Linear(per_work=(CONTENDER_BYTES + 16.0, 0.0, 0.0)),
-            Linear(per_work=(2 * CONTENDER_BYTES + ENTRY_BYTES + 3 * LINE_BYTES, 0.0, 0.0)),
-            touched + history_bytes,
-            scattered=True,
-            terms=(
-                Term(KERNEL, roofs.WAYS, Linear(per_work=(1.0, 0.0, 0.0))),
-                Term(ACCESS, "gather", _NONE, slots, Linear(per_work=(1.0, 0.0, 0.0))),
-            ),
-        ),
-        "search.backtrace": Cost(
-            {"scalar": Linear(per_work=(BACKTRACE_OPERATIONS, 0.0, 0.0))},
-            Linear(per_work=(ENTRY_BYTES + ARC.itemsize, 0.0, 0.0)),
-            Linear(per_work=(2 * LINE_BYTES, 0.0, 0.0)),
-            history_bytes + graph.n_bytes,
-            scattered=True,
-            terms=(
-                Term(ACCESS, "chase", Linear(per_work=(1.0, 0.0, 0.0)), max(history_bytes, 1.0)),
-                Term(CALL, "numpy", Linear(fixed=BACKTRACE_CALLS)),
-            ),
-        ),
+        "search.emit": _emit(graph, touched),
+        "search.epsilon": _epsilon(graph, touched),
+        "search.prune": _prune(graph, touched),
+        "search.rank": _rank(states),
+        "search.active": _active(graph, touched),
+        "search.lattice": _lattice(graph, touched, history_bytes),
+        "search.backtrace": _backtrace(graph, history_bytes),
     }

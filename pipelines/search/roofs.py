@@ -37,12 +37,12 @@ Family = Callable[[int, Numbers], Work]
 
 PLACES = 4096
 """Tokens: with their arcs some 440 KB, in the second cache as those of a search are."""
-ARCS_EACH = 5
+ARCS_EACH = 5.77
 """Listed emitting arcs of two tokens."""
 SENONES = 5126
 """Labels that are looked up: 20 KB, which share the first cache with the lists."""
-ARCS_PER_PASSED = 4.08
-"""Tokens and listed arcs for each that passes in the work of PASSED."""
+ARCS_PER_PASSED = 3.94
+"""Tokens and listed arcs for each that passes in the work of PASSED, as ARCS_EACH and PASSING make them."""
 PASSING = 1 / 3
 """Of the listed arcs, how many lead to a token."""
 FRESH = 1 / 6
@@ -53,13 +53,13 @@ FRESH_BY_EPSILON = 1 / 9
 """Of the epsilon arcs within the limit, how many lead where no token was."""
 APART = 1 / 2
 """Of new tokens, how many at most stand in lines of the graph that nothing has used lately."""
-DEAD = 0.27
+DEAD = 0.31
 """Of the tokens, when the lists are closed up."""
 NEW_TOKENS = 0.8
 """New tokens that are looked at, per listed epsilon arc."""
 LATTICE_BEAM = 0.5
 """Ways within half of what costs range over are recorded."""
-KEPT_BY_RANK = 0.8
+KEPT_BY_RANK = 0.83
 """Of the tokens within the beam, where they are too many."""
 SPANS = 256
 """Room in the ring that a call is lent, emptied when half full."""
@@ -72,7 +72,7 @@ RECORDED = 0.39
 
 
 def _graph(
-    emitting: int,
+    emitting: float,
     epsilons: int = 0,
     fresh: int = 0,
     senones: int = SENONES,
@@ -148,7 +148,7 @@ def _living(graph: Graph, n: int) -> Workspace:
 
 def _list_arcs(space: Workspace, fresh: int = 0) -> int:
     """List as many emitting arcs of the living tokens as they have in the graph; how many."""
-    n = min(len(space.graph.arcs), PLACES * ARCS_EACH // 2)
+    n = min(len(space.graph.arcs), int(PLACES * ARCS_EACH / 2))
     rng = np.random.default_rng(2)
     listed = space.arrays.emitting
     listed.source[:n] = np.sort(rng.integers(0, PLACES, n))

@@ -65,7 +65,7 @@ def open_input(path: str | os.PathLike[str], what: str, limit: int) -> BufferedR
                 f"{shown}: the file has {about.st_size:,} bytes; {what} of more than {limit:,} is not read."
             )
         return os.fdopen(descriptor, "rb")
-    except BaseException:
+    except BaseException:  # whatever ends this, nobody else knows the descriptor
         os.close(descriptor)
         raise
 

@@ -1,6 +1,6 @@
 """Load and memory during a run, ten times per second.
 
-A separate thread reads the system (about 0.1 ms per reading) and passes the figures to the session; another one
+A separate thread reads the system and passes the figures to the session; another one
 reads the accelerators, which are slow. A quantity that this system does not report is left out from then on;
 it is never recorded as zero.
 """
@@ -83,7 +83,7 @@ class Sampler:
         }
 
     def _load(self) -> dict[str, Reading]:
-        """Load, switches and faults: the own process's in one call of some 3 µs where the system has it."""
+        """Load, switches and faults: the own process's in one call where the system has it."""
         if resource is not None and self._process.pid == os.getpid():
             return {"usage": self._usage}
         return {

@@ -289,7 +289,7 @@ def _connect(path: Path, mode: str, version: int, timeout: float) -> sqlite3.Con
         else:
             connection.execute("PRAGMA query_only = ON")
         distrust(connection, path, version)
-    except BaseException:
+    except BaseException:  # whatever ends this, nobody else has the connection
         connection.close()
         raise
     return connection

@@ -204,7 +204,8 @@ def test_the_command_of_a_window_has_preset_and_changes(tmp_path: Path) -> None:
     assert "| settings | search.beam=9.5 |" in lines
 
 
-def test_it_is_offered_after_the_others() -> None:
-    assert writers() == [*of_profiler(), markdown]
+def test_it_is_offered_with_the_others_by_their_places() -> None:
+    assert len(writers()) == len(of_profiler()) + 1
+    assert writers() == sorted([*of_profiler(), markdown], key=lambda one: one.FORMAT.place)
     for name in ("name", "option", "title", "suffix", "place"):
         assert len({getattr(one.FORMAT, name) for one in writers()}) == len(writers()), name

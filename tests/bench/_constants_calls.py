@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 from time import perf_counter_ns
 from typing import Any, NamedTuple
@@ -12,8 +13,11 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from pipelines.run.hot_replay import GAIN
+from pipelines.scoring.blocks import FLOAT
+from pipelines.scoring.roofs_tasks import filled, read
 from profiler.arrays import Array
 from profiler.machine import run_queue
+from profiler.machine.roofs import probe
 from profiler.machine.roofs.cpu import GEMM_SIZE
 from tests.bench._constants_products import row, seconds
 
@@ -23,7 +27,9 @@ OTHER = 32 << 20
 MEANT = 10 << 20
 """Bytes of the work whose passes are compared."""
 PASSES, TIMES = 8, 9
-LEFT_MS, LEFTS = (1, 4, 16), 31
+LEFT, LEFT_MS, LEFTS = 8 << 20, (0, 1, 2, 4, 8, 16), 61
+HOT_AFTER = 4
+"""Passes after which data are in the caches."""
 
 
 class Named(NamedTuple):
@@ -64,7 +70,7 @@ def calls() -> Iterator[dict[str, Any]]:
 
 
 def system() -> Iterator[dict[str, Any]]:
-    """A reading of the run queue, data pushed out of the caches or left in them, and the size of a product."""
+    """A reading of the run queue, data out of the caches or left in them, the size of a product, and the probes."""
     with run_queue.RunQueue() as queue:
         if queue.readable:
             where = "profiler/machine/run_queue.py LEAST_AWAY_NS"
@@ -78,13 +84,19 @@ def system() -> Iterator[dict[str, Any]]:
     gains = [1 - after / before for before, after in pairwise(later)]
     yield row(where, "each later pass than the one before", GAIN, float(np.median(gains)), "")
     where = "scoring/roofs_tasks.py after_others"
-    at_once, *left = (_left(ms) for ms in (0, *LEFT_MS))
-    for ms, ns in zip(LEFT_MS, left, strict=True):
+    at_once, *left = _left()
+    for ms, ns in zip(LEFT_MS[1:], left, strict=True):
         what = f"data left for {ms} ms / read again at once, time to read them"
         yield row(where, what, "", ns / at_once, "")
     small, large = (_gemm(n) for n in (GEMM_SIZE, 2 * GEMM_SIZE))
     where = "profiler/machine/roofs/cpu.py"
     yield row(where, "rate of a product of 512³ / of 1024³", "", small / large, "")
+    arithmetic, memory = (seconds(partial(make(), 1)) for make in probe.TASKS)
+    where = "profiler/machine/roofs/probe.py PASSES"
+    yield row(where, "the probe of arithmetic, once", "", arithmetic * 1e6, "µs")
+    both = (1 + probe.TIMES) * (arithmetic + memory) * 1e9 / probe.EVERY_NS
+    where = "profiler/machine/roofs/probe.py EVERY_NS"
+    yield row(where, "part of a run that the probes take", "", both, "")
 
 
 def _reading(queue: run_queue.RunQueue, other: int) -> float:
@@ -112,20 +124,21 @@ def _passes() -> list[float]:
     return [float(ns) for ns in np.median(found, axis=0)]
 
 
-def _left(ms: int) -> float:
-    """Median ns of a sum over MEANT bytes that nothing of this program has touched for so long."""
-    data = np.ones(MEANT // 8)
-    found = []
-    for _ in range(LEFTS):
-        data.sum()
-        data.sum()
-        until = perf_counter_ns() + ms * 1_000_000
-        while perf_counter_ns() < until:
-            pass
-        start = perf_counter_ns()
-        data.sum()
-        found.append(perf_counter_ns() - start)
-    return float(np.median(found))
+def _left() -> list[float]:
+    """Median ns of reading LEFT bytes that nothing of this program has touched for each of LEFT_MS, in turns."""
+    data = filled((LEFT // FLOAT,))
+    found = np.empty((LEFTS, len(LEFT_MS)))
+    for turn in range(LEFTS):
+        for i, ms in enumerate(LEFT_MS):
+            for _ in range(HOT_AFTER):
+                read(data)
+            until = perf_counter_ns() + ms * 1_000_000
+            while perf_counter_ns() < until:
+                pass
+            start = perf_counter_ns()
+            read(data)
+            found[turn, i] = perf_counter_ns() - start
+    return [float(ns) for ns in np.median(found, axis=0)]
 
 
 def _gemm(size: int) -> float:

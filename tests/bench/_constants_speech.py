@@ -14,6 +14,7 @@ from msgspec import structs
 from pipelines.audio import loading
 from pipelines.config import Config, presets
 from pipelines.models import opening
+from pipelines.models.sphinx import AcousticModel
 from pipelines.run.recogniser import Recogniser, build
 from pipelines.scoring import kernel_work
 from pipelines.scoring.meter import Meter
@@ -29,6 +30,7 @@ from profiler.errors import BadInput
 from profiler.spans import NullLane, Recorder
 from tests.bench import _data
 from tests.bench._constants_products import row
+from tests.bench._constants_searched import searched
 
 FILES = ("librivox-0870", "cards-001")
 WIDE, NARROW = 13.0, 10.0
@@ -57,7 +59,9 @@ def speech() -> Iterator[dict[str, Any]]:
             for at in range(0, len(features[-1]), config.block)
         ]
         scores.append(np.concatenate(whole))
-    yield from _searched(recogniser, scores)
+    yield from _searched(recogniser, config, scores)
+    assert isinstance(recogniser.search, Viterbi)
+    yield from searched(recogniser.search, recorder, scores, config.block)
     yield from _beams(recogniser, config, scores)
     yield row(
         "scoring/tied/roofs_of_some.py STAYS",
@@ -68,18 +72,25 @@ def speech() -> Iterator[dict[str, Any]]:
     )
 
 
-def _searched(recogniser: Recogniser, scores: list[Array]) -> Iterator[dict[str, Any]]:
+def _searched(
+    recogniser: Recogniser, config: Config, scores: list[Array]
+) -> Iterator[dict[str, Any]]:
     """What a frame of the search meets, in sums over all frames."""
+    model = opening.open_model(config)
     search = recogniser.search
     assert isinstance(search, Viterbi)
     met: Counter[str] = Counter()
     for told in scores:
         search.start(0)
         for frame in range(len(told)):
-            before = int(search._space.books.decoder_state[layout.M])
+            if frame:
+                met += _pruned(search, model)
             search.advance(told[frame : frame + 1], frame)
-            met += _frame(search, before)
+            met += _frame(search)
     frames = sum(map(len, scores))
+    where, books = "scoring/tied/lazy.py", len(model.means)
+    what = f"codebooks with a senone that is wanted, of {books}"
+    yield row(where, what, "", met["codebooks"] / met["pruned"], "")
     where = "search/roofs.py "
     arcs = met["arcs"] - met["sources"]
     for name, what, top, bottom in (
@@ -94,11 +105,29 @@ def _searched(recogniser: Recogniser, scores: list[Array]) -> Iterator[dict[str,
         ("BY_ARC", "tokens that came over an arc", met["by arc"], met["tokens"]),
         ("BY_ENTRY", "tokens that came over an epsilon arc", met["by entry"], met["tokens"]),
         ("RECORDED", "of their arcs, those of the history", met["recorded"], met["by arc"]),
+        ("DEAD", "of the listed tokens, when lists are closed up", met["dead"], met["closed up"]),
+        ("KEPT_BY_RANK", "of too many within the beam", met["most"], met["too many"]),
     ):
         yield row(where + name, what, round(getattr(roofs, name), 3), top / bottom, "")
 
 
-def _frame(search: Viterbi, before: int) -> Counter[str]:
+def _pruned(search: Viterbi, model: AcousticModel) -> Counter[str]:
+    """What the pruning of the frame met that was searched last, and of how many codebooks the next wants senones."""
+    space = search._space
+    n, m = (int(space.books.decoder_state[i]) for i in (layout.N, layout.M))
+    best, costs = space.books.floats[layout.BEST], space.arrays.tokens.new_cost[:m].copy()
+    wanted = search.active_senones()
+    met = Counter({"pruned": 1, "codebooks": len(np.unique(model.senone_codebook[wanted]))})
+    cut = best + space.books.floats[layout.CUTOFF]
+    if space.books.work[layout.CLOSED_UP]:
+        met += Counter({"closed up": n, "dead": int((costs[:n] >= cut).sum())})
+    inside = int((costs < best + space.numbers.beam).sum())
+    if inside > space.numbers.max_active:
+        met += Counter({"too many": inside, "most": space.numbers.max_active})
+    return met
+
+
+def _frame(search: Viterbi) -> Counter[str]:
     """What one frame met, after it was searched and before its tokens are pruned."""
     space = search._space
     n, m = (int(space.books.decoder_state[i]) for i in (layout.N, layout.M))

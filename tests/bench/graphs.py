@@ -43,7 +43,7 @@ from pipelines.run.recogniser import build
 from pipelines.search.graph import lexicon
 from pipelines.search.graph.context import expansion
 from pipelines.search.graph.ngrams import backoff_label
-from pipelines.search.graph.openfst import Fst, from_arcs, from_kaldifst, to_kaldifst
+from pipelines.search.graph.openfst import Fst, from_kaldifst, to_kaldifst
 from pipelines.search.graph.recipe import Recipe, recipe_of
 from pipelines.search.graph.sources import source
 from pipelines.search.graph.wfst import Graph as SearchGraph
@@ -55,7 +55,7 @@ from profiler.files.paths import cache_path
 from profiler.process import children
 from profiler.spans import NullLane, Recorder
 from tests.bench._data import GIVE, human_speech, needs_words, spoken_digits
-from tests.graph_fst import fst_of
+from tests.graph_fst import loopless_of
 
 Progress = Callable[[str, float | None], None]
 
@@ -162,18 +162,7 @@ def built(recipe: Recipe, place: Path) -> dict[str, Any]:
 
 def disagreement(ours: SearchGraph, theirs: Fst) -> float:
     """Largest difference between the costs of the same sentences, random words of the vocabulary."""
-    loops = fst_of(ours)
-    inner = loops.target != loops.source
-    plain = from_arcs(
-        loops.n_states,
-        loops.start,
-        loops.final,
-        loops.source[inner],
-        loops.ilabel[inner],
-        loops.olabel[inner],
-        loops.weight[inner],
-        loops.target[inner],
-    )
+    plain = loopless_of(ours)
     rng = np.random.default_rng(1)
     spoken = 1 + np.flatnonzero(np.diff(ours.pron_first))
     sentences = [rng.choice(spoken, rng.integers(1, 9)).tolist() for _ in range(SENTENCES)]

@@ -12,6 +12,7 @@ from pipelines import config as settings
 from pipelines.config import Config
 from pipelines.models import continuous, foreign, sphinx
 from pipelines.models.nets import Layer
+from pipelines.models.sphinx import AcousticModel
 from pipelines.run import beside
 from pipelines.run.roofs_again import RoofsAgain
 from pipelines.scoring.kernel_work import OWN
@@ -19,14 +20,20 @@ from profiler.costs import CALL, Term
 from profiler.errors import Cancelled
 from profiler.machine.roofs import calibration, cpu
 from profiler.machine.roofs.table import KERNEL, OVERHEAD, RoofTable
-from tests.pipelines import net_files
+from tests.pipelines import net_files, shipped
 from tests.profiler.profiler_sessions import roof
+
+
+@pytest.fixture(scope="session")
+def model() -> AcousticModel:
+    """The shipped one."""
+    return shipped.model()
 
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
-    real = sphinx.load(sphinx.default_directory())
+    real = shipped.model()
     return {
         "tied": sphinx.load(writer.write_model(folder / "tied", 4, 40)),
         "three streams": sphinx.load(writer.write_continuous(folder / "three", 3, 11)),

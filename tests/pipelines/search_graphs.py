@@ -21,7 +21,8 @@ from pipelines.search.graph.openfst import from_arcs, from_kaldifst, to_kaldifst
 from pipelines.search.graph.recipe import Recipe
 from pipelines.search.graph.topology import Topology
 from pipelines.search.graph.wfst import Graph, Senones, from_topology
-from tests.graph_fst import fst_of
+from tests.graph_fst import fst_of, loopless_of
+from tests.pipelines.shipped import model
 
 # Homophones, pronunciations that begin others, alternates, one phone only.
 QUIET = -float(np.log1p(-0.3))  # no filler at a word boundary, probability of silence 0.3
@@ -49,11 +50,6 @@ def settings(beam=13.0, max_active=7000, acoustic_scale=0.1, insertion_penalty=0
 @cache
 def full_dictionary() -> Dictionary:
     return dictionary.default()
-
-
-@cache
-def model():
-    return sphinx.load(sphinx.default_directory())
 
 
 def toy_language(order: int = 2) -> ngram.NGram:
@@ -197,18 +193,7 @@ def kaldi_decode(fst, graph, scores, beam, max_active, scale=0.1, min_active=20)
 
 def best_path(graph, words, labels=None):
     """(cost, input labels) of the best path of `graph` that says `words` (and reads `labels`)."""
-    loopless = fst_of(graph)
-    keep = loopless.target != loopless.source
-    plain = from_arcs(
-        loopless.n_states,
-        loopless.start,
-        loopless.final,
-        loopless.source[keep],
-        loopless.ilabel[keep],
-        loopless.olabel[keep],
-        loopless.weight[keep],
-        loopless.target[keep],
-    )
+    plain = loopless_of(graph)
     index = {w: i + 1 for i, w in enumerate(graph.words)}
     fst = to_kaldifst(plain)
     kaldifst.arcsort(fst, "olabel")

@@ -131,7 +131,7 @@ def test_a_call_is_timed_after_reading_and_without_it(monkeypatch: pytest.Monkey
         now, read = now + 100.0, read + values.nbytes
 
     monkeypatch.setattr(timing, "clock", lambda: now)
-    monkeypatch.setattr(roofs_tasks, "_read", reading)
+    monkeypatch.setattr(roofs_tasks, "read", reading)
     task = roofs_tasks.after_reading(64, call)
     assert task(5) == timing.Counted(15.0)
     assert read == 5 * 64 << 10

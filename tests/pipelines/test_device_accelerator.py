@@ -13,7 +13,7 @@ import pytest
 from pipelines import config as settings
 from pipelines.config import Config, presets
 from pipelines.device import COMPUTE, COPY, DeviceWork, open_device
-from pipelines.models import continuous, sphinx
+from pipelines.models import continuous
 from pipelines.models.nets import Layer
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import build_scorer, with_context
@@ -43,11 +43,6 @@ def where() -> str:
     if not torch.accelerator.is_available():
         pytest.skip("there is no device of torch here")
     return str(torch.accelerator.current_accelerator().type)
-
-
-@pytest.fixture(scope="module")
-def model() -> AcousticModel:
-    return sphinx.load(sphinx.default_directory())
 
 
 @pytest.fixture(scope="module")

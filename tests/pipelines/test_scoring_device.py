@@ -44,11 +44,6 @@ def make(config: Config, model, recorder=None, lane=LANE, keep=False) -> DeviceS
 
 
 @pytest.fixture(scope="module")
-def model():
-    return sphinx.load(sphinx.default_directory())
-
-
-@pytest.fixture(scope="module")
 def features(model):
     return likely_features(model, 21)
 

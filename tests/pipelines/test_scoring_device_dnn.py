@@ -15,7 +15,6 @@ from torch.utils.flop_counter import FlopCounterMode
 from pipelines import config as settings
 from pipelines.config import Config, presets
 from pipelines.device import COMPUTE, DeviceWork, HostDevice
-from pipelines.models import sphinx
 from pipelines.models.errors import ModelError
 from pipelines.models.nets import Layer
 from pipelines.run.control import Control
@@ -33,11 +32,6 @@ from profiler.spans import SPAN, NullLane, Recorder
 
 LANE = NullLane()
 FULL = "CUDA out of memory. Tried to allocate 20.00 MiB."
-
-
-@pytest.fixture(scope="module")
-def model():
-    return sphinx.load(sphinx.default_directory())
 
 
 @pytest.fixture(scope="module")

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from pipelines.audio import loading as audio
 from pipelines.config import Config, ConfigError, assign, check, presets
-from pipelines.frontend.mfcc import Mfcc
-from pipelines.models import nets, sphinx
+from pipelines.models import nets
 from pipelines.models.errors import ModelError
 from pipelines.models.nets import Layer
-from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import build_scorer, with_context
 from pipelines.scoring.dnn import DenseNet, QuantisedNet
 from pipelines.scoring.dnn.dense import (
@@ -27,6 +23,7 @@ from pipelines.scoring.meter import Meter
 from profiler.arrays import Array
 from profiler.spans import SPAN, NullLane, Recorder
 from tests.pipelines.net_files import SHAPES, card, forward, net, padded, utterance, write
+from tests.pipelines.shipped import model, speech
 
 NAT = 1e-3
 
@@ -123,18 +120,6 @@ def rounded(made: Any, x: Array) -> Array:
         x = steps(x).astype(np.float64) @ steps(weight).T.astype(np.float64) + bias
         x = np.maximum(x, 0) if relu else x
     return x
-
-
-@cache
-def model() -> AcousticModel:
-    return sphinx.load(sphinx.default_directory())
-
-
-@cache
-def speech() -> Array:
-    sound = audio.load(min(presets.assets.path("speech").glob("*.flac")))
-    features: Array = Mfcc(model().feat_params).features(sound.samples[:12_000])
-    return features
 
 
 def scored(config: Config, features: Array, block: int) -> Array:

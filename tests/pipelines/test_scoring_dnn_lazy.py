@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,7 @@ import pytest
 from numba import njit
 
 from pipelines.config import Config, assign, presets
-from pipelines.models import sphinx
 from pipelines.models.nets import Layer
-from pipelines.models.sphinx import AcousticModel
 from pipelines.run.control import Control
 from pipelines.run.session_run import Request, execute
 from pipelines.scoring import build_scorer, with_context
@@ -27,6 +24,7 @@ from profiler.arrays import Array
 from profiler.session.reader import Session
 from profiler.spans import SPAN, NullLane, Recorder
 from tests.pipelines.net_files import card, forward, net, write
+from tests.pipelines.shipped import model
 
 SENONES = 60
 WIDTHS = (1, 15, 16, 17, 64, 65, 130)
@@ -112,11 +110,6 @@ def test_a_processor_without_the_byte_product_computes_the_same() -> None:
 
 
 # -- in the scorer: blocks, ends of utterances, live changes -------------------------------------
-
-
-@cache
-def model() -> AcousticModel:
-    return sphinx.load(sphinx.default_directory())
 
 
 @pytest.fixture(scope="module")

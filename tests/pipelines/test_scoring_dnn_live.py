@@ -7,7 +7,6 @@ import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import closing
-from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,9 @@ import numpy as np
 import pytest
 
 from pipelines.config import Config, assign, check, presets
-from pipelines.models import shrink, sphinx
+from pipelines.models import shrink
 from pipelines.models.errors import ModelError
 from pipelines.models.nets import Layer, Net
-from pipelines.models.sphinx import AcousticModel
 from pipelines.run.control import Control
 from pipelines.run.session_run import Request, execute
 from pipelines.scoring import build_scorer, dnn, with_context
@@ -28,16 +26,12 @@ from profiler.errors import Cancelled
 from profiler.session.reader import Session
 from profiler.spans import SPAN, NullLane, Recorder
 from tests.pipelines.net_files import card, forward, net, write
+from tests.pipelines.shipped import model
 
 LANE = NullLane()
 NAT = 2e-3
 TIMEOUT_S = 60.0
 LENGTHS = (1, 7, 23, 33)
-
-
-@cache
-def model() -> AcousticModel:
-    return sphinx.load(sphinx.default_directory())
 
 
 def small(seed: int = 0, heads: int = 4, left: int = 2, width: int = 21) -> Net:

@@ -17,9 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from pipelines import availability
 from pipelines.config import ConfigError, assign, check, presets
-from pipelines.models import sphinx
 from pipelines.models.nets import Layer
-from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import build_scorer, with_context
 from pipelines.scoring.dnn import bf16 as half
 from pipelines.scoring.dnn import compiled
@@ -30,6 +28,7 @@ from pipelines.scoring.meter import Meter
 from profiler.arrays import Array
 from profiler.spans import SPAN, NullLane, Recorder
 from tests.pipelines.net_files import SHAPES, card, forward, net, utterance
+from tests.pipelines.shipped import model, speech
 
 HEADS = 3
 ROUNDED = 2.4e-2
@@ -325,21 +324,6 @@ def test_a_compiled_net_is_one_stage() -> None:
 
 
 # -- the shipped net on speech ---------------------------------------------------------------------
-
-
-@cache
-def model() -> AcousticModel:
-    return sphinx.load(sphinx.default_directory())
-
-
-@cache
-def speech() -> Array:
-    from pipelines.audio import loading as audio
-    from pipelines.frontend.mfcc import Mfcc
-
-    sound = audio.load(min(presets.assets.path("speech").glob("*.flac")))
-    features: Array = Mfcc(model().feat_params).features(sound.samples[:12_000])
-    return features
 
 
 def of_speech(chosen: dict[str, Any]) -> Array:

@@ -26,11 +26,6 @@ def top(n):
 
 
 @pytest.fixture(scope="module")
-def model():
-    return sphinx.load(sphinx.default_directory())
-
-
-@pytest.fixture(scope="module")
 def features(model):
     return likely_features(model, 21)
 

@@ -10,7 +10,6 @@ from scoring_reference import brute_force, likely_features
 
 from pipelines import config as settings
 from pipelines.config import Config, assign
-from pipelines.models import sphinx
 from pipelines.scoring import MAX_FRAMES, build_scorer, frames, senones
 from pipelines.scoring.clustering import codewords
 from pipelines.scoring.frames import conditional
@@ -22,11 +21,6 @@ LANE = NullLane()
 EXACT = Config()
 NAT = 1e-3
 """Float32 kernels against each other and against double precision."""
-
-
-@pytest.fixture(scope="module")
-def model():
-    return sphinx.load(sphinx.default_directory())
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ from scoring_reference import likely_features
 
 from pipelines import config as settings
 from pipelines.config import Config, assign
-from pipelines.models import sphinx
 from pipelines.scoring import build_scorer, frames, selection
 from pipelines.scoring.tied import kernels, top_n_kernels
 from profiler.spans import SPAN, NullLane, Recorder
@@ -14,11 +13,6 @@ from profiler.spans import SPAN, NullLane, Recorder
 LANE = NullLane()
 EXACT = Config()
 TOP_4 = assign(EXACT, {"gmm.selection.top_n": 4})
-
-
-@pytest.fixture(scope="module")
-def model():
-    return sphinx.load(sphinx.default_directory())
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from pipelines.search.viterbi import Viterbi
 from profiler.arrays import ArrayError, check_offsets
 from profiler.errors import BadInput
 from profiler.files import cache
-from tests.graph_fst import fst_of
+from tests.graph_fst import fst_of, loopless_of
 
 
 @settings(max_examples=30, deadline=None)
@@ -264,19 +264,8 @@ def test_folding_epsilons_keeps_every_path(seed, n_words):
     """Costs of random label sequences are the same before and after."""
     graph = random_graph(seed, all_final=False)
     states = graph.states
-    fst = fst_of(graph)
-    # Without self-loops: folding runs before they are added.
-    keep = fst.target != fst.source
-    plain = from_arcs(
-        fst.n_states,
-        fst.start,
-        fst.final,
-        fst.source[keep],
-        fst.ilabel[keep],
-        fst.olabel[keep],
-        fst.weight[keep],
-        fst.target[keep],
-    )
+    # Folding runs before self-loops are added.
+    plain = loopless_of(graph)
     folded = topology.fold_epsilons(plain)
     assert folded.n_arcs <= plain.n_arcs
     assert len(states) == graph.n_states + 1

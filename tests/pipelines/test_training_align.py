@@ -8,7 +8,7 @@ import soundfile
 
 from pipelines.config import Config
 from pipelines.frontend.mfcc import Mfcc
-from pipelines.models import dictionary, sphinx
+from pipelines.models import dictionary
 from pipelines.models.dictionary import Dictionary
 from pipelines.models.sphinx.definition import BEGIN, END, INTERNAL, SINGLE
 from pipelines.scoring import build_scorer
@@ -24,11 +24,6 @@ WORDS = Dictionary(
         "alien": (("QQ",),),
     }
 )
-
-
-@pytest.fixture(scope="module")
-def model():
-    return sphinx.load(sphinx.default_directory())
 
 
 @pytest.fixture(scope="module")

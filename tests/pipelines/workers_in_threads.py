@@ -58,7 +58,7 @@ def together(
             world = group(size, Diary())
             assert world is not None
             found[rank] = work(world, group)
-        except BaseException as problem:
+        except BaseException as problem:  # whatever it is, the test raises it
             problems.append(problem)
 
     threads = [threading.Thread(target=live, args=(rank,), daemon=True) for rank in range(size)]

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from profiler_sessions import BLOCKS, fake_session, spans_of
 
+from profiler import export
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.categories import PARTS
 from profiler.costs import CALL, Cost, Linear, Term
@@ -268,7 +269,11 @@ def test_an_empty_session_exports(module: Any, tmp_path: Path) -> None:
 
 
 def test_every_file_of_the_folder_is_a_format_of_its_own() -> None:
-    assert writers() == [table, chrome_trace, speedscope]
+    files = {path.stem for path in Path(export.__path__[0]).glob("*.py") if path.stem[0] != "_"}
+    assert {"table", "chrome_trace", "speedscope"} <= files
+    assert {writer.__name__.rpartition(".")[2] for writer in writers()} == files
+    places = [writer.FORMAT.place for writer in writers()]
+    assert places == sorted(places)
     formats = [writer.FORMAT for writer in writers()]
     for name in ("name", "option", "title", "suffix", "place"):
         assert len({getattr(one, name) for one in formats}) == len(formats), name

@@ -20,6 +20,24 @@ from profiler.kernel_spans import now_ns
 
 
 @njit(nogil=True, cache=True)
+def add_stream(at: int, components: int, products: int, shifts: int, t: int, best: bool) -> None:
+    """Add a stream's log densities f32 [M, 16] at `at` to the sums of frame `t`, or with `best` the best of them."""
+    shift = shifts + t * VECTOR_BYTES
+    if best:
+        max_down(at, components, shift)
+    else:
+        sum_exp_down(at, components, products + t * VECTOR_BYTES, shift)
+
+
+@njit(nogil=True, cache=True)
+def finish(products: int, shifts: int, t: int, target: int, width: int) -> None:
+    """Write the first `width` sums of frame `t` to `target`, as logarithms f32."""
+    product = products + t * VECTOR_BYTES
+    log_plus(product, shifts + t * VECTOR_BYTES, product)
+    copy_floats(target, product, width)
+
+
+@njit(nogil=True, cache=True)
 def dense(
     x: Array,
     gaussians: Array,
@@ -74,22 +92,12 @@ def dense(
             for i in range(together):
                 for t in range(n):
                     at = address(tile, np.float32) + (i * n + t) * row
-                    if best:
-                        max_down(at, components, shifts + t * VECTOR_BYTES)
-                    else:
-                        sum_exp_down(
-                            at, components, products + t * VECTOR_BYTES, shifts + t * VECTOR_BYTES
-                        )
+                    add_stream(at, components, products, shifts, t, best)
             if stream + together == streams:
                 width = min(LANES, senones - group * LANES)
                 for t in range(n):
-                    log_plus(
-                        products + t * VECTOR_BYTES,
-                        shifts + t * VECTOR_BYTES,
-                        products + t * VECTOR_BYTES,
-                    )
                     target = address(scores, np.float32) + (t * senones + group * LANES) * 4
-                    copy_floats(target, products + t * VECTOR_BYTES, width)
+                    finish(products, shifts, t, target, width)
             lse_ns += now_ns() - begin
     return lse_ns
 

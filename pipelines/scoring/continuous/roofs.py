@@ -8,12 +8,10 @@ from types import MappingProxyType
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.continuous.kernels import log_of_one
+from pipelines.scoring.continuous.kernels import add_stream, finish, log_of_one
 from pipelines.scoring.kernel_work import FIRST_CACHE, Family, Numbers
 from pipelines.scoring.roofs_tasks import filled
-from pipelines.scoring.simd.exponential import log_plus, sum_exp_down
-from pipelines.scoring.simd.maxima import max_down
-from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, copy_floats
+from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address
 from profiler.arrays import Array, ArrayError
 from profiler.kernel_spans import now_ns
 from profiler.machine.roofs.timing import Task, Work
@@ -48,21 +46,11 @@ def _sums(
             for i in range(together):
                 for t in range(n):
                     at = address(tile, np.float32) + (i * n + t) % rows * row
-                    if best:
-                        max_down(at, components, shifts + t * VECTOR_BYTES)
-                    else:
-                        sum_exp_down(
-                            at, components, products + t * VECTOR_BYTES, shifts + t * VECTOR_BYTES
-                        )
+                    add_stream(at, components, products, shifts, t, best)
             if stream + together >= streams:
                 for t in range(n):
-                    log_plus(
-                        products + t * VECTOR_BYTES,
-                        shifts + t * VECTOR_BYTES,
-                        products + t * VECTOR_BYTES,
-                    )
                     target = address(scores, np.float32) + t * senones * 4
-                    copy_floats(target, products + t * VECTOR_BYTES, LANES)
+                    finish(products, shifts, t, target, LANES)
             spent += now_ns() - begin
     return spent
 

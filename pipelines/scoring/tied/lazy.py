@@ -1,7 +1,7 @@
 """Lazy scoring in a tied-mixture model: Gaussians for all frames of a block, mixtures for chosen senones.
 
-Senones share their Gaussians, and in nearly every frame some senone of nearly every codebook is wanted (on
-speech 40 of the 42 codebooks of the shipped model), so that leaving Gaussians out saves less than computing
+Senones share their Gaussians, and in nearly every frame some senone of nearly every codebook is wanted
+(`python -m tests.bench.constants --only speech` counts them), so that leaving Gaussians out saves less than computing
 them for a whole block at once does. The mixtures are what can be left out.
 """
 

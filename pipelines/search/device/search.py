@@ -140,10 +140,10 @@ class DeviceSearch:
     def costs(self) -> dict[str, Cost]:
         """Cost laws of the stages.
 
-        `search.frames`, per place (an arc, or room for one): 2 additions, a comparison with the least and some 10
-        integer operations; its indices, costs and keys are written and read by the kernel after, some
-        20 times 8 bytes, and the arc's record and its target's key lie scattered. Per token held: the
-        partial sort reads all costs, not counted, and 12 fields are moved.
+        `search.frames`, per place (an arc, or room for one): 2 additions, a comparison with the least and, counted
+        roughly in `Frontier.step`, 10 integer operations; its indices, costs and keys are written and read by the
+        kernel after, 20 times 8 bytes by the same count, and the arc's record and its target's key lie scattered.
+        Per token held: the partial sort reads all costs, not counted, and 12 fields are moved.
         """
         room, where = self._room, self._work.device.where
         device = "" if where == "cpu" else where

@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 COMPILER_VERSION = 2
 """Raised whenever the same inputs would give another graph; part of the cache key."""
 MAX_PHONES = 5_000_000
-"""Of all pronunciations that are put together, each as often as its word can be said. Some 250 bytes each."""
+"""Of all pronunciations that are put together, each as often as its word can be said: it bounds the memory."""
 MAX_GRAMMAR_STATES = 500_000
-"""Of a grammar's words spelled in phones and minimised. Spelled in senones it takes some 2.3 kB for each of them:
-20 000 random phrases of five words are 504 070 states and took 1.4 GB. The default language model has 174 607."""
+"""Of a grammar's words spelled in phones and minimised: each of them becomes many, with their arcs, once spelled in
+senones, which is where a graph takes most memory."""
 Progress = Callable[[str, float], None]
 
 

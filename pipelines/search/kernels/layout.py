@@ -29,7 +29,7 @@ INFINITY = np.float32(np.inf)
 LARGEST = np.float32(1e30)
 """Of a weight or a score's gain: a path over a hundred million of them still adds up to a number."""
 MAX_EPSILONS = 1 << 25
-"""Epsilon arcs gone over in one frame, beyond which they are taken to have no end: some 0.1 s of work."""
+"""Epsilon arcs gone over in one frame, beyond which they are taken to have no end."""
 BINS = 512
 """Of the histogram that finds the cutoff for max_active before an exact selection."""
 # How a token came about in the last frame, where it is not the number of a listed emitting arc.

@@ -2,9 +2,9 @@
 
 A shard is one safetensors file with three tensors: `heard` f16 [frames, 39], what the pupil hears;
 `clean` f16 [frames, 39], what the teacher hears (the same without noise, level or vocal-tract change);
-`ends` i32 [utterances], where each utterance ends. Targets are not kept: of a frame's posteriors the best
-32 of 5 126 hold 80 % (temperature 1), and a decode from these alone makes a sixth more word errors than
-one from all, so teachers answer afresh.
+`ends` i32 [utterances], where each utterance ends. Targets are not kept: all posteriors of
+a frame take far more room than its features, and the best few are not what a pupil is to learn, so teachers answer
+afresh.
 
 `held-out.safetensors` is made of sentences, and of one human recording, that no shard contains.
 """

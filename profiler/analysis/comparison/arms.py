@@ -28,8 +28,7 @@ from profiler.session.model import Utterance
 from profiler.session.reader import Session
 
 CELL_FRAMES: Final = 16
-"""A block of the default size. On a loaded machine cells of 64 frames scattered nearly twice as much: the
-shorter a cell, the likelier that it has run undisturbed in some of the repeats."""
+"""A block of the default size: the shorter a cell, the likelier that it has run undisturbed in some of the repeats."""
 
 MAX_CELLS: Final = 800
 """More cells than these are not resampled in reasonable time; cells then become longer."""

@@ -66,9 +66,8 @@ def undisturbed(values: Array, axis: int = 0) -> Array:
     """Return the mean of the fastest 40 % of `values` along `axis` (of at least two, where there are).
 
     Disturbances of a time are one-sided, so its lower end says what the work itself takes (Chen & Revels,
-    "Robust benchmarking in noisy environments", arXiv 1608.04295, 2016, argue for the minimum). On a loaded
-    machine the ratio of two such sums over short stretches scattered up to 4 times less than that of
-    medians or of trimmed paired ratios; the minimum alone scattered more.
+    "Robust benchmarking in noisy environments", arXiv 1608.04295, 2016, argue for the minimum). The minimum
+    alone hangs on one value, and medians move with the share of values that were disturbed.
     """
     n = values.shape[axis]
     count = _undisturbed_count(n)
@@ -242,8 +241,8 @@ def alternated(a: Array, b: Array, seed: int = SEED) -> Pair:
 
     Chance is what remains when in each repeat a coin decides which row is A's, once the found ratio has
     been taken off B (the randomisation test of Fisher, with whole repeats as its units; Good, Permutation,
-    Parametric and Bootstrap Tests, 2005, ch. 3). The bootstrap over repeats gave intervals twice as wide as
-    the truth here, for a resample lacks most of the fastest times that `undisturbed` goes by. Where the
+    Parametric and Bootstrap Tests, 2005, ch. 3). A bootstrap over repeats would find too wide intervals,
+    for a resample lacks most of the fastest times that `undisturbed` goes by. Where the
     fastest times come from a few repeats (the machine was slower in the others), those few count.
     """
     n = len(a)

@@ -28,7 +28,7 @@ FAST_SHARE: Final = 0.25
 
 GEMV_SIZE: Final = 384
 VECTOR: Final = 1 << 15
-"""Elements of exp and log: 128 KiB, so that torch's call (1 µs) is a tenth at most."""
+"""Elements of exp and log: 128 KiB, beside which the call of torch counts for little."""
 
 VISITS: Final = 3
 

@@ -246,7 +246,7 @@ def forked(work: Callable[[], int], here: Path, seconds: float = SECONDS) -> End
                 status = work() or 0
             except SystemExit as stop:
                 status = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
-            except BaseException:
+            except BaseException:  # whatever it is, a child must not go on as its parent
                 import traceback
 
                 traceback.print_exc()
