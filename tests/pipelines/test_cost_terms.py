@@ -16,15 +16,12 @@ from pipelines.config import Config, Value, assign, get, obstacle, option, prese
 from pipelines.frontend import roofs as frontend
 from pipelines.kernel_roofs import FAMILIES, work_of
 from pipelines.models.sphinx import AcousticModel
-from pipelines.scoring import build_scorer, kernel_work, roofs_tasks
+from pipelines.scoring import build_scorer
 from pipelines.scoring.dnn import roofs as nets
 from pipelines.search import roofs as search
 from profiler.analysis.law import needed
 from profiler.costs import CALL, KERNEL, Cost
-from profiler.machine.roofs import timing
-from profiler.machine.roofs.timing import Work
 from profiler.spans import SPAN, Recorder
-from tests.fake_clock import FakeClock
 
 Models = Mapping[str, AcousticModel]
 
@@ -178,27 +175,3 @@ def test_every_family_has_a_law_that_names_it(models: Models) -> None:
 
 OTHERS = frozenset({*nets.FAMILIES, *frontend.FAMILIES, *search.FAMILIES})
 """Families that no law of mixtures names: those of nets and of the search."""
-
-
-def test_others_are_read_and_as_much_time_passes_as_a_search_takes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    clock = FakeClock(0)
-    read: list[tuple[int, int]] = []
-    monkeypatch.setattr(timing, "clock", lambda: clock.advance(1_000) / 1e9)
-    monkeypatch.setattr(roofs_tasks, "read", lambda piece: read.append((piece.nbytes, clock())))
-    called: list[int] = []
-
-    def family(size: int, numbers: tuple[int, ...]) -> Work:
-        return Work(1.0, lambda: lambda repeats: called.append(clock()))
-
-    monkeypatch.setattr("pipelines.kernel_roofs.FAMILIES", {"family": family})
-    task = work_of(kernel_work.named("family", 3, own=2048.0, frames=16), 10240).make()
-    took = task(2)
-    assert [size for size, _ in read] == [8192, 8192]
-    for (_, begun), at in zip(read, called, strict=True):
-        assert at - begun >= 16 * kernel_work.SEARCH_SECONDS * 1e9 - 10_000
-    # The waiting is none of its time.
-    assert isinstance(took, timing.Counted)
-    assert took.seconds < 16 * kernel_work.SEARCH_SECONDS
-    assert not work_of(kernel_work.named("family", 3, own=2048.0, frames=16), 0).in_turn

@@ -16,7 +16,14 @@ from pipelines.run.control import Control
 from pipelines.run.roofs_needed import STAGE, NeededRoofs
 from pipelines.run.session_run import Request, execute
 from pipelines.scoring import roofs_tasks
-from pipelines.scoring.kernel_work import FIRST_CALL, KERNEL_CALL, MOST_PASSED, calls, named
+from pipelines.scoring.kernel_work import (
+    FIRST_CALL,
+    KERNEL_CALL,
+    MOST_PASSED,
+    SEARCH_SECONDS,
+    calls,
+    named,
+)
 from pipelines.scoring.tied import roofs as tied
 from profiler.analysis.breakdown import breakdown
 from profiler.costs import CALL, KERNEL, STREAM, Cost, Linear, Term
@@ -177,29 +184,46 @@ def test_the_first_call_of_a_span_is_one_after_other_data() -> None:
     assert isinstance(task(1), Counted)
 
 
-def test_a_kernel_with_data_of_its_own_is_timed_without_the_others(
+def test_a_kernel_with_data_of_its_own_is_timed_after_others_and_as_long_as_a_search_takes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    now, read = 0.0, []
+    now, read, begun = 0.0, [], []
+    takes = 1e-3
+
+    def clock() -> float:
+        nonlocal now
+        now += 1e-6
+        return now
 
     def reading(values: np.ndarray) -> None:
         nonlocal now
-        now += 100.0
+        begun.append(now)
+        now += takes
         read.append(values.nbytes)
 
     def evaluate(*_: object) -> None:
         nonlocal now
+        begun.append(now)
         now += 3.0
 
-    monkeypatch.setattr(timing, "clock", lambda: now)
-    monkeypatch.setattr(roofs_tasks, "_read", reading)
+    monkeypatch.setattr(timing, "clock", clock)
+    monkeypatch.setattr(roofs_tasks, "read", reading)
     monkeypatch.setattr(tied.kernels, "evaluate", evaluate)
-    name = named(tied.GAUSSIANS, 4, own=float(1 << 18))
-    assert name == f"{tied.GAUSSIANS}/4+256"
+    name = named(tied.GAUSSIANS, 4, own=float(1 << 18), frames=16)
+    assert name == f"{tied.GAUSSIANS}/4+256x16"
     work = kernel_roofs.work_of(name, 1 << 20)
     assert work.in_turn
-    assert work.make()(2) == Counted(6.0)
+    took = work.make()(2)
+    assert isinstance(took, Counted)
+    assert took.seconds == pytest.approx(6.0, abs=1e-5)
     assert read == [(1 << 20) - (1 << 18)] * 2
+    # Reading is part of that time, or more than it.
+    waits = [at - since for since, at in zip(begun[::2], begun[1::2], strict=True)]
+    assert waits == pytest.approx([16 * SEARCH_SECONDS] * 2, abs=1e-5)
+    takes = 1.0
+    begun.clear()
+    work.make()(1)
+    assert begun[1] - begun[0] == pytest.approx(1.0, abs=1e-5)
     # As much is computed as of its own data alone; within the first cache there is nothing in between.
     assert work.operations == kernel_roofs.work_of(f"{tied.GAUSSIANS}/4", 1 << 18).operations
     read.clear()
