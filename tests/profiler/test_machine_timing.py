@@ -224,3 +224,14 @@ def test_a_first_call_that_compiles_does_not_decide_how_long_a_piece_is(
     roof = timing.after_pauses(Key("kernel", "k/1", bytes=1 << 20), 5.0, task)
     assert 20e-6 * ticking.pieces[-1] >= timing.PIECE_SECONDS
     assert roof.median == pytest.approx(5.0 / 20e-6, rel=0.05)
+
+
+def test_a_round_that_took_twice_as_long_does_not_widen_a_roof(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seconds = [1.0, 1.0, 1.0, 1.0, 1.25, 1.25, 1.25, 2.0, 2.5]
+    monkeypatch.setattr(timing, "rounds", lambda *_: timing.Rounds(1, seconds, disturbed=False))
+    rate = roof_of(Key(RATE, "x"), 10.0, lambda _: None, Effort(9))
+    assert (rate.low, rate.median, rate.high) == (8.0, 8.0, 10.0)
+    call = roof_of(Key(OVERHEAD, "x"), 1e9, lambda _: None, Effort(9))
+    assert (call.low, call.median, call.high) == (1.0, 1.25, 1.25)

@@ -51,7 +51,7 @@ MOST: Final = 1e24
 
 @dataclass(frozen=True, slots=True)
 class Roof:
-    """One measured figure: median of repeats, with the lowest and highest of them.
+    """One measured figure: the median of repeats, with the fastest of them and the slower quartile.
 
     rate: operations/s; bandwidth: bytes/s over a working set of `bytes`; overhead: ns per call; kernel: units/s
     of a kernel of the workload, over `bytes` of data or, where that is 0, within the first cache; latency: ns per

@@ -38,6 +38,10 @@ OWN_SHARE: Final = 0.95
 DISTURBED_ROUNDS: Final = 3
 """How many of the fastest rounds are kept where nearly all were disturbed: those that were so the least."""
 
+SLOW_END: Final = 0.75
+"""Of the rounds kept, the slow end of a roof's interval: a single round of several ms can be anybody's doing, and took
+up to twice the time of the others. The fast end is the fastest: nothing makes a machine faster than it is."""
+
 QUICK_SECONDS: Final = 0.15
 PATIENT_SECONDS: Final = 0.6
 """How long rounds are taken for one roof while another program disturbs them."""
@@ -170,14 +174,12 @@ def roof_of(
     """
     repeats, seconds, disturbed = rounds(task, effort, threads, cpu)
     total = amount * repeats
+    slow = seconds[round(SLOW_END * (len(seconds) - 1))]
+    ends = seconds[0], seconds[len(seconds) // 2], slow
     if key.kind in TIMES:
-        low, median, high = (
-            s / total * 1e9 for s in (seconds[0], seconds[len(seconds) // 2], seconds[-1])
-        )
+        low, median, high = (s / total * 1e9 for s in ends)
     else:
-        low, median, high = (
-            total / s for s in (seconds[-1], seconds[len(seconds) // 2], seconds[0])
-        )
+        high, median, low = (total / s for s in ends)
     return Roof(*key, median, low, high, UNITS[key.kind], disturbed)
 
 
