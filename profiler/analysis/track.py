@@ -286,6 +286,8 @@ class _PerFrame:
         self.block = np.zeros((rows, 0))
         self._more: list[Array] = []
         self._rows = rows
+        self._reached: dict[int, int] = {}
+        """The frame before which a row may have been added to."""
 
     def row(self, number: int) -> Array:
         """The sums of a row, float64 [frames there is room for]."""
@@ -323,20 +325,27 @@ class _PerFrame:
         def put(number: int) -> None:
             share = spread.share[number]
             rest, store = spread.rest[number], self.row(number)
-            for i in apart.tolist():
-                if share[i] or rest[i]:
-                    store[first[i] : first[i] + frames[i]] += share[i]
-                    store[first[i]] += rest[i]
+            long_here = apart[(share[apart] != 0) | (rest[apart] != 0)]
+            for i in long_here.tolist():
+                store[first[i] : first[i] + frames[i]] += share[i]
+                store[first[i]] += rest[i]
             share_short, rest_short = share[short], rest[short]
             if not in_a_row:
                 _add_steps(store, first_short, frames_short, share_short, rest_short)
-            elif alike:
-                blocks = store[first_short[0] : ends[-1]].reshape(len(short), -1)
-                blocks += share_short[:, None]
-                blocks[:, 0] += rest_short
             elif len(short):
-                store[first_short[0] : ends[-1]] += np.repeat(share_short, frames_short)
+                stretch = store[first_short[0] : ends[-1]]
+                if alike:
+                    stretch, values = stretch.reshape(len(short), -1), share_short[:, None]
+                else:
+                    values = np.repeat(share_short, frames_short)
+                # Zeros that nobody has touched are had for half when they are only written to.
+                if not len(long_here) and first_short[0] >= self._reached.get(number, 0):
+                    stretch[...] = values
+                else:
+                    stretch += values
                 store[first_short] += rest_short
+            end = high if len(long_here) or not in_a_row else ends[-1] if len(short) else 0
+            self._reached[number] = max(self._reached.get(number, 0), int(end))
 
         side_by_side(put, spread.share, high - low)
 
