@@ -65,10 +65,15 @@ class Cause:
     and what comes in turns of 4 ms needs enough of them."""
 
 
+MOST_EVICTED = 64 << 20
+"""Bytes of cache that are filled with other data, twice over. Of a server's cache of 480 MiB a machine that shares it
+has a part, and to fill that before each block would take minutes."""
+
+
 @contextmanager
 def _evicted() -> Iterator[None]:
     size, _ = last_level_caches() or (32 << 20, 1)
-    filler = np.zeros(2 * size // 8)
+    filler = np.zeros(2 * min(size, MOST_EVICTED) // 8)
     score = LayeredScorer.score
 
     def evicting(self: LayeredScorer, *arguments: Any) -> Any:
