@@ -30,7 +30,7 @@ the bytes of the search itself. Of graph and tokens alone a block meets less aga
 
 SEARCH_SECONDS = 1.5e-4
 """What the search and the rest of scoring take of a frame, about, before a kernel has its data again: so long are they
-left to whoever shares the cache (`python -m tests.bench.constants --only speech` measures it)."""
+left to whoever shares the cache (`python -m tests.bench.constants --only speech` measures the search)."""
 
 OWN, FRAMES = "+", "x"
 """In the name of a roof: before the KiB of the kernel's own data; before the frames that it reads them for."""

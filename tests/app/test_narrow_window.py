@@ -40,12 +40,17 @@ def settled(window: MainWindow, width: int, height: int) -> MainWindow:
     return window
 
 
-def test_at_its_least_size_all_is_said_in_whole_words(opened: MainWindow) -> None:
-    window = settled(opened, MINIMUM.width(), MINIMUM.height())
+def show_figures(window: MainWindow, scope: str = "whole run") -> None:
+    """What a run with a baseline and references shows above."""
     for toggle in window.top.toggles:
         toggle.show_effect(FASTER)
-    window.top.rtf.show_value("0.243", "whole run", "")
+    window.top.rtf.show_value("0.243", scope, "")
     window.top.wer.show_value("29.5 %", "105 words", "")
+
+
+def test_at_its_least_size_all_is_said_in_whole_words(opened: MainWindow) -> None:
+    window = settled(opened, MINIMUM.width(), MINIMUM.height())
+    show_figures(window)
     settle()
     assert (faults(window), cut_short(window)) == ([], [])
     assert [t.subtitle.text() for t in window.top.toggles] == ["· +3.3 points"] * 2
@@ -71,10 +76,7 @@ def test_in_less_room_the_form_waits_and_figures_stand_alone(opened: MainWindow)
 
 def test_figures_keep_away_from_the_preset(opened: MainWindow) -> None:
     top = settled(opened, 1280, 800).top
-    for toggle in top.toggles:
-        toggle.show_effect(FASTER)
-    top.rtf.show_value("0.243", "whole run", "")
-    top.wer.show_value("29.5 %", "105 words", "")
+    show_figures(opened)
     settle()
     assert top.rtf.geometry().left() - top.preset.geometry().right() > 16
     assert (faults(opened), cut_short(opened)) == ([], [])
@@ -83,10 +85,7 @@ def test_figures_keep_away_from_the_preset(opened: MainWindow) -> None:
 def test_at_its_least_size_a_run_that_is_followed_has_whole_words(live: MainWindow) -> None:
     """The buttons below it were squeezed until their words were cut, and so was the name of a toggle."""
     window = settled(live, MINIMUM.width(), MINIMUM.height())
-    for toggle in window.top.toggles:
-        toggle.show_effect(FASTER)
-    window.top.rtf.show_value("0.243", "last 3 s", "")
-    window.top.wer.show_value("29.5 %", "105 words", "")
+    show_figures(window, "last 3 s")
     while window.notices.banners:
         window.notices.remove(window.notices.banners[0])
     for follows in (True, False):

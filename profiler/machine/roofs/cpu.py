@@ -36,7 +36,7 @@ BEYOND_CACHE: Final = 4
 
 RUN_BYTES: Final = 256 << 20
 """The last rung of a run's own ladder; a calibration goes on. Filling and reading 2 GiB takes seconds, and where few
-cores share 480 MiB of cache with a server's others, 128 MiB come as slowly (13 GB/s there, 13 to 15 of 2 GiB)."""
+cores share 480 MiB of cache with a server's others, 128 MiB came as slowly (`asrscope calibrate` prints the ladder)."""
 
 ASSUMED_CACHE_BYTES: Final = 32 << 20
 """Last-level cache where the system does not tell it."""
