@@ -75,8 +75,10 @@ def _epsilon(graph: Graph, touched: float) -> Cost:
     """An addition and a comparison per arc, a line for its slot."""
     slots = SLOT_BYTES * graph.n_states
     # Only epsilon arcs within the limit look for their target.
-    listed = roofs.LISTED_PASSING
-    within = Linear(per_work=(listed, 1.0 - listed, 0.0))
+    listed, followed = roofs.LISTED_PASSING, roofs.FOLLOWED_PASSING
+    within = Linear(per_work=(listed, followed - listed, 0.0))
+    # The lines of state and arcs, of those states whose arcs are followed.
+    lines = 2.0 / roofs.FOLLOWED_EACH
     # States with epsilon arcs come first, and with them their arcs.
     first = float(graph.states["first"][graph.n_epsilon_states])
     silent = 1.0 * STATE.itemsize * graph.n_epsilon_states + ARC.itemsize * first
@@ -97,7 +99,13 @@ def _epsilon(graph: Graph, touched: float) -> Cost:
                 Linear(per_work=(LISTED_EPSILON_BYTES, 0.0, 0.0)),
             ),
             Term(ACCESS, "gather", _NONE, slots, within),
-            Term(ACCESS, "gather", _NONE, silent, Linear(per_work=(0.0, 2.0, 0.0))),
+            Term(
+                ACCESS,
+                "gather",
+                Linear(per_work=(0.0, lines * (1.0 - roofs.RECENT), 0.0)),
+                silent,
+                Linear(per_work=(0.0, lines, 0.0)),
+            ),
         ),
     )
 
@@ -108,6 +116,13 @@ def _prune(graph: Graph, touched: float) -> Cost:
     Most bytes with the lists closed up, and a token's state and arcs fetched.
     """
     degree = len(graph.arcs) / max(graph.n_states, 1)
+    whole = 1.0 * graph.states.nbytes + graph.arcs.nbytes
+    used = (
+        (roofs.RECENT, min(roofs.RECENT_BYTES, whole)),
+        (roofs.OLDER, min(roofs.OLDER_BYTES, whole)),
+        (1.0 - roofs.RECENT - roofs.OLDER, whole),
+    )
+    living = 1.0 / (1.0 + roofs.ARCS_EACH / 2)
     return Cost(
         {"scalar": Linear(per_work=(5.0, 0.0, 0.0))},
         Linear(per_work=(TOKEN_BYTES, 0.0, 0.0)),
@@ -135,12 +150,18 @@ def _prune(graph: Graph, touched: float) -> Cost:
                 touched,
                 Linear(per_work=(TOKEN_BYTES, 0.0, LISTED_BYTES)),
             ),
+            # When a line of the graph was last used says which cache may hold it.
+            *(
+                Term(ACCESS, roofs.ENTERED, Linear(per_work=(0.0, share, 0.0)), size)
+                for share, size in used
+            ),
+            # Closing up writes the slot of each token.
             Term(
                 ACCESS,
-                roofs.ENTERED,
+                "gather",
                 _NONE,
-                1.0 * graph.states.nbytes + graph.arcs.nbytes,
-                Linear(per_work=(0.0, roofs.APART, 0.0)),
+                SLOT_BYTES * graph.n_states,
+                Linear(per_work=(0.0, 0.0, living)),
             ),
         ),
     )

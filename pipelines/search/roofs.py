@@ -51,8 +51,16 @@ LISTED_PASSING = 0.43
 """Of listed epsilon arcs, how many are within the limit."""
 FRESH_BY_EPSILON = 1 / 9
 """Of the epsilon arcs within the limit, how many lead where no token was."""
-APART = 1 / 2
-"""Of new tokens, how many at most stand in lines of the graph that nothing has used lately."""
+FOLLOWED_EACH = 1.2
+"""Epsilon arcs of a state that has any."""
+FOLLOWED_PASSING = 0.4
+"""Of followed epsilon arcs, how many are within the limit."""
+FRESH_BY_FOLLOWING = 0.25
+"""Of those, how many lead where no token was."""
+RECENT, RECENT_BYTES = 0.55, 1.2e6
+"""Of the graph's lines that a new token needs, how many were used in the 16 frames before; what those touched."""
+OLDER, OLDER_BYTES = 0.26, 5e6
+"""How many were used in the 200 frames before, and not in the last 16; what 200 frames touch. Others come from anywhere."""
 DEAD = 0.31
 """Of the tokens, when the lists are closed up."""
 NEW_TOKENS = 0.8
@@ -73,7 +81,7 @@ RECORDED = 0.39
 
 def _graph(
     emitting: float,
-    epsilons: int = 0,
+    epsilons: float = 0.0,
     fresh: int = 0,
     senones: int = SENONES,
     with_arcs: int = PLACES,
@@ -87,8 +95,9 @@ def _graph(
     has = np.zeros((n, 2), np.int64)
     if emitting:
         has[:with_arcs, 0] = rng.geometric(2 / emitting, with_arcs)
-    # States with epsilon arcs come first, and theirs lead to others here: no way has two of them.
-    has[: PLACES // 2, 1] = epsilons
+    if epsilons:
+        # States with epsilon arcs come first, and theirs lead to others here: no way has two of them.
+        has[: PLACES // 2, 1] = rng.geometric(1 / epsilons, PLACES // 2)
     first = np.concatenate([[0], np.cumsum(has.sum(1))])
     states = np.zeros(n + 1, STATE)
     states["first"] = first
@@ -99,7 +108,10 @@ def _graph(
     within = np.arange(len(arcs)) - np.repeat(first[:-1], has.sum(1))
     silent = within >= np.repeat(has[:, 0], has.sum(1))
     arcs["ilabel"] = np.where(silent, 0, rng.integers(1, senones + 1, len(arcs)))
-    arcs["target"] = _goals(len(arcs), n, rng, PLACES // 2 if epsilons else 0)
+    arcs["target"] = _goals(len(arcs), n, rng)
+    arcs["target"][silent] = _goals(int(silent.sum()), n, rng, PLACES // 2)
+    # With costs of 0 … 1 before them, that part of their sums is below 1.
+    arcs["weight"][silent] = rng.random(int(silent.sum())) / (2 * FOLLOWED_PASSING)
     none = np.zeros(1, np.int32)
     return Graph(
         start=0,
@@ -240,11 +252,11 @@ def listed_epsilons(size: int, numbers: Numbers) -> Work:
 
 def followed_epsilons(size: int, numbers: Numbers) -> Work:
     """Epsilon arcs of tokens that the frame has made or bettered, from their states in the graph."""
-    fresh = int(PLACES / 2 * FRESH_BY_EPSILON)
-    space = _living(_graph(ARCS_EACH, epsilons=1, fresh=fresh), PLACES)
+    fresh = int(PLACES / 2 * FOLLOWED_EACH * FRESH_BY_FOLLOWING)
+    space = _living(_graph(ARCS_EACH, epsilons=FOLLOWED_EACH, fresh=fresh), PLACES)
     _list_arcs(space)
     space.books.decoder_state[layout.N] = 0
-    return _closing(space, PLACES, 2.0)
+    return _closing(space, PLACES, 1.0)
 
 
 def _pruning(new_tokens: bool, size: int = 0) -> tuple[Workspace, Work]:
@@ -257,7 +269,7 @@ def _pruning(new_tokens: bool, size: int = 0) -> tuple[Workspace, Work]:
     space = _living(graph, PLACES)
     space.prune_by(8.0, 0.5, 1 << 20, 0)
     _list_arcs(space)
-    come = _come(space, 2 * PLACES, 0.0 if new_tokens else 1.0 - BY_ARC - BY_ENTRY, BY_ENTRY)
+    come = _come(space, PLACES, 0.0 if new_tokens else 1.0 - BY_ARC - BY_ENTRY, BY_ENTRY)
     if new_tokens:
         # Over arcs that were listed before: those of the new tokens take their places.
         space.books.decoder_state[[layout.N, layout.EMITTING]] = 0

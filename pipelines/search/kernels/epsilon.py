@@ -32,6 +32,9 @@ from pipelines.search.kernels.numba_flags import njit_inlined, njit_inner
 from pipelines.search.kernels.prefetch import prefetch
 from profiler.arrays import I32
 
+AHEAD = 4
+"""Queued tokens between the prefetch of one's arcs and its turn."""
+
 
 class Front(NamedTuple):
     """How far a closure is: why it must stop, if it must; tokens and history entries there are; the least cost;
@@ -105,6 +108,7 @@ def _relax(
         if tail >= len(queue):
             tail -= len(queue)
         queue[tail] = place
+        prefetch(arrays.graph.states, goal)  # type: ignore[call-arg]
         queued[place] = 1
         waiting += 1
     return Front(status, m, used, min(best, value), head, waiting)
@@ -157,6 +161,8 @@ def close(
         status, m, used, best, head, waiting = front
         i = queue[head]
         queued[i] = 0
+        if waiting > AHEAD and head + AHEAD < size:
+            prefetch(arcs, states[state[queue[head + AHEAD]]].epsilon)  # type: ignore[call-arg]
         head = 0 if head + 1 == size else head + 1
         here = new_cost[i]
         at = state[i]

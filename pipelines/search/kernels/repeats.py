@@ -15,6 +15,10 @@ from pipelines.search.kernels.prefetch import prefetch
 from profiler.arrays import F32, I32, I64, U32
 
 
+MIXING = 2531
+"""From one repeat's order to the next: odd, so that of 2^k orders none comes back before all others came."""
+
+
 @njit_called
 def emit(plain: Plain, bank: F32, limit: float, repeats: int) -> int:  # pragma: no cover - compiled
     """Emit with labels at other costs each time; how many arcs passed."""
@@ -69,26 +73,28 @@ def prune(
 ) -> None:  # pragma: no cover - compiled
     """Prune again and again; `new` [at least as many as there are]: the states of the new tokens, others each time.
 
-    `come` [twice as many as there are tokens]: how they came about, from another place on each time. `at` [2]: where
-    in them the next call goes on. States are fetched ahead, as the step that makes tokens does.
+    `come` [as many as there are tokens]: how they came about. Which token has which of both differs from repeat to
+    repeat; there must be 2^k tokens, and 2^k new ones or none. `at` [2]: where in both the next call goes on. States
+    are fetched ahead, as the step that makes tokens does.
     """
     arrays = calls._named(plain)
     named = layout.Numbers(*numbers)
     state, floats = arrays.books.decoder_state, arrays.books.floats
     n, m, used = state[layout.N], state[layout.M], state[layout.HISTORY]
     emitting, epsilons = state[layout.EMITTING], state[layout.EPSILONS]
-    first, begin = at[0], at[1]
+    first, mixed = at[0], at[1]
     # As many states as there are new tokens come in another order, more of them in turns.
-    step = m - n if len(new) > m - n else 1
+    step = m - n if len(new) > m - n else 0
     for _ in range(repeats):
+        # Not further along only: a processor knows a row of branches by what it begins with, wherever that is.
         for i in range(m):
-            arrays.tokens.come[i] = come[begin + i]
-        begin = begin + 1 if begin + 1 < m else 0
+            arrays.tokens.come[i] = come[i ^ mixed]
         for i in range(n, m):
-            place = i - n + first
+            place = ((i - n) ^ mixed) + first
             goal = new[place if place < len(new) else place - len(new)]
             prefetch(arrays.graph.states, goal)  # type: ignore[call-arg]
             arrays.tokens.state[i] = goal
+        mixed = (mixed + MIXING) % m
         first += step
         if first >= len(new):
             first -= len(new)
@@ -96,7 +102,7 @@ def prune(
         state[layout.N], state[layout.M], state[layout.HISTORY] = n, m, used
         state[layout.EMITTING], state[layout.EPSILONS] = emitting, epsilons
         floats[layout.OFFSET] = 0.0
-    at[0], at[1] = first, begin
+    at[0], at[1] = first, mixed
 
 
 @njit_called

@@ -82,7 +82,8 @@ def _price(
 def mark(n: int, cost: F32, label: U32, active: U8) -> None:  # pragma: no cover - compiled
     """Mark in asked [n_senones + 1] the labels of those whose cost is finite."""
     for i in range(n):
-        active[label[i] if cost[i] < INFINITY else np.uint32(0)] = 1
+        # As a product: as a choice it is a branch, and which costs are finite nobody can predict.
+        active[label[i] * np.uint32(cost[i] < INFINITY)] = 1
 
 
 @njit_inner
@@ -146,7 +147,7 @@ def active_senones(arrays: Arrays) -> tuple[int, int]:  # pragma: no cover - com
     n, n_arcs = arrays.books.decoder_state[N], arrays.books.decoder_state[EMITTING]
     mark(n, cost, loop_label, active)
     for e in range(n_arcs):
-        active[label[e] if cost[source[e]] < INFINITY else np.uint32(0)] = 1
+        active[label[e] * np.uint32(cost[source[e]] < INFINITY)] = 1
     active[0] = 0
     count = 0
     for s in range(1, len(active)):
