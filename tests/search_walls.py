@@ -164,7 +164,7 @@ for _room, _kernels_of_room in SEARCH.items():
                 decode(made, np.full_like(scores, worst), walls, 4)
 
 
-REPEATS = "emit", "labels", "close", "prune", "close_up", "rank", "active", "record"
+REPEATS = "_mixed", "emit", "labels", "close", "prune", "close_up", "rank", "active", "record"
 
 
 @runs("pipelines.search.kernels.repeats", *REPEATS)

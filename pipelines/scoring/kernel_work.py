@@ -35,6 +35,9 @@ left to whoever shares the cache (`python -m tests.bench.constants --only speech
 OWN, FRAMES = "+", "x"
 """In the name of a roof: before the KiB of the kernel's own data; before the frames that it reads them for."""
 
+KEPT = 256 << 10
+"""Bytes that a stage leaves in the nearest two caches of any processor for the one that follows it at once."""
+
 AT_ONCE = 1 << 20
 """Bytes of data that a repeat goes through before the next goes on from there: so short that it is seldom disturbed."""
 

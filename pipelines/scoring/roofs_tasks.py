@@ -8,7 +8,7 @@ import numpy as np
 from numba import njit
 
 from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.kernel_work import COLD
+from pipelines.scoring.kernel_work import COLD, SEARCH_SECONDS
 from pipelines.scoring.simd.vector import LANES
 from profiler.arrays import Array
 from profiler.machine.roofs import timing
@@ -64,6 +64,16 @@ def after_others(between: int, seconds: float, own: Task) -> Task:
     return _in_turn(filled((1, between // FLOAT)), lambda: own(1), least=seconds)
 
 
+def after_writing(frames: int, before: Callable[[], object], once: Callable[[], object]) -> Task:
+    """`once` as often as asked, right after `before`, which is no part of its time, wrote its data.
+
+    Each time the search of so many frames after the last: in a cache that others share, data that come anew do not
+    stay as long as those that are asked for again and again.
+    """
+    seconds = frames * SEARCH_SECONDS
+    return _in_turn(filled((1, LANES)), once, before, seconds)
+
+
 def _in_turn(
     pieces: Array,
     once: Callable[[], object],
@@ -85,8 +95,8 @@ def _in_turn(
             if before is not None:
                 before()
             start = timing.clock()
-            once()
-            seconds += timing.clock() - start
+            told = once()
+            seconds += timing.counted(told, timing.clock() - start)
         return Counted(seconds)
 
     return task

@@ -102,7 +102,7 @@ def _epsilon(graph: Graph, touched: float) -> Cost:
             Term(
                 ACCESS,
                 "gather",
-                Linear(per_work=(0.0, lines * (1.0 - roofs.RECENT), 0.0)),
+                Linear(per_work=(0.0, lines * roofs.OLDER, 0.0)),
                 silent,
                 Linear(per_work=(0.0, lines, 0.0)),
             ),
@@ -117,11 +117,6 @@ def _prune(graph: Graph, touched: float) -> Cost:
     """
     degree = len(graph.arcs) / max(graph.n_states, 1)
     whole = 1.0 * graph.states.nbytes + graph.arcs.nbytes
-    used = (
-        (roofs.RECENT, min(roofs.RECENT_BYTES, whole)),
-        (roofs.OLDER, min(roofs.OLDER_BYTES, whole)),
-        (1.0 - roofs.RECENT - roofs.OLDER, whole),
-    )
     living = 1.0 / (1.0 + roofs.ARCS_EACH / 2)
     return Cost(
         {"scalar": Linear(per_work=(5.0, 0.0, 0.0))},
@@ -150,11 +145,21 @@ def _prune(graph: Graph, touched: float) -> Cost:
                 touched,
                 Linear(per_work=(TOKEN_BYTES, 0.0, LISTED_BYTES)),
             ),
-            # When a line of the graph was last used says which cache may hold it.
-            *(
-                Term(ACCESS, roofs.ENTERED, Linear(per_work=(0.0, share, 0.0)), size)
-                for share, size in used
+            # A line of the graph comes from as far as what was touched since it was last used, at most.
+            Term(
+                ACCESS,
+                roofs.ENTERED,
+                Linear(per_work=(0.0, 1.0, 0.0)),
+                min(roofs.RECENT_BYTES, whole),
             ),
+            Term(
+                ACCESS,
+                roofs.ENTERED,
+                _NONE,
+                min(roofs.OLDER_BYTES, whole),
+                Linear(per_work=(0.0, roofs.OLDER, 0.0)),
+            ),
+            Term(ACCESS, roofs.ENTERED, _NONE, whole, Linear(per_work=(0.0, roofs.OLDEST, 0.0))),
             # Closing up writes the slot of each token.
             Term(
                 ACCESS,

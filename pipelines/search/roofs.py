@@ -57,10 +57,11 @@ FOLLOWED_PASSING = 0.4
 """Of followed epsilon arcs, how many are within the limit."""
 FRESH_BY_FOLLOWING = 0.25
 """Of those, how many lead where no token was."""
-RECENT, RECENT_BYTES = 0.55, 1.2e6
-"""Of the graph's lines that a new token needs, how many were used in the 16 frames before; what those touched."""
-OLDER, OLDER_BYTES = 0.26, 5e6
-"""How many were used in the 200 frames before, and not in the last 16; what 200 frames touch. Others come from anywhere."""
+RECENT_FRAMES, RECENT_BYTES = 16, 1.2e6
+OLDER_FRAMES, OLDER_BYTES = 200, 5e6
+"""So much do so many frames touch, graph and lists."""
+OLDER, OLDEST = 0.45, 0.19
+"""Of the lines of the graph that a new token needs, those that nothing has used in so many frames."""
 DEAD = 0.31
 """Of the tokens, when the lists are closed up."""
 NEW_TOKENS = 0.8

@@ -155,10 +155,11 @@ def wanted() -> dict[str, tuple[int, ...]]:
         tied.LOG: (2, 40, 3),
         KERNEL_CALL: (),
         FIRST_CALL: (64,),
+        tied.FIRST_LOG_CALL: (64,),
     }
 
 
-@pytest.mark.parametrize("size", [0, 1 << 18])
+@pytest.mark.parametrize("size", [0, 1 << 18, 1 << 19])
 def test_every_family_makes_work_that_runs(wanted: dict[str, tuple[int, ...]], size: int) -> None:
     assert set(wanted) <= set(kernel_roofs.FAMILIES)
     for family, numbers in wanted.items():

@@ -16,7 +16,7 @@ import numpy as np
 from pipelines.frontend.parameters import STREAM_DIM, STREAMS
 from pipelines.scoring.blocks import FLOAT, MAX_FRAMES, WAITS
 from pipelines.scoring.gaussians.expansion import expand
-from pipelines.scoring.kernel_work import calls, searched, units
+from pipelines.scoring.kernel_work import MOST_PASSED, calls, searched, units
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.strategy import Kind
 from pipelines.scoring.thread_pool import WAIT_STAGE, BlockPool
@@ -27,7 +27,7 @@ from pipelines.scoring.tied.lazy import STAGES as LAZY_STAGES
 from pipelines.scoring.tied.lazy import LazyMixtures
 from pipelines.scoring.tied.packing import PackedGmm
 from profiler.arrays import Array
-from profiler.costs import Cost, Linear
+from profiler.costs import CALL, Cost, Linear, Term
 
 STAGES: dict[str, tuple[str, ...]] = {
     "score.gaussians": ("gaussians",),
@@ -207,7 +207,14 @@ def log_cost(p: PackedGmm, frames: int) -> Cost:
         bytes_max=Linear(per_work=(4.0 * FLOAT, 0.0, 0.0)),
         working_set_bytes=2.0 * FLOAT * frames * p.n_senones,
         terms=(
-            units(roofs.LOG, frames, width, pieces, size=2.0 * FLOAT * frames * p.n_senones),
-            *calls(1),
+            units(
+                roofs.LOG,
+                frames,
+                width,
+                pieces,
+                size=block_bytes(p, frames),
+                own=2.0 * FLOAT * frames * p.n_senones,
+            ),
+            Term(CALL, f"{roofs.FIRST_LOG_CALL}/{MOST_PASSED}", Linear(fixed=1.0)),
         ),
     )

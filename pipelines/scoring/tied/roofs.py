@@ -6,6 +6,7 @@ Each is called as scoring calls it; its units are those of the cost law that nam
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import cycle
 from types import MappingProxyType
 
@@ -14,16 +15,25 @@ from numba import njit
 
 from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.kernel_work import FIRST_CALL, KERNEL_CALL, Family, Numbers
+from pipelines.scoring.kernel_work import (
+    FIRST_CACHE,
+    FIRST_CALL,
+    KEPT,
+    KERNEL_CALL,
+    Family,
+    Numbers,
+)
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.roofs_tasks import after_reading, filled, repeated
+from pipelines.scoring.roofs_tasks import after_reading, after_writing, filled, repeated
 from pipelines.scoring.simd.vector import LANES, address
 from pipelines.scoring.tied import kernels
 from pipelines.scoring.tied.kernels import EXPANDED
 from profiler.arrays import Array, ArrayError
-from profiler.machine.roofs.timing import Task, Work
+from profiler.machine.roofs import timing
+from profiler.machine.roofs.timing import Counted, Task, Work
 
 GAUSSIANS, EXP, MIXTURE, LOG = "tied Gaussians", "tied exp", "tied mixture", "tied log"
+FIRST_LOG_CALL = "first tied log call"
 
 SOME = 64
 """Densities of a codebook for data within the first cache: 7 kB of Gaussians a stream, four panels."""
@@ -60,8 +70,6 @@ def _logarithms(
     products: Array, shift: Array, order: kernels.Order, scores: Array, repeats: int
 ) -> None:
     for _ in range(repeats):
-        # The logarithm of a logarithm would soon be none of a number.
-        products[:] = np.float32(1)
         kernels.logarithms(products, shift, order, scores, 0, shift.shape[1])
 
 
@@ -101,9 +109,15 @@ def exponentials(size: int, numbers: Numbers) -> Work:
     def make() -> Task:
         g = filled((rows, books, STREAMS, densities))
         shift = np.zeros((rows, books), np.float32)
+        if size > KEPT:
+            # Codebook by codebook, where the exponentials go frame by frame.
+            x = np.ones((rows, STREAMS, EXPANDED), np.float32)
+            packed = filled((books, STREAMS, densities // LANES, EXPANDED, LANES))
+            write = partial(kernels.evaluate, x, packed, g, 0, books)
+            return after_writing(rows, write, partial(kernels.exponentiate, g, shift, 0, books))
         return lambda repeats: _exponentials(g, shift, repeats)
 
-    return Work(float(rows * books * STREAMS * densities), make)
+    return Work(float(rows * books * STREAMS * densities), make, size > KEPT)
 
 
 def mixtures(size: int, numbers: Numbers) -> Work:
@@ -136,25 +150,44 @@ def mixtures(size: int, numbers: Numbers) -> Work:
 def logarithms(size: int, numbers: Numbers) -> Work:
     """Logarithms of codebooks of `width` senones and their copies in `runs` pieces: units are senones."""
     rows, width, runs = numbers
-    books = max(1, size // (2 * rows * width * FLOAT))
-    padded = -(-width // LANES) * LANES
+    books = max(1, (size or FIRST_CACHE) // (2 * rows * width * FLOAT))
 
     def make() -> Task:
-        start = np.arange(books + 1) * padded
-        ends = np.linspace(0, width, runs + 1).astype(np.int64)
-        pieces = np.empty((books, runs, 3), np.int64)
-        for book in range(books):
-            pieces[book, :, 0] = book * width + ends[:-1]
-            pieces[book, :, 1] = book * padded + ends[:-1]
-            pieces[book, :, 2] = np.diff(ends)
-        order = start, pieces.reshape(-1, 3), np.arange(books + 1) * runs
-        products = np.ones((rows, books * padded), np.float32)
-        shift = np.zeros((rows, books), np.float32)
-        scores = np.zeros((rows, books * width), np.float32)
+        products, shift, order, scores = _frames_of(rows, books, width, runs)
 
+        def task(repeats: int) -> Counted:
+            seconds = 0.0
+            for _ in range(repeats):
+                # What the call itself needs is no part of its data.
+                kernels.logarithms(products, shift, order, scores, 0, 0)
+                start = timing.clock()
+                kernels.logarithms(products, shift, order, scores, 0, books)
+                seconds += timing.clock() - start
+            return Counted(seconds)
+
+        if size:
+            return task
         return lambda repeats: _logarithms(products, shift, order, scores, repeats)
 
     return Work(float(rows * books * width), make)
+
+
+def _frames_of(
+    rows: int, books: int, width: int, runs: int
+) -> tuple[Array, Array, kernels.Order, Array]:
+    """Products, what was subtracted, order and scores of `rows` frames, each codebook's senones in `runs` pieces."""
+    padded = -(-width // LANES) * LANES
+    start = np.arange(books + 1) * padded
+    ends = np.linspace(0, width, runs + 1).astype(np.int64)
+    pieces = np.empty((books, runs, 3), np.int64)
+    for book in range(books):
+        pieces[book, :, 0] = book * width + ends[:-1]
+        pieces[book, :, 1] = book * padded + ends[:-1]
+        pieces[book, :, 2] = np.diff(ends)
+    order = start, pieces.reshape(-1, 3), np.arange(books + 1) * runs
+    # log(1) + 1 = 1: the logarithms take the place of the products, and are such again.
+    products, shift = filled((rows, books * padded)), filled((rows, books))
+    return products, shift, order, filled((rows, books * width))
 
 
 def call(size: int, numbers: Numbers) -> Work:
@@ -166,6 +199,19 @@ def first_call(size: int, numbers: Numbers) -> Work:
     """The same call, each time after so many KiB of other data were read."""
     (passed,) = numbers
     return Work(1.0, lambda: after_reading(passed, _call()))
+
+
+def first_log_call(size: int, numbers: Numbers) -> Work:
+    """A call of the kernel of logarithms, which has more arrays, after so many KiB of other data were read."""
+    (passed,) = numbers
+    products, shift, order, scores = _frames_of(1, 1, LANES, 1)
+    meter = Meter()
+
+    def once() -> None:
+        kernels.logarithms(products, shift, order, scores, 0, 0)
+        meter.done("", 1)
+
+    return Work(1.0, lambda: after_reading(passed, once))
 
 
 def _call() -> Callable[[], None]:
@@ -189,6 +235,7 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
         LOG: logarithms,
         KERNEL_CALL: call,
         FIRST_CALL: first_call,
+        FIRST_LOG_CALL: first_log_call,
     }
 )
 """Family of roofs → what makes its work from a size and the numbers of its name."""

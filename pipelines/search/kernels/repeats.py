@@ -10,13 +10,19 @@ import numpy as np
 
 from pipelines.search.kernels import calls, epsilon, lattice, layout, pruning, token_passing
 from pipelines.search.kernels.layout import Plain
-from pipelines.search.kernels.numba_flags import njit_called
+from pipelines.search.kernels.numba_flags import njit_called, njit_inlined
 from pipelines.search.kernels.prefetch import prefetch
 from profiler.arrays import F32, I32, I64, U32
 
-
 MIXING = 2531
 """From one repeat's order to the next: odd, so that of 2^k orders none comes back before all others came."""
+
+
+@njit_inlined
+def _mixed(i: int, by: int, count: int) -> int:  # pragma: no cover - compiled
+    """Another place below `count` for each place `i`; where there is none, the same."""
+    place = i ^ by
+    return place if place < count else i
 
 
 @njit_called
@@ -74,8 +80,7 @@ def prune(
     """Prune again and again; `new` [at least as many as there are]: the states of the new tokens, others each time.
 
     `come` [as many as there are tokens]: how they came about. Which token has which of both differs from repeat to
-    repeat; there must be 2^k tokens, and 2^k new ones or none. `at` [2]: where in both the next call goes on. States
-    are fetched ahead, as the step that makes tokens does.
+    repeat. `at` [2]: where in both the next call goes on. States are fetched ahead, as the step that makes tokens does.
     """
     arrays = calls._named(plain)
     named = layout.Numbers(*numbers)
@@ -88,13 +93,13 @@ def prune(
     for _ in range(repeats):
         # Not further along only: a processor knows a row of branches by what it begins with, wherever that is.
         for i in range(m):
-            arrays.tokens.come[i] = come[i ^ mixed]
+            arrays.tokens.come[i] = come[_mixed(i, mixed, m)]
         for i in range(n, m):
-            place = ((i - n) ^ mixed) + first
+            place = _mixed(i - n, mixed, m - n) + first
             goal = new[place if place < len(new) else place - len(new)]
             prefetch(arrays.graph.states, goal)  # type: ignore[call-arg]
             arrays.tokens.state[i] = goal
-        mixed = (mixed + MIXING) % m
+        mixed = (mixed + MIXING) % max(m, 1)
         first += step
         if first >= len(new):
             first -= len(new)
