@@ -89,6 +89,11 @@ class RoofsAgain:
         self._waiting = [key for key in keys if key in self._known and key not in self._timed]
         self._turn = self._told = 0
 
+    def known(self, roof_table: RoofTable) -> None:
+        """Other roofs are known of what is timed: what it takes over more data follows from these."""
+        self._known = {key_of(roof): roof for roof in roof_table.roofs}
+        self._told = 0
+
     def _begun(self, key: Key) -> _Timed:
         """With as many repeats as take PIECE_SECONDS."""
         work = work_of(key.name, 0)

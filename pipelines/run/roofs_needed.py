@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Protocol
+from typing import Final, Protocol
 
 from pipelines.kernel_roofs import work_of
 from pipelines.run.roofs_again import RoofsAgain
@@ -21,6 +21,9 @@ from profiler.session.writer import SessionWriter
 from profiler.spans import Lane, NullLane, Recorder
 
 STAGE = "setup.roofs"
+
+RUN_APART: Final = 1.0
+"""Seconds from the beginning of a run to its end, at least, that count as two moments."""
 
 
 class Judged(Protocol):
@@ -82,7 +85,7 @@ class NeededRoofs:
         self._journal, self._recorder, self._lane = journal, recorder, lane
         self._progress, self._cancelled = progress, cancelled
         self._stage = recorder.stage(STAGE, "setup")
-        self._known: set[tuple[str, str, float, int]] = set()
+        self._terms: dict[tuple[str, str, float, int], tuple[Term, int]] = {}
 
     def take(self, costs: Iterable[Cost], frame: int = 0) -> int:
         """Measure what `costs` name until it is done or the run is being stopped.
@@ -94,7 +97,7 @@ class NeededRoofs:
         terms = [
             (term, threads)
             for term, threads in every
-            if (term.kind, term.roof, term.bytes, threads) not in self._known
+            if (term.kind, term.roof, term.bytes, threads) not in self._terms
         ]
         if terms:
             # A live change acts at once: what is known of its roofs will do.
@@ -107,7 +110,21 @@ class NeededRoofs:
         self._lane.put(self._stage, start, end, frame, 0)
         return end
 
-    def _measure(self, terms: Sequence[tuple[Term, int]], *, settle: bool) -> None:
+    def settle(self) -> None:
+        """The run is over: take what is known of few moments at one more, and judge by the middle of all."""
+        if not self._terms:
+            return
+        self._measure(list(self._terms.values()), settle=True, apart=RUN_APART)
+        if self._again is not None:
+            self._again.known(self._roof_table)
+
+    def _measure(
+        self,
+        terms: Sequence[tuple[Term, int]],
+        *,
+        settle: bool,
+        apart: float = calibration.MOMENT_SECONDS,
+    ) -> None:
         with suppress(Cancelled):
             table = calibration.measure_terms(
                 terms,
@@ -115,8 +132,9 @@ class NeededRoofs:
                 lambda what, share: self._progress(f"measuring the machine: {what}", share),
                 self._cancelled,
                 settle=settle,
+                apart=apart,
             )
-            self._known |= {(t.kind, t.roof, t.bytes, threads) for t, threads in terms}
+            self._terms |= {(t.kind, t.roof, t.bytes, n): (t, n) for t, n in terms}
             names = {term.roof for term, _ in terms}
             self._journal.calibration(_named(table, names).rows())
             self._roof_table = table

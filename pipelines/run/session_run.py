@@ -114,15 +114,8 @@ def execute(
         outcome.setup_ns = recorder.clock() - start
         if isinstance(lane, Lane) and isinstance(journal, SessionWriter):
             beside = Beside(recorder, lane, request.config.replay, journal)
-        decoder = Decoder(
-            recogniser,
-            recorder,
-            lane,
-            journal,
-            control,
-            _roofs_needed(journal, recorder, lane, progress, control, beside),
-            beside,
-        )
+        needed = _roofs_needed(journal, recorder, lane, progress, control, beside)
+        decoder = Decoder(recogniser, recorder, lane, journal, control, needed, beside)
         progress("decoding", None)
         outcome.result = decoder.result
         threads = request.config.threads
@@ -136,6 +129,8 @@ def execute(
         state = outcome.state = "stopped" if control.stopping else "closed"
         if isinstance(journal, SessionWriter):
             _recheck(request.config.threads, journal)
+        if needed is not None and not control.stopping:
+            needed.settle()
     finally:
         if group is not None:
             group.close()

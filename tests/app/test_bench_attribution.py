@@ -14,7 +14,7 @@ from tests.bench._load import programs
 
 
 def stage(name: str, share: float, verdict: str, **parts: float) -> dict[str, Any]:
-    """A row of 2 s; `parts`: least and most of what is not attributed, and the least of arithmetic."""
+    """A row of 2 s; `parts`: least and most of what is not attributed, and the least time that its law allows."""
     return {
         "name": name,
         "group": name.partition(".")[0],
@@ -22,7 +22,8 @@ def stage(name: str, share: float, verdict: str, **parts: float) -> dict[str, An
         "time_s": 2.0,
         "verdict": verdict,
         "parts": {},
-        "parts_low": {"arithmetic_s": parts.get("least", 1.0), "not_attributed_s": parts["low"]},
+        "defect": "It ran in less." if parts.get("least", 1.0) > 2.0 else None,
+        "parts_low": {"arithmetic_s": 1.0, "not_attributed_s": parts["low"]},
         "parts_high": {"arithmetic_s": 2.0, "not_attributed_s": parts["high"]},
     }
 

@@ -72,9 +72,11 @@ def width(stage: Tree) -> float:
 
 
 def over_explained(stage: Tree) -> bool:
-    """Whether the least that the parts may be is together more than the time."""
-    least = sum(s for part, s in stage["parts_low"].items() if part != NOT_ATTRIBUTED)
-    return bool(least > stage["time_s"] * (1 + 1e-6))
+    """Whether the least that its law allows is more than the time: the program flags it as a defect.
+
+    The least ends of the parts cannot tell: they are taken back to what there was room for.
+    """
+    return stage["defect"] is not None
 
 
 def figures(trees: Sequence[Tree]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import pytest
 from pipelines import kernel_roofs
 from pipelines.config import assign, presets
 from pipelines.run.control import Control
-from pipelines.run.roofs_needed import STAGE, NeededRoofs
+from pipelines.run.roofs_needed import RUN_APART, STAGE, NeededRoofs
 from pipelines.run.session_run import Request, execute
 from pipelines.scoring import roofs_tasks
 from pipelines.scoring.kernel_work import (
@@ -60,6 +60,8 @@ class Rig:
         self.lane = self.recorder.lane("decode", decode=True)
         self.measured: list[list[str]] = []
         self.settled: list[bool] = []
+        self.apart: list[float] = []
+        self.rate = 7.0
         self.stopping = False
         self.progress: list[str] = []
         self.needed = NeededRoofs(
@@ -79,8 +81,10 @@ class Rig:
         cancelled: Callable[[], bool],
         *,
         settle: bool,
+        apart: float,
     ) -> RoofTable:
         assert work_of is kernel_roofs.work_of
+        self.apart.append(apart)
         terms = list(terms)
         self.settled.append(settle)
         self.measured.append([term.roof for term, _ in terms])
@@ -92,7 +96,7 @@ class Rig:
         kinds = {KERNEL: table.KERNEL, CALL: OVERHEAD}
         known = [figure(table.KERNEL, "known/1", 5.0)]
         return RoofTable(
-            (*known, *(figure(kinds[t.kind], t.roof, 7.0, int(t.bytes), n) for t, n in terms))
+            (*known, *(figure(kinds[t.kind], t.roof, self.rate, int(t.bytes), n) for t, n in terms))
         )
 
 
@@ -124,6 +128,25 @@ def test_what_is_named_is_measured_once_and_put_into_the_session(rig: Rig, tmp_p
         assert {session.stages[int(n)].group for n in spans["stage"]} == {"setup"}
         assert spans["duration_ns"].tolist() == [2_000_000, 2_000_000]
         assert spans["first_frame"].tolist() == [0, 9]
+
+
+def test_at_the_end_what_the_laws_named_is_taken_at_one_more_moment(
+    rig: Rig, tmp_path: Path
+) -> None:
+    rig.needed.settle()
+    assert not rig.measured  # nothing was named
+    rig.needed.take([of((KERNEL, "a/1", 1 << 20))])
+    rig.needed.take([of((KERNEL, "a/1", 1 << 20), (KERNEL, "b/2", 0))], 9)
+    rig.rate = 9.0
+    rig.needed.settle()
+    assert rig.measured[2] == ["a/1", "b/2"]
+    assert rig.settled == [True, False, True]
+    assert rig.apart == [calibration.MOMENT_SECONDS] * 2 + [RUN_APART]
+    rig.writer.close()
+    with closing(Session.open(tmp_path / "s.asrs")) as session:
+        found = session.calibration.kernel("a/1", size_bytes=1 << 20)
+        assert found is not None
+        assert found.median == 9.0
 
 
 def test_laws_that_name_no_roof_of_their_own_take_no_time(rig: Rig) -> None:
@@ -284,17 +307,17 @@ def test_roofs_for_a_live_change_are_measured_between_two_blocks(
     asked: list[set[str]] = []
     real = calibration.measure_terms
 
-    def measure(terms: Asked, *rest: Any, settle: bool) -> RoofTable:
+    def measure(terms: Asked, *rest: Any, settle: bool, apart: float) -> RoofTable:
         terms = list(terms)
         asked.append({term.roof for term, _ in terms})
-        return real(terms, *rest, settle=settle)
+        return real(terms, *rest, settle=settle, apart=apart)
 
     monkeypatch.setattr(calibration, "measure_terms", measure)
     config = assign(presets.load("gmm-quick").config, {"block": 16})
     request = Request(config, "test", (str(bundled_speech / SPEECH),), None, path)
     outcome = execute(request, Asks(40, "frames.skip", 2), lambda *_: None)
-    first, second, *more = asked
-    assert not more
+    first, second, last = asked
+    assert last == first | second, "at the end all that were named"
     # Half the frames a call: other tiles of the same kernels.
     assert {name.split("/")[0] for name in second} <= {name.split("/")[0] for name in first}
     assert any(name not in first for name in second)

@@ -212,6 +212,19 @@ def test_a_roof_over_shared_caches_is_taken_at_several_moments_and_their_middle_
     assert sorted(taken) == [0] + MOMENTS * [4 << 20]
 
 
+def test_the_fewer_moments_a_roof_was_taken_at_the_wider_its_interval() -> None:
+    def ends(*rates: float) -> tuple[float, float, float]:
+        known = Calibration()
+        for rate in rates:
+            taken = Roof(KERNEL, "tile", "", 1, 4 << 20, rate, 0.9 * rate, 1.1 * rate, "x")
+            known.add([taken], "run", 0.0)
+        (roof,) = known.roof_table.roofs
+        return roof.low, roof.median, roof.high
+
+    assert ends(1e9) == pytest.approx((0.9e9 / 1.3, 1e9, 1.1e9 * 1.3))
+    assert ends(1e9, 4e9, 2e9) == pytest.approx((1e9 / 1.1, 2e9, 4e9 * 1.1))
+
+
 def _never() -> Task:
     raise AssertionError
 

@@ -31,7 +31,15 @@ from profiler.machine.roofs.table import (
     RoofTable,
 )
 from profiler.machine.roofs.terms import WorkOf
-from profiler.machine.roofs.timing import Key, Work, better, is_steady, key_of, middle
+from profiler.machine.roofs.timing import (
+    Key,
+    Work,
+    better,
+    beyond_moments,
+    is_steady,
+    key_of,
+    middle,
+)
 from profiler.machine.roofs.torch_child import Missing
 
 METHOD: Final = 27
@@ -71,7 +79,12 @@ class Calibration:
     @property
     def roof_table(self) -> RoofTable:
         """The table that attribution divides by."""
-        return RoofTable(tuple(roof for roof in self.roofs.values() if roof.sound))
+        found = (
+            beyond_moments(roof, len(self.moments.get(key, ())))
+            for key, roof in self.roofs.items()
+            if roof.sound
+        )
+        return RoofTable(tuple(found))
 
     @property
     def measured_at(self) -> float | None:
@@ -93,11 +106,10 @@ class Calibration:
         steady = not roof.disturbed if key in self.moments else is_steady(roof)
         return steady or 0 <= now - self.measured[key] < BUSY_SECONDS
 
-    def settled(self, key: Key, now: float) -> bool:
-        """Whether a known roof was taken at as many moments as it wants, or a moment ago."""
+    def settled(self, key: Key, now: float, apart: float) -> bool:
+        """Whether a known roof was taken at as many moments as it wants, or less than `apart` seconds ago."""
         return (
-            len(self.moments.get(key, ())) in (0, MOMENTS)
-            or 0 <= now - self.measured[key] < MOMENT_SECONDS
+            len(self.moments.get(key, ())) in (0, MOMENTS) or 0 <= now - self.measured[key] < apart
         )
 
     def fit_part(self, part: str, now: float) -> bool:
@@ -218,12 +230,14 @@ def measure_terms(
     cancelled: Cancelled | None = None,
     *,
     settle: bool = True,
+    apart: float = MOMENT_SECONDS,
 ) -> RoofTable:
     """Return what is known of this machine, after measuring the roofs that these terms name and that it lacks.
 
-    `settle`: there is time to take others at one more moment.
+    `settle`: there is time to take others at one more moment, at least `apart` seconds after the last.
     """
-    return _known_with(terms.steps(needed, work_of), progress, cancelled, settle=settle)
+    steps = terms.steps(needed, work_of)
+    return _known_with(steps, progress, cancelled, settle=settle, apart=apart)
 
 
 def _known_with(
@@ -233,10 +247,11 @@ def _known_with(
     *,
     fresh: bool = False,
     settle: bool = True,
+    apart: float = MOMENT_SECONDS,
 ) -> RoofTable:
     known = load(file())
     lacking = _lacking(known, steps, fresh)
-    unsettled = [] if fresh or not settle else _unsettled(known, steps)
+    unsettled = [] if fresh or not settle else _unsettled(known, steps, apart)
     if lacking:
         known.add(cpu.take(lacking, progress, cancelled), RUN, time.time(), replace=fresh)
     until = timing.clock() + SETTLING_SECONDS
@@ -335,10 +350,12 @@ def _lacking(known: Calibration, steps: list[Step], fresh: bool) -> list[Step]:
     return [step for step in steps if fresh or not known.fit(step.key, now)]
 
 
-def _unsettled(known: Calibration, steps: list[Step]) -> list[Step]:
+def _unsettled(known: Calibration, steps: list[Step], apart: float) -> list[Step]:
     """What was taken too few times of what is known, the longest ago first, each once."""
     now = time.time()
-    found = {s.key: s for s in steps if known.fit(s.key, now) and not known.settled(s.key, now)}
+    found = {
+        s.key: s for s in steps if known.fit(s.key, now) and not known.settled(s.key, now, apart)
+    }
     return sorted(found.values(), key=lambda step: known.measured[step.key])
 
 

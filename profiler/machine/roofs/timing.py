@@ -229,6 +229,11 @@ def after_pauses(key: Key, amount: float, task: Task) -> Roof:
     return Roof(*key, median, low, high, UNITS[key.kind], not seconds)
 
 
+ONE_MOMENT: Final = 0.3
+"""So far from their middle moments lie where a cache or memory is shared; nineteen of twenty are nearer
+(`python -m tests.bench.constants --only system`)."""
+
+
 def is_steady(roof: Roof) -> bool:
     """Whether the machine was undisturbed enough for this roof to be kept for good."""
     best = roof.median / roof.low if roof.kind in TIMES else roof.high / roof.median
@@ -256,3 +261,11 @@ def middle(moments: Sequence[Roof]) -> Roof:
     calm.sort(key=lambda roof: roof.median, reverse=calm[0].kind in TIMES)
     found, ends = calm[(len(calm) - 1) // 2], [roof.median for roof in calm]
     return replace(found, low=min(found.low, *ends), high=max(found.high, *ends))
+
+
+def beyond_moments(roof: Roof, moments: int) -> Roof:
+    """Return the roof with an interval that holds what other moments than these few would have found."""
+    if not moments:
+        return roof
+    wider = 1.0 + ONE_MOMENT / moments
+    return replace(roof, low=roof.low / wider, high=roof.high * wider)
