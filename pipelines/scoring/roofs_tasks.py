@@ -59,9 +59,29 @@ def after_others(between: int, seconds: float, own: Task) -> Task:
     That time does not count. So the rest of a block and its search come between two uses of a kernel's data. A kernel
     that goes round through as much data of its own finds less of it in a cache that others share, and once less, once
     more; and in a cache that programs on other cores use as well, data stay for a few ms only
-    (`python -m tests.bench.constants --only system`).
+    (`python -m tests.bench.constants --only system`). What a call itself needs is a roof of its own, and no part of
+    the data's time: `own` is called with no repeat before.
     """
-    return _in_turn(filled((1, between // FLOAT)), lambda: own(1), least=seconds)
+    pieces = filled((1, between // FLOAT))
+    return _in_turn(pieces, lambda: own(1), lambda: own(0), seconds)
+
+
+def after_idle_calls(idle: Callable[[], object], once: Callable[[], object]) -> Task:
+    """`once` as often as asked, each time after a call of the same kernel that has nothing to do.
+
+    Only the time of `once` counts: what its call needs has been fetched then, and is a roof of its own.
+    """
+
+    def task(repeats: int) -> Counted:
+        seconds = 0.0
+        for _ in range(repeats):
+            idle()
+            start = timing.clock()
+            once()
+            seconds += timing.clock() - start
+        return Counted(seconds)
+
+    return task
 
 
 def after_writing(frames: int, before: Callable[[], object], once: Callable[[], object]) -> Task:

@@ -51,16 +51,16 @@ LISTED_PASSING = 0.43
 """Of listed epsilon arcs, how many are within the limit."""
 FRESH_BY_EPSILON = 1 / 9
 """Of the epsilon arcs within the limit, how many lead where no token was."""
-FOLLOWED_EACH = 1.2
+FOLLOWED_EACH = 1.12
 """Epsilon arcs of a state that has any."""
 FOLLOWED_PASSING = 0.4
-"""Of followed epsilon arcs, how many are within the limit."""
-FRESH_BY_FOLLOWING = 0.25
+"""Of followed epsilon arcs, how many are within the limit: new tokens' are less often, those of bettered ones more."""
+FRESH_BY_FOLLOWING = 0.13
 """Of those, how many lead where no token was."""
-RECENT_FRAMES, RECENT_BYTES = 16, 1.2e6
-OLDER_FRAMES, OLDER_BYTES = 200, 5e6
+RECENT_FRAMES, RECENT_BYTES = 16, 9e5
+OLDER_FRAMES, OLDER_BYTES = 200, 4.5e6
 """So much do so many frames touch, graph and lists."""
-OLDER, OLDEST = 0.45, 0.19
+OLDER, OLDEST = 0.47, 0.21
 """Of the lines of the graph that a new token needs, those that nothing has used in so many frames."""
 DEAD = 0.31
 """Of the tokens, when the lists are closed up."""

@@ -30,7 +30,7 @@ from profiler.errors import BadInput
 from profiler.spans import NullLane, Recorder
 from tests.bench import _data
 from tests.bench._constants_products import row
-from tests.bench._constants_searched import searched
+from tests.bench._constants_searched import LinesUsed, searched
 
 FILES = ("librivox-0870", "cards-001")
 WIDE, NARROW = 13.0, 10.0
@@ -80,6 +80,7 @@ def _searched(
     search = recogniser.search
     assert isinstance(search, Viterbi)
     met: Counter[str] = Counter()
+    lines = LinesUsed(search)
     for told in scores:
         search.start(0)
         for frame in range(len(told)):
@@ -87,6 +88,7 @@ def _searched(
                 met += _pruned(search, model)
             search.advance(told[frame : frame + 1], frame)
             met += _frame(search)
+            lines.frame()
     frames = sum(map(len, scores))
     where, books = "scoring/tied/lazy.py", len(model.means)
     what = f"codebooks with a senone that is wanted, of {books}"
@@ -104,6 +106,19 @@ def _searched(
         ("NEW_TOKENS", "new tokens per epsilon arc", met["fresh"] + met["late"], met["listed"]),
         ("BY_ARC", "tokens that came over an arc", met["by arc"], met["tokens"]),
         ("BY_ENTRY", "tokens that came over an epsilon arc", met["by entry"], met["tokens"]),
+        ("FOLLOWED_EACH", "epsilon arcs of a state followed", met["silent"], met["silent states"]),
+        ("FOLLOWED_PASSING", "of new tokens' alone, those within", met["new within"], met["new"]),
+        ("FOLLOWED_PASSING", "of all of these", met["silent within"], met["silent"]),
+        (
+            "FRESH_BY_FOLLOWING",
+            "of those, where none was",
+            met["silent fresh"],
+            met["silent within"],
+        ),
+        ("OLDER", "lines of new tokens not used in 16 frames", lines.older, lines.all),
+        ("OLDEST", "lines of new tokens not used in 200 frames", lines.oldest, lines.all),
+        ("RECENT_BYTES", "bytes that 16 frames touch", lines.bytes_of(16), 1),
+        ("OLDER_BYTES", "bytes that 200 frames touch", lines.bytes_of(200), 1),
         ("RECORDED", "of their arcs, those of the history", met["recorded"], met["by arc"]),
         ("DEAD", "of the listed tokens, when lists are closed up", met["dead"], met["closed up"]),
         ("KEPT_BY_RANK", "of too many within the beam", met["most"], met["too many"]),
@@ -137,6 +152,8 @@ def _frame(search: Viterbi) -> Counter[str]:
     listed = int(space.books.decoder_state[layout.EPSILONS])
     within = int((arrays.epsilons.total[:listed] <= limit).sum())
     new = come[n:]
+    silent, states, passing, fresh = _followed(search, True)
+    of_new, _, new_passing, _ = _followed(search, False)
     return Counter(
         {
             "sources": int(work[layout.TOKENS]),
@@ -150,9 +167,37 @@ def _frame(search: Viterbi) -> Counter[str]:
             "tokens": m,
             "by arc": int((come >= 0).sum()),
             "by entry": int((come == layout.BY_ENTRY).sum()),
+            "silent": silent,
+            "new": of_new,
+            "new within": new_passing,
+            "silent states": states,
+            "silent within": passing,
+            "silent fresh": fresh,
             "recorded": int((arrays.emitting.record[come[come >= 0]] >= 0).sum()),
         }
     )
+
+
+def _followed(search: Viterbi, bettered: bool) -> tuple[int, int, int, int]:
+    """Epsilon arcs of new tokens, and of those `bettered` over one: how many arcs, tokens that have any, arcs within,
+    and arcs of those to tokens that are new."""
+    space, graph = search._space, search.graph
+    n, m = (int(space.books.decoder_state[i]) for i in (layout.N, layout.M))
+    tokens, limit = space.arrays.tokens, space.books.floats[layout.LIMIT]
+    state, cost = tokens.state[:m].astype(np.int64), tokens.new_cost[:m]
+    made = np.arange(m) >= n
+    if bettered:
+        made |= tokens.come[:m] == layout.BY_ENTRY
+    made &= (cost <= limit) & (state < graph.n_epsilon_states)
+    first = graph.states["epsilon"][state[made]].astype(np.int64)
+    count = graph.states["first"][state[made] + 1].astype(np.int64) - first
+    arcs = np.repeat(first, count) + np.arange(count.sum())
+    arcs -= np.repeat(count.cumsum() - count, count)
+    value = np.repeat(cost[made], count) + graph.arcs["weight"][arcs]
+    value += np.where(graph.arcs["olabel"][arcs] != 0, space.numbers.penalty, 0.0)
+    passing = graph.arcs["target"][arcs[value <= limit]]
+    late = tokens.state[n:m][tokens.come[n:m] == layout.BY_ENTRY]
+    return int(count.sum()), int((count > 0).sum()), len(passing), int(np.isin(passing, late).sum())
 
 
 def _beams(recogniser: Recogniser, config: Config, scores: list[Array]) -> Iterator[dict[str, Any]]:

@@ -24,13 +24,18 @@ from pipelines.scoring.kernel_work import (
     Numbers,
 )
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.roofs_tasks import after_reading, after_writing, filled, repeated
+from pipelines.scoring.roofs_tasks import (
+    after_idle_calls,
+    after_reading,
+    after_writing,
+    filled,
+    repeated,
+)
 from pipelines.scoring.simd.vector import LANES, address
 from pipelines.scoring.tied import kernels
 from pipelines.scoring.tied.kernels import EXPANDED
 from profiler.arrays import Array, ArrayError
-from profiler.machine.roofs import timing
-from profiler.machine.roofs.timing import Counted, Task, Work
+from profiler.machine.roofs.timing import Task, Work
 
 GAUSSIANS, EXP, MIXTURE, LOG = "tied Gaussians", "tied exp", "tied mixture", "tied log"
 FIRST_LOG_CALL = "first tied log call"
@@ -96,7 +101,10 @@ def gaussians(size: int, numbers: Numbers) -> Work:
         x = np.ones((rows, STREAMS, EXPANDED), np.float32)
         packed = filled((books, STREAMS, SOME // LANES, EXPANDED, LANES))
         g = filled((rows, books, STREAMS, SOME))
-        return repeated(lambda: kernels.evaluate(x, packed, g, 0, books))
+        return after_idle_calls(
+            partial(kernels.evaluate, x, packed, g, 0, 0),
+            partial(kernels.evaluate, x, packed, g, 0, books),
+        )
 
     return Work(float(rows * books * STREAMS * SOME), make)
 
@@ -142,7 +150,11 @@ def mixtures(size: int, numbers: Numbers) -> Work:
         weights = cycle(filled((turns, books * book)))
         start = np.arange(books + 1) * width
         products = filled((rows, books * width))
-        return repeated(lambda: kernels.mix(g, next(weights), start, products, 0, books))
+        idle = next(weights)
+        return after_idle_calls(
+            lambda: kernels.mix(g, idle, start, products, 0, 0),
+            lambda: kernels.mix(g, next(weights), start, products, 0, books),
+        )
 
     return Work(float(rows * books * width * STREAMS * densities), make)
 
@@ -155,18 +167,12 @@ def logarithms(size: int, numbers: Numbers) -> Work:
     def make() -> Task:
         products, shift, order, scores = _frames_of(rows, books, width, runs)
 
-        def task(repeats: int) -> Counted:
-            seconds = 0.0
-            for _ in range(repeats):
-                # What the call itself needs is no part of its data.
-                kernels.logarithms(products, shift, order, scores, 0, 0)
-                start = timing.clock()
-                kernels.logarithms(products, shift, order, scores, 0, books)
-                seconds += timing.clock() - start
-            return Counted(seconds)
-
         if size:
-            return task
+            arrays = products, shift, order, scores
+            return after_idle_calls(
+                partial(kernels.logarithms, *arrays, 0, 0),
+                partial(kernels.logarithms, *arrays, 0, books),
+            )
         return lambda repeats: _logarithms(products, shift, order, scores, repeats)
 
     return Work(float(rows * books * width), make)
