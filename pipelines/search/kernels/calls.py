@@ -168,7 +168,7 @@ def _record(
     counts = work[EPSILON_ARCS], work[FOLLOWED], work[SENONES]
     put(spans, stages[1], at, at + epsilon_ns, begun, done, counts)
     at += epsilon_ns
-    ranking_ns = work[RANKING_NS]
+    ranking_ns: int = work[RANKING_NS]
     prune_ns -= ranking_ns
     counts = work[EXAMINED], work[ENTERED], work[CLOSED_UP]
     put(spans, stages[2], at, at + prune_ns, begun, done, counts)
