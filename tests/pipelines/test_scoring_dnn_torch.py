@@ -29,7 +29,7 @@ from pipelines.scoring.meter import Meter
 from profiler.arrays import Array
 from profiler.files import paths
 from profiler.spans import SPAN, NullLane, Recorder
-from tests.pipelines.net_files import SHAPES, card, forward, net, utterance
+from tests.pipelines.net_files import SHAPES, card, forward, in_blocks, net, utterance
 from tests.pipelines.shipped import model, speech
 
 HEADS = 3
@@ -47,16 +47,6 @@ def same_threads() -> Any:
     before = torch.get_num_threads()
     yield
     torch.set_num_threads(before)
-
-
-def in_blocks(made: Any, features: Array, block: int) -> Array:
-    """An utterance scored block by block, its first and last frame repeated for context."""
-    padded, beyond = with_context(features, made.context), sum(made.context)
-    scores = np.empty((len(features), made.n_senones), np.float32)
-    for at in range(0, len(features), block):
-        n = min(block, len(features) - at)
-        made.score(made.splice(padded[at : at + n + beyond], Meter()), scores[at : at + n], Meter())
-    return scores
 
 
 def error(found: Array, expected: Array) -> float:
