@@ -30,6 +30,7 @@ from pipelines.run.control import Control
 from profiler.errors import BadInput
 from profiler.plain import one_line
 from profiler.process import numba_settings, signals
+from profiler.process.entry import given
 
 
 class Worker:
@@ -173,4 +174,5 @@ def main(kind: type[Worker] = Worker) -> int:
 
 
 if __name__ == "__main__":
+    given("pipelines.worker", __doc__)
     raise SystemExit(main())

@@ -4,7 +4,7 @@
     def kernel(data, spans, stage, first_frame, frames):      # spans: what `lane.lend()` returned
         start = now_ns()
         ...
-        put(spans, stage, start, now_ns(), first_frame, frames, work, 0, 0)
+        put(spans, stage, start, now_ns(), first_frame, frames, (work, 0, 0))
 
     kernel(data, lane.lend(), stage, first_frame, frames)
     lane.settle()
@@ -72,16 +72,15 @@ def put(
     end_ns: int,
     first_frame: int,
     frames: int,
-    work0: int,
-    work1: int,
-    work2: int,
+    work: tuple[int, int, int],
 ) -> None:  # pragma: no cover - compiled
-    """Record one span into a lent ring, as `Lane.put` does.
+    """Record one span into a lent ring, as `Lane.put` does; `work`: its counts, 0 where there are fewer.
 
     A span for which there is no room, or one of whose counts does not fit 32 bits (stage: 16), is dropped and
     counted: a kernel cannot raise, and a count cut short would be a lie.
     """
     ring, state = spans
+    work0, work1, work2 = work
     # Negative numbers keep their sign bits, and so do not pass either.
     beyond = (first_frame | frames | work0 | work1 | work2) >> 32 | stage >> 16
     if state[LEFT] <= 0 or beyond != 0:

@@ -28,6 +28,10 @@ sys.dont_write_bytecode = False
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")  # 2 to that power cycles, the least it takes
 
+# Torch tries the compiler out on each kind of vector instructions before it compiles a net, which takes as long as the
+# nets of the tests do. Where a compiler is older than its processor: 0.
+os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
+
 # A machine that runs the tests under nohup has them ignore this signal, and every child of theirs.
 if hasattr(signal, "SIGHUP"):
     signal.signal(signal.SIGHUP, signal.SIG_DFL)

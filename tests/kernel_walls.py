@@ -177,7 +177,7 @@ def spans(walls: Walls) -> None:
                 ring, state = walls.empty(slots, SLOT), walls(np.zeros(N_LENT), np.int64)
                 state[AT], state[LEFT] = at, left
                 for _ in range(slots + 1):
-                    kernel_spans.put((ring, state), 3, 1, 2, 3, 4, 5, 6, 7)
+                    kernel_spans.put((ring, state), 3, 1, 2, 3, 4, (5, 6, 7))
                 assert (state[LEFT], state[DROPPED]) == (0, slots + 1 - left)
                 assert state[AT] == ((at + left) % slots if slots else 0)
 

@@ -21,6 +21,7 @@ from app.pictures.jobs import Answer, Job, line
 from app.pictures.studio import Studio
 from profiler.errors import BadInput
 from profiler.plain import one_line
+from profiler.process.entry import given
 
 YIELDING: Final = 10
 """Added to the niceness of the process (POSIX)."""
@@ -61,4 +62,4 @@ def main(session: str) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1]))
+    raise SystemExit(main(*given("app.pictures.process", __doc__, "SESSION")))

@@ -24,6 +24,10 @@ AIR = 6
 
 _Index = QModelIndex | QPersistentModelIndex
 
+DISPLAY, ALIGNMENT = Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.TextAlignmentRole
+RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+
 
 class TableModel(QAbstractTableModel):
     """Read-only rows for a table twin; numbers are right-aligned, text left-aligned."""
@@ -56,18 +60,15 @@ class TableModel(QAbstractTableModel):
 
     def data(self, index: _Index, role: int = Qt.ItemDataRole.DisplayRole) -> object:
         """Text and alignment of one cell; None is shown as blank, never as 0."""
-        if not index.isValid():
+        # Qt asks for much else, of every cell that decides the width of a column.
+        if role not in (DISPLAY, ALIGNMENT) or not index.isValid():
             return None
         value = self._rows[index.row()][index.column()]
-        if role == Qt.ItemDataRole.DisplayRole:
+        if role == DISPLAY:
             if value is None:
                 return ""
             return f"{value:.6g}" if isinstance(value, float) else one_line(str(value))
-        if role == Qt.ItemDataRole.TextAlignmentRole:
-            number = isinstance(value, (int, float)) or _numeric(value)
-            side = Qt.AlignmentFlag.AlignRight if number else Qt.AlignmentFlag.AlignLeft
-            return side | Qt.AlignmentFlag.AlignVCenter
-        return None
+        return RIGHT if isinstance(value, (int, float)) or _numeric(value) else LEFT
 
     def headerData(
         self,
@@ -77,15 +78,13 @@ class TableModel(QAbstractTableModel):
     ) -> object:
         """Return the column's name."""
         across = orientation == Qt.Orientation.Horizontal
-        if across and role == Qt.ItemDataRole.DisplayRole and section < len(self._headers):
+        if across and role == DISPLAY and section < len(self._headers):
             return one_line(self._headers[section])
-        if across and role == Qt.ItemDataRole.TextAlignmentRole and section < len(self._headers):
+        if across and role == ALIGNMENT and section < len(self._headers):
             # Above its numbers or its texts.
             cells = (row[section] for row in self._rows[:MEASURED_ROWS])
             first = next((cell for cell in cells if cell not in (None, "")), "")
-            number = isinstance(first, (int, float)) or _numeric(first)
-            side = Qt.AlignmentFlag.AlignRight if number else Qt.AlignmentFlag.AlignLeft
-            return side | Qt.AlignmentFlag.AlignVCenter
+            return RIGHT if isinstance(first, (int, float)) or _numeric(first) else LEFT
         return None
 
 

@@ -7,10 +7,12 @@ changed. Voices: https://github.com/festvox/flite; texts: written for this colle
 
 from __future__ import annotations
 
+import argparse
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -161,10 +163,22 @@ def build(folder: Path) -> list[Path]:
     return files
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Rebuild the bundled speech in place, or say why not."""
+    parser = argparse.ArgumentParser(
+        prog="python -m assets.speech.build",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        default=Path(__file__).parent,
+        help="where the files go (beside this module, over what is there)",
+    )
+    folder = parser.parse_args(arguments).folder
     try:
-        files = build(Path(__file__).parent)
+        files = build(folder)
     except FliteMissing as error:
         sys.stderr.write(f"The bundled speech stays as it is: {error}\n")
         return 0

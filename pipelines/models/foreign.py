@@ -22,6 +22,7 @@ from typing import Any, Final
 from pipelines.models.errors import ModelError
 from profiler.errors import Cancelled
 from profiler.process import children
+from profiler.process.entry import given
 
 MEMORY_BYTES: Final = 1_500 << 20
 """What the child may take; a graph of `nets.MAX_PARAMETERS` takes two thirds."""
@@ -141,7 +142,12 @@ def _problem(path: Path, status: int, said: bytes) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The child: `foreign FILE SENONES DIMENSION FRAMES TARGET`; not meant to be called by people."""
-    path, senones, dimension, max_frames, target = sys.argv[1:] if arguments is None else arguments
+    path, senones, dimension, max_frames, target = given(
+        "pipelines.models.foreign",
+        __doc__,
+        *("FILE", "SENONES", "DIMENSION", "FRAMES", "TARGET"),
+        arguments=arguments,
+    )
     _limit()
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:

@@ -5,21 +5,20 @@ utterance (reading audio, features, spread over all its frames) and one for each
 leaves (front end, scoring, search) do not cover is overhead; what this loop itself takes at the two ends of a block
 has stages there. Waiting for the pace is `idle`; what is
 done for the person and not for the recogniser (waveform, word errors) is `setup`. Both lie outside.
-
-A dense scorer hands its scores to the search a block at a time; a lazy one takes turns with it frame by frame,
-since what is wanted of a frame is known only when the search has done the one before.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from pipelines import config as settings
 from pipelines.audio import loading as audio
 from pipelines.audio import word_errors as wer
 from pipelines.config import Config
 from pipelines.run.beside import Beside
+from pipelines.run.blocks import Blocks
 from pipelines.run.control import Control, Mark
 from pipelines.run.live_changes import Asked, LiveChanges
 from pipelines.run.null_writer import NullWriter
@@ -28,8 +27,7 @@ from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser
 from pipelines.run.result import Decoded, Result
 from pipelines.run.roofs_needed import NeededRoofs
-from pipelines.run.tally import Tally
-from pipelines.scoring import MAX_FRAMES, with_context
+from pipelines.scoring import with_context
 from profiler.analysis.categories import OVERHEAD
 from profiler.analysis.conditions import OTHER_COUNT
 from profiler.arrays import Array
@@ -37,15 +35,22 @@ from profiler.session.writer import SessionWriter
 from profiler.spans import Cost, Lane, NullLane, Recorder
 
 PARTIAL_EVERY_NS = 100_000_000  # how often a partial result is fetched for the person watching
-TALLIED_FROM = 4
-"""Frames from which adding spans up costs less than recording them one by one."""
-
 TILES = ("decode.utterance", "decode.block")
 """Stages that carry how long other programs ran instead."""
 
 Journal = SessionWriter | NullWriter
 
 Word = tuple[str, int, int]  # word, first frame of the run, frames
+
+
+class _Begun(NamedTuple):
+    """An utterance that has been read. `number`: in the session; `features`: f32 [frames, dim]."""
+
+    number: int
+    features: Array
+    duration_s: float
+    wall_ns: int
+    """What reading and features took."""
 
 
 class Decoder:
@@ -74,7 +79,7 @@ class Decoder:
         """Settings that began to act while the last utterance was being decoded, in order."""
         self._epochs: list[int] = []  # of the utterance being decoded, in order
         self._frame = 0  # frames decoded in this run, over all utterances
-        self._tally = Tally() if isinstance(lane, Lane) else None
+        self._blocks = Blocks(lane, recorder.clock)
         self._live = LiveChanges()
         self._nets: dict[str, dict[str, list[int]]] = {}  # those that have scored, by name
         recogniser.register(recorder)
@@ -152,8 +157,7 @@ class Decoder:
             self._live.cancel(wait=True)
         return self.result
 
-    def _begin(self, item: Item) -> tuple[int, Array, float, int]:
-        """Its number in the session, features, seconds, and the ns that reading and features took."""
+    def _begin(self, item: Item) -> _Begun:
         clock, lane, stage, recogniser = self._clock, self._lane, self._stage, self.recogniser
         first = self._frame
         if self._beside is not None:
@@ -178,17 +182,18 @@ class Decoder:
             peaks,
         )
         lane.put(stage["setup.waveform"], end, clock(), first, 0)
-        return utterance, features, sound.duration_s, end - start
+        return _Begun(utterance, features, sound.duration_s, end - start)
 
     def _utterance(self, item: Item) -> None:
         clock, lane, stage, recogniser = self._clock, self._lane, self._stage, self.recogniser
-        utterance, features, duration_s, wall_ns = self._begin(item)
-        first, n_frames = self._frame, len(features)
+        begun = self._begin(item)
+        utterance, wall_ns = begun.number, begun.wall_ns
+        first, n_frames = self._frame, len(begun.features)
         self._epochs = [self._epoch]
         self.configs_met = []
         recogniser.scorer.reset()
         recogniser.search.start(first)
-        context, padded = (0, 0), features
+        context, padded = (0, 0), begun.features
         self._pace.begin(first)
         partial_due = clock() + PARTIAL_EVERY_NS
         if self._beside is not None:
@@ -204,22 +209,13 @@ class Decoder:
             # At the first block, and where another net takes over.
             if context != recogniser.scorer.context:
                 context = recogniser.scorer.context
-                padded = with_context(features, context)
-            begin, beyond = self._frame - first, sum(context)
+                padded = with_context(begun.features, context)
+            begin = self._frame - first
             count = min(recogniser.config.block, n_frames - begin)
-            block = padded[begin : begin + count + beyond]
-            scores = None
             lane.put(stage["decode.begin"], block_start_ns, clock(), self._frame, count)
-            if recogniser.scorer.lazy:
-                self._take_turns(block)
-            else:
-                scores = recogniser.scorer.score(block, self._frame, lane)
-                after = begin + count
-                if scores_ahead and after < n_frames:
-                    ahead = min(recogniser.config.block, n_frames - after) + beyond
-                    following = padded[after : after + ahead]
-                    recogniser.score_ahead(following, self._frame + count, lane)
-                recogniser.search.advance(scores, self._frame, lane)
+            scores = self._blocks.decode(
+                recogniser, padded, begin, count, self._frame, scores_ahead
+            )
             complete = begin + count == n_frames
             last = complete or self._stopping
             words = []
@@ -246,15 +242,16 @@ class Decoder:
             if last:
                 break
             if self._beside is not None:
-                begun = self._frame - count
-                block_start_ns = self._beside.between(recogniser, scores, now, begun, took_ns)
+                block_start_ns = self._beside.between(
+                    recogniser, scores, now, self._frame - count, took_ns
+                )
             if recogniser.config.pace > 0:
                 idle_ns = self._pace.keep(block_start_ns, self._frame, recogniser.config.pace)
                 block_start_ns += idle_ns
                 self.result.idle_ns += idle_ns
                 if self._beside is not None:
                     self._beside.begin()
-        audio_s = duration_s * (self._frame - first) / n_frames
+        audio_s = begun.duration_s * (self._frame - first) / n_frames
         self._done(item, utterance, words, wall_ns, audio_s, complete)
 
     def _other_programs_ns(self) -> int:
@@ -268,24 +265,6 @@ class Decoder:
         cutoff = search.cutoff if math.isfinite(search.cutoff) else None
         self._journal.sample(now, {"search.beam": search.beam, "search.cutoff": cutoff})
         search.spent(frames, spent_ns)
-
-    def _take_turns(self, block: Array) -> None:
-        """Score and search frame by frame, the scorer told each time what the search wants."""
-        scorer, search = self.recogniser.scorer, self.recogniser.search
-        beyond = sum(scorer.context)
-        for at in range(0, len(block) - beyond, MAX_FRAMES):
-            part, first = block[at : at + MAX_FRAMES + beyond], self._frame + at
-            n = len(part) - beyond
-            tally = self._tally if n >= TALLIED_FROM else None
-            steps = tally or self._lane
-            start = self._clock()
-            state = scorer.prepare(part, first, steps)
-            for t in range(n):
-                row = scorer.frame(state, t, search.active_senones(steps))
-                search.advance(row[None], first + t, steps)
-            if tally is not None:
-                assert isinstance(self._lane, Lane)
-                tally.pour(self._lane, start, first, n)
 
     def _done(
         self,

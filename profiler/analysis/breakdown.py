@@ -225,6 +225,25 @@ def _in_order(session: Recorded, found: Iterable[tuple[int, int]]) -> list[tuple
     )
 
 
+def _added(parts: list[Sums]) -> Sums:
+    """The sums of several as those of one."""
+
+    def columns(values: Iterable[tuple[float, ...]]) -> tuple[float, ...]:
+        return tuple(sum(column) for column in zip(*values, strict=True))
+
+    work0, work1, work2 = columns(p.work for p in parts)
+    return Sums(
+        time=sum(p.time for p in parts),
+        calls=sum(p.calls for p in parts),
+        frames=sum(p.frames for p in parts),
+        work=(work0, work1, work2),
+        parts=columns(p.parts for p in parts),
+        least=columns(p.least for p in parts),
+        likely=columns(p.likely for p in parts),
+        most=columns(p.most for p in parts),
+    )
+
+
 def _row(
     session: Recorded,
     lane: int,
@@ -235,74 +254,56 @@ def _row(
 ) -> StageRow:
     """Put the sums of a stage's epochs together, each at the roofs of its own law."""
     stage, roof_table = session.stages[number], session.calibration
-    total = [sum(values) for values in zip(*(_figures(part) for _, part in parts), strict=True)]
-    time, calls, frames = total[:3]
-    work = total[3:]
-    measured, least, likely, most = (
-        [sum(values) for values in zip(*lists, strict=True)]
-        for lists in zip(*((p.parts, p.least, p.likely, p.most) for _, p in parts), strict=True)
-    )
+    total = _added([part for _, part in parts])
     model = _Model()
     for epoch, part in parts:
         model.add(session.costs.get((number, epoch)), part, roof_table)
     known, timed = model.known, model.known and bool(roof_table)
+    found = None
+    if timed:
+        itself = total.parts[-1]
+        found = intervals(total.parts, [*total.least, itself], [*total.most, itself], total.time)
+    replayed = replays.replayed(stage.name) > 0
+    verdict = judge(model.evidence(stage, total, found, replayed, bool(roof_table)))
 
     def given(value: float, there: bool) -> float | None:
         return value if there else None
 
-    found = None
-    if timed:
-        found = intervals(measured, [*least, measured[-1]], [*most, measured[-1]], time)
-    unit, units = _largest_count(stage, work)
-    verdict = judge(
-        Evidence(
-            time,
-            calls,
-            frames,
-            found,
-            given(sum(least), timed),
-            given(model.bytes_min, known),
-            tuple(dict.fromkeys(model.missing)),
-            replays.replayed(stage.name) > 0,
-            unit=unit if model.scattered else "",
-            units=units if model.scattered else 0.0,
-            reason=model.reason,
-            roofs=bool(roof_table),
-            unknown=model.unknown,
-            launches=model.launches,
-        )
-    )
-    compute, memory, other = (float(v) for v in by_category(np.array(measured)))
+    compute, memory, other = (float(v) for v in by_category(np.array(total.parts)))
     on_wall = session.lanes[lane].decode
     return StageRow(
-        stage.name,
-        stage.group,
-        session.lanes[lane].name,
-        time,
-        time / wall_ns if wall_ns and on_wall else None,
-        round(calls) or 1,
-        given(sum(model.operations.values()), known),
-        given(model.bytes_min, known),
-        given(model.bytes_max, known),
-        {**dict(zip(stage.work, work, strict=False)), "frames": frames},
-        given(model.working_set, known),
-        verdict.verdict,
-        verdict.evidence,
-        verdict.sentence,
-        verdict.defect,
-        given(model.transferred, known),
-        model.operations if known else {},
-        given(model.arithmetic, timed and not model.unknown),
-        given(model.traffic_min, timed),
-        given(model.traffic_max, timed),
-        given(compute, timed),
-        given(memory, timed),
-        given(max(time - sum(measured), 0.0), timed),
-        given(other, timed),
-        given(sum(likely), timed),
-        dict(zip(LAW_PARTS, likely, strict=True)) if timed else {},
-        found if model.terms else None,
+        name=stage.name,
+        group=stage.group,
+        lane=session.lanes[lane].name,
+        time_ns=total.time,
+        share=total.time / wall_ns if wall_ns and on_wall else None,
+        calls=round(total.calls) or 1,
+        flops=given(sum(model.operations.values()), known),
+        bytes_min=given(model.bytes_min, known),
+        bytes_max=given(model.bytes_max, known),
+        work={**_counts(stage, total), "frames": total.frames},
+        working_set=given(model.working_set, known),
+        verdict=verdict.verdict,
+        evidence=verdict.evidence,
+        sentence=verdict.sentence,
+        defect=verdict.defect,
+        transferred=given(model.transferred, known),
+        operations=model.operations if known else {},
+        arithmetic_ns=given(model.arithmetic, timed and not model.unknown),
+        traffic_min_ns=given(model.traffic_min, timed),
+        traffic_max_ns=given(model.traffic_max, timed),
+        compute_ns=given(compute, timed),
+        memory_ns=given(memory, timed),
+        unexplained_ns=given(max(total.time - sum(total.parts), 0.0), timed),
+        other_ns=given(other, timed),
+        law_ns=given(sum(total.likely), timed),
+        law=dict(zip(LAW_PARTS, total.likely, strict=True)) if timed else {},
+        parts=found if model.terms else None,
     )
+
+
+def _counts(stage: StageInfo, total: Sums) -> dict[str, float]:
+    return dict(zip(stage.work, total.work, strict=False))
 
 
 @dataclass
@@ -356,13 +357,31 @@ class _Model:
             self.traffic_min += least * NS / memory.median
             self.traffic_max += max(least, most) * NS / memory.median
 
-
-def _figures(part: Sums) -> tuple[float, ...]:
-    return (part.time, part.calls, part.frames, *part.work)
-
-
-def _largest_count(stage: StageInfo, work: list[float]) -> tuple[str, float]:
-    """The work count that says most about how often a stage touched its data."""
-    counts = dict(zip(stage.work, work, strict=False))
-    name = max(counts, key=lambda each: counts[each], default="")
-    return name, counts.get(name, 0.0)
+    def evidence(
+        self,
+        stage: StageInfo,
+        total: Sums,
+        found: Parts | None,
+        replayed: bool,
+        roofs: bool,
+    ) -> Evidence:
+        """What the verdict on a stage rests on. `found`: its parts, where its law and the roofs are known."""
+        counts = _counts(stage, total) if self.scattered else {}
+        # The count that says most about how often the stage touched its data.
+        unit = max(counts, key=lambda each: counts[each], default="")
+        return Evidence(
+            time_ns=total.time,
+            calls=total.calls,
+            frames=total.frames,
+            parts=found,
+            least_ns=None if found is None else sum(total.least),
+            bytes_min=self.bytes_min if self.known else None,
+            missing=tuple(dict.fromkeys(self.missing)),
+            replayed=replayed,
+            unit=unit,
+            units=counts.get(unit, 0.0),
+            reason=self.reason,
+            roofs=roofs,
+            unknown=self.unknown,
+            launches=self.launches,
+        )

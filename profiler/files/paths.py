@@ -5,6 +5,7 @@ Linux follows the XDG base directory specification; macOS and Windows have their
 
 import os
 import re
+import stat
 import sys
 import time
 from pathlib import Path
@@ -14,6 +15,9 @@ CACHE_VARIABLE = "ASRSCOPE_CACHE"
 
 KERNELS = "kernels"
 """Folder of compiled kernels in the cache: one folder in it for each state of their sources."""
+
+COMPILED = "compiled"
+"""Folder of nets that torch has compiled in the cache."""
 
 
 def cache_path(*parts: str) -> Path:
@@ -34,6 +38,25 @@ def cache_dir(*parts: str) -> Path:
             f"the cache folder {path} cannot be made ({error.strerror or error}); "
             f"set {CACHE_VARIABLE} to a folder that can be written"
         ) from error
+    return path
+
+
+def own_dir(path: Path) -> Path:
+    """Return the folder `path`, created if need be, for code that will be loaded: nobody else may write to it.
+
+    Raises OSError with one sentence where it cannot be made, is a link, another's, or may be written by others.
+    """
+    # Made one by one: the mode given to mkdir is that of the last folder alone, and a umask of 002 leaves the group in.
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.mkdir(exist_ok=True, mode=0o700)
+    if os.name == "posix":
+        found = path.lstat()
+        ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+        if not ours or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise OSError(
+                f"code is kept in {path}, which others can write to; "
+                f"remove it, or set {CACHE_VARIABLE} to a folder of your own"
+            )
     return path
 
 

@@ -13,12 +13,11 @@ import hashlib
 import os
 import re
 import shutil
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from profiler.files.paths import KERNELS, cache_path
+from profiler.files.paths import KERNELS, cache_path, own_dir
 from profiler.process.children import ROOT
 
 PACKAGES: Final = ("pipelines", "profiler")
@@ -67,24 +66,13 @@ def folder(given: str = "") -> Path | None:
     `given`: the folder that the environment names (NUMBA_CACHE_DIR) instead of the cache.
     """
     place = Path(given).absolute() if given else cache_path(KERNELS)
-    made = place / digest()
     try:
-        made.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if not (_ours(place) and _ours(made)):
-            return None
+        made = own_dir(own_dir(place) / digest())
         os.utime(made)
         _forget(place, made)
     except OSError:
         return None
     return made
-
-
-def _ours(place: Path) -> bool:
-    if os.name != "posix":
-        return True
-    found = place.lstat()
-    ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
-    return ours and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def _forget(place: Path, used: Path) -> None:

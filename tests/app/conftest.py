@@ -51,6 +51,17 @@ def own_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, qapp: QApplica
     return folder
 
 
+@pytest.fixture(scope="module")
+def short_runs() -> Iterator[None]:
+    """Runs in this process measure only what is not known of the machine (`tests.short_runs`)."""
+    # Here, since it loads torch and numba, which few of these files need.
+    from tests.short_runs import shorten
+
+    with pytest.MonkeyPatch.context() as patch:
+        shorten(patch)
+        yield
+
+
 @pytest.fixture
 def window(qtbot: QtBot) -> Iterator[Callable[..., MainWindow]]:
     """Windows whose worker follows a script (`window_worker`), in the modes given."""

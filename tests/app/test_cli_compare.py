@@ -68,7 +68,9 @@ def test_compare_says_of_the_session_what_ab_said(ab: tuple[dict, Path]) -> None
 
 
 @pytest.fixture(scope="module")
-def plain(bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+def plain(
+    bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory, short_runs: None
+) -> list[Path]:
     """Two sessions of one run each, with different beams."""
     folder = tmp_path_factory.mktemp("plain")
     for name, beam in (("a", "13"), ("b", "5")):

@@ -93,6 +93,7 @@ def test_predictions_and_runs_are_printed_in_any_encoding(
     bundled_speech: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    short_runs: None,
 ) -> None:
     """In this process: what they import takes longer than what they do."""
     short, out = bundled_speech / "08-kal16-short.flac", tmp_path / "größer-日本.asrs"

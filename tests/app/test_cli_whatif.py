@@ -20,7 +20,9 @@ STAGE = "score.mixture"
 
 
 @pytest.fixture(scope="module")
-def session(bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def session(
+    bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory, short_runs: None
+) -> Path:
     out = tmp_path_factory.mktemp("whatif") / "run.asrs"
     done = here(
         "run", "--preset", "gmm-quick", "--audio", bundled_speech / "08-kal16-short.flac",

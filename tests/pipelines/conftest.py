@@ -13,15 +13,14 @@ from pipelines.config import Config
 from pipelines.models import continuous, foreign, sphinx
 from pipelines.models.nets import Layer
 from pipelines.models.sphinx import AcousticModel
-from pipelines.run import beside
-from pipelines.run.roofs_again import RoofsAgain
 from pipelines.scoring.kernel_work import OWN
 from profiler.costs import CALL, Term
 from profiler.errors import Cancelled
-from profiler.machine.roofs import calibration, cpu
+from profiler.machine.roofs import calibration
 from profiler.machine.roofs.table import KERNEL, OVERHEAD, RoofTable
 from tests.pipelines import net_files, shipped
 from tests.profiler.profiler_sessions import roof
+from tests.short_runs import shorten
 
 
 @pytest.fixture(scope="session")
@@ -50,14 +49,7 @@ def families(models):
 
 @pytest.fixture(autouse=True)
 def short_runs(monkeypatch):
-    """Runs measure only what is not known of the machine: more than half of a run of a few seconds went into it.
-
-    What takes known roofs at more moments, times them on, and again at the end, is tested by itself
-    (`test_machine_calibration`, `test_roofs_again`, `test_machine`) and in the runs of the command line.
-    """
-    monkeypatch.setattr(calibration, "SETTLING_SECONDS", -1.0)
-    monkeypatch.setattr(beside, "RoofsAgain", untimed)
-    monkeypatch.setattr(cpu, "recheck", lambda roof_table, threads=1: roof_table)
+    shorten(monkeypatch)
 
 
 @pytest.fixture(autouse=True)
@@ -74,10 +66,6 @@ def read_here(path: Path, arguments: list[str], cancelled: Callable[[], bool]) -
     if cancelled():
         raise Cancelled
     foreign._open(path.absolute(), int(senones), int(dimension), int(frames), Path(target))
-
-
-def untimed(recorder, lane, journal, probe, share):
-    return RoofsAgain(recorder, lane, journal, probe, share=0.0)
 
 
 @pytest.fixture(scope="module")

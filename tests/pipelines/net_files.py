@@ -10,6 +10,7 @@ import numpy as np
 from safetensors.numpy import save_file
 
 from pipelines.models.nets import FORMAT, Card, Layer, Net
+from pipelines.scoring.meter import Meter
 from profiler.arrays import Array
 
 SHAPES = [(Layer(24), Layer(16), Layer(8, relu=False)), (Layer(20),), ()]
@@ -24,6 +25,17 @@ def utterance(frames: int = 23) -> Array:
 def padded(features: Array, arithmetic: Any) -> Array:
     """With the context that `arithmetic` wants around an utterance: its outermost frames repeated."""
     return np.pad(features, (arithmetic.context, (0, 0)), mode="edge")
+
+
+def in_blocks(arithmetic: Any, features: Array, block: int) -> Array:
+    """The scores f32 [frames, senones] of an utterance, computed block by block."""
+    around, beyond = padded(features, arithmetic), sum(arithmetic.context)
+    scores = np.empty((len(features), arithmetic.n_senones), np.float32)
+    for at in range(0, len(features), block):
+        n = min(block, len(features) - at)
+        spliced = arithmetic.splice(around[at : at + n + beyond], Meter())
+        arithmetic.score(spliced, scores[at : at + n], Meter())
+    return scores
 
 
 def card(*layers: Layer, senones: int = 50, left: int = 2, right: int = 3, **more: Any) -> Card:

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from pipelines.config import Config, assign, presets
+from pipelines.run.blocks import TALLIED_FROM
 from pipelines.run.control import Control
-from pipelines.run.decode import TALLIED_FROM
 from pipelines.run.session_run import Outcome, Request, execute
 from pipelines.run.tally import Tally
 from profiler.analysis.breakdown import breakdown

@@ -22,7 +22,16 @@ from pipelines.scoring.dnn.dense import (
 from pipelines.scoring.meter import Meter
 from profiler.arrays import Array
 from profiler.spans import SPAN, NullLane, Recorder
-from tests.pipelines.net_files import SHAPES, card, forward, net, padded, utterance, write
+from tests.pipelines.net_files import (
+    SHAPES,
+    card,
+    forward,
+    in_blocks,
+    net,
+    padded,
+    utterance,
+    write,
+)
 from tests.pipelines.shipped import model, speech
 
 NAT = 1e-3
@@ -33,12 +42,7 @@ NAT = 1e-3
 def test_scores_are_those_of_the_formula_for_any_block(layers: Any, block: int) -> None:
     made, features = net(card(*layers)), utterance()
     dense = DenseNet(made, 1, 32)
-    around = padded(features, dense)
-    scores = np.empty((len(features), 50), np.float32)
-    for at in range(0, len(features), block):
-        n = min(block, len(features) - at)
-        spliced = dense.splice(around[at : at + n + 5], Meter())
-        dense.score(spliced, scores[at : at + n], Meter())
+    scores = in_blocks(dense, features, block)
     assert np.abs(scores - forward(made, features)).max() < NAT
 
 

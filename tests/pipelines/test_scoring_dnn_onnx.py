@@ -17,7 +17,7 @@ from pipelines.scoring.dnn.dense import SPLICE_STAGE
 from pipelines.scoring.dnn.onnx import NET_STAGE, OnnxNet, check, law
 from pipelines.scoring.meter import Meter
 from profiler.spans import SPAN, Recorder
-from tests.pipelines.net_files import SHAPES, card, forward, net, padded, utterance
+from tests.pipelines.net_files import SHAPES, card, forward, in_blocks, net, padded, utterance
 from tests.pipelines.onnx_files import (
     ends,
     model,
@@ -40,12 +40,7 @@ def test_scores_are_those_of_the_formula_for_any_block(
 ) -> None:
     made, features = net(card(*layers)), utterance()
     computed = OnnxNet(write(tmp_path, made), 1, 32)
-    around = padded(features, computed)
-    scores = np.empty((len(features), 50), np.float32)
-    for at in range(0, len(features), block):
-        n = min(block, len(features) - at)
-        spliced = computed.splice(around[at : at + n + 5], Meter())
-        computed.score(spliced, scores[at : at + n], Meter())
+    scores = in_blocks(computed, features, block)
     assert np.abs(scores - forward(made, features)).max() < NAT
 
 

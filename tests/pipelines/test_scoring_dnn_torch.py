@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from functools import cache
@@ -26,8 +27,9 @@ from pipelines.scoring.dnn.compiled import NET_STAGE, CompiledNet, CompileError
 from pipelines.scoring.dnn.dense import ACTIVE_STAGE, OUTPUT_STAGE, SPLICE_STAGE, layer_stage
 from pipelines.scoring.meter import Meter
 from profiler.arrays import Array
+from profiler.files import paths
 from profiler.spans import SPAN, NullLane, Recorder
-from tests.pipelines.net_files import SHAPES, card, forward, net, utterance
+from tests.pipelines.net_files import SHAPES, card, forward, in_blocks, net, utterance
 from tests.pipelines.shipped import model, speech
 
 HEADS = 3
@@ -45,16 +47,6 @@ def same_threads() -> Any:
     before = torch.get_num_threads()
     yield
     torch.set_num_threads(before)
-
-
-def in_blocks(made: Any, features: Array, block: int) -> Array:
-    """An utterance scored block by block, its first and last frame repeated for context."""
-    padded, beyond = with_context(features, made.context), sum(made.context)
-    scores = np.empty((len(features), made.n_senones), np.float32)
-    for at in range(0, len(features), block):
-        n = min(block, len(features) - at)
-        made.score(made.splice(padded[at : at + n + beyond], Meter()), scores[at : at + n], Meter())
-    return scores
 
 
 def error(found: Array, expected: Array) -> float:
@@ -166,6 +158,20 @@ def test_no_header_is_compiled_into_a_folder_that_all_users_share() -> None:
     compiled_net()
     precompiled = getattr(codecache, "_precompile_header", None)
     assert precompiled is None or precompiled.cache_info().currsize == 0
+
+
+@has_compiler
+@pytest.mark.skipif(os.name != "posix", reason="rights of POSIX")
+def test_no_net_is_loaded_from_a_folder_that_others_can_write_to(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
+    monkeypatch.setenv(paths.CACHE_VARIABLE, str(tmp_path))
+    (tmp_path / paths.COMPILED).mkdir()
+    (tmp_path / paths.COMPILED).chmod(0o777)
+    with pytest.raises(CompileError, match=r"which others can write to.*; choose simd\.$"):
+        CompiledNet(net(card(Layer(4))), 1, 8)
+    assert not list((tmp_path / paths.COMPILED).iterdir())
 
 
 @has_compiler

@@ -86,7 +86,7 @@ def test_without_flite_nothing_is_changed(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     before = (SPEECH / "transcripts.tsv").stat().st_mtime_ns
-    assert build.main() == 0
+    assert build.main([]) == 0
     assert "stays as it is: flite is not installed" in capsys.readouterr().err
     assert (SPEECH / "transcripts.tsv").stat().st_mtime_ns == before
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,3 +30,43 @@ def test_a_folder_that_cannot_be_made_is_named(
     monkeypatch.setenv(paths.SESSIONS_VARIABLE, str(tmp_path / "file" / "sessions"))
     with pytest.raises(OSError, match="set ASRSCOPE_SESSIONS to a folder"):
         paths.sessions_dir()
+
+
+@pytest.fixture
+def shared_group() -> Iterator[None]:
+    """As where each user has a group of his own, so that what is made belongs to the group too."""
+    before = os.umask(0o002)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="rights of POSIX")
+def test_a_folder_of_code_is_made_for_its_owner_alone(tmp_path: Path, shared_group: None) -> None:
+    place = paths.own_dir(tmp_path / "cache" / "code")
+    assert place.is_dir()
+    assert place.stat().st_mode & 0o077 == 0
+    assert paths.own_dir(place) == place
+
+
+@pytest.mark.skipif(os.name != "posix", reason="rights of POSIX")
+@pytest.mark.parametrize("mode", [0o720, 0o702])
+def test_a_folder_of_code_that_others_can_write_to_is_refused(tmp_path: Path, mode: int) -> None:
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code").chmod(mode)
+    with pytest.raises(OSError, match="code, which others can write to; remove it, or set"):
+        paths.own_dir(tmp_path / "code")
+    (tmp_path / "code").chmod(0o755)
+    assert paths.own_dir(tmp_path / "code").is_dir()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="rights of POSIX")
+def test_a_folder_of_code_is_no_link_and_nobody_elses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    (tmp_path / "code").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match="others can write to"):
+        paths.own_dir(tmp_path / "code")
+    monkeypatch.setattr(paths.os, "geteuid", lambda: os.getuid() + 1)
+    with pytest.raises(OSError, match="others can write to"):
+        paths.own_dir(tmp_path / "elsewhere")

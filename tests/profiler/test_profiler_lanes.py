@@ -34,7 +34,7 @@ JOIN_S = 60
 def record_run(spans: Any, begin: int, n: int) -> None:
     """n spans whose every field follows from its number."""
     for i in range(begin, begin + n):
-        kernel_put(spans, i % 1000, 10 * i, 10 * i + i % 7, i, i % 50, i + 1, i + 2, i + 3)
+        kernel_put(spans, i % 1000, 10 * i, 10 * i + i % 7, i, i % 50, (i + 1, i + 2, i + 3))
 
 
 @numba.njit(cache=True, nogil=True)
@@ -50,7 +50,7 @@ def record_slowly(spans: Any, begin: int, n: int) -> int:
 
 @numba.njit
 def record_one(spans: Any, stage: int, first_frame: int, frames: int, work0: int) -> None:
-    kernel_put(spans, stage, 5, 9, first_frame, frames, work0, 0, 0)
+    kernel_put(spans, stage, 5, 9, first_frame, frames, (work0, 0, 0))
 
 
 @numba.njit
@@ -264,7 +264,7 @@ from profiler.kernel_spans import now_ns, put
 @numba.njit(cache=True, nogil=True)
 def kernel(spans):
     start = now_ns()
-    put(spans, 1, start, now_ns(), 0, 1, 0, 0, 0)
+    put(spans, 1, start, now_ns(), 0, 1, (0, 0, 0))
 """
 
 

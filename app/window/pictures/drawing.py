@@ -44,7 +44,7 @@ class Drawing(QObject):
         self._process.readyReadStandardOutput.connect(self._listen)
         self._process.errorOccurred.connect(self._broken)
         self._process.finished.connect(self._ended)
-        self._process.start(command[0], [*command[1:], str(session)])
+        self._process.start(command[0], [*command[1:], str(session.absolute())])
 
     @property
     def busy(self) -> bool:

@@ -29,7 +29,7 @@ from pipelines.scoring.meter import Meter
 from profiler.arrays import Array
 from profiler.costs import Term
 from profiler.errors import BadInput
-from profiler.files.paths import cache_dir
+from profiler.files.paths import COMPILED, cache_path, own_dir
 from profiler.spans import Cost, Linear
 
 MADE_FOR = 16
@@ -128,9 +128,10 @@ def _compiled(net: Net, max_frames: int, example: Array) -> Any:
     import torch
 
     # Kernels are kept from run to run, with what else the program keeps; never in torch's own place, a name
-    # in a folder that all users share.
+    # in a folder that all users share. Torch loads what it finds there as code.
     try:
-        os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(cache_dir("compiled")))
+        if "TORCHINDUCTOR_CACHE_DIR" not in os.environ:
+            os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(own_dir(cache_path(COMPILED)))
     except OSError as problem:
         raise CompileError(
             f"dnn.product = compiled cannot be used: {problem}; choose simd."

@@ -44,8 +44,8 @@ from pipelines.search.kernels.layout import (
     Steps,
     Tokens,
 )
-from pipelines.search.kernels.numba_flags import njit_called, njit_inlined
-from profiler.arrays import F32
+from pipelines.search.kernels.numba_flags import njit_called, njit_inlined, njit_inner
+from profiler.arrays import F32, I64
 from profiler.kernel_spans import HAS_CLOCK, now_ns, put
 from profiler.span_layout import Lent
 
@@ -142,25 +142,44 @@ def advance(
         t += 1
         if t3 - started > patience_ns:
             break
-    spans, stages, at = recording
+    at = recording[2]
     if HAS_CLOCK:
-        done, begun = t - first, first_frame + first
-        # The active senones are counted by emit; its own three counts are those that its time follows.
-        arcs, followed, active = work[EPSILON_ARCS], work[FOLLOWED], work[SENONES]
-        put(spans, stages[1], at, at + epsilon_ns, begun, done, arcs, followed, active)
-        at += epsilon_ns
-        examined, entered, closed = work[EXAMINED], work[ENTERED], work[CLOSED_UP]
-        ranking_ns = work[RANKING_NS]
-        prune_ns -= ranking_ns
-        put(spans, stages[2], at, at + prune_ns, begun, done, examined, entered, closed)
-        at += prune_ns
-        if work[RANKED] > 0:
-            put(spans, stages[4], at, at + ranking_ns, begun, done, work[RANKED], 0, 0)
-            at += ranking_ns
-        if numbers.n_ranks > 0:
-            put(spans, stages[3], at, at + lattice_ns, begun, done, work[CONTENDERS], 0, 0)
-            at += lattice_ns
+        took = epsilon_ns, prune_ns, lattice_ns
+        at = _record(recording, first_frame + first, t - first, work, took, numbers.n_ranks > 0)
     return t, status, at, work[TOKENS], work[EMIT_ARCS], work[PASSED]
+
+
+@njit_inner
+def _record(
+    recording: Recording,
+    begun: int,
+    done: int,
+    work: I64,
+    took: tuple[int, int, int],
+    ranked: bool,
+) -> int:  # pragma: no cover - compiled
+    """Put the spans of `done` frames from the run's `begun` on, one after another; returns when the last one ends.
+
+    `took`: ns of epsilon, of prune with rank, of lattice. `ranked`: whether a lattice is recorded.
+    """
+    spans, stages, at = recording
+    epsilon_ns, prune_ns, lattice_ns = took
+    # The active senones are counted by emit; its own three counts are those that its time follows.
+    counts = work[EPSILON_ARCS], work[FOLLOWED], work[SENONES]
+    put(spans, stages[1], at, at + epsilon_ns, begun, done, counts)
+    at += epsilon_ns
+    ranking_ns: int = work[RANKING_NS]
+    prune_ns -= ranking_ns
+    counts = work[EXAMINED], work[ENTERED], work[CLOSED_UP]
+    put(spans, stages[2], at, at + prune_ns, begun, done, counts)
+    at += prune_ns
+    if work[RANKED] > 0:
+        put(spans, stages[4], at, at + ranking_ns, begun, done, (work[RANKED], 0, 0))
+        at += ranking_ns
+    if ranked:
+        put(spans, stages[3], at, at + lattice_ns, begun, done, (work[CONTENDERS], 0, 0))
+        at += lattice_ns
+    return at
 
 
 @njit_called

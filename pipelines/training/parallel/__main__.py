@@ -22,6 +22,7 @@ from pipelines.training.parallel import lessons, worker
 from pipelines.training.parallel.job import Job, Piece
 from pipelines.training.parallel.peers import Diary, Peers
 from profiler.errors import BadInput
+from profiler.process.entry import given
 
 PATIENCE = timedelta(hours=1)
 """For another worker's answer: a machine may sleep meanwhile. One that died ends the others through torchrun."""
@@ -87,4 +88,4 @@ def _end_with_launcher() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(given("pipelines.training.parallel", __doc__, "JOB?", "RESULTS?")))

@@ -1,0 +1,73 @@
+"""A block of frames on its way through scorer and search.
+
+A dense scorer hands its scores to the search a block at a time; a lazy one takes turns with it frame by frame,
+since what is wanted of a frame is known only when the search has done the one before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pipelines.run.recogniser import Recogniser
+from pipelines.run.tally import Tally
+from pipelines.scoring import MAX_FRAMES
+from profiler.arrays import Array
+from profiler.spans import Lane, NullLane
+
+TALLIED_FROM = 4
+"""Frames from which adding spans up costs less than recording them one by one."""
+
+
+class Blocks:
+    """Scores and searches blocks, recorded on `lane`; spans of single frames are added up."""
+
+    def __init__(self, lane: Lane | NullLane, clock: Callable[[], int]) -> None:
+        self._lane, self._clock = lane, clock
+        self._tally = Tally() if isinstance(lane, Lane) else None
+
+    def decode(
+        self,
+        recogniser: Recogniser,
+        padded: Array,
+        begin: int,
+        count: int,
+        first: int,
+        scores_ahead: bool,
+    ) -> Array | None:
+        """Take frames begin … begin + count of an utterance through scorer and search; `first`: the run's number of it.
+
+        `padded`: its features f32 [frames, dim] with the scorer's context around them. `scores_ahead`: the device is
+        given the block that follows before this one is searched. Returns the scores f32 [count, senones]; None where
+        the two took turns.
+        """
+        beyond = sum(recogniser.scorer.context)
+        block = padded[begin : begin + count + beyond]
+        if recogniser.scorer.lazy:
+            self._take_turns(recogniser, block, first)
+            return None
+        scores: Array = recogniser.scorer.score(block, first, self._lane)
+        after = begin + count
+        left = len(padded) - beyond - after
+        if scores_ahead and left > 0:
+            ahead = min(recogniser.config.block, left) + beyond
+            recogniser.score_ahead(padded[after : after + ahead], first + count, self._lane)
+        recogniser.search.advance(scores, first, self._lane)
+        return scores
+
+    def _take_turns(self, recogniser: Recogniser, block: Array, first: int) -> None:
+        """Score and search frame by frame, the scorer told each time what the search wants."""
+        scorer, search = recogniser.scorer, recogniser.search
+        beyond = sum(scorer.context)
+        for at in range(0, len(block) - beyond, MAX_FRAMES):
+            part = block[at : at + MAX_FRAMES + beyond]
+            n = len(part) - beyond
+            tally = self._tally if n >= TALLIED_FROM else None
+            steps = tally or self._lane
+            start = self._clock()
+            state = scorer.prepare(part, first + at, steps)
+            for t in range(n):
+                row = scorer.frame(state, t, search.active_senones(steps))
+                search.advance(row[None], first + at + t, steps)
+            if tally is not None:
+                assert isinstance(self._lane, Lane)
+                tally.pour(self._lane, start, first + at, n)

@@ -1,0 +1,27 @@
+"""Runs in this process that measure only what is not known of the machine.
+
+More than half of a run of a few seconds goes into the rest: known roofs taken at more moments, timed on beside the
+blocks, and again at the end. That is tried by itself (`test_machine_calibration`, `test_roofs_again`, `test_machine`)
+and in the runs that have a process of their own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipelines.run import beside
+from pipelines.run.roofs_again import RoofsAgain
+from profiler.machine.roofs import calibration, cpu
+
+
+def shorten(patch: pytest.MonkeyPatch) -> None:
+    """Until `patch` is undone."""
+    patch.setattr(calibration, "SETTLING_SECONDS", -1.0)
+    patch.setattr(beside, "RoofsAgain", _untimed)
+    patch.setattr(cpu, "recheck", lambda roof_table, threads=1: roof_table)
+
+
+def _untimed(recorder: Any, lane: Any, journal: Any, probe: Any, share: float) -> RoofsAgain:
+    return RoofsAgain(recorder, lane, journal, probe, share=0.0)
