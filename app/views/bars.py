@@ -17,6 +17,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from app.model.figures import rtf_text
 from app.style.plain_text import fitting, show_tip, unbroken, write
 from app.style.theme import CATEGORY_TITLES, font
 from app.views.bar_texts import before_text, reasons, sum_text, verdicts
@@ -255,7 +256,7 @@ class Bars(ThemedWidget):
         painter.setPen(self._tokens.color("text"))
         flags = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
         line = QRectF(0, y + 3, self.width(), 22)
-        short = f"{milliseconds(model.sum_ms)} ms · RTF {model.rtf:.3f}"
+        short = f"{milliseconds(model.sum_ms)} ms · RTF {rtf_text(model.rtf)}"
         write(painter, line, flags, short if self.width() < NARROW else self.sum_text(model))
         if height := self._before_height():
             painter.setFont(font(1.0))

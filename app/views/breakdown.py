@@ -16,6 +16,7 @@ from PySide6.QtCore import QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QMenu, QScrollArea, QVBoxLayout, QWidget
 
+from app.model.figures import rtf_text
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
 from app.style.keys import ToolButton
@@ -254,7 +255,7 @@ class BreakdownView(View):
         largest = int(np.argmax(model.ms))
         text = self.tr("A frame takes {0} ms (RTF {1}); {2} is the largest part ({3}).").format(
             milliseconds(model.wall_ms),
-            f"{model.rtf:.3f}",
+            rtf_text(model.rtf),
             CATEGORY_TITLES[CATEGORIES[largest]],
             percent(model.share(float(model.ms[largest]))),
         )
