@@ -12,6 +12,7 @@ import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QPushButton
+from shown_windows import NOT_READ
 
 from app.model import audio_choice
 from app.model.recent import Memory
@@ -26,7 +27,7 @@ def audio(tmp_path: Path) -> list[Path]:
     folder.mkdir()
     files = [folder / "one.wav", folder / "two.flac"]
     for file in files:
-        file.write_bytes(b"not read by the scripted worker")
+        file.write_bytes(NOT_READ)
     return files
 
 
