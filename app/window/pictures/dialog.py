@@ -311,7 +311,14 @@ class PictureDialog(QDialog):
         self._allow(True)
 
     def _failed(self, why: str) -> None:
-        self._refuse(why)
+        """Say why in the words of the dialog: the sentences are those of `asrscope export`."""
+        for option, name in (
+            ("--at", self.tr("the cursor at")),
+            ("--range", self.tr("the stretch")),
+            ("--select", self.tr("the selection")),
+        ):
+            why = why.replace(option, name)
+        self._refuse(why[:1].upper() + why[1:])
 
     def _written(self, path: Path) -> None:
         self.written.emit(path)
