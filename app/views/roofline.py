@@ -178,6 +178,7 @@ class Roofline(ThemedWidget):
             taken = [self._bar(point) for point in self._points]
             # Names of roofs have more places to go to than those of stages.
             self._paint_names(painter, marked, taken)
+            taken += [self._dot(point) for point in self._points]
             self._paint_roof_names(painter, marked, taken)
 
     def _text(self, painter: QPainter, area: QRectF, text: str, flags: Qt.AlignmentFlag) -> None:
@@ -236,6 +237,12 @@ class Roofline(ThemedWidget):
         left = self.place(point.min_intensity, point.rate)
         here = self.place(point.intensity, point.rate)
         return QRectF(left, here).adjusted(0, -1, 0, 1)
+
+    def _dot(self, point: Point) -> QRectF:
+        """Around the dot itself."""
+        radius = radius_of(point) + 1
+        here = self.place(point.intensity, point.rate)
+        return QRectF(here.x() - radius, here.y() - radius, 2 * radius, 2 * radius)
 
     def _paint_point(self, painter: QPainter, point: Point, marked: bool) -> None:
         tokens = self._tokens

@@ -7,13 +7,14 @@ from types import SimpleNamespace
 
 import pytest
 from PySide6.QtCore import QPointF, Qt
+from PySide6.QtGui import QPainterPath
 from pytestqt.qtbot import QtBot
 
 from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
 from app.views.breakdown import HEADER, LEAST_STAGES, BreakdownView
 from app.views.breakdown_model import stage_lines
-from app.views.roofline import ALONE_HIGH, HEIGHT, LEFT, Roofline
+from app.views.roofline import ALONE_HIGH, HEIGHT, LEFT, Roofline, radius_of
 from app.views.roofline_model import Point, points
 from app.views.roofline_places import distance
 from app.views.work_figures import average
@@ -219,6 +220,30 @@ def test_all_stages_of_the_demo_have_their_names_in_a_small_roofline(
     assert {stage[0].partition(".")[2] for stage in CLOSE} <= written
     assert {"memory", "arithmetic"} <= {text.partition(" ")[0] for text in written}
     assert faults(roofline) == []
+
+
+@pytest.mark.parametrize("share", [0.1, 0.9])
+@pytest.mark.parametrize("size", [(276, 500), (372, HEIGHT), (900, 600)], ids=str)
+def test_no_name_of_a_roof_lies_on_a_dot(qtbot: QtBot, size: tuple[int, int], share: float) -> None:
+    """That of memory began below the stage that memory bounds, wherever on the slope it was."""
+    roofline = Roofline()
+    qtbot.addWidget(roofline)
+    roofline.resize(*size)
+    roofline.show()
+    for power in range(-18, 8):
+        intensity = 10 ** (power / 10)
+        rate = min(15.4e9 * intensity, 145e9) * 0.98
+        one = Point("score.g", "scoring", share, intensity, intensity, rate, 15.4e9, 145e9, False)
+        roofline.show_points([one], None)
+        here, radius = roofline.place(intensity, rate), radius_of(one)
+        dot = QPainterPath()
+        dot.addEllipse(here, radius, radius)
+        for text in texts(roofline):
+            if text.text.startswith(("memory", "arithmetic")):
+                written = QPainterPath()
+                written.addPolygon(text.shape)
+                written.closeSubpath()
+                assert not dot.intersects(written), (power, text)
 
 
 def test_the_ridge_is_in_the_picture_where_all_dots_are_right_of_it(qtbot: QtBot) -> None:
