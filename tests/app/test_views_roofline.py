@@ -6,7 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from PySide6.QtCore import QPointF, Qt
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QPainterPath
 from pytestqt.qtbot import QtBot
 
@@ -14,9 +14,9 @@ from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
 from app.views.breakdown import HEADER, LEAST_STAGES, BreakdownView
 from app.views.breakdown_model import stage_lines
-from app.views.roofline import ALONE_HIGH, HEIGHT, LEFT, Roofline, radius_of
+from app.views.roofline import ALONE_HIGH, HEIGHT, INK, LEFT, Roofline, radius_of
 from app.views.roofline_model import Point, points
-from app.views.roofline_places import distance
+from app.views.roofline_places import crosses, distance
 from app.views.work_figures import average
 from app.views.work_model import work_model
 from profiler.analysis.breakdown import StageRow
@@ -220,6 +220,38 @@ def test_all_stages_of_the_demo_have_their_names_in_a_small_roofline(
     assert {stage[0].partition(".")[2] for stage in CLOSE} <= written
     assert {"memory", "arithmetic"} <= {text.partition(" ")[0] for text in written}
     assert faults(roofline) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "crossed"),
+    [
+        (QLineF(0, 100, 100, 0), True),
+        (QLineF(0, 60, 100, -40), False),
+        (QLineF(0, 100, 45, 55), False),
+        (QLineF(0, 50, 100, 50), True),
+        (QLineF(0, 39, 100, 39), False),
+    ],
+)
+def test_a_roof_goes_through_a_box_or_past_it(line: QLineF, crossed: bool) -> None:
+    assert crosses(line, QRectF(45, 40, 20, 15)) is crossed
+
+
+def test_no_roof_goes_through_a_name_that_has_another_place(qtbot: QtBot) -> None:
+    """In a picture of 900 points the name of the first stage was struck out: the second lies right of its dot."""
+    roofline = Roofline()
+    qtbot.addWidget(roofline)
+    roofline.resize(820, HEIGHT)
+    stages = [
+        Point(name, name.partition(".")[0], share, best, least, mops * 1e6, gb * 1e9, gops * 1e9, False)
+        for name, share, least, best, mops, gb, gops in CLOSE
+    ]  # fmt: skip
+    roofline.show_points(stages, "score.gaussians")
+    assert roofline.marked is not None
+    start, ridge, end = roofline._corners(roofline.marked)
+    for _, name, box in roofline.names(roofline.marked, [roofline._bar(p) for p in stages]):
+        letters = box.adjusted(0, INK, 0, -INK)
+        assert not crosses(QLineF(start, ridge), letters), name
+        assert not crosses(QLineF(ridge, end), letters), name
 
 
 @pytest.mark.parametrize("share", [0.1, 0.9])
