@@ -17,15 +17,18 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import (
     QAbstractButton,
     QAbstractSpinBox,
+    QCheckBox,
     QComboBox,
     QDoubleSpinBox,
     QSizePolicy,
     QSpinBox,
+    QStyle,
+    QStyleOptionButton,
     QWidget,
 )
 
 from app.style.keys import ENTER, REACHED, pressed
-from app.style.plain_text import LONGEST_LINE, Label, describe, fitting, set_tip
+from app.style.plain_text import LONGEST_LINE, Label, describe, fitting, literal, set_tip
 from app.style.theme import font, theme
 from profiler.plain import one_line
 
@@ -320,6 +323,30 @@ def draw_arrow(widget: QWidget) -> None:
         painter.drawPolyline(
             [QPointF(x - 3.2, y - 1.6), QPointF(x, y + 1.8), QPointF(x + 3.2, y - 1.6)]
         )
+
+
+class CheckBox(QCheckBox):
+    """A box with a tick; without one, its outline is as plain as the text beside it."""
+
+    def __init__(self, text: str, parent: QWidget | None = None) -> None:
+        super().__init__(literal(text), parent)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw box and text, and the tick over them: a style sheet could only load it from a file."""
+        super().paintEvent(event)
+        if not self.isChecked():
+            return
+        option = QStyleOptionButton()
+        self.initStyleOption(option)
+        part = QStyle.SubElement.SE_CheckBoxIndicator
+        box = QRectF(self.style().subElementRect(part, option, self))
+        with QPainter(self) as painter:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.setPen(QPen(theme().color("on_accent"), 1.8))
+            x, y = box.center().x(), box.center().y()
+            painter.drawPolyline(
+                [QPointF(x - 3.4, y + 0.2), QPointF(x - 0.9, y + 2.8), QPointF(x + 3.6, y - 2.8)]
+            )
 
 
 class ChoiceBox(QComboBox):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
 from app.cli import _output
 from pipelines import config as settings
@@ -54,12 +55,14 @@ def add_arguments(parser: argparse.ArgumentParser, repeat: bool = True) -> None:
 def preset(arguments: argparse.Namespace) -> Preset:
     """The chosen preset or configuration file, with the --set assignments applied.
 
-    The files to decode are checked as well, so that a wrong name is reported before anything is loaded.
+    A shipped preset loops for the window alone: nobody watches here, and a command is expected to end. The files to
+    decode are checked as well, so that a wrong name is reported before anything is loaded.
     """
     if arguments.config is not None:
         chosen = presets.from_file(arguments.config)
     else:
         chosen = presets.load(presets.DEFAULT if arguments.preset is None else arguments.preset)
+        chosen = replace(chosen, config=settings.replace(chosen.config, "loop", False))
     assignments = dict(settings.parse_assignment(text) for text in arguments.set)
     config = settings.check(settings.assign(chosen.config, assignments))
     from pipelines.run import playlist

@@ -34,8 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     session, picture = folder / "demo.asrs", folder / "demo.png"
     print("No display answers, so the demo runs without a window.")
-    once = ["--set", "loop=false", "--set", "pace=0"]
-    status = main(["run", "--preset", "demo", *once, "--out", str(session)])
+    status = main(["run", "--preset", "demo", "--set", "pace=0", "--out", str(session)])
     if status == 0:
         status = main(["export", str(session), "--png", str(picture)])
     if status == 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,9 +11,17 @@ from pathlib import Path
 
 import assets
 from app.model.recent import is_audio
-from profiler.files.inputs import regular
+from profiler.files.inputs import open_input, regular
 
 TRANSCRIPTS_SUFFIX = ".tsv"
+
+MOST_LOOKED_INTO = 100
+"""Files of one choice whose beginning is read: ten thousand on a slow disk would hold up the window."""
+
+HEAD_BYTES, ANY_SIZE = 4096, 1 << 62
+
+NIST = b"NIST_1A\n"
+"""How the sound files of NIST's corpora (TIMIT, WSJ) begin, which end in .wav too."""
 
 
 @dataclass(frozen=True)
@@ -70,12 +79,33 @@ def chosen(paths: Sequence[str | Path]) -> AudioChoice:
             raise ValueError(f"{path.name} is no audio file; WAV, FLAC, OGG and MP3 can be read.")
         elif not regular(path):
             raise ValueError(f"{path} is a pipe or a device; choose an audio file.")
+        elif len(audio) < MOST_LOOKED_INTO and (found := _no_sound(path)):
+            raise ValueError(f"{path.name} {found}; WAV, FLAC, OGG and MP3 can be read.")
         else:
             audio.append(path)
     if not audio:
         raise ValueError("A transcripts table alone cannot be decoded; add the audio files.")
     folder = audio[0] if os.path.isdir(audio[0]) else audio[0].parent
     return AudioChoice(tuple(str(p) for p in audio), table or _transcripts_in(folder))
+
+
+def _no_sound(path: Path) -> str | None:
+    """What the beginning of a file shows it to be if that is certainly no sound; None if it may be.
+
+    Sound formats have zeros, and bytes that are no UTF-8, in their headers; NIST's begins with a page of text. Whether
+    it can be decoded is found out by the process that does.
+    """
+    with open_input(path, "an audio file", ANY_SIZE) as file:
+        head = file.read(HEAD_BYTES)
+    if not head:
+        return "is empty (0 bytes)"
+    if head.startswith(NIST):
+        return None
+    try:
+        text = codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return None
+    return "is text, not sound" if all(c.isprintable() or c.isspace() for c in text) else None
 
 
 def _transcripts_in(folder: Path) -> str | None:

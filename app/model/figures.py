@@ -5,6 +5,7 @@ Pure functions over the snapshot; a figure that cannot be known is None and is s
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 NOW_S = 3.0
 """While following, the large RTF is that of the last three seconds of audio: a toggle shows at once."""
 
+
+LEAST_RTF = 0.0005
+"""Smaller ones would be shown as 0.000."""
 
 LOADED_LATER = (
     "app.model.alignment",
@@ -102,7 +106,12 @@ def clock_text(seconds: float, *, tenths: bool = False) -> str:
 
 
 def rtf_text(rtf: float | None) -> str:
-    """Return an RTF with three significant figures or so; an en dash when unknown."""
-    if rtf is None:
+    """Return an RTF with three decimals, two from 1 on; "<0.001" is not none.
+
+    An en dash where it is unknown: without audio, or where no time was recorded.
+    """
+    if rtf is None or not math.isfinite(rtf) or rtf <= 0:
         return "–"
+    if rtf < LEAST_RTF:
+        return "<0.001"
     return f"{rtf:.3f}" if rtf < 1 else f"{rtf:.2f}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from app.model import latency
 from app.model.as_set import value_text
+from app.model.figures import rtf_text
 from profiler.plain import counted
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class CategoryRow(NamedTuple):
 def headline(tree: Tree) -> list[str]:
     """Time and word errors of the whole; those of each configuration, where there are several, are indented."""
     lines = [
-        f"{tree['audio_s']:.1f} s of audio in {tree['wall_s']:.2f} s: RTF {number(tree['rtf'], '.3f')}"
+        f"{tree['audio_s']:.1f} s of audio in {tree['wall_s']:.2f} s: RTF {rtf_text(tree['rtf'])}"
         f" (set-up {number(tree['setup_s'], '.1f')} s, waiting {number(tree['idle_s'], '.1f')} s, both excluded)"
     ]
     if tree["wer"] is not None:

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLayout, QVBoxLayout, QW
 
 from app.model.effects import Effect
 from app.pictures.told import Figure, Headline, Switched
-from app.style.plain_text import Label
+from app.style.plain_text import Label, unbroken
 from app.style.theme import font, theme
 from app.views import VIEWS
 from app.views.view import View
@@ -33,8 +33,11 @@ TWO_COLUMNS: Final = 960
 SMALLEST: Final = 0.75
 """Share of the height that a view has at least on the desk: a picture is looked at more closely."""
 
-ONE_ROW: Final = 860
-"""Below this width the toggles stand below the title."""
+ONE_ROW: Final = 1280
+"""Below this width the toggles stand below the title: what they do is a sentence each."""
+
+SCOPE_BESIDE: Final = 800
+"""Below this width what a figure is of stands above it, beside its name, and leaves room for the title."""
 
 
 class Dot(QWidget):
@@ -72,7 +75,7 @@ class Sheet(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(MARGIN, 8, MARGIN, 8)
         column.setSpacing(GAP)
-        column.addLayout(_headline(headline, narrow=size.width() < ONE_ROW))
+        column.addLayout(_headline(headline, size.width()))
         column.addLayout(_columns(views, size.width()), 1)
         lines = QVBoxLayout()
         lines.setSpacing(1)
@@ -85,7 +88,7 @@ class CaptionLine(Label):
     """A line of the caption, wrapped where it is too long."""
 
     def __init__(self, text: str) -> None:
-        super().__init__(text)
+        super().__init__(unbroken(text))
         self.setObjectName("muted")
         self.setFont(font(0.86))
         self.setWordWrap(True)
@@ -124,13 +127,16 @@ def _stacked(views: Sequence[View]) -> QVBoxLayout:
 # -- the headline ----------------------------------------------------------------------------
 
 
-def _headline(headline: Headline, narrow: bool) -> QLayout:
+def _headline(headline: Headline, width: int) -> QLayout:
+    narrow = width < ONE_ROW
     top = QHBoxLayout()
     top.setSpacing(22)
     top.setContentsMargins(4, 0, 4, 0)
     about = QVBoxLayout()
     about.setSpacing(1)
-    title, below = Elided(headline.title), Elided(headline.subtitle)
+    title, below = Elided(headline.title), Elided()
+    # The name of the file, with which it begins, is in the caption as well.
+    below.set_full(headline.subtitle, headline.subtitle.partition(" · ")[2])
     title.setFont(font(1.25, strong=True))
     below.setFont(font(0.92))
     below.setObjectName("muted")
@@ -144,7 +150,7 @@ def _headline(headline: Headline, narrow: bool) -> QLayout:
     if not narrow:
         top.addLayout(toggles, 7)
     for figure in headline.figures:
-        top.addLayout(_figure(figure))
+        top.addLayout(_figure(figure, width >= SCOPE_BESIDE))
     if not narrow:
         return top
     rows = QVBoxLayout()
@@ -187,7 +193,7 @@ def _effect(effect: Effect | None) -> QLayout:
     return row
 
 
-def _figure(figure: Figure) -> QLayout:
+def _figure(figure: Figure, scope_beside: bool) -> QLayout:
     grid = QGridLayout()
     grid.setHorizontalSpacing(7)
     grid.setVerticalSpacing(0)
@@ -197,6 +203,11 @@ def _figure(figure: Figure) -> QLayout:
         label.setFont(font(0.85))
         label.setObjectName("muted")
     grid.addWidget(name, 0, 0)
-    grid.addWidget(value, 1, 0)
-    grid.addWidget(scope, 1, 1, Qt.AlignmentFlag.AlignBottom)
+    if scope_beside:
+        grid.addWidget(value, 1, 0)
+        grid.addWidget(scope, 1, 1, Qt.AlignmentFlag.AlignBottom)
+    else:
+        grid.addWidget(value, 1, 0, 1, 2)
+        grid.addWidget(scope, 0, 1, Qt.AlignmentFlag.AlignLeft)
+        grid.setColumnStretch(1, 1)
     return grid

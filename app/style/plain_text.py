@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import html
 import re
+import unicodedata
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Final, Protocol
@@ -32,6 +33,13 @@ _BEFORE_UNIT: Final = re.compile(
     r"(?<=\d) (?=(?:[%×]|[nµm]?s|min|[kKMGT]?i?B|[kMGT]?(?:FLOP|op)s?|nat|[kMG]?Hz|points?)(?![^\W\d_]))"
 )
 """The space between a number and its unit."""
+
+
+_LONG_WORD: Final = re.compile(r"\S{25,}")
+"""Words that may be wider than the narrowest notice: file names and keys have no spaces."""
+
+_BREAK: Final = "\N{ZERO WIDTH SPACE}"
+"""Where a line may end. Never part of a text that is shown: `shown` writes it out."""
 
 
 class HasTip(Protocol):
@@ -63,6 +71,18 @@ def unbroken(text: str) -> str:
     return _BEFORE_UNIT.sub("\N{NO-BREAK SPACE}", text)
 
 
+def breakable(text: str) -> str:
+    """Return a text for several lines, in whose long words a line may end after each character."""
+
+    def parts(word: re.Match[str]) -> str:
+        return "".join(
+            c if n == 0 or unicodedata.category(c).startswith("M") else _BREAK + c
+            for n, c in enumerate(word[0])
+        )
+
+    return _LONG_WORD.sub(parts, text)
+
+
 class Label(QLabel):
     """A label whose text is never interpreted as HTML."""
 
@@ -74,6 +94,30 @@ class Label(QLabel):
     def setText(self, text: str) -> None:
         """Show `text` as plain text."""
         super().setText(shown(text))
+
+
+class Wrapped(Label):
+    """A label of several lines; a word that is wider than the label goes on in the next line.
+
+    Its text can be selected if no word is broken: what is copied would not be the name that is shown.
+    """
+
+    def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(text, parent)
+        self.setWordWrap(True)
+
+    def text(self) -> str:
+        """The text without the places to break."""
+        return super().text().replace(_BREAK, "")
+
+    def setText(self, text: str) -> None:
+        """Show `text` as plain text."""
+        broken = breakable(shown(text))
+        QLabel.setText(self, broken)
+        kind = Qt.TextInteractionFlag
+        self.setTextInteractionFlags(
+            kind.NoTextInteraction if _BREAK in broken else kind.TextSelectableByMouse
+        )
 
 
 class Button(QPushButton):
@@ -169,10 +213,15 @@ def fitting(metrics: QFontMetricsF, room: float, *texts: str) -> str:
 
 
 def write(
-    painter: QPainter, area: QRectF | QRect, flags: int | Qt.AlignmentFlag, text: str
+    painter: QPainter,
+    area: QRectF | QRect,
+    flags: int | Qt.AlignmentFlag,
+    text: str,
+    *,
+    broken: bool = False,
 ) -> None:
-    """Draw `text` into `area` with pen and font of `painter`."""
-    painter.drawText(area, flags, shown(text))
+    """Draw `text` into `area` with pen and font of `painter`; with `broken`, long words may go on in the next line."""
+    painter.drawText(area, flags, breakable(shown(text)) if broken else shown(text))
 
 
 def _escaped(text: str) -> str:

@@ -83,6 +83,7 @@ QComboBox, QSpinBox, QDoubleSpinBox, QLineEdit {
     padding: 2px 7px; min-height: 19px;
     selection-background-color: $accent; selection-color: $on_accent;
 }
+QLineEdit { placeholder-text-color: $muted; }
 QComboBox:disabled, QSpinBox:disabled, QDoubleSpinBox:disabled, QLineEdit:disabled {
     color: $muted; background: transparent;
 }
@@ -95,6 +96,14 @@ QComboBox QAbstractItemView {
 }
 QSpinBox::up-button, QSpinBox::down-button, QDoubleSpinBox::up-button,
 QDoubleSpinBox::down-button { width: 0; border: none; }
+
+QCheckBox { spacing: 7px; }
+QCheckBox::indicator {
+    background: $field; border: 1px solid $muted; border-radius: 3px; width: 12px; height: 12px;
+}
+QCheckBox::indicator:hover, QCheckBox::indicator:focus { border-color: $accent; }
+QCheckBox::indicator:checked { background: $accent; border-color: $accent; }
+QCheckBox::indicator:checked:focus { border-color: $text; }
 
 QMenuBar { background: $card; color: $text; border-bottom: 1px solid $border; }
 QMenuBar::item { padding: 4px 10px; background: transparent; }

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QCoreApplication
 
+from app.model.figures import rtf_text
 from app.views.breakdown_model import REASONS
 from app.views.scale import milliseconds
 
@@ -21,7 +22,7 @@ def tr(text: str) -> str:
 def sum_text(model: BreakdownModel) -> str:
     """Say what the categories add up to, and whether that equals the wall time."""
     equal = "=" if abs(model.sum_ms - model.wall_ms) <= 0.005 * model.wall_ms else "≠"
-    sums = milliseconds(model.sum_ms), equal, milliseconds(model.wall_ms), f"{model.rtf:.3f}"
+    sums = milliseconds(model.sum_ms), equal, milliseconds(model.wall_ms), rtf_text(model.rtf)
     return tr("sum {0} ms {1} wall {2} ms · RTF {3}").format(*sums)
 
 

@@ -17,6 +17,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from app.model.figures import rtf_text
 from app.style.plain_text import fitting, show_tip, unbroken, write
 from app.style.theme import CATEGORY_TITLES, font
 from app.views.bar_texts import before_text, reasons, sum_text, verdicts
@@ -31,6 +32,11 @@ from profiler.analysis.categories import PART_NAMES
 
 ROW = 25
 """Height of a category's row in pixels."""
+
+LEAST_ROW, SUM = 14, 29
+"""Height of a category's row in a small picture, and of the line below the rows that says what they add up to."""
+
+LEAST_CATEGORIES = len(CATEGORIES) * LEAST_ROW + SUM
 
 STAGE_ROW = 25
 """Height of a stage's row, with the strip of its parts."""
@@ -69,6 +75,7 @@ class Bars(ThemedWidget):
         self._groups: tuple[StageLine, ...] = ()
         self._chosen: str | None = None
         self._room: int | None = None
+        self._row = ROW
         self.setMouseTracking(True)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.MinimumExpanding)
 
@@ -106,6 +113,10 @@ class Bars(ThemedWidget):
     def set_picture(self, height: int | None) -> None:
         """Hatch the bars and draw only what fits whole into a height; None: everything, to be scrolled."""
         self._room = height
+        if height is None:
+            self._row = ROW
+        else:  # all of them and their sum: nobody would miss what is left out
+            self._row = min(max((height - SUM) // len(CATEGORIES), LEAST_ROW), ROW)
         self.update()
 
     @property
@@ -148,7 +159,7 @@ class Bars(ThemedWidget):
         return math.ceil(QFontMetricsF(font(1.0)).boundingRect(room, wrap, text).height()) + 4
 
     def _stage_top(self) -> int:
-        return len(CATEGORIES) * ROW + 62 + self._before_height()
+        return len(CATEGORIES) * self._row + 62 + self._before_height()
 
     def stage_at(self, position: QPoint) -> StageLine | None:
         """Stage under a position, or None."""
@@ -192,7 +203,7 @@ class Bars(ThemedWidget):
         left, room = float(NAMES), max(20.0, self.width() - NAMES - self._figures(TIGHT))
         middle = Qt.AlignmentFlag.AlignVCenter
         for index, name in enumerate(CATEGORIES):
-            row = QRectF(0, index * ROW, self.width(), ROW)
+            row = QRectF(0, index * self._row, self.width(), self._row)
             painter.setFont(font(1.0))
             paint_swatch(painter, QRectF(0, row.center().y() - 5, 10, 10), tokens, name)
             painter.setPen(tokens.color("text"))
@@ -208,11 +219,13 @@ class Bars(ThemedWidget):
                 write(painter, text, middle | Qt.AlignmentFlag.AlignLeft, reason)
                 continue
             if previous is None:
-                self._paint_bar(painter, QRectF(left, row.top() + 7, room * value / full, 11), name)
+                bar = QRectF(left, row.center().y() - 5.5, room * value / full, 11)
+                self._paint_bar(painter, bar, name)
             else:
-                above = QRectF(left, row.top() + 4, room * previous / full, 7)
+                tall = min(7.0, self._row / 3)
+                above = QRectF(left, row.center().y() - 1.5 - tall, room * previous / full, tall)
                 self._paint_bar(painter, above, name, pale=True)
-                below = QRectF(left, row.top() + 12, room * value / full, 9)
+                below = QRectF(left, row.center().y() - 0.5, room * value / full, tall + 2)
                 self._paint_bar(painter, below, name)
             self._paint_figures(painter, row, value, model.share(value), TIGHT)
 
@@ -248,16 +261,17 @@ class Bars(ThemedWidget):
         return FIGURES if self.width() >= least else 44 if least == NARROW else 66
 
     def _paint_sum(self, painter: QPainter, model: BreakdownModel) -> None:
-        y = len(CATEGORIES) * ROW + 4
+        y = len(CATEGORIES) * self._row + 4
         painter.setPen(QPen(self._tokens.color("border"), 1))
         painter.drawLine(0, y, self.width(), y)
         painter.setFont(font(1.0, strong=True))
         painter.setPen(self._tokens.color("text"))
         flags = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
         line = QRectF(0, y + 3, self.width(), 22)
-        short = f"{milliseconds(model.sum_ms)} ms · RTF {model.rtf:.3f}"
+        short = f"{milliseconds(model.sum_ms)} ms · RTF {rtf_text(model.rtf)}"
         write(painter, line, flags, short if self.width() < NARROW else self.sum_text(model))
-        if height := self._before_height():
+        height = self._before_height()
+        if height and (self._room is None or line.bottom() + height <= self._room):
             painter.setFont(font(1.0))
             painter.setPen(self._tokens.color("muted"))
             place = QRectF(0, line.bottom(), self.width(), height)
@@ -266,6 +280,8 @@ class Bars(ThemedWidget):
 
     def _paint_stages(self, painter: QPainter) -> None:
         top = self._stage_top()
+        if self._room is not None and not self._drawn():
+            return
         tokens = self._tokens
         middle = Qt.AlignmentFlag.AlignVCenter
         left, verdict_left = middle | Qt.AlignmentFlag.AlignLeft, self.width() * 0.40

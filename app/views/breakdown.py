@@ -16,6 +16,7 @@ from PySide6.QtCore import QPoint, Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QMenu, QScrollArea, QVBoxLayout, QWidget
 
+from app.model.figures import rtf_text
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
 from app.style.keys import ToolButton
@@ -23,7 +24,7 @@ from app.style.plain_text import add_entry, describe, new_menu, set_tip
 from app.style.theme import CATEGORY_TITLES, Tokens
 from app.views import breakdown_model as bm
 from app.views.bar_texts import reasons
-from app.views.bars import Bars
+from app.views.bars import LEAST_CATEGORIES, Bars
 from app.views.breakdown_model import (
     BreakdownModel,
     StageLine,
@@ -219,8 +220,8 @@ class BreakdownView(View):
 
     @property
     def least_in_picture(self) -> int:
-        """What the roofline takes; stages are left out where there is no room."""
-        return HEIGHT + HEADER if self.roofline_alone else 0
+        """What the roofline takes, or the categories; stages are left out where there is no room."""
+        return HEADER + (HEIGHT if self.roofline_alone else LEAST_CATEGORIES)
 
     def set_picture(self, on: bool) -> None:
         """In a picture nothing scrolls: rows are whole, and the roofline is there if it takes none of their room."""
@@ -254,7 +255,7 @@ class BreakdownView(View):
         largest = int(np.argmax(model.ms))
         text = self.tr("A frame takes {0} ms (RTF {1}); {2} is the largest part ({3}).").format(
             milliseconds(model.wall_ms),
-            f"{model.rtf:.3f}",
+            rtf_text(model.rtf),
             CATEGORY_TITLES[CATEGORIES[largest]],
             percent(model.share(float(model.ms[largest]))),
         )

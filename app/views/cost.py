@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 from PySide6.QtWidgets import QWidget
 
+from app.model.figures import rtf_text
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
 from app.style.theme import CATEGORY_TITLES, Tokens
@@ -147,7 +148,7 @@ class CostView(ChartView[CostModel]):
         ).format(
             model.counted.extent,
             milliseconds(model.mean_total_ms),
-            f"{model.rtf:.3f}",
+            rtf_text(model.rtf),
             CATEGORY_TITLES[CATEGORIES[largest]],
             percent(float(model.shares[largest])),
             milliseconds(worst_ms),
@@ -190,7 +191,7 @@ class CostView(ChartView[CostModel]):
         lines = [Line(clock(second, 2), "", strong=True)]
         if self.snapshot is not None:
             rtf = rtf_at(self.snapshot.session, model, column)
-            lines = [Line(clock(second, 2), f"RTF {rtf:.3f}", strong=True)]
+            lines = [Line(clock(second, 2), f"RTF {rtf_text(rtf)}", strong=True)]
         lines += [
             Line(CATEGORY_TITLES[name], milliseconds(float(mean[i])), name)
             for i, name in reversed(list(enumerate(CATEGORIES)))

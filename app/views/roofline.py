@@ -25,7 +25,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from app.style.plain_text import describe, show_tip, write
 from app.style.theme import font
 from app.views.roofline_model import Point
-from app.views.roofline_places import SHARES, TEXT, distance, pieces, turned
+from app.views.roofline_places import SHARES, TEXT, crosses, distance, pieces, turned
 from app.views.scale import percent
 from app.views.themed import ThemedWidget
 
@@ -178,6 +178,7 @@ class Roofline(ThemedWidget):
             taken = [self._bar(point) for point in self._points]
             # Names of roofs have more places to go to than those of stages.
             self._paint_names(painter, marked, taken)
+            taken += [self._dot(point) for point in self._points]
             self._paint_roof_names(painter, marked, taken)
 
     def _text(self, painter: QPainter, area: QRectF, text: str, flags: Qt.AlignmentFlag) -> None:
@@ -216,17 +217,20 @@ class Roofline(ThemedWidget):
         below = QRectF(0, self.height() - TEXT, self.width() - RIGHT, TEXT)
         self._text(painter, below, self.tr("operations per byte"), flags.AlignRight)
 
-    def _paint_roof(self, painter: QPainter, point: Point) -> None:
+    def _corners(self, point: Point) -> tuple[QPointF, QPointF, QPointF]:
+        """Where a point's roofs begin, meet and end."""
         (left, right), (low, _) = self._ranges()
         first = max(10.0**left, 10.0**low / point.bandwidth)
-        corners = [
+        return (
             self.place(first, first * point.bandwidth),
             self.place(point.ridge, point.ceiling),
             self.place(10.0**right, point.ceiling),
-        ]
+        )
+
+    def _paint_roof(self, painter: QPainter, point: Point) -> None:
         painter.setPen(QPen(self._tokens.color("text"), 1.4))
         painter.setBrush(Qt.BrushStyle.NoBrush)
-        painter.drawPolyline(QPolygonF(corners))
+        painter.drawPolyline(QPolygonF(self._corners(point)))
         painter.setPen(QPen(self._tokens.color("muted"), 1, Qt.PenStyle.DotLine))
         here = self.place(point.intensity, point.rate)
         painter.drawLine(QLineF(here, self.place(point.intensity, point.roof)))
@@ -236,6 +240,12 @@ class Roofline(ThemedWidget):
         left = self.place(point.min_intensity, point.rate)
         here = self.place(point.intensity, point.rate)
         return QRectF(left, here).adjusted(0, -1, 0, 1)
+
+    def _dot(self, point: Point) -> QRectF:
+        """Around the dot itself."""
+        radius = radius_of(point) + 1
+        here = self.place(point.intensity, point.rate)
+        return QRectF(here.x() - radius, here.y() - radius, 2 * radius, 2 * radius)
 
     def _paint_point(self, painter: QPainter, point: Point, marked: bool) -> None:
         tokens = self._tokens
@@ -255,15 +265,12 @@ class Roofline(ThemedWidget):
         painter.setFont(font(0.85))
         painter.setPen(self._tokens.color("muted"))
         metrics, area = QFontMetricsF(painter.font()), self._area()
-        (left, _), (low, _) = self._ranges()
         threads = self.tr("1 thread")
         if self._threads != 1:
             threads = self.tr("{0} threads").format(self._threads)
         flat = self.tr("arithmetic {0}, {1}").format(rate(point.ceiling), threads)
         slope = self.tr("memory {0}, {1}").format(f"{short(point.bandwidth)}B/s", threads)
-        ridge = self.place(point.ridge, point.ceiling)
-        first = max(10.0**left, 10.0**low / point.bandwidth)
-        start = self.place(first, first * point.bandwidth)
+        start, ridge, _ = self._corners(point)
         above, *higher = (ridge.y() - TEXT - 1 - up for up in range(0, int(ridge.y()), 4))
         wide = metrics.horizontalAdvance(flat) + 2
         places = [QPointF(area.right() - wide, y) for y in (above, ridge.y() + 2, *higher)]
@@ -332,13 +339,17 @@ class Roofline(ThemedWidget):
     def names(self, marked: Point, taken: list[QRectF]) -> list[tuple[Point, str, QRectF]]:
         """Names of the marked stage and the most expensive ones where there is room, which `taken` has less of then.
 
-        A name nearer to another point than to its own would be taken for that one's.
+        A name nearer to another point than to its own would be taken for that one's. One through which a roof goes is
+        the last resort.
         """
+        start, ridge, end = self._corners(marked)
+        roofs = QLineF(start, ridge), QLineF(ridge, end)
         metrics = QFontMetricsF(font(0.85))
         found = []
         for point in [marked, *(p for p in self._points[:NAMED] if p is not marked)]:
             name = point.name.partition(".")[2] or point.name
             here = self.place(point.intensity, point.rate)
+            chosen: QRectF | None = None
             width, beside = metrics.horizontalAdvance(name) + 2, radius_of(point) + 4
             for x, y in (
                 (here.x() + beside, here.y() - TEXT / 2),
@@ -356,9 +367,14 @@ class Roofline(ThemedWidget):
                 if any(self.away(other, box) < own for other in self._points if other != point):
                     continue
                 if self._area().contains(box) and not any(box.intersects(t) for t in taken):
-                    taken.append(box)
-                    found.append((point, name, box))
-                    break
+                    letters = box.adjusted(0, INK, 0, -INK)
+                    if not any(crosses(roof, letters) for roof in roofs):
+                        chosen = box
+                        break
+                    chosen = chosen or box
+            if chosen is not None:
+                taken.append(chosen)
+                found.append((point, name, chosen))
         return found
 
 

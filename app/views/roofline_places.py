@@ -32,6 +32,16 @@ def pieces(line: QLineF, share: float, wide: float) -> list[QRectF]:
     return [turned(line, share).mapRect(piece) for piece in along]
 
 
+def crosses(line: QLineF, box: QRectF) -> bool:
+    """Whether a line that goes to the right, and is not upright, passes through a box."""
+    left, right = max(line.x1(), box.left()), min(line.x2(), box.right())
+    if left >= right:
+        return False
+    slope = line.dy() / line.dx()
+    ends = [line.y1() + slope * (x - line.x1()) for x in (left, right)]
+    return min(ends) < box.bottom() and max(ends) > box.top()
+
+
 def distance(box: QRectF, point: QPointF) -> float:
     """Pixels from a point to the nearest one of a box; 0 within."""
     across = max(box.left() - point.x(), 0.0, point.x() - box.right())

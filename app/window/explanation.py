@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.model.processes.child_process import child_process
-from app.style.plain_text import Button, Label, describe, set_title
+from app.style.plain_text import Button, Wrapped, describe, set_title
 from profiler.plain import one_line
 from profiler.process import children
 
@@ -46,12 +46,11 @@ class Explanation(QDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         set_title(self, self.tr("Explain {0}").format(stage))
         self.resize(SIZE)
-        self.state = Label(
+        self.state = Wrapped(
             self.tr(
                 "Decoding some seconds of the session's audio again, the stage hot, cold and reshaped …"
             )
         )
-        self.state.setWordWrap(True)
         self.bar = QProgressBar()
         self.bar.setRange(0, 0)
         self.bar.setTextVisible(False)

@@ -302,8 +302,9 @@ class MainWindow(FirstWindow):
     def _show_recording(self) -> None:
         if not self.when.is_running():
             self.top.show_recording(None)
-        elif self.runs.showing_run:
-            self.top.show_recording(self.playhead.n_frames * FRAME_S)
+        else:
+            there = self.runs.showing_run
+            self.top.show_recording(self.playhead.n_frames * FRAME_S if there else float("nan"))
 
     def _on_snapshot(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot

@@ -1,8 +1,9 @@
 """Non-modal notices over the desk: one sentence about what went wrong, or the progress of long work.
 
 A notice never takes the keyboard focus and never interrupts anything; it lies over the page, so that nothing moves
-when it comes or goes. At most ``MAX_NOTICES`` are shown; the oldest is dropped. Errors have a report that can be
-copied; a file that was written can be opened, shown in its folder, and its path copied.
+when it comes or goes: at its upper end, or at its lower one where the page begins with what one clicks first. At most
+``MAX_NOTICES`` are shown; the oldest is dropped. Errors have a report that can be copied; a file that was written can
+be opened, shown in its folder, and its path copied.
 """
 
 from __future__ import annotations
@@ -11,17 +12,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-from PySide6.QtCore import QEvent, QObject, Qt, QTimer, QUrl, Signal
+from PySide6.QtCore import QEvent, QObject, QTimer, QUrl, Signal
 from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
     QProgressBar,
+    QStackedWidget,
     QVBoxLayout,
     QWidget,
 )
 
-from app.style.plain_text import Button, Label, describe, shown
+from app.style.plain_text import Button, Label, Wrapped, describe, shown
 from app.style.theme import font
 
 Kind = Literal["info", "error", "progress", "question"]
@@ -36,8 +38,11 @@ WRITTEN_MS = 20_000
 WIDEST = 680
 """Pixels of a notice: its sentence wraps rather than cover the whole page."""
 
-BESIDE, BELOW_TOP = 24, 10
-"""Pixels left free at the sides of the page and above the notices."""
+BESIDE, FROM_EDGE = 24, 10
+"""Pixels left free at the sides of the page, and above or below the notices."""
+
+AT_LOWER_END = "notices-at-lower-end"
+"""Property of a page whose upper end notices leave free."""
 
 BUSY_MAXIMUM = 1000
 
@@ -53,9 +58,7 @@ class Banner(QFrame):
         self.setObjectName("banner")
         self.setProperty("kind", kind)
         describe(self, text)
-        self._text = Label(text)
-        self._text.setWordWrap(True)
-        self._text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._text = Wrapped(text)
         self._sign = Label({"error": "!", "info": "i", "progress": "…", "question": "?"}[kind])
         self._sign.setFont(font(1.1, strong=True))
         if kind == "error":
@@ -121,7 +124,7 @@ class Banner(QFrame):
 
 
 class Notices(QWidget):
-    """The stack of notices, at the top of the widget that it was told to lie over; takes no space while empty."""
+    """The stack of notices, over the widget that it was told to lie over; takes no space while empty."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -131,10 +134,11 @@ class Notices(QWidget):
         self._layout.setSpacing(6)
         self.hide()
 
-    def lie_over(self, page: QWidget) -> None:
-        """Lie over the upper end of `page`, and stay there when its size changes."""
-        self.setParent(page)
-        page.installEventFilter(self)
+    def lie_over(self, pages: QStackedWidget) -> None:
+        """Lie over an end of the current one of `pages`, and stay there when their size changes."""
+        self.setParent(pages)
+        pages.installEventFilter(self)
+        pages.currentChanged.connect(lambda _: self._place())
         self.setVisible(bool(self._banners))
         self._place()
 
@@ -152,13 +156,16 @@ class Notices(QWidget):
 
     def _place(self) -> None:
         page = self.parentWidget()
-        if page is None:
+        if not isinstance(page, QStackedWidget):
             return
         width = max(1, min(WIDEST, page.width() - 2 * BESIDE))
         margins = self._layout.contentsMargins()
         height = max(self._layout.heightForWidth(width), self._layout.minimumSize().height())
         height += margins.top() + margins.bottom()
-        self.setGeometry((page.width() - width) // 2, BELOW_TOP, width, height)
+        shown = page.currentWidget()
+        below = shown is not None and bool(shown.property(AT_LOWER_END))
+        top = page.height() - height - FROM_EDGE if below else FROM_EDGE
+        self.setGeometry((page.width() - width) // 2, top, width, height)
         self.raise_()
 
     @property

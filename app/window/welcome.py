@@ -21,6 +21,7 @@ from app.style.theme import font
 from app.widgets import Elided
 from app.window.actions.actions import Registry
 from app.window.actions.button import ActionButton
+from app.window.notices import AT_LOWER_END
 from pipelines.config import presets
 
 CONTENT_WIDTH = 920
@@ -82,6 +83,7 @@ class Welcome(QScrollArea):
     ) -> None:
         super().__init__(parent)
         self.setObjectName("welcome")
+        self.setProperty(AT_LOWER_END, True)
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self._actions = actions

@@ -51,7 +51,9 @@ class Shown:
     unit: float = 1.0
 
     def stands_for(self, value: float) -> bool:
-        """Whether `value` could have been printed so."""
+        """Whether `value` could have been printed so; "<0.001" are those that would round to nothing."""
+        if self.text.startswith("<"):
+            return 0 < value < float(self.text[1:]) / 2 * self.unit
         digits = len(self.text.partition(".")[2])
         apart = abs(
             float(self.text.replace("\u202f", "").replace("\u2009", "")) * self.unit - value

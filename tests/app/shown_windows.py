@@ -9,6 +9,9 @@ from pytestqt.qtbot import QtBot
 from app.window.main_window import MainWindow
 from tests.waiting import COMPILING_MS, SOON_MS
 
+NOT_READ = b"RIFF\0\0 the scripted worker does not read it"
+"""What an audio file has in it, where it matters that it may be one."""
+
 
 def show(qtbot: QtBot, window: MainWindow) -> None:
     """Show a window, so that keys go to it."""
@@ -21,7 +24,7 @@ def show(qtbot: QtBot, window: MainWindow) -> None:
 def start_run(qtbot: QtBot, window: MainWindow, folder: Path) -> None:
     """Start a run, and wait until frames of it are shown."""
     file = folder / "one.wav"
-    file.write_bytes(b"not read by the scripted worker")
+    file.write_bytes(NOT_READ)
     window.files.take_audio([file])
     window.runs.start()
     qtbot.waitUntil(

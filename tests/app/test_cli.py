@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 from command_line import asrscope, here, refused
 
+from pipelines.run import session_run
 from profiler.analysis.categories import PARTS
+from profiler.errors import BadInput
 from tests.waiting import wait_for_frames
 
 DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM")
@@ -110,6 +112,32 @@ def test_without_the_recorder_the_same_is_heard(run: tuple[dict, Path], short: P
     assert tree["utterances"][0]["hypothesis"] == run[0]["utterances"][0]["hypothesis"]
     assert tree["rtf"] > 0
     assert tree["wer"] is None  # nothing is known of what was said
+
+
+@pytest.mark.parametrize(
+    ("chosen", "loops"),
+    [
+        (["--preset", "demo"], False),
+        (["--preset", "demo", "--set", "loop=true"], True),
+        (["--config", "own.toml"], True),
+    ],
+    ids=lambda words: " ".join(words) if isinstance(words, list) else None,
+)
+def test_a_command_ends_unless_the_user_wants_a_loop(
+    chosen: list[str], loops: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The preset of the demo begins again and again for the window; a file of the user's own means what it says."""
+    monkeypatch.chdir(tmp_path)
+    Path("own.toml").write_text("[config]\nloop = true\n")
+    asked: list[session_run.Request] = []
+
+    def execute(request: session_run.Request, *_: object) -> None:
+        asked.append(request)
+        raise BadInput("Enough.")
+
+    monkeypatch.setattr(session_run, "execute", execute)
+    assert refused("run", *chosen, "--out", "a.asrs") == "asrscope: Enough."
+    assert [request.config.loop for request in asked] == [loops]
 
 
 def test_data_exports_are_written(run: tuple[dict, Path], tmp_path: Path) -> None:

@@ -10,14 +10,18 @@ import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
+import soundfile
 from PySide6.QtCore import QByteArray, QMimeData, QPoint, QPointF, QSettings, Qt, QTimer, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication
 from PySide6.QtWidgets import QApplication, QPushButton
+from shown_windows import NOT_READ
 
 from app.application import APPLICATION, ORGANISATION
 from app.crash_report import LONGEST_LINE, MAX_LINES, LastWords
 from app.gui import caught
+from app.model.audio_choice import chosen
 from app.model.processes.run_control import WORKER
 from app.window.main_window import MainWindow
 from pipelines import config as settings
@@ -180,6 +184,8 @@ def drop(window: MainWindow, *paths: Path | str) -> None:
         (["n" * 300 + ".wav"], "does not exist."),
         (["n" * 300 + ".asrs"], ""),
         (["audio", "pipe.tsv"], "does not exist."),
+        (["notes.wav"], "notes.wav is text, not sound; WAV, FLAC, OGG and MP3 can be read."),
+        (["fine.wav", "empty.wav"], "empty.wav is empty (0 bytes); WAV, FLAC, OGG and MP3 can be"),
     ],
     ids=lambda value: str(value)[:20],
 )
@@ -192,11 +198,24 @@ def test_what_is_dropped_is_taken_or_refused_in_one_sentence(
     (tmp_path / "link.asrs").symlink_to("/dev/zero")
     (tmp_path / "net.onnx").write_bytes(b"\x08\x01")
     (tmp_path / "empty.asrs").mkdir()
+    (tmp_path / "notes.wav").write_text("Töne: none.\n" * 1000)
+    (tmp_path / "fine.wav").write_bytes(NOT_READ)
+    (tmp_path / "empty.wav").touch()
     before = w.runs.audio
     drop(w, *(tmp_path / name for name in names))
     (text,) = errors(w)
     assert says in text
     assert w.runs.audio is before
+
+
+@pytest.mark.parametrize("suffix", ["flac", "wav", "mp3", "ogg", "aiff", "au"])
+def test_sound_is_taken_for_sound(tmp_path: Path, suffix: str) -> None:
+    sound = tmp_path / f"voice.{suffix}"
+    soundfile.write(sound, np.zeros(1600, np.float32), 16_000)
+    assert chosen([sound]).paths == (str(sound),)
+    nist = tmp_path / "sa1.wav"
+    nist.write_bytes(b"NIST_1A\n   1024\nchannel_count -i 1\nend_head\n".ljust(1024) + b"aa" * 4000)
+    assert chosen([nist]).files == 1
 
 
 def test_a_session_that_cannot_be_opened_is_not_said_to_be(window, tmp_path: Path) -> None:
@@ -212,7 +231,7 @@ def test_ten_thousand_files_are_counted_once(window, tmp_path: Path, monkeypatch
     w = window()
     paths = [tmp_path / f"{number:05d}.wav" for number in range(10_000)]
     for path in paths:
-        path.touch()
+        path.write_bytes(NOT_READ)
     drop(w, *paths)
     assert errors(w) == []
     assert w.runs.audio.files == 10_000

@@ -9,12 +9,15 @@ import pytest
 from PySide6.QtCore import QPoint
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
+from text_geometry import cut_short, faults
 
 from app.window.main_window import MainWindow
 from pipelines.config import presets
 
 SIZE = (1280, 800)
 FIRST = ("pace", "block", "model", "frames.skip", "search.beam", "search.max_active")
+TWO_LINES = "search.insertion_penalty"
+"""A setting whose title is wider than its place."""
 
 
 @pytest.fixture
@@ -77,3 +80,37 @@ def test_what_waits_for_the_next_run_is_not_folded_away(opened: MainWindow) -> N
     assert field.waiting.isVisible()
     opened.pipeline.run_ended()
     assert not field.isVisible()
+
+
+@pytest.mark.parametrize("name", ["gmm", "demo", "dnn"])
+def test_with_every_row_open_each_title_and_sentence_is_whole(
+    opened: MainWindow, name: str
+) -> None:
+    opened.pipeline.choose(name)
+    form = opened.desk.form
+    for layer in form.layers.values():
+        layer.more.setChecked(True)
+    QApplication.processEvents()
+    shown = [field for field in form.fields.values() if field.isVisible()]
+    assert len(shown) == len(form.fields)
+    assert any(field.reason.isVisible() for field in shown)
+    assert cut_short(form) == []
+    assert faults(form) == []
+    for field in shown:
+        if field.reason.isVisible():
+            assert field.reason.height() >= field.reason.heightForWidth(field.reason.width())
+            assert field.rect().contains(field.reason.geometry())
+
+
+def test_a_title_of_two_lines_makes_room_for_what_waits(opened: MainWindow) -> None:
+    field = opened.desk.form.fields[TWO_LINES]
+    opened.desk.form.layers[field.option.layer].more.setChecked(True)
+    QApplication.processEvents()
+    height = field.height()
+    assert "\n" in field.title.text()
+    field.show_waiting(True)
+    QApplication.processEvents()
+    assert (field.height(), "\n" in field.title.text()) == (height, False)
+    assert faults(opened.desk.form) == []
+    field.show_waiting(False)
+    assert "\n" in field.title.text()

@@ -72,20 +72,20 @@ FIGURES: dict[str, dict[str, Reader]] = {
         "show": lambda o: o.of_page(r"RTF (\S+)"),
         "top bar": lambda o: printed(o.window.top.rtf.value),
         "top bar, tool tip": lambda o: Shown(
-            o.found(r"over the whole range shown: ([\d.]+)", o.window.top.rtf.toolTip())[1]
+            o.found(r"over the whole range shown: ([<\d.]+)", o.window.top.rtf.toolTip())[1]
         ),
         "breakdown": lambda o: o.view["breakdown"].model().rtf,
         "breakdown, sum": lambda o: Shown(
             o.found(
-                r"RTF ([\d.]+)",
+                r"RTF ([<\d.]+)",
                 o.view["breakdown"].bars.sum_text(o.view["breakdown"].model()),
             )[1]
         ),
         "breakdown, sentence": lambda o: Shown(
-            o.found(r"RTF ([\d.]+)", o.view["breakdown"].summary())[1]
+            o.found(r"RTF ([<\d.]+)", o.view["breakdown"].summary())[1]
         ),
         "cost": lambda o: o.view["cost"].model().rtf,
-        "cost, sentence": lambda o: Shown(o.found(r"RTF ([\d.]+)", o.view["cost"].summary())[1]),
+        "cost, sentence": lambda o: Shown(o.found(r"RTF ([<\d.]+)", o.view["cost"].summary())[1]),
         "whatif": lambda o: whatif.unchanged(breakdown(o.session)).rtf,
         "chrome trace": lambda o: o.chrome["otherData"]["rtf"],
         "compare": lambda o: (

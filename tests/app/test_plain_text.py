@@ -188,3 +188,18 @@ def test_nothing_that_a_session_names_is_opened_by_window_or_pictures(
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["None"]
     assert not was_opened()
+
+
+def test_what_is_copied_is_what_is_shown(qapp: object) -> None:
+    """A line may end within a long name; a name with such places in it would be no file's."""
+    selectable = Qt.TextInteractionFlag.TextSelectableByMouse
+    name = "a" * 80
+    for text, can in ((f"no file {name}", False), ("no such file", True), (name, False)):
+        label = plain_text.Wrapped("before")
+        label.setText(text)
+        assert label.text() == text
+        assert bool(label.textInteractionFlags() & selectable) is can
+        label.resize(100, 20)
+        assert label.minimumSizeHint().width() <= 200
+    accents = "e\u0301" * 40
+    assert "\u200b\u0301" not in plain_text.breakable(accents)

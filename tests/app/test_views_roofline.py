@@ -6,16 +6,17 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from PySide6.QtCore import QPointF, Qt
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
+from PySide6.QtGui import QPainterPath
 from pytestqt.qtbot import QtBot
 
 from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
 from app.views.breakdown import HEADER, LEAST_STAGES, BreakdownView
 from app.views.breakdown_model import stage_lines
-from app.views.roofline import ALONE_HIGH, HEIGHT, LEFT, Roofline
+from app.views.roofline import ALONE_HIGH, HEIGHT, INK, LEFT, Roofline, radius_of
 from app.views.roofline_model import Point, points
-from app.views.roofline_places import distance
+from app.views.roofline_places import crosses, distance
 from app.views.work_figures import average
 from app.views.work_model import work_model
 from profiler.analysis.breakdown import StageRow
@@ -219,6 +220,62 @@ def test_all_stages_of_the_demo_have_their_names_in_a_small_roofline(
     assert {stage[0].partition(".")[2] for stage in CLOSE} <= written
     assert {"memory", "arithmetic"} <= {text.partition(" ")[0] for text in written}
     assert faults(roofline) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "crossed"),
+    [
+        (QLineF(0, 100, 100, 0), True),
+        (QLineF(0, 60, 100, -40), False),
+        (QLineF(0, 100, 45, 55), False),
+        (QLineF(0, 50, 100, 50), True),
+        (QLineF(0, 39, 100, 39), False),
+    ],
+)
+def test_a_roof_goes_through_a_box_or_past_it(line: QLineF, crossed: bool) -> None:
+    assert crosses(line, QRectF(45, 40, 20, 15)) is crossed
+
+
+def test_no_roof_goes_through_a_name_that_has_another_place(qtbot: QtBot) -> None:
+    """In a picture of 900 points the name of the first stage was struck out: the second lies right of its dot."""
+    roofline = Roofline()
+    qtbot.addWidget(roofline)
+    roofline.resize(820, HEIGHT)
+    stages = [
+        Point(name, name.partition(".")[0], share, best, least, mops * 1e6, gb * 1e9, gops * 1e9, False)
+        for name, share, least, best, mops, gb, gops in CLOSE
+    ]  # fmt: skip
+    roofline.show_points(stages, "score.gaussians")
+    assert roofline.marked is not None
+    start, ridge, end = roofline._corners(roofline.marked)
+    for _, name, box in roofline.names(roofline.marked, [roofline._bar(p) for p in stages]):
+        letters = box.adjusted(0, INK, 0, -INK)
+        assert not crosses(QLineF(start, ridge), letters), name
+        assert not crosses(QLineF(ridge, end), letters), name
+
+
+@pytest.mark.parametrize("share", [0.1, 0.9])
+@pytest.mark.parametrize("size", [(276, 500), (372, HEIGHT), (900, 600)], ids=str)
+def test_no_name_of_a_roof_lies_on_a_dot(qtbot: QtBot, size: tuple[int, int], share: float) -> None:
+    """That of memory began below the stage that memory bounds, wherever on the slope it was."""
+    roofline = Roofline()
+    qtbot.addWidget(roofline)
+    roofline.resize(*size)
+    roofline.show()
+    for power in range(-18, 8):
+        intensity = 10 ** (power / 10)
+        rate = min(15.4e9 * intensity, 145e9) * 0.98
+        one = Point("score.g", "scoring", share, intensity, intensity, rate, 15.4e9, 145e9, False)
+        roofline.show_points([one], None)
+        here, radius = roofline.place(intensity, rate), radius_of(one)
+        dot = QPainterPath()
+        dot.addEllipse(here, radius, radius)
+        for text in texts(roofline):
+            if text.text.startswith(("memory", "arithmetic")):
+                written = QPainterPath()
+                written.addPolygon(text.shape)
+                written.closeSubpath()
+                assert not dot.intersects(written), (power, text)
 
 
 def test_the_ridge_is_in_the_picture_where_all_dots_are_right_of_it(qtbot: QtBot) -> None:

@@ -12,6 +12,7 @@ import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QPushButton
+from shown_windows import NOT_READ
 
 from app.model import audio_choice
 from app.model.recent import Memory
@@ -26,7 +27,7 @@ def audio(tmp_path: Path) -> list[Path]:
     folder.mkdir()
     files = [folder / "one.wav", folder / "two.flac"]
     for file in files:
-        file.write_bytes(b"not read by the scripted worker")
+        file.write_bytes(NOT_READ)
     return files
 
 
@@ -365,9 +366,15 @@ def test_another_session_can_be_looked_at_during_a_run(qtbot, window, audio, fin
     w.open_session(finished)
     assert w.when.is_running()
     assert w.actions_.is_enabled("run.show")
+    assert w.top.recording.text() == "REC", (
+        "a clock that stands still would say that nothing goes on"
+    )
+    w.playhead.close()
+    assert w.top.recording.text() == "REC"
     w.actions_.trigger("run.show")
     assert w.playhead.path == path
     assert w.playhead.live
+    qtbot.waitUntil(lambda: ":" in w.top.recording.text(), timeout=SOON_MS)
 
 
 def test_layout_and_choices_survive_a_restart(qtbot, window, tmp_path):

@@ -193,6 +193,7 @@ def test_what_cannot_be_is_said_and_not_saved(qtbot, picture):
     assert not dialog.save.isEnabled()
     dialog.range_box.setText("5..99")
     qtbot.waitUntil(lambda: "not within the session" in dialog.preview.text, timeout=DRAWN_MS)
+    assert dialog.preview.text.startswith("The stretch 5..99 is")
     assert not dialog.save.isEnabled()
     dialog.range_box.clear()
     qtbot.waitUntil(lambda: not dialog.preview.text, timeout=DRAWN_MS)
@@ -220,6 +221,19 @@ def test_a_session_being_recorded_is_pictured_up_to_now(qtbot, recording, window
     at_s = dialog.wanted().at_s
     assert at_s is not None
     assert 0 < at_s <= 6.0
+    dialog.close()
+
+
+def test_what_the_choices_contradict_is_said_in_their_own_words(qtbot, window, picture):
+    """Nobody in the window knows the options of `asrscope export`."""
+    window.axis.select(7.0, 9.0)
+    window.playhead.seek(500)
+    dialog = picture(drawn=False)
+    qtbot.waitUntil(lambda: "begins after" in dialog.preview.text, timeout=DRAWN_MS)
+    assert dialog.preview.text.startswith("The selection 7..9 begins after the cursor")
+    dialog.range_box.setText("6..8")
+    qtbot.waitUntil(lambda: "not within" in dialog.preview.text, timeout=DRAWN_MS)
+    assert dialog.preview.text == "The cursor at 5 is not within the stretch 6..8."
     dialog.close()
 
 

@@ -9,10 +9,11 @@ import pytest
 from PySide6.QtCore import QPoint, QUrl
 from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import QPushButton
+from text_geometry import faults
 
 from app.pictures.layout import settle
 from app.window.main_window import MainWindow
-from app.window.notices import BESIDE, WIDEST, Banner
+from app.window.notices import BESIDE, FROM_EDGE, WIDEST, Banner
 
 
 def press(banner: Banner, text: str) -> None:
@@ -44,6 +45,50 @@ def test_a_notice_pushes_nothing_down(window: Callable[..., MainWindow], finishe
     assert made.pages.rect().adjusted(BESIDE, 0, -BESIDE, 0).contains(notices.geometry())
     notices.clear()
     assert notices.isHidden()
+
+
+LONG = "recording_of_the_whole_evening_without_any_break_" * 4
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (640, 480)], ids=str)
+def test_a_name_without_spaces_is_shown_whole(
+    window: Callable[..., MainWindow], size: tuple[int, int]
+) -> None:
+    made = window()
+    made.resize(*size)
+    path = Path("/tmp") / f"{LONG}.asrs"
+    said = f"{LONG}.wav is no audio file; WAV, FLAC, OGG and MP3 can be read."
+    made.notices.written(path)
+    made.notices.error(said, "a report")
+    made.notices.progress("", print).set_progress(LONG, 0.4)
+    settle()
+    assert faults(made.notices) == []
+    assert [banner.text for banner in made.notices.banners] == [f"Written: {path}", said, LONG]
+    for banner in made.notices.banners:
+        assert banner.height() >= banner.heightForWidth(banner.width())
+        assert LONG in banner.accessibleName()
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (640, 480)], ids=str)
+def test_notices_leave_the_first_clicks_of_the_welcome_page_free(
+    window: Callable[..., MainWindow], finished: Path, size: tuple[int, int]
+) -> None:
+    made = window()
+    made.resize(*size)
+    for text in ("One.", "Two."):
+        made.notices.info(text)
+    settle()
+    place, page = made.notices.geometry(), made.pages.rect()
+    assert page.contains(place)
+    names = ("start-run.demo", "start-file.new", "start-file.open", "start-page.lab")
+    for name in names:
+        start = made.welcome.findChild(QPushButton, name)
+        assert place.top() > start.mapTo(made.pages, start.rect().bottomLeft()).y()
+    made.open_session(finished)
+    settle()
+    assert made.notices.y() == FROM_EDGE, "over the desk they begin at the upper end"
+    assert made.pages.childAt(made.notices.geometry().center()) is not None
+    assert made.notices.isAncestorOf(made.pages.childAt(made.notices.geometry().center()))
 
 
 def test_a_written_file_is_opened_shown_and_copied(

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from command_line import python
+from figures_shown import KEPT
 from PySide6.QtCore import QRect, QSize
 from PySide6.QtWidgets import QApplication, QMainWindow
+from text_geometry import faults, texts
 
+from app.model.figures import rtf_text
+from app.pictures.layout import settle
 from app.style.theme import FONT_FAMILY
+from app.window.main_window import MainWindow
 from app.window.placement import FIRST_SIZE, MINIMUM, TITLE_BAR, fitted, place
 from app.window.skeleton import Skeleton
 
@@ -182,3 +188,35 @@ def test_the_empty_desk_has_the_columns_of_the_desk(qtbot) -> None:
     picture = empty.grab().toImage()
     colors = {picture.pixelColor(x, 350).name() for x in range(0, 1280, 4)}
     assert len(colors) >= 2
+
+
+def test_a_session_of_almost_no_time_is_not_one_of_none(
+    window: Callable[..., MainWindow], tmp_path: Path
+) -> None:
+    """0.000 would be a factor that nothing has; the breakdown says its milliseconds the same way."""
+    made = window()
+    path = tmp_path / "v1.asrs"
+    path.write_bytes(KEPT["v1"].read_bytes())
+    assert made.open_session(path)
+    settle()
+    shown = [text.text for text in texts(made)]
+    assert "<0.001" in shown
+    assert [text for text in shown if text.endswith("ms · RTF <0.001")]
+    assert "RTF <0.001" in made.desk.views["cost"].summary()
+    assert not [text for text in shown if "RTF 0.000" in text]
+    assert faults(made) == []
+
+
+@pytest.mark.parametrize(
+    ("rtf", "text"),
+    [
+        (0.00047, "<0.001"),
+        (0.0005, "0.001"),
+        (0.0, "–"),
+        (float("nan"), "–"),
+        (None, "–"),
+        (1.151, "1.15"),
+    ],
+)
+def test_real_time_factors_as_people_read_them(rtf: float | None, text: str) -> None:
+    assert rtf_text(rtf) == text

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from shown_windows import NOT_READ
 
 from app.model.processes.run_control import RunControl, RunRequest
 from profiler.session.reader import Session
@@ -182,7 +183,7 @@ def test_shutdown_finishes_the_session(qtbot, start, tmp_path):
 def test_speech_chosen_during_a_run_is_said_to_be_that_of_the_next(live, tmp_path, qtbot) -> None:
     speech = live.desk.form.speech
     assert speech.text() == "one.wav"
-    (tmp_path / "b.wav").write_bytes(b"not read by the scripted worker")
+    (tmp_path / "b.wav").write_bytes(NOT_READ)
     live.files.take_audio([tmp_path / "b.wav"])
     live.refresh()
     assert speech.text() == "next: b.wav"

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
+from PySide6.QtCore import QRect
 from PySide6.QtGui import QColor, QFont, QFontInfo
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QDialog, QLineEdit, QWidget
+from pytestqt.qtbot import QtBot
 
 from app.style.stylesheet import stylesheet
 from app.style.theme import (
@@ -21,6 +25,7 @@ from app.style.theme import (
     theme,
     theme_changed,
 )
+from app.widgets import CheckBox, ChoiceBox, Switch
 
 BOTH = pytest.mark.parametrize("tokens", [DARK, LIGHT], ids=["dark", "light"])
 
@@ -137,3 +142,72 @@ def test_menus_have_the_face_of_all_the_rest(qapp):
     for kind in OWN_FONTS:
         assert QApplication.font(kind).family() == FONT_FAMILY
         assert QApplication.font(kind).pointSizeF() == font().pointSizeF()
+
+
+NOTICED = 3.0
+"""Contrast ratio that WCAG 2.2 asks of what a control is known by (success criterion 1.4.11)."""
+
+
+def ticked() -> CheckBox:
+    box = CheckBox("")
+    box.setChecked(True)
+    return box
+
+
+def placeholder() -> QLineEdit:
+    field = QLineEdit()
+    field.setPlaceholderText("whole session")
+    return field
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("make", "least"),
+    [
+        (partial(CheckBox, ""), NOTICED),
+        (ticked, NOTICED),
+        (Switch, NOTICED),
+        (partial(Switch, small=True), NOTICED),
+        (ChoiceBox, READABLE),
+        (placeholder, READABLE),
+    ],
+    ids=["box", "ticked box", "switch", "small switch", "list", "placeholder"],
+)
+def test_controls_stand_out_from_their_ground(
+    qtbot: QtBot, tokens: Tokens, make: Callable[[], QWidget], least: float
+) -> None:
+    set_theme(tokens.name)
+    page = QDialog()
+    qtbot.addWidget(page)
+    control = make()
+    if isinstance(control, ChoiceBox):
+        control.addItems(["one", "two"])
+    control.setParent(page)
+    control.resize(control.sizeHint())
+    page.show()
+    page.setFocus()
+    image = page.grab(control.geometry()).toImage()
+    ground = page.grab(QRect(page.width() - 2, page.height() - 2, 1, 1)).toImage()
+    inks = {
+        image.pixelColor(x, y).name() for x in range(image.width()) for y in range(image.height())
+    }
+    against = ground.pixelColor(0, 0).name()
+    assert max(contrast(ink, against) for ink in inks) >= least
+    set_theme("dark")
+
+
+@BOTH
+@pytest.mark.parametrize("checked", [False, True])
+def test_the_focus_of_a_box_is_seen(qtbot: QtBot, tokens: Tokens, checked: bool) -> None:
+    set_theme(tokens.name)
+    box = CheckBox("")
+    qtbot.addWidget(box)
+    box.setChecked(checked)
+    box.show()
+    box.clearFocus()
+    without = box.grab().toImage()
+    with qtbot.waitActive(box):
+        box.activateWindow()
+    box.setFocus()
+    assert box.grab().toImage() != without
+    set_theme("dark")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from PySide6.QtCore import QPointF, QSize, Qt
@@ -195,7 +196,7 @@ class TopBar(QFrame):
             widget.show_effect(None if toggle is None else effect_of(toggle.keys))
 
     def show_recording(self, seconds: float | None) -> None:
-        """Show how much audio is recorded, or that nothing is."""
+        """Show how much audio is recorded, or that nothing is; NaN: that a run is recorded which is not shown."""
         wide = self.width() >= NARROW
         self._recorded = seconds
         self.recording.setVisible(seconds is not None or wide)
@@ -203,6 +204,10 @@ class TopBar(QFrame):
         if seconds is None:
             self.recording.setText("")
             describe(self.recording, self.tr("not recording"))
+            return
+        if math.isnan(seconds):
+            self.recording.setText("REC")
+            describe(self.recording, self.tr("recording a run that is not shown"))
             return
         clock = clock_text(seconds)
         # The dot says as much where there is little room.

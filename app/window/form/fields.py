@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from PySide6.QtCore import QPointF, QSize, Qt, Signal
-from PySide6.QtGui import QPainter, QPaintEvent, QStandardItemModel
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QStandardItemModel
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from app.style.plain_text import describe, set_tip, set_titled_tip
+from app.style.plain_text import Label, describe, set_tip, set_titled_tip
 from app.style.theme import font, theme
 from app.widgets import ChoiceBox, Elided, RealBox, Switch, WholeBox
 from app.window.form.path_box import PathBox
@@ -25,6 +25,9 @@ FIELD_WIDTH = 104
 
 ROW_HEIGHT = 29
 """Pixels of a setting, whether it has something to say below its title or not: the rows do not jump."""
+
+TWO_LINES = 0.9
+"""Size of a title that takes two lines of a row."""
 
 UNBOUNDED = 2_000_000_000
 FOLDERS = ("directory", "folder")
@@ -51,8 +54,44 @@ class Dot(QWidget):
             painter.drawEllipse(QPointF(3.5, 6.0), 2.6, 2.6)
 
 
+class Title(Elided):
+    """The name of a setting, on two lines where one has no room for it and the row has room for two."""
+
+    def __init__(self, text: str) -> None:
+        self._lines = 2
+        super().__init__(text)
+
+    @property
+    def cut(self) -> bool:
+        """Whether part of the name is left out."""
+        return self.text().replace("\n", " ") != self.full
+
+    def allow_lines(self, lines: int) -> None:
+        """Take one line, or two at most."""
+        if lines != self._lines:
+            self._lines = lines
+            self._shorten()
+
+    def _shorten(self) -> None:
+        one, two = font(), font(TWO_LINES)
+        room = float(max(self.width(), 20))
+        wide = QFontMetricsF(one).horizontalAdvance(self.full) > room
+        metrics = QFontMetricsF(two)
+        words = self.full.split(" ")
+        halves = ((" ".join(words[:n]), " ".join(words[n:])) for n in range(len(words) - 1, 0, -1))
+        fits = (h for h in halves if max(map(metrics.horizontalAdvance, h)) <= room)
+        both = next(fits, None) if wide and self._lines > 1 else None
+        self.setFont(one if both is None else two)
+        self.setFixedHeight(self.fontMetrics().height() * (1 if both is None else 2))
+        if both is None:
+            super()._shorten()
+        else:
+            self.setText("\n".join(both))
+            set_tip(self, "")
+
+
 class Field(QWidget):
-    """One setting: dot, title, the widget of its type, and a note below the title."""
+    """One setting: dot, title, the widget of its type, and notes below them."""
 
     edited = Signal(str, object)
 
@@ -62,10 +101,15 @@ class Field(QWidget):
         self.obstacle: str | None = None
         self.waits = False
         self._locked = False
-        self.title = Elided(self.tr(option.title))
-        self.waiting = self._note(self.tr("on next run"))
-        self.reason = self._note("")
-        self.note = self._note("")
+        self.title = Title(self.tr(option.title))
+        self.waiting = Elided(self.tr("on next run"))
+        self.note = Elided()
+        self.reason = Label()
+        self.reason.setWordWrap(True)
+        for label in (self.waiting, self.note, self.reason):
+            label.setObjectName("muted")
+            label.setFont(font(0.85))
+            label.hide()
         self.editor = self._make_editor()
         self.editor.setMaximumHeight(ROW_HEIGHT - 4)
         self.editor.setObjectName(f"option-{option.key}")
@@ -75,8 +119,8 @@ class Field(QWidget):
         words.setContentsMargins(0, 0, 0, 0)
         words.setSpacing(0)
         words.addStretch(1)
-        for label in (self.title, self.waiting, self.reason):
-            words.addWidget(label)
+        words.addWidget(self.title)
+        words.addWidget(self.waiting)
         words.addStretch(1)
         line = QWidget()
         line.setFixedHeight(ROW_HEIGHT)
@@ -90,16 +134,10 @@ class Field(QWidget):
         below.setContentsMargins(0, 0, 0, 0)
         below.setSpacing(0)
         below.addWidget(line)
-        self.note.setIndent(14)  # under the title, behind the dot
-        below.addWidget(self.note)
+        for label in (self.note, self.reason):
+            label.setIndent(14)  # under the title, behind the dot
+            below.addWidget(label)
         self._show_tip()
-
-    def _note(self, text: str) -> Elided:
-        label = Elided(text)
-        label.setObjectName("muted")
-        label.setFont(font(0.85))
-        label.hide()
-        return label
 
     def _show_tip(self) -> None:
         option = self.option
@@ -187,6 +225,7 @@ class Field(QWidget):
         """Mark that the value takes effect only with the next run."""
         self.waits = waits
         self.waiting.setVisible(waits)
+        self.title.allow_lines(1 if waits else 2)
 
     def show_acting(self, acts: bool) -> None:
         """Dim the title if the switch of this setting is off."""
@@ -198,12 +237,12 @@ class Field(QWidget):
         self.title.style().polish(self.title)
 
     def show_obstacle(self, sentence: str | None, short: str) -> None:
-        """Disable the setting if others prevent it from acting; `short` is shown below its title."""
+        """Disable the setting if others prevent it from acting; `short` is shown below it, whole."""
         if sentence != self.obstacle:
             self.obstacle = sentence
             self._show_tip()
         self.editor.setEnabled(sentence is None and not self._locked)
-        self.reason.set_full(short)
+        self.reason.setText(short)
         self.reason.setVisible(bool(short))
 
     def show_note(self, text: str, *shorter: str) -> None:

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.model.lab_runs import Past
-from app.style.plain_text import Button, Label, describe, set_tip, unbroken
+from app.style.plain_text import Button, Label, Wrapped, describe, set_tip, unbroken
 from app.style.theme import font
 from app.views.labs.card import LabCard
 from app.views.labs.rows import HEADERS, rows_of
@@ -120,9 +120,8 @@ class LabDetail(QWidget):
         self.bar.setFixedHeight(6)
         self.what = Elided()
         self.what.setObjectName("muted")
-        self.problem = Label()
+        self.problem = Wrapped()
         self.problem.setObjectName("danger-text")
-        self.problem.setWordWrap(True)
         for widget in (self.run, self.bar, self.what, self.problem):
             column.addWidget(widget)
         column.addWidget(self._heading(self.tr("What is measured")))

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QGuiApplication, QImage, QResizeEvent
 from PySide6.QtWidgets import (
-    QCheckBox,
     QDialog,
     QFormLayout,
     QHBoxLayout,
@@ -33,10 +32,10 @@ from app.pictures.wanted import (
     range_text,
     read_range,
 )
-from app.style.plain_text import Button, Label, describe, literal, set_title
+from app.style.plain_text import Button, Label, describe, set_title
 from app.style.theme import font
 from app.views import VIEWS
-from app.widgets import ChoiceBox, Elided, WholeBox
+from app.widgets import CheckBox, ChoiceBox, Elided, WholeBox
 from app.window.pictures.drawing import PROCESS, Drawing
 from app.window.pictures.preview import Preview
 from profiler.plain import one_line
@@ -116,7 +115,7 @@ class PictureDialog(QDialog):
 
     def _make_choices(self, start: Start) -> None:
         wanted = start.wanted
-        self.views = {view_id: self._check(self._title(view_id)) for view_id in PICTURED}
+        self.views = {view_id: CheckBox(self._title(view_id)) for view_id in PICTURED}
         for view_id, box in self.views.items():
             box.setChecked(view_id in wanted.shown)
         self.size_box = ChoiceBox()
@@ -149,10 +148,10 @@ class PictureDialog(QDialog):
         describe(self.range_box, self.tr("Stretch shown, FROM..TO in seconds"))
         if wanted.range_s is not None:
             self.range_box.setText(range_text(wanted.range_s))
-        self.to_cursor = self._check(self.tr("Only up to the cursor"))
+        self.to_cursor = CheckBox(self.tr("Only up to the cursor"))
         self.to_cursor.setChecked(wanted.at_s is not None)
         self.to_cursor.setVisible(wanted.at_s is not None)
-        self.selected = {what: self._check(self._selection(what)) for what in wanted.select}
+        self.selected = {what: CheckBox(self._selection(what)) for what in wanted.select}
         for box in self.selected.values():
             box.setChecked(True)
         for box in [*self.views.values(), self.to_cursor, *self.selected.values()]:
@@ -164,9 +163,6 @@ class PictureDialog(QDialog):
         for choices in (self.scale_box, self.theme_box):
             choices.currentIndexChanged.connect(self._changed)
         self.range_box.textChanged.connect(self._changed)
-
-    def _check(self, text: str) -> QCheckBox:
-        return QCheckBox(literal(text))
 
     def _title(self, view_id: str) -> str:
         return self.tr("Roofline") if view_id == ROOFLINE else self.tr(VIEWS[view_id].load().title)
@@ -182,6 +178,7 @@ class PictureDialog(QDialog):
         for box in self.views.values():
             views.addWidget(box)
         sides = QHBoxLayout()
+        sides.setSpacing(6)
         sides.addWidget(self.width_box, 1)
         sides.addWidget(Label("×"))
         sides.addWidget(self.height_box, 1)
@@ -314,7 +311,14 @@ class PictureDialog(QDialog):
         self._allow(True)
 
     def _failed(self, why: str) -> None:
-        self._refuse(why)
+        """Say why in the words of the dialog: the sentences are those of `asrscope export`."""
+        for option, name in (
+            ("--at", self.tr("the cursor at")),
+            ("--range", self.tr("the stretch")),
+            ("--select", self.tr("the selection")),
+        ):
+            why = why.replace(option, name)
+        self._refuse(why[:1].upper() + why[1:])
 
     def _written(self, path: Path) -> None:
         self.written.emit(path)

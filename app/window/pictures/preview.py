@@ -67,4 +67,4 @@ class Preview(QWidget):
                 painter.setFont(font(1.05))
                 painter.setPen(theme().color("text"))
                 flags = Qt.AlignmentFlag.AlignCenter.value | Qt.TextFlag.TextWordWrap.value
-                write(painter, area.adjusted(30, 0, -30, 0), flags, self._text)
+                write(painter, area.adjusted(30, 0, -30, 0), flags, self._text, broken=True)

@@ -1,0 +1,103 @@
+"""Small pictures: headline, caption and breakdown are whole, or the picture is refused as too small."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QSize
+from PySide6.QtWidgets import QWidget
+from sample_session import write_sample
+from text_geometry import Text, cut_short, faults, texts
+
+from app.model.effects import Effect
+from app.pictures import studio as studio_module
+from app.pictures.layout import laid_out
+from app.pictures.sheet import CaptionLine, Sheet
+from app.pictures.studio import Studio
+from app.pictures.told import Figure, Headline, Switched
+from app.pictures.wanted import Wanted
+from app.style.theme import CATEGORY_TITLES
+from app.views.frames import CATEGORIES
+from pipelines.audio.word_errors import ErrorCount
+
+DEMO = Headline(
+    "Demo: where the time goes",
+    "2026-11-23-181512-demo.asrs · 13 utterances · 83.0 s of audio",
+    (
+        Switched(
+            "Gaussian selection",
+            "vq · 512 codewords · 0.5 shortlist radius",
+            "vq · 512 codewords · 0.5 shortlist radius, since 0:46.9",
+            True,
+            Effect("faster", 4.2, 4.1, 4.3, ErrorCount(2, 30), ErrorCount(3, 30), 8.0),
+        ),
+        Switched(
+            "Frame skipping", "off: every frame scored", "off: every frame scored", False, None
+        ),
+    ),
+    (
+        Figure("RTF", "0.558", "whole run"),
+        Figure("WER", "29.5 %", "105 words under these settings"),
+    ),
+)
+"""As long as the headlines of real sessions are."""
+
+
+@pytest.mark.parametrize("width", [600, 640, 720, 799, 800, 900, 960, 1000, 1200, 1279, 1280, 1600])
+def test_the_headline_is_whole(qapp: object, width: int) -> None:
+    size = QSize(width, 500)
+    sheet = Sheet((), DEMO, (), size)
+    with laid_out(sheet, size):
+        assert cut_short(sheet) == faults(sheet) == []
+        drawn = " ".join(text.text for text in texts(sheet))
+        assert "4.2× faster" in drawn
+        assert "105 words under these settings" in drawn
+    sheet.deleteLater()
+
+
+def test_no_line_of_the_caption_ends_before_a_unit(qapp: object) -> None:
+    line = CaptionLine("drift of the roofs at most 2.1 %")
+    whole = line.fontMetrics().horizontalAdvance(line.text())
+    for width in range(whole // 2, whole):
+        line.resize(width, 200)
+        assert [text for text in texts(line) if text.text.strip() == "%"] == [], width
+    line.deleteLater()
+
+
+@pytest.fixture
+def studio(tmp_path: Path) -> Iterator[Studio]:
+    made = Studio(write_sample(tmp_path / "a.asrs", frames=1024, utterance_frames=256))
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize(
+    ("views", "size"),
+    [
+        (("breakdown",), (640, 400)),
+        (("breakdown",), (800, 450)),
+        (("cost", "breakdown"), (640, 640)),
+        ((), (900, 1000)),
+    ],
+    ids=str,
+)
+def test_every_category_and_their_sum_are_in_the_picture(
+    studio: Studio, monkeypatch: pytest.MonkeyPatch, views: tuple[str, ...], size: tuple[int, int]
+) -> None:
+    drawn: list[Text] = []
+    told: list[str] = []
+
+    def look(sheet: QWidget, *_: object, **__: object) -> bytes:
+        drawn.extend(text for text in texts(sheet) if not text.seen.isEmpty())
+        told.extend(faults(sheet))
+        return b""
+
+    monkeypatch.setattr(studio_module, "drawn", look)
+    studio.draw(Wanted(views, size=size, scale=1.0), "png")
+    shown = [text.text for text in drawn if text.where.startswith("Bars")]
+    for name in CATEGORIES:
+        assert CATEGORY_TITLES[name] in shown, name
+    assert [text for text in shown if text.startswith("sum ")]
+    assert told == []
