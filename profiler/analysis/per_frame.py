@@ -20,6 +20,9 @@ from profiler.arrays import F64, I64, Array
 FIRST_ROOM: Final = 1024
 """Stretches there is room for at first."""
 
+GROUP: Final = 4
+"""Stretches per prefix sum: where a block has one frame, a sum before each would take as much as the values."""
+
 
 class Spread:
     """Amounts of spans, to be spread evenly over the frames they name (over one where they name none).
@@ -68,10 +71,11 @@ class PerFrame:
     def __init__(self, rows: int) -> None:
         self.frames = 0
         self._count = 0
+        # After the last stretch comes a group of empty ones, which begin where it ends.
         self._begins = np.zeros(FIRST_ROOM, np.int64)
         self._share: list[F64] = []
         self._rest: list[F64] = []
-        # Prefix sums at the beginnings of the stretches, of the first so many: made when they are asked for.
+        # Sums before each group of stretches, known of the first so many: made when they are asked for.
         self._before: list[F64] = []
         self._summed: list[int] = []
         # Rows of which something is not zero: pages that nobody has written to take no memory.
@@ -80,12 +84,31 @@ class PerFrame:
         for _ in range(rows):
             self.new_row()
 
+    @property
+    def stretches(self) -> int:
+        """Stretches so far."""
+        return self._count
+
     def new_row(self) -> int:
         """Add a row of zeros and return its number."""
-        for stores in (self._share, self._rest, self._before):
-            stores.append(np.zeros(len(self._begins)))
+        room = len(self._begins)
+        self._share.append(np.zeros(room))
+        self._rest.append(np.zeros(room))
+        self._before.append(np.zeros(room // GROUP + 1))
         self._summed.append(0)
         return len(self._share) - 1
+
+    def reserve(self, stretches: int) -> None:
+        """Make room for so many stretches at once, where their number is about known beforehand."""
+        room = stretches + GROUP
+        if room > len(self._begins):
+            self._begins = _wider(self._begins, self._count + GROUP, room)
+            for number in range(len(self._share)):
+                shared, rested = number in self._shared, number in self._rested
+                self._share[number] = _wider(self._share[number], self._count * shared, room)
+                self._rest[number] = _wider(self._rest[number], self._count * rested, room)
+                known = self._summed[number] + 1
+                self._before[number] = _wider(self._before[number], known, room // GROUP + 1)
 
     # -- adding ------------------------------------------------------------------------------------
 
@@ -99,7 +122,7 @@ class PerFrame:
         at, after = np.searchsorted(cuts, first), np.searchsorted(cuts, last)
         alone = bool((after == at + 1).all() and (at[1:] > at[:-1]).all())
         for number, share in spread.share.items():
-            self._summed[number] = min(self._summed[number], begin)
+            self._summed[number] = min(self._summed[number], begin // GROUP)
             self._shared.add(number)
             store, rest = self._share[number][begin : self._count], spread.rest[number]
             if alone:
@@ -128,14 +151,15 @@ class PerFrame:
         if len(cuts) != len(known):
             self._replace(begin, cuts)
             self.frames = end
+            self._begins[self._count : self._count + GROUP] = end
         return begin
 
     def _replace(self, begin: int, cuts: I64) -> None:
         """Let the stretches from number `begin` on begin at `cuts`, among which are those where they begin now."""
         known = self._begins[begin : self._count].copy()
         count = begin + len(cuts)
-        if count > len(self._begins):
-            self._make_room(max(count, 2 * len(self._begins)))
+        if count + GROUP > len(self._begins):
+            self.reserve(max(count, 2 * len(self._begins)))
         if len(known):
             parent = np.searchsorted(known, cuts, side="right") - 1
             old = cuts < self.frames
@@ -149,15 +173,7 @@ class PerFrame:
                     store[begin:count] = np.where(kept, store[begin : self._count][parent], 0.0)
         self._begins[begin:count] = cuts
         self._count = count
-        self._summed = [min(summed, begin) for summed in self._summed]
-
-    def _make_room(self, room: int) -> None:
-        self._begins = _wider(self._begins, self._count, room)
-        for number in range(len(self._share)):
-            shared, rested = number in self._shared, number in self._rested
-            self._share[number] = _wider(self._share[number], self._count * shared, room)
-            self._rest[number] = _wider(self._rest[number], self._count * rested, room)
-            self._before[number] = _wider(self._before[number], self._summed[number], room)
+        self._summed = [min(summed, begin // GROUP) for summed in self._summed]
 
     # -- asking ------------------------------------------------------------------------------------
 
@@ -209,31 +225,35 @@ class PerFrame:
         """Integral of some rows from the first frame to `at` [k], which frames may be cut, [rows, k]."""
         begins = self._begins[: self._count]
         stretch = np.searchsorted(begins, np.minimum(at.astype(np.int64), self.frames - 1), "right")
-        stretch -= 1
-        into = at - begins[stretch]
+        group = (stretch - 1) // GROUP
+        # Of every stretch of the group: how much of it lies before `at`, and of its first frame.
+        under = group[:, None] * GROUP + np.arange(GROUP)
+        begin = self._begins.take(under)
+        into = np.maximum(at[:, None] - begin, 0.0)
         of_first = np.minimum(into, 1.0)
-        found = np.empty((len(numbers), len(at)))
+        np.minimum(into, self._begins.take(under + 1) - begin, out=into)
+        found = np.zeros((len(numbers), len(at)))
         for number, area in zip(numbers, found, strict=True):
-            if number not in self._shared:
-                area[:] = 0.0
-                continue
-            np.multiply(self._share[number].take(stretch), into, out=area)
-            area += self._sums(number).take(stretch)
-            if number in self._rested:
-                area += self._rest[number].take(stretch) * of_first
+            if number in self._shared:
+                np.einsum("kg,kg->k", self._share[number].take(under), into, out=area)
+                if number in self._rested:
+                    area += np.einsum("kg,kg->k", self._rest[number].take(under), of_first)
+                area += self._sums(number).take(group)
         return found
 
     def _sums(self, number: int) -> F64:
-        """Sum of a row before each stretch [stretches], strictly in order: the same bits in pieces and at once."""
-        begin, before = self._summed[number], self._before[number][: self._count]
-        if begin < self._count:
-            # From the last stretch whose sum is known; it may itself have got more since.
-            begin = max(begin - 1, 0)
-            under = slice(begin, self._count - 1)
-            frames = np.diff(self._begins[begin : self._count])
-            before[begin + 1 :] = self._share[number][under] * frames + self._rest[number][under]
-            np.add.accumulate(before[begin:], out=before[begin:])
-            self._summed[number] = self._count
+        """Sum of a row before each group, [groups], strictly in order: the same bits in pieces and at once."""
+        known, full = self._summed[number], self._count // GROUP
+        before = self._before[number][: full + 1]
+        if known < full:
+            new = slice(known * GROUP, full * GROUP)
+            frames = np.diff(self._begins[new.start : new.stop + 1])
+            sums = self._share[number][new] * frames
+            if number in self._rested:
+                sums += self._rest[number][new]
+            before[known + 1 :] = sums.reshape(-1, GROUP).sum(axis=1)
+            np.add.accumulate(before[known:], out=before[known:])
+            self._summed[number] = full
         return before
 
 

@@ -125,6 +125,8 @@ class CostTrack:
         changed = False
         codes = group_codes(session.stages)
         lanes = [lane.id for lane in session.lanes.values() if lane.decode]
+        if len(spans) - self._consumed > CHUNK_SPANS:
+            self._expect(spans[self._consumed :], codes)
         while self._consumed < len(spans):
             begin = self._consumed
             fresh = spans[begin : begin + CHUNK_SPANS]
@@ -210,6 +212,12 @@ class CostTrack:
         if row is None:
             row = self._work[name] = self._sums.new_row()
         return row
+
+    def _expect(self, spans: Array, codes: Array) -> None:
+        """Make room for what `spans` decode, before they are taken in chunk by chunk."""
+        tiles = int(np.count_nonzero(codes[spans["stage"]] == _DECODE))
+        # Some more, for gaps and for what is cut otherwise; pages that nobody writes to take no memory.
+        self._sums.reserve(self._sums.stretches + tiles + tiles // 4)
 
     def _limit(self, outer: Array, codes: Array) -> Array:
         """Return the frame that each tile and its leaves may reach; grows with what was decoded."""

@@ -99,7 +99,8 @@ def test_a_row_made_later_is_zero_before_and_frames_beyond_a_row_are_not_in_it()
     assert store.row(0, 0)[:].tolist() == []
 
 
-def test_blocks_of_a_long_session_take_a_stretch_each() -> None:
+@pytest.mark.parametrize("room", [0, 7000])
+def test_blocks_of_a_long_session_take_a_stretch_each(room: int) -> None:
     """More of them than there is room for at first; an utterance made ready ahead is cut by its blocks."""
     store = PerFrame(ROWS)
     for utterance in range(200):
@@ -107,7 +108,10 @@ def test_blocks_of_a_long_session_take_a_stretch_each() -> None:
         store.add(spread_of([(begin, 100, [100 * 7, 0, 0])]))
         blocks = [(begin + at, min(16, 100 - at), [0, 16 * 9, 3]) for at in range(0, 100, 16)]
         store.add(spread_of(blocks))
-    assert store._count == 200 * 7
+        assert store.area([0], np.array([begin + 99.5])) == (begin + 99.5) * 7 / GRAINS
+        if utterance == 2:
+            store.reserve(room)
+            assert store.area([0], np.array([300.0])) == 300 * 7 / GRAINS
+    assert store.stretches == 200 * 7
     assert (store.row(0, 20_000)[:] == 7 / GRAINS).all()
     assert store.row(2, 20_000)[:].sum() == 200 * 7 * 3 / GRAINS
-    assert store.area([0], np.array([20_000.0]))[0, 0] == 20_000 * 7 / GRAINS
