@@ -10,7 +10,7 @@ value of a frame is the same bit for bit in whatever order, and with whatever cu
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -65,6 +65,14 @@ class Spread:
                 sums[row] = np.sum(some, axis=0)
 
 
+class _Pieces(NamedTuple):
+    """Stretches under some frames, how many frames of each, and those of them with their beginning."""
+
+    under: slice[int, int]
+    frames: I64
+    begun: slice[int, None]
+
+
 class PerFrame:
     """Sums per frame by row, grown by `add`; `frames` of them so far, all zero where nothing was added."""
 
@@ -81,6 +89,8 @@ class PerFrame:
         # Rows of which something is not zero: pages that nobody has written to take no memory.
         self._shared: set[int] = set()
         self._rested: set[int] = set()
+        # What was asked last, as the rows are asked for the same frames one after the other.
+        self._asked: tuple[tuple[int, int], _Pieces] | None = None
         for _ in range(rows):
             self.new_row()
 
@@ -173,6 +183,7 @@ class PerFrame:
                     store[begin:count] = np.where(kept, store[begin : self._count][parent], 0.0)
         self._begins[begin:count] = cuts
         self._count = count
+        self._asked = None
         self._summed = [min(summed, begin // GROUP) for summed in self._summed]
 
     # -- asking ------------------------------------------------------------------------------------
@@ -185,21 +196,27 @@ class PerFrame:
         """Number of the stretch in which a frame lies."""
         return int(np.searchsorted(self._begins[: self._count], frame, side="right")) - 1
 
-    def _pieces(self, first: int, last: int) -> tuple[slice[int, int], I64, slice[int, None]]:
-        """Stretches under the frames first … last − 1, one at least; frames of each; those with their beginning."""
+    def _pieces(self, first: int, last: int) -> _Pieces:
+        """What lies under the frames first … last − 1, one at least."""
+        if self._asked is not None and self._asked[0] == (first, last):
+            return self._asked[1]
         low = self._stretch(first)
         high = int(np.searchsorted(self._begins[: self._count], last))
         edges = np.append(self._begins[low:high], last)
         begun = slice(int(edges[0] != first), None)
         edges[0] = first
-        return slice(low, high), np.diff(edges), begun
+        found = _Pieces(slice(low, high), np.diff(edges), begun)
+        self._asked = (first, last), found
+        return found
 
     def values(self, number: int, first: int, last: int) -> F64:
         """The values of the frames first … last − 1 of a row, [frames]."""
         if last <= first:
             return np.empty(0)
         under, frames, begun = self._pieces(first, last)
-        found: F64 = np.repeat(self._share[number][under], frames)
+        share = self._share[number][under]
+        # Where a block has one frame, so has a stretch.
+        found: F64 = share.copy() if len(share) == last - first else np.repeat(share, frames)
         if number in self._rested:
             found[self._begins[under][begun] - first] += self._rest[number][under][begun]
         return found
@@ -232,13 +249,22 @@ class PerFrame:
         into = np.maximum(at[:, None] - begin, 0.0)
         of_first = np.minimum(into, 1.0)
         np.minimum(into, self._begins.take(under + 1) - begin, out=into)
-        found = np.zeros((len(numbers), len(at)))
-        for number, area in zip(numbers, found, strict=True):
+        # All rows in one go, as each by itself takes longer where few frames are asked for.
+        shape = (len(numbers), *under.shape)
+        share, rest = np.zeros(shape), np.zeros(shape)
+        before = np.zeros(shape[:2])
+        rested = False
+        for i, number in enumerate(numbers):
             if number in self._shared:
-                np.einsum("kg,kg->k", self._share[number].take(under), into, out=area)
-                if number in self._rested:
-                    area += np.einsum("kg,kg->k", self._rest[number].take(under), of_first)
-                area += self._sums(number).take(group)
+                self._share[number].take(under, out=share[i], mode="clip")
+                self._sums(number).take(group, out=before[i], mode="clip")
+            if number in self._rested:
+                self._rest[number].take(under, out=rest[i], mode="clip")
+                rested = True
+        found: F64 = np.einsum("rkg,kg->rk", share, into)
+        if rested:
+            found += np.einsum("rkg,kg->rk", rest, of_first)
+        found += before
         return found
 
     def _sums(self, number: int) -> F64:
