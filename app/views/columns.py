@@ -155,7 +155,9 @@ class ManyExtremes:
         """
         kept = len(self) if same is None else min(same, len(self))
         self._kept.changed_from(kept)
-        self._rows = (list(low), list(low if high is None else high))
+        lower = list(low)
+        # The same list where the ends are the same: its slices are then made once.
+        self._rows = (lower, lower if high is None else list(high))
         self._count[0] = len(low[0])
         level = 0
         while self._count[level] >= FACTOR:
