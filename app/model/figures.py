@@ -57,7 +57,7 @@ def _rtf(snapshot: Snapshot, first: int, last: int) -> float | None:
     first, last = max(0, first), min(last, snapshot.cursor_frame)
     if last <= first:
         return None
-    wall = float(snapshot.track.wall_ns[first:last].sum())
+    wall = snapshot.track.wall_row.total(first, last)
     return real_time_factor(wall, audio_seconds(snapshot.session.utterances, first, last))
 
 
@@ -90,7 +90,9 @@ def recorder_cost(snapshot: Snapshot) -> RecorderCost:
     from profiler.analysis import own_cost
 
     track = snapshot.track
-    return own_cost.recorder_cost(snapshot.session, float(track.wall_ns.sum()), track.misplaced)
+    return own_cost.recorder_cost(
+        snapshot.session, track.wall_row.total(0, track.n_frames), track.misplaced
+    )
 
 
 def clock_text(seconds: float, *, tenths: bool = False) -> str:

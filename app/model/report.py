@@ -95,9 +95,11 @@ def shares(session: Session, track: CostTrack) -> dict[str, float | None]:
         "search senones": track.n_frames * senones if isinstance(senones, int) else 0,
         "scoring copied": track.n_frames,
     }
-    counts = track.work
+    counts = track.work_rows
     return {
-        SHARES[name]: float(counts[name].sum()) / whole if whole and name in counts else None
+        SHARES[name]: counts[name].total(0, track.n_frames) / whole
+        if whole and name in counts
+        else None
         for name, whole in wholes.items()
     }
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from profiler.analysis.per_frame import FrameRow
 from profiler.arrays import F64, I64, Array, Bool
 
 BLOCK_COLUMNS = 4
@@ -22,8 +23,8 @@ KEPT_FROM = 64
 """Frames of a block whose quantile is kept; of smaller ones a chart shows so few that they may be worked out anew."""
 
 
-AHEAD_FRAMES = 1 << 16
-"""Frames whose quantiles are worked out ahead in one go: less than a millisecond."""
+AT_ONCE_FRAMES = 1 << 16
+"""Frames whose quantiles are worked out in one go: less than a millisecond."""
 
 
 def block_frames(frames: float, columns: int) -> int:
@@ -78,11 +79,11 @@ class BlockQuantiles:
     """The quantile of each block of one series over frames, for any block size."""
 
     def __init__(self) -> None:
-        self._values: Array = np.empty(0)
+        self._values: Array | FrameRow = np.empty(0)
         # By size, of all blocks as far as they were asked for: NaN where nobody has yet.
         self._known: dict[int, F64] = {}
 
-    def follow(self, values: Array, same: int | None = None) -> None:
+    def follow(self, values: Array | FrameRow, same: int | None = None) -> None:
         """Take one value per frame [frames] in place of what was there.
 
         Args:
@@ -101,13 +102,13 @@ class BlockQuantiles:
         low, high = max(0, first), max(0, first, whole)
         found[low - first : high - first] = self._whole(size, low, high)
         if first <= whole < last and whole * size < end:
-            found[whole - first] = _quantiles(self._values[None, whole * size : end])[0]
+            found[whole - first] = _quantiles(self._values[whole * size : end][None])[0]
         return found
 
     def ahead(self, size: int, first: int, last: int) -> Generator[None, None, None]:
         """Work out what a hand that zooms in to frames [first, last) will ask for next, a little at a time."""
         for smaller in (size >> 1, size >> 2, size >> 3):
-            step = max(1, AHEAD_FRAMES // max(1, smaller))
+            step = max(1, AT_ONCE_FRAMES // max(1, smaller))
             if smaller < KEPT_FROM:
                 return
             for low in range(max(0, first) // smaller, last // smaller, step):
@@ -131,4 +132,10 @@ class BlockQuantiles:
         return known[low:high]
 
     def _fresh(self, size: int, low: int, high: int) -> F64:
-        return _quantiles(self._values[low * size : high * size].reshape(-1, size))
+        found = np.empty(max(0, high - low))
+        step = max(1, AT_ONCE_FRAMES // size)
+        for begin in range(low, high, step):
+            end = min(begin + step, high)
+            frames = self._values[begin * size : end * size].reshape(-1, size)
+            found[begin - low : end - low] = _quantiles(frames)
+        return found

@@ -1,15 +1,15 @@
 """Level of detail: per-frame numbers reduced to one value per pixel column, at bounded cost.
 
 Two structures over values that only grow at the end, so that a live tail is processed once. Both hold the values
-by reference and add a sixteenth of their size:
+by reference:
 
-- `RunningSums`: the sum before each block of 16 frames, from which the *exact* mean over any stretch of
-  time is two look-ups and at most 30 additions.
+- `RunningSums`: from the sums before each stretch of frames that a `PerFrame` keeps, the *exact* mean over any stretch
+  of time is two look-ups.
 - `Extremes`: a pyramid of block minima and maxima (factor 16), so that a spike one frame long still
-  shows when an hour fits into a thousand pixels.
+  shows when an hour fits into a thousand pixels; it adds an eighth of the values' size.
 
-Both give the same numbers bit for bit whether they were fed at once or in pieces: only full blocks are
-summed up, strictly in order, and minima and maxima are exact.
+Both give the same numbers bit for bit whether they were fed at once or in pieces: sums are made strictly in order, and
+minima and maxima are exact.
 """
 
 import math
@@ -19,11 +19,18 @@ from functools import partial
 import numpy as np
 
 from app.views.kept_columns import KeptColumns
-from profiler.arrays import F64, I64, Array
+from profiler.analysis.per_frame import FrameRow
+from profiler.arrays import F64, Array
 from profiler.beside import side_by_side
+
+Values = Array | FrameRow
+"""One value per frame: both give arrays for slices."""
 
 FACTOR = 16
 """Blocks of one level that make a block of the next."""
+
+PIECE = 1 << 15
+"""Frames of a row that are looked at in one go: a quarter of a megabyte."""
 
 BLOCKS_PER_COLUMN = 2
 """A level is used while at least this many of its blocks fall into a column (edge error < 1/2)."""
@@ -60,72 +67,36 @@ def column_edges(first: float, last: float, columns: int) -> F64:
 
 
 class RunningSums:
-    """Prefix sums of values [frames, series], one per block of FACTOR frames."""
+    """Means of some rows of a `PerFrame`."""
 
     def __init__(self, series: int) -> None:
-        self._rows: list[Array] = [np.zeros(0)] * series
-        self._before = np.zeros((series, 64))
-        self._blocks = 0
+        self._series = series
+        self._rows: Sequence[FrameRow] = ()
         self._kept = KeptColumns()
 
     def __len__(self) -> int:
         return len(self._rows[0]) if self._rows else 0
 
-    def follow(self, values: F64, same: int | None = None) -> None:
-        """Take `values` [frames, series] in place of what was there.
+    def follow(self, rows: Sequence[FrameRow], same: int | None = None) -> None:
+        """Take rows of one `PerFrame`, of as many frames each, in place of what was there.
 
         Args:
-            values: all frames from the first on. They are kept by reference and must not change while
-                anything is asked; fastest where the frames of a series lie in a row.
+            rows: all frames from the first on. They must not change while anything is asked.
             same: frames that are as they were (default: all there were).
         """
-        self.follow_rows(list(values.T), same)
-
-    def follow_rows(self, rows: Sequence[Array], same: int | None = None) -> None:
-        """`follow` where every series is an array of its own, [frames] each."""
-        done = min(self._blocks, len(self) if same is None else same // FACTOR)
         self._kept.changed_from(len(self) if same is None else same)
-        self._rows = list(rows)
-        self._blocks = len(self) // FACTOR
-        if self._blocks <= done:
-            return
-        if self._blocks >= self._before.shape[1]:
-            before = np.empty((len(self._before), 2 * self._blocks))
-            before[:, : done + 1] = self._before[:, : done + 1]
-            self._before = before
-        piece = self._before[:, done : self._blocks + 1]
-        fresh = slice(done * FACTOR, self._blocks * FACTOR)
-
-        def sum_up(number: int) -> None:
-            # `sum` over a short axis is far slower.
-            blocks = self._rows[number][fresh].reshape(-1, FACTOR)
-            piece[number, 1:] = np.einsum("bf->b", blocks)
-
-        side_by_side(sum_up, range(len(piece)), fresh.stop - fresh.start)
-        # Starting the accumulation at the last sum keeps the order of additions, hence the bits.
-        np.add.accumulate(piece, axis=1, out=piece)
+        self._rows = rows
 
     def _area(self, at: F64, series: int | None = None) -> F64:
         """Integral of the series from the first frame to `at` [k], which frames may be cut, [series, k]."""
-        whole = np.minimum(at.astype(np.int64), len(self) - 1)
-        block = whole // FACTOR
-        # Each frame of the block counts up to `at`.
-        frames = block[:, None] * FACTOR + np.arange(FACTOR)
-        parts = np.clip(at[:, None] - frames, 0.0, 1.0)
         rows = self._rows[:series]
-        inside = np.empty((len(rows), *frames.shape))
-        for row, found in zip(rows, inside, strict=True):
-            # What lies beyond the last frame has no part in it, whatever is taken for it.
-            row.take(frames, out=found, mode="clip")
-        area: F64 = self._before[:series].take(block, axis=1)
-        area += np.einsum("skf,kf->sk", inside, parts)
-        return area
+        return rows[0].store.area([row.number for row in rows], at)
 
     def total(self, first: int, last: int) -> F64:
         """Sum over frames [first, last) per series."""
         first, last = max(0, first), min(last, len(self))
         if last <= first:
-            return np.zeros(len(self._rows))
+            return np.zeros(self._series)
         area = self._area(np.array([first, last], dtype=np.float64))
         return area[:, 1] - area[:, 0]
 
@@ -140,7 +111,7 @@ class RunningSums:
         """
         stop = len(self) if end is None else min(end, len(self))
         if stop == 0:
-            return np.full((len(edges) - 1, len(self._rows[:series])), np.nan)
+            return np.full((len(edges) - 1, self._series if series is None else series), np.nan)
         (means,) = self._kept.columns(
             edges, stop, lambda some: (self._means(some, stop, series),), series
         )
@@ -159,7 +130,7 @@ class ManyExtremes:
     """Minima and maxima of some series over frames, as a pyramid that grows at the end."""
 
     def __init__(self, series: int) -> None:
-        self._rows: tuple[list[Array], list[Array]] = (
+        self._rows: tuple[list[Values], list[Values]] = (
             [np.empty(0)] * series,
             [np.empty(0)] * series,
         )
@@ -173,7 +144,7 @@ class ManyExtremes:
         return self._count[0]
 
     def follow(
-        self, low: Sequence[Array], high: Sequence[Array] | None = None, same: int | None = None
+        self, low: Sequence[Values], high: Sequence[Values] | None = None, same: int | None = None
     ) -> None:
         """Take one value per frame and series, or lower and upper ends, in place of what was there.
 
@@ -184,7 +155,9 @@ class ManyExtremes:
         """
         kept = len(self) if same is None else min(same, len(self))
         self._kept.changed_from(kept)
-        self._rows = (list(low), list(low if high is None else high))
+        lower = list(low)
+        # The same list where the ends are the same: its slices are then made once.
+        self._rows = (lower, lower if high is None else list(high))
         self._count[0] = len(low[0])
         level = 0
         while self._count[level] >= FACTOR:
@@ -201,24 +174,27 @@ class ManyExtremes:
         """Rebuild the blocks of a level from `kept` on, each of FACTOR blocks of the level below."""
         kept = min(kept, self._count[level])
         full = self._count[level - 1] // FACTOR
-        ends = self._blocks(level - 1, kept * FACTOR, full * FACTOR)
-        # `min` and `max` over a short axis are slower.
-        begins = np.arange(0, (full - kept) * FACTOR, FACTOR)
-        pyramids, reduce = (self._low, self._high), (np.minimum, np.maximum)
-        for pyramid, rows, extreme in zip(pyramids, ends, reduce, strict=True):
-            blocks = pyramid[level - 1] = _wider(pyramid[level - 1], kept, full)
-            if kept < full:
-                reduced = partial(_reduce, extreme, begins, rows, blocks[:, kept:full])
-                side_by_side(reduced, range(len(rows)), len(rows[0]))
+        below = self._below(level)
+        found = []
+        for pyramid in (self._low, self._high):
+            pyramid[level - 1] = _wider(pyramid[level - 1], kept, full)
+            found.append(pyramid[level - 1])
+        if kept < full:
+            reduced = partial(_reduce, below, found, kept, full)
+            side_by_side(reduced, range(len(below[0])), (full - kept) * FACTOR)
         self._count[level] = full
+
+    def _below(self, level: int) -> tuple[Sequence[Values], Sequence[Values]]:
+        """Lower and upper ends by series of which the blocks of a level are made."""
+        if level == 1:
+            return self._rows
+        return list(self._low[level - 2]), list(self._high[level - 2])
 
     def _blocks(self, level: int, begin: int, end: int) -> tuple[list[Array], list[Array]]:
         """Lower and upper ends of blocks [begin, end) of a level by series, [end − begin] each."""
-        part = slice(begin, end)
-        if not level:
-            low, high = self._rows
-            return [row[part] for row in low], [row[part] for row in high]
-        return list(self._low[level - 1][:, part]), list(self._high[level - 1][:, part])
+        low, high = self._below(level + 1)
+        lower = [row[begin:end] for row in low]
+        return lower, lower if high is low else [row[begin:end] for row in high]
 
     def columns(self, edges: F64, end: int | None = None) -> tuple[F64, F64]:
         """Minimum and maximum per column, each [columns, series]; NaN where a column has no frame.
@@ -283,10 +259,27 @@ class ManyExtremes:
 
 
 def _reduce(
-    extreme: np.ufunc, begins: I64, rows: Sequence[Array], found: Array, number: int
+    below: tuple[Sequence[Values], Sequence[Values]],
+    found: Sequence[Array],
+    kept: int,
+    full: int,
+    number: int,
 ) -> None:
-    """Put into a row of `found` the extreme of each block of the same row of `rows`."""
-    extreme.reduceat(rows[number], begins, out=found[number])
+    """Put into row `number` of `found`, from `kept` to `full`, the extremes of each block of the same row `below`.
+
+    A piece at a time: what is made of a row is then small enough to be made in the same memory.
+    """
+    # `min` and `max` over a short axis are slower.
+    begins = np.arange(0, PIECE, FACTOR)
+    lower, upper = (rows[number] for rows in below)
+    for first in range(kept, full, PIECE // FACTOR):
+        last = min(first + PIECE // FACTOR, full)
+        values = lower[first * FACTOR : last * FACTOR]
+        some = begins[: last - first]
+        np.minimum.reduceat(values, some, out=found[0][number, first:last])
+        if upper is not lower:
+            values = upper[first * FACTOR : last * FACTOR]
+        np.maximum.reduceat(values, some, out=found[1][number, first:last])
 
 
 def _wider(array: Array, used: int, needed: int) -> Array:
@@ -307,7 +300,7 @@ class Extremes:
     def __len__(self) -> int:
         return len(self._one)
 
-    def follow(self, low: Array, high: Array | None = None, same: int | None = None) -> None:
+    def follow(self, low: Values, high: Values | None = None, same: int | None = None) -> None:
         """Take one value per frame [frames], or lower and upper ends, as `ManyExtremes.follow` does."""
         self._one.follow([low], None if high is None else [high], same)
 

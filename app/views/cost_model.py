@@ -157,9 +157,8 @@ def cost_model(
 
 def highest_frame(track: CostTrack, over: Counted) -> tuple[int, float]:
     """The frame with the highest wall among those counted (at least one), and its wall in ms."""
-    walls = track.wall_ns[over.first : over.last]
-    at = int(np.argmax(walls))
-    return over.first + at, float(walls[at]) * 1e-6
+    frame, wall_ns = track.wall_row.highest(over.first, over.last)
+    return frame, wall_ns * 1e-6
 
 
 def _columns(series: FrameSeries, below: Under, end: int) -> tuple[F64, F64, F64]:

@@ -1,4 +1,4 @@
-"""Per-frame arrays of a cost track, prepared for drawing and updated with the tail.
+"""Per-frame rows of a cost track, prepared for drawing and updated with the tail.
 
 One `FrameSeries` per track, shared by all views: prefix sums of the categories and of the work
 counts, and extremes of the wall time and of each count. No Qt in here.
@@ -14,6 +14,7 @@ import numpy as np
 from app.views.blocks import BlockQuantiles
 from app.views.columns import Extremes, ManyExtremes, RunningSums
 from profiler.analysis.categories import CATEGORIES
+from profiler.analysis.per_frame import FrameRow
 from profiler.analysis.track import CostTrack
 from profiler.arrays import F64
 from profiler.session.reader import Session
@@ -46,28 +47,28 @@ class FrameSeries:
     def update(self, track: CostTrack) -> None:
         """Add what is new in `track`; the cost depends only on what is new."""
         frames = int(track.n_frames)
-        costs, walls = track.categories_ns, track.wall_ns
+        costs, walls = track.category_rows, track.wall_row
         known = len(self.costs)
         same = min(known, frames)
         start = known - len(self._tail)
         if same > start:
-            alike = np.all(costs[start:same] == self._tail[: same - start], axis=1)
+            alike = np.all(_of_all(costs, start, same) == self._tail[: same - start], axis=1)
             if not alike.all():
                 same = start + int(np.argmin(alike))
         if same < start and known:
             same = 0
         self.costs.follow(costs, same)
-        self.wall.follow(walls[:, None], same)
+        self.wall.follow([walls], same)
         self.walls.follow(walls, same=same)
         self.quantiles.follow(walls, same)
-        self._tail = np.array(costs[max(0, frames - CHECKED_FRAMES) :])
+        self._tail = _of_all(costs, max(0, frames - CHECKED_FRAMES), frames)
         self._track, self._same = ref(track), min(self._same, same)
 
     def work(self, names: Collection[str]) -> WorkSeries:
         """Sums and extremes of those of the counts `names` that there are, updated on access."""
         track = None if self._track is None else self._track()
         if track is not None:
-            counts = {name: row for name, row in track.work.items() if name in names}
+            counts = {name: row for name, row in track.work_rows.items() if name in names}
             if tuple(counts) != self._work.names:
                 self._work, self._same = WorkSeries(tuple(counts)), 0
             self._work.follow(list(counts.values()), self._same)
@@ -86,12 +87,17 @@ class WorkSeries:
         self.sums = RunningSums(len(names))
         self.extremes = ManyExtremes(len(names))
 
-    def follow(self, rows: list[F64], same: int) -> None:
-        """Take one array [frames] per name; frames before `same` are as they were."""
+    def follow(self, rows: list[FrameRow], same: int) -> None:
+        """Take one row per name; frames before `same` are as they were."""
         if rows:
             same = min(same, len(self.sums))
-            self.sums.follow_rows(rows, same)
+            self.sums.follow(rows, same)
             self.extremes.follow(rows, same=same)
+
+
+def _of_all(rows: list[FrameRow], first: int, last: int) -> F64:
+    """The frames first … last − 1 of all rows, [frames, rows]."""
+    return np.stack([row[first:last] for row in rows], axis=1)
 
 
 _known: WeakKeyDictionary[CostTrack, FrameSeries] = WeakKeyDictionary()

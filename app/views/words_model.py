@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
@@ -12,11 +11,11 @@ import numpy as np
 
 from app.model.alignment import Columns, Token, aligned
 from app.views.bounded import at_most_under_way, bounded
-from app.views.columns import Extremes, column_edges
+from app.views.columns import column_edges
+from app.views.envelope import envelope_of
 from app.views.events import Boundary, Mark, boundaries, marks
 from pipelines.audio.word_errors import SAME, ErrorCount, errors_of
-from profiler.analysis.track import MAX_FRAMES
-from profiler.arrays import F64, I64
+from profiler.arrays import F64, I64, Bool
 from profiler.frames import FRAME_S
 
 if TYPE_CHECKING:
@@ -97,41 +96,6 @@ class WordsModel:
     left: tuple[tuple[int, Utterance], ...] = ()
 
 
-class Envelope:
-    """Lowest and highest sample per run-global frame as int8, kept up with a session's utterances."""
-
-    def __init__(self) -> None:
-        self._extremes = Extremes()
-        self._peaks = np.zeros((2, 1024), np.int8)
-        self._taken = 0
-
-    def update(self, utterances: Sequence[Utterance]) -> Extremes:
-        """Take over utterances that were not there before, in order of time."""
-        if len(utterances) == self._taken:
-            return self._extremes
-        same = end = len(self._extremes)
-        for utterance in utterances[self._taken :]:
-            first = int(utterance.first_frame)
-            peaks = np.empty((0, 2)) if utterance.peaks is None else utterance.peaks
-            # Between utterances, silence; what an earlier one said of these frames no longer holds.
-            if first + len(peaks) > MAX_FRAMES:
-                continue  # no track has such a frame
-            low, end = min(first, end), first + len(peaks)
-            same = min(same, low)
-            if end > self._peaks.shape[1]:
-                wider = np.zeros((2, 2 * end), np.int8)
-                wider[:, :low] = self._peaks[:, :low]
-                self._peaks = wider
-            self._peaks[:, low:first] = 0
-            self._peaks[:, first:end] = peaks.T
-        self._taken = len(utterances)
-        self._extremes.follow(self._peaks[0, :end], self._peaks[1, :end], same)
-        return self._extremes
-
-
-_envelopes: WeakKeyDictionary[Session, Envelope] = WeakKeyDictionary()
-
-
 UNDER_WAY = 4
 """Utterances under way that are kept as they were aligned last."""
 
@@ -143,8 +107,12 @@ _under_way = WeakKeyDictionary()
 """By number of an utterance: with how many of its words it was aligned last, and whether it was partial."""
 
 
+FEW = 8
+"""So many utterances in view are put together as fast one by one: no run that is followed has more."""
+
+
 class _Whole(NamedTuple):
-    """All utterances of a session, over and aligned, in order of time: any stretch of them is a slice.
+    """Utterances of a session up to the first that is not over, aligned, in order of time: a stretch is a slice.
 
     `right`, `wrong`: their words one after the other [n, 2], and where those of each utterance begin [utterances + 1].
     """
@@ -166,19 +134,22 @@ _wholes: WeakKeyDictionary[Session, _Whole] = WeakKeyDictionary()
 def _whole(
     session: Session, utterances: Utterances, known: dict[int, tuple[Utterance, Spoken]]
 ) -> _Whole | None:
-    """All `utterances` of a session in order of time, None while any of them is not aligned."""
+    """Those of `utterances` before the first that is not over; None while any of them is not aligned.
+
+    A run that was stopped leaves one that is never over.
+    """
     whole = _wholes.get(session)
     if whole is not None and whole.of is utterances:
         return whole
-    aligned_before = (
-        [known.get(one.id) for one in utterances] if len(known) == len(utterances) else []
-    )
+    over = len(utterances) if utterances.done.all() else int(np.argmin(utterances.done))
+    leading = utterances[:over]
+    before = [known.get(one.id) for one in leading] if len(known) >= over else []
     spoken = tuple(
-        before[1]
-        for one, before in zip(utterances, aligned_before, strict=False)
-        if before is not None and before[0] is one
+        kept[1]
+        for one, kept in zip(leading, before, strict=False)
+        if kept is not None and kept[0] is one
     )
-    if len(spoken) < len(utterances):
+    if len(spoken) < over:
         return None
     right, wrong = (
         (_joined(words), np.cumsum([0, *map(len, words)]))
@@ -188,16 +159,28 @@ def _whole(
     return whole
 
 
+def _slice(
+    session: Session,
+    utterances: Utterances,
+    known: dict[int, tuple[Utterance, Spoken]],
+    places: I64,
+    over: Bool,
+) -> tuple[tuple[Spoken, ...], F64, F64]:
+    """The first of the utterances in `places`, with their right and wrong words: those before one that is not `over`.
+
+    None of them where they are few, not all aligned yet, or not next to each other.
+    """
+    whole = _whole(session, utterances, known) if len(places) > FEW else None
+    if whole is not None:
+        count = len(places) if over.all() else int(np.argmin(over))
+        count = min(count, len(whole.spoken) - int(places[0]))
+        if count > 0 and places[count - 1] - places[0] + 1 == count:
+            return whole.within(int(places[0]), int(places[0]) + count)
+    return (), np.empty((0, 2)), np.empty((0, 2))
+
+
 def _joined(words: list[F64]) -> F64:
     return np.concatenate([np.empty((0, 2)), *words])
-
-
-def envelope_of(session: Session) -> Extremes:
-    """The up-to-date envelope of a session."""
-    envelope = _envelopes.get(session)
-    if envelope is None:
-        envelope = _envelopes[session] = Envelope()
-    return envelope.update(session.utterances)
 
 
 def words_model(
@@ -234,33 +217,35 @@ def words_model(
     seen = (utterances.first[begun] < edges[-1]) & (utterances.end[begun] > edges[0])
     over = utterances.done[begun] & (utterances.end[begun] <= cursor_frame)
     shown = np.flatnonzero(seen)
-    whole = _whole(session, utterances, known) if over[shown].all() else None
+    stretch = _slice(session, utterances, known, begun[shown], over[shown])
+    one_by_one = shown[len(stretch[0]) :]
     left: list[tuple[int, Utterance]] = []
-    if whole is not None and len(shown) and begun[shown[-1]] - begun[shown[0]] + 1 == len(shown):
-        spoken, right, wrong = whole.within(int(begun[shown[0]]), int(begun[shown[-1]]) + 1)
-    else:
-        found: list[tuple[int, Utterance, Spoken | None]] = []
-        for index, place, done in zip(
-            shown.tolist(), begun[shown].tolist(), over[shown].tolist(), strict=True
-        ):
-            one = utterances[place]
-            before = known.get(one.id) if done else None
-            aligned_before = before[1] if before is not None and before[0] is one else None
-            found.append((index + 1, one, aligned_before))
-            if done and before is None:
-                left.append((index + 1, one))
-        if at_once is None or len(left) <= at_once:
-            left = []
-        later = {one.id for _, one in left}
-        spoken = tuple(
-            aligned_before or _remembered(session, known, utterance, number, cursor_frame)
-            for number, utterance, aligned_before in found
-            if not later
-            or utterance.id not in later
-            or _runs(utterance, at_frame)
-            or number == len(begun)
-        )
-        right, wrong = (_joined([u.right_s for u in spoken]), _joined([u.wrong_s for u in spoken]))
+    found: list[tuple[int, Utterance, Spoken | None]] = []
+    for index, place, done in zip(
+        one_by_one.tolist(), begun[one_by_one].tolist(), over[one_by_one].tolist(), strict=True
+    ):
+        one = utterances[place]
+        before = known.get(one.id) if done else None
+        aligned_before = before[1] if before is not None and before[0] is one else None
+        found.append((index + 1, one, aligned_before))
+        if done and before is None:
+            left.append((index + 1, one))
+    if at_once is None or len(left) <= at_once:
+        left = []
+    later = {one.id for _, one in left}
+    others = tuple(
+        aligned_before or _remembered(session, known, utterance, number, cursor_frame)
+        for number, utterance, aligned_before in found
+        if not later
+        or utterance.id not in later
+        or _runs(utterance, at_frame)
+        or number == len(begun)
+    )
+    spoken, right, wrong = stretch
+    if others:
+        spoken += others
+        right = _joined([right, *(one.right_s for one in others)])
+        wrong = _joined([wrong, *(one.wrong_s for one in others)])
     return WordsModel(
         first_s=float(edges[0]) * FRAME_S,
         last_s=float(edges[-1]) * FRAME_S,

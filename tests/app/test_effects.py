@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from frame_rows import rows_of
 
 from app.model.configurations import Configurations
 from app.model.effects import Effect, effects_of
@@ -78,8 +79,9 @@ class Run:
     def track(self) -> Any:
         categories = np.zeros((self.end, len(CATEGORIES)))
         categories[:, CATEGORIES.index(OTHER_PROGRAMS)] = self.other
+        wall = np.array(self.wall)
         return SimpleNamespace(
-            wall_ns=np.array(self.wall), categories_ns=categories, n_frames=self.end
+            wall_ns=wall, wall_row=rows_of(wall)[0], categories_ns=categories, n_frames=self.end
         )
 
     def effect(self, *keys: str, end: int | None = None) -> Effect | None:

@@ -4,12 +4,14 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from frame_rows import add, rows_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.views import blocks
 from app.views.blocks import BlockQuantiles
 from app.views.columns import FACTOR, TOUCHED, Extremes, RunningSums, column_edges
+from profiler.analysis.per_frame import PerFrame
 
 pieces = st.lists(st.integers(1, 400), min_size=1, max_size=8)
 
@@ -33,27 +35,28 @@ def brute_mean(series: np.ndarray, left: float, right: float, end: int) -> float
 def test_means_of_frames_that_have_changed_are_counted_anew() -> None:
     edges = column_edges(0.0, 640.0, 64)
     sums = RunningSums(1)
-    sums.follow(np.ones((640, 1)))
+    store = PerFrame(1)
+    sums.follow(add(store, 0, np.ones(640)))
     assert (sums.means(edges) == 1.0).all()
-    changed = np.ones((640, 1))
-    changed[320:] = 2.0
-    sums.follow(changed, 320)
+    sums.follow(add(store, 320, np.ones(320)), 320)
     fresh = RunningSums(1)
-    fresh.follow(changed)
+    fresh.follow(rows_of(np.repeat([1.0, 2.0], 320)))
+    assert fresh.means(edges)[-1, 0] == 2.0
     np.testing.assert_array_equal(sums.means(edges), fresh.means(edges))
 
 
 @given(pieces, st.integers(0, 99))
 @settings(max_examples=40, deadline=None)
 def test_sums_have_the_same_bits_in_pieces_and_at_once(cuts: list[int], seed: int) -> None:
-    series = np.stack([values(sum(cuts), seed + k) for k in range(3)], axis=1)
+    series = np.stack([values(sum(cuts), seed + k) for k in range(3)])
     whole, parts = RunningSums(3), RunningSums(3)
-    whole.follow(series)
-    at = 0
+    whole.follow(rows_of(*series))
+    at, store = 0, PerFrame(3)
+    edges = column_edges(-3.0, series.shape[1] + 5.0, 37)
     for cut in cuts:
+        parts.follow(add(store, at, *series[:, at : at + cut]))
+        parts.means(edges)
         at += cut
-        parts.follow(series[:at].copy())
-    edges = column_edges(-3.0, len(series) + 5.0, 37)
     assert np.array_equal(whole.means(edges), parts.means(edges), equal_nan=True)
 
 
@@ -70,7 +73,7 @@ def test_mean_of_a_column_is_the_mean_of_its_frames(
 ) -> None:
     series = values(count, seed)
     sums = RunningSums(1)
-    sums.follow(series[:, None])
+    sums.follow(rows_of(series))
     end = count - seed % 5 if count > 5 else count
     edges = column_edges(first, first + span, columns)
     got = sums.means(edges, end)[:, 0]
@@ -81,7 +84,7 @@ def test_mean_of_a_column_is_the_mean_of_its_frames(
 def test_the_areas_of_the_columns_add_up_to_the_total() -> None:
     series = values(5000, 3)
     sums = RunningSums(1)
-    sums.follow(series[:, None])
+    sums.follow(rows_of(series))
     edges = column_edges(0.0, 5000.0, 313)
     area = np.nansum(sums.means(edges)[:, 0] * np.diff(edges))
     assert np.isclose(area, series.sum(), rtol=1e-10)
@@ -158,9 +161,9 @@ def test_what_was_there_may_change_from_a_frame_on(
     for got, wanted in zip(extremes.columns(edges), fresh.columns(edges), strict=True):
         assert np.array_equal(got, wanted)
     sums, whole = RunningSums(1), RunningSums(1)
-    sums.follow(old[:, None])
-    sums.follow(new[:, None], same)
-    whole.follow(new[:, None])
+    sums.follow(rows_of(old))
+    sums.follow(rows_of(new), same)
+    whole.follow(rows_of(new))
     assert np.array_equal(sums.means(edges), whole.means(edges))
 
 
@@ -216,7 +219,7 @@ def test_quantiles_are_worked_out_of_the_blocks_in_view_alone(
 
 def test_the_first_series_alone_are_as_among_all() -> None:
     sums = RunningSums(3)
-    sums.follow(np.stack([values(1000, seed) for seed in range(3)], axis=1))
+    sums.follow(rows_of(*(values(1000, seed) for seed in range(3))))
     edges = column_edges(13.0, 1013.0, 70)
     all_of_them = sums.means(edges)
     assert np.array_equal(sums.means(edges, None, 2), all_of_them[:, :2], equal_nan=True)

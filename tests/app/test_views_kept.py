@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from frame_rows import rows_of
 from PySide6.QtCore import QEvent, QObject, QRectF
 from PySide6.QtGui import QImage, QPainter
 from PySide6.QtWidgets import QApplication, QWidget
@@ -180,7 +181,7 @@ def test_a_stamp_is_drawn_once_and_is_what_is_drawn_without_it(qapp: QApplicatio
 def test_charts_with_columns_of_different_widths_do_not_take_them_from_each_other() -> None:
     sums = RunningSums(1)
     series = np.arange(4000.0)
-    sums.follow(series[:, None])
+    sums.follow(rows_of(series))
     computed = []
     means = sums._means
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from frame_rows import rows_of
 from sample_session import BLOCK, HEARD, SAID, Sample, write_sample
 
 from app.views import breakdown_model as bm
@@ -24,6 +25,7 @@ from app.views.work_model import work_model
 from pipelines.audio.word_errors import DELETED, INSERTED, SUBSTITUTED, ErrorCount
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.categories import SCORING_CATEGORIES
+from profiler.analysis.per_frame import FrameRow
 from profiler.analysis.track import CostTrack
 from profiler.session.model import Utterance, Utterances
 from profiler.session.reader import Session
@@ -173,8 +175,8 @@ def test_the_line_of_real_time_comes_into_view_when_near(
     session, track = replay
     series = series_of(session, track)
     slower = type(series)(session.generation)
-    slower.costs.follow(track.categories_ns * 5)
-    slower.wall.follow(track.wall_ns[:, None] * 5)
+    slower.costs.follow(rows_of(*track.categories_ns.T * 5))
+    slower.wall.follow(rows_of(track.wall_ns * 5))
     slower.walls.follow(track.wall_ns * 5)
     slower.quantiles.follow(track.wall_ns * 5)
     monkeypatch.setattr("app.views.cost_model.series_of", lambda *_: slower)
@@ -272,7 +274,8 @@ def test_frames_that_are_skipped_in_turn_draw_no_pattern(
     session, track = replay
     in_turn = np.where(np.arange(FRAMES) % 2, 0.0, 2048.0)
     counts = {**track.work, "scoring gaussians": in_turn}
-    monkeypatch.setattr(CostTrack, "work", property(lambda _: counts))
+    rows = dict(zip(counts, rows_of(*counts.values()), strict=True))
+    monkeypatch.setattr(CostTrack, "work_rows", property(lambda _: rows))
     for columns in (700, 300, 90):
         model = work_model(session, track, FRAMES, (0.0, FRAMES * 0.01), columns)
         (curve,) = (c for c in model.curves if c.name == "scoring gaussians")
@@ -439,9 +442,9 @@ def test_series_start_again_when_the_meaning_of_the_file_changed(
 def test_frames_that_still_grow_are_taken_again() -> None:
     class Growing(CostTrack):
         n_frames = 0
-        categories_ns = np.zeros((0, len(CATEGORIES)))
-        wall_ns = np.zeros(0)
-        work: ClassVar[dict[str, np.ndarray]] = {}
+        category_rows: ClassVar[list[FrameRow]] = []
+        wall_row: FrameRow
+        work_rows: ClassVar[dict[str, FrameRow]] = {}
 
         def __init__(self) -> None:
             pass
@@ -456,8 +459,9 @@ def test_frames_that_still_grow_are_taken_again() -> None:
         if changed is not None:
             costs[changed : changed + 5] += 1.0
         Growing.n_frames = frames
-        Growing.categories_ns, Growing.wall_ns = costs[:frames].copy(), costs[:frames].sum(axis=1)
-        Growing.work = {"search tokens": costs[:frames, 0]}
+        Growing.category_rows = rows_of(*costs[:frames].T)
+        (Growing.wall_row,) = rows_of(costs[:frames].sum(axis=1))
+        Growing.work_rows = {"search tokens": Growing.category_rows[0]}
         series = series_of(Quiet(), track)  # type: ignore[arg-type]
         assert len(series) == frames
         assert np.allclose(series.costs.total(0, frames), costs[:frames].sum(axis=0))

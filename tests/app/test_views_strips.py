@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from frame_rows import rows_of
 from hypothesis import given
 from hypothesis import strategies as st
 from PySide6.QtGui import QImage
@@ -124,12 +125,13 @@ def test_columns_taken_over_have_the_bits_of_those_computed(
             same = length - 5
             series[same:length] += 1.0
         length = min(len(series), length + more)
-        sums.follow(series[:length, None], same)
+        rows = rows_of(series[:length])
+        sums.follow(rows, same)
         extremes.follow(series[:length], same=same)
         start = max(0.0, start + moved)
         edges, end = column_edges(start, start + 900.0, 60), max(0, length - back)
         fresh_sums, fresh_extremes = RunningSums(1), Extremes()
-        fresh_sums.follow(series[:length, None])
+        fresh_sums.follow(rows)
         fresh_extremes.follow(series[:length])
         for got, wanted in zip(
             (sums.means(edges, end), *extremes.columns(edges, end)),

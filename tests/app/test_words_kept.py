@@ -66,23 +66,29 @@ def same(a: WordsModel, b: WordsModel) -> bool:
     )
 
 
+@pytest.mark.parametrize("over", [5, 4, 2, 0])
 def test_a_stretch_of_a_whole_session_is_as_if_it_were_aligned_afresh(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, over: int
 ) -> None:
+    """Also where a run was stopped, so that the last utterances are never over."""
+    monkeypatch.setattr(wm, "FEW", 0)
     heard = ["one two four", "", "one two three four", "won two uh three", "four"]
-    session = SimpleSession([utterance(i + 1, words) for i, words in enumerate(heard)])
+    session = SimpleSession(
+        [utterance(i + 1, words, done=i < over) for i, words in enumerate(heard)]
+    )
     ends = (5 * FRAMES, 5 * FRAMES, 5 * FRAMES, 5 * FRAMES, 250, 0)
     ranges = [(0.0, 5.0), (1.2, 3.4), (4.5, 9.0), (7.0, 9.0), (0.0, 5.0), (0.0, 5.0)]
     asked = list(zip(ends, ranges, strict=True))
     model(session, 5 * FRAMES, (0.0, 5.0))
     whole = [model(session, end, visible) for end, visible in asked]
-    assert session in wm._wholes
+    assert len(wm._wholes[session].spoken) == over  # type: ignore[index]
     monkeypatch.setattr(wm, "_whole", lambda *_: None)
     for found, (end, visible) in zip(whole, asked, strict=True):
         assert same(found, model(session, end, visible)), (end, visible)
 
 
-def test_an_utterance_that_changes_is_aligned_again() -> None:
+def test_an_utterance_that_changes_is_aligned_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wm, "FEW", 0)
     session = SimpleSession([utterance(1, "one two"), utterance(2, "one")])
     for _ in range(2):
         assert [len(one.heard) for one in model(session, 200, (0.0, 2.0)).spoken] == [2, 1]

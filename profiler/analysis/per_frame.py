@@ -1,0 +1,317 @@
+"""Sums per frame, kept by stretches of frames that are alike.
+
+What a block of frames took is spread evenly over its frames, so a value per frame would be the same value many times.
+Here the frames are cut wherever a span begins or ends: between two cuts every frame has one `share`, and the first one
+the `rest` of a division on top. Where blocks have 16 frames that is a tenth of the memory, most of the time of opening
+a long session. All amounts are multiples of a grain whose sums are exact in float64 (`attribution.GRAIN`), so the
+value of a frame is the same bit for bit in whatever order, and with whatever cuts, it was summed up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from profiler.analysis.attribution import GRAIN
+from profiler.arrays import F64, I64, Array
+
+FIRST_ROOM: Final = 1024
+"""Stretches there is room for at first."""
+
+GROUP: Final = 4
+"""Stretches per prefix sum: where a block has one frame, a sum before each would take as much as the values."""
+
+
+class Spread:
+    """Amounts of spans, to be spread evenly over the frames they name (over one where they name none).
+
+    The spans of a block follow each other and name the same frames: they make one run. `first`, `frames`: of each
+    run, int64 [runs]. `share` and `rest`: by row, what every frame of a run gets and what its first one gets on top,
+    float64 [runs], multiples of GRAIN.
+    """
+
+    def __init__(self, spans: Array) -> None:
+        first = spans["first_frame"].astype(np.int64)
+        frames = np.maximum(spans["frames"], 1).astype(np.int64)
+        begins = np.ones(len(spans), bool)
+        np.not_equal(first[1:], first[:-1], out=begins[1:])
+        begins[1:] |= frames[1:] != frames[:-1]
+        runs = np.flatnonzero(begins)
+        self.first, self.frames = first[runs], frames[runs]
+        self.share: dict[int, Array] = {}
+        self.rest: dict[int, Array] = {}
+        self._run_of = np.cumsum(begins) - 1
+        self._frames = frames.astype(np.float64)
+
+    def give(self, row: int, amounts: Array, at: Array | None = None) -> None:
+        """Add `amounts`, multiples of GRAIN, of the spans `at`, or of all, to what `row` is to get."""
+        if not amounts.any():
+            return
+        frames, run_of = self._frames, self._run_of
+        if at is not None:
+            frames, run_of = frames[at], run_of[at]
+        share = np.floor(amounts / (frames * GRAIN)) * GRAIN
+        for sums, parts in ((self.share, share), (self.rest, amounts - share * frames)):
+            found = np.bincount(run_of, parts, len(self.first))
+            sums[row] = found + sums[row] if row in sums else found
+
+    def give_sum(self, row: int, of: Iterable[int]) -> None:
+        """Give `row` the sum of the rows `of`: exact, so it is theirs in every frame."""
+        for sums in (self.share, self.rest):
+            some = [sums[number] for number in of if number in sums]
+            if some:
+                sums[row] = np.sum(some, axis=0)
+
+
+class _Pieces(NamedTuple):
+    """Stretches under some frames, how many frames of each, and those of them with their beginning."""
+
+    under: slice[int, int]
+    frames: I64
+    begun: slice[int, None]
+
+
+class PerFrame:
+    """Sums per frame by row, grown by `add`; `frames` of them so far, all zero where nothing was added."""
+
+    def __init__(self, rows: int) -> None:
+        self.frames = 0
+        self._count = 0
+        # After the last stretch comes a group of empty ones, which begin where it ends.
+        self._begins = np.zeros(FIRST_ROOM, np.int64)
+        self._share: list[F64] = []
+        self._rest: list[F64] = []
+        # Sums before each group of stretches, known of the first so many: made when they are asked for.
+        self._before: list[F64] = []
+        self._summed: list[int] = []
+        # Rows of which something is not zero: pages that nobody has written to take no memory.
+        self._shared: set[int] = set()
+        self._rested: set[int] = set()
+        # What was asked last, as the rows are asked for the same frames one after the other.
+        self._asked: tuple[tuple[int, int], _Pieces] | None = None
+        for _ in range(rows):
+            self.new_row()
+
+    @property
+    def stretches(self) -> int:
+        """Stretches so far."""
+        return self._count
+
+    def new_row(self) -> int:
+        """Add a row of zeros and return its number."""
+        room = len(self._begins)
+        self._share.append(np.zeros(room))
+        self._rest.append(np.zeros(room))
+        self._before.append(np.zeros(room // GROUP + 1))
+        self._summed.append(0)
+        return len(self._share) - 1
+
+    def reserve(self, stretches: int) -> None:
+        """Make room for so many stretches at once, where their number is about known beforehand."""
+        room = stretches + GROUP
+        if room > len(self._begins):
+            self._begins = _wider(self._begins, self._count + GROUP, room)
+            for number in range(len(self._share)):
+                shared, rested = number in self._shared, number in self._rested
+                self._share[number] = _wider(self._share[number], self._count * shared, room)
+                self._rest[number] = _wider(self._rest[number], self._count * rested, room)
+                known = self._summed[number] + 1
+                self._before[number] = _wider(self._before[number], known, room // GROUP + 1)
+
+    # -- adding ------------------------------------------------------------------------------------
+
+    def add(self, spread: Spread) -> None:
+        """Add what the runs of `spread` got."""
+        if not len(spread.first):
+            return
+        first, last = spread.first, spread.first + spread.frames
+        begin = self._cut(first, last)
+        cuts = self._begins[begin : self._count]
+        at, after = np.searchsorted(cuts, first), np.searchsorted(cuts, last)
+        alone = bool((after == at + 1).all() and (at[1:] > at[:-1]).all())
+        for number, share in spread.share.items():
+            self._summed[number] = min(self._summed[number], begin // GROUP)
+            self._shared.add(number)
+            store, rest = self._share[number][begin : self._count], spread.rest[number]
+            if alone:
+                store[at] += share
+            else:
+                # A step up where a run begins and one down where it has ended, summed up.
+                steps = np.bincount(at, share, len(cuts) + 1)
+                steps -= np.bincount(after, share, len(cuts) + 1)
+                store += np.cumsum(steps[:-1])
+            if rest.any():
+                self._rested.add(number)
+                self._rest[number][begin : self._count] += np.bincount(at, rest, len(cuts))
+
+    def _cut(self, first: I64, last: I64) -> int:
+        """Cut where runs begin and end; return the stretch from which on others may have changed."""
+        low, end = int(first.min()), max(self.frames, int(last.max()))
+        begin = self._count
+        if low < self.frames:
+            begin = self._stretch(low)
+        known = self._begins[begin : self._count]
+        # Sorted pieces, which this sort merges.
+        cuts = np.sort(np.concatenate([known, [self.frames], first, last]), kind="stable")
+        new = np.ones(len(cuts), bool)
+        np.not_equal(cuts[1:], cuts[:-1], out=new[1:])
+        cuts = cuts[new & (cuts < end)]
+        if len(cuts) != len(known):
+            self._replace(begin, cuts)
+            self.frames = end
+            self._begins[self._count : self._count + GROUP] = end
+        return begin
+
+    def _replace(self, begin: int, cuts: I64) -> None:
+        """Let the stretches from number `begin` on begin at `cuts`, among which are those where they begin now."""
+        known = self._begins[begin : self._count].copy()
+        count = begin + len(cuts)
+        if count + GROUP > len(self._begins):
+            self.reserve(max(count, 2 * len(self._begins)))
+        if len(known):
+            parent = np.searchsorted(known, cuts, side="right") - 1
+            old = cuts < self.frames
+            whole = old & (known[parent] == cuts)
+            for numbers, stores, kept in (
+                (self._shared, self._share, old),
+                (self._rested, self._rest, whole),
+            ):
+                for number in numbers:
+                    store = stores[number]
+                    store[begin:count] = np.where(kept, store[begin : self._count][parent], 0.0)
+        self._begins[begin:count] = cuts
+        self._count = count
+        self._asked = None
+        self._summed = [min(summed, begin // GROUP) for summed in self._summed]
+
+    # -- asking ------------------------------------------------------------------------------------
+
+    def row(self, number: int, frames: int) -> FrameRow:
+        """The first `frames` frames of a row, as they are until something is added."""
+        return FrameRow(self, number, min(frames, self.frames))
+
+    def _stretch(self, frame: int) -> int:
+        """Number of the stretch in which a frame lies."""
+        return int(np.searchsorted(self._begins[: self._count], frame, side="right")) - 1
+
+    def _pieces(self, first: int, last: int) -> _Pieces:
+        """What lies under the frames first … last − 1, one at least."""
+        if self._asked is not None and self._asked[0] == (first, last):
+            return self._asked[1]
+        low = self._stretch(first)
+        high = int(np.searchsorted(self._begins[: self._count], last))
+        edges = np.append(self._begins[low:high], last)
+        begun = slice(int(edges[0] != first), None)
+        edges[0] = first
+        found = _Pieces(slice(low, high), np.diff(edges), begun)
+        self._asked = (first, last), found
+        return found
+
+    def values(self, number: int, first: int, last: int) -> F64:
+        """The values of the frames first … last − 1 of a row, [frames]."""
+        if last <= first:
+            return np.empty(0)
+        under, frames, begun = self._pieces(first, last)
+        share = self._share[number][under]
+        # Where a block has one frame, so has a stretch.
+        found: F64 = share.copy() if len(share) == last - first else np.repeat(share, frames)
+        if number in self._rested:
+            found[self._begins[under][begun] - first] += self._rest[number][under][begun]
+        return found
+
+    def total(self, number: int, first: int, last: int) -> float:
+        """Sum over the frames first … last − 1 of a row."""
+        if last <= first:
+            return 0.0
+        under, frames, begun = self._pieces(first, last)
+        sums = self._share[number][under] * frames
+        sums[begun] += self._rest[number][under][begun]
+        return float(sums.sum())
+
+    def highest(self, number: int, first: int, last: int) -> tuple[int, float]:
+        """The first of the highest frames among first … last − 1 of a row, and its value: no rest is below zero."""
+        under, _, begun = self._pieces(first, last)
+        values = self._share[number][under].copy()
+        values[begun] += self._rest[number][under][begun]
+        at = int(np.argmax(values))
+        return max(first, int(self._begins[under.start + at])), float(values[at])
+
+    def area(self, numbers: Sequence[int], at: F64) -> F64:
+        """Integral of some rows from the first frame to `at` [k], which frames may be cut, [rows, k]."""
+        begins = self._begins[: self._count]
+        stretch = np.searchsorted(begins, np.minimum(at.astype(np.int64), self.frames - 1), "right")
+        group = (stretch - 1) // GROUP
+        # Of every stretch of the group: how much of it lies before `at`, and of its first frame.
+        under = group[:, None] * GROUP + np.arange(GROUP)
+        begin = self._begins.take(under)
+        into = np.maximum(at[:, None] - begin, 0.0)
+        of_first = np.minimum(into, 1.0)
+        np.minimum(into, self._begins.take(under + 1) - begin, out=into)
+        # All rows in one go, as each by itself takes longer where few frames are asked for.
+        shape = (len(numbers), *under.shape)
+        share, rest = np.zeros(shape), np.zeros(shape)
+        before = np.zeros(shape[:2])
+        rested = False
+        for i, number in enumerate(numbers):
+            if number in self._shared:
+                self._share[number].take(under, out=share[i], mode="clip")
+                self._sums(number).take(group, out=before[i], mode="clip")
+            if number in self._rested:
+                self._rest[number].take(under, out=rest[i], mode="clip")
+                rested = True
+        found: F64 = np.einsum("rkg,kg->rk", share, into)
+        if rested:
+            found += np.einsum("rkg,kg->rk", rest, of_first)
+        found += before
+        return found
+
+    def _sums(self, number: int) -> F64:
+        """Sum of a row before each group, [groups], strictly in order: the same bits in pieces and at once."""
+        known, full = self._summed[number], self._count // GROUP
+        before = self._before[number][: full + 1]
+        if known < full:
+            new = slice(known * GROUP, full * GROUP)
+            frames = np.diff(self._begins[new.start : new.stop + 1])
+            sums = self._share[number][new] * frames
+            if number in self._rested:
+                sums += self._rest[number][new]
+            before[known + 1 :] = sums.reshape(-1, GROUP).sum(axis=1)
+            np.add.accumulate(before[known:], out=before[known:])
+            self._summed[number] = full
+        return before
+
+
+class FrameRow:
+    """A row of some `PerFrame` up to a frame: slices of it are arrays, made when they are asked for."""
+
+    dtype = np.dtype(np.float64)
+
+    def __init__(self, store: PerFrame, number: int, frames: int) -> None:
+        self.store = store
+        self.number = number
+        self._frames = frames
+
+    def __len__(self) -> int:
+        return self._frames
+
+    def __getitem__(self, part: slice[int | None, int | None, None]) -> F64:
+        """Values of a slice without a step, [frames]."""
+        first, last, _ = part.indices(self._frames)
+        return self.store.values(self.number, first, last)
+
+    def total(self, first: int, last: int) -> float:
+        """Sum over the frames first … last − 1, as far as they are there."""
+        return self.store.total(self.number, max(0, first), min(last, self._frames))
+
+    def highest(self, first: int, last: int) -> tuple[int, float]:
+        """The first of the highest frames among first … last − 1, one at least, and its value."""
+        return self.store.highest(self.number, max(0, first), min(last, self._frames))
+
+
+def _wider(values: Array, used: int, room: int) -> Array:
+    """`values`, of which the first ones are used, with zeros to fill the room."""
+    wider = np.zeros(room, values.dtype)
+    wider[:used] = values[:used]
+    return wider
