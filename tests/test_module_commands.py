@@ -11,9 +11,6 @@ import pytest
 from profiler.process.children import ROOT
 from profiler.process.entry import given
 
-ELSEWHERE = {"profiler.machine.roofs.torch"}
-"""Takes the names of what it measures, and only from `torch_child`."""
-
 
 def started_modules() -> list[str]:
     """The modules of the program that do something when they are started, as `python -m` names them."""
@@ -26,7 +23,7 @@ def started_modules() -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("module", sorted({*started_modules()} - ELSEWHERE))
+@pytest.mark.parametrize("module", sorted({*started_modules()}))
 def test_a_module_that_is_asked_for_help_says_what_it_is_for_and_ends(
     module: str,
     monkeypatch: pytest.MonkeyPatch,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +18,6 @@ from app.views import breakdown_model as bm
 from app.views.breakdown_model import breakdown_model, stage_lines
 from app.views.cost_model import REALTIME_MS, cost_model, highest_spikes
 from app.views.frames import CATEGORIES, series_of
-from app.views.scale import clock, count, milliseconds, robust_top, round_up, tick_labels, ticks
 from app.views.words_model import Spoken, words_model
 from app.views.work_figures import axis_figure, figure
 from app.views.work_model import work_model
@@ -468,37 +467,3 @@ def test_frames_that_still_grow_are_taken_again() -> None:
         work = series.work(["search tokens", "search arcs"])
         assert work.names == ("search tokens",)
         assert np.allclose(work.sums.total(0, frames)[0], costs[:frames, 0].sum())
-
-
-@pytest.mark.parametrize(
-    ("call", "text"),
-    [
-        (lambda: milliseconds(0.0612), "0.061"),
-        (lambda: milliseconds(0.0002), "<0.001"),
-        (lambda: milliseconds(0.0), "0.000"),
-        (lambda: milliseconds(3.4), "3.40"),
-        (lambda: milliseconds(128.2), "128"),
-        (lambda: milliseconds(None), "–"),
-        (lambda: clock(61.239, 2), "1:01.24"),
-        (lambda: clock(3725), "1:02:05"),
-        (lambda: clock(59.999, 1), "1:00.0"),
-        (lambda: count(135634.2), "135\u202f634"),
-        (lambda: tick_labels(ticks(0.3))[1][1], "0.1"),
-        (lambda: tick_labels(ticks(2.0))[-1][1], "2.0"),
-    ],
-)
-def test_figures_as_people_read_them(call: Callable[[], str], text: str) -> None:
-    assert call() == text
-
-
-def test_scales_are_round_and_robust() -> None:
-    assert round_up(0.61) == pytest.approx(0.8)
-    assert round_up(2.0) == 2.0
-    assert round_up(0.0) == 1.0
-    quiet = np.full(1000, 0.6)
-    assert robust_top(quiet) == pytest.approx(0.8)
-    quiet[7] = 40.0
-    assert robust_top(quiet) == pytest.approx(0.8)
-    quiet[:100] = 40.0
-    assert robust_top(quiet) == 50.0 or robust_top(quiet) >= 40.0
-    assert robust_top(np.full(3, np.nan)) == 1.0
