@@ -30,7 +30,7 @@ RIGHT_BOUNDS: Final = (340, 560)
 TWO_COLUMNS: Final = 960
 """Below this width all views stand below each other."""
 
-SMALLEST: Final = 0.75
+SMALLEST: Final = 0.74
 """Share of the height that a view has at least on the desk: a picture is looked at more closely."""
 
 ONE_ROW: Final = 1280

@@ -129,7 +129,7 @@ def execute(
         state = outcome.state = "stopped" if control.stopping else "closed"
         if isinstance(journal, SessionWriter):
             _recheck(request.config.threads, journal)
-        if needed is not None and not control.stopping:
+        if needed is not None and request.config.replay and not control.stopping:
             needed.settle()
     finally:
         if group is not None:

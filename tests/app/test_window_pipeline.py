@@ -150,7 +150,7 @@ def test_during_a_run_live_settings_are_asked_for_and_others_wait(form, pipeline
     assert asked == [("search.beam", 9.0)]
     assert not form.fields["search.beam"].waiting.isVisible()
     assert form.fields["graph.vocabulary"].waiting.isVisible()
-    assert form.fields["graph.vocabulary"].waiting.full == "on next run"
+    assert form.fields["graph.vocabulary"].waiting.text() == "on next run"
     pipeline.run_ended()
     assert not form.fields["graph.vocabulary"].waiting.isVisible()
     assert pipeline.next.graph.vocabulary == 900
@@ -292,7 +292,7 @@ def test_what_cannot_act_is_folded_away_and_says_why(cellar: PipelineForm) -> No
     layer.more.click()
     assert age.isVisible()
     assert not age.editor.isEnabled()
-    assert age.reason.full == "with colour red"
+    assert age.reason.text() == "with colour red"
     assert settings.obstacle(cellar.pipeline.next, "age") in age.toolTip()
     cellar.pipeline.set("colour", "red")
     assert age.editor.isEnabled()
@@ -324,7 +324,7 @@ def test_devices_that_are_not_here_are_grey_with_the_reason(form, pipeline):
     assert "no CUDA" in item.toolTip()
     assert choices.model().item(choices.findText("cpu")).isEnabled()
     pipeline.set("device", "cuda")
-    assert "no CUDA" in form.fields["device"].reason.full, "a preset may ask for it"
+    assert "no CUDA" in form.fields["device"].reason.text(), "a preset may ask for it"
 
 
 def test_a_path_is_typed_chosen_or_dropped(qtbot, form, pipeline, tmp_path, monkeypatch):
