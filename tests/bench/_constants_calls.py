@@ -17,7 +17,7 @@ from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.roofs_tasks import filled, read
 from profiler.arrays import Array
 from profiler.machine import run_queue
-from profiler.machine.roofs import probe
+from profiler.machine.roofs import calibration, probe, timing
 from profiler.machine.roofs.cpu import GEMM_SIZE
 from tests.bench._constants_products import row, seconds
 
@@ -97,6 +97,25 @@ def system() -> Iterator[dict[str, Any]]:
     both = (1 + probe.TIMES) * (arithmetic + memory) * 1e9 / probe.EVERY_NS
     where = "profiler/machine/roofs/probe.py EVERY_NS"
     yield row(where, "part of a run that the probes take", "", both, "")
+    apart = _moments_apart()
+    if apart is not None:
+        where = "profiler/machine/roofs/timing.py ONE_MOMENT"
+        what = "of the roofs kept here, how far from their middle 19 of 20 furthest moments lie at most"
+        yield row(where, what, timing.ONE_MOMENT, apart, "")
+
+
+def _moments_apart() -> float | None:
+    """How far, of 20 roofs that runs took at several moments, the furthest moments of 19 are from the middle one.
+
+    As a part of it, faster or slower; None where no roof was.
+    """
+    found = []
+    for moments in calibration.load(calibration.file()).moments.values():
+        rates = np.array([roof.median for roof in moments if not roof.disturbed])
+        if len(rates) > 1:
+            ratios = rates / np.median(rates)
+            found.append(float(np.maximum(ratios, 1.0 / ratios).max()) - 1.0)
+    return float(np.quantile(found, 0.95)) if found else None
 
 
 def _reading(queue: run_queue.RunQueue, other: int) -> float:
