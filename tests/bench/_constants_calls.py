@@ -100,12 +100,12 @@ def system() -> Iterator[dict[str, Any]]:
     apart = _moments_apart()
     if apart is not None:
         where = "profiler/machine/roofs/timing.py ONE_MOMENT"
-        what = "of the roofs kept here, how far from their middle 19 of 20 furthest moments lie at most"
+        what = "of the roofs kept here, how far from the middle the furthest moments of 9 of 10 lie at most"
         yield row(where, what, timing.ONE_MOMENT, apart, "")
 
 
 def _moments_apart() -> float | None:
-    """How far, of 20 roofs that runs took at several moments, the furthest moments of 19 are from the middle one.
+    """How far, of ten roofs that runs took at several moments, the furthest moments of nine are from the middle one.
 
     As a part of it, faster or slower; None where no roof was.
     """
@@ -115,7 +115,7 @@ def _moments_apart() -> float | None:
         if len(rates) > 1:
             ratios = rates / np.median(rates)
             found.append(float(np.maximum(ratios, 1.0 / ratios).max()) - 1.0)
-    return float(np.quantile(found, 0.95)) if found else None
+    return float(np.quantile(found, 0.9)) if found else None
 
 
 def _reading(queue: run_queue.RunQueue, other: int) -> float:
