@@ -230,7 +230,7 @@ def after_pauses(key: Key, amount: float, task: Task) -> Roof:
 
 
 ONE_MOMENT: Final = 0.3
-"""So far from the middle lies a roof's furthest moment where a cache or memory is shared; nine of ten lie nearer
+"""So far from the middle lies a roof's furthest moment where a cache or memory is shared; about nine of ten lie nearer
 (`python -m tests.bench.constants --only system`)."""
 
 
