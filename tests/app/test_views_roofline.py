@@ -202,19 +202,27 @@ CLOSE = (
 """Stages of the demo's own recording, with Gaussian selection on."""
 
 
+POINTS = [
+    Point(name, name.partition(".")[0], share, best, least, mops * 1e6, gb * 1e9, gops * 1e9, False)
+    for name, share, least, best, mops, gb, gops in CLOSE
+]
+
+
+def of_the_demo(qtbot: QtBot, width: int, marked: str) -> Roofline:
+    """The stages CLOSE in a roofline so many points wide."""
+    roofline = Roofline()
+    qtbot.addWidget(roofline)
+    roofline.resize(width, HEIGHT)
+    roofline.show_points(POINTS, marked)
+    return roofline
+
+
 @pytest.mark.parametrize("marked", [stage[0] for stage in CLOSE])
 def test_all_stages_of_the_demo_have_their_names_in_a_small_roofline(
     qtbot: QtBot, marked: str
 ) -> None:
     """At 1600 × 1000 the roof's name kept that of the most expensive stage from its place, and that of the second."""
-    roofline = Roofline()
-    qtbot.addWidget(roofline)
-    roofline.resize(372, HEIGHT)
-    stages = [
-        Point(name, name.partition(".")[0], share, best, least, mops * 1e6, gb * 1e9, gops * 1e9, False)
-        for name, share, least, best, mops, gb, gops in CLOSE
-    ]  # fmt: skip
-    roofline.show_points(stages, marked)
+    roofline = of_the_demo(qtbot, 372, marked)
     roofline.show()
     written = {text.text for text in texts(roofline)}
     assert {stage[0].partition(".")[2] for stage in CLOSE} <= written
@@ -238,17 +246,10 @@ def test_a_roof_goes_through_a_box_or_past_it(line: QLineF, crossed: bool) -> No
 
 def test_no_roof_goes_through_a_name_that_has_another_place(qtbot: QtBot) -> None:
     """In a picture of 900 points the name of the first stage was struck out: the second lies right of its dot."""
-    roofline = Roofline()
-    qtbot.addWidget(roofline)
-    roofline.resize(820, HEIGHT)
-    stages = [
-        Point(name, name.partition(".")[0], share, best, least, mops * 1e6, gb * 1e9, gops * 1e9, False)
-        for name, share, least, best, mops, gb, gops in CLOSE
-    ]  # fmt: skip
-    roofline.show_points(stages, "score.gaussians")
+    roofline = of_the_demo(qtbot, 820, "score.gaussians")
     assert roofline.marked is not None
     start, ridge, end = roofline._corners(roofline.marked)
-    for _, name, box in roofline.names(roofline.marked, [roofline._bar(p) for p in stages]):
+    for _, name, box in roofline.names(roofline.marked, [roofline._bar(p) for p in POINTS]):
         letters = box.adjusted(0, INK, 0, -INK)
         assert not crosses(QLineF(start, ridge), letters), name
         assert not crosses(QLineF(ridge, end), letters), name

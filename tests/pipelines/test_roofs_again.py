@@ -301,3 +301,13 @@ def test_a_short_run_has_them_before_its_share_allows(
     spent = spans[spans["stage"] == rig.recorder.stage_id("setup.roofs again")]["duration_ns"]
     assert AT_FIRST_NS < spent.sum() <= AT_FIRST_NS + spent.max()
     rig.writer.close()
+
+
+def test_what_is_known_at_the_end_is_what_more_data_is_counted_from(rig: Rig) -> None:
+    rig.need(term(KERNEL, "a"), known=[kernel("a", 250.0, 1 << 20)])
+    rig.blocks(LEAST)
+    rig.again.known(RoofTable((kernel("a", 100.0), kernel("a", 400.0, 1 << 20))))
+    rig.ns["a"] = 100
+    rig.again.tell()
+    table = rig.session()
+    assert found(table.kernel("a", size_bytes=1 << 20)) == pytest.approx(400)

@@ -259,6 +259,13 @@ def test_a_kernel_with_data_of_its_own_is_timed_after_others_and_as_long_as_a_se
     assert not read
 
 
+def test_logarithms_again_and_again_are_always_of_the_same_numbers() -> None:
+    products, shift, order, scores = tied._frames_of(2, 3, 40, 2)
+    tied._logarithms(products, shift, order, scores, 1000)
+    assert np.allclose(products, 1.0, atol=1e-3)
+    assert np.allclose(scores, 1.0, atol=1e-3)
+
+
 def test_work_grows_with_its_data() -> None:
     for family, numbers in ((tied.GAUSSIANS, "4"), (tied.EXP, "4/32")):
         small, large = (kernel_roofs.work_of(f"{family}/{numbers}", n) for n in (1 << 18, 1 << 20))
