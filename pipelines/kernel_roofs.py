@@ -43,15 +43,17 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
 def work_of(name: str, size: int) -> Work:
     """Return the work behind the roof `name` over `size` bytes of data; KeyError when no kernel is called so.
 
-    Where the name tells the kernel's own data, what it goes through are these, and then others' up to `size`, in the
-    time that the search of the block's frames takes.
+    Where the name tells the kernel's own data, what it goes through are all of these, and then others' up to `size`, in
+    the time that the search of the block's frames takes.
     """
     shape, _, rest = name.partition(OWN)
     family, *numbers = shape.split("/")
     kib, _, frames = rest.partition(FRAMES)
-    own = int(kib) << 10 if kib and size else size
+    if not kib or not size:
+        return FAMILIES[family](size, tuple(map(int, numbers)))
+    own = min(int(kib) << 10, size)
     work = FAMILIES[family](own, tuple(map(int, numbers)))
-    if own >= size:
-        return work
-    between, seconds = size - own, int(frames) * SEARCH_SECONDS
-    return Work(work.operations, lambda: after_others(between, seconds, work.make()), True)
+    between, seconds, times = size - own, int(frames) * SEARCH_SECONDS, work.to_pass
+    return Work(
+        work.operations * times, lambda: after_others(between, seconds, work.make(), times), True
+    )

@@ -53,8 +53,8 @@ def after_reading(
     return _in_turn(pieces, once, before)
 
 
-def after_others(between: int, seconds: float, own: Task) -> Task:
-    """`own` as often as asked, each time `seconds` after the last, in which the same `between` bytes are read.
+def after_others(between: int, seconds: float, own: Task, times: int = 1) -> Task:
+    """`times` `own` as often as asked, each time `seconds` after the last, in which the same `between` bytes are read.
 
     That time does not count. So the rest of a block and its search come between two uses of a kernel's data. A kernel
     that goes round through as much data of its own finds less of it in a cache that others share, and once less, once
@@ -63,7 +63,7 @@ def after_others(between: int, seconds: float, own: Task) -> Task:
     the data's time: `own` is called with no repeat before.
     """
     pieces = filled((1, between // FLOAT))
-    return _in_turn(pieces, lambda: own(1), lambda: own(0), seconds)
+    return _in_turn(pieces, lambda: own(times), lambda: own(0), seconds)
 
 
 def after_idle_calls(idle: Callable[[], object], once: Callable[[], object]) -> Task:

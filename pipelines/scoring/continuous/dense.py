@@ -123,7 +123,9 @@ class ContinuousGmm:
         tile = float(rows * together * p.n_components * LANES * FLOAT)
         parameters = float(p.gaussians.nbytes)
         shape = rows, p.expanded, p.n_components, together
-        product = units(products.PRODUCT, *shape, size=parameters, each=self._padding)
+        product = units(
+            products.PRODUCT, *shape, size=parameters, own=parameters, each=self._padding
+        )
         summed = units(
             roofs.SUM, rows, p.n_streams, p.n_components, together, size=tile, each=self._padding
         )

@@ -190,7 +190,7 @@ class DenseNet(Splicer):
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws of `splice` and `score` for calls of about `frames` frames."""
         head, times = self._heads[0], float(self.heads_used)
-        call = self._call(frames, 1.0 / self.n_senones, times, head, first=not self._layers)
+        call = self._call(frames, 1.0 / self.n_senones, times, len(self._layers))
         # Turned into rows: what comes out is read once more and written.
         turned = not head.into_rows
         moved = 1.0 if turned or self.heads_used > 1 else 0.0
@@ -211,7 +211,7 @@ class DenseNet(Splicer):
         costs = {SPLICE_STAGE: self.splice_cost(frames)}
         for i, (layer, relu) in enumerate(self._layers):
             outputs = float(layer.shape[0])
-            call = self._call(frames, 1.0, 1.0, layer, first=i == 0)
+            call = self._call(frames, 1.0, 1.0, i)
             more = terms.relu(call, layer.shape[0]) if relu else ()
             law = self._law(layer, call, outputs if relu else 0.0, more)
             if relu:
@@ -220,13 +220,11 @@ class DenseNet(Splicer):
             costs[layer_stage(i + 1)] = law
         return costs
 
-    def _call(
-        self, frames: int, per_count: float, times: float, layer: Product, *, first: bool
-    ) -> Call:
-        """`layer` as it is called; what comes before the `first` one are rows."""
-        in_rows = first or layer.into_rows
-        before = terms.passed(self._net_bytes, 1 + len(self._layers))
-        passed = terms.AFTER_SEARCH if first else before
+    def _call(self, frames: int, per_count: float, times: float, number: int) -> Call:
+        """The layer `number` as it is called, that of the scores after the hidden ones; before the first are rows."""
+        layers = [*(layer for layer, _ in self._layers), self._heads[0]]
+        in_rows = number == 0 or layers[number].into_rows
+        passed = terms.passed(layers[number - 1].nbytes if number else None)
         between = self._net_bytes + searched(frames)
         return Call(frames, per_count, times, between, in_rows, passed)
 

@@ -131,7 +131,7 @@ class QuantisedNet(Splicer):
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws of `splice` and `score` for calls of about `frames` frames."""
         times = float(self.heads_used)
-        call = self._call(frames, 1.0 / self.n_senones, times)
+        call = self._call(frames, 1.0 / self.n_senones, times, len(self._layers))
         size = 2.0 * FLOAT * frames * self.n_senones + searched(frames)
         restored = call.kernel(terms.RESTORED, (self.n_senones,), float(self.n_senones), size)
         more = [restored, *terms.calls(terms.INT8_CALL, (terms.LAST,), call.passed, times)]
@@ -147,17 +147,18 @@ class QuantisedNet(Splicer):
     def _hidden_costs(self, frames: int) -> dict[str, Cost]:
         costs = {SPLICE_STAGE: self.splice_cost(frames)}
         for i, layer in enumerate(self._layers):
-            call, (outputs, inputs) = self._call(frames, 1.0, 1.0), layer.shape
+            call, (outputs, inputs) = self._call(frames, 1.0, 1.0, i), layer.shape
             more = [call.kernel(terms.REQUANTISED, (outputs,), float(outputs), 0.0)]
             if i == 0:
                 more.append(call.kernel(terms.QUANTISED, (inputs,), float(inputs), 0.0))
             place = terms.MIDDLE if i else terms.FIRST
-            more += terms.calls(terms.INT8_CALL, (place,), call.passed if i else terms.AFTER_SEARCH)
+            more += terms.calls(terms.INT8_CALL, (place,), call.passed)
             costs[layer_stage(i + 1)] = self._product(layer, call, touched=4, more=more)
         return costs
 
-    def _call(self, frames: int, per_count: float, times: float) -> Call:
-        passed = terms.passed(self._net_bytes, 1 + len(self._layers))
+    def _call(self, frames: int, per_count: float, times: float, number: int) -> Call:
+        """The layer `number` as it is called, that of the scores after the hidden ones."""
+        passed = terms.passed(self._layers[number - 1].nbytes if number else None)
         between = self._net_bytes + searched(frames)
         return Call(frames, per_count, times, between, True, passed)
 

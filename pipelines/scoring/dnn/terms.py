@@ -72,7 +72,7 @@ class Call:
     cycle_bytes: float
     in_rows: bool
     passed: int
-    """KiB of memory that the layer before goes through (`passed`)."""
+    """KiB of memory that what comes before goes through (`passed`)."""
 
     def units(self, per_frame: float) -> Linear:
         """So many for each frame."""
@@ -100,10 +100,15 @@ class Call:
         return calls(HANDED_OVER, (threads,), self.passed, self.times) if threads > 1 else ()
 
 
-def passed(net_bytes: float, layers: int) -> int:
-    """What a layer goes through on the average, KiB: a power of two, at most MOST_PASSED."""
-    each = max(1.0, net_bytes / layers / 1024)
-    return min(1 << round(math.log2(each)), MOST_PASSED)
+def passed(before: float | None) -> int:
+    """KiB that go through the caches before a layer is called: a power of two, at most MOST_PASSED.
+
+    `before`: bytes of the layer before; None for a first layer, which comes after the search. A second cache may hold
+    the layer before and what Python needs, and not twice as much: so the mean of all layers will not do.
+    """
+    if before is None:
+        return AFTER_SEARCH
+    return min(1 << round(math.log2(max(1.0, before / 1024))), MOST_PASSED)
 
 
 def calls(

@@ -89,7 +89,7 @@ def product(size: int, numbers: Numbers) -> Work:
         return lambda repeats: _products(x, b, out, turn, some, repeats)
 
     some = max(1, min(groups, AT_ONCE // (panels * depth * VECTOR_BYTES)))
-    return Work(float(rows * some * panels * LANES), make)
+    return Work(float(rows * some * panels * LANES), make, to_pass=-(-groups // some))
 
 
 def in_bytes(size: int, numbers: Numbers) -> Work:
@@ -111,7 +111,7 @@ def in_bytes(size: int, numbers: Numbers) -> Work:
         return lambda repeats: _in_bytes(x, b, out, turn, some, repeats)
 
     some = max(1, min(groups, AT_ONCE // (slots * each)))
-    return Work(float(rows * some * slots * LANES), make)
+    return Work(float(rows * some * slots * LANES), make, to_pass=-(-groups // some))
 
 
 FAMILIES: Mapping[str, Family] = MappingProxyType({PRODUCT: product, BYTES: in_bytes})

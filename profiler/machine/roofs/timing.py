@@ -77,13 +77,15 @@ class Work(NamedTuple):
     """What one thread does: operations per repeat, and a function that creates the task with its own arrays.
 
     `in_turn`: the task itself goes through other data between two uses of its own. `waits`: it waits for other threads,
-    so that less processor time than wall time tells nothing of other programs.
+    so that less processor time than wall time tells nothing of other programs. `to_pass`: repeats that go through all
+    of its own data.
     """
 
     operations: float
     make: Callable[[], Task]
     in_turn: bool = False
     waits: bool = False
+    to_pass: int = 1
 
 
 class Key(NamedTuple):
