@@ -159,3 +159,24 @@ def test_windows_of_the_front_end_are_those_that_are_named() -> None:
 def test_a_name_that_no_kernel_has_is_refused() -> None:
     with pytest.raises(KeyError):
         work_of("net nothing/1", 0)
+
+
+@pytest.mark.parametrize(
+    ("way", "family"),
+    [(Dnn(), "net panels layer"), (Dnn(dtype="int8"), terms.INT8_CALL)],
+    ids=["float", "int8"],
+)
+def test_a_layer_is_called_after_what_lies_before_it(way: Dnn, family: str) -> None:
+    """The weights of the layer before, not the mean of all; before the first layer there was the search."""
+    costs = costs_of(way, read("base"), 1)
+    found = []
+    for stage in ("layer 1", "layer 2", "layer 5", "output"):
+        (call,) = (t for t in costs[f"all/score.{stage}"].terms or () if t.roof.startswith(family))
+        found.append(int(call.roof.rpartition("/")[2]))
+    # Layers of 512 × 513 weights after one of 512 × 586, the scores after one of 256 × 513.
+    first, second, fifth, output = found
+    assert first == terms.AFTER_SEARCH
+    assert (second, fifth) == ((1024, 1024) if family != terms.INT8_CALL else (256, 256))
+    assert output == fifth // 2
+    assert terms.passed(0.0) == 1
+    assert terms.passed(1e12) == terms.MOST_PASSED

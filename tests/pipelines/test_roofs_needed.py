@@ -16,7 +16,9 @@ from pipelines.run.control import Control
 from pipelines.run.roofs_needed import RUN_APART, STAGE, NeededRoofs
 from pipelines.run.session_run import Request, execute
 from pipelines.scoring import roofs_tasks
+from pipelines.scoring.gaussians import roofs as gaussians
 from pipelines.scoring.kernel_work import (
+    AT_ONCE,
     FIRST_CALL,
     KERNEL_CALL,
     MOST_PASSED,
@@ -257,6 +259,30 @@ def test_a_kernel_with_data_of_its_own_is_timed_after_others_and_as_long_as_a_se
     read.clear()
     assert not isinstance(kernel_roofs.work_of(name, 0).make()(1), Counted)
     assert not read
+
+
+@pytest.mark.parametrize("family", [gaussians.PRODUCT, gaussians.BYTES])
+def test_a_kernel_with_all_of_the_data_goes_through_them_once_a_block(
+    family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    met: list[int] = []
+
+    def products(x: object, panels: np.ndarray, *rest: Any) -> None:
+        some, repeats = rest[-2:]
+        met.append(some * repeats * panels[0].nbytes)
+
+    monkeypatch.setattr(gaussians, "_products", products)
+    monkeypatch.setattr(gaussians, "_in_bytes", products)
+    size = 5 << 20
+    name = named(family, 4, 26, 2, 1, own=float(size), frames=4)
+    work = kernel_roofs.work_of(name, size)
+    assert work.in_turn
+    work.make()(2)
+    # Nothing, and then all; a piece more where they do not come out even.
+    assert met[::2] == [0, 0]
+    assert all(size * 0.95 <= nbytes <= size + AT_ONCE for nbytes in met[1::2])
+    piece = kernel_roofs.work_of(f"{family}/4/26/2/1", size)
+    assert work.operations == piece.to_pass * piece.operations > 4 * piece.operations
 
 
 def test_logarithms_again_and_again_are_always_of_the_same_numbers() -> None:
