@@ -12,8 +12,6 @@ from profiler.counting import COUNTED
 from profiler.machine.counters import EVENTS, probe
 from profiler.session.reader import Session
 
-pytestmark = pytest.mark.usefixtures("short_runs")
-
 
 @pytest.fixture(scope="module")
 def speech(bundled_speech: Path) -> Path:

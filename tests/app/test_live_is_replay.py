@@ -65,7 +65,7 @@ def models(session: Session, track: CostTrack, frame: int) -> list[Any]:
 
 
 def test_live_and_replay_show_the_same_numbers(
-    bundled_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, short_runs: None
+    bundled_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Roofs that are taken once more at the end judge all of the run anew.
     monkeypatch.setattr(NeededRoofs, "settle", lambda needed: None)
