@@ -347,7 +347,6 @@ def session_file(
     request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
     bundled_speech: Path,
-    short_runs: None,
 ) -> tuple[Path, dict[str, Any] | None]:
     folder = tmp_path_factory.mktemp(request.param)
     if request.param == "tangled":
