@@ -1,8 +1,9 @@
 """Runs in this process that measure only what is not known of the machine.
 
 More than half of a run of a few seconds goes into the rest: known roofs taken at more moments, timed on beside the
-blocks, and again at the end. That is tried by itself (`test_machine_calibration`, `test_roofs_again`, `test_machine`)
-and in the runs that have a process of their own.
+blocks, and again at the end. What is not known is timed for just long enough to have a figure, since the tests need
+hundreds of roofs. All that is tried by itself (`test_machine_calibration`, `test_roofs_again`, `test_machine`) and
+in the runs that have a process of their own.
 """
 
 from __future__ import annotations
@@ -13,12 +14,15 @@ import pytest
 
 from pipelines.run import beside
 from pipelines.run.roofs_again import RoofsAgain
-from profiler.machine.roofs import calibration, cpu
+from profiler.machine.roofs import calibration, cpu, timing
 
 
 def shorten(patch: pytest.MonkeyPatch) -> None:
     """Until `patch` is undone."""
     patch.setattr(calibration, "SETTLING_SECONDS", -1.0)
+    patch.setattr(timing, "REPEAT_SECONDS", timing.REPEAT_SECONDS / 4)
+    patch.setattr(timing, "QUICK_SECONDS", timing.QUICK_SECONDS / 8)
+    patch.setattr(timing, "PAUSED_SECONDS", timing.PAUSED_SECONDS / 4)
     patch.setattr(beside, "RoofsAgain", _untimed)
     patch.setattr(cpu, "recheck", lambda roof_table, threads=1: roof_table)
 
