@@ -46,6 +46,11 @@ Family = Callable[[int, Numbers], Work]
 """Bytes of data (0: what fits the first cache) and the numbers of a name → the work."""
 
 
+def power_of_two(size: float) -> int:
+    """Return KiB of so many bytes, the nearest power of two: for names of roofs of calls after so much was read."""
+    return 1 << round(math.log2(max(1.0, size / 1024)))
+
+
 def searched(frames: int) -> float:
     """Return the bytes that the search of a block goes through before scoring reads its parameters again.
 

@@ -180,7 +180,7 @@ def wanted() -> dict[str, tuple[int, ...]]:
         tied.LOG: (2, 40, 3),
         KERNEL_CALL: (),
         FIRST_CALL: (64,),
-        tied.FIRST_LOG_CALL: (64,),
+        tied.FIRST_LOG_CALL: (64, 16),
     }
 
 

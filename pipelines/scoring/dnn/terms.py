@@ -6,11 +6,10 @@ of a call.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.kernel_work import COLD, MOST_PASSED, named
+from pipelines.scoring.kernel_work import COLD, MOST_PASSED, named, power_of_two
 from profiler.costs import CALL, KERNEL, STREAM, Linear, Term
 
 SPLICE = "net splice"
@@ -108,7 +107,7 @@ def passed(before: float | None) -> int:
     """
     if before is None:
         return AFTER_SEARCH
-    return min(1 << round(math.log2(max(1.0, before / 1024))), MOST_PASSED)
+    return min(power_of_two(before), MOST_PASSED)
 
 
 def calls(

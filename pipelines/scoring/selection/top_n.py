@@ -28,7 +28,7 @@ from pipelines.scoring.strategy import Progress
 from pipelines.scoring.tied import roofs_of_some as tied_roofs
 from pipelines.scoring.tied import top_n_kernels
 from pipelines.scoring.tied.evaluation import Bounded, Evaluation, Floats, rests_of
-from pipelines.scoring.tied.gmm import Gmm, block_bytes
+from pipelines.scoring.tied.gmm import Gmm, block_bytes, log_cost
 from profiler.arrays import Array, check
 from profiler.costs import Cost, Linear, Term
 
@@ -131,6 +131,9 @@ class Tied(_PartialDistances):
                 "score.select": self._select_cost(frames),
                 "score.exp": self._exp_cost(frames),
                 "score.mixture": self._mixture_cost(frames),
+                "score.log": log_cost(
+                    self._gmm.parameters, frames, float(frames * self._components * FLOAT)
+                ),
             }
         )
 

@@ -16,7 +16,7 @@ import numpy as np
 from pipelines.frontend.parameters import STREAM_DIM, STREAMS
 from pipelines.scoring.blocks import FLOAT, MAX_FRAMES, WAITS
 from pipelines.scoring.gaussians.expansion import expand
-from pipelines.scoring.kernel_work import MOST_PASSED, calls, searched, units
+from pipelines.scoring.kernel_work import MOST_PASSED, calls, power_of_two, searched, units
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.strategy import Kind
 from pipelines.scoring.thread_pool import WAIT_STAGE, BlockPool
@@ -191,11 +191,13 @@ def block_bytes(p: PackedGmm, frames: int) -> float:
     return float(p.gaussians.nbytes + p.weights.nbytes + densities) + searched(frames)
 
 
-def log_cost(p: PackedGmm, frames: int) -> Cost:
+def log_cost(p: PackedGmm, frames: int, before: float | None = None) -> Cost:
     """One logarithm and one addition per senone; likelihood read, score written.
 
-    The kernel writes the logarithms back before it puts them into senone order: twice the traffic.
+    The kernel writes the logarithms back before it puts them into senone order: twice the traffic. `before`: bytes that
+    the stage before goes through, which push out what a call needs; None: all of the weights.
     """
+    since = min(power_of_two(p.weights.nbytes if before is None else before), MOST_PASSED)
     width = round(p.n_senones / p.n_codebooks)
     pieces = max(1, round(len(p.order[1]) / p.n_codebooks))
     return Cost(
@@ -215,6 +217,6 @@ def log_cost(p: PackedGmm, frames: int) -> Cost:
                 size=block_bytes(p, frames),
                 own=2.0 * FLOAT * frames * p.n_senones,
             ),
-            Term(CALL, f"{roofs.FIRST_LOG_CALL}/{MOST_PASSED}", Linear(fixed=1.0)),
+            Term(CALL, f"{roofs.FIRST_LOG_CALL}/{MOST_PASSED}/{since}", Linear(fixed=1.0)),
         ),
     )

@@ -29,6 +29,7 @@ from pipelines.scoring.roofs_tasks import (
     after_reading,
     after_writing,
     filled,
+    read,
     repeated,
 )
 from pipelines.scoring.simd.vector import LANES, address
@@ -208,16 +209,23 @@ def first_call(size: int, numbers: Numbers) -> Work:
 
 
 def first_log_call(size: int, numbers: Numbers) -> Work:
-    """A call of the kernel of logarithms, which has more arrays, after so many KiB of other data were read."""
-    (passed,) = numbers
+    """A call of the kernel of logarithms, which has more arrays: so many KiB after its last, and after another call.
+
+    Of the latter, what every call needs is still near; of the former, what its own does has been pushed out.
+    """
+    passed, since = numbers
     products, shift, order, scores = _frames_of(1, 1, LANES, 1)
-    meter = Meter()
+    meter, other, between = Meter(), _call(), filled((since << 8,))
+
+    def before() -> None:
+        other()
+        read(between)
 
     def once() -> None:
         kernels.logarithms(products, shift, order, scores, 0, 0)
         meter.done("", 1)
 
-    return Work(1.0, lambda: after_reading(passed, once))
+    return Work(1.0, lambda: after_reading(passed, once, before))
 
 
 def _call() -> Callable[[], None]:
