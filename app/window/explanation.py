@@ -170,7 +170,7 @@ class Explanation(QDialog):
 
 
 def laid_out(text: str, columns: int) -> str:
-    """A text whose sentences are wrapped to so many columns, with the indent that they have; tables stay as they are."""
+    """A text whose sentences are wrapped to so many columns, as far in as they are; tables stay as they are."""
     columns = max(columns, FEWEST_COLUMNS)
     lines: list[str] = []
     for line in text.splitlines():

@@ -108,7 +108,7 @@ def test_what_does_not_end_is_ended(qtbot, parent, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("closed", [True, False])
 def test_the_end_of_the_program_waits_for_a_command_to_end_in_its_own_way(tmp_path, closed):
-    """Also where the dialog is still open: what it leaves in the folder for temporary files is the command's to remove."""
+    """Also where the dialog is still open: what lies in the folder for temporary files is the command's to remove."""
     (tmp_path / "may end").touch()
     code = (
         "import sys; from pathlib import Path; from PySide6.QtCore import QTimer;"
@@ -117,7 +117,7 @@ def test_the_end_of_the_program_waits_for_a_command_to_end_in_its_own_way(tmp_pa
         "app = QApplication([]); parent = QWidget();"
         "made = Explanation(Path('a'), 'b', parent, (sys.executable, '-c', sys.argv[1]));"
         "made.show(); look = QTimer(interval=20);"
-        f"go = lambda: (look.stop(), made.close() if {closed} else None, app.quit());"
+        f"go = lambda: (look.stop(), made.close() if {closed} else None, app.exit());"
         "look.timeout.connect(lambda: go() if made.state.text() == 'ready' else None);"
         "look.start(); app.exec()"
     )
