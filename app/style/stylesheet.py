@@ -120,6 +120,8 @@ QScrollArea, QScrollArea > QWidget > QWidget#scrolled { background: transparent;
 QScrollBar:vertical { background: transparent; width: 9px; margin: 0; }
 QScrollBar:horizontal { background: transparent; height: 9px; margin: 0; }
 QScrollBar::handle { background: $outline; border-radius: 4px; min-height: 24px; min-width: 24px; }
+QScrollBar::handle:vertical { margin: 0 2px; border-radius: 2px; }
+QScrollBar::handle:horizontal { margin: 2px 0; border-radius: 2px; }
 QScrollBar::handle:hover { background: $text; }
 QScrollBar::add-line, QScrollBar::sub-line { width: 0; height: 0; }
 QScrollBar::add-page, QScrollBar::sub-page { background: transparent; }

@@ -228,6 +228,30 @@ def test_where_a_control_begins_is_seen(
     set_theme("dark")
 
 
+@pytest.mark.parametrize("make", [WholeBox, RealBox])
+def test_a_number_keeps_off_the_outline_of_its_box(
+    qtbot: QtBot, make: Callable[[], WholeBox | RealBox]
+) -> None:
+    """As far as a text in a field does at its left: at its right it had half of that."""
+    tokens = set_theme("light")
+    box = make()
+    qtbot.addWidget(box)
+    box.set_unit(" nat")
+    box.setValue(14)
+    box.resize(120, 25)
+    box.show()
+    box.clearFocus()
+    image = box.grab().toImage()
+    inked = [
+        x
+        for x in range(3, image.width() - 3)
+        for y in range(5, 20)
+        if contrast(image.pixelColor(x, y).name(), tokens.field) >= NOTICED
+    ]
+    assert image.width() - max(inked) > 8
+    set_theme("dark")
+
+
 @BOTH
 @pytest.mark.parametrize("checked", [False, True])
 def test_the_focus_of_a_box_is_seen(qtbot: QtBot, tokens: Tokens, checked: bool) -> None:
