@@ -34,6 +34,9 @@ from profiler.plain import one_line
 
 THIN_SPACE = "\u2009"
 
+BESIDE_OUTLINE = 4
+"""Pixels between a number and the outline of its box, besides those of the style."""
+
 
 class Switch(QAbstractButton):
     """A switch: its state is shown by colour, by the position of the knob and by a bar or ring on the track."""
@@ -190,6 +193,8 @@ class NumberKeys(QObject):
 def _number(box: QAbstractSpinBox) -> None:
     box.setKeyboardTracking(False)
     box.setAlignment(Qt.AlignmentFlag.AlignRight)
+    # A box without buttons has the padding of the style sheet on its left alone.
+    box.lineEdit().setTextMargins(0, 0, BESIDE_OUTLINE, 0)
     box.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
     box.installEventFilter(WheelGuard(box))
     box.installEventFilter(NumberKeys(box))

@@ -60,7 +60,9 @@ QPushButton:focus, QToolButton:focus, QComboBox:focus, QSpinBox:focus, QDoubleSp
 QLineEdit:focus { border: 1px solid $accent; }
 QPushButton[go="true"] { background: $ok; border-color: $ok; }
 QPushButton[go="true"]:disabled { background: transparent; border-color: $border; }
-QPushButton[drop="true"] { text-align: left; padding: 3px 7px; }
+QPushButton[drop="true"] { text-align: left; padding: 3px 7px; border-color: $outline; }
+QPushButton[drop="true"]:focus { border-color: $accent; }
+QPushButton[drop="true"]:disabled { border-color: $border; }
 QPushButton[quiet="true"] { background: transparent; border-color: transparent; text-align: left; }
 QPushButton[quiet="true"]:hover { background: $hover; }
 QPushButton[choice="true"] {
@@ -79,13 +81,13 @@ QPushButton[choice="true"]:hover, QPushButton[choice="true"]:focus { border-colo
 #table-toggle:checked { color: $accent; }
 
 QComboBox, QSpinBox, QDoubleSpinBox, QLineEdit {
-    background: $field; color: $text; border: 1px solid $border; border-radius: 5px;
+    background: $field; color: $text; border: 1px solid $outline; border-radius: 5px;
     padding: 2px 7px; min-height: 19px;
     selection-background-color: $accent; selection-color: $on_accent;
 }
 QLineEdit { placeholder-text-color: $muted; }
 QComboBox:disabled, QSpinBox:disabled, QDoubleSpinBox:disabled, QLineEdit:disabled {
-    color: $muted; background: transparent;
+    color: $muted; background: transparent; border-color: $border;
 }
 QComboBox::drop-down { border: none; width: 14px; }
 QComboBox::down-arrow { image: none; }
@@ -117,8 +119,10 @@ QMenu::separator { height: 1px; background: $border; margin: 4px 8px; }
 QScrollArea, QScrollArea > QWidget > QWidget#scrolled { background: transparent; border: none; }
 QScrollBar:vertical { background: transparent; width: 9px; margin: 0; }
 QScrollBar:horizontal { background: transparent; height: 9px; margin: 0; }
-QScrollBar::handle { background: $border; border-radius: 4px; min-height: 24px; min-width: 24px; }
-QScrollBar::handle:hover { background: $muted; }
+QScrollBar::handle { background: $outline; border-radius: 4px; min-height: 24px; min-width: 24px; }
+QScrollBar::handle:vertical { margin: 0 2px; border-radius: 2px; }
+QScrollBar::handle:horizontal { margin: 2px 0; border-radius: 2px; }
+QScrollBar::handle:hover { background: $text; }
 QScrollBar::add-line, QScrollBar::sub-line { width: 0; height: 0; }
 QScrollBar::add-page, QScrollBar::sub-page { background: transparent; }
 

@@ -1,6 +1,7 @@
 """One table of design tokens, light and dark, and the application's font.
 
-Every colour in the window, in the charts and in exported pictures comes from ``_TABLE``. The
+Every colour in the window, in the charts and in exported pictures comes from ``_TABLE``: a ``border`` parts what
+is shown, an ``outline`` is what one knows a control by. The
 category colours follow the Okabe-Ito palette (M. Okabe and K. Ito, *Color Universal Design*,
 2008), moved in lightness for each background, and every category carries a hatch as well, so that
 colour is never the only sign. Qt's own colour scheme is not relied upon: on the ``offscreen``
@@ -32,6 +33,7 @@ _TABLE: dict[str, tuple[str, str]] = {
     "surface": ("#111318", "#f3f4f6"),
     "card": ("#181b21", "#ffffff"),
     "border": ("#272b34", "#dfe3e8"),
+    "outline": ("#6c7484", "#7f8794"),
     "field": ("#1f232b", "#f5f6f8"),
     "hover": ("#2a2f39", "#e9ecf0"),
     "text": ("#eceef2", "#171a20"),
@@ -97,6 +99,7 @@ class Tokens:
     surface: str
     card: str
     border: str
+    outline: str
     field: str
     hover: str
     text: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import QPoint, QRectF, QSize, Qt
+from PySide6.QtCore import QEvent, QObject, QPoint, QRect, QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QWidget
 
@@ -15,6 +15,9 @@ from app.views.swatch import paint_swatch
 
 BESIDE = 12
 """Pixels between the mouse and the box."""
+
+NOTICES = "notices"
+"""Name of the widget of the window that has sentences to be read: no box lies over it."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,8 @@ class Readout(QWidget):
         self._window = window
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self._lines: Sequence[Line] = ()
+        self._at = QPoint()
+        self._notices: QWidget | None = None
         self._metrics = QFontMetricsF(font(0.92, strong=True))
 
     def show_lines(self, lines: Sequence[Line], at: QPoint) -> None:
@@ -42,16 +47,42 @@ class Readout(QWidget):
         self._lines = lines
         names = max(self._metrics.horizontalAdvance(line.name) for line in lines)
         values = max(self._metrics.horizontalAdvance(line.value) for line in lines)
-        size = QSize(round(names + values + 48), round(len(lines) * self._height() + 13))
-        room = self._window.size()
-        x = at.x() + BESIDE
-        if x + size.width() > room.width():
-            x = max(0, at.x() - BESIDE - size.width())
-        y = max(0, min(at.y(), room.height() - size.height()))
-        self.setGeometry(x, y, size.width(), size.height())
+        self.resize(round(names + values + 48), round(len(lines) * self._height() + 13))
+        self._at = at
+        self._place()
         self.raise_()
         self.show()
         self.update()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """A notice came, went, or has another size."""
+        if event.type() in (QEvent.Type.Show, QEvent.Type.Move, QEvent.Type.Resize):
+            self._place()
+        return super().eventFilter(watched, event)
+
+    def _place(self) -> None:
+        """Right of the mouse or left of it, below the notices or above them."""
+        room = self._window.size()
+        x = self._at.x() + BESIDE
+        if x + self.width() > room.width():
+            x = max(0, self._at.x() - BESIDE - self.width())
+        y = max(0, min(self._at.y(), room.height() - self.height()))
+        taken = self._taken()
+        if taken.intersects(QRect(x, y, self.width(), self.height())):
+            below, above = taken.bottom() + BESIDE, taken.top() - BESIDE - self.height()
+            y = below if below + self.height() <= room.height() else max(0, above)
+        self.move(x, y)
+
+    def _taken(self) -> QRect:
+        """Where the notices lie in the window; empty without one."""
+        if self._notices is None:
+            self._notices = self._window.findChild(QWidget, NOTICES)
+            if self._notices is None:
+                return QRect()
+            self._notices.installEventFilter(self)
+        if not self._notices.isVisible():
+            return QRect()
+        return QRect(self._notices.mapTo(self._window, QPoint()), self._notices.size())
 
     def _height(self) -> float:
         return self._metrics.height() + 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 from PySide6.QtCore import QEvent, QLineF, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import (
@@ -318,9 +319,9 @@ class Roofline(ThemedWidget):
                 return
 
     def _write_on_card(self, painter: QPainter, box: QRectF, text: str) -> None:
-        """Write over what crosses the text, a roof or a line of the grid."""
+        """Write over what crosses the text: a line of the grid shows through, a roof would strike it out."""
         ground = self._tokens.color("card")
-        ground.setAlpha(200)
+        ground.setAlpha(255 if self._on_roof(box) else 200)
         painter.fillRect(box.adjusted(0, INK, 0, -INK), ground)
         write(painter, box, Qt.AlignmentFlag.AlignVCenter, text)
 
@@ -336,14 +337,18 @@ class Roofline(ThemedWidget):
         dot = distance(box, self.place(point.intensity, point.rate)) - radius_of(point)
         return min(dot, distance(box, QPointF(bar.left(), bar.center().y())))
 
+    def _on_roof(self, box: QRectF) -> bool:
+        """Whether a roof goes through the letters of a text."""
+        corners = () if self.marked is None else self._corners(self.marked)
+        box = box.adjusted(0, INK, 0, -INK)
+        return any(crosses(QLineF(*ends), box) for ends in pairwise(corners))
+
     def names(self, marked: Point, taken: list[QRectF]) -> list[tuple[Point, str, QRectF]]:
         """Names of the marked stage and the most expensive ones where there is room, which `taken` has less of then.
 
         A name nearer to another point than to its own would be taken for that one's. One through which a roof goes is
         the last resort.
         """
-        start, ridge, end = self._corners(marked)
-        roofs = QLineF(start, ridge), QLineF(ridge, end)
         metrics = QFontMetricsF(font(0.85))
         found = []
         for point in [marked, *(p for p in self._points[:NAMED] if p is not marked)]:
@@ -367,8 +372,7 @@ class Roofline(ThemedWidget):
                 if any(self.away(other, box) < own for other in self._points if other != point):
                     continue
                 if self._area().contains(box) and not any(box.intersects(t) for t in taken):
-                    letters = box.adjusted(0, INK, 0, -INK)
-                    if not any(crosses(roof, letters) for roof in roofs):
+                    if not self._on_roof(box):
                         chosen = box
                         break
                     chosen = chosen or box

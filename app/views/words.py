@@ -52,6 +52,7 @@ class WordsView(ChartView[WordsModel]):
         self.column.addWidget(self.sentence)
         self._left: list[tuple[int, Utterance]] = []
         self._drawn_at = 0.0
+        self._counted_last: tuple[int, ErrorCount | None] | None = None
         self._ahead = QTimer(self)
         self._ahead.setSingleShot(True)
         self._ahead.timeout.connect(self._align_ahead)
@@ -72,12 +73,25 @@ class WordsView(ChartView[WordsModel]):
     def draw(self, snapshot: Snapshot) -> None:
         """Draw; where many utterances are still to be aligned, do so once the hand rests."""
         super().draw(snapshot)
+        counted = self._counts_now()
+        if counted != self._counted_last:
+            # Words come seldom, and what is said of them is read beside them.
+            self._counted_last = counted
+            self._texts.flush()
         self._drawn_at = time.monotonic()
         self._left = [] if self._model is None else list(self._model.left)
         if self._left:
             self._ahead.start(REST_MS)
         else:
             self._ahead.stop()
+
+    def _counts_now(self) -> tuple[int, ErrorCount | None] | None:
+        """Number and errors of the utterance that the note is about; None without one."""
+        model = self._model
+        if model is None or model.current is None:
+            return None
+        spoken = model.spoken[model.current]
+        return spoken.number, spoken.count
 
     def _align_ahead(self) -> None:
         """Align some of what is left; draw what there is from time to time, and at the end."""

@@ -70,7 +70,7 @@ TITLES = {
 SHORT = {"senones scored": "scored", "active senones": "active", "components summed": "summed"}
 """Where there is little room."""
 
-UNITS = {"search beam": "nat", "search.beam": "nat", SCORING_BYTES: "B", SCORING_TIME: "ns"}
+UNITS = {"search beam": "nat", "search.beam": "nat", SCORING_BYTES: "B", SCORING_TIME: "ms"}
 """Of the table twin's columns; the others are counts."""
 
 STYLES = {"scoring components": Qt.PenStyle.DotLine}
@@ -383,6 +383,10 @@ class WorkView(ChartView[WorkModel]):
             cells: list[object] = [f"{start:.2f}", f"{start + step:.2f}"]
             for curve in model.curves:
                 mean = float(curve.mean[row])
+                if curve.name == SCORING_TIME:
+                    # As in the table of costs.
+                    cells += [f"{ns / 1e6:.4f}" for ns in (mean, float(curve.high[row]))]
+                    continue
                 shown = f"{mean:.1f}" if mean < WHOLE_FROM else count(mean)
                 cells += [shown, count(float(curve.high[row]))]
             rows.append(cells)

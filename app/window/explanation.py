@@ -1,17 +1,19 @@
 """Explain this stage: runs `asrscope explain` on the session shown and shows what it found.
 
 The command runs in a process of its own, since it decodes and loads what the window must not. It can be cancelled;
-closing the dialog ends it.
+closing the dialog ends it, and waits for nothing.
 """
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QCoreApplication, QProcess, QSize, Qt
-from PySide6.QtGui import QFont, QFontDatabase, QGuiApplication
+from PySide6.QtGui import QFont, QFontDatabase, QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import (
     QDialog,
     QHBoxLayout,
@@ -22,6 +24,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.model.processes.child_process import child_process
+from app.model.processes.leaving import Leaving
 from app.style.plain_text import Button, Wrapped, describe, set_title
 from profiler.plain import one_line
 from profiler.process import children
@@ -33,7 +36,14 @@ EXPLAIN: Final = tuple(children.python("-m", "app.cli.main", "explain"))
 SIZE: Final = QSize(1060, 560)
 LONGEST: Final = 200
 """Characters of a line of progress that are shown."""
-PATIENCE_MS: Final = 3000
+BY_COMMAND: Final = "asrscope: "
+"""Stands before what the command complains of: a terminal has many programs, the dialog does not."""
+
+FEWEST_COLUMNS: Final = 40
+"""Characters of a line to which sentences are wrapped at least."""
+
+_CELLS: Final = re.compile(r"\S {2,}\S")
+"""Within a row of a table; sentences have single spaces."""
 
 
 class Explanation(QDialog):
@@ -56,7 +66,7 @@ class Explanation(QDialog):
         self.bar.setTextVisible(False)
         self.text = QPlainTextEdit()
         self.text.setReadOnly(True)
-        self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.WidgetWidth)
+        self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
         fixed = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
         fixed.setStyleHint(QFont.StyleHint.Monospace)
         self.text.setFont(fixed)
@@ -76,10 +86,13 @@ class Explanation(QDialog):
         column.addWidget(self.text, 1)
         column.addLayout(buttons)
         self._last = ""
+        self._found = ""
         self._process: QProcess | None = child_process(self)
         self._process.readyReadStandardError.connect(self._told)
         self._process.finished.connect(self._finished)
         self._process.errorOccurred.connect(self._failed)
+        if (application := QCoreApplication.instance()) is not None:
+            application.aboutToQuit.connect(self._program_ends)
         self._process.start(command[0], [*command[1:], str(session), stage])
 
     @property
@@ -89,14 +102,24 @@ class Explanation(QDialog):
 
     def done(self, result: int) -> None:
         """However it is closed, by Escape too: end the command."""
-        if self._process is not None:
-            self._process.blockSignals(True)
-            self._process.terminate()
-            if not self._process.waitForFinished(PATIENCE_MS):
-                self._process.kill()
-                self._process.waitForFinished(PATIENCE_MS)
-            self._process = None
+        self._end()
         super().done(result)
+
+    def _end(self) -> Leaving | None:
+        """Have the command end, and hear no more of it; None where there is none any more."""
+        process, self._process = self._process, None
+        if process is None:
+            return None
+        process.readyReadStandardError.disconnect(self._told)
+        process.finished.disconnect(self._finished)
+        process.errorOccurred.disconnect(self._failed)
+        return Leaving(process)
+
+    def _program_ends(self) -> None:
+        """The whole window is closed over it."""
+        leaving = self._end()
+        if leaving is not None:
+            leaving.wait()
 
     def _told(self) -> None:
         if self._process is None:
@@ -104,7 +127,7 @@ class Explanation(QDialog):
         told = bytes(self._process.readAllStandardError().data()).decode("utf-8", "replace")
         lines = [line for line in told.splitlines() if line.strip()]
         if lines:
-            self._last = one_line(lines[-1], LONGEST)
+            self._last = one_line(lines[-1].removeprefix(BY_COMMAND), LONGEST)
             self.state.setText(self._last)
 
     def _finished(self, code: int, status: QProcess.ExitStatus) -> None:
@@ -116,7 +139,8 @@ class Explanation(QDialog):
         self.bar.hide()
         self.end.setText(self.tr("Close"))
         if code == 0 and status == QProcess.ExitStatus.NormalExit:
-            self.text.setPlainText(found)
+            self._found = found
+            self._lay_out()
             self.copy.setEnabled(True)
             self.state.setText(self.tr("Measured on this machine, now."))
         elif not self._last:
@@ -129,7 +153,41 @@ class Explanation(QDialog):
             self.state.setText(self.tr("The command could not be started."))
 
     def _copy(self) -> None:
-        QGuiApplication.clipboard().setText(self.text.toPlainText())
+        QGuiApplication.clipboard().setText(self._found)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Wrap the sentences again."""
+        super().resizeEvent(event)
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        """Sentences as wide as the dialog; the rows of tables stay whole, and are scrolled to."""
+        room = self.text.viewport().width() - 2 * self.text.document().documentMargin()
+        columns = int(room / self.text.fontMetrics().averageCharWidth())
+        text = laid_out(self._found, columns)
+        if text != self.text.toPlainText():
+            self.text.setPlainText(text)
+
+
+def laid_out(text: str, columns: int) -> str:
+    """A text whose sentences are wrapped to so many columns, as far in as they are; tables stay as they are."""
+    columns = max(columns, FEWEST_COLUMNS)
+    lines: list[str] = []
+    for line in text.splitlines():
+        if len(line) <= columns or _CELLS.search(line):
+            lines.append(line)
+            continue
+        indent = line[: len(line) - len(line.lstrip())]
+        # What stands in it as a whole, a path or a name, is not taken apart.
+        wrapped = textwrap.wrap(
+            line,
+            columns,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        lines += wrapped
+    return "\n".join(lines)
 
 
 def explain(window: MainWindow, stage: str = "") -> None:

@@ -25,6 +25,7 @@ from PySide6.QtWidgets import (
 
 from app.style.plain_text import Button, Label, Wrapped, describe, shown
 from app.style.theme import font
+from app.views.readout import NOTICES
 
 Kind = Literal["info", "error", "progress", "question"]
 MAX_NOTICES = 3
@@ -128,6 +129,7 @@ class Notices(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self.setObjectName(NOTICES)
         self._banners: list[Banner] = []
         self._layout = QVBoxLayout(self)
         self._layout.setContentsMargins(0, 0, 0, 0)

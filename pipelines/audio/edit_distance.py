@@ -19,14 +19,18 @@ Step = tuple[int | None, int | None]
 
 
 def steps_between(said: Sequence[str], heard: Sequence[str], partial: bool) -> list[Step]:
-    """The steps from what was said to what is heard; `partial`: what was said may go on after it at no cost."""
+    """The steps from what was said to what is heard; `partial`: what was said may go on after it at no cost.
+
+    Of beginnings that fit equally well the longest is taken: a word heard is rather another one than one too many.
+    """
     codes: dict[str, int] = {}
     left, right = (
         np.array([codes.setdefault(word, len(codes)) for word in side], dtype=np.int64)
         for side in (said, heard)
     )
     if partial:
-        left = left[: int(np.argmin(_costs(right, left)))]
+        costs = _costs(right, left)
+        left = left[: len(left) - int(np.argmin(costs[::-1]))]
     return _way(left, right)
 
 

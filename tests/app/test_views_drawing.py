@@ -266,6 +266,15 @@ def test_thousands_in_a_table_stand_apart(desk: Desk) -> None:
     desk.work.show_table(False)
 
 
+def test_scoring_time_has_the_unit_of_the_table_of_costs(desk: Desk) -> None:
+    headers, rows = desk.work.table()
+    column = list(headers).index("scoring time, ms")
+    cost_headers, costs = desk.cost.table()
+    whole = list(cost_headers).index("sum ms")
+    for row, cost in zip(rows, costs, strict=True):
+        assert 0 < float(str(row[column])) < float(str(cost[whole]))
+
+
 def test_breakdown_says_sum_and_reason(desk: Desk) -> None:
     model = desk.breakdown.model()
     assert model is not None

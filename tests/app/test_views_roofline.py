@@ -12,6 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
+from app.views import roofline as roofline_module
 from app.views.breakdown import HEADER, LEAST_STAGES, BreakdownView
 from app.views.breakdown_model import stage_lines
 from app.views.roofline import ALONE_HIGH, HEIGHT, INK, LEFT, Roofline, radius_of
@@ -253,6 +254,32 @@ def test_no_roof_goes_through_a_name_that_has_another_place(qtbot: QtBot) -> Non
         letters = box.adjusted(0, INK, 0, -INK)
         assert not crosses(QLineF(start, ridge), letters), name
         assert not crosses(QLineF(ridge, end), letters), name
+
+
+def test_a_roof_stops_before_a_name_that_has_no_other_place(
+    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a picture of cost and roofline of 900×800 the line went on, paler, through the name of a stage."""
+    roofline = of_the_demo(qtbot, 300, "score.gaussians")
+    assert roofline.marked is not None
+    taken = [roofline._bar(point) for point in POINTS]
+    start, ridge, _ = roofline._corners(roofline.marked)
+    slope = QLineF(start, ridge)
+    letters = [
+        box.adjusted(0, INK, 0, -INK) for _, _, box in roofline.names(roofline.marked, taken)
+    ]
+    struck = [box for box in letters if crosses(slope, box)]
+    assert struck
+    monkeypatch.setattr(roofline_module, "write", lambda *_: None)
+    image = roofline.grab().toImage()
+    along = [slope.pointAt(step / 1000).toPoint() for step in range(1001)]
+    seen = [
+        image.pixelColor(at).name()
+        for box in struck
+        for at in along
+        if box.adjusted(1, 1, -1, -1).contains(at)
+    ]
+    assert set(seen) == {roofline._tokens.card}
 
 
 @pytest.mark.parametrize("share", [0.1, 0.9])

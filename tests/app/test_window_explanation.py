@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
 import psutil
 import pytest
+import shiboken6
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QWidget
 
+from app.model.processes import leaving
 from app.window.explanation import Explanation
 from app.window.main_window import MainWindow
 from tests.app.sample_session import write_sample
@@ -19,6 +22,16 @@ from tests.waiting import SOON_MS
 SAYS = "import sys; print('score.exp:', *sys.argv[1:]); print('replaying', file=sys.stderr)"
 FAILS = "import sys; print('asrscope: There is no stage.', file=sys.stderr); sys.exit(2)"
 WAITS = "import time; time.sleep(60)"
+SLOW = """
+import pathlib, signal, sys, time
+place = pathlib.Path({0!r})
+signal.signal(signal.SIGTERM, lambda *_: (place / "told").touch())
+print("ready", file=sys.stderr, flush=True)
+while not (place / "told").exists() or not (place / "may end").exists():
+    time.sleep(0.01)
+(place / "ended").touch()
+"""
+"""It compiles: told to end, it does so only when it may."""
 
 
 @pytest.fixture
@@ -49,7 +62,7 @@ def test_what_the_command_finds_is_shown_and_can_be_copied(qtbot, parent):
 def test_its_sentence_is_shown_when_it_fails(qtbot, parent):
     made = explanation(parent, FAILS)
     qtbot.waitUntil(lambda: not made.working, timeout=SOON_MS)
-    assert made.state.text() == "asrscope: There is no stage."
+    assert made.state.text() == "There is no stage.", "only a terminal has to be told who complains"
     assert not made.text.toPlainText()
     assert not made.copy.isEnabled()
     made.close()
@@ -68,7 +81,80 @@ def test_closing_ends_the_command(qtbot, parent, way):
         qtbot.keyClick(made, Qt.Key.Key_Escape)
     else:
         made.close()
-    assert not psutil.pid_exists(number)
+    qtbot.waitUntil(lambda: not psutil.pid_exists(number), timeout=SOON_MS)
+
+
+def test_closing_waits_for_nothing(qtbot, parent, tmp_path):
+    made = explanation(parent, SLOW.format(str(tmp_path)))
+    qtbot.waitUntil(lambda: made.state.text() == "ready", timeout=SOON_MS)
+    number = made._process.processId()
+    made.close()
+    assert psutil.pid_exists(number)
+    qtbot.waitUntil(lambda: not shiboken6.isValid(made), timeout=SOON_MS)
+    (tmp_path / "may end").touch()
+    qtbot.waitUntil(lambda: not psutil.pid_exists(number), timeout=SOON_MS)
+    assert (tmp_path / "ended").exists()
+
+
+def test_what_does_not_end_is_ended(qtbot, parent, tmp_path, monkeypatch):
+    monkeypatch.setattr(leaving, "PATIENCE_MS", 50)
+    made = explanation(parent, SLOW.format(str(tmp_path)))
+    qtbot.waitUntil(lambda: made.state.text() == "ready", timeout=SOON_MS)
+    number = made._process.processId()
+    made.close()
+    qtbot.waitUntil(lambda: not psutil.pid_exists(number), timeout=SOON_MS)
+    assert not (tmp_path / "ended").exists()
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_the_end_of_the_program_waits_for_a_command_to_end_in_its_own_way(tmp_path, closed):
+    """Also where the dialog is still open: what lies in the folder for temporary files is the command's to remove."""
+    (tmp_path / "may end").touch()
+    code = (
+        "import sys; from pathlib import Path; from PySide6.QtCore import QTimer;"
+        "from PySide6.QtWidgets import QApplication, QWidget;"
+        "from app.window.explanation import Explanation;"
+        "app = QApplication([]); parent = QWidget();"
+        "made = Explanation(Path('a'), 'b', parent, (sys.executable, '-c', sys.argv[1]));"
+        "made.show(); look = QTimer(interval=20);"
+        f"go = lambda: (look.stop(), made.close() if {closed} else None, app.exit());"
+        "look.timeout.connect(lambda: go() if made.state.text() == 'ready' else None);"
+        "look.start(); app.exec()"
+    )
+    command = [sys.executable, "-c", code, SLOW.format(str(tmp_path))]
+    subprocess.run(command, check=True, timeout=60)
+    assert (tmp_path / "ended").exists()
+
+
+TABLE = """score.exp: bandwidth-bound
+  Moves 9.4 MB per frame at 15.1 GB/s; of its 623 µs per frame, 75 % are memory bandwidth and 7 % calls.
+
+replayed                   µs a frame  middle half of the rounds   of the run
+in the run                     619.29  609.02 … 620.64               1.00  decoding the audio, nothing in between
+"""
+
+
+@pytest.mark.parametrize("wide", [520, 1060])
+def test_rows_of_a_table_stay_whole_and_sentences_are_wrapped(qtbot, parent, wide):
+    made = explanation(parent, f"print({TABLE!r})")
+    qtbot.waitUntil(lambda: not made.working, timeout=SOON_MS)
+    made.resize(1060, 560)
+    made.resize(wide, 560)
+    lines = made.text.toPlainText().splitlines()
+    rows = [line for line in TABLE.splitlines() if "   " in line]
+    assert [line for line in lines if line in rows] == rows
+    assert made.text.lineWrapMode() == made.text.LineWrapMode.NoWrap
+    room = made.text.viewport().width()
+    metrics = made.text.fontMetrics()
+    sentence = [line for line in lines if line not in rows]
+    assert all(metrics.horizontalAdvance(line) < room for line in sentence)
+    assert " ".join(" ".join(sentence).split()) == " ".join(
+        " ".join(line for line in TABLE.splitlines() if line not in rows).split()
+    )
+    assert (made.text.horizontalScrollBar().maximum() > 0) == (wide == 520)
+    made.copy.click()
+    assert QGuiApplication.clipboard().text().strip() == TABLE.strip()
+    made.close()
 
 
 def test_a_command_that_is_not_there_is_told(qtbot, parent):

@@ -13,6 +13,7 @@ from PySide6.QtGui import QColor, QFont, QFontInfo
 from PySide6.QtWidgets import QApplication, QDialog, QLineEdit, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.style.plain_text import Button
 from app.style.stylesheet import stylesheet
 from app.style.theme import (
     DARK,
@@ -25,7 +26,7 @@ from app.style.theme import (
     theme,
     theme_changed,
 )
-from app.widgets import CheckBox, ChoiceBox, Switch
+from app.widgets import CheckBox, ChoiceBox, RealBox, Switch, WholeBox
 
 BOTH = pytest.mark.parametrize("tokens", [DARK, LIGHT], ids=["dark", "light"])
 
@@ -184,6 +185,7 @@ def test_controls_stand_out_from_their_ground(
         control.addItems(["one", "two"])
     control.setParent(page)
     control.resize(control.sizeHint())
+    page.resize(2 * control.size())
     page.show()
     page.setFocus()
     image = page.grab(control.geometry()).toImage()
@@ -193,6 +195,60 @@ def test_controls_stand_out_from_their_ground(
     }
     against = ground.pixelColor(0, 0).name()
     assert max(contrast(ink, against) for ink in inks) >= least
+    set_theme("dark")
+
+
+def dropping() -> Button:
+    button = Button("PTM mixtures")
+    button.setProperty("drop", True)
+    return button
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "make", [ChoiceBox, WholeBox, RealBox, QLineEdit, partial(CheckBox, ""), dropping]
+)
+def test_where_a_control_begins_is_seen(
+    qtbot: QtBot, tokens: Tokens, make: Callable[[], QWidget]
+) -> None:
+    """Its outline against what is within it, and against the page and the card around it."""
+    set_theme(tokens.name)
+    page = QDialog()
+    qtbot.addWidget(page)
+    control = make()
+    control.setParent(page)
+    control.resize(control.sizeHint())
+    page.show()
+    page.setFocus()
+    image = control.grab().toImage()
+    middle = image.height() // 2
+    across = [image.pixelColor(x, middle).name() for x in range(6)]
+    for ground in (tokens.field, tokens.surface, tokens.card):
+        assert max(contrast(ink, ground) for ink in across) >= NOTICED, across
+    set_theme("dark")
+
+
+@pytest.mark.parametrize("make", [WholeBox, RealBox])
+def test_a_number_keeps_off_the_outline_of_its_box(
+    qtbot: QtBot, make: Callable[[], WholeBox | RealBox]
+) -> None:
+    """As far as a text in a field does at its left: at its right it had half of that."""
+    tokens = set_theme("light")
+    box = make()
+    qtbot.addWidget(box)
+    box.set_unit(" nat")
+    box.setValue(14)
+    box.resize(120, 25)
+    box.show()
+    box.clearFocus()
+    image = box.grab().toImage()
+    inked = [
+        x
+        for x in range(3, image.width() - 3)
+        for y in range(5, 20)
+        if contrast(image.pixelColor(x, y).name(), tokens.field) >= NOTICED
+    ]
+    assert image.width() - max(inked) > 8
     set_theme("dark")
 
 

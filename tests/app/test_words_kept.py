@@ -14,6 +14,7 @@ from app.views.words_model import Spoken, WordsModel, words_model
 from profiler.analysis.track import CostTrack
 from profiler.session.model import Utterance, Utterances
 from tests.app.text_geometry import texts
+from tests.app.views_desk import Desk
 
 FRAMES = 100
 
@@ -115,6 +116,19 @@ def test_words_under_way_are_aligned_when_there_is_a_new_one() -> None:
     session.utterances = Utterances([utterance(1, "one two", done=True)])
     assert shown(99).partial
     assert not shown(100).partial
+
+
+def test_what_is_said_of_the_words_comes_with_them(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the cursor moves texts are renewed less often than charts: no error is not said beside one."""
+    session = SimpleSession([utterance(1, "one uh three", done=False)])
+    view, snapshot = desk.words, replace(desk.playhead.snapshot(), moving=True)
+    for end, note in ((5, "no error in 1 word so far"), (15, "1 error in 2 words so far")):
+        heard = model(session, end, (0.0, 1.0))
+        monkeypatch.setattr(view, "reduce", lambda *_, heard=heard: heard)
+        view.draw(snapshot)
+        assert view.note.endswith(note)
 
 
 def test_an_utterance_without_a_reference_has_no_row_named_after_one(qtbot: QtBot) -> None:

@@ -117,6 +117,16 @@ def test_a_partial_hypothesis_is_held_against_the_beginning_that_fits_best(
     assert fewest_errors(said[: found.reference_words], heard) == best
 
 
+def test_what_is_heard_in_place_of_a_word_is_not_one_too_many() -> None:
+    """Both are as many errors, and two insertions beside one word of reference say nothing of what was said there."""
+    kinds = [step.kind for step in wer.align(["a", "b", "c", "d"], ["a", "x", "y"], partial=True)]
+    assert kinds == [SAME, SUBSTITUTED, SUBSTITUTED]
+    (first,) = wer.align(["a", "b"], ["x"], partial=True)
+    assert first.kind == SUBSTITUTED
+    kinds = [step.kind for step in wer.align(["a", "b"], ["x", "a"], partial=True)]
+    assert kinds == [INSERTED, SAME]
+
+
 def test_kinds_of_errors() -> None:
     assert wer.count("a b c", "a x c d") == wer.Count(1, 0, 1, 3)
     assert wer.count("a b c", "a c") == wer.Count(0, 1, 0, 3)

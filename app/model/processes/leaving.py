@@ -1,0 +1,50 @@
+"""Processes that are told to end and not waited for: what compiles a kernel hears of it seconds later.
+
+They end in their own way, so that nothing of theirs is left in the folder for temporary files. Only the program's own
+end waits for them, since it would end them at once.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from PySide6.QtCore import QCoreApplication, QObject, QProcess, QTimer
+
+PATIENCE_MS: Final = 10_000
+"""How long a process may take to end before it is ended."""
+
+AT_QUIT_MS: Final = 3000
+"""How long the end of the program waits for it."""
+
+
+class Leaving(QObject):
+    """Tells one process to end and looks after it until there is neither any more.
+
+    Disconnect from its signals, before, whoever may be gone by then.
+    """
+
+    def __init__(self, process: QProcess) -> None:
+        super().__init__(process)
+        self._process = process
+        application = QCoreApplication.instance()
+        process.setParent(application)
+        process.finished.connect(process.deleteLater)
+        process.errorOccurred.connect(self._failed)
+        patience = QTimer(self)
+        patience.setSingleShot(True)
+        patience.timeout.connect(process.kill)
+        patience.start(PATIENCE_MS)
+        if application is not None:
+            application.aboutToQuit.connect(self.wait)
+        process.terminate()
+
+    def wait(self) -> None:
+        """Wait for its end."""
+        if not self._process.waitForFinished(AT_QUIT_MS):
+            self._process.kill()
+            self._process.waitForFinished(AT_QUIT_MS)
+
+    def _failed(self, error: QProcess.ProcessError) -> None:
+        """One that could not even be started has no end to be told of."""
+        if error == QProcess.ProcessError.FailedToStart:
+            self._process.deleteLater()
