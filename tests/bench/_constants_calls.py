@@ -28,6 +28,8 @@ MEANT = 10 << 20
 """Bytes of the work whose passes are compared."""
 PASSES, TIMES = 8, 9
 LEFT, LEFT_MS, LEFTS = 8 << 20, (0, 1, 2, 4, 8, 16), 61
+FOR_A_MIDDLE = 4
+"""Moments of a roof, at least, of which one is compared with the middle of the others."""
 HOT_AFTER = 4
 """Passes after which data are in the caches."""
 
@@ -102,6 +104,13 @@ def system() -> Iterator[dict[str, Any]]:
         where = "profiler/machine/roofs/timing.py ONE_MOMENT"
         what = "of the roofs kept here, how far from the middle the furthest moments of 9 of 10 lie at most"
         yield row(where, what, timing.ONE_MOMENT, apart, "")
+    new = _new_moment()
+    if new is not None:
+        where = "profiler/machine/roofs/timing.py NEW_MOMENT"
+        what = (
+            "of the same roofs, how far from the middle of the others 19 of 20 moments lie at most"
+        )
+        yield row(where, what, timing.NEW_MOMENT, new, "")
 
 
 def _moments_apart() -> float | None:
@@ -116,6 +125,18 @@ def _moments_apart() -> float | None:
             ratios = rates / np.median(rates)
             found.append(float(np.maximum(ratios, 1.0 / ratios).max()) - 1.0)
     return float(np.quantile(found, 0.9)) if found else None
+
+
+def _new_moment() -> float | None:
+    """How far 19 of 20 moments lie from the middle of the roof's others; None where none has enough of them."""
+    found = []
+    for moments in calibration.load(calibration.file()).moments.values():
+        rates = np.array([roof.median for roof in moments if not roof.disturbed])
+        if len(rates) >= FOR_A_MIDDLE:
+            for i, rate in enumerate(rates):
+                ratio = rate / np.median(np.delete(rates, i))
+                found.append(float(max(ratio, 1.0 / ratio)) - 1.0)
+    return float(np.quantile(found, 0.95)) if found else None
 
 
 def _reading(queue: run_queue.RunQueue, other: int) -> float:
