@@ -30,7 +30,7 @@ from app.model.time_axis import TimeAxis
 from app.style.plain_text import write
 from app.style.theme import Tokens, font, theme
 from app.views.columns import aligned
-from app.views.painting import Stamps
+from app.views.painting import Stamps, Still
 from app.views.scale import clock
 from app.views.themed import ThemedWidget
 from profiler.arrays import F64
@@ -82,6 +82,7 @@ class PlotArea(QObject):
         self.axis = axis
         self.items: list[PixelItem] = []
         self._rect = QRectF(GUTTER, 0, 1, 1)
+        self._aligned: tuple[tuple[tuple[float, float], float], tuple[float, float]] | None = None
 
     @property
     def rect(self) -> QRectF:
@@ -104,8 +105,12 @@ class PlotArea(QObject):
 
         So everything in the plot moves by the same whole pixels when the range moves.
         """
-        first, last = self.axis.visible
-        return aligned(first, last, max(1, round(self._rect.width())))
+        # Asked for by every item, several times per painting.
+        of = self.axis.visible, self._rect.width()
+        if self._aligned is None or self._aligned[0] != of:
+            (first, last), width = of
+            self._aligned = of, aligned(first, last, max(1, round(width)))
+        return self._aligned[1]
 
     def second_at(self, position: QPointF) -> float:
         """Second of audio under a position in the area's pixels."""
@@ -122,7 +127,7 @@ class PlotArea(QObject):
         plot = self.parent()
         # While the window is torn down a signal may still find the item, but no widget.
         if isinstance(plot, TimePlot) and shiboken6.isValid(plot):
-            plot.update(self._rect.toAlignedRect())
+            plot.repaint_area()
 
 
 class PixelItem(QObject):
@@ -202,15 +207,17 @@ class TimePlot(ThemedWidget):
         self._face = font(0.92)
         self._wide = lru_cache(LABELS_KEPT)(QFontMetricsF(self._face).horizontalAdvance)
         self._labels = Stamps(LABELS_KEPT)
+        self._gutter = Still()
+        self._area_asked = False
         # It paints all of itself: what lies below need not be painted each time, rounded card and all.
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self.setMouseTracking(True)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
         self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
         self.setMinimumHeight(60)
-        axis.selection_changed.connect(self._repaint_area)
-        axis.cursor_changed.connect(self._repaint_area)
-        axis.hover_changed.connect(self._repaint_area)
+        axis.selection_changed.connect(self.repaint_area)
+        axis.cursor_changed.connect(self.repaint_area)
+        axis.hover_changed.connect(self.repaint_area)
 
     # -- for the charts ------------------------------------------------------------------------
 
@@ -262,11 +269,14 @@ class TimePlot(ThemedWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw what the event asks for of gutter, times and area."""
+        self._area_asked = False
         rect, area = event.rect(), self.box.rect
         with QPainter(self) as painter:
             painter.fillRect(rect, self._tokens.color("card"))
             if rect.left() < area.left():
-                self._paint_ticks(painter, area)
+                looks = self._tokens.name, self._ticks, self._heights
+                gutter = QRectF(0, 0, GUTTER, self.height())
+                self._gutter.paint(painter, gutter, looks, self._paint_ticks)
             if self._below and rect.bottom() >= area.bottom():
                 self._paint_times(painter, area)
             painter.setClipRect(area)
@@ -274,8 +284,9 @@ class TimePlot(ThemedWidget):
             for item in self.box.items:
                 item.paint(painter)
 
-    def _paint_ticks(self, painter: QPainter, area: QRectF) -> None:
+    def _paint_ticks(self, painter: QPainter) -> None:
         low, high = self._heights
+        area = self.box.rect
         flags = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
         for value, text in self._ticks:
             y = area.bottom() - (value - low) / (high - low) * area.height()
@@ -306,8 +317,11 @@ class TimePlot(ThemedWidget):
         whole = QRectF(round(place.left()), round(place.top()), place.width(), place.height())
         self._labels.paint(painter, whole, (self._tokens.name, flags, text), draw)
 
-    def _repaint_area(self, *_: object) -> None:
-        self.box.update()
+    def repaint_area(self, *_: object) -> None:
+        """Paint the area again; asking once is enough until it is painted, and every item asks."""
+        if not self._area_asked:
+            self._area_asked = self.isVisible()
+            self.update(self.box.rect.toAlignedRect())
 
     def _repaint_gutter(self) -> None:
         self.update(QRect(0, 0, GUTTER, self.height()))

@@ -18,7 +18,7 @@ from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPen
 from app.style.plain_text import write
 from app.style.theme import Tokens, font
 from app.views.columns import column_grid
-from app.views.painting import Stamps, bars, blit, is_vector, raster_scale, stamp_scale
+from app.views.painting import Stamps, Still, bars, blit, is_vector, raster_scale, stamp_scale
 from app.views.plot import PixelItem, TimePlot
 from app.views.strips import Strips, between, opaque, uprights
 from app.views.word_places import Placed, WordPlaces
@@ -61,6 +61,7 @@ class SpeechItem(PixelItem):
         wide = QFontMetricsF(self._strong).horizontalAdvance
         self._places = WordPlaces(lru_cache(KEPT)(wide))
         self._stamps = Stamps(KEPT)
+        self._words = Still()
         self.placed: list[Placed] = []
 
     def set_model(self, model: WordsModel | None) -> None:
@@ -110,9 +111,29 @@ class SpeechItem(PixelItem):
         wave, words = self.areas()
         self._paint_wave(painter, model, wave)
         self._paint_lines(painter, model, wave.bottom() + MARKS - 1)
-        scale = stamp_scale(painter)
+        self._paint_words(painter, words.top())
+
+    def _paint_words(self, painter: QPainter, top: float) -> None:
+        """All words in one picture, which moves as a whole until one comes into view or goes out of it."""
+        wide, scale = round(self.boundingRect().width()), stamp_scale(painter)
+        # Those at the ends of the chart stay inside a little longer than the others move.
+        inner = [p for p in self.placed if 0 < p.left < wide - p.width]
         for place in self.placed:
-            self._paint_placed(painter, place, words.top() + place.row * ROW, scale)
+            if not 0 < place.left < wide - place.width:
+                self._paint_placed(painter, place, top + place.row * ROW, scale)
+        if not inner:
+            return
+        begin = min(p.left for p in inner) - BESIDE
+        end = max(p.left + p.width for p in inner) + BESIDE + 1
+        looks = [(p.text, p.token.kind, p.left - begin, p.row) for p in inner]
+
+        def draw(within: QPainter) -> None:
+            scale = stamp_scale(within)
+            for place in inner:
+                self._paint_placed(within, place, top + place.row * ROW, scale)
+
+        area = QRectF(begin, top, end - begin, self.rows * ROW)
+        self._words.paint(painter, area, (self._tokens.name, looks), draw)
 
     def _paint_placed(self, painter: QPainter, place: Placed, top: float, scale: float) -> None:
         """A word where it stands; its pixels are the same wherever that is."""
