@@ -311,7 +311,7 @@ class BreakdownView(View):
             self.draw(self.snapshot)
 
     def _count(self, snapshot: Snapshot, model: BreakdownModel) -> bool:
-        """Count the stages again if the range moved, at most every `STAGES_EVERY_S` while live; whether that has begun."""
+        """Count the stages again if the range moved, at most every `STAGES_EVERY_S` while live: whether it began."""
         span = (model.first_frame, model.last_frame)
         if span == self._counted:
             return False

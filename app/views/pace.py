@@ -11,7 +11,6 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QObject, QTimer
 
-
 AT_NEXT_MS = 50
 """What is due between two drawings of a moving cursor waits so long for the next one: done by itself, it would have the
 window laid out and painted once more."""

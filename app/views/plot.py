@@ -10,7 +10,6 @@ spends more time on finding its items than they spend on painting.
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 
 import shiboken6
@@ -31,7 +30,7 @@ from app.style.plain_text import write
 from app.style.theme import Tokens, font, theme
 from app.views.columns import aligned
 from app.views.painting import Stamps, Still
-from app.views.scale import clock
+from app.views.scale import time_ticks
 from app.views.themed import ThemedWidget
 from profiler.arrays import F64
 
@@ -55,21 +54,6 @@ ZOOM_PER_NOTCH = 1.25
 
 PAN_PER_NOTCH = 0.08
 """Wheel: share of the visible range per notch."""
-
-STEPS_S = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600)
-"""Distances between two time labels: round seconds and minutes."""
-
-LABEL_APART = 90.0
-"""Minimum distance of two time labels in pixels."""
-
-
-def time_ticks(first: float, last: float, width: float) -> list[tuple[float, str]]:
-    """Seconds within [first, last] with their labels, m:ss with the decimals that their distance needs."""
-    wanted = (last - first) * LABEL_APART / max(width, LABEL_APART)
-    step = next((s for s in STEPS_S if s >= wanted), 3600.0 * math.ceil(wanted / 3600.0))
-    digits = max(0, -math.floor(math.log10(step) + 1e-9))
-    numbers = range(math.ceil(first / step - 1e-9), math.floor(last / step + 1e-9) + 1)
-    return [(n * step, clock(n * step, digits)) for n in numbers]
 
 
 class PlotArea(QObject):
