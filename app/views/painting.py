@@ -22,8 +22,9 @@ def polyline(x: F64, y: F64) -> QPolygonF:
     points = QPolygonF()
     points.resize(len(x))
     if len(x):
-        memory = shiboken6.VoidPtr(points.data(), 2 * 8 * len(x), True)
-        pairs = np.frombuffer(memory, np.float64).reshape(-1, 2)
+        # Its stub knows neither where it may point to nor that it is a buffer.
+        memory = shiboken6.VoidPtr(points.data(), 2 * 8 * len(x), True)  # type: ignore[call-arg, arg-type]
+        pairs = np.frombuffer(memory, np.float64).reshape(-1, 2)  # type: ignore[call-overload]
         pairs[:, 0], pairs[:, 1] = x, y
     return points
 
