@@ -215,8 +215,8 @@ class Runs(QObject):
     @property
     def showing_run(self) -> bool:
         """True while the session shown is the one being recorded."""
-        path = self._playhead.path
-        return path is not None and str(path) == self.control.session
+        session = self._playhead.session
+        return session is not None and str(session.path) == self.control.session
 
     # -- told by the worker ----------------------------------------------------------------
 

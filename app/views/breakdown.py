@@ -148,8 +148,10 @@ class BreakdownView(View):
             snapshot.session, snapshot.track, snapshot.cursor_frame, self.axis.selected_frames
         )
         self._model = model
-        self._count(snapshot, model)
-        self._show()
+        begun = self._count(snapshot, model)
+        # Stages under way show it all in a moment: laying it out and painting it twice costs as much again.
+        if not (begun and self._slices.busy):
+            self._show()
         self.set_note(self._note_text(model))
 
     def _show(self) -> None:
@@ -308,13 +310,13 @@ class BreakdownView(View):
         if self.snapshot is not None:
             self.draw(self.snapshot)
 
-    def _count(self, snapshot: Snapshot, model: BreakdownModel) -> None:
-        """Count the stages again if the range moved, at most every `STAGES_EVERY_S` while live."""
+    def _count(self, snapshot: Snapshot, model: BreakdownModel) -> bool:
+        """Count the stages again if the range moved, at most every `STAGES_EVERY_S` while live: whether it began."""
         span = (model.first_frame, model.last_frame)
         if span == self._counted:
-            return
+            return False
         if self._slices.busy and snapshot.moving:
-            return
+            return False
         waited = time.monotonic() - self._counted_at
         moves_by_itself = (
             self._counted is not None
@@ -328,17 +330,18 @@ class BreakdownView(View):
             # A moving cursor draws again soon anyway.
             if not (snapshot.moving or self._count_soon.isActive()):
                 self._count_soon.start(int((pause - waited) * 1000) + 1)
-            return
+            return False
         # What is under way goes by the sums that change now.
         self._slices.drop()
         if model.frames and not snapshot.track.stages.update(snapshot.session, SPANS_AT_ONCE):
             # The stages shown stay until the sums of a session just opened are complete.
             self._count_soon.start(0)
-            return
+            return False
         self._counted = span
         self._slices.start(_stages(snapshot, model))
         if not snapshot.moving:
             self._slices.finish()
+        return True
 
     def _take_stages(self, found: _Stages) -> None:
         self._stages, self._groups, self._points, self._threads = found

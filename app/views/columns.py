@@ -14,7 +14,7 @@ minima and maxima are exact.
 
 import math
 from collections.abc import Sequence
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -35,6 +35,9 @@ PIECE = 1 << 15
 BLOCKS_PER_COLUMN = 2
 """A level is used while at least this many of its blocks fall into a column (edge error < 1/2)."""
 
+
+TOTALS_KEPT = 16
+"""Sums over ranges that are kept until there are more frames: those of what is in view, selected, and of all."""
 
 TOUCHED = 1e-6
 """Frames that a column must have a part of to have a mean: edges are rounded, and so are differences of large sums."""
@@ -59,10 +62,15 @@ def aligned(first: float, last: float, columns: int) -> tuple[float, float]:
     return number * width, (number + columns) * width
 
 
+@lru_cache(4)
 def column_edges(first: float, last: float, columns: int) -> F64:
-    """Edges in frames [columns + 1] of equally wide columns over [first, last], on their grid."""
+    """Edges in frames [columns + 1] of equally wide columns over [first, last], on their grid; read only.
+
+    The charts of a desk, which ask for the same ones in turn, get the same object.
+    """
     number, width = column_grid(first, last, columns)
     edges: F64 = np.arange(number, number + columns + 1, dtype=np.float64) * width
+    edges.flags.writeable = False
     return edges
 
 
@@ -73,6 +81,8 @@ class RunningSums:
         self._series = series
         self._rows: Sequence[FrameRow] = ()
         self._kept = KeptColumns()
+        # By first and last frame: the file is read less often than the same figures are asked for.
+        self._totals: dict[tuple[int, int], F64] = {}
 
     def __len__(self) -> int:
         return len(self._rows[0]) if self._rows else 0
@@ -86,6 +96,7 @@ class RunningSums:
         """
         self._kept.changed_from(len(self) if same is None else same)
         self._rows = rows
+        self._totals.clear()
 
     def _area(self, at: F64, series: int | None = None) -> F64:
         """Integral of the series from the first frame to `at` [k], which frames may be cut, [series, k]."""
@@ -97,8 +108,14 @@ class RunningSums:
         first, last = max(0, first), min(last, len(self))
         if last <= first:
             return np.zeros(self._series)
-        area = self._area(np.array([first, last], dtype=np.float64))
-        return area[:, 1] - area[:, 0]
+        found = self._totals.get((first, last))
+        if found is None:
+            if len(self._totals) >= TOTALS_KEPT:
+                self._totals.clear()
+            area = self._area(np.array([first, last], dtype=np.float64))
+            found = self._totals[first, last] = area[:, 1] - area[:, 0]
+            found.flags.writeable = False
+        return found
 
     def means(self, edges: F64, end: int | None = None, series: int | None = None) -> F64:
         """Mean per column [columns, series]; NaN where a column has no frame.

@@ -7,11 +7,11 @@ One item paints all of them in pixels; text stays sharp, and nothing is laid out
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPen
 
@@ -103,7 +103,7 @@ class Overlay(PixelItem):
         self._placed: list[_Flag] = []
         self._marks: tuple[Mark, ...] = ()
         self._boundaries: tuple[Boundary, ...] = ()
-        self._starts = np.empty(0)
+        self._starts: list[float] = []
         self._readout: Readout | None = None
 
     @property
@@ -116,8 +116,8 @@ class Overlay(PixelItem):
         self._marks = marks
         if boundaries is not self._boundaries:
             self._boundaries = boundaries
-            frames = [boundary.first_frame for boundary in boundaries]
-            self._starts = np.array(frames, dtype=np.float64) * FRAME_S
+            # Rising: those in view are found without looking at all.
+            self._starts = [boundary.first_frame * FRAME_S for boundary in boundaries]
         self._place()
         self.update()
 
@@ -203,18 +203,17 @@ class Overlay(PixelItem):
             painter.fillRect(QRectF(left, self.band, right - left, area.height()), color)
 
     def _paint_boundaries(self, painter: QPainter, area: QRectF) -> None:
-        if not len(self._starts):
-            return
-        color = self._tokens.color("text")
-        color.setAlpha(38)
-        x = np.round(self.xs_of(self._starts))
-        x = x[(x >= 1) & (x <= area.width())]
-        if len(x) * BOUNDARY_APART > area.width():
+        first, last = self.box.visible
+        begin, end = bisect_left(self._starts, first), bisect_right(self._starts, last)
+        if (end - begin) * BOUNDARY_APART > area.width():
             return  # too many lines would not show where utterances begin
-        painter.setPen(QPen(color, 1))
-        painter.drawLines(
-            [QLineF(at + 0.5, self.band, at + 0.5, area.height()) for at in x.tolist()]
-        )
+        x = [round(self.x_of(second)) for second in self._starts[begin:end]]
+        lines = [QLineF(at + 0.5, self.band, at + 0.5, area.height()) for at in x if at >= 1]
+        if lines:
+            color = self._tokens.color("text")
+            color.setAlpha(38)
+            painter.setPen(QPen(color, 1))
+            painter.drawLines(lines)
 
     def _paint_selection(self, painter: QPainter, area: QRectF) -> None:
         selected = self._plot.axis.selected

@@ -11,6 +11,13 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QObject, QTimer
 
+AT_NEXT_MS = 50
+"""What is due between two drawings of a moving cursor waits so long for the next one: done by itself, it would have the
+window laid out and painted once more."""
+
+EARLY_S = 0.005
+"""A drawing that comes so little before it is due does it: the timers of both are of whole milliseconds."""
+
 
 class Pace(QObject):
     """Calls `update` at once where a person acts, else at most every `every_ms`, and always after the last request.
@@ -34,10 +41,11 @@ class Pace(QObject):
     def ask(self, moving: bool) -> None:
         """Update soon; at once unless the cursor is `moving` by itself."""
         rest = self._last + self._every_s - time.monotonic()
-        if not moving or (rest <= 0 and not self._apart):
+        if not moving or (rest <= EARLY_S and not self._apart):
             self.now()
         elif not self._timer.isActive():
-            self._timer.start(int(max(rest, 0.0) * 1e3) + 1)
+            wait_ms = 0 if self._apart else AT_NEXT_MS
+            self._timer.start(int(max(rest, 0.0) * 1e3) + 1 + wait_ms)
 
     def now(self) -> None:
         """Update at once."""

@@ -10,7 +10,6 @@ spends more time on finding its items than they spend on painting.
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 
 import shiboken6
@@ -30,8 +29,8 @@ from app.model.time_axis import TimeAxis
 from app.style.plain_text import write
 from app.style.theme import Tokens, font, theme
 from app.views.columns import aligned
-from app.views.painting import Stamps
-from app.views.scale import clock
+from app.views.painting import Stamps, Still
+from app.views.scale import time_ticks
 from app.views.themed import ThemedWidget
 from profiler.arrays import F64
 
@@ -56,21 +55,6 @@ ZOOM_PER_NOTCH = 1.25
 PAN_PER_NOTCH = 0.08
 """Wheel: share of the visible range per notch."""
 
-STEPS_S = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600)
-"""Distances between two time labels: round seconds and minutes."""
-
-LABEL_APART = 90.0
-"""Minimum distance of two time labels in pixels."""
-
-
-def time_ticks(first: float, last: float, width: float) -> list[tuple[float, str]]:
-    """Seconds within [first, last] with their labels, m:ss with the decimals that their distance needs."""
-    wanted = (last - first) * LABEL_APART / max(width, LABEL_APART)
-    step = next((s for s in STEPS_S if s >= wanted), 3600.0 * math.ceil(wanted / 3600.0))
-    digits = max(0, -math.floor(math.log10(step) + 1e-9))
-    numbers = range(math.ceil(first / step - 1e-9), math.floor(last / step + 1e-9) + 1)
-    return [(n * step, clock(n * step, digits)) for n in numbers]
-
 
 class PlotArea(QObject):
     """The part of a plot between gutter and time labels, with its items; it has no range itself."""
@@ -82,6 +66,7 @@ class PlotArea(QObject):
         self.axis = axis
         self.items: list[PixelItem] = []
         self._rect = QRectF(GUTTER, 0, 1, 1)
+        self._aligned: tuple[tuple[tuple[float, float], float], tuple[float, float]] | None = None
 
     @property
     def rect(self) -> QRectF:
@@ -104,8 +89,12 @@ class PlotArea(QObject):
 
         So everything in the plot moves by the same whole pixels when the range moves.
         """
-        first, last = self.axis.visible
-        return aligned(first, last, max(1, round(self._rect.width())))
+        # Asked for by every item, several times per painting.
+        of = self.axis.visible, self._rect.width()
+        if self._aligned is None or self._aligned[0] != of:
+            (first, last), width = of
+            self._aligned = of, aligned(first, last, max(1, round(width)))
+        return self._aligned[1]
 
     def second_at(self, position: QPointF) -> float:
         """Second of audio under a position in the area's pixels."""
@@ -122,7 +111,7 @@ class PlotArea(QObject):
         plot = self.parent()
         # While the window is torn down a signal may still find the item, but no widget.
         if isinstance(plot, TimePlot) and shiboken6.isValid(plot):
-            plot.update(self._rect.toAlignedRect())
+            plot.repaint_area()
 
 
 class PixelItem(QObject):
@@ -202,15 +191,17 @@ class TimePlot(ThemedWidget):
         self._face = font(0.92)
         self._wide = lru_cache(LABELS_KEPT)(QFontMetricsF(self._face).horizontalAdvance)
         self._labels = Stamps(LABELS_KEPT)
+        self._gutter = Still()
+        self._area_asked = False
         # It paints all of itself: what lies below need not be painted each time, rounded card and all.
         self.setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
         self.setMouseTracking(True)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
         self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
         self.setMinimumHeight(60)
-        axis.selection_changed.connect(self._repaint_area)
-        axis.cursor_changed.connect(self._repaint_area)
-        axis.hover_changed.connect(self._repaint_area)
+        axis.selection_changed.connect(self.repaint_area)
+        axis.cursor_changed.connect(self.repaint_area)
+        axis.hover_changed.connect(self.repaint_area)
 
     # -- for the charts ------------------------------------------------------------------------
 
@@ -262,11 +253,14 @@ class TimePlot(ThemedWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw what the event asks for of gutter, times and area."""
+        self._area_asked = False
         rect, area = event.rect(), self.box.rect
         with QPainter(self) as painter:
             painter.fillRect(rect, self._tokens.color("card"))
             if rect.left() < area.left():
-                self._paint_ticks(painter, area)
+                looks = self._tokens.name, self._ticks, self._heights
+                gutter = QRectF(0, 0, GUTTER, self.height())
+                self._gutter.paint(painter, gutter, looks, self._paint_ticks)
             if self._below and rect.bottom() >= area.bottom():
                 self._paint_times(painter, area)
             painter.setClipRect(area)
@@ -274,8 +268,9 @@ class TimePlot(ThemedWidget):
             for item in self.box.items:
                 item.paint(painter)
 
-    def _paint_ticks(self, painter: QPainter, area: QRectF) -> None:
+    def _paint_ticks(self, painter: QPainter) -> None:
         low, high = self._heights
+        area = self.box.rect
         flags = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
         for value, text in self._ticks:
             y = area.bottom() - (value - low) / (high - low) * area.height()
@@ -306,8 +301,11 @@ class TimePlot(ThemedWidget):
         whole = QRectF(round(place.left()), round(place.top()), place.width(), place.height())
         self._labels.paint(painter, whole, (self._tokens.name, flags, text), draw)
 
-    def _repaint_area(self, *_: object) -> None:
-        self.box.update()
+    def repaint_area(self, *_: object) -> None:
+        """Paint the area again; asking once is enough until it is painted, and every item asks."""
+        if not self._area_asked:
+            self._area_asked = self.isVisible()
+            self.update(self.box.rect.toAlignedRect())
 
     def _repaint_gutter(self) -> None:
         self.update(QRect(0, 0, GUTTER, self.height()))

@@ -30,6 +30,13 @@ DECADES = 3
 """Most powers of ten that a logarithmic scale shows."""
 
 
+STEPS_S = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600)
+"""Distances between two time labels: round seconds and minutes."""
+
+LABEL_APART = 90.0
+"""Minimum distance of two time labels in pixels."""
+
+
 @dataclass(frozen=True)
 class Scale:
     """Values from `bottom` (0 unless `log`) to `top` over the height of a plot."""
@@ -203,3 +210,12 @@ def percent(share: float | None) -> str:
     if share is None or not math.isfinite(share):
         return "–"
     return f"{100 * share:.0f} %" if share >= 0.0995 else f"{100 * share:.1f} %"
+
+
+def time_ticks(first: float, last: float, width: float) -> list[tuple[float, str]]:
+    """Seconds within [first, last] with their labels, m:ss with the decimals that their distance needs."""
+    wanted = (last - first) * LABEL_APART / max(width, LABEL_APART)
+    step = next((s for s in STEPS_S if s >= wanted), 3600.0 * math.ceil(wanted / 3600.0))
+    digits = max(0, -math.floor(math.log10(step) + 1e-9))
+    numbers = range(math.ceil(first / step - 1e-9), math.floor(last / step + 1e-9) + 1)
+    return [(n * step, clock(n * step, digits)) for n in numbers]

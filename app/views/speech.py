@@ -9,6 +9,7 @@ was deleted, it stands struck out.
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import numpy as np
@@ -18,7 +19,7 @@ from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPen
 from app.style.plain_text import write
 from app.style.theme import Tokens, font
 from app.views.columns import column_grid
-from app.views.painting import Stamps, bars, blit, is_vector, raster_scale, stamp_scale
+from app.views.painting import Stamps, Still, bars, blit, is_vector, raster_scale, stamp_scale
 from app.views.plot import PixelItem, TimePlot
 from app.views.strips import Strips, between, opaque, uprights
 from app.views.word_places import Placed, WordPlaces
@@ -46,6 +47,9 @@ MARKS = 5
 BESIDE = 4
 """Pixels that the box of a word may reach beyond its text."""
 
+WIDTHS_AHEAD = 8
+"""Runs of pixels are kept of so many widths of a chart at most."""
+
 KEPT = 1024
 """Texts whose pixels and widths are kept."""
 
@@ -61,6 +65,8 @@ class SpeechItem(PixelItem):
         wide = QFontMetricsF(self._strong).horizontalAdvance
         self._places = WordPlaces(lru_cache(KEPT)(wide))
         self._stamps = Stamps(KEPT)
+        self._words = Still()
+        self._right, self._wrong = Runs(), Runs()
         self.placed: list[Placed] = []
 
     def set_model(self, model: WordsModel | None) -> None:
@@ -68,6 +74,8 @@ class SpeechItem(PixelItem):
         self._model = model
         if model is None:
             self._places.forget()
+            self._words.drop()
+            self._right, self._wrong = Runs(), Runs()
         self._lay_out()
         self.update()
 
@@ -110,9 +118,29 @@ class SpeechItem(PixelItem):
         wave, words = self.areas()
         self._paint_wave(painter, model, wave)
         self._paint_lines(painter, model, wave.bottom() + MARKS - 1)
-        scale = stamp_scale(painter)
+        self._paint_words(painter, words.top())
+
+    def _paint_words(self, painter: QPainter, top: float) -> None:
+        """All words in one picture, which moves as a whole until one comes into view or goes out of it."""
+        wide, scale = round(self.boundingRect().width()), stamp_scale(painter)
+        # Those at the ends of the chart stay inside a little longer than the others move.
+        inner = [p for p in self.placed if 0 < p.left < wide - p.width]
         for place in self.placed:
-            self._paint_placed(painter, place, words.top() + place.row * ROW, scale)
+            if not 0 < place.left < wide - place.width:
+                self._paint_placed(painter, place, top + place.row * ROW, scale)
+        if not inner:
+            return
+        begin = min(p.left for p in inner) - BESIDE
+        end = max(p.left + p.width for p in inner) + BESIDE + 1
+        looks = [(p.text, p.token.kind, p.left - begin, p.row) for p in inner]
+
+        def draw(within: QPainter) -> None:
+            scale = stamp_scale(within)
+            for place in inner:
+                self._paint_placed(within, place, top + place.row * ROW, scale)
+
+        area = QRectF(begin, top, end - begin, self.rows * ROW)
+        self._words.paint(painter, area, (self._tokens.name, looks), draw)
 
     def _paint_placed(self, painter: QPainter, place: Placed, top: float, scale: float) -> None:
         """A word where it stands; its pixels are the same wherever that is."""
@@ -177,10 +205,48 @@ class SpeechItem(PixelItem):
 
     def _paint_lines(self, painter: QPainter, model: WordsModel, y: float) -> None:
         """A line as long as each word lasts; a thick one where it went wrong."""
-        for seconds, token, thick in ((model.right_s, "muted", 1), (model.wrong_s, "danger", 3)):
-            runs = covered(self.xs_of(seconds), round(self.boundingRect().width()))
+        width = round(self.boundingRect().width())
+        first, frames = column_grid(model.first_s / FRAME_S, model.last_s / FRAME_S, max(1, width))
+        scale = 1.0 / (frames * FRAME_S)
+        for kept, seconds, token, thick in (
+            (self._right, model.right_s, "muted", 1),
+            (self._wrong, model.wrong_s, "danger", 3),
+        ):
+            runs = kept.within(seconds, scale, first, width)
             painter.setPen(QPen(self._tokens.color(token), thick))
             painter.drawLines([QLineF(a, y, b, y) for a, b in runs.tolist()])
+
+
+class Runs:
+    """Runs of pixels that intervals of seconds cover, kept while these and the scale are the same: a range that moves
+    shows the same ones at another place.
+    """
+
+    def __init__(self) -> None:
+        self._known: tuple[F64, float, I64] | None = None
+
+    def within(self, seconds: F64, scale: float, first: int, width: int) -> I64:
+        """Runs [runs, 2] within [0, width), as `covered` gives them.
+
+        Args:
+            seconds: intervals [intervals, 2], which nobody changes.
+            scale: pixels per second.
+            first: pixel of the time axis at the left of the chart.
+            width: pixels of the chart.
+        """
+        if not len(seconds):
+            return np.empty((0, 2), np.int64)
+        known = self._known
+        if known is None or known[0] is not seconds or known[1] != scale:
+            ends = seconds * scale
+            origin = math.floor(ends.min())
+            room = math.ceil(ends.max()) - origin + 2
+            if room > WIDTHS_AHEAD * width:
+                # Zoomed in so far that most of it is not in view.
+                return covered(ends - first, width)
+            known = self._known = seconds, scale, covered(ends - origin, room) + origin
+        runs = known[2] - first
+        return np.clip(runs[(runs[:, 1] > 0) & (runs[:, 0] < width)], 0, width)
 
 
 def covered(ends: F64, width: int) -> I64:

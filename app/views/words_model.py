@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -179,6 +180,33 @@ def _slice(
     return (), np.empty((0, 2)), np.empty((0, 2))
 
 
+_together: WeakKeyDictionary[Session, tuple[tuple[Spoken, ...], F64, F64]] = WeakKeyDictionary()
+"""Utterances put together last, one by one, with their right and wrong words."""
+
+
+def _put_together(
+    session: Session, before: tuple[F64, F64] | None, spoken: tuple[Spoken, ...]
+) -> tuple[F64, F64]:
+    """Right and wrong words of a stretch `before` (None where there is none), then those of `spoken`.
+
+    The same objects while these are: what is drawn of them is kept.
+    """
+    known = _together.get(session)
+    if (
+        before is None
+        and known is not None
+        and len(known[0]) == len(spoken)
+        and all(map(operator.is_, known[0], spoken))
+    ):
+        return known[1], known[2]
+    right, wrong = before or (np.empty((0, 2)), np.empty((0, 2)))
+    right = _joined([right, *(one.right_s for one in spoken)])
+    wrong = _joined([wrong, *(one.wrong_s for one in spoken)])
+    if before is None:
+        _together[session] = spoken, right, wrong
+    return right, wrong
+
+
 def _joined(words: list[F64]) -> F64:
     return np.concatenate([np.empty((0, 2)), *words])
 
@@ -243,9 +271,9 @@ def words_model(
     )
     spoken, right, wrong = stretch
     if others:
+        words = (right, wrong) if spoken else None
+        right, wrong = _put_together(session, words, others)
         spoken += others
-        right = _joined([right, *(one.right_s for one in others)])
-        wrong = _joined([wrong, *(one.wrong_s for one in others)])
     return WordsModel(
         first_s=float(edges[0]) * FRAME_S,
         last_s=float(edges[-1]) * FRAME_S,

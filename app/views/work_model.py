@@ -202,7 +202,7 @@ class _Window:
             return {}
         grid, end = self.below.grid, self.end
         blocks = (*work.extremes.columns(grid, end), work.sums.means(grid, end))
-        by_row = [np.ascontiguousarray(self.below.spread(values).T) for values in blocks]
+        by_row = [self.below.spread_rows(values) for values in blocks]
         return dict(
             zip(work.names, zip(*by_row, work.sums.total(*self.shown), strict=True), strict=True)
         )

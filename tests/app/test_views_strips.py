@@ -10,7 +10,8 @@ import pytest
 from frame_rows import rows_of
 from hypothesis import given
 from hypothesis import strategies as st
-from PySide6.QtGui import QImage
+from PySide6.QtCore import QPoint
+from PySide6.QtGui import QImage, QPainter
 from PySide6.QtWidgets import QApplication, QWidget
 from sample_session import write_sample
 
@@ -139,6 +140,9 @@ def test_columns_taken_over_have_the_bits_of_those_computed(
             strict=True,
         ):
             assert np.array_equal(got, wanted, equal_nan=True)
+        # Asked twice: the second one is kept.
+        for _ in range(2):
+            assert np.array_equal(sums.total(2, 90), fresh_sums.total(2, 90))
 
 
 # -- the charts ----------------------------------------------------------------------------------
@@ -180,6 +184,19 @@ class Charts:
             found.append(pixels.reshape(image.height(), -1).copy())
         return found
 
+    def resize(self, width: int, height: int) -> None:
+        for row, view in enumerate(self.views):
+            view.setGeometry(0, 260 * row, width, height)
+        settle()
+
+    def paint_finer(self) -> None:
+        """As for a picture of double scale: what is kept is then drawn for other pixels."""
+        for view in self.views:
+            image = QImage(view.plot.size() * 2, QImage.Format.Format_RGB32)
+            image.setDevicePixelRatio(2)
+            with QPainter(image) as painter:
+                view.plot.render(painter, QPoint())
+
     def take_scales(self, other: Charts) -> None:
         """Draw on the scales of `other`: what a scale holds depends on what was seen before."""
         self.cost.holding = other.cost.holding
@@ -212,19 +229,26 @@ def test_charts_scrolled_and_scrubbed_are_those_drawn_afresh(
     random = np.random.default_rng(seed)
     axis, playhead = charts.axis, charts.playhead
     axis.set_visible(0.0, 8.0)
+    size = 700, 250
     for step in range(30):
-        match int(random.integers(6)):
+        match int(random.integers(8)):
             case 0:
                 axis.pan(float(random.uniform(-0.2, 0.2)))
             case 1:
                 axis.zoom(float(random.uniform(0.6, 1.6)), float(random.uniform(0, 15)))
             case 2:
                 set_theme(str(random.choice(["dark", "light"])))
+            case 3:
+                size = int(random.integers(500, 700)), int(random.integers(180, 250))
+                charts.resize(*size)
+            case 4:
+                charts.paint_finer()
             case _:
                 playhead.seek(playhead.cursor_frame + int(random.integers(-40, 80)))
         charts.pictures()
         if step % 10 == 9:
             fresh = Charts(path)
+            fresh.resize(*size)
             fresh.playhead.seek(playhead.cursor_frame)
             fresh.axis.set_visible(*axis.visible)
             settle()

@@ -12,6 +12,7 @@ from app.views import words_model as wm
 from app.views.sentence import Sentence
 from app.views.words_model import Spoken, WordsModel, words_model
 from profiler.analysis.track import CostTrack
+from profiler.arrays import F64
 from profiler.session.model import Utterance, Utterances
 from tests.app.text_geometry import texts
 from tests.app.views_desk import Desk
@@ -96,6 +97,22 @@ def test_an_utterance_that_changes_is_aligned_again(monkeypatch: pytest.MonkeyPa
     assert session in wm._wholes
     session.utterances = Utterances([utterance(1, "one two three"), session.utterances[1]])
     assert [len(one.heard) for one in model(session, 200, (0.0, 2.0)).spoken] == [3, 1]
+
+
+def test_words_are_put_together_again_when_one_of_their_utterances_is_another() -> None:
+    session = SimpleSession([utterance(1, "one two"), utterance(2, "one two four", done=False)])
+
+    def words(end: int, visible: tuple[float, float] = (0.0, 2.0)) -> tuple[F64, F64]:
+        found = model(session, end, visible)
+        return found.right_s, found.wrong_s
+
+    before = words(115)
+    assert all(a is b for a, b in zip(words(116), before, strict=True))
+    assert [len(part) for part in before] == [4, 2]
+    assert [len(part) for part in words(125)] == [4, 3]
+    assert [len(part) for part in words(125, (0.0, 0.9))] == [2, 2]
+    session.utterances = Utterances([utterance(1, "one"), session.utterances[1]])
+    assert [len(part) for part in words(125)] == [3, 4]
 
 
 def test_words_under_way_are_aligned_when_there_is_a_new_one() -> None:

@@ -222,7 +222,8 @@ def test_the_fewer_moments_a_roof_was_taken_at_the_wider_its_interval() -> None:
         return roof.low, roof.median, roof.high
 
     assert ends(1e9) == pytest.approx((0.9e9 / 1.3, 1e9, 1.1e9 * 1.3))
-    assert ends(1e9, 4e9, 2e9) == pytest.approx((1e9 / 1.1, 2e9, 4e9 * 1.1))
+    # However many: the next may be another.
+    assert ends(1e9, 4e9, 2e9) == pytest.approx((1e9 / 1.14, 2e9, 4e9 * 1.14))
 
 
 def _never() -> Task:
