@@ -109,10 +109,11 @@ def test_words_are_put_together_again_when_one_of_their_utterances_is_another() 
     before = words(115)
     assert all(a is b for a, b in zip(words(116), before, strict=True))
     assert [len(part) for part in before] == [4, 2]
-    assert [len(part) for part in words(125)] == [4, 3]
+    # The third word is heard: of beginnings that cost one error the longest counts, in which it is right.
+    assert [len(part) for part in words(125)] == [5, 3]
     assert [len(part) for part in words(125, (0.0, 0.9))] == [2, 2]
     session.utterances = Utterances([utterance(1, "one"), session.utterances[1]])
-    assert [len(part) for part in words(125)] == [3, 4]
+    assert [len(part) for part in words(125)] == [4, 4]
 
 
 def test_words_under_way_are_aligned_when_there_is_a_new_one() -> None:
