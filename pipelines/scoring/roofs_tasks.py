@@ -54,7 +54,7 @@ def after_reading(
 
 
 def after_others(between: int, seconds: float, own: Task, times: int = 1) -> Task:
-    """`times` `own` as often as asked, each time `seconds` after the last, in which the same `between` bytes are read.
+    """`own`, `times` repeats of it, as often as asked: each `seconds` after the last, while `between` bytes are read.
 
     That time does not count. So the rest of a block and its search come between two uses of a kernel's data. A kernel
     that goes round through as much data of its own finds less of it in a cache that others share, and once less, once

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from frame_rows import rows_of
-from PySide6.QtCore import QEvent, QObject, QRectF
+from PySide6.QtCore import QRectF
 from PySide6.QtGui import QImage, QPainter
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication
 from sample_session import write_sample
 
 from app.model.alignment import Token
@@ -25,21 +25,9 @@ from app.views.word_places import GAP, WordPlaces
 from app.views.words import WordsView
 from app.views.words_model import Spoken
 from pipelines.audio.word_errors import SAME, SUBSTITUTED
+from tests.app.paintings import Paintings
 
 PIXELS_PER_S = 50.0
-
-
-class Paintings(QObject):
-    """Counts the paintings of a widget."""
-
-    def __init__(self, widget: QWidget) -> None:
-        super().__init__()
-        self.count = 0
-        widget.installEventFilter(self)
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        self.count += event.type() == QEvent.Type.Paint
-        return False
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, QObject, QPoint, QPointF
+from PySide6.QtCore import QObject, QPoint, QPointF
 from PySide6.QtGui import QImage, QPainter, QPolygonF
 from PySide6.QtWidgets import QApplication
 from sample_session import write_sample
@@ -24,6 +24,7 @@ from app.views.painting import polyline
 from app.views.plot import GUTTER, TimePlot
 from app.views.speech import Runs, SpeechItem, covered
 from profiler.frames import FRAME_S
+from tests.app.paintings import Paintings
 
 
 @pytest.fixture
@@ -119,19 +120,6 @@ def test_the_breakdown_is_laid_out_once_where_its_stages_are_counted(
     view.draw(snapshot)
     assert [model.last_frame for model in shown] == [1000, 1010]
     moving.playhead._playing = False
-
-
-class Paintings(QObject):
-    """Counts the paintings of a plot."""
-
-    def __init__(self, plot: TimePlot) -> None:
-        super().__init__()
-        self.count = 0
-        plot.installEventFilter(self)
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        self.count += event.type() == QEvent.Type.Paint
-        return False
 
 
 def test_the_area_is_asked_for_once_and_again_after_each_painting(

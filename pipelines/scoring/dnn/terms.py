@@ -100,10 +100,10 @@ class Call:
 
 
 def passed(before: float | None) -> int:
-    """KiB that go through the caches before a layer is called: a power of two, at most MOST_PASSED.
+    """KiB that go through the caches before a layer is called: a power of two.
 
-    `before`: bytes of the layer before; None for a first layer, which comes after the search. A second cache may hold
-    the layer before and what Python needs, and not twice as much: so the mean of all layers will not do.
+    `before`: bytes of the layer before, of which at most MOST_PASSED count; None for a first layer, AFTER_SEARCH.
+    A second cache may hold the layer before and what Python needs, and not twice as much: so no mean of all layers.
     """
     if before is None:
         return AFTER_SEARCH

@@ -237,8 +237,8 @@ ONE_MOMENT: Final = 0.3
 
 
 NEW_MOMENT: Final = 0.14
-"""So far from the middle of all others may one more moment lie, as that of a run does, however many are known; about
-nineteen of twenty lie nearer (`python -m tests.bench.constants --only system`)."""
+"""So far from the middle of those known may one more moment lie, such as a run's own; nineteen of twenty lie nearer
+(`python -m tests.bench.constants --only system`)."""
 
 
 def is_steady(roof: Roof) -> bool:
