@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from pipelines.scoring.simd.vector import aligned_copy
 from profiler.arrays import Array
 from profiler.files import cache
 
@@ -31,8 +32,9 @@ def prepared(name: str, facts: object, make: Callable[[], dict[str, Array]]) -> 
     key = hashlib.sha256(repr((VERSION, name, facts)).encode()).hexdigest()[:24]
     found = cache.find(cache.SELECTION, f"{name}-{key}")
     if found is not None:
-        # Copied: kernels are compiled for arrays that can be written, as `make` makes them.
-        return {name: array.copy() for name, array in found.arrays.items()}
-    made = make()
-    cache.keep(cache.SELECTION, f"{name}-{key}", made, {})
-    return made
+        made = dict(found.arrays)
+    else:
+        made = make()
+        cache.keep(cache.SELECTION, f"{name}-{key}", made, {})
+    # Copied: kernels are compiled for arrays that can be written, and read vectors that begin with a cache line.
+    return {name: aligned_copy(array) for name, array in made.items()}

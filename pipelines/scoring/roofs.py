@@ -14,8 +14,9 @@ import numpy as np
 from numba import njit
 
 from pipelines.scoring.gaussians.product import multiply
+from pipelines.scoring.roofs_tasks import filled
 from pipelines.scoring.simd.exponential import exp_shifted, log_shifted
-from pipelines.scoring.simd.vector import LANES, address
+from pipelines.scoring.simd.vector import LANES, address, aligned_copy
 from profiler.arrays import ArrayError
 from profiler.machine.roofs.timing import Task, Work
 
@@ -57,16 +58,15 @@ def _product(a: Any, b: Any, c: Any, repeats: int) -> None:
 
 
 def _multiplied() -> Task:
-    a = np.ones((ROWS, DEPTH), np.float32)
-    b = np.ones((PANELS, DEPTH, LANES), np.float32)
-    c = np.empty((ROWS, PANELS * LANES), np.float32)
+    a, b = filled((ROWS, DEPTH)), filled((PANELS, DEPTH, LANES))
+    c = filled((ROWS, PANELS * LANES))
     return lambda repeats: _product(a, b, c, repeats)
 
 
 def _over(function: Callable[..., None], first: float, last: float) -> Callable[[], Task]:
     def make() -> Task:
-        source = np.linspace(first, last, SIZE, dtype=np.float32)
-        target = np.empty_like(source)
+        source = aligned_copy(np.linspace(first, last, SIZE, dtype=np.float32))
+        target = filled((SIZE,))
         return lambda repeats: function(source, target, repeats)
 
     return make

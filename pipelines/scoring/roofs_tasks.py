@@ -9,7 +9,7 @@ from numba import njit
 
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.kernel_work import COLD, SEARCH_SECONDS
-from pipelines.scoring.simd.vector import LANES
+from pipelines.scoring.simd.vector import LANES, aligned
 from profiler.arrays import Array
 from profiler.machine.roofs import timing
 from profiler.machine.roofs.timing import Counted, Task
@@ -19,8 +19,13 @@ HOT_BYTES = 8 << 10
 
 
 def filled(shape: tuple[int, ...], value: float = 1.0) -> Array:
-    """Return float32 [shape] that has its own memory: pages never written would all be one and stay in the cache."""
-    return np.full(shape, value, np.float32)
+    """Return float32 [shape] that begins with a cache line, as those of a run do.
+
+    It has its own memory: pages never written would all be one and stay in the cache.
+    """
+    result = aligned(shape)
+    result.fill(value)
+    return result
 
 
 def repeated(once: Callable[[], object]) -> Task:

@@ -16,12 +16,13 @@ from profiler.machine.roofs.calibration import (
     BUSY_SECONDS,
     MOMENT_SECONDS,
     MOMENTS,
+    OWN_MOMENTS,
     SETTLING_SECONDS,
     Calibration,
 )
 from profiler.machine.roofs.table import BANDWIDTH, OVERHEAD, RATE, Roof
 from profiler.machine.roofs.tiers import NOT_YET, roof_tiers
-from profiler.machine.roofs.timing import Effort, Key, Task, Work
+from profiler.machine.roofs.timing import Effort, Key, Task, Work, key_of
 from profiler.machine.roofs.torch_child import Answer, Missing
 
 QUICK = {"gemm": 1e11, "exp": 2e9}
@@ -207,9 +208,19 @@ def test_a_roof_over_shared_caches_is_taken_at_several_moments_and_their_middle_
     assert after(MOMENT_SECONDS / 2) == after(MOMENT_SECONDS, settle=False) == 2e9
     assert sorted(taken) == [0, 4 << 20]
     assert [after(0), *(after(MOMENT_SECONDS) for _ in range(3))] == [2e9, 2e9, 2e9, 3e9]
-    # Settled, also for the next process; what fits nearer caches was from the beginning.
+    # Settled, also for the next process; what fits nearer caches sooner.
     assert after(100 * MOMENT_SECONDS) == 3e9
-    assert sorted(taken) == [0] + MOMENTS * [4 << 20]
+    assert sorted(taken) == OWN_MOMENTS * [0] + MOMENTS * [4 << 20]
+
+
+def test_of_the_moments_of_a_roof_that_depends_on_nothing_shared_the_best_counts() -> None:
+    known = Calibration()
+    for rate in (2e9, 3e9, 1e9):
+        known.add([Roof(KERNEL, "tile", "", 1, 0, rate, rate, rate, "x")], "run", 0.0)
+    for again in (known, Calibration.from_dict(known.as_dict())):
+        (roof,) = again.roof_table.roofs
+        assert (roof.low, roof.median, roof.high) == (3e9, 3e9, 3e9)
+        assert again.settled(key_of(roof), 1e6, MOMENT_SECONDS)
 
 
 def test_the_fewer_moments_a_roof_was_taken_at_the_wider_its_interval() -> None:

@@ -16,7 +16,7 @@ from numba import njit
 
 from pipelines.scoring.gaussians.product import multiply
 from pipelines.scoring.kernel_work import COLD, calls, units
-from pipelines.scoring.simd.vector import LANES, address
+from pipelines.scoring.simd.vector import LANES, address, aligned_copy
 from pipelines.scoring.strategy import Progress
 from profiler.arrays import Array, ArrayError, check, check_indices
 from profiler.costs import STREAM, Cost, Linear, Term
@@ -235,7 +235,7 @@ def _panels(words: Array, scale: Array) -> Array:
     wide[:, :size, :dim] = words * scale[:, None]
     wide[:, :size, dim] = -0.5 * (words**2 * scale[:, None]).sum(2)
     panels = wide.reshape(streams, groups, LANES, dim + 1).swapaxes(2, 3)
-    return np.ascontiguousarray(panels)
+    return aligned_copy(panels)
 
 
 @njit(nogil=True, cache=True)

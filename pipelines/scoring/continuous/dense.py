@@ -18,7 +18,7 @@ from pipelines.scoring.gaussians import roofs as products
 from pipelines.scoring.gaussians.expansion import expand
 from pipelines.scoring.kernel_work import calls, units
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.simd.vector import LANES
+from pipelines.scoring.simd.vector import LANES, aligned
 from pipelines.scoring.strategy import Kind
 from pipelines.scoring.thread_pool import WAIT_STAGE, BlockPool
 from profiler.arrays import Array
@@ -51,9 +51,9 @@ class ContinuousGmm:
         lanes = -(-p.n_components // LANES) * LANES
         self._workspace = {
             first: (
-                np.empty((MAX_FRAMES, p.n_components * LANES), np.float32),
-                np.empty((2, MAX_FRAMES, LANES), np.float32),
-                np.empty((MAX_FRAMES, p.n_streams, lanes), np.float32),
+                aligned((MAX_FRAMES, p.n_components * LANES)),
+                aligned((2, MAX_FRAMES, LANES)),
+                aligned((MAX_FRAMES, p.n_streams, lanes)),
             )
             for first, _ in self.pool.ranges
         }

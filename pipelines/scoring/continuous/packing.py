@@ -88,7 +88,7 @@ class PackedContinuous:
         """Panels of 16 components of one senone, f32 [S, streams, P, K, 16]."""
         panels = -(-self.n_components // LANES)
         shape = (self.n_senones, self.n_streams, panels, self.expanded, LANES)
-        result = np.zeros(shape, np.float32)
+        result = aligned(shape)
         _regroup(self.gaussians, result)
         return result
 

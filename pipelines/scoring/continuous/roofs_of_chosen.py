@@ -303,7 +303,7 @@ def given_up(size: int, numbers: Numbers) -> Work:
     dim, each = depth // 2, depth * components * VECTOR_BYTES
     groups, rows = max(1, size // each), 8
     rng = np.random.default_rng(0)
-    gaussians = np.empty((groups, 1, components, depth, LANES), np.float32)
+    gaussians = filled((groups, 1, components, depth, LANES))
     means = rng.normal(size=(1, 1, components, dim, LANES)).astype(np.float32)
     gaussians[..., :dim, :], gaussians[..., dim : 2 * dim, :] = -0.5, means
     gaussians[..., 2 * dim, :] = -0.5 * (means**2).sum(axis=3)

@@ -20,7 +20,7 @@ from pipelines.scoring.continuous.chosen import Chosen, percent
 from pipelines.scoring.kernel_work import calls
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.selection import none
-from pipelines.scoring.simd.vector import LANES
+from pipelines.scoring.simd.vector import LANES, aligned
 from pipelines.scoring.strategy import Progress
 from pipelines.scoring.tied import kernels
 from pipelines.scoring.tied import listed as listed_densities
@@ -78,7 +78,7 @@ class _Clustered:
     def _take(self, found: clusters.Clusters, expand: int) -> None:
         found.check_for(self._parameters.gaussians)
         self._clusters, self._expand = found, expand
-        self._densities = np.empty((MAX_FRAMES, *found.sizes.shape), np.float32)
+        self._densities = aligned((MAX_FRAMES, *found.sizes.shape))
         self._expanded = np.zeros(found.sizes.shape, np.uint64)
 
     def _choose(self, x: Array, meter: Meter) -> tuple[int, clusters.Backing]:

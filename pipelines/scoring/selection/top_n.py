@@ -23,7 +23,7 @@ from pipelines.scoring.gaussians import roofs as products
 from pipelines.scoring.gaussians.bounds import PARTS, Bounds, rests
 from pipelines.scoring.kernel_work import calls, searched, units
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.simd.vector import LANES
+from pipelines.scoring.simd.vector import LANES, aligned
 from pipelines.scoring.strategy import Progress
 from pipelines.scoring.tied import roofs_of_some as tied_roofs
 from pipelines.scoring.tied import top_n_kernels
@@ -97,7 +97,7 @@ class Tied(_PartialDistances):
         self._keep = keep = min(top_n, p.n_densities)
         padded = -(-STREAMS * keep // LANES) * LANES
         self._index = np.empty((MAX_FRAMES, p.n_codebooks, STREAMS, keep), np.int32)
-        self._kept = np.empty((MAX_FRAMES, p.n_codebooks, padded), np.float32)
+        self._kept = aligned((MAX_FRAMES, p.n_codebooks, padded))
         self._selected = p.n_codebooks * STREAMS * keep
         self._components = p.n_senones * STREAMS * keep
 

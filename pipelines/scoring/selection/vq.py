@@ -27,7 +27,7 @@ from pipelines.scoring.continuous.int8 import queued_of_bytes
 from pipelines.scoring.gaussians.int8 import Int8Gaussians, in_int8
 from pipelines.scoring.kernel_work import calls, numpy_calls, searched, units
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.simd.vector import LANES
+from pipelines.scoring.simd.vector import LANES, aligned
 from pipelines.scoring.strategy import Progress
 from pipelines.scoring.tied import listed as listed_densities
 from pipelines.scoring.tied import roofs_of_some as tied_roofs
@@ -229,7 +229,7 @@ class Tied(_Quantised):
         self._words = np.zeros((MAX_FRAMES, STREAMS), np.int32)
         shape = (MAX_FRAMES, p.n_codebooks, STREAMS)
         self._index = np.empty((*shape, p.padded_densities), np.int32)
-        self._kept = np.empty((*shape, p.padded_densities + LANES), np.float32)
+        self._kept = aligned((*shape, p.padded_densities + LANES))
         self._count = np.zeros(shape, np.int64)
 
     def prepare(

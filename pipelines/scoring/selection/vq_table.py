@@ -21,7 +21,7 @@ from pipelines.scoring.clustering.shortlists import codebook_of, trivial
 from pipelines.scoring.continuous import ContinuousGmm, kernels
 from pipelines.scoring.kernel_work import calls, units
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.simd.vector import LANES
+from pipelines.scoring.simd.vector import LANES, aligned
 from pipelines.scoring.strategy import Progress
 from pipelines.scoring.thread_pool import WAIT_STAGE
 from pipelines.scoring.tied.gmm import Gmm
@@ -151,8 +151,8 @@ class Continuous(_Lookup):
     def _stream(self, s: int, x: Array, scores: Array) -> None:
         p = self._family.parameters
         gaussians = np.ascontiguousarray(p.gaussians[:, s : s + 1])
-        tile = np.empty((MAX_FRAMES, p.n_components * LANES), np.float32)
-        sums = np.empty((2, MAX_FRAMES, LANES), np.float32)
+        tile = aligned((MAX_FRAMES, p.n_components * LANES))
+        sums = aligned((2, MAX_FRAMES, LANES))
         kernels.dense(x, gaussians, tile, sums, scores, 0, p.n_groups, False)
 
 

@@ -52,6 +52,13 @@ def aligned(shape: tuple[int, ...], kind: Any = np.float32) -> Array:
     return space[begin : begin + size].view(kind).reshape(shape)
 
 
+def aligned_copy(values: Array) -> Array:
+    """A copy in C order that begins with a cache line, and can be written."""
+    result = aligned(values.shape, values.dtype)
+    result[...] = values
+    return result
+
+
 @intrinsic
 def address(typing_context: Any, array: Any, kind: Any) -> Any:
     """Where an array of `kind` (np.float32, …) begins; for one of another type or not in C order nothing compiles."""

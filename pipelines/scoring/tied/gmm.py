@@ -18,6 +18,7 @@ from pipelines.scoring.blocks import FLOAT, MAX_FRAMES, WAITS
 from pipelines.scoring.gaussians.expansion import expand
 from pipelines.scoring.kernel_work import MOST_PASSED, calls, power_of_two, searched, units
 from pipelines.scoring.meter import Meter
+from pipelines.scoring.simd.vector import aligned
 from pipelines.scoring.strategy import Kind
 from pipelines.scoring.thread_pool import WAIT_STAGE, BlockPool
 from pipelines.scoring.tied import kernels, roofs
@@ -49,8 +50,8 @@ class Gmm:
         # Multiply-adds of a codebook per density: its Gaussians, and a mixture for each senone.
         self.pool = BlockPool(threads, p.senones_per_codebook + EXPANDED)
         self._x = np.empty((MAX_FRAMES, STREAMS, EXPANDED), np.float32)
-        self._g = np.empty((MAX_FRAMES, p.n_codebooks, STREAMS, p.padded_densities), np.float32)
-        self._products = np.empty((MAX_FRAMES, p.columns), np.float32)
+        self._g = aligned((MAX_FRAMES, p.n_codebooks, STREAMS, p.padded_densities))
+        self._products = aligned((MAX_FRAMES, p.columns))
         self._shift = np.empty((MAX_FRAMES, p.n_codebooks), np.float32)
 
     def small(self) -> Gmm:

@@ -16,7 +16,7 @@ from pipelines.frontend.parameters import STREAM_DIM, STREAMS
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import cache
 from pipelines.scoring.gaussians.expansion import NEVER
-from pipelines.scoring.simd.vector import LANES
+from pipelines.scoring.simd.vector import LANES, aligned, aligned_copy
 from pipelines.scoring.tied.kernels import EXPANDED, Order, columns_fit, runs_fit
 from profiler.arrays import Array, ArrayError, check, check_offsets
 
@@ -103,7 +103,7 @@ class PackedGmm:
     @cached_property
     def rows(self) -> Array:
         """The mixture weights once more, a contiguous row of senones for each density."""
-        result = np.empty_like(self.weights)
+        result = aligned(self.weights.shape)
         for book in range(self.n_codebooks):
             begin, end = (STREAMS * self.padded_densities * int(at) for at in self.start[book:][:2])
             panels = self.weights[begin:end].reshape(-1, STREAMS, self.padded_densities, LANES)
@@ -129,7 +129,7 @@ class PackedGmm:
         """The weights once more, f32 [n_senones, 3, padded densities]: those of a senone side by side."""
         panels = self.weights.reshape(-1, STREAMS, self.padded_densities, LANES)
         by_column = panels.transpose(0, 3, 1, 2).reshape(-1, STREAMS, self.padded_densities)
-        return np.ascontiguousarray(by_column[self.column_of_senone])
+        return aligned_copy(by_column[self.column_of_senone])
 
 
 def pack(model: AcousticModel) -> PackedGmm:
@@ -206,7 +206,7 @@ def _gaussians(model: AcousticModel) -> tuple[Array, Array]:
     matrix[:, :, 2 * STREAM_DIM, :densities] = constant
     matrix[:, :, 2 * STREAM_DIM, densities:] = NEVER
     panels = matrix.reshape(books, STREAMS, EXPANDED, padded // LANES, LANES).swapaxes(2, 3)
-    return centre.astype(np.float32).ravel(), np.ascontiguousarray(panels, np.float32)
+    return centre.astype(np.float32).ravel(), aligned_copy(panels.astype(np.float32))
 
 
 def _weights(model: AcousticModel, column: Array, start: Array) -> Array:
@@ -216,7 +216,7 @@ def _weights(model: AcousticModel, column: Array, start: Array) -> Array:
     wide[:, : model.n_densities, column] = model.weights
     wide[:, model.n_densities :] = 0.0
     panels = wide.reshape(STREAMS, padded, -1, LANES).transpose(2, 0, 1, 3)
-    return np.ascontiguousarray(panels).ravel()
+    return aligned_copy(panels).ravel()
 
 
 def _runs(codebook: Array, column: Array, books: int) -> tuple[Array, Array]:

@@ -230,8 +230,8 @@ def first_log_call(size: int, numbers: Numbers) -> Work:
 
 def _call() -> Callable[[], None]:
     x = np.ones((1, STREAMS, EXPANDED), np.float32)
-    packed = np.zeros((1, STREAMS, 1, EXPANDED, LANES), np.float32)
-    g = np.zeros((1, 1, STREAMS, LANES), np.float32)
+    packed = filled((1, STREAMS, 1, EXPANDED, LANES))
+    g = filled((1, 1, STREAMS, LANES))
     meter = Meter()
 
     def once() -> None:

@@ -324,7 +324,7 @@ def given_up(size: int, numbers: Numbers) -> Work:
     books = _books(size, STREAMS * slots * LANES * (EXPANDED + rows) * FLOAT)
     rng = np.random.default_rng(0)
     means = rng.normal(size=(books, STREAMS, slots, dim, LANES)).astype(np.float32)
-    gaussians = np.empty((books, STREAMS, slots, EXPANDED, LANES), np.float32)
+    gaussians = filled((books, STREAMS, slots, EXPANDED, LANES))
     gaussians[..., :dim, :], gaussians[..., dim : 2 * dim, :] = -0.5, means
     gaussians[..., 2 * dim, :] = -0.5 * (means**2).sum(axis=3)
     x = np.ones((rows, STREAMS, EXPANDED), np.float32)

@@ -5,6 +5,8 @@ what of its quick plan is not there; `calibrate` measures everything, torch's an
 of their own. A roof that other programs disturbed is kept for BUSY_SECONDS, and then measured again; the
 better of the two stays. What data take that only a cache which others share can hold, or memory, differs from moment
 to moment, while the rounds of one moment agree: runs take such a roof at several moments, and their middle counts.
+What a core does on data of its own takes longer while another program has the other half of that core, which may be for
+the whole of a moment: that is taken at several moments too, and the best counts.
 The file is replaced as a whole at the end: no partial result is ever stored.
 """
 
@@ -42,7 +44,7 @@ from profiler.machine.roofs.timing import (
 )
 from profiler.machine.roofs.torch_child import Missing
 
-METHOD: Final = 29
+METHOD: Final = 30
 """Counted up when a figure is measured differently, so that cached ones are taken again."""
 
 BUSY_SECONDS: Final = 600.0
@@ -51,6 +53,8 @@ SHARED_BYTES: Final = 1 << 20
 """Over so much data a roof depends on what programs on other cores leave of a shared cache, or of memory; one of a
 kernel over less is timed for moments only, with pauses."""
 MOMENTS: Final = 5
+OWN_MOMENTS: Final = 3
+"""The same of a kernel or call that depends on nothing that is shared; the best counts."""
 MOMENT_SECONDS: Final = 60.0
 """How often such a roof is taken, at least so far apart; where more are known, the latest count."""
 SETTLING_SECONDS: Final = 0.5
@@ -80,7 +84,7 @@ class Calibration:
     def roof_table(self) -> RoofTable:
         """The table that attribution divides by."""
         found = (
-            beyond_moments(roof, len(self.moments.get(key, ())))
+            beyond_moments(roof, len(self.moments.get(key, ()))) if _is_shared(key) else roof
             for key, roof in self.roofs.items()
             if roof.sound
         )
@@ -103,14 +107,14 @@ class Calibration:
         if roof is None:
             return False
         # Of several moments the interval is as wide as they differ.
-        steady = not roof.disturbed if key in self.moments else is_steady(roof)
+        several = _is_shared(key) and key in self.moments
+        steady = not roof.disturbed if several else is_steady(roof)
         return steady or 0 <= now - self.measured[key] < BUSY_SECONDS
 
     def settled(self, key: Key, now: float, apart: float) -> bool:
         """Whether a known roof was taken at as many moments as it wants, or less than `apart` seconds ago."""
-        return (
-            len(self.moments.get(key, ())) in (0, MOMENTS) or 0 <= now - self.measured[key] < apart
-        )
+        taken = len(self.moments.get(key, ()))
+        return not 0 < taken < _moments(key) or 0 <= now - self.measured[key] < apart
 
     def fit_part(self, part: str, now: float) -> bool:
         """Whether that part of the calibration was taken and need not be taken again."""
@@ -124,14 +128,15 @@ class Calibration:
     def add(self, roofs: Iterable[Roof], part: str, now: float, *, replace: bool = False) -> None:
         """Put in newly measured roofs, which may `replace` what is known.
 
-        Else the better one stays, or the middle one of several moments.
+        Else the better one stays, or the middle one of several moments where others share what it depends on.
         """
         for roof in roofs:
             key = key_of(roof)
             known = None if replace else self.roofs.get(key)
-            if part == RUN and (key.bytes >= SHARED_BYTES or (key.kind == KERNEL and key.bytes)):
+            if part == RUN and _moments(key):
                 before = [] if known is None else self.moments.get(key, [])
                 self.moments[key] = [*before, roof][-MOMENTS:]
+            if part == RUN and _is_shared(key):
                 self.roofs[key] = middle(self.moments[key])
             else:
                 self.roofs[key] = roof if known is None else better(known, roof)
@@ -177,6 +182,18 @@ class Calibration:
         for part, found in tree["unavailable"].items():
             made.unavailable[str(part)] = [Missing(str(m["name"]), str(m["reason"])) for m in found]
         return made
+
+
+def _is_shared(key: Key) -> bool:
+    """Whether the roof depends on a cache or memory that other programs use as well."""
+    return key.bytes >= SHARED_BYTES or (key.kind == KERNEL and key.bytes > 0)
+
+
+def _moments(key: Key) -> int:
+    """At how many moments a roof is taken; 0 where once will do."""
+    if _is_shared(key):
+        return MOMENTS
+    return OWN_MOMENTS if key.kind in (KERNEL, OVERHEAD) else 0
 
 
 def load_or_measure(
