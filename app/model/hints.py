@@ -88,7 +88,7 @@ class Hints(QObject):
         """What can be seen to fall: memory takes much of the time only where every frame reads a large model."""
         if config.model == "continuous" and config.block == 1:
             return self.tr("switch Gaussian selection on (G): watch memory shrink")
-        return self.tr("switch Gaussian selection on (G): watch the Gaussians per frame fall")
+        return self.tr("switch Gaussian selection on (G): watch Gaussians fall")
 
     def number(self, hint: Hint) -> int:
         """Its place among all, from 1."""
