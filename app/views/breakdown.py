@@ -139,11 +139,11 @@ class BreakdownView(View):
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         can = line.group in EXPLAINED
         name = line.name
-        add_entry(
-            menu,
-            self.tr("Explain this stage"),
-            (lambda: self.explain.emit(name)) if can else None,
-        )
+        explain = (lambda: self.explain.emit(name)) if can else None
+        entry = add_entry(menu, self.tr("Explain this stage"), explain)
+        if not can:
+            set_tip(entry, self.tr("Only stages of scoring and search can be done again."))
+            menu.setToolTipsVisible(True)
         return menu
 
     def draw(self, snapshot: Snapshot) -> None:

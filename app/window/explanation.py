@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QCoreApplication, QObject, QProcess, QSize, Qt
-from PySide6.QtGui import QFont, QFontDatabase, QGuiApplication, QResizeEvent
+from PySide6.QtGui import QFont, QFontDatabase, QFontMetricsF, QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import (
     QDialog,
     QHBoxLayout,
@@ -182,7 +182,8 @@ class Explanation(QDialog):
     def _lay_out(self) -> None:
         """Sentences as wide as the dialog; the rows of tables stay whole, and are scrolled to."""
         room = self.text.viewport().width() - 2 * self.text.document().documentMargin()
-        columns = int(room / self.text.fontMetrics().averageCharWidth())
+        # A letter of some fonts is no whole number of pixels wide.
+        columns = int(room / QFontMetricsF(self.text.font()).horizontalAdvance("0"))
         text = laid_out(self._found, columns)
         if text != self.text.toPlainText():
             self.text.setPlainText(text)

@@ -425,3 +425,18 @@ def test_words_of_a_long_session_are_aligned_when_the_hand_rests(
     playhead.close()
     view.clear()
     view.deleteLater()
+
+
+def test_real_time_is_written_beside_a_cursor_at_the_end(desk: Desk) -> None:
+    """Its ground covered a part of the cursor."""
+    desk.playhead.go_live()
+    settle()
+    item, plot = desk.cost.realtime, desk.cost.plot
+    drawn = QImage(*plot.plot_size(), QImage.Format.Format_ARGB32)
+    drawn.fill(Qt.GlobalColor.transparent)
+    with QPainter(drawn) as painter:
+        item.paint_pixels(painter, item.boundingRect())
+    right = [drawn.pixelColor(drawn.width() - 1, y).alpha() for y in range(drawn.height())]
+    left = [drawn.pixelColor(drawn.width() - 40, y).alpha() for y in range(drawn.height())]
+    assert sum(map(bool, left)) > 10
+    assert sum(map(bool, right)) <= 1, "but for the line of real time itself"

@@ -10,7 +10,7 @@ import psutil
 import pytest
 import shiboken6
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QFontMetricsF, QGuiApplication
 from PySide6.QtWidgets import QWidget
 
 from app.model.processes import leaving
@@ -208,6 +208,19 @@ def test_rows_of_a_table_stay_whole_and_sentences_are_wrapped(qtbot, parent, wid
     made.close()
 
 
+def test_no_sentence_is_wider_than_the_dialog(qtbot, parent):
+    made = explanation(parent, f"print({TABLE!r})")
+    qtbot.waitUntil(lambda: not made.working, timeout=SOON_MS)
+    metrics = QFontMetricsF(made.text.font())
+    for wide in range(420, 900, 4):
+        made.resize(wide, 560)
+        room = made.text.viewport().width() - 2 * made.text.document().documentMargin()
+        told = made.text.toPlainText().partition("\n\n")[0]
+        for line in told.splitlines():
+            assert metrics.horizontalAdvance(line) <= room, (wide, line)
+    made.close()
+
+
 def test_a_command_that_is_not_there_is_told(qtbot, parent):
     made = Explanation(Path("one.asrs"), "score.exp", parent, ("/no/such/program",))
     qtbot.waitUntil(lambda: not made.working, timeout=SOON_MS)
@@ -248,6 +261,8 @@ def test_stages_of_scoring_and_search_have_the_entry_and_others_have_it_greyed(
         if line in view.bars.stages and line.name not in found:
             menu = view.menu_at(QPoint(10, y))
             (entry,) = menu.actions()
+            assert entry.isEnabled() or "scoring and search" in entry.toolTip()
+            assert entry.isEnabled() or menu.toolTipsVisible()
             found[line.name] = entry.isEnabled() == (line.name in can)
             if line.name in can:
                 entry.trigger()
