@@ -177,7 +177,10 @@ class WheelGuard(QObject):
 
 
 class NumberKeys(QObject):
-    """Leaves to the window the keys that no number is written with: Space pauses and letters are commands there too."""
+    """Leaves to the window the keys that no number is written with: Space pauses and letters are commands there too.
+
+    Escape is first the field's, which shows its value again, and then whoever's is around it.
+    """
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Do not let the field claim such a key, nor take it when it was no command."""
@@ -186,6 +189,11 @@ class NumberKeys(QObject):
             text = event.text()
             if text == " " or text.isalpha() or text == "?":
                 event.ignore()
+                return True
+            if event.key() == Qt.Key.Key_Escape and isinstance(watched, WholeBox | RealBox):
+                if event.type() == QEvent.Type.KeyPress:
+                    watched.show_again()
+                event.setAccepted(event.type() == QEvent.Type.ShortcutOverride)
                 return True
         return super().eventFilter(watched, event)
 
@@ -252,6 +260,10 @@ class WholeBox(QSpinBox):
         super().setValue(value)
         self._inflect(value)
 
+    def show_again(self) -> None:
+        """Drop what was typed and not entered."""
+        self.setValue(self.value())
+
     def textFromValue(self, value: int) -> str:
         """Return 7000 as 7 000."""
         word = self._words.word(value)
@@ -300,6 +312,10 @@ class RealBox(QDoubleSpinBox):
         """Set the number, and its unit with it."""
         super().setValue(value)
         self._inflect(value)
+
+    def show_again(self) -> None:
+        """Drop what was typed and not entered."""
+        self.setValue(self.value())
 
     def textFromValue(self, value: float) -> str:
         """Return the shortest text for the number, or its word."""

@@ -25,7 +25,8 @@ class Hint:
     """One sentence; `fits` says whether it can be followed with these settings, `done` whether it has been."""
 
     id: str
-    text: str
+    text: Callable[[Config], str]
+    """True of these settings."""
     fits: Callable[[Config], bool]
     done: Callable[[Config], bool]
 
@@ -45,19 +46,19 @@ class Hints(QObject):
         self.all = (
             Hint(
                 "selection",
-                self.tr("switch Gaussian selection on (G): watch memory shrink"),
+                self._selection_text,
                 lambda c: c.model != "dnn" and not c.gmm.selection.enabled,
                 lambda c: c.model != "dnn" and c.gmm.selection.enabled,
             ),
             Hint(
                 "block",
-                self.tr("set Block to 16: parameters are read once for 16 frames"),
+                lambda c: self.tr("set Block to 16: parameters are read once for 16 frames"),
                 lambda c: c.block < LARGE_BLOCK,
                 lambda c: c.block >= LARGE_BLOCK,
             ),
             Hint(
                 "ladder",
-                self.tr("choose the preset {0}: one net, seven steps to speed").format(
+                lambda c: self.tr("choose the preset {0}: one net, seven steps to speed").format(
                     f"“{self.tr(ladder.title)}”"
                 ),
                 lambda c: True,
@@ -76,6 +77,18 @@ class Hints(QObject):
             return None
         left = (hint for hint in self.all if hint.id not in self._over)
         return next((hint for hint in left if hint.fits(running)), None)
+
+    @property
+    def text(self) -> str:
+        """The sentence of the present hint; empty without one."""
+        running, hint = self._pipeline.running, self.current
+        return "" if running is None or hint is None else hint.text(running)
+
+    def _selection_text(self, config: Config) -> str:
+        """What can be seen to fall: memory takes much of the time only where every frame reads a large model."""
+        if config.model == "continuous" and config.block == 1:
+            return self.tr("switch Gaussian selection on (G): watch memory shrink")
+        return self.tr("switch Gaussian selection on (G): watch Gaussians fall")
 
     def number(self, hint: Hint) -> int:
         """Its place among all, from 1."""

@@ -151,15 +151,19 @@ class Bars(ThemedWidget):
 
     def _before_height(self) -> int:
         """Height of the text about the values before the last change, in as many lines as it needs."""
-        text = "" if self._model is None else unbroken(self.before_text(self._model))
-        if not text:
+        if self._model is None or not (text := unbroken(self.before_text(self._model))):
             return 0
-        wrap = Qt.TextFlag.TextWordWrap.value
-        room = QRectF(0, 0, max(self.width(), 80), 1000)
-        return math.ceil(QFontMetricsF(font(1.0)).boundingRect(room, wrap, text).height()) + 4
+        metrics, room = QFontMetricsF(font(1.0)), QRectF(0, 0, max(self.width(), 80), 1000)
+        lines = metrics.boundingRect(room, Qt.TextFlag.TextWordWrap.value, text)
+        return math.ceil(lines.height()) + 4
 
     def _stage_top(self) -> int:
         return len(CATEGORIES) * self._row + 62 + self._before_height()
+
+    def ends(self) -> list[int]:
+        """Heights at which nothing of it is cut through: below each row of stages, below the text, and below all."""
+        rows = [self._stage_top() + n * STAGE_ROW for n in range(len(self.rows) + 1)]
+        return [*rows, rows[-1] + self._told_height(), self.sizeHint().height()]
 
     def stage_at(self, position: QPoint) -> StageLine | None:
         """Stage under a position, or None."""
@@ -312,10 +316,8 @@ class Bars(ThemedWidget):
             row.setBottom(strip.top())
             painter.setFont(font(1.0, strong=whole))
             painter.setPen(tokens.color("text"))
-            name, fits = (
-                self.tr("all {0}").format(line.name) if whole else line.name,
-                verdict_left - 14,
-            )
+            name = self.tr("all {0}").format(line.name) if whole else line.name
+            fits = verdict_left - 14
             if metrics.horizontalAdvance(name) > fits:
                 # The colour shows the group; the text is the stage's own name.
                 name = name.partition(".")[2] or name

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from typing import NamedTuple
 
 import numpy as np
-from PySide6.QtCore import QPoint, Qt, QTimer, Signal
+from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QMenu, QScrollArea, QVBoxLayout, QWidget
 
@@ -33,9 +33,11 @@ from app.views.breakdown_model import (
     stage_lines,
 )
 from app.views.frames import CATEGORIES
+from app.views.pace import single_shot
 from app.views.part_bars import share_text
 from app.views.roofline import ALONE_HIGH, HEIGHT, WIDTHS_HIGH, Roofline
 from app.views.roofline_model import Point, points
+from app.views.roofline_places import height_below
 from app.views.scale import clock, milliseconds, percent
 from app.views.slices import Slices
 from app.views.table_twin import Table
@@ -50,7 +52,10 @@ LEAST_STAGES = 420
 """Pixels that the stages keep above the roofline; with less, it is one key away."""
 
 HEADER = 74
-"""Pixels of the card above and below its body."""
+"""Pixels of the card above and below its body, about."""
+
+BETWEEN = 4
+"""Pixels between the stages and the roofline."""
 
 STAGES_EVERY_S = 0.7
 """While live, the stages are counted at most this often: counting goes through every span."""
@@ -85,7 +90,7 @@ class BreakdownView(View):
         self._body = body = QWidget()
         column = QVBoxLayout(body)
         column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(4)
+        column.setSpacing(BETWEEN)
         column.addWidget(self._scroll, 1)
         self.roofline = Roofline()
         self.roofline.hide()
@@ -105,6 +110,7 @@ class BreakdownView(View):
         describe(self._alone, self.tr("Show the roofline in place of the stages"))
         self._alone.toggled.connect(self.show_roofline)
         self.add_control(self._alone)
+        self._around = HEADER
         self._model: BreakdownModel | None = None
         self._selected: tuple[float, float] | None = None
         self._stages: tuple[StageLine, ...] = ()
@@ -116,8 +122,8 @@ class BreakdownView(View):
         self._counted_at = 0.0
         self._took_s = 0.0
         self._pause_s = STAGES_EVERY_S
-        self._soon = _single_shot(self, 0, self._redraw)
-        self._count_soon = _single_shot(self, int(STAGES_EVERY_S * 1000), self._redraw)
+        self._soon = single_shot(self, 0, self._redraw)
+        self._count_soon = single_shot(self, int(STAGES_EVERY_S * 1000), self._redraw)
 
     def _open_menu(self, position: QPoint) -> None:
         menu = self.menu_at(position)
@@ -133,11 +139,11 @@ class BreakdownView(View):
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         can = line.group in EXPLAINED
         name = line.name
-        add_entry(
-            menu,
-            self.tr("Explain this stage"),
-            (lambda: self.explain.emit(name)) if can else None,
-        )
+        explain = (lambda: self.explain.emit(name)) if can else None
+        entry = add_entry(menu, self.tr("Explain this stage"), explain)
+        if not can:
+            set_tip(entry, self.tr("Only stages of scoring and search can be done again."))
+            menu.setToolTipsVisible(True)
         return menu
 
     def draw(self, snapshot: Snapshot) -> None:
@@ -179,11 +185,13 @@ class BreakdownView(View):
             self.roofline.set_height(None, int(ALONE_HIGH * self.width()))
             self.roofline.show()
             return
-        stages = self.bars.sizeHint().height()
-        room = self.height() - HEADER - min(stages, LEAST_STAGES)
-        free = min(self.height() - HEADER - stages, int(WIDTHS_HIGH * self.width()))
-        self.roofline.set_height(max(HEIGHT, free))
-        self.roofline.setVisible(bool(self._points) and room >= HEIGHT)
+        if self._stack.currentIndex() == 0 and self.isVisible():  # else it has not been laid out
+            self._around = self.height() - self._body.height()
+        ends, most = self.bars.ends(), WIDTHS_HIGH * self.width()
+        room = self.height() - self._around - BETWEEN
+        self.roofline.set_height(height_below(room, ends, HEIGHT, int(most)))
+        beside = self.height() - HEADER - min(ends[-1], LEAST_STAGES)
+        self.roofline.setVisible(bool(self._points) and beside >= HEIGHT)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """The roofline makes room for the stages if there is little."""
@@ -387,11 +395,3 @@ def _stages(snapshot: Snapshot, model: BreakdownModel) -> Generator[None, None, 
         points(found.stages),
         bm.threads_at(snapshot.session, span[0]),
     )
-
-
-def _single_shot(parent: QWidget, milliseconds: int, call: Callable[[], None]) -> QTimer:
-    timer = QTimer(parent)
-    timer.setSingleShot(True)
-    timer.setInterval(milliseconds)
-    timer.timeout.connect(call)
-    return timer

@@ -24,6 +24,9 @@ from app.views.swatch import paint_spike
 TAG_HEIGHT = 16.0
 """Pixels kept free above the area for the tag."""
 
+BESIDE = 3
+"""Pixels between a text at the right end and the cursor, which may stand there."""
+
 FAINT = 0.6
 """Opacity of the line of the quantile."""
 
@@ -105,7 +108,7 @@ class RealTimeItem(PixelItem):
     ) -> float:
         """Write at the right end, on the card's colour; return where the text begins."""
         width = QFontMetricsF(painter.font()).horizontalAdvance(text)
-        place = QRectF(right - width - 4, top, width + 4, TAG_HEIGHT - 1)
+        place = QRectF(right - width - 4 - BESIDE, top, width + 4, TAG_HEIGHT - 1)
         painter.fillRect(place, tokens.color("card"))
         painter.setPen(tokens.color(ink))
         write(painter, place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)

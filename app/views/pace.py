@@ -62,3 +62,12 @@ class Pace(QObject):
         """Forget what is due: there is nothing to show any more."""
         self._timer.stop()
         self._last = 0.0
+
+
+def single_shot(parent: QObject, milliseconds: int, call: Callable[[], None]) -> QTimer:
+    """Make a timer that calls once, so long after it was started."""
+    timer = QTimer(parent)
+    timer.setSingleShot(True)
+    timer.setInterval(milliseconds)
+    timer.timeout.connect(call)
+    return timer

@@ -18,7 +18,12 @@ def polyline(x: F64, y: F64) -> QPolygonF:
     """Points [n] as a polygon for `QPainter.drawPolyline`.
 
     They are written into its memory: an object for each point takes 50 times as long, and a live chart has hundreds.
+
+    Raises:
+        ValueError: not one `y` for each `x`.
     """
+    if len(x) != len(y):  # one of them would be taken for all
+        raise ValueError(f"{len(x)} x and {len(y)} y")
     points = QPolygonF()
     points.resize(len(x))
     if len(x):

@@ -25,8 +25,17 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.style.plain_text import describe, show_tip, write
 from app.style.theme import font
-from app.views.roofline_model import Point
-from app.views.roofline_places import SHARES, TEXT, crosses, distance, pieces, turned
+from app.views.roofline_model import Point, rate, short
+from app.views.roofline_places import (
+    FROM_EDGE,
+    SHARES,
+    TEXT,
+    crosses,
+    decades,
+    distance,
+    pieces,
+    turned,
+)
 from app.views.scale import percent
 from app.views.themed import ThemedWidget
 
@@ -128,10 +137,7 @@ class Roofline(ThemedWidget):
             # Some of both roofs, wherever the dots are.
             xs += [0.8 * marked.ridge, 2 * marked.ridge]
             ys.append(marked.ceiling)
-        return tuple(  # type: ignore[return-value]
-            (math.floor(math.log10(min(values))), math.ceil(math.log10(max(values))))
-            for values in (xs, ys)
-        )
+        return decades(xs), decades(ys, FROM_EDGE)
 
     def place(self, x: float, y: float) -> QPointF:
         """Position of an intensity and a rate in the drawing."""
@@ -385,16 +391,3 @@ class Roofline(ThemedWidget):
 def radius_of(point: Point) -> float:
     """Radius of a stage's dot in pixels: its area grows with the share of the time."""
     return 2.5 + 7.0 * math.sqrt(min(point.share or 0.0, 1.0))
-
-
-def short(value: float) -> str:
-    """Three figures and the prefix of a unit, set off: 27 G, 1 T, 850 (with a space at the end)."""
-    for limit, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= limit * 0.9995:
-            return f"{value / limit:.3g} {prefix}"
-    return f"{value:.3g} "
-
-
-def rate(value: float) -> str:
-    """Operations per second: 104 Gop/s."""
-    return f"{short(value)}op/s"

@@ -81,3 +81,16 @@ def points(rows: Sequence[StageRow]) -> tuple[Point, ...]:
             )
         )
     return tuple(found)
+
+
+def short(value: float) -> str:
+    """Three figures and the prefix of a unit, set off: 27 G, 1 T, 850 (with a space at the end)."""
+    for limit, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= limit * 0.9995:
+            return f"{value / limit:.3g} {prefix}"
+    return f"{value:.3g} "
+
+
+def rate(value: float) -> str:
+    """Operations per second: 104 Gop/s."""
+    return f"{short(value)}op/s"

@@ -1,8 +1,9 @@
-"""Where the names in a roofline may stand: rectangles along a slope, and how far one is from a point."""
+"""How high a roofline is below other things, how far its axes go, and where its names may stand."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from PySide6.QtCore import QLineF, QPointF, QRectF
 from PySide6.QtGui import QTransform
@@ -15,6 +16,28 @@ SHARES = (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8)
 
 TEXT = 15.0
 """Height of a line of text."""
+
+FROM_EDGE = 0.15
+"""Decades between the lower end of the axis of rates and a dot: one upon the edge has no room for its name."""
+
+
+def height_below(room: int, ends: Sequence[int], least: int, most: int) -> int:
+    """Height of a roofline in the lower part of `room` pixels: where what is above it cannot be whole, its rows are.
+
+    Args:
+        room: pixels that both have.
+        ends: heights at which nothing of what is above is cut through.
+        least: of the roofline.
+        most: of the roofline, however much room there is.
+    """
+    above = max((end for end in ends if end <= room - least), default=room - least)
+    return max(least, min(room - above, most))
+
+
+def decades(values: Sequence[float], below: float = 0.0) -> tuple[int, int]:
+    """Powers of ten at both ends of an axis that has these values, and so many decades `below` them."""
+    low, high = math.log10(min(values)), math.log10(max(values))
+    return math.floor(low - below), math.ceil(high)
 
 
 def turned(line: QLineF, share: float) -> QTransform:

@@ -301,7 +301,7 @@ def _current(
     if not spoken:
         return None
     # The playhead stands at the end of the last frame shown.
-    at = cursor_s - FRAME_S / 2
+    at = max(cursor_s - FRAME_S / 2, 0.0)
     if selected is not None:
         first_s, last_s = (frame * FRAME_S for frame in selected)
         within = [min(one.last_s, last_s) - max(one.first_s, first_s) for one in spoken]

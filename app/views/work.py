@@ -253,16 +253,21 @@ class HeadingsItem(PixelItem):
             )
             if needed - 16 <= rect.width():
                 break
+        note = self.tr("logarithmic") if panel.scale.log else ""
+        if needed + wide(note) > rect.width():
+            note = ""
+        # Under all of it: a line between two words would look as if it struck one out.
+        whole = min(needed - 16 + (16 + wide(note) if note else 0), rect.width())
+        ground = QRectF(-1, y + 1, whole + 4, HEADING - 2)
+        painter.fillRect(ground, theme().color("card"))
         for name, title in names.items():
             self._swatch(painter, name, x, y + HEADING / 2)
             x = self._word(painter, QPointF(x + 15, y), title, "text")
             if means[name]:
                 x = self._word(painter, QPointF(x + 7, y), means[name], "muted")
             x += 16
-        if panel.scale.log:
-            note = self.tr("logarithmic")
-            if x + wide(note) <= rect.width():
-                self._word(painter, QPointF(x, y), note, "muted")
+        if note:
+            self._word(painter, QPointF(x, y), note, "muted")
 
     def _swatch(self, painter: QPainter, name: str, x: float, y: float) -> None:
         style = STYLES.get(name, Qt.PenStyle.SolidLine)
@@ -270,13 +275,9 @@ class HeadingsItem(PixelItem):
         painter.drawLine(QLineF(x, y, x + 10, y))
 
     def _word(self, painter: QPainter, at: QPointF, text: str, token: str) -> float:
-        """Draw a word on top; return where it ends."""
+        """Draw a word; return where it ends."""
         width = self._wide(text)
-        tokens = theme()
-        painter.fillRect(
-            QRectF(at.x() - 2, at.y() + 1, width + 4, HEADING - 2), tokens.color("card")
-        )
-        painter.setPen(tokens.color(token))
+        painter.setPen(theme().color(token))
         place = QRectF(at.x(), at.y(), width + 2, HEADING)
         write(painter, place, Qt.AlignmentFlag.AlignVCenter, text)
         return at.x() + width
@@ -374,7 +375,9 @@ class WorkView(ChartView[WorkModel]):
             title = self.tr(TITLES[curve.name])
             if unit := UNITS.get(curve.name):
                 title = f"{title}, {unit}"
-            headers += [title, self.tr("{0}, max").format(title)]
+            headers.append(title)
+            if curve.high is not curve.mean:  # of some only means are known
+                headers.append(self.tr("{0}, max").format(title))
         rows: list[list[object]] = []
         for row in range(wanted):
             if not model.panels or np.isnan(model.curves[0].mean[row]):
@@ -385,9 +388,10 @@ class WorkView(ChartView[WorkModel]):
                 mean = float(curve.mean[row])
                 if curve.name == SCORING_TIME:
                     # As in the table of costs.
-                    cells += [f"{ns / 1e6:.4f}" for ns in (mean, float(curve.high[row]))]
+                    cells.append(f"{mean / 1e6:.4f}")
                     continue
-                shown = f"{mean:.1f}" if mean < WHOLE_FROM else count(mean)
-                cells += [shown, count(float(curve.high[row]))]
+                cells.append(f"{mean:.1f}" if mean < WHOLE_FROM else count(mean))
+                if curve.high is not curve.mean:
+                    cells.append(count(float(curve.high[row])))
             rows.append(cells)
         return headers, rows

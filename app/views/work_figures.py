@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from app.views.scale import count, milliseconds, percent, short_count
 from app.views.work_model import BEAM, SCORING_TIME, Curve
 from profiler.analysis.track import SCORING_BYTES
@@ -29,4 +31,6 @@ def axis_figure(name: str, value: float) -> str:
 def average(curve: Curve) -> str:
     """A curve's mean, and what part it is of the whole where there is one."""
     value = figure(curve.name, curve.average)
-    return f"{value} ({percent(curve.average / curve.whole)})" if curve.whole else value
+    if not curve.whole or math.isnan(curve.average):
+        return value
+    return f"{value} ({percent(curve.average / curve.whole)})"

@@ -1,19 +1,23 @@
 """Explain this stage: runs `asrscope explain` on the session shown and shows what it found.
 
 The command runs in a process of its own, since it decodes and loads what the window must not. It can be cancelled;
-closing the dialog ends it, and waits for nothing.
+closing the dialog ends it, and waits for nothing. The next one begins when it has ended: they would disturb each other.
+
+Its temporary files lie in a folder that the window makes and removes, however the command ends.
 """
 
 from __future__ import annotations
 
 import re
+import shutil
+import tempfile
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QCoreApplication, QProcess, QSize, Qt
-from PySide6.QtGui import QFont, QFontDatabase, QGuiApplication, QResizeEvent
+from PySide6.QtCore import QCoreApplication, QObject, QProcess, QSize, Qt
+from PySide6.QtGui import QFont, QFontDatabase, QFontMetricsF, QGuiApplication, QResizeEvent
 from PySide6.QtWidgets import (
     QDialog,
     QHBoxLayout,
@@ -39,6 +43,9 @@ LONGEST: Final = 200
 BY_COMMAND: Final = "asrscope: "
 """Stands before what the command complains of: a terminal has many programs, the dialog does not."""
 
+KIND: Final = "explain"
+"""What a process that explains is known by while it ends."""
+
 FEWEST_COLUMNS: Final = 40
 """Characters of a line to which sentences are wrapped at least."""
 
@@ -56,11 +63,7 @@ class Explanation(QDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         set_title(self, self.tr("Explain {0}").format(stage))
         self.resize(SIZE)
-        self.state = Wrapped(
-            self.tr(
-                "Decoding some seconds of the session's audio again, the stage hot, cold and reshaped …"
-            )
-        )
+        self.state = Wrapped("")
         self.bar = QProgressBar()
         self.bar.setRange(0, 0)
         self.bar.setTextVisible(False)
@@ -87,13 +90,27 @@ class Explanation(QDialog):
         column.addLayout(buttons)
         self._last = ""
         self._found = ""
-        self._process: QProcess | None = child_process(self)
+        self._command = (*command, str(session), stage)
+        self._process: QProcess | None = process_with_a_folder(self)
         self._process.readyReadStandardError.connect(self._told)
         self._process.finished.connect(self._finished)
         self._process.errorOccurred.connect(self._failed)
         if (application := QCoreApplication.instance()) is not None:
             application.aboutToQuit.connect(self._program_ends)
-        self._process.start(command[0], [*command[1:], str(session), stage])
+        if (before := Leaving.of(KIND)) is None:
+            self._start()
+            return
+        self.state.setText(self.tr("The explanation before is still ending …"))
+        before.ended.connect(self._start)
+
+    def _start(self) -> None:
+        if self._process is not None:
+            self.state.setText(
+                self.tr(
+                    "Decoding some seconds of the session's audio again, the stage hot, cold and reshaped …"
+                )
+            )
+            self._process.start(self._command[0], list(self._command[1:]))
 
     @property
     def working(self) -> bool:
@@ -113,7 +130,9 @@ class Explanation(QDialog):
         process.readyReadStandardError.disconnect(self._told)
         process.finished.disconnect(self._finished)
         process.errorOccurred.disconnect(self._failed)
-        return Leaving(process)
+        if process.state() == QProcess.ProcessState.NotRunning:
+            return None
+        return Leaving(process, KIND)
 
     def _program_ends(self) -> None:
         """The whole window is closed over it."""
@@ -163,10 +182,27 @@ class Explanation(QDialog):
     def _lay_out(self) -> None:
         """Sentences as wide as the dialog; the rows of tables stay whole, and are scrolled to."""
         room = self.text.viewport().width() - 2 * self.text.document().documentMargin()
-        columns = int(room / self.text.fontMetrics().averageCharWidth())
+        # A letter of some fonts is no whole number of pixels wide.
+        columns = int(room / QFontMetricsF(self.text.font()).horizontalAdvance("0"))
         text = laid_out(self._found, columns)
         if text != self.text.toPlainText():
             self.text.setPlainText(text)
+
+
+def process_with_a_folder(parent: QObject) -> QProcess:
+    """A process whose temporary files are gone when it is, even if it was killed."""
+    try:
+        folder = tempfile.mkdtemp(prefix="asrscope-explain-")
+    except OSError:
+        return child_process(parent)  # the command says itself what is wrong
+    process = child_process(parent, TMPDIR=folder)
+
+    def remove(*_: object) -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+
+    process.finished.connect(remove)
+    process.destroyed.connect(remove)
+    return process
 
 
 def laid_out(text: str, columns: int) -> str:

@@ -6,10 +6,11 @@ Nothing here loads the parts of the window, which take twice as long to import a
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QDragEnterEvent
-from PySide6.QtWidgets import QMainWindow
+from PySide6.QtGui import QDragEnterEvent, QKeyEvent
+from PySide6.QtWidgets import QAbstractSpinBox, QMainWindow, QWidget
 
 from app.model.recent import Memory
+from app.style.keys import ENTER
 from app.style.plain_text import set_title
 from app.window.placement import place
 from app.window.skeleton import FirstPicture
@@ -24,6 +25,7 @@ class FirstWindow(QMainWindow):
         set_title(self, "asrscope")
         self.memory = memory or Memory()
         self.is_complete = False
+        self._left: QWidget | None = None
         place(self, self.memory.state("geometry"))
 
     def show_first(self, desk: bool) -> FirstPicture:
@@ -37,6 +39,22 @@ class FirstWindow(QMainWindow):
         """Make all the rest."""
         self.setAcceptDrops(True)
         self.is_complete = True
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Enter and Escape leave a number: a comma or a point would go on being part of it, and is a command here."""
+        field = self.focusWidget()
+        if event.key() in (*ENTER, Qt.Key.Key_Escape) and isinstance(field, QAbstractSpinBox):
+            self._left = field
+            self.setFocus()
+        else:
+            super().keyPressEvent(event)
+
+    def focusNextPrevChild(self, forward: bool) -> bool:
+        """Move the focus by Tab, from a number that was left as if it still had it."""
+        left, self._left = self._left, None
+        if left is not None and self.focusWidget() is self and left.isVisible():
+            left.setFocus()
+        return super().focusNextPrevChild(forward)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
         """Take files, as copies: whoever offers them keeps them."""

@@ -137,6 +137,10 @@ class Palette(QDialog):
             set_tip(item, line.why or "")
             self.list.addItem(item)
         self.list.setCurrentRow(0)
+        if not self._found:
+            nothing = QListWidgetItem(self.tr("nothing found"))
+            nothing.setFlags(Qt.ItemFlag.NoItemFlags)
+            self.list.addItem(nothing)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Arrow keys move in the list while the line keeps the focus; Enter runs the action."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, Qt
-from PySide6.QtGui import QMouseEvent
+from PySide6.QtGui import QColor, QImage, QMouseEvent, QPainter
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
 from views_desk import (
     CTRL,
@@ -40,7 +40,7 @@ from app.views.part_bars import STRIP
 from app.views.readout import Line, Readout
 from app.views.scale import percent
 from app.views.words import WordsView
-from app.views.work import COLORS
+from app.views.work import COLORS, HEADING
 
 
 def test_plots_line_up_to_the_pixel(desk: Desk) -> None:
@@ -273,6 +273,31 @@ def test_scoring_time_has_the_unit_of_the_table_of_costs(desk: Desk) -> None:
     whole = list(cost_headers).index("sum ms")
     for row, cost in zip(rows, costs, strict=True):
         assert 0 < float(str(row[column])) < float(str(cost[whole]))
+        assert len(row) == len(headers)
+
+
+def test_what_is_known_as_means_has_no_column_of_maxima(desk: Desk) -> None:
+    headers, _ = desk.work.table()
+    assert "tokens, max" in headers
+    assert "scoring time, ms, max" not in headers
+
+
+def test_no_line_shows_through_the_heading_of_a_lane(desk: Desk) -> None:
+    """A marker between two words of it would look as if it struck one out."""
+    headings, model = desk.work.headings, desk.work.model()
+    assert model is not None
+    width, height = desk.work.plot.plot_size()
+    image = QImage(width, height, QImage.Format.Format_RGB32)
+    line = QColor("#ff00ff")
+    image.fill(line)
+    with QPainter(image) as painter:
+        headings._paint_headings(painter)
+    tops = [rect.top() for rect in desk.work.panels.panel_rects(model.panels)]
+    assert len(tops) > 2
+    for top in tops:
+        row = [image.pixelColor(x, round(top - HEADING + 3)) == line for x in range(width)]
+        assert row[-1]
+        assert True not in row[: row[::-1].index(False) * -1]
 
 
 def test_breakdown_says_sum_and_reason(desk: Desk) -> None:
@@ -400,3 +425,18 @@ def test_words_of_a_long_session_are_aligned_when_the_hand_rests(
     playhead.close()
     view.clear()
     view.deleteLater()
+
+
+def test_real_time_is_written_beside_a_cursor_at_the_end(desk: Desk) -> None:
+    """Its ground covered a part of the cursor."""
+    desk.playhead.go_live()
+    settle()
+    item, plot = desk.cost.realtime, desk.cost.plot
+    drawn = QImage(*plot.plot_size(), QImage.Format.Format_ARGB32)
+    drawn.fill(Qt.GlobalColor.transparent)
+    with QPainter(drawn) as painter:
+        item.paint_pixels(painter, item.boundingRect())
+    right = [drawn.pixelColor(drawn.width() - 1, y).alpha() for y in range(drawn.height())]
+    left = [drawn.pixelColor(drawn.width() - 40, y).alpha() for y in range(drawn.height())]
+    assert sum(map(bool, left)) > 10
+    assert sum(map(bool, right)) <= 1, "but for the line of real time itself"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,10 +13,12 @@ from pytestqt.qtbot import QtBot
 
 from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
+from app.pictures.layout import settle
 from app.views import roofline as roofline_module
-from app.views.breakdown import HEADER, LEAST_STAGES, BreakdownView
+from app.views.bars import STAGE_ROW
+from app.views.breakdown import BETWEEN, HEADER, LEAST_STAGES, BreakdownView
 from app.views.breakdown_model import stage_lines
-from app.views.roofline import ALONE_HIGH, HEIGHT, INK, LEFT, Roofline, radius_of
+from app.views.roofline import ALONE_HIGH, HEIGHT, INK, LEFT, WIDTHS_HIGH, Roofline, radius_of
 from app.views.roofline_model import Point, points
 from app.views.roofline_places import crosses, distance
 from app.views.work_figures import average
@@ -139,6 +142,49 @@ def test_the_roofline_stands_below_the_stages_where_there_is_room(
     playhead.close()
 
 
+@pytest.mark.parametrize("width", [360, 1600])
+def test_no_row_is_cut_by_the_roofline(qtbot: QtBot, tmp_path: Path, width: int) -> None:
+    """One row of the parts of a stage stood above it, and stages were cut in half."""
+    path = write_sample(tmp_path / "a.asrs", frames=256, utterance_frames=256)
+    axis = TimeAxis()
+    playhead = Playhead(axis)
+    view = BreakdownView(axis)
+    qtbot.addWidget(view)
+    playhead.changed.connect(view.update_snapshot)
+    least = LEAST_STAGES + HEIGHT + HEADER + BETWEEN
+    view.resize(width, least)
+    view.show()
+    playhead.open(path)
+    view.settle()
+    bars, rows = view.bars, len(view.bars.rows)
+    seen = set()
+    for more in range(0, 400, 9):
+        view.resize(width, least + more)
+        settle()
+        assert not view.roofline.isHidden()
+        assert view.roofline.height() >= HEIGHT
+        above = view._scroll.viewport().height()
+        seen.add(whole := above >= bars.ends()[-2])
+        last, part = divmod(above - bars._stage_top(), STAGE_ROW)
+        highest = view.roofline.height() == int(WIDTHS_HIGH * width)
+        assert whole or highest or (last <= rows and part == 0), more
+    assert seen == {False, True}
+
+
+def test_a_dot_does_not_lie_on_the_lower_edge(qtbot: QtBot) -> None:
+    """At 101 Mop/s a stage had no name: the axis began at 100."""
+    roofline = Roofline()
+    qtbot.addWidget(roofline)
+    roofline.resize(360, HEIGHT)
+    rows = [row("search.emit", 1.0, 2e6, 1e7), row("search.epsilon", 0.5, 101e3 * 0.5, 1e7)]
+    roofline.show_points(points(rows), None)
+    low = min(p.rate for p in roofline.points)
+    assert low == pytest.approx(1.01e8)
+    assert roofline.marked is not None
+    assert {name for _, name, _ in roofline.names(roofline.marked, [])} == {"emit", "epsilon"}
+    assert roofline.place(1.0, low).y() < roofline._area().bottom() - 9
+
+
 def drawn(view: BreakdownView) -> set[str]:
     """What is written on a card, but on its buttons."""
     return {text.text for text in texts(view) if "ToolButton" not in text.where}
@@ -159,6 +205,7 @@ def test_senones_are_said_as_a_part_of_all(tmp_path: Path) -> None:
         model = work_model(session, track, 256, (0.0, 2.56), 64)
         assert all(curve.whole is None for curve in model.curves)
     assert average(SimpleNamespace(name="search tokens", average=3.0, whole=None)) == "3"
+    assert average(SimpleNamespace(name="search tokens", average=math.nan, whole=5.0)) == "–"
 
 
 def test_a_name_is_nearest_to_its_own_point(qtbot: QtBot) -> None:

@@ -66,6 +66,11 @@ def test_a_polygon_has_the_points_it_is_given(points: int) -> None:
     assert polyline(x[::-1], y[::-1]) == QPolygonF(given[::-1])
 
 
+def test_a_polygon_needs_a_y_for_each_x() -> None:
+    with pytest.raises(ValueError, match="3 x and 1 y"):
+        polyline(np.arange(3.0), np.zeros(1))
+
+
 # -- when ------------------------------------------------------------------------------------------
 
 

@@ -154,6 +154,21 @@ def test_a_setting_found_is_brought_into_view(qtbot, window):
         assert field.editor.hasFocus()
 
 
+def test_the_palette_says_that_nothing_was_found(qtbot, window):
+    window.open_palette()
+    palette = window.findChild(Palette)
+    palette.line.setText("zzz")
+    assert [palette.list.item(row).text() for row in range(palette.list.count())] == [
+        "nothing found"
+    ]
+    qtbot.keyClick(palette.line, Qt.Key.Key_Down)
+    qtbot.keyClick(palette.line, Qt.Key.Key_Return)
+    assert palette.isVisible()
+    palette.line.setText("welcome page")
+    assert palette.list.item(0).text() == "Welcome page"
+    palette.close()
+
+
 def test_arrows_move_in_the_palette(qtbot, window):
     window.open_palette()
     palette = window.findChild(Palette)

@@ -10,7 +10,7 @@ import psutil
 import pytest
 import shiboken6
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QFontMetricsF, QGuiApplication
 from PySide6.QtWidgets import QWidget
 
 from app.model.processes import leaving
@@ -106,6 +106,57 @@ def test_what_does_not_end_is_ended(qtbot, parent, tmp_path, monkeypatch):
     assert not (tmp_path / "ended").exists()
 
 
+LITTERS = """
+import pathlib, signal, sys, tempfile, time
+signal.signal(signal.SIGTERM, lambda *_: None)
+print(tempfile.mkdtemp(), file=sys.stderr, flush=True)
+while True:
+    time.sleep(0.01)
+"""
+"""It has temporary files, and does not end."""
+
+
+def test_what_is_killed_leaves_no_temporary_files(qtbot, parent, monkeypatch):
+    monkeypatch.setattr(leaving, "PATIENCE_MS", 50)
+    made = explanation(parent, LITTERS)
+    qtbot.waitUntil(lambda: Path(made.state.text()).is_dir(), timeout=SOON_MS)
+    folder = Path(made.state.text())
+    made.close()
+    qtbot.waitUntil(lambda: not folder.exists(), timeout=SOON_MS)
+    assert not folder.parent.exists()
+
+
+def test_what_has_ended_leaves_no_temporary_files(qtbot, parent):
+    made = explanation(parent, "import tempfile; print(tempfile.mkdtemp())")
+    qtbot.waitUntil(lambda: not made.working, timeout=SOON_MS)
+    folder = Path(made.text.toPlainText().strip())
+    assert folder.is_absolute()
+    assert not folder.parent.exists()
+    made.close()
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_the_next_begins_when_the_one_before_has_ended(qtbot, parent, tmp_path, waits):
+    first = explanation(parent, SLOW.format(str(tmp_path)))
+    qtbot.waitUntil(lambda: first.state.text() == "ready", timeout=SOON_MS)
+    first.close()
+    begun = f"import pathlib; print(pathlib.Path({str(tmp_path / 'ended')!r}).exists())"
+    second = explanation(parent, begun)
+    qtbot.waitUntil((tmp_path / "told").exists, timeout=SOON_MS)
+    assert second.working
+    assert second.state.text() == "The explanation before is still ending …"
+    if not waits:
+        second.close()
+        qtbot.waitUntil(lambda: not shiboken6.isValid(second), timeout=SOON_MS)
+    (tmp_path / "may end").touch()
+    qtbot.waitUntil((tmp_path / "ended").exists, timeout=SOON_MS)
+    if waits:
+        qtbot.waitUntil(lambda: not second.working, timeout=SOON_MS)
+        assert second.text.toPlainText().strip() == "True"
+        second.close()
+    qtbot.waitUntil(lambda: leaving.Leaving.of("explain") is None, timeout=SOON_MS)
+
+
 @pytest.mark.parametrize("closed", [True, False])
 def test_the_end_of_the_program_waits_for_a_command_to_end_in_its_own_way(tmp_path, closed):
     """Also where the dialog is still open: what lies in the folder for temporary files is the command's to remove."""
@@ -157,6 +208,19 @@ def test_rows_of_a_table_stay_whole_and_sentences_are_wrapped(qtbot, parent, wid
     made.close()
 
 
+def test_no_sentence_is_wider_than_the_dialog(qtbot, parent):
+    made = explanation(parent, f"print({TABLE!r})")
+    qtbot.waitUntil(lambda: not made.working, timeout=SOON_MS)
+    metrics = QFontMetricsF(made.text.font())
+    for wide in range(420, 900, 4):
+        made.resize(wide, 560)
+        room = made.text.viewport().width() - 2 * made.text.document().documentMargin()
+        told = made.text.toPlainText().partition("\n\n")[0]
+        for line in told.splitlines():
+            assert metrics.horizontalAdvance(line) <= room, (wide, line)
+    made.close()
+
+
 def test_a_command_that_is_not_there_is_told(qtbot, parent):
     made = Explanation(Path("one.asrs"), "score.exp", parent, ("/no/such/program",))
     qtbot.waitUntil(lambda: not made.working, timeout=SOON_MS)
@@ -197,6 +261,8 @@ def test_stages_of_scoring_and_search_have_the_entry_and_others_have_it_greyed(
         if line in view.bars.stages and line.name not in found:
             menu = view.menu_at(QPoint(10, y))
             (entry,) = menu.actions()
+            assert entry.isEnabled() or "scoring and search" in entry.toolTip()
+            assert entry.isEnabled() or menu.toolTipsVisible()
             found[line.name] = entry.isEnabled() == (line.name in can)
             if line.name in can:
                 entry.trigger()

@@ -168,6 +168,46 @@ def test_a_number_takes_digits_and_leaves_commands_to_the_window(
     assert live.pipeline.next.search.beam == 11.5
 
 
+@pytest.mark.parametrize("key", [Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Escape])
+def test_a_number_that_is_entered_or_given_up_gives_the_keys_back(
+    qtbot: QtBot, window: Callable[..., MainWindow], finished: Path, key: Qt.Key
+) -> None:
+    w = window()
+    w.open_session(finished)
+    w.pipeline.edit()
+    w.axis.select(1.0, 2.0)
+    form = w.desk.form
+    box = form.fields["search.beam"].editor
+    box.setFocus()
+    box.selectAll()
+    for typed in (Qt.Key.Key_9, Qt.Key.Key_Period, Qt.Key.Key_5):
+        press(qtbot, w, typed)
+    press(qtbot, w, key)
+    given_up = key == Qt.Key.Key_Escape
+    assert w.pipeline.next.search.beam == (13.0 if given_up else 9.5)
+    assert box.text() == ("13 nat" if given_up else "9.5 nat")
+    assert w.axis.selected is not None, "Escape was the field's"
+    for step, there in ((Qt.Key.Key_Comma, 600), (Qt.Key.Key_Period, 1200)):
+        press(qtbot, w, step)
+        assert w.playhead.cursor_frame == there
+    assert w.pipeline.next.search.beam == (13.0 if given_up else 9.5)
+    press(qtbot, w, Qt.Key.Key_Escape)
+    assert w.axis.selected is None
+
+
+def test_tab_goes_on_from_a_number_that_was_entered(
+    qtbot: QtBot, window: Callable[..., MainWindow]
+) -> None:
+    w = window()
+    w.show_desk()
+    fields = w.desk.form.fields
+    fields["search.beam"].editor.setFocus()
+    press(qtbot, w, Qt.Key.Key_Return)
+    assert QApplication.focusWidget() is w
+    press(qtbot, w, Qt.Key.Key_Tab)
+    assert QApplication.focusWidget() is fields["search.max_active"].editor
+
+
 def test_keys_held_down_zoom_on_but_switch_once(window: Callable[..., MainWindow]) -> None:
     w = window()
     again = {a.id for a in w.actions_ if w.actions_[a.id].autoRepeat()}

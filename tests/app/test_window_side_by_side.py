@@ -94,6 +94,24 @@ def test_hints_lead_on_in_a_run_and_are_remembered(qtbot, window, tmp_path) -> N
     assert again.status.hint.text.full.startswith("Hint 3 of 3")
 
 
+@pytest.mark.parametrize(
+    ("model", "block", "falls"),
+    [("ptm", 1, "Gaussians"), ("continuous", 1, "memory"), ("continuous", 16, "Gaussians")],
+)
+def test_a_hint_is_true_of_the_model_that_runs(
+    qtbot, window, tmp_path, model: str, block: int, falls: str
+) -> None:
+    """Memory takes half of the time where each frame reads a large model, and a twentieth at ptm."""
+    w = window()
+    w.pipeline.set("model", model)
+    w.pipeline.set(BLOCK, block)
+    start_run(qtbot, w, tmp_path)
+    text = w.status.hint.text.full
+    assert text.startswith("Hint 1 of 3: switch Gaussian selection on")
+    assert falls in text.partition("watch")[2]
+    assert ("memory" in text) == (falls == "memory")
+
+
 def test_a_hint_that_cannot_be_followed_is_passed_over(qtbot, window, tmp_path) -> None:
     w = window()
     w.pipeline.set("model", "dnn")

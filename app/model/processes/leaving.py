@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from PySide6.QtCore import QCoreApplication, QObject, QProcess, QTimer
+from PySide6.QtCore import QCoreApplication, QObject, QProcess, QTimer, Signal
 
 PATIENCE_MS: Final = 10_000
 """How long a process may take to end before it is ended."""
@@ -21,14 +21,22 @@ class Leaving(QObject):
     """Tells one process to end and looks after it until there is neither any more.
 
     Disconnect from its signals, before, whoever may be gone by then.
+
+    Args:
+        process: what is to end.
+        kind: what it does; `of` finds it by that.
     """
 
-    def __init__(self, process: QProcess) -> None:
+    ended = Signal()
+    """There is no process any more."""
+
+    def __init__(self, process: QProcess, kind: str) -> None:
         super().__init__(process)
+        self.setObjectName(kind)
         self._process = process
         application = QCoreApplication.instance()
         process.setParent(application)
-        process.finished.connect(process.deleteLater)
+        process.finished.connect(self._gone)
         process.errorOccurred.connect(self._failed)
         patience = QTimer(self)
         patience.setSingleShot(True)
@@ -37,6 +45,12 @@ class Leaving(QObject):
         if application is not None:
             application.aboutToQuit.connect(self.wait)
         process.terminate()
+
+    @staticmethod
+    def of(kind: str) -> Leaving | None:
+        """One that is about to end and did this kind of thing, or None."""
+        application = QCoreApplication.instance()
+        return None if application is None else application.findChild(Leaving, kind)
 
     def wait(self) -> None:
         """Wait for its end."""
@@ -47,4 +61,9 @@ class Leaving(QObject):
     def _failed(self, error: QProcess.ProcessError) -> None:
         """One that could not even be started has no end to be told of."""
         if error == QProcess.ProcessError.FailedToStart:
-            self._process.deleteLater()
+            self._gone()
+
+    def _gone(self) -> None:
+        self.setObjectName("")
+        self.ended.emit()
+        self._process.deleteLater()

@@ -54,5 +54,5 @@ class HintStrip(QWidget):
         if hint is not None:
             text = self.tr("Hint {0} of {1}: {2}")
             self.text.set_full(
-                text.format(self._hints.number(hint), len(self._hints.all), hint.text)
+                text.format(self._hints.number(hint), len(self._hints.all), self._hints.text)
             )
