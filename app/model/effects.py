@@ -190,6 +190,16 @@ class Effects:
             self._found[keys] = self._effect(session, track, end, keys)
         return self._found[keys]
 
+    def in_force(self, session: Session, track: CostTrack, end: int) -> Effect | None:
+        """What the settings in force before frame `end` did; None where they are those that others are held against.
+
+        An A/B tells what B did, and ends with a turn of A as often as not.
+        """
+        sides = self.configurations.sides(session, end, None)
+        if sides is not None and sides.before & self.configurations.alike(session, end):
+            return None
+        return self.at(session, track, end)
+
     def _effect(
         self, session: Session, track: CostTrack, end: int, keys: frozenset[str] | None
     ) -> Effect | None:

@@ -157,7 +157,7 @@ def breakdown_model(
         scope, first = SINCE_CHANGE, since
         known = marks(session, end, len(series))
         change = next((m.text for m in reversed(known) if m.applied_frame == since), None)
-        effect = effects.at(session, track, end)
+        effect = effects.in_force(session, track, end)
     ms, wall_ms = _means(series, first, last)
     if effect is not None and effect.baseline:
         before_ms, before_wall = _mean_over(series, effect.baseline)
