@@ -1,19 +1,22 @@
-"""When a moving view is to be brought up to date next: at an even pace, slower where drawing is slow.
+"""When a moving view is to be brought up to date next: at an even pace, slower where the window takes too much.
 
 The beats lie on a grid of their own. If each were timed from the end of the drawing before it, the drawing itself
-would be added to every interval.
+would be added to every interval. A profiler must not distort what it measures, so the window's process has a budget:
+reading, working out, painting and all else that it does between two beats.
 """
 
 from __future__ import annotations
 
-FASTEST_S, SLOWEST_S = 0.04, 0.1
-"""Update between 25 and 10 times a second: with all views, 31 took 0.47 of a core (`asrscope bench desk`, 30 s)."""
+from typing import Final
 
-DRAWING_SHARE = 0.35
-"""Part of one core that drawing may take: if an update costs d, the next one comes after d / share."""
+FASTEST_S, SLOWEST_S = 1 / 30, 0.1
+"""Update between 30 and 10 times a second."""
 
-WEIGHT = 0.2
-"""Of the newest update in the mean cost: one dear update, of figures say, does not hold up the next."""
+SHARE: Final = 0.34
+"""Part of one core that the process may take: if it takes c between two beats, they are c / share apart."""
+
+WEIGHT: Final = 0.2
+"""Of the newest interval in the mean cost: one dear update, of figures say, does not hold up the next."""
 
 
 class Beats:
@@ -21,16 +24,23 @@ class Beats:
 
     def __init__(self) -> None:
         self._due: float | None = None
+        self._spent_s: float | None = None
         self._cost_s = 0.0
 
     @property
     def interval_s(self) -> float:
         """Seconds between two beats."""
-        return min(max(self._cost_s / DRAWING_SHARE, FASTEST_S), SLOWEST_S)
+        return min(max(self._cost_s / SHARE, FASTEST_S), SLOWEST_S)
 
-    def took(self, drawn_s: float) -> None:
-        """An update took so much processor time, its painting included."""
-        self._cost_s += WEIGHT * (drawn_s - self._cost_s)
+    def spent(self, process_s: float) -> None:
+        """Take in what the process has used until this beat, in seconds of all its threads' processor time.
+
+        What was used in a pause, to open a session say, counts as one dear update at most.
+        """
+        if self._spent_s is not None:
+            cost = min(process_s - self._spent_s, SLOWEST_S)
+            self._cost_s += WEIGHT * (cost - self._cost_s)
+        self._spent_s = process_s
 
     def wait_s(self, now_s: float) -> float:
         """How long to wait for the next beat; one that was missed is not made up for."""

@@ -71,7 +71,6 @@ class Playhead(QObject):
         self._playing = False
         self._speed = 1.0
         self._position = 0.0
-        self._generation = 0
         self._last_tick = self._last_read = 0.0
         self._fresh = False
         self._follow = Follow()
@@ -120,7 +119,7 @@ class Playhead(QObject):
 
     @property
     def interval_ms(self) -> int:
-        """Milliseconds between two ticks, as adapted to the cost of drawing."""
+        """Milliseconds between two ticks, as adapted to what the process takes."""
         return round(1e3 * self._beats.interval_s)
 
     def snapshot(self) -> Snapshot | None:
@@ -176,7 +175,6 @@ class Playhead(QObject):
 
     def close(self) -> None:
         """Let go of the session; anything still under way for it is dropped."""
-        self._generation += 1
         self._timer.stop()
         if self.session is None:
             return
@@ -313,6 +311,7 @@ class Playhead(QObject):
             # What was read is drawn when the window has been served: together they would hold it up for too long.
             self._timer.start(0)
             return
+        self._beats.spent(time.process_time())
         self._move(evenly=True)
         if self._live or self._playing:
             self._timer.start(round(1e3 * self._beats.wait_s(time.monotonic())))
@@ -388,13 +387,4 @@ class Playhead(QObject):
         cursor_s = snapshot.cursor_frame * FRAME_S
         # What was read and is not shown yet is not there for a view that follows.
         self.axis.set_data(cursor_s, cursor_s if self._following else self.n_frames * FRAME_S)
-        began = time.thread_time()
-        generation = self._generation
         self.changed.emit(snapshot)
-        # The paint events that the views asked for run before this timer fires.
-        QTimer.singleShot(0, self, lambda: self._adapt(generation, time.thread_time() - began))
-
-    def _adapt(self, generation: int, drawn_s: float) -> None:
-        if generation != self._generation:
-            return
-        self._beats.took(drawn_s)

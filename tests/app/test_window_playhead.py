@@ -32,7 +32,7 @@ def clock(monkeypatch):
         def monotonic(self) -> float:
             return self.now
 
-        def thread_time(self) -> float:
+        def process_time(self) -> float:
             return self.now
 
     standing = Clock()
@@ -215,9 +215,11 @@ def test_slow_drawing_slows_the_timer_down(qtbot, playhead, recording):
 def test_beats_keep_their_pace_whatever_the_drawing_takes() -> None:
     """Timed from the end of each drawing, the drawing would be added to every interval."""
     now, kept, seen = 10.0, beats.Beats(), []
+    spent = 0.0
     for took in (0.002, 0.011, 0.0, 0.009, 0.002, 0.011):
         seen.append(now)
-        kept.took(took)
+        spent += took
+        kept.spent(spent)
         now += took
         now += kept.wait_s(now)
     assert np.diff(seen[1:]) == pytest.approx(beats.FASTEST_S)
@@ -232,10 +234,35 @@ def test_a_missed_beat_is_not_made_up_for() -> None:
 
 def test_one_dear_update_does_not_hold_up_the_next() -> None:
     kept = beats.Beats()
-    for _ in range(50):
-        kept.took(0.008)
-    kept.took(0.020)
+    spent = _used(kept, 0.008, 50)
+    kept.spent(spent + 0.020)
     assert kept.interval_s == beats.FASTEST_S
+
+
+@pytest.mark.parametrize("cost", [0.002, 0.0125, 0.016, 0.020])
+def test_the_process_keeps_to_its_share_of_a_core_whatever_an_update_costs(cost: float) -> None:
+    kept = beats.Beats()
+    _used(kept, cost, 100)
+    assert cost / kept.interval_s == pytest.approx(min(beats.SHARE, cost / beats.FASTEST_S))
+
+
+def test_what_was_used_in_a_pause_is_one_dear_update() -> None:
+    kept = beats.Beats()
+    spent = _used(kept, 0.012, 100)
+    before = kept.interval_s
+    kept.spent(spent + 5.0)
+    assert before < kept.interval_s < beats.SLOWEST_S
+    _used(kept, 0.012, 30, spent + 5.0)
+    assert kept.interval_s == pytest.approx(before, rel=0.01)
+
+
+def _used(kept: beats.Beats, cost: float, times: int, spent: float = 0.0) -> float:
+    """The process uses so much from beat to beat; returns what it has used in all."""
+    for _ in range(times):
+        kept.spent(spent)
+        spent += cost
+    kept.spent(spent)
+    return spent
 
 
 def test_reopening_keeps_cursor_range_and_selection(playhead, finished):
