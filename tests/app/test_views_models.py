@@ -14,6 +14,7 @@ import pytest
 from frame_rows import rows_of
 from sample_session import BLOCK, HEARD, SAID, Sample, write_sample
 
+from app.model.configurations import Configurations, Sides
 from app.views import breakdown_model as bm
 from app.views.breakdown_model import breakdown_model, stage_lines
 from app.views.cost_model import REALTIME_MS, cost_model, highest_spikes
@@ -227,6 +228,17 @@ def test_without_a_selection_now_stands_beside_before(replay: tuple[Session, Cos
     assert early.before_ms is None
     earlier = breakdown_model(session, track, FRAMES, (100, 200))
     assert earlier.before_ms is None, "a stretch before the change has no before"
+
+
+def test_beside_a_turn_of_the_settings_before_stands_no_effect_of_those_after(
+    replay: tuple[Session, CostTrack], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, track = replay
+    assert breakdown_model(session, track, FRAMES, None).effect is not None
+    turn_of_a = Sides(frozenset(c.epoch for c in session.configs), frozenset(), in_turn=True)
+    monkeypatch.setattr(Configurations, "sides", lambda *_: turn_of_a)
+    model = breakdown_model(session, track, FRAMES, None)
+    assert (model.effect, model.before_ms, model.scope) == (None, None, bm.SINCE_CHANGE)
 
 
 def test_zero_is_given_a_reason(replay: tuple[Session, CostTrack]) -> None:
