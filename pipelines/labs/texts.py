@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Final
 
 from profiler.analysis.comparison.statistics import Ratio
@@ -19,6 +20,9 @@ SHARE: Final = "share"
 """A unit that is none: of shares of a whole, which are written in percent."""
 
 SPACE: Final = "\N{NARROW NO-BREAK SPACE}"
+_DECIMAL: Final = re.compile(r"-?\d{1,3}(\.\d+)?")
+"""What `shown` writes without powers of ten or spaces."""
+
 _RAISED: Final = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -55,12 +59,18 @@ def figure(value: float, unit: str) -> str:
 
 
 def told(ratio: Ratio | None) -> str:
-    """A ratio with its interval: 2.7 (2.6 to 2.8)."""
+    """A ratio with its interval, all with three figures: 2.71 (2.60 to 2.84)."""
     if ratio is None:
         return "unknown"
     if ratio.low is None or ratio.high is None:
         return shown(ratio.ratio)
-    return f"{shown(ratio.ratio)} ({shown(ratio.low)} to {shown(ratio.high)})"
+    return f"{_padded(ratio.ratio)} ({_padded(ratio.low)} to {_padded(ratio.high)})"
+
+
+def _padded(value: float) -> str:
+    """Three figures with the zeros they end in: beside 0.244, 0.24 would be read as less exact than 0.240."""
+    text = shown(value)
+    return f"{value:#.3g}".rstrip(".") if _DECIMAL.fullmatch(text) and value else text
 
 
 def counted(number: int, one: str, several: str) -> str:

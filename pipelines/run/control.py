@@ -31,11 +31,14 @@ class Change:
 
 
 def shown(key: str, value: Value) -> str:
-    """A setting with its value, in words: Gaussian selection: on."""
+    """A setting with its value, in words: Gaussian selection: on; Frame skipping: every 2nd."""
+    option = settings.option(key)
     text = f"{value:g}" if isinstance(value, float) else str(value)
     if isinstance(value, bool):
         text = "on" if value else "off"
-    return f"{settings.option(key).title}: {text}"
+    elif value in option.words:
+        text = option.words[value]  # as the form says it
+    return f"{option.title}: {text}"
 
 
 @dataclass(frozen=True, slots=True)

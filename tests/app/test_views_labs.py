@@ -48,7 +48,10 @@ def test_numbers_and_ratios_have_three_figures():
     assert [shown(v) for v in (0.04242, 12.345, 4096, 3.1e12, 1e-9, -2.5)] == [
         *("0.0424", "12.3", "4\N{NARROW NO-BREAK SPACE}100", "3.1·10¹²", "10⁻⁹", "-2.5"),
     ]
-    assert told(Ratio(2.71, 2.6, 2.84, 0.0)) == "2.71 (2.6 to 2.84)"
+    assert told(Ratio(2.71, 2.6, 2.84, 0.0)) == "2.71 (2.60 to 2.84)"
+    assert told(Ratio(0.242, 0.24, 0.244, 0.0)) == "0.242 (0.240 to 0.244)"
+    assert told(Ratio(100.2, 99.5, 4096.0, 0.0)) == "100 (99.5 to 4\N{NARROW NO-BREAK SPACE}100)"
+    assert told(Ratio(1e-5, 0.0, 2e-5, 0.0)) == "10⁻⁵ (0 to 2·10⁻⁵)"
     assert told(Ratio(2.0)) == "2"
     assert told(None) == "unknown"
 

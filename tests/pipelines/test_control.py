@@ -50,3 +50,12 @@ def test_waiting_for_the_pace_ends_when_something_is_asked(wake: str) -> None:
     control.stop() if wake == "stop" else control.ask("frames.skip", 2)
     waiting.join(timeout=60)
     assert not waiting.is_alive()
+
+
+def test_a_change_says_values_as_the_form_does() -> None:
+    """The flag said "Frame skipping: 1" where the form said "off"."""
+    said = [Change(*what, 0).text for what in (("frames.skip", 1), ("frames.skip", 2))]
+    assert said == ["Frame skipping: off", "Frame skipping: every 2nd"]
+    assert Change("gmm.selection.enabled", True, 0).text == "Gaussian selection: on"
+    assert Change("pace", 0.0, 0).text == "Pace: full speed"
+    assert Change("pace", 1.5, 0).text == "Pace: 1.5"
