@@ -9,6 +9,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
+from app.model.processes import leaving
 from app.model.processes.run_control import RunControl, RunRequest
 from pipelines.config import Value
 from pipelines.labs import record
@@ -80,7 +81,7 @@ class LabRuns(QObject):
 
     def start(self, name: str, changed: Mapping[str, Value]) -> None:
         """Run a lab with these of its parameters changed, if nothing prevents it."""
-        if (why := self.obstacle()) is not None:
+        if (why := self.obstacle() or leaving.hindrance()) is not None:
             self.failed.emit(why)
             return
         try:

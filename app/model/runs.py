@@ -14,6 +14,7 @@ from app.model.audio_choice import AudioChoice
 from app.model.figures import clock_text
 from app.model.pipeline import Pipeline
 from app.model.playhead import Playhead
+from app.model.processes import leaving
 from app.model.processes.run_control import WORKER, RunControl, RunRequest
 from app.model.recent import Memory
 from pipelines import config as settings
@@ -60,7 +61,7 @@ class Runs(QObject):
         self._is_demo = False
         self._after: Callable[[], None] | None = None
         self._asked: Banner | None = None
-        self.hindrance: Callable[[], str | None] = lambda: None
+        self.other_run: Callable[[], str | None] = lambda: None
         """Why no run may begin although none is under way: a lab is, which it would disturb."""
         self.audio: AudioChoice | None = self._remembered() or audio_choice.bundled()
         self.control = RunControl(worker, self)
@@ -90,6 +91,10 @@ class Runs(QObject):
         self.audio = audio
         self._memory.remember("audio", [] if audio.bundled else list(audio.paths))
         self.changed.emit()
+
+    def hindrance(self) -> str | None:
+        """Why no run may begin although none is under way: something else measures, or has not ended yet."""
+        return self.other_run() or leaving.hindrance()
 
     @property
     def can_start(self) -> bool:

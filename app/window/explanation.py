@@ -9,10 +9,9 @@ Its temporary files lie in a folder that the window makes and removes, however t
 from __future__ import annotations
 
 import re
-import shutil
-import tempfile
 import textwrap
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -28,7 +27,8 @@ from PySide6.QtWidgets import (
 )
 
 from app.model.processes.child_process import child_process
-from app.model.processes.leaving import Leaving
+from app.model.processes.leaving import EXPLAINS, Leaving
+from app.model.processes.own_folder import OwnFolder
 from app.style.plain_text import Button, Wrapped, describe, set_title
 from profiler.plain import one_line
 from profiler.process import children
@@ -43,8 +43,8 @@ LONGEST: Final = 200
 BY_COMMAND: Final = "asrscope: "
 """Stands before what the command complains of: a terminal has many programs, the dialog does not."""
 
-KIND: Final = "explain"
-"""What a process that explains is known by while it ends."""
+FOLDER: Final = "asrscope-explain-"
+"""What the name of its folder for temporary files begins with."""
 
 FEWEST_COLUMNS: Final = 40
 """Characters of a line to which sentences are wrapped at least."""
@@ -97,7 +97,7 @@ class Explanation(QDialog):
         self._process.errorOccurred.connect(self._failed)
         if (application := QCoreApplication.instance()) is not None:
             application.aboutToQuit.connect(self._program_ends)
-        if (before := Leaving.of(KIND)) is None:
+        if (before := Leaving.of(EXPLAINS)) is None:
             self._start()
             return
         self.state.setText(self.tr("The explanation before is still ending …"))
@@ -132,7 +132,7 @@ class Explanation(QDialog):
         process.errorOccurred.disconnect(self._failed)
         if process.state() == QProcess.ProcessState.NotRunning:
             return None
-        return Leaving(process, KIND)
+        return Leaving(process, EXPLAINS)
 
     def _program_ends(self) -> None:
         """The whole window is closed over it."""
@@ -192,13 +192,13 @@ class Explanation(QDialog):
 def process_with_a_folder(parent: QObject) -> QProcess:
     """A process whose temporary files are gone when it is, even if it was killed."""
     try:
-        folder = tempfile.mkdtemp(prefix="asrscope-explain-")
+        folder = OwnFolder(FOLDER)
     except OSError:
         return child_process(parent)  # the command says itself what is wrong
-    process = child_process(parent, TMPDIR=folder)
+    process = child_process(parent, TMPDIR=str(folder.path))
 
     def remove(*_: object) -> None:
-        shutil.rmtree(folder, ignore_errors=True)
+        folder.remove()
 
     process.finished.connect(remove)
     process.destroyed.connect(remove)
@@ -239,7 +239,17 @@ def explain(window: MainWindow, stage: str = "") -> None:
     if not stage:
         window.notices.info(tr("Choose a stage of scoring or search in the breakdown first."))
         return
-    Explanation(session.path, stage, window).open()
+    dialog = Explanation(session.path, stage, window)
+    dialog.finished.connect(partial(closed, window))
+    dialog.open()
+
+
+def closed(window: MainWindow, *_: object) -> None:
+    """A run may begin when its process has ended, which is heard of later."""
+    window.refresh()
+    leaving = Leaving.of(EXPLAINS)
+    if leaving is not None:
+        leaving.ended.connect(window.refresh)
 
 
 def obstacle(window: MainWindow) -> str | None:
@@ -248,7 +258,7 @@ def obstacle(window: MainWindow) -> str | None:
         return tr("A stage is explained from a finished session; stop the run or open one.")
     if not window.when.is_idle():
         return tr("A run is under way, which explaining a stage would disturb.")
-    return window.runs.hindrance()
+    return window.runs.other_run()
 
 
 def tr(text: str) -> str:

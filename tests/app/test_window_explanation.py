@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -14,6 +15,7 @@ from PySide6.QtGui import QFontMetricsF, QGuiApplication
 from PySide6.QtWidgets import QWidget
 
 from app.model.processes import leaving
+from app.window import explanation as explanations
 from app.window.explanation import Explanation
 from app.window.main_window import MainWindow
 from tests.app.sample_session import write_sample
@@ -271,3 +273,29 @@ def test_stages_of_scoring_and_search_have_the_entry_and_others_have_it_greyed(
     assert asked
     assert set(asked) == can & set(found)
     assert view.menu_at(QPoint(10, -5)) is None
+
+
+def test_no_run_begins_while_a_closed_explanation_still_computes(
+    qtbot, window, tmp_path, monkeypatch
+):
+    slow = (sys.executable, "-c", SLOW.format(str(tmp_path)))
+    monkeypatch.setattr(explanations, "Explanation", partial(Explanation, command=slow))
+    write_sample(tmp_path / "s.asrs")
+    window.files.open_session(tmp_path / "s.asrs")
+    assert window.when.can_start()
+    window.explain_stage("score.exp")
+    (made,) = window.findChildren(Explanation)
+    qtbot.waitUntil(lambda: made.state.text() == "ready", timeout=SOON_MS)
+    made.close()
+    assert not window.top.run.isEnabled()
+    window.runs.start()
+    assert window.when.is_idle()
+    assert window.notices.banners[-1].text.startswith("The explanation before is still ending")
+    window.show_lab()
+    told = []
+    window._lab.runs.failed.connect(told.append)
+    window._lab.runs.start("call-costs", {})
+    assert told == [leaving.hindrance()]
+    assert window.cannot_explain() is None, "the next explanation waits by itself"
+    (tmp_path / "may end").touch()
+    qtbot.waitUntil(window.top.run.isEnabled, timeout=SOON_MS)

@@ -16,6 +16,17 @@ PATIENCE_MS: Final = 10_000
 AT_QUIT_MS: Final = 3000
 """How long the end of the program waits for it."""
 
+EXPLAINS: Final = "explain"
+"""The kind of a process that explains a stage: until it is gone, it computes."""
+
+
+def hindrance() -> str | None:
+    """Why nothing may be measured yet although everything was ended, or None."""
+    if Leaving.of(EXPLAINS) is None:
+        return None
+    text = "The explanation before is still ending, which a run would disturb; in a moment it can begin."
+    return QCoreApplication.translate("leaving", text)
+
 
 class Leaving(QObject):
     """Tells one process to end and looks after it until there is neither any more.
