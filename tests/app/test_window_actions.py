@@ -223,3 +223,22 @@ def test_panels_can_be_hidden_and_brought_back(qtbot, window):
     window.actions_.trigger("panel.reset")
     assert not window.desk.form.isHidden()
     assert window.desk.is_shown("words")
+
+
+def test_whatever_is_greyed_says_why(window):
+    """Stop, "Set a marker" and Follow were greyed without a word."""
+    desk = window.desk  # its actions and buttons
+    for action in window.actions_:
+        usable = window.actions_.is_enabled(action.id)
+        assert usable == (window.actions_.obstacle(action.id) is None), action.id
+    for button in (window.top.stop, desk.transport.mark, desk.transport.follow):
+        assert not button.isEnabled()
+        said, why = button.toolTip().split("\n")
+        assert said.startswith(button.action.text())
+        assert why == button.accessibleDescription()
+    assert window.actions_.obstacle("run.stop") == "Nothing runs."
+    assert desk.transport.mark.toolTip() == "Set a marker (M)\nNothing runs."
+    assert "start a run or open one" in desk.transport.follow.toolTip()
+    assert "\n" not in window.top.run.toolTip(), "what can be used has no reason"
+    for menu in (action.menu() for action in window.menuBar().actions()):
+        assert menu.toolTipsVisible() or all(entry.isEnabled() for entry in menu.actions())

@@ -13,7 +13,12 @@ from PySide6.QtCore import QObject, Qt
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QWidget
 
+from app.model.conditions import Condition
 from app.style.plain_text import new_action, set_tip
+
+
+WHY_NOT = "why-not"
+"""Property of a `QAction`: why it is unavailable, empty if it is not or there is no reason to give."""
 
 
 def always() -> bool:
@@ -25,8 +30,8 @@ def always() -> bool:
 class Action:
     """One thing a user can do. ``text`` carries no ellipsis logic and no ``&``: it is plain.
 
-    ``obstacle``: why it is unavailable, in one sentence, if there is a reason to give. ``repeats``: whether
-    it is done again while its key is held down.
+    ``obstacle``: why it is unavailable, in one sentence, if there is a reason to give that ``enabled`` has
+    not. ``repeats``: whether it is done again while its key is held down.
     """
 
     id: str
@@ -39,6 +44,17 @@ class Action:
     help: str = ""
     obstacle: Callable[[], str | None] | None = None
     repeats: bool = False
+
+    @property
+    def gives_reasons(self) -> bool:
+        """Whether it says why it is unavailable."""
+        return self.obstacle is not None or isinstance(self.enabled, Condition)
+
+    def why_not(self) -> str | None:
+        """Why it is unavailable, if there is a reason to give."""
+        if self.obstacle is not None:
+            return self.obstacle()
+        return self.enabled.obstacle() if isinstance(self.enabled, Condition) else None
 
 
 class Registry(QObject):
@@ -91,8 +107,7 @@ class Registry(QObject):
 
     def obstacle(self, action_id: str) -> str | None:
         """Why the action is unavailable, if there is a reason to give."""
-        why = self._actions[action_id].obstacle
-        return None if why is None else why()
+        return self._actions[action_id].why_not()
 
     def trigger(self, action_id: str) -> bool:
         """Run the action if it is available; return whether it ran."""
@@ -111,8 +126,10 @@ class Registry(QObject):
                 made.setEnabled(enabled)
             if action.checked is not None and made.isChecked() != action.checked():
                 made.setChecked(action.checked())
-            if action.obstacle is not None:
-                set_tip(made, action.obstacle() or action.help)
+            if action.gives_reasons:
+                why = action.why_not() or ""
+                made.setProperty(WHY_NOT, why)
+                set_tip(made, why or action.help)
 
 
 def key_text(key: str) -> str:

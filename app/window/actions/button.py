@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtGui import QAction
 
 from app.style.plain_text import Button, describe, set_tip
-from app.window.actions.actions import key_text
+from app.window.actions.actions import WHY_NOT, key_text
 
 
 class ActionButton(Button):
@@ -23,5 +23,7 @@ class ActionButton(Button):
         self.setEnabled(action.isEnabled())
         if self.isCheckable():
             self.setChecked(action.isChecked())
-        describe(self, action.text() if self._name is None else self._name)
-        set_tip(self, f"{action.text()} ({key_text(keys)})" if keys else action.text())
+        why = action.property(WHY_NOT) or ""
+        describe(self, action.text() if self._name is None else self._name, description=why)
+        said = f"{action.text()} ({key_text(keys)})" if keys else action.text()
+        set_tip(self, f"{said}\n{why}" if why else said)

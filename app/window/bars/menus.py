@@ -37,13 +37,14 @@ class Menus(QObject):
             old.menu().deleteLater()
         bar.clear()
         self._export.clear()
+        self._export.setToolTipsVisible(True)
         groups = self._actions.groups()
         last = self.tr("Help")
         for group in sorted(groups, key=lambda name: name == last):
             members = groups[group]
             menu = new_menu(group, self._window)
             bar.addMenu(menu)
-            menu.setToolTipsVisible(any(action.obstacle for action in members))
+            menu.setToolTipsVisible(any(action.gives_reasons for action in members))
             menu.aboutToShow.connect(self._actions.refresh)
             for action in members:
                 made = self._actions[action.id]
