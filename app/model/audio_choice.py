@@ -11,7 +11,7 @@ from pathlib import Path
 
 import assets
 from app.model.recent import is_audio
-from profiler.files.inputs import open_input, regular
+from profiler.files.inputs import InputError, open_input, regular
 
 TRANSCRIPTS_SUFFIX = ".tsv"
 
@@ -70,8 +70,11 @@ def chosen(paths: Sequence[str | Path]) -> AudioChoice:
         if path.suffix.lower() == TRANSCRIPTS_SUFFIX and regular(path):
             table = str(path)
         elif os.path.isdir(path):
-            if not audio_in(path):
+            inside = audio_in(path)
+            if not inside:
                 raise ValueError(f"There is no audio file directly in the folder {path}.")
+            if found := _none_of_sound(inside):
+                raise ValueError(f"No file in the folder {path} is sound: {found}.")
             audio.append(path)
         elif not os.path.exists(path):
             raise ValueError(f"{path} does not exist.")
@@ -106,6 +109,22 @@ def _no_sound(path: Path) -> str | None:
     except UnicodeDecodeError:
         return None
     return "is text, not sound" if all(c.isprintable() or c.isspace() for c in text) else None
+
+
+def _none_of_sound(files: Sequence[Path]) -> str | None:
+    """What the first of files is if certainly none is sound; None if one may be, or there are too many to look into."""
+    if len(files) > MOST_LOOKED_INTO:
+        return None
+    first = ""
+    for file in files:
+        try:
+            found = _no_sound(file)
+        except InputError:
+            found = "cannot be read"
+        if not found:
+            return None
+        first = first or f"{file.name} {found}"
+    return first
 
 
 def _transcripts_in(folder: Path) -> str | None:

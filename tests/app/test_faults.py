@@ -218,6 +218,19 @@ def test_sound_is_taken_for_sound(tmp_path: Path, suffix: str) -> None:
     assert chosen([nist]).files == 1
 
 
+def test_a_folder_without_sound_is_refused_when_it_is_chosen(window, tmp_path: Path) -> None:
+    """It was accepted, and the run that followed ended at once."""
+    w = window()
+    before = w.runs.audio
+    (tmp_path / "b.wav").write_text("no sound\n" * 100)
+    (tmp_path / "a.flac").touch()
+    drop(w, tmp_path)
+    assert errors(w) == [f"No file in the folder {tmp_path} is sound: a.flac is empty (0 bytes)."]
+    assert w.runs.audio is before
+    (tmp_path / "c.wav").write_bytes(NOT_READ)
+    assert chosen([tmp_path]).files == 3, "one that may be sound is enough"
+
+
 def test_a_session_that_cannot_be_opened_is_not_said_to_be(window, tmp_path: Path) -> None:
     w = window()
     for name in ("a.asrs", "b.asrs"):
