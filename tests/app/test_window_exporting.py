@@ -9,7 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from PySide6.QtGui import QGuiApplication, QImage, QImageReader
+from PySide6.QtCore import QSize
+from PySide6.QtGui import QColor, QGuiApplication, QImage, QImageReader
 from PySide6.QtWidgets import QAbstractButton, QAbstractSpinBox, QApplication, QComboBox, QSlider
 
 from app.cli import main
@@ -21,6 +22,7 @@ from app.window.actions.files import QFileDialog
 from app.window.main_window import MainWindow
 from app.window.pictures.dialog import PictureDialog
 from app.window.pictures.drawing import Drawing
+from app.window.pictures.preview import Preview
 
 DRAWN_MS = 60_000
 """A picture's process imports Qt and pyqtgraph first."""
@@ -316,3 +318,36 @@ def test_every_view_tells_in_a_sentence_what_it_shows(window):
     for view in window.desk.views.values():
         assert view.accessibleName()
         assert view.accessibleDescription().strip()
+
+
+def test_a_preview_loses_no_line_of_a_pixel(qtbot):
+    """Shrunk to a third, some lines were not there at all."""
+    image = QImage(1600, 1000, QImage.Format.Format_RGB32)
+    image.fill(QColor("white"))
+    lines = range(5, 1000, 31)
+    for y in lines:
+        for x in range(1600):
+            image.setPixelColor(x, y, QColor("black"))
+    preview = Preview()
+    qtbot.addWidget(preview)
+    preview.resize(530, 340)
+    preview.show_image(image)
+    shown = preview.grab().toImage()
+    scale = 528 / 1600
+    first = (340 - 1000 * scale) / 2
+    for y in lines:
+        at = round(first + (y + 0.5) * scale)
+        near = [shown.pixelColor(265, at + step).lightness() for step in (-1, 0, 1)]
+        assert min(near) < 230, f"line {y}: {near}"
+
+
+def test_a_preview_is_drawn_with_a_pixel_for_a_point_at_least(qtbot, picture):
+    dialog = picture()
+    assert dialog.preview.width() < 1600
+    assert dialog.preview.image.size() == QSize(1600, 1000)
+    before = dialog.preview.image
+    dialog.width_box.setValue(4000)
+    dialog.height_box.setValue(4000)
+    qtbot.waitUntil(lambda: dialog.preview.image is not before, timeout=DRAWN_MS)
+    assert dialog.preview.image.width() == 2000, "but a large one is not held in memory"
+    dialog.close()

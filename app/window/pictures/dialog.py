@@ -6,6 +6,7 @@ with what the window shows: views, theme, range in view, cursor, selection.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,6 +57,9 @@ SOON_MS: Final = 150
 
 LEAST_SCALE, MOST_SCALE = 0.25, 4.0
 """Pixels per point of a preview."""
+
+MOST_PIXELS = 4e6
+"""Of a preview that is drawn finer than it is shown."""
 
 
 @dataclass(frozen=True)
@@ -296,11 +300,19 @@ class PictureDialog(QDialog):
             wanted = self.wanted()
         except PictureError:
             return
-        room, ratio = self.preview.size(), self.devicePixelRatioF()
-        scale = ratio * min(room.width() / wanted.size[0], room.height() / wanted.size[1])
-        self.drawing.preview(wanted, min(max(scale, LEAST_SCALE), MOST_SCALE))
+        self.drawing.preview(wanted, self._scale(*wanted.size))
         if self.preview.image is None:
             self.preview.say(self.tr("Drawing …"))
+
+    def _scale(self, width: int, height: int) -> float:
+        """Pixels per point to draw a preview with.
+
+        At least one, unless that were very many: lines of a point are drawn as a pixel or, with fewer, not at all.
+        """
+        room, ratio = self.preview.size(), self.devicePixelRatioF()
+        shown = ratio * min(room.width() / width, room.height() / height)
+        whole = min(1.0, math.sqrt(MOST_PIXELS / (width * height)))
+        return min(max(shown, whole, LEAST_SCALE), MOST_SCALE)
 
     def _drawn(self, number: int, png: bytes) -> None:
         image = QImage.fromData(png)

@@ -1,4 +1,7 @@
-"""The picture as it will be, shrunk to the room there is; above it what is under way, or why there is none."""
+"""The picture as it will be, shrunk to the room there is; above it what is under way, or why there is none.
+
+Each pixel shown is the mean of those it stands for: a line of one pixel becomes faint and never disappears.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,7 @@ class Preview(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._image: QImage | None = None
+        self._shrunk = QImage()
         self._text = ""
         self._old = False
         self.setMinimumSize(LEAST)
@@ -39,6 +43,7 @@ class Preview(QWidget):
     def show_image(self, image: QImage) -> None:
         """Show a picture."""
         self._image, self._text, self._old = image, "", False
+        self._shrunk = QImage()
         self.update()
 
     def say(self, text: str) -> None:
@@ -47,10 +52,17 @@ class Preview(QWidget):
         describe(self, description=text)
         self.update()
 
+    def _of_size(self, image: QImage, size: QSize) -> QImage:
+        """The image with the pixels of the screen that so many points have."""
+        pixels = (size.toSizeF() * self.devicePixelRatioF()).toSize()
+        if self._shrunk.size() != pixels:
+            kept = Qt.AspectRatioMode.IgnoreAspectRatio
+            self._shrunk = image.scaled(pixels, kept, Qt.TransformationMode.SmoothTransformation)
+        return self._shrunk
+
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw picture and sentence."""
         with QPainter(self) as painter:
-            painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform)
             area = QRectF(self.rect()).adjusted(1, 1, -1, -1)
             if self._image is not None and not self._image.isNull():
                 size = self._image.size().scaled(
@@ -59,7 +71,7 @@ class Preview(QWidget):
                 place = QRectF(0, 0, size.width(), size.height())
                 place.moveCenter(area.center())
                 painter.setOpacity(FAINT if self._old else 1.0)
-                painter.drawImage(place, self._image)
+                painter.drawImage(place, self._of_size(self._image, size))
                 painter.setOpacity(1.0)
                 painter.setPen(theme().color("border"))
                 painter.drawRect(place)
