@@ -100,12 +100,12 @@ class LabRuns(QObject):
     def _over(self) -> None:
         name = self._name
         # A lab has imported what it needed; the next one begins afresh.
-        self.control.shutdown()
+        self.control.release()
         self.changed.emit()
         self.ended.emit(name)
 
     def _failed(self, message: str, _session: object) -> None:
-        self.control.shutdown()
+        self.control.release()
         self.changed.emit()
         self.failed.emit(message)
 

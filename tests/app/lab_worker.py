@@ -1,6 +1,6 @@
 """A scripted process of a lab: speaks the real one's lines and writes a session of `call-costs` with planted figures.
 
-python lab_worker.py [fail] [slow]
+python lab_worker.py [fail] [slow] [lingers FILE]
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
+import time
 from pathlib import Path
 
 from pipelines import labs
@@ -65,6 +66,9 @@ def main() -> None:
     stopping.set()
     if thread is not None:
         thread.join()
+    if "lingers" in MODES:  # until there is that file
+        while not Path(sys.argv[-1]).exists():
+            time.sleep(0.01)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import lab_worker
+import psutil
 import pytest
 from command_line import python
 from PySide6.QtCore import QPoint, Qt
@@ -132,6 +133,21 @@ def test_a_lab_is_run_and_its_session_opened(qtbot, page):
     assert asked.args == [str(past.path)]
     assert one.runs.control.process_id == 0
     assert past.record.finding.why in one.detail.card.accessibleDescription()
+
+
+def test_the_end_of_a_lab_waits_for_no_process(qtbot, page, tmp_path):
+    """The window stood still for half a second, while a process that had said all let go of its memory."""
+    one = page("lingers", str(tmp_path / "may end"))
+    one.show_lab(NAME)
+    with qtbot.waitSignal(one.runs.ended, timeout=SOON_MS):
+        one.detail.run.click()
+        qtbot.waitUntil(lambda: one.runs.control.process_id != 0, timeout=SOON_MS)
+        number = one.runs.control.process_id
+    assert psutil.pid_exists(number)
+    assert one.runs.obstacle() is None
+    assert one.detail.run.text() == "Run"
+    (tmp_path / "may end").touch()
+    qtbot.waitUntil(lambda: not psutil.pid_exists(number), timeout=SOON_MS)
 
 
 def test_a_lab_is_stopped(qtbot, page):

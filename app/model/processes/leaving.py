@@ -19,6 +19,9 @@ AT_QUIT_MS: Final = 3000
 EXPLAINS: Final = "explain"
 """The kind of a process that explains a stage: until it is gone, it computes."""
 
+HAS_FINISHED: Final = "finished"
+"""The kind of a process that has done its work."""
+
 
 def hindrance() -> str | None:
     """Why nothing may be measured yet although everything was ended, or None."""
@@ -29,19 +32,20 @@ def hindrance() -> str | None:
 
 
 class Leaving(QObject):
-    """Tells one process to end and looks after it until there is neither any more.
+    """Tells one process to end, unless it was `told`, and looks after it until there is neither any more.
 
     Disconnect from its signals, before, whoever may be gone by then.
 
     Args:
         process: what is to end.
         kind: what it does; `of` finds it by that.
+        told: whether it knows already.
     """
 
     ended = Signal()
     """There is no process any more."""
 
-    def __init__(self, process: QProcess, kind: str) -> None:
+    def __init__(self, process: QProcess, kind: str, told: bool = False) -> None:
         super().__init__(process)
         self.setObjectName(kind)
         self._process = process
@@ -55,7 +59,8 @@ class Leaving(QObject):
         patience.start(PATIENCE_MS)
         if application is not None:
             application.aboutToQuit.connect(self.wait)
-        process.terminate()
+        if not told:
+            process.terminate()
 
     @staticmethod
     def of(kind: str) -> Leaving | None:

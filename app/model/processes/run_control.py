@@ -18,6 +18,7 @@ from PySide6.QtCore import QObject, QProcess, Signal
 
 from app.crash_report import LastWords
 from app.model.processes.child_process import child_process
+from app.model.processes.leaving import HAS_FINISHED, Leaving
 from profiler.process import children
 
 WORKER = tuple(children.python("-m", "pipelines.worker"))
@@ -74,6 +75,7 @@ class RunControl(QObject):
         self._request: RunRequest | None = None
         self._session: str | None = None
         self._over = True
+        self._leaving: list[Leaving] = []
 
     @property
     def state(self) -> State:
@@ -151,8 +153,21 @@ class RunControl(QObject):
                 self._set_state("idle")
                 self.finished.emit("", "stopped")
 
+    def release(self) -> None:
+        """Let the worker end, whose run is over; nobody waits for it, and the next run has another."""
+        process, self._process = self._process, None
+        self._ready = False
+        if process is not None:
+            process.write(b'{"do": "quit"}\n')
+            process.closeWriteChannel()
+            leaving = Leaving(process, HAS_FINISHED, told=True)
+            self._leaving.append(leaving)
+            leaving.ended.connect(lambda: self._leaving.remove(leaving))
+
     def shutdown(self) -> None:
         """End the worker because the window closes; waits for the session file to be finished."""
+        for leaving in list(self._leaving):
+            leaving.wait()
         process = self._process
         if process is None:
             return

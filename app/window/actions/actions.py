@@ -121,13 +121,14 @@ class Registry(QObject):
         """Update enabled and checked states."""
         for key, action in self._actions.items():
             made = self._qactions[key]
-            enabled = action.enabled()
+            why = action.why_not() or ""
+            asked = isinstance(action.enabled, Condition) and action.obstacle is None
+            enabled = not why if asked else action.enabled()
             if made.isEnabled() != enabled:
                 made.setEnabled(enabled)
             if action.checked is not None and made.isChecked() != action.checked():
                 made.setChecked(action.checked())
             if action.gives_reasons:
-                why = action.why_not() or ""
                 made.setProperty(WHY_NOT, why)
                 set_tip(made, why or action.help)
 

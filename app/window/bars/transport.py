@@ -217,6 +217,13 @@ class Transport(QFrame):
         self.export = ActionButton(actions["file.export"], self.tr("Export…"))
         self.clock = Label()
         self.clock.setObjectName("muted")
+        set_tip(
+            self.clock,
+            self.tr(
+                "Time in frames of 10 ms. The last 10 to 25 ms of an utterance make no frame, so that all of its "
+                "audio lasts a little longer."
+            ),
+        )
         self.clock.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self._row = row = QHBoxLayout()
         row.setSpacing(GAP)
@@ -349,8 +356,12 @@ class Transport(QFrame):
             parts.append(datetime.fromtimestamp(created).strftime("%Y-%m-%d %H:%M"))
         if session.meta.get("preset"):
             parts.append(one_line(str(session.meta["preset"])))
-        audio_s = audio_seconds(session.utterances, 0, int(snapshot.track.n_frames))
-        parts.append(self.tr("{0} s of audio").format(f"{audio_s:.1f}"))
+        frames = int(snapshot.track.n_frames)
+        audio_s = audio_seconds(session.utterances, 0, frames)
+        # The clock counts frames, which leave a rest of 10 to 25 ms of each utterance.
+        text = self.tr("{0} s of audio in {1}")
+        count = counted(frames, self.tr("frame"), self.tr("frames"))
+        parts.append(text.format(f"{audio_s:.1f}", count))
         parts.append(counted(marks, self.tr("marker"), self.tr("markers")))
         if session.state not in ("closed", "recording"):
             parts.append(session.state)
