@@ -146,7 +146,12 @@ def test_the_first_ten_seconds(qtbot: QtBot, desk: MainWindow) -> None:
     assert decided.kind == "faster"
 
     # On to the next hint, which goes when it has been followed; the last is waved away.
-    w.pipeline.set(BLOCK, 16)
+    block = w.desk.form.fields[BLOCK].editor
+    assert seen(w, block), "it is not scrolled to"
+    QTest.mouseDClick(block.lineEdit(), Qt.MouseButton.LeftButton)
+    QTest.keyClicks(block, "16")
+    QTest.keyClick(block, Qt.Key.Key_Return)
+    assert w.pipeline.next.block == 16
     assert w.status.hint.text.full.startswith("Hint 3 of 3")
     click(w.status.hint.away)
     assert w.status.hint.isHidden()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QFileDialog, QMenu
 from pytestqt.qtbot import QtBot
 from shown_windows import show, wait_for_the_recogniser
@@ -14,8 +14,9 @@ from shown_windows import show, wait_for_the_recogniser
 from app.model.at_cursor import settings_at
 from app.window.main_window import MainWindow
 from app.window.palette import Palette
+from app.window.pictures.dialog import PictureDialog
 from profiler.export import writers
-from tests.waiting import SOON_MS
+from tests.waiting import COMPILING_MS, SOON_MS
 
 CONTROL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
 
@@ -41,6 +42,27 @@ class Keyboard:
             to = QApplication.focusWidget() or self._window
             self._qtbot.keyClicks(to, letter)
 
+    def back_in_the_window(self) -> None:
+        """Offscreen, nobody manages windows: the one below a closed dialog is not made active again."""
+        self._window.activateWindow()
+        self._qtbot.waitUntil(self._window.isActiveWindow, timeout=SOON_MS)
+
+    def answer_the_next_dialog(self, name: str) -> None:
+        """Type the name of a file into the dialog that asks for one, and enter it."""
+
+        def answer() -> None:
+            dialog = QApplication.activeModalWidget()
+            if not isinstance(dialog, QFileDialog):
+                self._timer.start()
+                return
+            self.press(Qt.Key.Key_A, CONTROL)
+            self.type(name)
+            self.press(Qt.Key.Key_Return)
+
+        self._timer = QTimer(self._window, singleShot=True, interval=50)
+        self._timer.timeout.connect(answer)
+        self._timer.start()
+
     def command(self, words: str) -> None:
         """Find something in the palette and do it."""
         self.press(Qt.Key.Key_P, CONTROL, SHIFT)
@@ -58,16 +80,14 @@ def window(qtbot: QtBot) -> Iterator[MainWindow]:
     made.close()
 
 
-def test_run_toggle_pause_select_export(
-    qtbot: QtBot, window: MainWindow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_run_toggle_pause_select_export(qtbot: QtBot, window: MainWindow, tmp_path: Path) -> None:
     keys = Keyboard(qtbot, window)
     keys.command("gmm, digits")  # its graph is built in two seconds
     assert window.pipeline.preset.name == "digits"
     keys.command("pace")
     pace = window.desk.form.fields["pace"].editor
     assert pace.hasFocus()
-    pace.selectAll()
+    keys.press(Qt.Key.Key_A, CONTROL)
     keys.type("4")
     keys.press(Qt.Key.Key_Return)
     assert window.pipeline.next.pace == 4.0
@@ -104,8 +124,7 @@ def test_run_toggle_pause_select_export(
     keys.press(Qt.Key.Key_I)
     assert window.axis.selected is not None
     assert window.axis.selected[0] == pytest.approx(applied / 100)
-    window._show_figures()
-    assert window.desk.breakdown.model().first_frame == applied
+    qtbot.waitUntil(lambda: window.desk.breakdown.model().first_frame == applied, timeout=SOON_MS)
 
     # Stop: the session is whole, and the form shows what was in force at the cursor.
     keys.press(Qt.Key.Key_Period, CONTROL)
@@ -118,11 +137,13 @@ def test_run_toggle_pause_select_export(
 
     # Export, through the palette and through the menu.
     table = tmp_path / "table.csv"
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: (str(table), ""))
+    keys.answer_the_next_dialog(str(table))
     (form,) = [writer.FORMAT for writer in writers() if writer.FORMAT.suffix == ".csv"]
     keys.command(form.title)
     assert table.read_text(encoding="utf-8").startswith("stage")
     table.unlink()
+    keys.back_in_the_window()
+    keys.answer_the_next_dialog(str(table))
     keys.press(Qt.Key.Key_E, CONTROL)
     menu = QApplication.activePopupWidget()
     assert isinstance(menu, QMenu)
@@ -133,3 +154,15 @@ def test_run_toggle_pause_select_export(
             break
     keys.press(Qt.Key.Key_Return)
     assert table.exists()
+
+    # A picture: its dialog has the focus, and Enter saves.
+    keys.back_in_the_window()
+    picture = tmp_path / "desk.png"
+    keys.command("Picture of the desk")
+    (dialog,) = window.findChildren(PictureDialog)
+    qtbot.waitUntil(lambda: dialog.preview.image is not None, timeout=COMPILING_MS)
+    keys.answer_the_next_dialog(str(picture))
+    keys.press(Qt.Key.Key_Return)
+    qtbot.waitUntil(picture.exists, timeout=COMPILING_MS)
+    qtbot.waitUntil(lambda: not window.findChildren(PictureDialog), timeout=SOON_MS)
+    assert window.notices.banners[-1].text.endswith("desk.png")
