@@ -97,3 +97,10 @@ def test_no_text_of_a_table_is_cut_however_many_columns_it_has(shown: MainWindow
             widest = max(table.sizeHintForColumn(column), header.sectionSizeHint(column))
             assert header.sectionSize(column) >= widest
         assert header.length() >= table.viewport().width() - model.columnCount()
+
+
+def test_the_speech_of_a_session_says_what_the_clock_counts(shown: MainWindow) -> None:
+    """The line said 83.0 s of audio where the clock ended at 1:22.8, without a word of why."""
+    transport, frames = shown.desk.transport, shown.playhead.n_frames
+    assert f"s of audio in {frames} frames" in transport.note.full
+    assert "frames of 10 ms" in transport.clock.toolTip()

@@ -16,7 +16,6 @@ from PySide6.QtWidgets import QWidget
 from app.model.conditions import Condition
 from app.style.plain_text import new_action, set_tip
 
-
 WHY_NOT = "why-not"
 """Property of a `QAction`: why it is unavailable, empty if it is not or there is no reason to give."""
 
