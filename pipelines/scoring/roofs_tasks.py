@@ -17,6 +17,9 @@ from profiler.machine.roofs.timing import Counted, Task
 HOT_BYTES = 8 << 10
 """Weights or values within the first cache, beside what else a kernel needs there."""
 
+CHUNK = (64 << 10) // FLOAT
+"""Floats read at a time while a kernel waits for its turn: more than a first cache holds, and over in some µs."""
+
 
 def filled(shape: tuple[int, ...], value: float = 1.0) -> Array:
     """Return float32 [shape] that begins with a cache line, as those of a run do.
@@ -96,7 +99,7 @@ def after_writing(frames: int, before: Callable[[], object], once: Callable[[], 
     stay as long as those that are asked for again and again.
     """
     seconds = frames * SEARCH_SECONDS
-    return _in_turn(filled((1, LANES)), once, before, seconds)
+    return _in_turn(filled((1, CHUNK)), once, before, seconds)
 
 
 def _in_turn(
@@ -105,7 +108,12 @@ def _in_turn(
     before: Callable[[], object] | None = None,
     least: float = 0.0,
 ) -> Task:
-    """`once`, each time after a piece was read and then `before`; that takes `least` seconds at least."""
+    """`once`, each time after a piece was read and then `before`; that takes `least` seconds at least.
+
+    Until then the piece is read again and again, as a search never rests: after some ms without a look at memory the
+    same product of 64 frames, whose data come from beyond the caches, took 1.4 to 2 times as long, in a row of calls
+    now so and now so (`python -m tests.bench.constants --only system`).
+    """
     turn = 0
 
     def task(repeats: int) -> Counted:
@@ -113,10 +121,12 @@ def _in_turn(
         seconds = 0.0
         for _ in range(repeats):
             turn = (turn + 1) % len(pieces)
+            piece, at = pieces[turn], 0
             until = timing.clock() + least
-            read(pieces[turn])
+            read(piece)
             while timing.clock() < until:
-                pass
+                read(piece[at : at + CHUNK])
+                at = at + CHUNK if at + CHUNK < len(piece) else 0
             if before is not None:
                 before()
             start = timing.clock()

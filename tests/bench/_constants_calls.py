@@ -14,7 +14,8 @@ from threadpoolctl import threadpool_limits
 
 from pipelines.run.hot_replay import GAIN
 from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.roofs_tasks import filled, read
+from pipelines.scoring.dnn.roofs._integers import panels
+from pipelines.scoring.roofs_tasks import CHUNK, filled, read
 from profiler.arrays import Array
 from profiler.machine import run_queue
 from profiler.machine.roofs import calibration, probe, timing
@@ -28,6 +29,8 @@ MEANT = 10 << 20
 """Bytes of the work whose passes are compared."""
 PASSES, TIMES = 8, 9
 LEFT, LEFT_MS, LEFTS = 8 << 20, (0, 1, 2, 4, 8, 16), 61
+WAITED, WAITED_GROUPS, WAITED_BYTES, WAIT_MS = 64, 64, 1296 << 10, 10
+"""Frames, groups of inputs and bytes of weights of a product, as the last layer of a net; ms between two of them."""
 FOR_A_MIDDLE = 4
 """Moments of a roof, at least, of which one is compared with the middle of the others."""
 HOT_AFTER = 4
@@ -90,6 +93,10 @@ def system() -> Iterator[dict[str, Any]]:
     for ms, ns in zip(LEFT_MS[1:], left, strict=True):
         what = f"data left for {ms} ms / read again at once, time to read them"
         yield row(where, what, "", ns / at_once, "")
+    resting, reading = _after_a_wait()
+    where = "scoring/roofs_tasks.py CHUNK"
+    what = f"a product of {WAITED} frames after a wait without memory / after reading for as long"
+    yield row(where, what, "", resting / reading, "")
     small, large = (_gemm(n) for n in (GEMM_SIZE, 2 * GEMM_SIZE))
     where = "profiler/machine/roofs/cpu.py"
     yield row(where, "rate of a product of 512³ / of 1024³", "", small / large, "")
@@ -179,6 +186,26 @@ def _left() -> list[float]:
             read(data)
             found[turn, i] = perf_counter_ns() - start
     return [float(ns) for ns in np.median(found, axis=0)]
+
+
+def _after_a_wait() -> tuple[float, float]:
+    """Median ns of an int8 product of WAITED frames, WAIT_MS after its last in turns: a clock watched; CHUNKs read."""
+    product = panels(WAITED_BYTES, (WAITED, WAITED_GROUPS)).make()
+    before, piece = filled((OTHER // FLOAT,)), filled((CHUNK,))
+    found = np.empty((LEFTS, 2))
+    for turn in range(LEFTS):
+        for i, reads in enumerate((False, True)):
+            until = perf_counter_ns() + WAIT_MS * 1_000_000
+            read(before)
+            while perf_counter_ns() < until:
+                if reads:
+                    read(piece)
+            product(0)
+            start = perf_counter_ns()
+            product(1)
+            found[turn, i] = perf_counter_ns() - start
+    resting, reading = np.median(found, axis=0)
+    return float(resting), float(reading)
 
 
 def _gemm(size: int) -> float:
