@@ -77,7 +77,8 @@ LONGEST = (
     "test_order", "test_hostile_desk", "test_cli", "test_cli_signals", "test_window_hover", "test_run",
     "test_models_foreign", "test_session_fuzz", "test_one_figure", "test_run_device", "test_window_exporting",
     "test_window", "test_lab_children", "test_faults", "test_text_geometry", "test_lazy_run", "test_window_keys",
-    "test_scoring_gmm", "test_perturb", "test_types",
+    "test_scoring_gmm", "test_perturb", "test_types", "test_session_crash", "test_counters_report",
+    "test_lab_gaussian_selection",
 )  # fmt: skip
 """Files of ten seconds of computing and more, where nothing is cached: begun last, one of them would be waited for.
 

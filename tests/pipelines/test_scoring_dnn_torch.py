@@ -29,7 +29,7 @@ from pipelines.scoring.meter import Meter
 from profiler.arrays import Array
 from profiler.files import paths
 from profiler.spans import SPAN, NullLane, Recorder
-from tests.pipelines.net_files import SHAPES, card, forward, in_blocks, net, utterance
+from tests.pipelines.net_files import SHAPES, card, forward, in_blocks, net, utterance, write
 from tests.pipelines.shipped import model, speech
 
 HEADS = 3
@@ -136,7 +136,8 @@ def test_asked_senones_in_16_bits_are_those_of_the_whole() -> None:
 
 @cache
 def compiled_net() -> tuple[Any, CompiledNet]:
-    made = net(card(*SHAPES[0]))
+    """One net for all, which also scores for the shipped model: the compiler takes a second for each kernel of it."""
+    made = net(card(Layer(24), Layer(8, relu=False), senones=model().n_senones))
     return made, CompiledNet(made, 1, 32)
 
 
@@ -176,7 +177,7 @@ def test_no_net_is_loaded_from_a_folder_that_others_can_write_to(
 
 @has_compiler
 def test_a_compiled_net_without_hidden_layers() -> None:
-    made, features = net(card()), utterance()
+    made, features = net(card(senones=model().n_senones)), utterance()
     assert error(in_blocks(CompiledNet(made, 1, 32), features, 7), forward(made, features)) < 3e-6
 
 
@@ -184,7 +185,7 @@ def test_a_compiled_net_without_hidden_layers() -> None:
 def test_every_compiled_net_has_code_of_its_own() -> None:
     """Dynamo gives up on code after some recompilations; nets must not add up to that."""
     _, first = compiled_net()
-    second = CompiledNet(net(card(), seed=1), 1, 1)
+    second = CompiledNet(net(card(senones=model().n_senones), seed=1), 1, 1)
     codes = [one._forward._orig_mod.forward.__code__ for one in (first, second)]
     assert codes[0] is not codes[1]
 
@@ -198,11 +199,13 @@ def test_a_compiled_net_is_not_compiled_again_for_another_count_of_threads() -> 
 
 
 @has_compiler
-def test_a_compiled_net_in_the_scorer_with_frames_skipped() -> None:
-    every = of_speech({})
-    found = of_speech({"dnn.product": "compiled", "frames.skip": 3})
+def test_a_compiled_net_in_the_scorer_with_frames_skipped(tmp_path: Path) -> None:
+    of_net = {"dnn.net": str(write(tmp_path, compiled_net()[0], np.float32))}
+    every = of_speech(of_net)
+    found = of_speech(of_net | {"dnn.product": "compiled", "frames.skip": 3})
     rows = np.arange(len(every)) // 3 * 3
     np.testing.assert_allclose(found, every[rows], atol=1e-3)
+    assert np.abs(np.diff(every, axis=0)).max() > 1
 
 
 def test_without_a_compiler_one_sentence_says_so(monkeypatch: Any, tmp_path: Path) -> None:
@@ -303,7 +306,7 @@ def recorded(made: Any, score: Any) -> dict[str, int]:
     meter.register(recorder, dict(made.stages))
     meter.begin(0, 7, lane)
     spliced = made.splice(utterance(7 + sum(made.context)), meter)
-    score(spliced, np.empty((7, 50), np.float32), meter)
+    score(spliced, np.empty((7, made.n_senones), np.float32), meter)
     names = {stage.id: stage.name for stage in recorder.stages}
     spans = np.frombuffer(lane.take(), SPAN)
     ends = spans["start_ns"] + spans["duration_ns"]
