@@ -1,4 +1,7 @@
-"""When a moving view is to be brought up to date next: at an even pace, slower where drawing is slow.
+"""When a moving view is to be brought up to date next: at an even pace, as often as a budget of processor time allows.
+
+What the window computes is taken from the run that it watches. So the budget is of its whole process: what updates cost
+and what is spent beside them, on reading the file and on figures. Both are measured and smoothed, and the pace follows.
 
 The beats lie on a grid of their own. If each were timed from the end of the drawing before it, the drawing itself
 would be added to every interval.
@@ -6,14 +9,29 @@ would be added to every interval.
 
 from __future__ import annotations
 
-FASTEST_S, SLOWEST_S = 0.04, 0.1
-"""Update between 25 and 10 times a second: with all views, 31 took 0.47 of a core (`asrscope bench desk`, 30 s)."""
+FASTEST_S, SLOW_S, SLOWEST_S = 1 / 30, 1 / 20, 1 / 10
+"""Between two updates: where they are cheap; where the budget does not allow more; on a machine too slow for that."""
 
-DRAWING_SHARE = 0.35
-"""Part of one core that drawing may take: if an update costs d, the next one comes after d / share."""
+SHARE = 0.32
+"""Of one core, that the process of the window takes as long as it can have at least an update every `SLOW_S` for it."""
 
-WEIGHT = 0.2
-"""Of the newest update in the mean cost: one dear update, of figures say, does not hold up the next."""
+MOST_SHARE = 0.5
+"""With fewer updates a chart that scrolls jerks: first the share gives way, up to this one, then the pace."""
+
+USUAL_S = 0.01
+"""An update, before any was measured."""
+
+WEIGHT = 0.05
+"""Of the newest update in the mean cost: where every few updates one is dearer than the others, the pace is even."""
+
+OUTLIER = 3.0
+"""An update counts as at most so many times the mean: one dear update, of a menu say, does not hold up the next."""
+
+REST_S = 2.0
+"""What is spent beside the updates is a mean over about so long: the file is read some times a second."""
+
+LEAST_ROOM = 0.01
+"""Share of a core that is left for updates, whatever the rest of the process takes."""
 
 
 class Beats:
@@ -21,16 +39,31 @@ class Beats:
 
     def __init__(self) -> None:
         self._due: float | None = None
-        self._cost_s = 0.0
+        self._cost_s = USUAL_S
+        self._rest = 0.0
+        self._last: tuple[float, float] | None = None
 
     @property
     def interval_s(self) -> float:
         """Seconds between two beats."""
-        return min(max(self._cost_s / DRAWING_SHARE, FASTEST_S), SLOWEST_S)
+        kept = self._cost_s / max(SHARE - self._rest, LEAST_ROOM)
+        most = self._cost_s / max(MOST_SHARE - self._rest, LEAST_ROOM)
+        return min(max(min(max(kept, FASTEST_S), SLOW_S), most), SLOWEST_S)
 
-    def took(self, drawn_s: float) -> None:
-        """An update took so much processor time, its painting included."""
-        self._cost_s += WEIGHT * (drawn_s - self._cost_s)
+    def took(self, drawn_s: float, now_s: float, process_s: float) -> None:
+        """An update is over.
+
+        Args:
+            drawn_s: processor time that it took, its painting included.
+            now_s: the monotonic clock.
+            process_s: processor time of the whole process since it began.
+        """
+        if self._last is not None and now_s > self._last[0]:
+            elapsed, used = now_s - self._last[0], process_s - self._last[1]
+            share = min(max(used - drawn_s, 0.0) / elapsed, MOST_SHARE)
+            self._rest += min(elapsed / REST_S, 1.0) * (share - self._rest)
+        self._last = now_s, process_s
+        self._cost_s += WEIGHT * (min(drawn_s, OUTLIER * self._cost_s) - self._cost_s)
 
     def wait_s(self, now_s: float) -> float:
         """How long to wait for the next beat; one that was missed is not made up for."""

@@ -386,9 +386,9 @@ class Playhead(QObject):
         if snapshot is None:
             return
         cursor_s = snapshot.cursor_frame * FRAME_S
+        began = time.thread_time()
         # What was read and is not shown yet is not there for a view that follows.
         self.axis.set_data(cursor_s, cursor_s if self._following else self.n_frames * FRAME_S)
-        began = time.thread_time()
         generation = self._generation
         self.changed.emit(snapshot)
         # The paint events that the views asked for run before this timer fires.
@@ -397,4 +397,4 @@ class Playhead(QObject):
     def _adapt(self, generation: int, drawn_s: float) -> None:
         if generation != self._generation:
             return
-        self._beats.took(drawn_s)
+        self._beats.took(drawn_s, time.monotonic(), time.process_time())

@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 import pytest
+from PySide6.QtCore import QCoreApplication
 from window_recording import UTTERANCE, WALL_PER_FRAME
 
 from app.model import beats
@@ -28,12 +29,17 @@ def clock(monkeypatch):
 
     class Clock:
         now = 1000.0
+        thread = beside = 0.0
+        """Processor time of the window's thread, and of what else the process does."""
 
         def monotonic(self) -> float:
             return self.now
 
         def thread_time(self) -> float:
-            return self.now
+            return self.thread
+
+        def process_time(self) -> float:
+            return self.thread + self.beside
 
     standing = Clock()
     monkeypatch.setattr(module, "time", standing)
@@ -217,25 +223,114 @@ def test_beats_keep_their_pace_whatever_the_drawing_takes() -> None:
     now, kept, seen = 10.0, beats.Beats(), []
     for took in (0.002, 0.011, 0.0, 0.009, 0.002, 0.011):
         seen.append(now)
-        kept.took(took)
         now += took
         now += kept.wait_s(now)
-    assert np.diff(seen[1:]) == pytest.approx(beats.FASTEST_S)
+    assert np.diff(seen[1:]) == pytest.approx(kept.interval_s)
 
 
 def test_a_missed_beat_is_not_made_up_for() -> None:
     kept = beats.Beats()
     kept.wait_s(0.0)
     assert kept.wait_s(5.0) == 0.0
-    assert kept.wait_s(5.001) == pytest.approx(beats.FASTEST_S - 0.001)
+    assert kept.wait_s(5.001) == pytest.approx(kept.interval_s - 0.001)
 
 
-def test_one_dear_update_does_not_hold_up_the_next() -> None:
-    kept = beats.Beats()
-    for _ in range(50):
-        kept.took(0.008)
-    kept.took(0.020)
-    assert kept.interval_s == beats.FASTEST_S
+class FakeRun:
+    """A window on a clock of its own: updates of a cost, and what the process spends beside them."""
+
+    def __init__(self, rest: float = 0.0) -> None:
+        self.kept, self.rest = beats.Beats(), rest
+        self.now = self.process = 0.0
+        self.at: list[float] = []
+
+    def updates(self, costs) -> np.ndarray:
+        """Seconds between the updates, of a cost each."""
+        first = len(self.at)
+        for cost in costs:
+            wait = self.kept.wait_s(self.now)
+            begin = self.now + max(wait, 0.0)
+            self.process += self.rest * (begin + cost - self.now) + cost
+            self.now = begin + cost
+            self.at.append(begin)
+            self.kept.took(cost, self.now, self.process)
+        return np.diff(self.at[first:])
+
+
+@pytest.mark.parametrize(("beside", "interval_ms"), [(0.0, 33), (0.12, 40), (0.28, 50)])
+def test_the_pace_follows_what_the_process_spends(
+    qapp, playhead, finished, clock, beside, interval_ms
+) -> None:
+    """An update of 8 ms, and what is spent beside it."""
+
+    def draw(_: object) -> None:
+        clock.thread += 0.008
+
+    playhead.open(finished)
+    playhead.seek(0)
+    playhead.play()
+    playhead.changed.connect(draw)
+    for _ in range(200):
+        clock.now += 0.04
+        clock.beside += 0.04 * beside
+        playhead.tick()
+        QCoreApplication.processEvents()
+    assert playhead.interval_ms == interval_ms
+
+
+def test_cheap_updates_come_30_times_a_second() -> None:
+    run = FakeRun(rest=0.05)
+    assert run.updates([0.006] * 300)[-100:] == pytest.approx(1 / 30)
+
+
+@pytest.mark.parametrize("rest", [0.0, 0.03])
+@pytest.mark.parametrize("cost", [0.0112, 0.0125, 0.0145])
+def test_the_whole_process_keeps_to_its_share(cost, rest) -> None:
+    run = FakeRun(rest)
+    intervals = run.updates([cost] * 600)[-300:]
+    assert rest + cost / intervals.mean() == pytest.approx(beats.SHARE, rel=0.02)
+    assert np.ptp(intervals) < 1e-4, "steady"
+    assert 20.0 < 1 / intervals.mean() < 30.0
+
+
+def test_what_is_spent_beside_the_updates_is_in_the_budget() -> None:
+    alone, beside = (FakeRun(rest).updates([0.012] * 300)[-1] for rest in (0.0, 0.05))
+    assert alone == pytest.approx(0.012 / 0.32, rel=0.02)
+    assert beside == pytest.approx(0.012 / 0.27, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("cost", "rest", "rate"),
+    [
+        (0.016, 0.0, 20.0),
+        (0.016, 0.1, 20.0),
+        (0.022, 0.05, 20.0),
+        (0.03, 0.05, 15.0),
+        (0.09, 0.0, 10.0),
+    ],
+)
+def test_first_the_share_gives_way_then_the_pace(cost, rest, rate) -> None:
+    run = FakeRun(rest)
+    assert 1 / run.updates([cost] * 600)[-100:].mean() == pytest.approx(rate, rel=0.03)
+
+
+def test_updates_of_which_some_are_dearer_come_at_an_even_pace() -> None:
+    """Those that come after a reading of the file."""
+    run = FakeRun(rest=0.03)
+    intervals = run.updates([0.022, 0.007, 0.008, 0.007] * 150)[-200:]
+    assert np.ptp(intervals) < 0.1 * intervals.mean()
+
+
+def test_one_slow_update_does_not_stall_the_window() -> None:
+    run = FakeRun(rest=0.05)
+    run.updates([0.008] * 300)
+    after = run.updates([0.5, *[0.008] * 100])
+    assert after[1:].max() < 1.15 / 30, "but for the one that it holds up itself"
+
+
+def test_it_comes_back_to_the_full_pace() -> None:
+    run = FakeRun(rest=0.05)
+    assert run.updates([0.05] * 100)[-1] > 1 / 15
+    assert run.updates([0.005] * 100)[-1] == pytest.approx(1 / 30)
 
 
 def test_reopening_keeps_cursor_range_and_selection(playhead, finished):
