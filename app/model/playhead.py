@@ -44,6 +44,8 @@ class Snapshot:
     axis: TimeAxis
     moving: bool = False
     """Whether the cursor moves by itself."""
+    reading: int | None = None
+    """Number of the reading of the file: with the same one the data are the same. None: who knows."""
 
     @property
     def end_frame(self) -> int:
@@ -66,16 +68,13 @@ class Playhead(QObject):
         self.axis = axis
         self.session: Session | None = None
         self.track: CostTrack | None = None
-        self._live = False
-        self._following = False
-        self._playing = False
+        self._live = self._following = self._playing = False
         self._speed = 1.0
         self._position = 0.0
-        self._generation = 0
+        self._reading = 0
         self._last_tick = self._last_read = 0.0
         self._fresh = False
-        self._follow = Follow()
-        self._beats = Beats()
+        self._follow, self._beats = Follow(), Beats()
         self._timer = QTimer(self)
         self._timer.setTimerType(Qt.TimerType.PreciseTimer)
         self._timer.setSingleShot(True)
@@ -135,6 +134,7 @@ class Playhead(QObject):
             following=self._following,
             axis=self.axis,
             moving=self._following or self._playing,
+            reading=self._reading,
         )
 
     # -- opening and closing ---------------------------------------------------------------
@@ -166,8 +166,8 @@ class Playhead(QObject):
         self.axis.reset(self.n_frames * FRAME_S, fit=not self._live)
         self._last_tick = self._last_read = time.monotonic()
         self._fresh = False
-        self._follow = Follow()
-        self._beats = Beats()
+        self._reading += 1
+        self._follow, self._beats = Follow(), Beats()
         if self._live:
             self._timer.start(0)
         self.opened.emit(session)
@@ -176,7 +176,6 @@ class Playhead(QObject):
 
     def close(self) -> None:
         """Let go of the session; anything still under way for it is dropped."""
-        self._generation += 1
         self._timer.stop()
         if self.session is None:
             return
@@ -326,6 +325,7 @@ class Playhead(QObject):
         fresh = self._taken_in(session, track)
         # Whoever heard that the run is over may have opened another session.
         self._fresh |= fresh and self.session is session
+        self._reading += fresh
         return fresh
 
     def _move(self, evenly: bool) -> None:
@@ -389,12 +389,11 @@ class Playhead(QObject):
         began = time.thread_time()
         # What was read and is not shown yet is not there for a view that follows.
         self.axis.set_data(cursor_s, cursor_s if self._following else self.n_frames * FRAME_S)
-        generation = self._generation
+        beats = self._beats
         self.changed.emit(snapshot)
         # The paint events that the views asked for run before this timer fires.
-        QTimer.singleShot(0, self, lambda: self._adapt(generation, time.thread_time() - began))
+        QTimer.singleShot(0, self, lambda: self._adapt(beats, time.thread_time() - began))
 
-    def _adapt(self, generation: int, drawn_s: float) -> None:
-        if generation != self._generation:
-            return
-        self._beats.took(drawn_s, time.monotonic(), time.process_time())
+    def _adapt(self, beats: Beats, drawn_s: float) -> None:
+        if beats is self._beats:
+            beats.took(drawn_s, time.monotonic(), time.process_time())

@@ -21,7 +21,8 @@ from app.style.theme import Tokens, font, theme
 from app.views.chart import ChartView
 from app.views.columns import column_grid
 from app.views.painting import Still, bars, blit, is_vector, polyline, raster_scale
-from app.views.plot import PixelItem, TimePlot
+from app.views.plot import TimePlot
+from app.views.plot_area import PixelItem
 from app.views.raster import blended
 from app.views.readout import Line
 from app.views.scale import Scale, clock, count
@@ -93,7 +94,7 @@ class PanelsItem(PixelItem):
     """The lanes: upright strokes in the columns of pixels; in SVG and PDF, lines."""
 
     def __init__(self, plot: TimePlot) -> None:
-        super().__init__(plot.box, z=0.0)
+        super().__init__(plot.canvas, z=0.0)
         self._strips = Strips()
         self.model: WorkModel | None = None
 
@@ -251,7 +252,7 @@ class HeadingsItem(PixelItem):
             needed = sum(
                 31 + wide(names[n]) + (7 + wide(means[n]) if means[n] else 0) for n in names
             )
-            if needed - 16 <= rect.width():
+            if needed - 16 <= self.boundingRect().width():
                 break
         for name, title in names.items():
             self._swatch(painter, name, x, y + HEADING / 2)
@@ -261,7 +262,7 @@ class HeadingsItem(PixelItem):
             x += 16
         if panel.scale.log:
             note = self.tr("logarithmic")
-            if x + wide(note) <= rect.width():
+            if x + wide(note) <= self.boundingRect().width():
                 self._word(painter, QPointF(x, y), note, "muted")
 
     def _swatch(self, painter: QPainter, name: str, x: float, y: float) -> None:
@@ -294,13 +295,19 @@ class WorkView(ChartView[WorkModel]):
         self.headings = HeadingsItem(self.plot, self.panels)
         self._scales: dict[str, Scale] = {}
 
-    def reduce(self, snapshot: Snapshot, columns: int, in_blocks: bool = True) -> WorkModel:
+    def reduce(
+        self,
+        snapshot: Snapshot,
+        columns: int,
+        visible: tuple[float, float] | None = None,
+        in_blocks: bool = True,
+    ) -> WorkModel:
         """Return minimum, maximum and mean count per pixel column, of blocks of columns or of each."""
         return work_model(
             snapshot.session,
             snapshot.track,
             snapshot.end_frame,
-            self.axis.visible,
+            visible or self.axis.visible,
             columns,
             self._scales,
             self.axis.selected_frames,
