@@ -21,7 +21,8 @@ from app.style.theme import Tokens, font, theme
 from app.views.chart import ChartView
 from app.views.columns import column_grid
 from app.views.painting import Still, bars, blit, is_vector, polyline, raster_scale
-from app.views.plot import PixelItem, TimePlot
+from app.views.plot import TimePlot
+from app.views.plot_area import PixelItem
 from app.views.raster import blended
 from app.views.readout import Line
 from app.views.scale import Scale, clock, count
@@ -93,7 +94,7 @@ class PanelsItem(PixelItem):
     """The lanes: upright strokes in the columns of pixels; in SVG and PDF, lines."""
 
     def __init__(self, plot: TimePlot) -> None:
-        super().__init__(plot.box, z=0.0)
+        super().__init__(plot.canvas, z=0.0)
         self._strips = Strips()
         self.model: WorkModel | None = None
 
@@ -237,7 +238,8 @@ class HeadingsItem(PixelItem):
 
     def _paint_heading(self, painter: QPainter, panel: Panel, rect: QRectF) -> None:
         painter.setFont(self._face)
-        x, y = 0.0, rect.top() - HEADING
+        # The lanes reach further than what is seen of them.
+        room, x, y = self.boundingRect().width(), 0.0, rect.top() - HEADING
         titles = {curve.name: self.tr(TITLES[curve.name]) for curve in panel.curves}
         figures = {curve.name: average(curve) for curve in panel.curves}
         short = {name: self.tr(SHORT.get(TITLES[name], TITLES[name])) for name in titles}
@@ -251,13 +253,13 @@ class HeadingsItem(PixelItem):
             needed = sum(
                 31 + wide(names[n]) + (7 + wide(means[n]) if means[n] else 0) for n in names
             )
-            if needed - 16 <= rect.width():
+            if needed - 16 <= room:
                 break
         note = self.tr("logarithmic") if panel.scale.log else ""
-        if needed + wide(note) > rect.width():
+        if needed + wide(note) > room:
             note = ""
         # Under all of it: a line between two words would look as if it struck one out.
-        whole = min(needed - 16 + (16 + wide(note) if note else 0), rect.width())
+        whole = min(needed - 16 + (16 + wide(note) if note else 0), room)
         ground = QRectF(-1, y + 1, whole + 4, HEADING - 2)
         painter.fillRect(ground, theme().color("card"))
         for name, title in names.items():
@@ -295,13 +297,19 @@ class WorkView(ChartView[WorkModel]):
         self.headings = HeadingsItem(self.plot, self.panels)
         self._scales: dict[str, Scale] = {}
 
-    def reduce(self, snapshot: Snapshot, columns: int, in_blocks: bool = True) -> WorkModel:
+    def reduce(
+        self,
+        snapshot: Snapshot,
+        columns: int,
+        visible: tuple[float, float] | None = None,
+        in_blocks: bool = True,
+    ) -> WorkModel:
         """Return minimum, maximum and mean count per pixel column, of blocks of columns or of each."""
         return work_model(
             snapshot.session,
             snapshot.track,
             snapshot.end_frame,
-            self.axis.visible,
+            visible or self.axis.visible,
             columns,
             self._scales,
             self.axis.selected_frames,
