@@ -124,7 +124,7 @@ class ChartView(View, Generic[Model]):
         state = self._state_of(snapshot)
         if state is None or state != self._state or not self.plot.canvas.reaches():
             return False
-        return time.monotonic() - self._drawn_s < DRAWN_S and self.scroll(snapshot)
+        return time.monotonic() - self._drawn_s < DRAWN_S and self.scroll_drawing(snapshot)
 
     def _state_of(self, snapshot: Snapshot) -> tuple[object, ...] | None:
         """What a drawing depends on besides the range and the cursor; None where it is not to be shown again."""
@@ -133,7 +133,7 @@ class ChartView(View, Generic[Model]):
         shown = snapshot.session, snapshot.reading, snapshot.following
         return *shown, self.axis.selected, self.plot.plot_size()
 
-    def scroll(self, snapshot: Snapshot) -> bool:
+    def scroll_drawing(self, snapshot: Snapshot) -> bool:
         """Move on what is laid out for the range in view; whether the rest is right as it is (extend)."""
         band = self.overlay.band
         self.overlay.scroll()

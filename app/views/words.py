@@ -72,10 +72,10 @@ class WordsView(ChartView[WordsModel]):
             self.axis.selected_frames,
         )
 
-    def scroll(self, snapshot: Snapshot) -> bool:
+    def scroll_drawing(self, snapshot: Snapshot) -> bool:
         """Move the words on, in chart and sentence, while the same utterance is the one at the cursor."""
         model = self._model
-        if model is None or not super().scroll(snapshot):
+        if model is None or not super().scroll_drawing(snapshot):
             return False
         at_s, selected = snapshot.cursor_frame * FRAME_S, self.axis.selected_frames
         if current_of(model.spoken, at_s, self.axis.visible, selected) != model.current:
