@@ -44,6 +44,8 @@ class Snapshot:
     axis: TimeAxis
     moving: bool = False
     """Whether the cursor moves by itself."""
+    reading: int | None = None
+    """Number of the reading of the file: with the same one the data are the same. None: who knows."""
 
     @property
     def end_frame(self) -> int:
@@ -66,15 +68,13 @@ class Playhead(QObject):
         self.axis = axis
         self.session: Session | None = None
         self.track: CostTrack | None = None
-        self._live = False
-        self._following = False
-        self._playing = False
+        self._live = self._following = self._playing = False
         self._speed = 1.0
         self._position = 0.0
+        self._reading = 0
         self._last_tick = self._last_read = 0.0
         self._fresh = False
-        self._follow = Follow()
-        self._beats = Beats()
+        self._follow, self._beats = Follow(), Beats()
         self._timer = QTimer(self)
         self._timer.setTimerType(Qt.TimerType.PreciseTimer)
         self._timer.setSingleShot(True)
@@ -134,6 +134,7 @@ class Playhead(QObject):
             following=self._following,
             axis=self.axis,
             moving=self._following or self._playing,
+            reading=self._reading,
         )
 
     # -- opening and closing ---------------------------------------------------------------
@@ -165,8 +166,8 @@ class Playhead(QObject):
         self.axis.reset(self.n_frames * FRAME_S, fit=not self._live)
         self._last_tick = self._last_read = time.monotonic()
         self._fresh = False
-        self._follow = Follow()
-        self._beats = Beats()
+        self._reading += 1
+        self._follow, self._beats = Follow(), Beats()
         if self._live:
             self._timer.start(0)
         self.opened.emit(session)
@@ -325,6 +326,7 @@ class Playhead(QObject):
         fresh = self._taken_in(session, track)
         # Whoever heard that the run is over may have opened another session.
         self._fresh |= fresh and self.session is session
+        self._reading += fresh
         return fresh
 
     def _move(self, evenly: bool) -> None:

@@ -19,6 +19,9 @@ BLOCK_COLUMNS = 4
 
 QUANTILE = 0.95
 
+ROUNDED = 1e-9
+"""Share of a doubling by which the frames of a column may be off."""
+
 KEPT_FROM = 64
 """Frames of a block whose quantile is kept; of smaller ones a chart shows so few that they may be worked out anew."""
 
@@ -30,7 +33,8 @@ AT_ONCE_FRAMES = 1 << 16
 def block_frames(frames: float, columns: int) -> int:
     """Frames of a block if `frames` are shown in `columns` pixel columns: a power of two, so that grids nest."""
     wanted = frames / max(1, columns) * BLOCK_COLUMNS
-    return 1 << max(0, math.ceil(math.log2(wanted))) if wanted > 1 else 1
+    # Widths of columns are rounded: those of a range that is a little wider must not take other blocks.
+    return 1 << max(0, math.ceil(math.log2(wanted) - ROUNDED)) if wanted > 1 else 1
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ range changes, resizes and hover moves come together, the model is computed once
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Generic, TypeVar
 
@@ -18,6 +19,7 @@ from app.style.theme import Tokens
 from app.views.overlay import Overlay
 from app.views.pace import Pace
 from app.views.plot import TimePlot
+from app.views.plot_area import AHEAD
 from app.views.readout import Line
 from app.views.view import View
 
@@ -25,6 +27,10 @@ Model = TypeVar("Model")
 
 TEXTS_MS = 200
 """While the cursor moves by itself, or a hand moves the range, texts are renewed this often."""
+
+DRAWN_S = 0.15
+"""While the cursor moves and nothing new is read, what was drawn is shown at its new place for so long: scales and
+figures are those of what is in view, and a replay reads nothing."""
 
 
 class ChartView(View, Generic[Model]):
@@ -56,6 +62,9 @@ class ChartView(View, Generic[Model]):
         self.set_body(body)
         self._model: Model | None = None
         self._range = axis.visible
+        self._state: tuple[object, ...] | None = None
+        self._drawn_s = 0.0
+        self._scrolled = False
         self._texts = Pace(self, TEXTS_MS, self._renew_labels)
         self._soon = QTimer(self)
         self._soon.setSingleShot(True)
@@ -64,8 +73,10 @@ class ChartView(View, Generic[Model]):
         self.plot.hovered.connect(self._hovered)
         self.plot.box.resized.connect(self._resized)
 
-    def reduce(self, snapshot: Snapshot, columns: int) -> Model:
-        """Return the model of a snapshot for this number of pixel columns (override)."""
+    def reduce(
+        self, snapshot: Snapshot, columns: int, visible: tuple[float, float] | None = None
+    ) -> Model:
+        """Return the model of a snapshot for so many pixel columns over seconds, if not those in view (override)."""
         raise NotImplementedError
 
     def show_model(self, model: Model | None) -> None:
@@ -82,12 +93,51 @@ class ChartView(View, Generic[Model]):
     def draw(self, snapshot: Snapshot) -> None:
         """Reduce to the plot's pixel columns and hand over."""
         self._soon.stop()
-        self._model = self.reduce(snapshot, self.plot.plot_size()[0])
+        canvas = self.plot.canvas
+        scrolls = snapshot.moving and self.axis.windowed
+        canvas.begin(AHEAD if scrolls else 0)
+        self._model = self.reduce(snapshot, canvas.columns, canvas.visible if scrolls else None)
         self.show_model(self._model)
+        self._state, self._drawn_s = self._state_of(snapshot), time.monotonic()
+        self._scrolled = False
         moved, self._range = self.axis.visible != self._range, self.axis.visible
         self._texts.ask(snapshot.moving or moved)
         self._hovered(self.plot.hover_s)
         self.plot.show_drawing()
+
+    def _draw_snapshot(self) -> None:
+        snapshot = self.snapshot
+        if snapshot is None:
+            return
+        if not self._can_scroll(snapshot):
+            self.draw(snapshot)
+            return
+        self._soon.stop()
+        self._scrolled = True
+        self._range = self.axis.visible
+        self._texts.ask(snapshot.moving)
+        self._hovered(self.plot.hover_s)
+        self.plot.show_drawing()
+
+    def _can_scroll(self, snapshot: Snapshot) -> bool:
+        """Whether what was drawn last is still right, at another place, and is there now."""
+        state = self._state_of(snapshot)
+        if state is None or state != self._state or not self.plot.canvas.reaches():
+            return False
+        return time.monotonic() - self._drawn_s < DRAWN_S and self.scroll_drawing(snapshot)
+
+    def _state_of(self, snapshot: Snapshot) -> tuple[object, ...] | None:
+        """What a drawing depends on besides the range and the cursor; None where it is not to be shown again."""
+        if not snapshot.moving or snapshot.reading is None:
+            return None
+        shown = snapshot.session, snapshot.reading, snapshot.following
+        return *shown, self.axis.selected, self.plot.plot_size()
+
+    def scroll_drawing(self, snapshot: Snapshot) -> bool:
+        """Move on what is laid out for the range in view; whether the rest is right as it is (extend)."""
+        band = self.overlay.band
+        self.overlay.scroll()
+        return self.overlay.band == band
 
     def axis_changed(self) -> None:
         """Redraw once for all pending changes."""
@@ -98,7 +148,7 @@ class ChartView(View, Generic[Model]):
         super().clear()
         self._soon.stop()
         self._texts.drop()
-        self._model = None
+        self._model = self._state = None
         self.overlay.set_events((), ())
         self.overlay.set_readout(())
         self.show_model(None)
@@ -112,14 +162,22 @@ class ChartView(View, Generic[Model]):
 
     def model(self) -> Model | None:
         """Return the updated model; None without a session."""
-        if self._soon.isActive():
+        if self._soon.isActive() or self._scrolled:
             self._redraw()
         return self._model
 
     def settle(self) -> None:
-        """Bring texts up to date with the drawing."""
+        """Bring drawing and texts up to date."""
         super().settle()
+        if self._scrolled:
+            self._redraw()
         self._texts.flush()
+
+    def _renew_texts(self) -> None:
+        # What is spoken twice a second may be of the last drawing; it is no reason for another.
+        scrolled, self._scrolled = self._scrolled, False
+        super()._renew_texts()
+        self._scrolled = scrolled
 
     def _renew_labels(self) -> None:
         if self._model is not None:

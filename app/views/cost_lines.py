@@ -16,7 +16,8 @@ from app.style.plain_text import write
 from app.style.theme import Tokens, font, theme
 from app.views.cost_model import REALTIME_MS, CostModel
 from app.views.painting import Still, polyline
-from app.views.plot import PixelItem, TimePlot
+from app.views.plot import TimePlot
+from app.views.plot_area import PixelItem
 from app.views.scale import times
 from app.views.stack import StackItem
 from app.views.swatch import paint_spike
@@ -43,7 +44,7 @@ class QuantileItem(PixelItem):
     """The faint line: 95 % of the frames of a block lie below it."""
 
     def __init__(self, plot: TimePlot, stack: StackItem) -> None:
-        super().__init__(plot.box, z=1.0)
+        super().__init__(plot.canvas, z=1.0)
         self._stack = stack
 
     def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
@@ -57,7 +58,8 @@ class QuantileItem(PixelItem):
         # One point in the middle of each block: columns of a block have the same value.
         starts = np.flatnonzero(np.diff(model.p95_ms[there], prepend=-1.0))
         middle = (there[starts] + np.append(there[starts[1:]], there[-1] + 1)) / 2
-        x = middle / len(model.p95_ms) * data.width()
+        # Whole columns are whole pixels: the line has the same pixels wherever it is scrolled to.
+        x = middle * (data.width() / len(model.p95_ms))
         y = data.bottom() - model.scale.place(model.p95_ms[there[starts]]) * data.height()
         color = theme().color("muted")
         color.setAlphaF(FAINT)
@@ -75,14 +77,20 @@ class RealTimeItem(PixelItem):
 
     def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
         """Draw line and text, or the tag at the upper right."""
-        model, data = self._stack.model, self._stack.data_area()
+        model, data = self._stack.model, self._data_area()
         if model is None or data.height() < 2:
             return
         looks = (theme().name, realtime_text(model), model.realtime_shown, model.scale, data.top())
         self._still.paint(painter, area, looks, self._paint)
 
+    def _data_area(self) -> QRectF:
+        """As high as what scrolls below it."""
+        data = self._stack.data_area()
+        data.setWidth(self.boundingRect().width())
+        return data
+
     def _paint(self, painter: QPainter) -> None:
-        model, data, tokens = self._stack.model, self._stack.data_area(), theme()
+        model, data, tokens = self._stack.model, self._data_area(), theme()
         assert model is not None
         painter.setFont(font(0.88))
         if not model.realtime_shown:

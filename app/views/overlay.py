@@ -18,7 +18,8 @@ from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPen
 from app.style.plain_text import write
 from app.style.theme import font
 from app.views.events import Boundary, Mark
-from app.views.plot import PixelItem, TimePlot
+from app.views.plot import TimePlot
+from app.views.plot_area import PixelItem
 from app.views.readout import Line, Readout
 from profiler.frames import FRAME_S
 
@@ -120,6 +121,11 @@ class Overlay(PixelItem):
             self._starts = [boundary.first_frame * FRAME_S for boundary in boundaries]
         self._place()
         self.update()
+
+    def scroll(self) -> None:
+        """Lay the flags out for a range that moved."""
+        if self._marks:
+            self._place()
 
     def _place(self) -> None:
         """Find a row for each flag in view; a flag without room keeps only its line."""

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-import shiboken6
-from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRect, QRectF, Qt, Signal
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, Qt, Signal
 from PySide6.QtGui import (
     QFontMetricsF,
     QHideEvent,
@@ -27,12 +26,11 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from app.model.time_axis import TimeAxis
 from app.style.plain_text import write
-from app.style.theme import Tokens, font, theme
-from app.views.columns import aligned
+from app.style.theme import font
 from app.views.painting import Stamps, Still
+from app.views.plot_area import Canvas, PlotArea
 from app.views.scale import time_ticks
 from app.views.themed import ThemedWidget
-from profiler.arrays import F64
 
 GUTTER = 62
 """Width of the left axis in pixels, the same in every plot."""
@@ -56,112 +54,6 @@ PAN_PER_NOTCH = 0.08
 """Wheel: share of the visible range per notch."""
 
 
-class PlotArea(QObject):
-    """The part of a plot between gutter and time labels, with its items; it has no range itself."""
-
-    resized = Signal()
-
-    def __init__(self, axis: TimeAxis, plot: TimePlot) -> None:
-        super().__init__(plot)
-        self.axis = axis
-        self.items: list[PixelItem] = []
-        self._rect = QRectF(GUTTER, 0, 1, 1)
-        self._aligned: tuple[tuple[tuple[float, float], float], tuple[float, float]] | None = None
-
-    @property
-    def rect(self) -> QRectF:
-        """Where it is in the widget."""
-        return QRectF(self._rect)
-
-    def boundingRect(self) -> QRectF:
-        """Return the area in its own pixels."""
-        return QRectF(0, 0, self._rect.width(), self._rect.height())
-
-    def place(self, rect: QRectF) -> None:
-        """Move to another place in the widget."""
-        if rect != self._rect:
-            self._rect = rect
-            self.resized.emit()
-
-    @property
-    def visible(self) -> tuple[float, float]:
-        """First and last second drawn: the range in view, moved onto whole pixel columns.
-
-        So everything in the plot moves by the same whole pixels when the range moves.
-        """
-        # Asked for by every item, several times per painting.
-        of = self.axis.visible, self._rect.width()
-        if self._aligned is None or self._aligned[0] != of:
-            (first, last), width = of
-            self._aligned = of, aligned(first, last, max(1, round(width)))
-        return self._aligned[1]
-
-    def second_at(self, position: QPointF) -> float:
-        """Second of audio under a position in the area's pixels."""
-        first, last = self.visible
-        return float(first + (last - first) * position.x() / max(1.0, self._rect.width()))
-
-    def add(self, item: PixelItem) -> None:
-        """Take an item in, by its `z`."""
-        self.items.append(item)
-        self.items.sort(key=lambda item: item.z)
-
-    def update(self) -> None:
-        """Paint the area again."""
-        plot = self.parent()
-        # While the window is torn down a signal may still find the item, but no widget.
-        if isinstance(plot, TimePlot) and shiboken6.isValid(plot):
-            plot.repaint_area()
-
-
-class PixelItem(QObject):
-    """Something drawn in the pixels of a plot's area (y down), not in data coordinates.
-
-    Text stays upright and lines stay sharp; `x_of` maps seconds to pixels.
-    """
-
-    def __init__(self, box: PlotArea, z: float) -> None:
-        super().__init__(box)
-        self.box = box
-        self.z = z
-        self._tokens = theme()
-        box.add(self)
-
-    def boundingRect(self) -> QRectF:
-        """Return the area in its own pixels."""
-        return self.box.boundingRect()
-
-    def update(self) -> None:
-        """Paint it again."""
-        self.box.update()
-
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Take over colours."""
-        self._tokens = tokens
-        self.update()
-
-    def x_of(self, second: float) -> float:
-        """Pixel of a second of audio."""
-        first, last = self.box.visible
-        return (second - first) / (last - first) * self.boundingRect().width()
-
-    def xs_of(self, seconds: F64) -> F64:
-        """Pixels of many seconds of audio."""
-        first, last = self.box.visible
-        return (seconds - first) * (self.boundingRect().width() / (last - first))
-
-    def paint(self, painter: QPainter) -> None:
-        """Hand over to `paint_pixels` with a clean painter."""
-        painter.save()
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-        self.paint_pixels(painter, self.boundingRect())
-        painter.restore()
-
-    def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
-        """Draw into `area` (override)."""
-        raise NotImplementedError
-
-
 class TimePlot(ThemedWidget):
     """A plot over decoded audio time: an area between a left gutter and a row of times.
 
@@ -180,7 +72,8 @@ class TimePlot(ThemedWidget):
     ) -> None:
         super().__init__(parent)
         self.axis = axis
-        self.box = PlotArea(axis, self)
+        self.box = PlotArea(axis, QRectF(GUTTER, 0, 1, 1), self)
+        self.canvas = Canvas(self.box)
         self._hovers = False
         self._below = TIME_LABELS if time_labels else 0
         self._ticks: list[tuple[float, str]] = []
@@ -199,6 +92,7 @@ class TimePlot(ThemedWidget):
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
         self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
         self.setMinimumHeight(60)
+        self.box.asked.connect(self.repaint_area)
         axis.selection_changed.connect(self.repaint_area)
         axis.cursor_changed.connect(self.repaint_area)
         axis.hover_changed.connect(self.repaint_area)
@@ -265,6 +159,7 @@ class TimePlot(ThemedWidget):
                 self._paint_times(painter, area)
             painter.setClipRect(area)
             painter.translate(area.topLeft())
+            self.canvas.paint(painter, self._tokens)
             for item in self.box.items:
                 item.paint(painter)
 

@@ -1,4 +1,4 @@
-"""Waveform envelope and, under it, the recognised words at their time, as a plot item.
+"""Waveform envelope and, under it, the recognised words at their time, as plot items.
 
 Every word has a line as long as it lasts. Its text stands there too where there is room: never elsewhere, never over
 another. Words take turns on two rows; wrong ones find their place first, since they are what users look for. The
@@ -20,7 +20,8 @@ from app.style.plain_text import write
 from app.style.theme import Tokens, font
 from app.views.columns import column_grid
 from app.views.painting import Stamps, Still, bars, blit, is_vector, raster_scale, stamp_scale
-from app.views.plot import PixelItem, TimePlot
+from app.views.plot import TimePlot
+from app.views.plot_area import PixelItem
 from app.views.strips import Strips, between, opaque, uprights
 from app.views.word_places import Placed, WordPlaces
 from app.views.words_model import WordsModel
@@ -54,19 +55,17 @@ KEPT = 1024
 """Texts whose pixels and widths are kept."""
 
 
-class SpeechItem(PixelItem):
-    """Envelope, the lines of the words, and the words that have room."""
+class SpokenItem(PixelItem):
+    """The words that have room, whole: they come into view and go out of it one by one, and do not scroll by parts."""
 
     def __init__(self, plot: TimePlot) -> None:
         super().__init__(plot.box, z=0.0)
         self._model: WordsModel | None = None
-        self._strips = Strips()
         self._strong = font(0.95, strong=True)
         wide = QFontMetricsF(self._strong).horizontalAdvance
         self._places = WordPlaces(lru_cache(KEPT)(wide))
         self._stamps = Stamps(KEPT)
         self._words = Still()
-        self._right, self._wrong = Runs(), Runs()
         self.placed: list[Placed] = []
 
     def set_model(self, model: WordsModel | None) -> None:
@@ -75,8 +74,7 @@ class SpeechItem(PixelItem):
         if model is None:
             self._places.forget()
             self._words.drop()
-            self._right, self._wrong = Runs(), Runs()
-        self._lay_out()
+        self.lay_out()
         self.update()
 
     @property
@@ -91,34 +89,28 @@ class SpeechItem(PixelItem):
         words = QRectF(0, area.height() - height, area.width(), height)
         return QRectF(0, 2, area.width(), max(4.0, words.top() - MARKS - 3)), words
 
-    def _lay_out(self) -> None:
+    def lay_out(self) -> None:
+        """Find places for the range in view."""
         self.placed = []
         model = self._model
-        width = self.boundingRect().width()
         if model is None:
             return
+        first_s, last_s = self.box.visible
         seen = model.right_s, model.wrong_s
-        words = sum(
-            np.count_nonzero((s[:, 1] >= model.first_s) & (s[:, 0] <= model.last_s)) for s in seen
-        )
-        if words * LEAST_PER_WORD > width:
+        words = sum(np.count_nonzero((s[:, 1] >= first_s) & (s[:, 0] <= last_s)) for s in seen)
+        columns = self.box.columns
+        if words * LEAST_PER_WORD > columns:
             # Zoomed out far: the few that would fit say nothing. The wrong ones have their marks.
             return
-        columns = max(1, round(width))
-        first, frames = column_grid(model.first_s / FRAME_S, model.last_s / FRAME_S, columns)
+        first, frames = column_grid(first_s / FRAME_S, last_s / FRAME_S, columns)
         self.placed = self._places.place(
             model.spoken, 1.0 / (frames * FRAME_S), first, columns, self.rows
         )
 
     def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
-        """Draw envelope, lines, words."""
-        model = self._model
-        if model is None:
-            return
-        wave, words = self.areas()
-        self._paint_wave(painter, model, wave)
-        self._paint_lines(painter, model, wave.bottom() + MARKS - 1)
-        self._paint_words(painter, words.top())
+        """Draw the words."""
+        if self._model is not None:
+            self._paint_words(painter, self.areas()[1].top())
 
     def _paint_words(self, painter: QPainter, top: float) -> None:
         """All words in one picture, which moves as a whole until one comes into view or goes out of it."""
@@ -152,6 +144,56 @@ class SpeechItem(PixelItem):
         area = QRectF(place.left - BESIDE, top, place.width + 1 + 2 * BESIDE, ROW)
         looks = (self._tokens.name, place.text, place.token.kind)
         self._stamps.paint(painter, area, looks, draw, scale)
+
+
+class SpeechItem(PixelItem):
+    """Envelope and the lines of the words, which scroll, and over them the words that have room."""
+
+    def __init__(self, plot: TimePlot) -> None:
+        super().__init__(plot.canvas, z=0.0)
+        self.words = SpokenItem(plot)
+        self._model: WordsModel | None = None
+        self._strips = Strips()
+        self._right, self._wrong = Runs(), Runs()
+
+    def set_model(self, model: WordsModel | None) -> None:
+        """Show another model; None shows nothing, and nothing of the last one is kept."""
+        self._model = model
+        if model is None:
+            self._right, self._wrong = Runs(), Runs()
+        self.words.set_model(model)
+        self.update()
+
+    def apply_theme(self, tokens: Tokens) -> None:
+        """Take over colours."""
+        super().apply_theme(tokens)
+        self.words.apply_theme(tokens)
+
+    @property
+    def placed(self) -> list[Placed]:
+        """The words that have room, and where."""
+        return self.words.placed
+
+    def scroll(self) -> bool:
+        """Lay the words out for a range that moved; whether the rest can be shown as it was drawn."""
+        before = self.areas()
+        self.words.lay_out()
+        return self.areas() == before
+
+    def areas(self) -> tuple[QRectF, QRectF]:
+        """The areas of the envelope and of the words."""
+        wave, words = self.words.areas()
+        wave.setWidth(self.boundingRect().width())
+        return wave, words
+
+    def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
+        """Draw envelope and lines."""
+        model = self._model
+        if model is None:
+            return
+        wave, _ = self.areas()
+        self._paint_wave(painter, model, wave)
+        self._paint_lines(painter, model, wave.bottom() + MARKS - 1)
 
     def _paint_wave(self, painter: QPainter, model: WordsModel, wave: QRectF) -> None:
         there = np.flatnonzero(np.isfinite(model.high))

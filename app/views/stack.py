@@ -10,7 +10,8 @@ from app.views.columns import column_grid
 from app.views.cost_model import CostModel
 from app.views.frames import CATEGORIES
 from app.views.painting import blit, is_vector, raster_scale
-from app.views.plot import PixelItem, TimePlot
+from app.views.plot import TimePlot
+from app.views.plot_area import PixelItem
 from app.views.raster import StackRaster
 from app.views.strips import Strips, different
 from app.views.swatch import paint_spike
@@ -21,7 +22,7 @@ class StackItem(PixelItem):
     """The stacked area with its grid, whose pixels are kept from one painting to the next."""
 
     def __init__(self, plot: TimePlot) -> None:
-        super().__init__(plot.box, z=0.0)
+        super().__init__(plot.canvas, z=0.0)
         self._band = 0.0
         self._model: CostModel | None = None
         self._raster: tuple[tuple[str, int], StackRaster] | None = None
@@ -39,6 +40,11 @@ class StackItem(PixelItem):
     def model(self) -> CostModel | None:
         """What is drawn."""
         return self._model
+
+    @property
+    def band(self) -> float:
+        """Pixels left free at the top."""
+        return self._band
 
     def set_model(self, model: CostModel | None, band: float = 0.0) -> None:
         """Show another model (None: nothing), leaving `band` pixels free at the top."""

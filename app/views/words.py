@@ -19,7 +19,7 @@ from app.views.scale import clock
 from app.views.sentence import Sentence, written_columns
 from app.views.speech import SpeechItem
 from app.views.table_twin import Table
-from app.views.words_model import Spoken, WordsModel, align_ahead, words_model
+from app.views.words_model import Spoken, WordsModel, align_ahead, current_of, words_model
 from pipelines.audio.word_errors import SAME, ErrorCount
 from profiler.frames import FRAME_S
 
@@ -57,18 +57,33 @@ class WordsView(ChartView[WordsModel]):
         self._ahead.setSingleShot(True)
         self._ahead.timeout.connect(self._align_ahead)
 
-    def reduce(self, snapshot: Snapshot, columns: int) -> WordsModel:
+    def reduce(
+        self, snapshot: Snapshot, columns: int, visible: tuple[float, float] | None = None
+    ) -> WordsModel:
         """Return envelope and words in view."""
         return words_model(
             snapshot.session,
             snapshot.track,
             snapshot.end_frame,
-            self.axis.visible,
+            visible or self.axis.visible,
             columns,
             snapshot.cursor_frame,
             AT_ONCE,
             self.axis.selected_frames,
         )
+
+    def scroll_drawing(self, snapshot: Snapshot) -> bool:
+        """Move the words on, in chart and sentence, while the same utterance is the one at the cursor."""
+        model = self._model
+        if model is None or not super().scroll_drawing(snapshot):
+            return False
+        at_s, selected = snapshot.cursor_frame * FRAME_S, self.axis.selected_frames
+        if current_of(model.spoken, at_s, self.axis.visible, selected) != model.current:
+            return False
+        self.sentence.show_spoken(
+            None if model.current is None else model.spoken[model.current], at_s
+        )
+        return self.speech.scroll()
 
     def draw(self, snapshot: Snapshot) -> None:
         """Draw; where many utterances are still to be aligned, do so once the hand rests."""

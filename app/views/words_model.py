@@ -282,7 +282,7 @@ def words_model(
         low=low,
         high=high,
         spoken=spoken,
-        current=_current(spoken, at_frame * FRAME_S, visible, selected),
+        current=current_of(spoken, at_frame * FRAME_S, visible, selected),
         right_s=right,
         wrong_s=wrong,
         utterances=len(begun),
@@ -292,12 +292,13 @@ def words_model(
     )
 
 
-def _current(
+def current_of(
     spoken: tuple[Spoken, ...],
     cursor_s: float,
     visible: tuple[float, float],
     selected: tuple[int, int] | None,
 ) -> int | None:
+    """Index of the utterance at the cursor, of what is selected, or in the middle of the range in view."""
     if not spoken:
         return None
     # The playhead stands at the end of the last frame shown.

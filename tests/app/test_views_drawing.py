@@ -40,7 +40,7 @@ from app.views.part_bars import STRIP
 from app.views.readout import Line, Readout
 from app.views.scale import percent
 from app.views.words import WordsView
-from app.views.work import COLORS, HEADING
+from app.views.work_lanes import COLORS, HEADING
 
 
 def test_plots_line_up_to_the_pixel(desk: Desk) -> None:

@@ -59,7 +59,7 @@ def test_words_that_only_move_are_neither_laid_out_nor_written_again(
     speech = view.speech
     column = 6.0 / view.plot.plot_size()[0]
     view.grab()
-    laid_out, drawn = speech._places.laid_out, speech._stamps.drawn
+    laid_out, drawn = speech.words._places.laid_out, speech.words._stamps.drawn
     assert laid_out
     assert drawn
     seen = {placed.text for placed in speech.placed}
@@ -68,8 +68,8 @@ def test_words_that_only_move_are_neither_laid_out_nor_written_again(
         settle()
         view.grab()
         seen |= {placed.text for placed in speech.placed}
-    assert speech._places.laid_out - laid_out <= 1, "one utterance may have come into view"
-    assert speech._stamps.drawn <= max(drawn, 2 * len(seen))
+    assert speech.words._places.laid_out - laid_out <= 1, "one utterance may have come into view"
+    assert speech.words._stamps.drawn <= max(drawn, 2 * len(seen))
 
 
 def test_the_sentence_is_painted_when_it_looks_different(

@@ -22,7 +22,7 @@ from app.views.events import Boundary
 from app.views.pace import AT_NEXT_MS, Pace
 from app.views.painting import polyline
 from app.views.plot import GUTTER, TimePlot
-from app.views.speech import Runs, SpeechItem, covered
+from app.views.speech import Runs, SpokenItem, covered
 from profiler.frames import FRAME_S
 from tests.app.paintings import Paintings
 
@@ -194,13 +194,13 @@ def test_words_that_only_move_are_one_picture(
     moving: Desk, monkeypatch: pytest.MonkeyPatch, scale: float
 ) -> None:
     speech, drawn = moving.words.speech, []
-    paint = SpeechItem._paint_placed
+    paint = SpokenItem._paint_placed
 
-    def counted(self: SpeechItem, *of: object) -> None:
+    def counted(self: SpokenItem, *of: object) -> None:
         drawn.append(None)
         paint(self, *of)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(SpeechItem, "_paint_placed", counted)
+    monkeypatch.setattr(SpokenItem, "_paint_placed", counted)
     pixels_of(moving.words.plot, scale)
     words = steps = 0
     for _ in range(12):
@@ -208,7 +208,7 @@ def test_words_that_only_move_are_one_picture(
         words += len(speech.placed)
         kept = pixels_of(moving.words.plot, scale)
         steps += len(drawn)
-        speech._words.drop()
+        speech.words._words.drop()
         assert np.array_equal(kept, pixels_of(moving.words.plot, scale))
         del drawn[:]
     assert words > 12 * 4
@@ -222,10 +222,10 @@ def test_words_of_another_theme_or_of_no_session_are_not_those_kept(moving: Desk
     for name in ("light", "dark"):
         set_theme(name)
         kept = pixels_of(plot)
-        speech._words.drop()
+        speech.words._words.drop()
         assert np.array_equal(kept, pixels_of(plot)), name
     moving.playhead.close()
-    assert speech._words._pixels is None
+    assert speech.words._words._pixels is None
     assert speech._right._known is None
 
 
