@@ -216,7 +216,7 @@ def kernel_events(spans: Any, n: int) -> int:  # pragma: no cover - compiled
     begin = kernel_spans.now_ns()
     for i in range(n):
         start = kernel_spans.now_ns()
-        kernel_spans.put(spans, 3, start, kernel_spans.now_ns(), i, 16, 5000, 900, 0)
+        kernel_spans.put(spans, 3, start, kernel_spans.now_ns(), i, 16, (5000, 900, 0))
     return kernel_spans.now_ns() - begin
 
 
@@ -226,7 +226,7 @@ def kernel_laps(spans: Any, n: int) -> int:  # pragma: no cover - compiled
     begin = start = kernel_spans.now_ns()
     for i in range(n):
         end = kernel_spans.now_ns()
-        kernel_spans.put(spans, 3, start, end, i, 16, 5000, 900, 0)
+        kernel_spans.put(spans, 3, start, end, i, 16, (5000, 900, 0))
         start = end
     return kernel_spans.now_ns() - begin
 

@@ -1,0 +1,32 @@
+"""Every way of recording that `bench overhead` times does record."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from profiler import kernel_spans
+from profiler.lanes import Lane
+from tests.bench import overhead
+
+
+@pytest.mark.skipif(not kernel_spans.HAS_CLOCK, reason="compiled code has no clock on this system")
+@pytest.mark.parametrize("record", [overhead.kernel_events, overhead.kernel_laps])
+def test_a_compiled_way_records_its_spans(record: Callable[[Any, int], int]) -> None:
+    lane = Lane(0, "bench", "cpu", False)
+    assert record(lane.lend(), 100) > 0
+    lane.settle()
+    assert len(lane.take()) // 42 == 100
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("viztracer") is None, reason="viztracer is not installed"
+)
+def test_no_way_of_recording_loses_an_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(overhead, "EVENTS", 200)
+    for name, way in overhead.Events().ways.items():
+        _, kept = way()
+        assert kept in (0, 200) if "profiler off" in name else kept == 200, name
