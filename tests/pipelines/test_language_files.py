@@ -100,6 +100,20 @@ def test_every_truncation_is_refused(small, tmp_path):
             lm_bin.read(cut)
 
 
+@pytest.mark.parametrize("bits", [0x7FA00000, 0x7FC00000, 0xFF800000])
+def test_a_probability_that_is_no_number_is_refused(small, tmp_path, bits):
+    """A signalling NaN, which warns when it is converted, a quiet one, minus infinity."""
+    _, path = small
+    content = path.read_bytes()
+    # The first that is stored as this number is the first unigram's: see the table of unigrams in `lm_bin`.
+    first = np.float32(lm_bin.read(path).log_prob[0][0] / np.log(lm_bin.LOG_BASE)).tobytes()
+    damaged = tmp_path / "nan.lm.bin"
+    damaged.write_bytes(content.replace(first, np.uint32(bits).tobytes(), 1))
+    assert damaged.read_bytes() != content
+    with pytest.raises(LanguageModelError, match="not a finite number"):
+        lm_bin.read(damaged)
+
+
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_flipped_bytes_never_crash(small, tmp_path_factory, data):

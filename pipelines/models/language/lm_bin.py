@@ -119,10 +119,11 @@ class _Reader:
         return tables
 
     def _natural(self, raw: Array) -> F64:
-        values = np.ascontiguousarray(raw).view("<f4").astype(np.float64)
+        values = np.ascontiguousarray(raw).view("<f4")
+        # Before anything is computed: a signalling NaN warns even where it is only converted.
         if not np.isfinite(values).all():
             raise self.fail("a probability is not a finite number")
-        return values * float(np.log(LOG_BASE))
+        return values.astype(np.float64) * float(np.log(LOG_BASE))
 
     def _children(self, pointers: I64, count: int, k: int) -> int:
         if pointers[0] != 0 or (np.diff(pointers) < 0).any() or pointers[-1] > count:
