@@ -10,9 +10,9 @@
 FACTOR multiplies time: 0 is free, 0.5 twice as fast, 2 half as fast. STAGE is a stage as `asrscope show` names
 it, a group (frontend, scoring, search, transfer, overhead) or a part of scoring (compute, memory,
 unexplained = not attributed, other_programs).
---set times the scoring of both settings alone and counts their search, on a few seconds of the session's audio; it
-says so where there is no model.
---check decodes a few seconds of the session's audio with changed and unchanged settings, interleaved.
+--set tries both settings in turns on a few seconds of the session's audio, some rounds of it, and scales the session's
+stages by what changed there; it says so where a setting cannot be tried.
+--check decodes the same seconds again, in more rounds, with an interval.
 """
 
 from __future__ import annotations

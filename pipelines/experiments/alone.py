@@ -11,13 +11,12 @@ from pipelines.experiments.rerun import (
     Arm,
     Piece,
     Taken,
-    score_blocks,
-    tile,
 )
 from pipelines.models.sphinx import AcousticModel
 from pipelines.run.interleave import turns
 from pipelines.run.roofs_needed import judge_alike
-from pipelines.scoring import build_scorer
+from pipelines.scoring import build_scorer, with_context
+from profiler.analysis.conditions import OTHER_COUNT
 from profiler.arrays import Array
 from profiler.frames import FRAME_S
 from profiler.machine.roofs.table import RoofTable
@@ -43,14 +42,22 @@ class Alone:
         self._lane = self._recorder.lane("decode", decode=True)
         self._scorer = build_scorer(config, model)
         self._scorer.stages(self._recorder)
-        tile(self._recorder)
+        self._of_blocks = self._recorder.stage("decode.block", "decode", (OTHER_COUNT,))
         laws = self._scorer.costs().items()
         costs = {(self._recorder.stage_id(stage), 0): cost for stage, cost in laws}
         self.taken = Taken(self._recorder, costs, roof_table)
 
     def score(self, features: Array) -> None:
         """Score f32 [frames, 39] block by block."""
-        first = self._frame
-        score_blocks(self._scorer, self._block, features, self._recorder, self._lane, first)
+        clock, first = self._recorder.clock, self._frame
+        scorer, block = self._scorer, self._block
+        scorer.reset()
+        beyond = sum(scorer.context)
+        padded = with_context(features, scorer.context)
+        for at in range(0, len(features), block):
+            n = min(block, len(features) - at)
+            start = clock()
+            scorer.score(padded[at : at + n + beyond], first + at, self._lane)
+            self._lane.put(self._of_blocks, start, clock(), first + at, n)
         self._frame += len(features)
         self.taken.add(self._lane, Piece(first, len(features), len(features) * FRAME_S))

@@ -1,63 +1,57 @@
-"""What other settings would cost, from a session of one: its stages change as those of a rehearsal do (`rehearse`).
+"""What other settings would cost, from a session of one: both are tried on a few seconds of its speech.
 
-Settings without a model are named, and nothing is predicted then.
+They decode in turns, whole, so that caches, tokens and what lies between the stages are those of a run; each stage of
+the session then changes as it did there. Settings that cannot be tried are named, and nothing is predicted then.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 from pipelines import config as settings
 from pipelines.config import Config
-from pipelines.experiments.rehearse import Rehearsed, rehearse
-from pipelines.experiments.rerun import Stretch
+from pipelines.experiments import rerun
+from pipelines.experiments.rerun import Arm, Recording, Stretch
 from pipelines.run.recogniser import Progress
 from profiler.analysis import whatif
 from profiler.analysis.categories import OVERHEAD
+from profiler.analysis.comparison.statistics import undisturbed
 from profiler.analysis.whatif import Prediction
 from profiler.machine.roofs.table import RoofTable
 
-REHEARSED: Final = (
-    "block", "threads", "model", "frames.", "gmm.", "dnn.", "graph.",
-    "search.beam", "search.max_active", "search.min_active", "search.acoustic_scale", "search.insertion_penalty",
-)  # fmt: skip
-"""Settings of which a rehearsal tells; a dot ends the name of a whole branch."""
+BUDGET_S: Final = 8.0
+"""Both decode in turns for about so long: at least as many rounds as a comparison has."""
 
 FREE: Final = ("pace", "loop")
 """Settings that change when frames come, and not what they cost."""
 
-OF_THE_PROCESSOR: Final = "a rehearsal is one of the processor and its caches"
-ASKS: Final = "scoring that asks the search frame by frame what it wants cannot be timed alone"
-HINDRANCES: Final[tuple[tuple[str, Callable[[settings.Value], bool], str], ...]] = (
-    ("device", lambda device: device != "cpu", OF_THE_PROCESSOR),
-    ("search.device", lambda device: device != "cpu", OF_THE_PROCESSOR),
-    ("gmm.senones", lambda rule: rule in ("active", "active-ci"), ASKS),
-    ("dnn.senones", lambda rule: rule in ("active", "active-ahead"), ASKS),
-    ("search.adaptive_beam", bool, "a beam that follows the time has other tokens in every run"),
+ON_A_DEVICE: Final = ("device", "search.device")
+OF_THE_PROCESSOR: Final = (
+    "a trial follows the processor alone, and not what a device does meanwhile"
 )
-"""What cannot be rehearsed: (setting, whether a value of it hinders, why). Either side may have it."""
 
-ONLY_RUNNING: Final = "its effect on cost is known only by running it"
+TRIED: Final = "Tried here with both settings in turns: {0}. Each stage of the session changes as it did there."
+COUNTED: Final = "{0:.0f} tokens lived in a frame, {1:.0f} with the change."
 
-TRIED: Final = "Tried here with both settings: {0}."
-TIMED: Final = (
-    "Scoring changes as it does alone, timed in turns, with as much memory gone through between two blocks as the "
-    "search goes through."
-)
-COUNTED: Final = (
-    "The search changes by its counts and cost laws: {0:.0f} tokens lived in a frame, "
-    "{1:.0f} with the change."
-)
-BETWEEN: Final = (
-    "What lies between the stages changes as it did when that was decoded once with either."
-)
+
+@dataclass(frozen=True)
+class Tried:
+    """What one setting took of the speech that both were tried on.
+
+    `groups`: by group, then by stage, ns of all frames; the group "overhead" is what lies between the stages.
+    `tokens`: that lived in a frame on the mean.
+    """
+
+    groups: Mapping[str, Mapping[str, float]]
+    tokens: float
 
 
 class Predictor:
-    """What `after` would cost, from sessions that ran with `before`; both are rehearsed once, when first asked."""
+    """What `after` would cost, from sessions that ran with `before`; both are tried once, when first asked."""
 
     def __init__(
         self,
@@ -75,8 +69,8 @@ class Predictor:
     def changed(self, prediction: Prediction) -> tuple[Prediction, list[str]]:
         """Predict from the stages of a session.
 
-        Returns also a sentence for each setting without a model; nothing is predicted then. Raises Cancelled, and what
-        `recogniser.build` raises.
+        Returns also a sentence for each setting that cannot be tried; nothing is predicted then. Raises Cancelled, and
+        what `recogniser.build` raises.
         """
         before, after = self._before, self._after
         keys = [
@@ -87,27 +81,27 @@ class Predictor:
         if not keys:
             return _assumed(prediction, "The session ran with these settings already."), []
         acting = [key for key in keys if key not in FREE]
-        hindrance = _hindrance(before) or _hindrance(after)
-        without = [
-            f"There is no model of {key}: {hindrance or ONLY_RUNNING}. Only --check tells."
-            for key in acting
-            if hindrance or not _rehearsed(key)
-        ]
-        if without or not acting:
-            return prediction, without
-        then, now = self._rehearsal.before, self._rehearsal.after
-        prediction = _assumed(prediction, TRIED.format(self._stretch.note))
-        for group, old, new, sentence in (
-            ("scoring", then.scoring, now.scoring, TIMED),
-            ("search", then.search, now.search, COUNTED.format(then.tokens, now.tokens)),
-            (OVERHEAD, then.overhead, now.overhead, BETWEEN),
-        ):
-            prediction = whatif.changed(prediction, old, new, group, sentence)
-        return whatif.waits(prediction, "search", self._rehearsal.waiting), without
+        if acting and (_on_a_device(before) or _on_a_device(after)):
+            return prediction, [
+                f"There is no model of {key}: {OF_THE_PROCESSOR}. Only --check tells."
+                for key in acting
+            ]
+        if not acting:
+            return prediction, []
+        then, now = self._tried
+        prediction = _assumed(
+            prediction,
+            TRIED.format(self._stretch.note),
+            COUNTED.format(then.tokens, now.tokens),
+        )
+        for group in dict.fromkeys((*then.groups, *now.groups)):
+            old, new = (side.groups.get(group, {}) for side in (then, now))
+            prediction = whatif.changed(prediction, old, new, group)
+        return prediction, []
 
     @cached_property
-    def _rehearsal(self) -> Rehearsed:
-        return rehearse(
+    def _tried(self) -> tuple[Tried, Tried]:
+        return tried(
             self._before,
             self._after,
             self._stretch,
@@ -117,20 +111,51 @@ class Predictor:
         )
 
 
+def tried(
+    before: Config,
+    after: Config,
+    stretch: Stretch,
+    roof_table: RoofTable,
+    progress: Progress,
+    cancelled: Callable[[], bool],
+) -> tuple[Tried, Tried]:
+    """Decode `stretch` with both settings in turns. Raises Cancelled, and what `recogniser.build` raises."""
+    arms = Arm("unchanged", before), Arm("changed", after)
+    rerun.decode(arms, stretch, roof_table, progress, cancelled, BUDGET_S)
+    then, now = map(_of_arm, arms)
+    return then, now
+
+
+def _of_arm(arm: Arm) -> Tried:
+    recording = arm.recording
+    assert recording is not None
+    group_of = {stage.name: stage.group for stage in recording.stages.values()}
+    groups: dict[str, dict[str, float]] = {}
+    for name, times in arm.times.stages.items():
+        group = group_of.get(name, OVERHEAD)
+        # What lies between the stages is one with what the run does at the ends of its blocks, as in a prediction.
+        line = OVERHEAD if group == OVERHEAD else name
+        of_group = groups.setdefault(group, {})
+        of_group[line] = of_group.get(line, 0.0) + float(undisturbed(times).sum())
+    return Tried(groups, _tokens(recording))
+
+
+def _tokens(recording: Recording) -> float:
+    """Tokens in a frame on the mean: the first count of the stage that goes on from each."""
+    emit = next(stage for stage in recording.stages.values() if stage.name == "search.emit")
+    spans = recording.spans[recording.spans["stage"] == emit.id]
+    return float(spans["work0"].sum() / max(spans["frames"].sum(), 1))
+
+
+def _on_a_device(config: Config) -> bool:
+    return any(
+        settings.obstacle(config, key) is None and settings.get(config, key) != "cpu"
+        for key in ON_A_DEVICE
+    )
+
+
 def _assumed(prediction: Prediction, *sentences: str) -> Prediction:
     return dataclasses.replace(prediction, assumptions=(*prediction.assumptions, *sentences))
-
-
-def _rehearsed(key: str) -> bool:
-    return any(key == name or (name.endswith(".") and key.startswith(name)) for name in REHEARSED)
-
-
-def _hindrance(config: Config) -> str | None:
-    """Why `config` cannot be rehearsed; None where it can."""
-    for key, hinders, why in HINDRANCES:
-        if settings.obstacle(config, key) is None and hinders(settings.get(config, key)):
-            return why
-    return None
 
 
 def _quietly(what: str, share: float | None) -> None:

@@ -1,8 +1,8 @@
 """Running a session's audio again, under its own settings and changed ones, interleaved.
 
 `audio_of` takes a bounded stretch of what a session decoded (or of the bundled voices), `decode` decodes it by
-several arms in turns, `runners` leaves to the caller what each does. Nothing is written: each arm ends as a
-`Recording`, which the analysis reads as it reads a session.
+several arms in turns. Nothing is written: each arm ends as a `Recording`, which the analysis reads as it reads a
+session.
 """
 
 from __future__ import annotations
@@ -32,13 +32,11 @@ from pipelines.run.null_writer import NullWriter
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Progress, Recogniser, build
 from pipelines.run.roofs_needed import judge_alike
-from pipelines.scoring import Prepared, Scorer, with_context
+from pipelines.scoring import Prepared
 from profiler.analysis.comparison.arms import FrameSums, Times, lay_out
-from profiler.analysis.conditions import OTHER_COUNT
 from profiler.arrays import Array
 from profiler.errors import BadInput, Cancelled
 from profiler.files import inputs
-from profiler.frames import FRAME_S
 from profiler.machine.roofs.table import RoofTable
 from profiler.plain import one_line
 from profiler.session.model import LaneInfo, StageInfo
@@ -196,7 +194,7 @@ def decode(
 
     Raises Cancelled, and what `recogniser.build` raises.
     """
-    made = runners(arms, roof_table, progress, cancelled)
+    made = _runners(arms, roof_table, progress, cancelled)
     judge_alike([runner.taken.recording for runner in made], progress, cancelled)
     rounds = Rounds(budget_s, progress)
     gc.collect()
@@ -211,36 +209,6 @@ def decode(
     for arm, runner in zip(arms, made, strict=True):
         runner.taken.hand_over(arm, len(stretch.items))
     return rounds.count
-
-
-def tile(recorder: Recorder) -> int:
-    """The stage that `score_blocks` records its blocks as."""
-    return recorder.stage("decode.block", "decode", (OTHER_COUNT,))
-
-
-def score_blocks(
-    scorer: Scorer,
-    block: int,
-    features: Array,
-    recorder: Recorder,
-    lane: Lane,
-    first: int,
-    between: Callable[[int], object] = lambda frames: None,
-) -> None:
-    """Score f32 [frames, 39] block by block with no front end and no search, recorded as frames from `first` on.
-
-    `between` is called after each block with its number of frames.
-    """
-    clock, of_blocks = recorder.clock, tile(recorder)
-    scorer.reset()
-    beyond = sum(scorer.context)
-    padded = with_context(features, scorer.context)
-    for at in range(0, len(features), block):
-        n = min(block, len(features) - at)
-        start = clock()
-        scorer.score(padded[at : at + n + beyond], first + at, lane)
-        lane.put(of_blocks, start, clock(), first + at, n)
-        between(n)
 
 
 class Rounds:
@@ -263,7 +231,7 @@ class Rounds:
             yield number
 
 
-def runners(
+def _runners(
     arms: Sequence[Arm], roof_table: RoofTable, progress: Progress, cancelled: Callable[[], bool]
 ) -> list[Runner]:
     """What decodes by each of `arms`, built one after the other.
@@ -320,37 +288,27 @@ class Taken:
     def hand_over(self, arm: Arm, items: int) -> None:
         """Give the arm the recording and the times of the rounds that count, of so many items each."""
         warm_up = WARM_UP_ROUNDS * items
-        recording = self.all_from(warm_up)
+        recording = self.recording
+        recording.spans = np.concatenate(self._spans[warm_up:])
+        recording.utterances = self._pieces[warm_up:]
         decodes = [recording.utterances[item::items] for item in range(items)]
         arm.recording = recording
         arm.times = lay_out(FrameSums(recording), decodes, [one[0].n_frames for one in decodes])
 
-    def all_from(self, first: int) -> Recording:
-        """The recording with all decodes but the `first` ones."""
-        self.recording.spans = np.concatenate(self._spans[first:])
-        self.recording.utterances = self._pieces[first:]
-        return self.recording
-
 
 class Runner:
-    """Decodes, or scores alone, by one arm and takes the spans out each time."""
+    """Decodes by one arm and takes the spans out each time."""
 
     def __init__(
         self, config: Config, recogniser: Recogniser, prepared: Prepared, roof_table: RoofTable
     ) -> None:
         self._config, self._recogniser, self._prepared = config, recogniser, prepared
-        self._roof_table = roof_table
         self._recorder = Recorder()
         self._lane = self._recorder.lane("decode", decode=True)
         recogniser.configure(config, prepared)
         self._decoder = Decoder(recogniser, self._recorder, self._lane, NullWriter(), Control())
-        self.forget()
-
-    def forget(self) -> None:
-        """Begin another recording."""
-        self._scored = 0
         costs = {(stage, epoch): cost for stage, epoch, cost in self._recorder.costs}
-        self.taken = Taken(self._recorder, costs, self._roof_table)
+        self.taken = Taken(self._recorder, costs, roof_table)
 
     def decode(self, item: Item) -> None:
         """Decode one file."""
@@ -363,22 +321,6 @@ class Runner:
             raise BadInput(result.refused[0])
         frames, audio_s = self._decoder.frame - first, result.utterances[-1].audio_s
         self.taken.add(self._lane, Piece(first, frames, audio_s))
-
-    def features(self, samples: Array) -> Array:
-        """Features f32 [frames, 39] of samples f32 [n]."""
-        return self._recogniser.frontend.features(samples)
-
-    def score(self, features: Array, between: Callable[[int], object]) -> None:
-        """Score f32 [frames, 39] with the scorer alone; `between` as of `score_blocks`."""
-        self._take_over()
-        scorer, first = self._recogniser.scorer, self._scored
-        with threadpool_limits(self._config.threads):
-            score_blocks(
-                scorer, self._config.block, features, self._recorder, self._lane, first, between
-            )
-        self._scored += len(features)
-        piece = Piece(first, len(features), len(features) * FRAME_S)
-        self.taken.add(self._lane, piece)
 
     def _take_over(self) -> None:
         if self._recogniser.config != self._config:

@@ -1,8 +1,8 @@
 """What would a run cost if a stage were faster, or a setting other? Amdahl's law on a session's own figures.
 
 `scaled` multiplies the time of stages and leaves the rest as it is (Amdahl 1967: what is not touched limits
-what can be won). `changed` predicts other settings from two lists of times that were found alike, by trying or from
-cost laws: the session's stages change as these do. What is assumed is said in words with every prediction.
+what can be won). `changed` predicts other settings from two lists of times of the same speech: the session's
+stages change as these do. What is assumed is said in words with every prediction.
 """
 
 import dataclasses
@@ -11,9 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from profiler.analysis.breakdown import Breakdown, StageRow
+from profiler.analysis.breakdown import Breakdown
 from profiler.analysis.categories import OTHER_PROGRAMS, OVERHEAD, SCORING_CATEGORIES, UNEXPLAINED
-from profiler.analysis.parts import MEMORY_PARTS
 from profiler.errors import BadInput
 from profiler.spans import GROUPS
 
@@ -33,8 +32,6 @@ class Line:
     predicted_ns: float
     parts: Mapping[str, float]
     """Share of each of PARTS in the stage's time; empty where it is not split."""
-    waiting: float = 0.0
-    """Part of the time that is waited for memory, 0…1; 0 where it is not split."""
 
     @property
     def factor(self) -> float | None:
@@ -86,10 +83,7 @@ def unchanged(parts: Breakdown) -> Prediction:
                 }
                 times = known | {UNEXPLAINED: row.time_ns - sum(known.values())}
                 split = {name: ns / row.time_ns for name, ns in times.items()}
-            waiting = 0.0
-            if row.parts is not None and row.time_ns:
-                waiting = sum(row.parts.likely[name] for name in MEMORY_PARTS) / row.time_ns
-            lines.append(Line(row.name, row.group, row.time_ns, row.time_ns, split, waiting))
+            lines.append(Line(row.name, row.group, row.time_ns, row.time_ns, split))
     between = max(parts.wall_ns - sum(line.time_ns for line in lines), 0.0)
     lines.append(Line(OVERHEAD, OVERHEAD, between, between, {}))
     return Prediction(parts.audio_s, tuple(lines))
@@ -154,12 +148,10 @@ def changed(
     before: Mapping[str, float],
     after: Mapping[str, float],
     group: str,
-    sentence: str,
 ) -> Prediction:
     """Return the prediction with the stages of `group` as other settings would have them.
 
-    `before`, `after`: by stage, what it took of the same frames under the old and the new settings, in any unit;
-    `sentence` says how that was found.
+    `before`, `after`: by stage, what it took of the same frames under the old and the new settings, in any unit.
     """
     lines = [line for line in prediction.lines if line.group != group]
     mine = {line.name: line for line in prediction.lines if line.group == group}
@@ -180,35 +172,11 @@ def changed(
         found.append(dataclasses.replace(line, predicted_ns=time))
     at = next((i for i, line in enumerate(prediction.lines) if line.group == group), len(lines))
     newcomers = ", ".join(line.name for line in found if not line.time_ns and line.predicted_ns)
-    assumptions = [*prediction.assumptions, sentence]
+    assumptions = list(prediction.assumptions)
     if newcomers:
         assumptions.append(
             f"The session has no figures of {newcomers}: taken by what the stages of {group} take together."
         )
     return dataclasses.replace(
         prediction, lines=(*lines[:at], *found, *lines[at:]), assumptions=tuple(assumptions)
-    )
-
-
-def at_best(rows: Iterable[StageRow], group: str) -> dict[str, float]:
-    """Return the ns that the laws of the stages of `group` take at the machine's roofs, by stage.
-
-    The terms of a law count one after the other; kernels of this kind overlap them little.
-    """
-    return {row.name: row.law_ns or 0.0 for row in rows if row.group == group}
-
-
-def waits(prediction: Prediction, group: str, factor: float) -> Prediction:
-    """Return the prediction where the stages of `group` wait `factor` times as long for memory."""
-    lines = tuple(
-        dataclasses.replace(
-            line, predicted_ns=line.predicted_ns * (1.0 + (factor - 1.0) * line.waiting)
-        )
-        if line.group == group
-        else line
-        for line in prediction.lines
-    )
-    sentence = f"The stages of {group} wait {factor:.2f} times as long for memory, of which the session tells how much."
-    return dataclasses.replace(
-        prediction, lines=lines, assumptions=(*prediction.assumptions, sentence)
     )

@@ -71,22 +71,22 @@ def test_a_setting_is_predicted_and_checked(session: Path) -> None:
 
 
 def test_a_setting_without_a_model_gets_no_number(session: Path) -> None:
-    tree = answer("whatif", session, "--set", "search.lattice=true")
+    tree = answer("whatif", session, "--set", "device=torch-cpu")
     assert tree["predicted_rtf"] is None
     assert all(row["predicted_s"] is None for row in tree["stages"])
-    assert any("no model of search.lattice" in sentence for sentence in tree["assumptions"])
-    text = here("whatif", session, "--set", "search.lattice=true").stdout
+    assert any("no model of device" in sentence for sentence in tree["assumptions"])
+    text = here("whatif", session, "--set", "device=torch-cpu").stdout
     assert "→ – predicted" in text
 
 
 def test_fewer_tokens_are_counted(session: Path) -> None:
     tree = answer("whatif", session, "--set", "search.beam=7", "--set", "search.max_active=100")
     factors = {row["name"]: row["factor"] for row in tree["stages"]}
-    # A fraction of the tokens, so that how long the machine waited for memory meanwhile makes no difference.
-    assert 0 < factors["search.emit"] < 0.9
-    assert 0 < factors["search.prune"] < 0.9
-    assert factors["frontend.mfcc"] == 1.0
-    assert any("tokens lived in a frame" in sentence for sentence in tree["assumptions"])
+    assert factors["search.emit"] > 0
+    assert factors["search.prune"] > 0
+    (counted,) = (one for one in tree["assumptions"] if "tokens lived in a frame" in one)
+    before, after = (int(word) for word in counted.split() if word.isdigit())
+    assert after <= 100 < before
 
 
 def test_confirm_prints_the_keys_of_the_contract(session: Path) -> None:

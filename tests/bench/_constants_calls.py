@@ -118,6 +118,15 @@ def system() -> Iterator[dict[str, Any]]:
             "of the same roofs, how far from the middle of the others 19 of 20 moments lie at most"
         )
         yield row(where, what, timing.NEW_MOMENT, new, "")
+    of_one, of_several = _better_moments()
+    if of_one is not None:
+        where = "profiler/machine/roofs/timing.py ONE_OWN_MOMENT"
+        what = "of roofs of a core's own, how much better than the first the best moment of 19 of 20 is at most"
+        yield row(where, what, timing.ONE_OWN_MOMENT, of_one, "")
+    if of_several is not None:
+        where = "profiler/machine/roofs/timing.py NEW_OWN_MOMENT"
+        what = "of the same roofs, how much better than the best of the others 19 of 20 moments are at most"
+        yield row(where, what, timing.NEW_OWN_MOMENT, of_several, "")
 
 
 def _moments_apart() -> float | None:
@@ -144,6 +153,30 @@ def _new_moment() -> float | None:
                 ratio = rate / np.median(np.delete(rates, i))
                 found.append(float(max(ratio, 1.0 / ratio)) - 1.0)
     return float(np.quantile(found, 0.95)) if found else None
+
+
+def _better_moments() -> tuple[float | None, float | None]:
+    """How much better the best moment of 19 of 20 roofs of a core's own is than the first, and one than all others.
+
+    As a part of it; None where no such roof was taken at enough moments.
+    """
+    best, new = [], []
+    known = calibration.load(calibration.file())
+    for key, moments in known.moments.items():
+        speeds = np.array([roof.median for roof in moments if not roof.disturbed])
+        if calibration.is_shared(key) or len(speeds) < 2:
+            continue
+        if key.kind in timing.TIMES:
+            speeds = 1.0 / speeds
+        best.append(float(speeds.max() / speeds[0]) - 1.0)
+        if len(speeds) >= calibration.OWN_MOMENTS:
+            for i, speed in enumerate(speeds):
+                new.append(float(speed / np.delete(speeds, i).max()) - 1.0)
+    return _at_most(best), _at_most(new)
+
+
+def _at_most(found: list[float]) -> float | None:
+    return max(float(np.quantile(found, 0.95)), 0.0) if found else None
 
 
 def _reading(queue: run_queue.RunQueue, other: int) -> float:

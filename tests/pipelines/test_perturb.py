@@ -292,6 +292,8 @@ def test_a_model_of_senones_with_gaussians_of_their_own_shrinks_exactly() -> Non
 
 def test_confirming_a_stage_of_real_speech(short, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(perturb.os, "cpu_count", lambda: 1)
+    # Of a smaller cache than this no codebook may find room, and nothing is shrunk then.
+    monkeypatch.setattr(perturb, "_second_level", lambda: float(2 << 20))
     monkeypatch.setattr(rerun, "MAX_ROUNDS", rerun.MIN_ROUNDS)
     stretch = rerun.audio_of([str(short)], tmp_path)
     arm = rerun.Arm("a", QUICK)

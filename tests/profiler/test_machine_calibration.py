@@ -219,7 +219,7 @@ def test_of_the_moments_of_a_roof_that_depends_on_nothing_shared_the_best_counts
         known.add([Roof(KERNEL, "tile", "", 1, 0, rate, rate, rate, "x")], "run", 0.0)
     for again in (known, Calibration.from_dict(known.as_dict())):
         (roof,) = again.roof_table.roofs
-        assert (roof.low, roof.median, roof.high) == (3e9, 3e9, 3e9)
+        assert (roof.low, roof.median) == (3e9, 3e9)
         assert again.settled(key_of(roof), 1e6, MOMENT_SECONDS)
 
 
@@ -235,6 +235,22 @@ def test_the_fewer_moments_a_roof_was_taken_at_the_wider_its_interval() -> None:
     assert ends(1e9) == pytest.approx((0.9e9 / 1.3, 1e9, 1.1e9 * 1.3))
     # However many: the next may be another.
     assert ends(1e9, 4e9, 2e9) == pytest.approx((1e9 / 1.14, 2e9, 4e9 * 1.14))
+
+
+def test_a_further_moment_of_a_roof_of_the_core_s_own_may_only_be_better() -> None:
+    def ends(kind: str, *figures: float) -> tuple[float, float, float]:
+        known = Calibration()
+        for figure in figures:
+            taken = Roof(kind, "own", "", 1, 0, figure, 0.99 * figure, 1.01 * figure, "x")
+            known.add([taken], "run", 0.0)
+        (roof,) = known.roof_table.roofs
+        return roof.low, roof.median, roof.high
+
+    assert ends(KERNEL, 1e9) == pytest.approx((0.99e9, 1e9, 1.13e9))
+    assert ends(KERNEL, 1e9, 0.9e9, 0.95e9) == pytest.approx((0.99e9, 1e9, 1.045e9))
+    # Of a call's time less is better.
+    assert ends(OVERHEAD, 200.0) == pytest.approx((200.0 / 1.13, 200.0, 202.0))
+    assert ends(OVERHEAD, 300.0, 200.0, 250.0) == pytest.approx((200.0 / 1.045, 200.0, 202.0))
 
 
 def _never() -> Task:

@@ -84,7 +84,7 @@ class Calibration:
     def roof_table(self) -> RoofTable:
         """The table that attribution divides by."""
         found = (
-            beyond_moments(roof, len(self.moments.get(key, ()))) if _is_shared(key) else roof
+            beyond_moments(roof, len(self.moments.get(key, ())), shared=is_shared(key))
             for key, roof in self.roofs.items()
             if roof.sound
         )
@@ -107,7 +107,7 @@ class Calibration:
         if roof is None:
             return False
         # Of several moments the interval is as wide as they differ.
-        several = _is_shared(key) and key in self.moments
+        several = is_shared(key) and key in self.moments
         steady = not roof.disturbed if several else is_steady(roof)
         return steady or 0 <= now - self.measured[key] < BUSY_SECONDS
 
@@ -136,7 +136,7 @@ class Calibration:
             if part == RUN and _moments(key):
                 before = [] if known is None else self.moments.get(key, [])
                 self.moments[key] = [*before, roof][-MOMENTS:]
-            if part == RUN and _is_shared(key):
+            if part == RUN and is_shared(key):
                 self.roofs[key] = middle(self.moments[key])
             else:
                 self.roofs[key] = roof if known is None else better(known, roof)
@@ -184,14 +184,14 @@ class Calibration:
         return made
 
 
-def _is_shared(key: Key) -> bool:
+def is_shared(key: Key) -> bool:
     """Whether the roof depends on a cache or memory that other programs use as well."""
     return key.bytes >= SHARED_BYTES or (key.kind == KERNEL and key.bytes > 0)
 
 
 def _moments(key: Key) -> int:
     """At how many moments a roof is taken; 0 where once will do."""
-    if _is_shared(key):
+    if is_shared(key):
         return MOMENTS
     return OWN_MOMENTS if key.kind in (KERNEL, OVERHEAD) else 0
 

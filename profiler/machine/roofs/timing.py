@@ -241,6 +241,16 @@ NEW_MOMENT: Final = 0.14
 (`python -m tests.bench.constants --only system`)."""
 
 
+ONE_OWN_MOMENT: Final = 0.13
+"""By so much may a core's own roof be found better after its first moment, which may fall into a slow minute; of
+nineteen of twenty the best is no better (`python -m tests.bench.constants --only system`)."""
+
+
+NEW_OWN_MOMENT: Final = 0.045
+"""By so much may one more moment of a core's own roof be better than the best of those known; nineteen of twenty are no
+better (`python -m tests.bench.constants --only system`)."""
+
+
 def is_steady(roof: Roof) -> bool:
     """Whether the machine was undisturbed enough for this roof to be kept for good."""
     best = roof.median / roof.low if roof.kind in TIMES else roof.high / roof.median
@@ -270,9 +280,18 @@ def middle(moments: Sequence[Roof]) -> Roof:
     return replace(found, low=min(found.low, *ends), high=max(found.high, *ends))
 
 
-def beyond_moments(roof: Roof, moments: int) -> Roof:
-    """Return the roof with an interval that holds what other moments than these few would have found."""
+def beyond_moments(roof: Roof, moments: int, *, shared: bool) -> Roof:
+    """Return the roof with an interval that holds what other moments than these few would have found.
+
+    `shared`: the middle of its moments counts, and another may lie on either side; else the best, and another may only
+    be better.
+    """
     if not moments:
         return roof
-    wider = 1.0 + max(ONE_MOMENT / moments, NEW_MOMENT)
-    return replace(roof, low=roof.low / wider, high=roof.high * wider)
+    if shared:
+        wider = 1.0 + max(ONE_MOMENT / moments, NEW_MOMENT)
+        return replace(roof, low=roof.low / wider, high=roof.high * wider)
+    better_by = 1.0 + max(ONE_OWN_MOMENT / moments, NEW_OWN_MOMENT)
+    if roof.kind in TIMES:
+        return replace(roof, low=min(roof.low, roof.median / better_by))
+    return replace(roof, high=max(roof.high, roof.median * better_by))
