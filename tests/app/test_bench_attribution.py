@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from profiler.errors import BadInput
 from tests.bench import attribution, whatif_check
 from tests.bench._entries_instrument import listed, roofs
 from tests.bench._load import programs
+from tests.profiler.profiler_sessions import spans_of
 
 
 def stage(name: str, share: float, verdict: str, **parts: float) -> dict[str, Any]:
@@ -30,7 +32,13 @@ def stage(name: str, share: float, verdict: str, **parts: float) -> dict[str, An
 
 def run(rest: float, *stages: dict[str, Any]) -> dict[str, Any]:
     parts = {"arithmetic_s": 10.0 - rest, "not_attributed_s": rest}
-    return {"parts": {"scoring": parts, "search": dict(parts)}, "stages": list(stages)}
+    return {
+        "parts": {"scoring": parts, "search": dict(parts)},
+        "stages": list(stages),
+        "wall_s": 10.0,
+        "categories": {"overhead_s": rest / 10},
+        "added": {"replay": 0.009, "probes": rest / 1000},
+    }
 
 
 def test_figures_of_several_runs() -> None:
@@ -50,14 +58,24 @@ def test_figures_of_several_runs() -> None:
     assert row["undecided"] == pytest.approx(1 / 3)
     assert row["changing"] == ["scoring.a"]
     assert row["verdicts"] == {"scoring.a": {"compute-bound": 2, "undecided": 1}}
+    assert row["without_stage"] == pytest.approx(0.02)
+    assert row["added"] == {"replay": 0.009, "probes": pytest.approx(0.002)}
     steady = attribution.figures([trees[0]] * 9 + [trees[1]])
     assert steady["changing"] == []
     assert steady["widest_stage"] == "scoring.a"
     whole = {"rows": [{"configuration": "gmm", "block": 1, **row}]}
-    assert (
-        "| gmm | 1 | 20% | 20% | 50% (`scoring.a`) | 1 of 3 |"
-        in attribution.table(whole).markdown()
-    )
+    text = attribution.table(whole).markdown()
+    assert "| gmm | 1 | 20% | 20% | 50% (`scoring.a`) | 1 of 3 |" in text
+    assert "| 2.0% | 0.90% | 0.20% |" in text
+
+
+def test_what_a_run_takes_aside_is_of_its_wall_time() -> None:
+    names = ("score.a", "setup.replay", "setup.probe memory", "setup.probe arithmetic", "setup.x")
+    stages = {i: SimpleNamespace(name=name) for i, name in enumerate(names)}
+    spans = spans_of([(0, 900, 0, 0, 1), *((1000 * i, 10 * i, i, 0, 1) for i in (1, 1, 2, 3, 4))])
+    utterances = [SimpleNamespace(wall_ns=ns) for ns in (600, None, 400)]
+    session = SimpleNamespace(stages=stages, spans=spans, utterances=utterances)
+    assert attribution.added(session) == {"replay": 0.02, "probes": 0.05}  # type: ignore[arg-type]
 
 
 def test_other_programs_run_as_long_as_they_are_wanted() -> None:

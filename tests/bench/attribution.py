@@ -7,8 +7,8 @@
 Every configuration decodes the labelled human speech beside the checkout N times with `asrscope run … --json`, in
 turns, so that a busy minute is not all of one configuration's. Beside the middle of the shares stand what would make
 them worth little: wide intervals, parts whose least figures are together more than the time, stages left undecided,
-and verdicts that are not the same in nine runs of ten. With --load, so many other programs compute and read memory
-meanwhile.
+and verdicts that are not the same in nine runs of ten. Then how much of the time no stage has, and what hot replay and
+the probes of the machine add at their defaults. With --load, so many other programs compute and read memory meanwhile.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from profiler.errors import BadInput
+from profiler.session.reader import Session
 from tests.bench import _data
 from tests.bench._load import programs
 from tests.bench._measured import Table, printed
@@ -46,6 +48,8 @@ STEADY = 0.9
 """Part of the runs in which a stage must have the same verdict."""
 NOT_ATTRIBUTED = "not_attributed_s"
 REPEAT = 3
+ASIDE = {"replay": "setup.replay", "probes": "setup.probe"}
+"""How the stages begin that a run takes aside, by what they are."""
 PASSES = 4
 """Times that a run decodes all files: one takes half a second, of which a hundredth is too short for three replays."""
 
@@ -79,8 +83,23 @@ def over_explained(stage: Tree) -> bool:
     return stage["defect"] is not None
 
 
+def added(session: Session) -> dict[str, float]:
+    """What hot replay and the probes took beside a recorded run, of its wall time; 0 where they never came."""
+    wall_ns = sum(utterance.wall_ns or 0 for utterance in session.utterances)
+    taken = dict.fromkeys(ASIDE, 0.0)
+    for number, stage in session.stages.items():
+        for what, begins in ASIDE.items():
+            if stage.name.startswith(begins):
+                spans = session.spans[session.spans["stage"] == number]
+                taken[what] += float(spans["duration_ns"].sum()) / wall_ns
+    return taken
+
+
 def figures(trees: Sequence[Tree]) -> dict[str, Any]:
-    """What runs of one configuration say, each as `asrscope run --json` has it; BadInput where they have no parts."""
+    """What runs of one configuration say, each as `asrscope run --json` has it with what was `added` to it.
+
+    BadInput where they have no parts.
+    """
     if any(tree.get("parts") is None for tree in trees):
         raise BadInput("The bench needs the parts of the time, and asrscope run --json has none.")
     large = [large_stages(tree) for tree in trees]
@@ -97,6 +116,10 @@ def figures(trees: Sequence[Tree]) -> dict[str, Any]:
         "widest_stage": max(every, key=width)["name"] if every else None,
         "over_explained": sum(any(map(over_explained, stages)) for stages in known),
         "runs": len(trees),
+        "without_stage": median(
+            tree["categories"]["overhead_s"] / tree["wall_s"] for tree in trees
+        ),
+        "added": {what: median(tree["added"][what] for tree in trees) for what in ASIDE},
         "large_stages": len(verdicts),
         "undecided": sum(undecided) / len(undecided) if undecided else None,
         "changing": sorted(
@@ -125,7 +148,9 @@ def measure(repeat: int, load: int = 0) -> dict[str, Any]:
                     f"asrscope run {CONFIGURATIONS[name]} --set block={block} --repeat {PASSES}"
                     " --out SESSION"
                 )
-                trees[name, block] += printed(f"{command} --json", names, ["--audio", *paths])
+                (tree,) = printed(f"{command} --json", names, ["--audio", *paths])
+                with closing(Session.open(names["SESSION"])) as session:
+                    trees[name, block].append({**tree, "added": added(session)})
                 if turn == 0:
                     figures(trees[name, block])
     return {
@@ -152,6 +177,9 @@ def table(tree: Tree) -> Table:
             "over-explained runs",
             f"stages above {LARGE:.0%}: undecided",
             "no verdict in nine runs of ten",
+            "in no stage",
+            "hot replay adds",
+            "probes add",
         ),
         [
             (
@@ -163,6 +191,8 @@ def table(tree: Tree) -> Table:
                 f"{row['over_explained']} of {row['runs']}",
                 f"{_percent(row['undecided'])} of {row['large_stages']}",
                 ", ".join(f"`{name}`" for name in row["changing"]) or "none",
+                f"{row['without_stage']:.1%}",
+                *(f"{row['added'][what]:.2%}" for what in ASIDE),
             )
             for row in tree["rows"]
         ],

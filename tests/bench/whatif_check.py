@@ -37,7 +37,7 @@ CHANGES: dict[str, tuple[str, ...]] = {
     "dnn": (*(f"block={block}" for block in BLOCKS), "dnn.dtype=int8", "threads=2"),
 }
 """By preset; top-4 is what selection is unless a setting says otherwise, and 3 500 tokens half of the usual most."""
-LARGE = 0.03
+LARGE = 0.05
 """Stages with less of the time before the change say nothing about a prediction."""
 
 
