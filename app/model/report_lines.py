@@ -94,7 +94,8 @@ def parts_of_groups(tree: Tree) -> list[str]:
 def transfers(tree: Tree) -> list[str]:
     """What was copied between host and device."""
     return [
-        f"{row['stage']} ({row['lane']}): {row['bytes'] / 1e6:.1f} MB in {row['copies']} copies, "
+        f"{row['stage']} ({row['lane']}): {row['bytes'] / 1e6:.1f} MB in "
+        f"{counted(row['copies'], 'copy', 'copies')}, "
         f"{number(row['bytes_per_s'] and row['bytes_per_s'] / 1e9, '.2f')} GB/s, "
         f"{number(row['overlapped'], '.0%')} of the time overlapped by other work"
         + (f", {row['of_roof']:.0%} of what such copies reach here" if row["of_roof"] else "")
@@ -147,6 +148,6 @@ def _words_with(row: Tree) -> str:
     """The word errors of one configuration."""
     changed = ", ".join(f"{key} = {value_text(value)}" for key, value in row["set"].items())
     return (
-        f"  {row['wer']:.1%}: {row['wer_errors']} errors in {row['wer_words']} words with "
-        f"{changed or 'the settings at the start'}"
+        f"  {row['wer']:.1%}: {counted(row['wer_errors'], 'error', 'errors')} in "
+        f"{counted(row['wer_words'], 'word', 'words')} with {changed or 'the settings at the start'}"
     )

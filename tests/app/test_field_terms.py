@@ -12,6 +12,7 @@ import pytest
 import app
 from app.model.figures import Figures
 from app.model.pipeline import Pipeline
+from app.model.report_lines import _words_with
 from app.window.actions.actions import Registry
 from pipelines import config as settings
 from pipelines.audio.word_errors import ErrorCount
@@ -79,6 +80,11 @@ def test_texts_use_the_terms_of_the_field(pattern: str, shown: list[tuple[str, s
 
 def test_one_is_singular() -> None:
     assert [counted(n, "word", "words") for n in (0, 1, 2)] == ["0 words", "1 word", "2 words"]
+
+
+def test_reports_count_one_error_in_one_word() -> None:
+    row = {"wer": 1.0, "wer_errors": 1, "wer_words": 1, "set": {}}
+    assert _words_with(row) == "  100.0%: 1 error in 1 word with the settings at the start"
 
 
 def test_the_top_bar_counts_one_word(qtbot) -> None:
