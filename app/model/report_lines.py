@@ -14,6 +14,14 @@ if TYPE_CHECKING:
     from app.model.report import Tree
 
 
+SHARES = {
+    "senones_scored": "senones scored",
+    "senones_asked": "active senones",
+    "frames_copied": "frames copied",
+}
+"""What people call the shares of a report."""
+
+
 class CategoryRow(NamedTuple):
     """A category's name, its seconds, and its share of the wall time (None without any)."""
 
@@ -38,7 +46,7 @@ def headline(tree: Tree) -> list[str]:
     if tree.get("latency"):
         lines.append(f"{latency.text(tree['latency'])} (first frame of a block, to its scores)")
     done = [
-        f"{key.replace('_', ' ')} {share:.1%}"
+        f"{SHARES.get(key, key)} {share:.1%}"
         for key, share in (tree.get("shares") or {}).items()
         if share is not None
     ]
@@ -89,6 +97,11 @@ def parts_of_groups(tree: Tree) -> list[str]:
     """The same for all stages of scoring, and for those of the search."""
     said = {group: parts(found) for group, found in tree["parts"].items()}
     return [f"all of {group}: {text}" for group, text in said.items() if text]
+
+
+def defects(tree: Tree) -> list[str]:
+    """The stages that were faster than their roofs allow, by name."""
+    return [f"defect of {row['name']}: {row['defect']}" for row in tree["stages"] if row["defect"]]
 
 
 def transfers(tree: Tree) -> list[str]:

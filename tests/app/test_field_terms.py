@@ -12,7 +12,7 @@ import pytest
 import app
 from app.model.figures import Figures
 from app.model.pipeline import Pipeline
-from app.model.report_lines import _words_with
+from app.model.report_lines import _words_with, defects
 from app.window.actions.actions import Registry
 from pipelines import config as settings
 from pipelines.audio.word_errors import ErrorCount
@@ -85,6 +85,11 @@ def test_one_is_singular() -> None:
 def test_reports_count_one_error_in_one_word() -> None:
     row = {"wer": 1.0, "wer_errors": 1, "wer_words": 1, "set": {}}
     assert _words_with(row) == "  100.0%: 1 error in 1 word with the settings at the start"
+
+
+def test_reports_name_the_stage_that_is_faster_than_its_roofs() -> None:
+    stages = [{"name": "score.exp", "defect": "It ran in less."}, {"name": "a", "defect": None}]
+    assert defects({"stages": stages}) == ["defect of score.exp: It ran in less."]
 
 
 def test_the_top_bar_counts_one_word(qtbot) -> None:
