@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import app
+import pipelines
 from app.model.figures import Figures
 from app.model.pipeline import Pipeline
 from app.model.report_lines import _words_with, defects
@@ -47,9 +48,9 @@ OURS = {
 
 
 def shown_texts() -> Iterator[tuple[str, str]]:
-    """Every text of window and analysis, and titles, helps and choices of settings and presets, each with its place.
+    """Every text of window and analysis, what a worker says it is doing, and all texts of settings and presets.
 
-    Many come to `tr` by way of a table or a loop.
+    Each has its place with it. Many come to `tr` by way of a table or a loop.
     """
     for file in SOURCES:
         nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
@@ -58,6 +59,12 @@ def shown_texts() -> Iterator[tuple[str, str]]:
             text = node.value if isinstance(node, ast.Constant) else None
             if isinstance(text, str) and id(node) not in documents:
                 yield f"{file.name}:{node.lineno}", text
+    for file in sorted(Path(pipelines.__file__).parent.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "progress":
+                for part in ast.walk(node.args[0]):
+                    if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                        yield f"{file.name}:{node.lineno}", part.value
     for option in settings.options():
         yield option.key, option.title
         yield option.key, option.help
