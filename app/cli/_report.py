@@ -29,7 +29,7 @@ def as_text(tree: Tree) -> str:
             if said := report_lines.parts(row["parts"], row["parts_low"], row["parts_high"]):
                 lines.append(f"  {said}")
         lines += _apart(report_lines.parts_of_groups(tree))
-        lines += [f"defect: {row['defect']}" for row in tree["stages"] if row["defect"]]
+        lines += report_lines.defects(tree)
     lines += _counter_lines(tree)
     lines += report_lines.transfers(tree)
     for told in (report_lines.speed, report_lines.drift, report_lines.recorder):

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from app.cli import _again, _output
+from profiler.plain import counted
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -86,7 +87,9 @@ def as_text(tree: dict[str, Any]) -> str:
     if tree["sentence_now"]:
         lines.append(f"  run again:      {tree['sentence_now']} ({tree['verdict_now']})")
     if tree["rounds"]:
-        lines.append(f"  {tree['rounds']} rounds, interleaved, of {tree['audio']}.")
+        lines.append(
+            f"  {counted(tree['rounds'], 'round', 'rounds')}, interleaved, of {tree['audio']}."
+        )
     lines += [
         *(f"  {note}" for note in tree["notes"]),
         "",

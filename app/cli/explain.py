@@ -20,6 +20,7 @@ from typing import Any
 
 from app.cli import _again, _output, _pipeline
 from profiler.errors import BadInput
+from profiler.plain import counted
 
 RUN = "run"
 US = 1e3
@@ -123,7 +124,8 @@ def as_text(tree: dict[str, Any]) -> str:
     lines = [
         f"{tree['stage']}: {tree['verdict'] or 'no verdict'} · {tree['evidence']}",
         f"  {tree['sentence']}",
-        f"  {tree['rounds']} rounds over {tree['audio']}; {tree['blocks']} blocks of each were done again.",
+        f"  {counted(tree['rounds'], 'round', 'rounds')} over {tree['audio']}; of each, "
+        f"{counted(tree['blocks'], 'block', 'blocks')} done again.",
         *(f"  {note}" for note in tree["notes"]),
         "",
         f"{'replayed':26} {'µs a frame':>10}  {'middle half of the rounds':27} of the run",

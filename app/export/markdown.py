@@ -176,8 +176,8 @@ def _notes(session: Session, tree: Tree) -> list[str]:
     from app.model import report_lines
 
     found = report_lines.parts_of_groups(tree)
-    found += [f"defect: {row['defect']}" for row in tree["stages"] if row["defect"]]
     for told in (
+        report_lines.defects,
         report_lines.transfers,
         report_lines.speed,
         report_lines.drift,

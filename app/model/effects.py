@@ -17,6 +17,7 @@ from app.model.configurations import Configurations, going_on
 from pipelines.audio.word_errors import ErrorCount, word_errors
 from pipelines.config import COURSE
 from profiler.errors import BadInput
+from profiler.plain import counted
 from profiler.session.facts import setting
 
 if TYPE_CHECKING:
@@ -106,7 +107,8 @@ class Effect:
         size = f"{abs(self.points):.1f}"
         sign = "±" if size == "0.0" else "+" if self.points > 0 else "\N{MINUS SIGN}"
         unit = tr("point") if size == "1.0" else tr("points")
-        return tr("{0} {1} (n = {2} words)").format(sign + size, unit, self.after.words)
+        words = counted(self.after.words, tr("word"), tr("words"))
+        return tr("{0} {1} (n = {2})").format(sign + size, unit, words)
 
     @property
     def beside(self) -> str:
@@ -115,8 +117,7 @@ class Effect:
         Without words, what is waited for.
         """
         if self.turns and not self.decided:
-            one = self.turns == 1
-            return tr("A/B: 1 turn each") if one else tr("A/B: {0} turns each").format(self.turns)
+            return self._turns_each
         if self.kind == "preparing" or self.points is not None:
             return self.words
         if self.factor is None:
@@ -124,6 +125,17 @@ class Effect:
         if self.lacking:
             return tr("words: by A/B")
         return tr("words follow") if self.follows else ""
+
+    @property
+    def shorter(self) -> tuple[str, ...]:
+        """What stands for `beside` where it has no room: +1.0 point (n = 81), +1.0 point, or nothing."""
+        if not self.words or self.beside != self.words:
+            return ("",)
+        return f"{self.change} (n = {self.after.words})", self.change, ""
+
+    @property
+    def _turns_each(self) -> str:
+        return tr("A/B: {0} each").format(counted(self.turns, tr("turn"), tr("turns")))
 
     @property
     def text(self) -> str:
@@ -151,10 +163,11 @@ class Effect:
                 )
             parts.append(same.format(f"{self.seconds:.1f}", span))
         if self.turns:
-            parts.append(tr("A/B: {0} turns each").format(self.turns))
+            parts.append(self._turns_each)
         if self.points is not None:
-            errors = tr("Word errors over the same utterances: {0} before, {1} after, of {2} words")
-            parts.append(errors.format(self.before.errors, self.after.errors, self.after.words))
+            errors = tr("Word errors over the same utterances: {0} before, {1} after, of {2}")
+            words = counted(self.after.words, tr("word"), tr("words"))
+            parts.append(errors.format(self.before.errors, self.after.errors, words))
         elif self.lacking:
             parts.append(
                 tr(

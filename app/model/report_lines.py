@@ -14,6 +14,14 @@ if TYPE_CHECKING:
     from app.model.report import Tree
 
 
+SHARES = {
+    "senones_scored": "senones scored",
+    "senones_asked": "active senones",
+    "frames_copied": "frames copied",
+}
+"""What people call the shares of a report."""
+
+
 class CategoryRow(NamedTuple):
     """A category's name, its seconds, and its share of the wall time (None without any)."""
 
@@ -38,7 +46,7 @@ def headline(tree: Tree) -> list[str]:
     if tree.get("latency"):
         lines.append(f"{latency.text(tree['latency'])} (first frame of a block, to its scores)")
     done = [
-        f"{key.replace('_', ' ')} {share:.1%}"
+        f"{SHARES.get(key, key)} {share:.1%}"
         for key, share in (tree.get("shares") or {}).items()
         if share is not None
     ]
@@ -91,10 +99,16 @@ def parts_of_groups(tree: Tree) -> list[str]:
     return [f"all of {group}: {text}" for group, text in said.items() if text]
 
 
+def defects(tree: Tree) -> list[str]:
+    """The stages that were faster than their roofs allow, by name."""
+    return [f"defect of {row['name']}: {row['defect']}" for row in tree["stages"] if row["defect"]]
+
+
 def transfers(tree: Tree) -> list[str]:
     """What was copied between host and device."""
     return [
-        f"{row['stage']} ({row['lane']}): {row['bytes'] / 1e6:.1f} MB in {row['copies']} copies, "
+        f"{row['stage']} ({row['lane']}): {row['bytes'] / 1e6:.1f} MB in "
+        f"{counted(row['copies'], 'copy', 'copies')}, "
         f"{number(row['bytes_per_s'] and row['bytes_per_s'] / 1e9, '.2f')} GB/s, "
         f"{number(row['overlapped'], '.0%')} of the time overlapped by other work"
         + (f", {row['of_roof']:.0%} of what such copies reach here" if row["of_roof"] else "")
@@ -147,6 +161,6 @@ def _words_with(row: Tree) -> str:
     """The word errors of one configuration."""
     changed = ", ".join(f"{key} = {value_text(value)}" for key, value in row["set"].items())
     return (
-        f"  {row['wer']:.1%}: {row['wer_errors']} errors in {row['wer_words']} words with "
-        f"{changed or 'the settings at the start'}"
+        f"  {row['wer']:.1%}: {counted(row['wer_errors'], 'error', 'errors')} in "
+        f"{counted(row['wer_words'], 'word', 'words')} with {changed or 'the settings at the start'}"
     )

@@ -15,7 +15,7 @@ from functools import lru_cache
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPen
 
-from app.style.plain_text import write
+from app.style.plain_text import fitting, write
 from app.style.theme import font
 from app.views.events import Boundary, Mark
 from app.views.plot import TimePlot
@@ -65,11 +65,13 @@ class _Flag:
 def _flag_text(text: str, room: float, kind: str) -> tuple[str, float]:
     """A text shortened to `room` pixels, and the width of its flag; the same at each update."""
     metrics = QFontMetricsF(_flag_font())
-    # What a setting was changed to stands at the end.
-    side = Qt.TextElideMode.ElideMiddle if kind == "option" else Qt.TextElideMode.ElideRight
     if kind == "option":
+        # What a setting was changed to stands at the end.
         text = _fewer_words(text, lambda part: metrics.horizontalAdvance(part) <= room)
-    text = metrics.elidedText(text, side, room)
+        text = metrics.elidedText(text, Qt.TextElideMode.ElideMiddle, room)
+    else:
+        # What a note says before its first comma stands alone where there is no room for more.
+        text = fitting(metrics, room, text, text.partition(", ")[0])
     return text, metrics.horizontalAdvance(text) + FLAG_PADDING
 
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from PySide6.QtCore import QLineF, QPointF, QRectF
 from PySide6.QtGui import QTransform
 
-PIECES = 6
-"""Rectangles that stand for a text along a slope: one would keep names out of much that is free."""
+PIECES = 12
+"""Rectangles that stand for a text along a slope: fewer would keep names out of much that is free."""
 
-SHARES = (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8)
+SHARES = (0.5, 0.4, 0.6, 0.3, 0.7, 0.35, 0.65, 0.25, 0.75, 0.2, 0.8)
 """Of the slope's length, where the middle of its name may be; the first that is free is taken."""
 
 TEXT = 15.0

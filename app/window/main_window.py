@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from app.window.palette import Palette
     from profiler.session.reader import Session
 
-
 FIGURES_MS = 150
 """The large figures are updated this often: faster, nobody could read them."""
 
@@ -394,6 +393,7 @@ class MainWindow(FirstWindow):
         self.memory.sync()
         self.hide()
         self.runs.control.shutdown()
+        self.files.finish()
         if self._lab is not None:
             self._lab.shutdown()
         self.devices.stop()

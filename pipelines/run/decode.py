@@ -291,7 +291,7 @@ class Decoder:
             self._journal.utterance_partial(utterance, hypothesis, words)
         search = self.recogniser.search
         if search.lost:
-            text = f"{item.name}: no token survived; the words are those heard until then."
+            text = f"{item.name}: no token survived; the hypothesis ends there."
             self._journal.marker("error", text, self._frame)
         alternatives = None
         if complete and self.recogniser.config.search.lattice:

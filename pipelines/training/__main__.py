@@ -31,6 +31,7 @@ from pipelines.training.corpus import data
 from pipelines.training.corpus.speech import SENTENCES, CorpusError
 from profiler.errors import BadInput
 from profiler.files.paths import cache_dir
+from profiler.plain import counted
 
 SHOWN_EVERY_S = 1.0
 SHOWN_EVERY_S_IN_A_FILE = 60.0
@@ -165,7 +166,8 @@ def evaluate(given: argparse.Namespace) -> None:
     else:
         for name, count in counts.items():
             sys.stdout.write(
-                f"{name}: {count.errors} errors in {count.reference_words} words ({count.rate:.3f})\n"
+                f"{name}: {counted(count.errors, 'error', 'errors')} in "
+                f"{counted(count.reference_words, 'word', 'words')} ({count.rate:.3f})\n"
             )
     if given.note:
         for name in given.names:

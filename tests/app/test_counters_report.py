@@ -111,7 +111,7 @@ def test_a_run_on_a_device_tells_its_copies(tmp_path: Path) -> None:
     # What the stream's thread did before the host came to wait for it was hidden.
     assert 0 <= row["overlapped"] <= 1
     assert tree["categories"]["hidden_s"] == pytest.approx(row["overlapped"] * row["time_s"])
-    assert "transfer.to device (torch-cpu copy): 0.0 MB in 1 copies" in _report.as_text(tree)
+    assert "transfer.to device (torch-cpu copy): 0.0 MB in 1 copy" in _report.as_text(tree)
 
 
 def test_counting_cannot_be_switched_while_running() -> None:

@@ -335,6 +335,14 @@ def test_the_headline(factor: float | None, kind: Any, text: str) -> None:
 def test_the_words(before: int, after: int, text: str) -> None:
     effect = Effect("faster", 2.0, before=ErrorCount(before, 100), after=ErrorCount(after, 100))
     assert effect.words == text
+    assert effect.shorter == (text.replace(" words)", ")"), text.partition(" (")[0], "")
+
+
+def test_one_word_and_one_turn_are_singular() -> None:
+    effect = Effect("faster", 2.0, before=ErrorCount(0, 1), after=ErrorCount(1, 1), turns=1)
+    assert effect.words == "+100.0 points (n = 1 word)"
+    assert "A/B: 1 turn each" in effect.details
+    assert effect.details.endswith("0 before, 1 after, of 1 word")
 
 
 def test_the_baseline_says_which_speech_its_factor_is_of() -> None:

@@ -10,15 +10,22 @@ from pathlib import Path
 import pytest
 
 import app
+import pipelines
 from app.model.figures import Figures
 from app.model.pipeline import Pipeline
+from app.model.report_lines import _words_with, defects
 from app.window.actions.actions import Registry
 from pipelines import config as settings
 from pipelines.audio.word_errors import ErrorCount
 from pipelines.config import presets
+from profiler import analysis
 from profiler.plain import counted
 
-SOURCES = sorted(Path(app.__file__).parent.rglob("*.py"))
+SOURCES = sorted(
+    file
+    for package in (app, analysis)  # verdicts come from the analysis
+    for file in Path(package.__file__).parent.rglob("*.py")
+)
 
 #: Words that were ours alone -> what the field says.
 OURS = {
@@ -35,14 +42,15 @@ OURS = {
     r"\b(least|min) to (greatest|max)\b|\bgreatest\b": "min-max",
     r"\bsystem theme\b|\btheme of the system\b": "follow the system",
     r", changed$": "(modified)",
+    r"^asked\b|\basked for\b|\bsenones asked\b": "active",
     r"\bexamined takes\b": "each token examined",
 }
 
 
 def shown_texts() -> Iterator[tuple[str, str]]:
-    """Every text in the program of the window, and the titles and helps of settings and presets, each with its place.
+    """Every text of window and analysis, what a worker says it is doing, and all texts of settings and presets.
 
-    Many come to `tr` by way of a table or a loop.
+    Each has its place with it. Many come to `tr` by way of a table or a loop.
     """
     for file in SOURCES:
         nodes = list(ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
@@ -51,9 +59,16 @@ def shown_texts() -> Iterator[tuple[str, str]]:
             text = node.value if isinstance(node, ast.Constant) else None
             if isinstance(text, str) and id(node) not in documents:
                 yield f"{file.name}:{node.lineno}", text
+    for file in sorted(Path(pipelines.__file__).parent.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "progress":
+                for part in ast.walk(node.args[0]):
+                    if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                        yield f"{file.name}:{node.lineno}", part.value
     for option in settings.options():
         yield option.key, option.title
         yield option.key, option.help
+        yield from ((option.key, str(choice)) for choice in option.choices)
     for preset_name in presets.names():
         preset = presets.load(preset_name)
         yield preset_name, preset.title
@@ -69,16 +84,29 @@ def shown() -> list[tuple[str, str]]:
 def test_texts_use_the_terms_of_the_field(pattern: str, shown: list[tuple[str, str]]) -> None:
     # What may be *said* is the field's word where speech is spoken, as in a grammar's help.
     spoken = ("may be said", "said in any")
+    of_processors = ("governor", "frequency governor")
     wrong = [
         (place, text)
         for place, text in shown
-        if re.search(pattern, text, re.IGNORECASE) and not any(s in text for s in spoken)
+        if re.search(pattern, text, re.IGNORECASE)
+        and not any(s in text for s in spoken)
+        and text not in of_processors
     ]
     assert wrong == [], f"the field says: {OURS[pattern]}"
 
 
 def test_one_is_singular() -> None:
     assert [counted(n, "word", "words") for n in (0, 1, 2)] == ["0 words", "1 word", "2 words"]
+
+
+def test_reports_count_one_error_in_one_word() -> None:
+    row = {"wer": 1.0, "wer_errors": 1, "wer_words": 1, "set": {}}
+    assert _words_with(row) == "  100.0%: 1 error in 1 word with the settings at the start"
+
+
+def test_reports_name_the_stage_that_is_faster_than_its_roofs() -> None:
+    stages = [{"name": "score.exp", "defect": "It ran in less."}, {"name": "a", "defect": None}]
+    assert defects({"stages": stages}) == ["defect of score.exp: It ran in less."]
 
 
 def test_the_top_bar_counts_one_word(qtbot) -> None:

@@ -140,6 +140,7 @@ def test_run_toggle_pause_select_export(qtbot: QtBot, window: MainWindow, tmp_pa
     keys.answer_the_next_dialog(str(table))
     (form,) = [writer.FORMAT for writer in writers() if writer.FORMAT.suffix == ".csv"]
     keys.command(form.title)
+    qtbot.waitUntil(table.exists, timeout=SOON_MS)
     assert table.read_text(encoding="utf-8").startswith("stage")
     table.unlink()
     keys.back_in_the_window()
@@ -153,7 +154,7 @@ def test_run_toggle_pause_select_export(qtbot: QtBot, window: MainWindow, tmp_pa
         if menu.activeAction() is wanted:
             break
     keys.press(Qt.Key.Key_Return)
-    assert table.exists()
+    qtbot.waitUntil(table.exists, timeout=SOON_MS)
 
     # A picture: its dialog has the focus, and Enter saves.
     keys.back_in_the_window()

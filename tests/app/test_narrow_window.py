@@ -82,6 +82,17 @@ def test_figures_keep_away_from_the_preset(opened: MainWindow) -> None:
     assert (faults(opened), cut_short(opened)) == ([], [])
 
 
+def test_on_a_small_laptop_an_effect_says_of_how_many_words_it_is(opened: MainWindow) -> None:
+    """A rate of errors above 100 % is wider than any other, and took its room."""
+    top = settled(opened, 1280, 768).top
+    top.show_recording(66.0)
+    show_figures(opened)
+    top.wer.show_value("114.0 %", "186 words", "")
+    settle()
+    assert [t.subtitle.text() for t in top.toggles] == ["· +3.3 points (n = 30)"] * 2
+    assert (faults(opened), cut_short(opened)) == ([], [])
+
+
 def test_at_its_least_size_a_run_that_is_followed_has_whole_words(live: MainWindow) -> None:
     """The buttons below it were squeezed until their words were cut, and so was the name of a toggle."""
     window = settled(live, MINIMUM.width(), MINIMUM.height())

@@ -353,6 +353,27 @@ def test_no_name_of_a_roof_lies_on_a_dot(qtbot: QtBot, size: tuple[int, int], sh
                 assert not dot.intersects(written), (power, text)
 
 
+def test_both_roofs_are_named_beside_a_dot_below_the_slope(qtbot: QtBot) -> None:
+    """In the window of a small laptop the roof of memory had no name: wherever it stood, it was near the dot."""
+    roofline = Roofline()
+    qtbot.addWidget(roofline)
+    roofline.set_height(None)
+    roofline.show()
+    roofline.resize(290, 512)
+    for tenth in range(-3, 4):
+        dot = 10 ** (tenth / 30)
+        points = [
+            Point("score.gaussians", "scoring", 0.86, 0.5, 0.5, 6.02e9 * dot, 21e9, 97.5e9, False),
+            Point("score.lse", "scoring", 0.06, 1.01, 1.0, 6.81e9 * dot, 139e9, 12.8e9, False),
+            Point("search.emit", "search", 0.02, 0.227, 0.03, 260e6, 59e9, 6.36e9, False),
+            Point("search.prune", "search", 0.02, 0.156, 0.013, 102e6, 59e9, 5.62e9, False),
+            Point("search.backtrace", "search", 0.01, 0.214, 0.047, 241e3, 24e9, 5.62e9, False),
+        ]
+        roofline.show_points(points, None)
+        named = {text.text.partition(" ")[0] for text in texts(roofline)}
+        assert {"memory", "arithmetic"} <= named, tenth
+
+
 def test_the_ridge_is_in_the_picture_where_all_dots_are_right_of_it(qtbot: QtBot) -> None:
     """With the ridge at 0.5 and axes from 1 on, the roof of memory led backwards out of them."""
     roofline = Roofline()

@@ -211,6 +211,15 @@ def test_a_lane_begins_at_the_decade_below_its_means() -> None:
     assert _scale([even]) == Scale(0.0, 4000.0), "its means have no range to be logarithmic for"
 
 
+def test_a_note_without_room_says_what_stands_before_its_first_comma(desk: Desk) -> None:
+    """The flag of an A/B was cut off in the middle of the setting that it is about."""
+    overlay = desk.cost.overlay
+    texts = ("A/B begins, against Gaussian selection: off", "A/B begins, against skip ×2")
+    for text, shown in zip(texts, ("A/B begins", texts[1]), strict=True):
+        overlay.set_events((Mark("note", text, 10, 10, True),), ())
+        assert [flag.text for flag in overlay._placed] == [shown]
+
+
 def test_two_flags_share_a_row_that_is_too_short_for_both(desk: Desk) -> None:
     """At 1280×800 the second of two markers had a line and no name, and what a setting became was cut off."""
     overlay, box = desk.cost.overlay, desk.cost.plot.box

@@ -200,6 +200,23 @@ def test_closing_the_window_during_a_run_leaves_a_whole_session(qtbot, window, a
     assert not list(path.parent.glob(f"{path.name}-*"))
 
 
+def test_a_window_that_is_closed_is_gone_while_its_session_is_finished(
+    qtbot, window, audio, monkeypatch
+):
+    w = window()
+    running(qtbot, w, audio)
+    control, hidden = w.runs.control, []
+    shutdown = control.shutdown
+
+    def finish() -> None:
+        hidden.append(not w.isVisible())
+        shutdown()
+
+    monkeypatch.setattr(control, "shutdown", finish)
+    w.close()
+    assert hidden == [True]
+
+
 def test_pausing_the_view_by_space_while_the_run_goes_on(qtbot, window, audio):
     w = window()
     running(qtbot, w, audio)

@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QAbstractButton, QAbstractSpinBox, QApplication, Q
 
 from app.cli import main
 from app.export import writers
+from app.model.processes.data_export import DataExport
 from app.pictures.wanted import Wanted
 from app.views import VIEWS
 from app.window.actions import exporting
@@ -23,6 +24,7 @@ from app.window.main_window import MainWindow
 from app.window.pictures.dialog import PictureDialog
 from app.window.pictures.drawing import Drawing
 from app.window.pictures.preview import Preview
+from tests.waiting import SOON_MS
 
 DRAWN_MS = 60_000
 """A picture's process imports Qt and pyqtgraph first."""
@@ -226,6 +228,13 @@ def test_a_session_being_recorded_is_pictured_up_to_now(qtbot, recording, window
     dialog.close()
 
 
+def test_one_pixel_is_singular(picture):
+    dialog = picture(drawn=False)
+    assert dialog.scale_box.itemText(0) == "1 pixel per point"
+    assert dialog.scale_box.itemText(1) == "2 pixels per point"
+    dialog.close()
+
+
 def test_what_the_choices_contradict_is_said_in_their_own_words(qtbot, window, picture):
     """Nobody in the window knows the options of `asrscope export`."""
     window.axis.select(7.0, 9.0)
@@ -263,18 +272,55 @@ def test_a_session_that_cannot_be_read_is_said(qtbot, tmp_path):
 # -- data ----------------------------------------------------------------------------------------
 
 
-def test_the_stages_are_written_as_a_table(window, answer):
+def exported(qtbot, window) -> str:
+    """Wait for the export under way; what the window says of it."""
+    assert [b.kind for b in window.notices.banners] == ["progress"]
+    qtbot.waitUntil(lambda: window.notices.banners[-1].kind != "progress", timeout=SOON_MS)
+    (banner,) = window.notices.banners
+    return banner.text
+
+
+def test_the_stages_are_written_as_a_table(qtbot, window, answer):
     target = answer("stages.csv")
     window.actions_.trigger("export.csv")
+    assert exported(qtbot, window) == f"Written: {target}"
     rows = list(csv.reader(target.read_text(encoding="utf-8").splitlines()))
     assert any("score.gaussians" in cell for row in rows for cell in row)
 
 
 @pytest.mark.parametrize(("kind", "key"), [("chrome", "traceEvents"), ("speedscope", "profiles")])
-def test_the_spans_are_written_for_other_viewers(window, answer, kind, key):
+def test_the_spans_are_written_for_other_viewers(qtbot, window, answer, kind, key):
+    """By a process of its own: the window is served meanwhile, and says what is under way."""
     target = answer(f"{kind}.json")
     window.actions_.trigger(f"export.{kind}")
+    assert not target.exists()
+    assert window.notices.banners[-1].text == f"Writing {kind}.json …"
+    assert exported(qtbot, window) == f"Written: {target}"
     assert json.loads(target.read_text(encoding="utf-8"))[key]
+
+
+def test_what_is_being_written_is_whole_when_the_window_is_closed(window, answer):
+    target = answer("spans.json")
+    window.actions_.trigger("export.chrome")
+    window.close()
+    assert json.loads(target.read_text(encoding="utf-8"))["traceEvents"]
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        (("/no/such/program",), "The command could not be started."),
+        ((sys.executable, "-c", "raise SystemExit(3)"), "The command ended without saying why."),
+    ],
+)
+def test_a_command_that_fails_is_said(qtbot, finished, tmp_path, command, why):
+    data = DataExport(command)
+    said: list[tuple[Path, str]] = []
+    data.failed.connect(lambda *words: said.append(words))
+    data.write(finished, "csv", tmp_path / "stages.csv")
+    qtbot.waitUntil(lambda: bool(said), timeout=SOON_MS)
+    assert said == [(tmp_path / "stages.csv", why)]
+    assert not data.busy
 
 
 def test_the_menu_offers_every_format_there_is(window):
@@ -288,10 +334,12 @@ def test_the_menu_offers_every_format_there_is(window):
     ]
 
 
-def test_data_that_cannot_be_written_are_an_error(window, answer):
-    answer("no/such/folder/stages.csv")
+def test_data_that_cannot_be_written_are_an_error(qtbot, window, answer):
+    target = answer("no/such/folder/stages.csv")
     window.actions_.trigger("export.csv")
+    told = exported(qtbot, window)
     assert window.notices.banners[-1].kind == "error"
+    assert told == f"{target}: the export cannot be written there: no such file or directory."
 
 
 def test_a_dialog_given_up_does_nothing(window, monkeypatch):

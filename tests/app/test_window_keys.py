@@ -152,6 +152,23 @@ def test_without_a_session_space_presses_nothing(
     assert w.when.is_idle()
 
 
+def test_the_button_of_a_path_types_nothing_into_it(qtbot: QtBot, live: MainWindow) -> None:
+    """It lies in the field, which took every key that the button left."""
+    live.desk.form.reveal("graph.grammar")
+    box = live.desk.form.fields["graph.grammar"].editor
+    box.button.setFocus(Qt.FocusReason.TabFocusReason)
+    press(qtbot, live, Qt.Key.Key_Space)
+    assert not live.playhead.following
+    press(qtbot, live, Qt.Key.Key_K)
+    assert live.pipeline.next.frames.skip == 2
+    assert (box.text(), box.path) == ("", "")
+    box.setFocus()
+    for key in (Qt.Key.Key_K, Qt.Key.Key_Space, Qt.Key.Key_K):
+        press(qtbot, live, key)
+    assert box.text().lower() == "k k"
+    assert live.pipeline.next.frames.skip == 2
+
+
 def test_a_number_takes_digits_and_leaves_commands_to_the_window(
     qtbot: QtBot, live: MainWindow
 ) -> None:

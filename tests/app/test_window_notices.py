@@ -100,7 +100,8 @@ def test_a_written_file_is_opened_shown_and_copied(
         QDesktopServices, "openUrl", lambda url: opened.append(QUrl(url).toLocalFile())
     )
     target = tmp_path / "stages.csv"
-    assert made.files.write(target, lambda path: path.write_text("a,b\n"))
+    target.write_text("a,b\n")
+    made.files.say_written(target)
     (banner,) = made.notices.banners
     assert str(target) in banner.text
     press(banner, "Open")

@@ -82,6 +82,7 @@ def test_an_utterance_in_which_no_token_survives_is_marked(
     with closing(Session.open(tmp_path / "run.asrs")) as session:
         texts = [m.text for m in session.markers if m.kind == "error"]
     assert len(texts) == len(FILES)
-    assert texts[0].startswith(outcome.result.utterances[0].name + ": no token survived")
+    name = outcome.result.utterances[0].name
+    assert texts[0] == f"{name}: no token survived; the hypothesis ends there."
     # What was heard before is the result.
     assert any(u.hypothesis for u in outcome.result.utterances)

@@ -44,7 +44,7 @@ def test_settings_are_for_the_nets_and_the_card_keeps_every_count(
     assert [config.model for config in decoded] == ["ptm", "dnn"] * 2
     assert [config.frames.skip for config in decoded] == [1, 1, 1, 2]
     assert decoded[1].dnn.net == str(path)
-    assert f"{path}: 1 errors in 3 words (0.333)" in capsys.readouterr().out
+    assert f"{path}: 1 error in 3 words (0.333)" in capsys.readouterr().out
     about = nets.load(path).card.about
     both = {"mixtures": [0, 3], str(path): [1, 3]}
     assert about == {"date": "today", "word_errors": {"plain": both, "skipping": both}}

@@ -110,7 +110,7 @@ def _exports(w: MainWindow) -> list[Action]:
             for view_id, entry in VIEWS.items()
         ),
         *(
-            add(writer.FORMAT.name, tr("{0}…").format(tr(writer.FORMAT.title)), ask(writer))
+            add(writer.FORMAT.name, tr("{0}…").format(tr(writer.FORMAT.title)), ask(writer.FORMAT))
             for writer in writers()
         ),
     ]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from app.window.actions.files import Files
     from app.window.main_window import MainWindow
     from app.window.pictures.dialog import PictureDialog, Start
-    from profiler.export import Writer
+    from profiler.export import Format
 
 VIEW_SIZE = (1000, 560)
 """Points of a picture of one view, unless somebody chooses otherwise."""
@@ -95,17 +95,12 @@ def ask_picture(files: Files, wanted: Wanted) -> Path | None:
     return files.ask_target(tr("Save the picture"), f"{name}.png", PICTURE_KINDS)
 
 
-def ask_data(files: Files, playhead: Playhead, writer: Writer) -> None:
+def ask_data(files: Files, playhead: Playhead, form: Format) -> None:
     """Ask for a file, then write the data of the session."""
-    form = writer.FORMAT
     kinds = f"{form.kind} (*.{form.suffix.rpartition('.')[2]})"
-    stem = "session" if playhead.path is None else playhead.path.stem
-    target = files.ask_target(tr("Export"), f"{stem}{form.suffix}", kinds)
+    session = playhead.path
+    if session is None:
+        return
+    target = files.ask_target(tr("Export"), f"{session.stem}{form.suffix}", kinds)
     if target is not None:
-        files.write(target, partial(write_data, playhead, writer))
-
-
-def write_data(playhead: Playhead, writer: Writer, target: Path) -> None:
-    """Write the current session with ``writer``."""
-    if playhead.session is not None:
-        writer.write(playhead.session, target)
+        files.export(session, form.option, target)

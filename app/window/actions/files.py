@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,9 +20,8 @@ from profiler.files.outputs import OutputError, writing
 from profiler.files.paths import sessions_dir
 
 if TYPE_CHECKING:
-    from profiler.session.reader import Session
-
-Writer = Callable[["Session", Path], None]
+    from app.model.processes.data_export import DataExport
+    from app.window.notices import Banner
 
 
 class Files(QObject):
@@ -38,6 +36,8 @@ class Files(QObject):
         super().__init__(window)
         self._window, self._playhead = window, playhead
         self._notices, self._memory = notices, memory
+        self._data: DataExport | None = None
+        self._writing: dict[Path, list[Banner]] = {}
 
     # -- in --------------------------------------------------------------------------------
 
@@ -162,12 +162,26 @@ class Files(QObject):
         """Say where a file is that was written."""
         self._notices.written(target)
 
-    def write(self, target: Path, job: Callable[[Path], object]) -> bool:
-        """Run an export; say where the file is, or why there is none."""
-        try:
-            job(target)
-        except (OSError, ValueError) as error:
-            self._notices.error(str(error))
-            return False
-        self._notices.written(target)
-        return True
+    def export(self, session: Path, option: str, target: Path) -> None:
+        """Write data of a session; say where the file is, or why there is none."""
+        if self._data is None:
+            from app.model.processes.data_export import DataExport  # not before it is asked for
+
+            self._data = DataExport(parent=self)
+            self._data.written.connect(self._exported)
+            self._data.failed.connect(self._exported)
+        writing = self._notices.progress(self.tr("Writing {0} …").format(target.name))
+        self._writing.setdefault(target, []).append(writing)
+        self._data.write(session, option, target)
+
+    def _exported(self, target: Path, why: str = "") -> None:
+        self._notices.remove(self._writing[target].pop())
+        if why:
+            self._notices.error(why)
+        else:
+            self._notices.written(target)
+
+    def finish(self) -> None:
+        """Wait for what is being written: the window closes."""
+        if self._data is not None:
+            self._data.finish()

@@ -107,8 +107,8 @@ class LiveToggle(QWidget):
             return
         self.effect.show_kind(effect.kind, effect.headline)
         self.effect.show()
-        beside = effect.beside
-        shorter = [f"· {effect.change}", ""] if beside and beside == effect.words else [""]
-        self.subtitle.set_full(f"· {beside}" if beside else "", *shorter)
+        self.subtitle.set_full(
+            *(f"· {text}" if text else "" for text in (effect.beside, *effect.shorter))
+        )
         describe(self.switch, description=f"{self._text}. {effect.text}")
         set_tip(self, "\n".join((self._now, effect.details, self._tip)))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QRect, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QFocusEvent, QResizeEvent
 from PySide6.QtWidgets import QFileDialog, QLineEdit, QMenu, QWidget
 
@@ -121,6 +121,14 @@ class PathBox(QLineEdit):
             self.setText(text)
         self.setCursorPosition(0)
         set_tip(self, self._path)
+
+    def event(self, event: QEvent) -> bool:
+        """Keys that its button leaves to others are the window's, and not typed into the path."""
+        kinds = (QEvent.Type.ShortcutOverride, QEvent.Type.KeyPress)
+        if event.type() in kinds and not self.hasFocus():
+            event.ignore()
+            return False
+        return super().event(event)
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         """Show the whole path for editing."""

@@ -139,7 +139,8 @@ class PictureDialog(QDialog):
         self._show_size()
         self.scale_box = ChoiceBox()
         for scale in SCALES:
-            self.scale_box.addItem(self.tr("{0} pixels per point").format(f"{scale:g}"), scale)
+            pixels = self.tr("pixel") if scale == 1 else self.tr("pixels")
+            self.scale_box.addItem(self.tr("{0} {1} per point").format(f"{scale:g}", pixels), scale)
         self.scale_box.setCurrentIndex(SCALES.index(wanted.scale))
         describe(self.scale_box, self.tr("Scale of a PNG"))
         self.theme_box = ChoiceBox()

@@ -66,7 +66,7 @@ def compile_graph(recipe: Recipe, progress: Progress) -> Graph:
     definition = mdef.read(folder / "mdef")
     transitions = parameters.read_transitions(folder / "transition_matrices")
     fillers = filler_phones(folder, definition, recipe)
-    progress("reading what can be said", 0.02)
+    progress("reading language model or grammar", 0.02)
     said = source(recipe, definition)
 
     _check_phones(said, recipe)

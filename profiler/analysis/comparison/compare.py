@@ -32,7 +32,7 @@ from profiler.analysis.comparison.statistics import (
     student_quantile,
 )
 from profiler.errors import BadInput
-from profiler.plain import one_line
+from profiler.plain import counted, one_line
 from profiler.session.model import Utterance
 from profiler.session.reader import Session
 
@@ -241,13 +241,14 @@ def _warnings(
         if missing:
             shown = ", ".join(missing[:3]) + (" …" if len(missing) > 3 else "")
             yield (
-                f"The audio differs: {matched} utterances match by name and length and are compared; "
-                f"{len(missing)} only in {name} ({shown}) are not."
+                f"The audio differs: {counted(matched, 'utterance matches', 'utterances match')} by name and length; "
+                f"{len(missing)} only in {name} ({shown}) left out."
             )
     for name, arm in (("A", a), ("B", b)):
         dropped = sum(lane.dropped for lane in arm.session.lanes.values())
         if dropped:
-            yield f"{dropped} spans of {name} were dropped by the recorder; its stages miss their time."
+            spans = counted(dropped, "span", "spans")
+            yield f"The recorder dropped {spans} of {name}, whose stages miss their time."
         if arm.session is b.session and name == "A":
             break
     if a.session is not b.session:
