@@ -176,7 +176,11 @@ def _notes(session: Session, tree: Tree) -> list[str]:
     from app.model import report_lines
 
     found = report_lines.parts_of_groups(tree)
-    found += [f"defect: {row['defect']}" for row in tree["stages"] if row["defect"]]
+    found += [
+        f"flagged as a defect of the tool: {row['name']}. {row['defect']}"
+        for row in tree["stages"]
+        if row["defect"]
+    ]
     for told in (
         report_lines.transfers,
         report_lines.speed,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from app.model import latency
 from app.model.as_set import value_text
@@ -12,6 +12,14 @@ from profiler.plain import counted
 
 if TYPE_CHECKING:
     from app.model.report import Tree
+
+
+SHARES: Final = {
+    "senones_scored": "{:.1%} of the senones scored",
+    "senones_asked": "{:.1%} of the senones asked for by the search",
+    "frames_copied": "{:.1%} of the frames copied",
+}
+"""What was done of all that there was, by its key in the report."""
 
 
 class CategoryRow(NamedTuple):
@@ -38,12 +46,12 @@ def headline(tree: Tree) -> list[str]:
     if tree.get("latency"):
         lines.append(f"{latency.text(tree['latency'])} (first frame of a block, to its scores)")
     done = [
-        f"{key.replace('_', ' ')} {share:.1%}"
+        SHARES[key].format(share)
         for key, share in (tree.get("shares") or {}).items()
         if share is not None
     ]
     if done:
-        lines.append("of all: " + ", ".join(done))
+        lines.append(", ".join(done))
     return lines
 
 
@@ -83,6 +91,23 @@ def parts(
             + (f" ({ends[0]:.0%} to {ends[1]:.0%})" if wide else "")
         )
     return ", ".join(said)
+
+
+GRADES: Final = {
+    "A": "A counted by the hardware",
+    "B": "B time measured, work counted",
+    "C": "C time measured, bytes by a model",
+    "D": "D an estimate: a roof is missing",
+    "–": "– without a model",
+}
+"""What a grade of evidence means."""
+
+
+def grades(tree: Tree) -> list[str]:
+    """The grades of evidence that the stages have, in words."""
+    there = {row["evidence"] for row in tree["stages"]}
+    said = [text for grade, text in GRADES.items() if grade in there]
+    return [f"evidence: {' · '.join(said)}"] if said else []
 
 
 def parts_of_groups(tree: Tree) -> list[str]:
