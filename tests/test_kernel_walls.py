@@ -46,7 +46,7 @@ CALLERS = ENTRIES | LABS
 ROOFS = {"pipelines.frontend.roofs"}
 """Times kernels, on arrays that it makes itself."""
 MACHINE = "profiler.machine.roofs._kernels"
-PROBES = {f"profiler.machine.roofs.{name}" for name in ("cpu", "terms", "probe", "traffic")}
+PROBES = {f"profiler.machine.roofs.{name}" for name in ("cpu", "terms", "probe")}
 """Who calls the kernels of `profiler.machine.roofs`, each on arrays that it makes itself."""
 WITHIN = ("pipelines.models.estimation", "pipelines.training.align")
 """Modules that hold kernels beside the functions that check for them."""

@@ -24,10 +24,11 @@ def as_text(tree: Tree) -> str:
         for row in tree["stages"]:
             lines.append(
                 f"{row['name']:28} {row['time_s']:8.3f} s {number(row['share'], '.1%'):>7} {row['calls']:8d}  "
-                f"{row['verdict'] or ''} · {row['evidence']}"
+                f"{row['verdict'] or '–'} · {row['evidence']}"
             )
-            if said := report_lines.parts(row["parts"], row["parts_low"], row["parts_high"]):
-                lines.append(f"  {said}")
+            said = report_lines.parts(row["parts"], row["parts_low"], row["parts_high"])
+            lines.append(f"  {said or row['sentence']}")
+        lines += _apart(report_lines.grades(tree))
         lines += _apart(report_lines.parts_of_groups(tree))
         lines += report_lines.defects(tree)
     lines += _counter_lines(tree)

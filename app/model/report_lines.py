@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from app.model import latency
 from app.model.as_set import value_text
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from app.model.report import Tree
 
 
-SHARES = {
-    "senones_scored": "senones scored",
-    "senones_asked": "active senones",
-    "frames_copied": "frames copied",
+SHARES: Final = {
+    "senones_scored": "{:.1%} of the senones scored",
+    "senones_asked": "{:.1%} of the senones active",
+    "frames_copied": "{:.1%} of the frames copied",
 }
-"""What people call the shares of a report."""
+"""What was done of all that there was, by its key in the report."""
 
 
 class CategoryRow(NamedTuple):
@@ -46,12 +46,12 @@ def headline(tree: Tree) -> list[str]:
     if tree.get("latency"):
         lines.append(f"{latency.text(tree['latency'])} (first frame of a block, to its scores)")
     done = [
-        f"{SHARES.get(key, key)} {share:.1%}"
+        SHARES[key].format(share)
         for key, share in (tree.get("shares") or {}).items()
         if share is not None
     ]
     if done:
-        lines.append("of all: " + ", ".join(done))
+        lines.append(", ".join(done))
     return lines
 
 
@@ -93,6 +93,23 @@ def parts(
     return ", ".join(said)
 
 
+GRADES: Final = {
+    "A": "A counted by the hardware",
+    "B": "B time measured, work counted",
+    "C": "C time measured, bytes by a model",
+    "D": "D an estimate: a roof is missing",
+    "–": "– without a model",
+}
+"""What a grade of evidence means."""
+
+
+def grades(tree: Tree) -> list[str]:
+    """The grades of evidence that the stages have, in words."""
+    there = {row["evidence"] for row in tree["stages"]}
+    said = [text for grade, text in GRADES.items() if grade in there]
+    return [f"evidence: {' · '.join(said)}"] if said else []
+
+
 def parts_of_groups(tree: Tree) -> list[str]:
     """The same for all stages of scoring, and for those of the search."""
     said = {group: parts(found) for group, found in tree["parts"].items()}
@@ -101,7 +118,11 @@ def parts_of_groups(tree: Tree) -> list[str]:
 
 def defects(tree: Tree) -> list[str]:
     """The stages that were faster than their roofs allow, by name."""
-    return [f"defect of {row['name']}: {row['defect']}" for row in tree["stages"] if row["defect"]]
+    return [
+        f"flagged as a defect of the tool: {row['name']}. {row['defect']}"
+        for row in tree["stages"]
+        if row["defect"]
+    ]
 
 
 def transfers(tree: Tree) -> list[str]:

@@ -38,6 +38,12 @@ PARTIAL_EVERY_NS = 100_000_000  # how often a partial result is fetched for the 
 TILES = ("decode.utterance", "decode.block")
 """Stages that carry how long other programs ran instead."""
 
+OWN_WORK = {
+    "decode.begin": "Python of the run itself before a block: changes that were asked for, and the frames it needs",
+    "decode.end": "Python of the run itself after a block: the words so far, and how long other programs ran",
+}
+"""What the loop does at the two ends of a block, which no law counts."""
+
 Journal = SessionWriter | NullWriter
 
 Word = tuple[str, int, int]  # word, first frame of the run, frames
@@ -89,8 +95,7 @@ class Decoder:
                 ("frontend.audio", "frontend"),
                 ("decode.utterance", "prepare"),
                 ("decode.block", "decode"),
-                ("decode.begin", OVERHEAD),
-                ("decode.end", OVERHEAD),
+                *((name, OVERHEAD) for name in OWN_WORK),
                 ("setup.waveform", "setup"),
                 ("setup.errors", "setup"),
             )
@@ -218,16 +223,18 @@ class Decoder:
             )
             complete = begin + count == n_frames
             last = complete or self._stopping
+            told = not last and block_start_ns >= partial_due
             words = []
             if last:
                 words = recogniser.search.finish(lane)
-            elif block_start_ns >= partial_due:
+            elif told:
                 words = recogniser.search.partial(lane)
+            searched_ns = clock()
+            if told:
                 # The search has gone on from where the block ended: it is no longer to be done again.
                 scores = None
                 self._journal.utterance_partial(utterance, _text(words), words)
                 partial_due = block_start_ns + PARTIAL_EVERY_NS
-            searched_ns = clock()
             other_ns = self._other_programs_ns()
             now = clock()
             lane.put(stage["decode.end"], searched_ns, now, self._frame, count)
@@ -361,6 +368,7 @@ class Decoder:
         measured_ns = 0
         if self._roofs_needed is not None:
             measured_ns = self._roofs_needed.take(costs.values(), self._frame)
+        costs |= {name: Cost(unmodelled=why) for name, why in OWN_WORK.items()}
         for name, cost in costs.items():
             self._recorder.cost(self._recorder.stage_id(name), self._epoch, cost)
         self._journal.config(self._epoch, self._frame, settings.to_dict(config))

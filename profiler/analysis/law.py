@@ -9,6 +9,7 @@ accesses what they take beyond a hit there.
 All times are linear in a span's counts, so that sums over spans follow from the sums of their counts.
 """
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
@@ -20,6 +21,9 @@ from profiler.costs import ACCESS, CALL, KERNEL, STREAM, WORK_COUNTS, Cost, Line
 from profiler.machine.roofs.table import LADDERS, Roof, RoofTable
 
 NS: Final = 1e9
+
+_OTHER_NUMBERS: Final = re.compile(r"\w+:\w+")
+"""A class of operations with its type of numbers, of no certain library and no device."""
 
 FIRST_CACHE: Final = 16 << 10
 """Bytes: the first rung of every ladder, which lies in the first cache of any processor in use."""
@@ -105,7 +109,7 @@ def law_of(cost: Cost, roof_table: RoofTable) -> Law:
     arithmetic, core, beyond, streamed, latency, calls = (_Sum() for _ in range(6))
     missing: list[str] = []
     for name, law in cost.operations.items():
-        roof = roof_table.rate(name, cost.threads)
+        roof = _peak(name, cost.threads, roof_table)
         if roof is None:
             missing.append(name)
             continue
@@ -161,6 +165,12 @@ def law_of(cost: Cost, roof_table: RoofTable) -> Law:
     )
 
 
+def _peak(operation: str, threads: int, roof_table: RoofTable) -> Roof | None:
+    """The best rate of a class of operations: of the libraries that were measured and the workload's own kernel."""
+    found = (roof_table.rate(operation, threads), roof_table.kernel(operation, threads))
+    return max(filter(None, found), key=lambda roof: roof.median, default=None)
+
+
 def _scattered(
     term: Term, threads: int, roof_table: RoofTable
 ) -> tuple[float, float, float] | None:
@@ -175,9 +185,15 @@ def _scattered(
 
 
 def needed(costs: Iterable[Cost]) -> list[tuple[Term, int]]:
-    """Return the terms of `costs` that name a roof of their own, a kernel's or a call's, each with its threads."""
+    """Return the terms of `costs` that name a roof of their own, a kernel's or a call's, each with its threads.
+
+    Among them is the best rate of numbers other than float32: a run's plan has it for none of these.
+    """
     found: dict[tuple[str, str, float, int], tuple[Term, int]] = {}
     for cost in costs:
+        for name, count in cost.operations.items():
+            if _OTHER_NUMBERS.fullmatch(name):
+                found[KERNEL, name, 0.0, cost.threads] = Term(KERNEL, name, count), cost.threads
         for term in cost.terms or ():
             # A device's roofs ("launch@cuda") come with its own part of the calibration.
             if (

@@ -101,7 +101,14 @@ def test_show_says_what_run_said(run: tuple[dict, Path]) -> None:
     assert json.loads(done.stdout) == tree
     page = here("show", out).stdout
     assert "yes of course" in page
-    assert "score.mixture" in page
+    lines = page.splitlines()
+    for stage in tree["stages"]:
+        (at,) = (i for i, line in enumerate(lines) if line.startswith(f"{stage['name']} "))
+        # Every stage reads as an answer: what its time consists of, or why that is not known.
+        answer = lines[at + 1].strip()
+        assert answer if stage["parts"] else answer == stage["sentence"]
+    (grades,) = (line for line in lines if line.startswith("evidence: "))
+    assert all(f" {stage['evidence']} " in grades for stage in tree["stages"])
 
 
 def test_without_the_recorder_the_same_is_heard(run: tuple[dict, Path], short: Path) -> None:
@@ -293,3 +300,24 @@ def test_a_strangers_words_do_not_steer_the_terminal() -> None:
     page = as_text(tree)
     assert "a\\x1b[2J" in page
     assert "b\\x07\\nc" in page
+
+
+def test_a_stage_without_parts_says_why_and_one_that_is_flagged_is_named() -> None:
+    from app.cli._report import as_text
+
+    plain = {"share": 0.5, "calls": 3, "parts": None, "parts_low": None, "parts_high": None}
+    rows = [
+        {**plain, "name": "a", "verdict": None, "evidence": "–", "sentence": "A reason.", "defect": None},
+        {**plain, "name": "b", "verdict": "call-bound", "evidence": "D", "sentence": "B.", "defect": "Too fast."},
+    ]  # fmt: skip
+    tree = {
+        "audio_s": 1.0, "wall_s": 1.0, "rtf": 1.0, "setup_s": 0.0, "idle_s": 0.0, "wer": None,
+        "utterances": [], "categories": None, "recorder": None, "parts": {},
+        "stages": [{**row, "time_s": 0.5} for row in rows],
+    }  # fmt: skip
+    lines = as_text(tree).splitlines()
+    (at,) = (i for i, line in enumerate(lines) if line.startswith("a "))
+    assert lines[at].endswith("– · –")
+    assert lines[at + 1] == "  A reason."
+    assert "evidence: D an estimate: a roof is missing · – without a model" in lines
+    assert "flagged as a defect of the tool: b. Too fast." in lines

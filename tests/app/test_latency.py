@@ -146,7 +146,7 @@ def test_the_report_has_latency_and_the_shares_really_done(finished):
     }
     page = _report.as_text(found)
     assert "latency 170 ms: 160 ms block + 9.6 ms scoring" in page
-    assert "of all: senones scored 50.0%, active senones 0.9%" in page
+    assert "50.0% of the senones scored, 0.9% of the senones active" in page
     with Session.open(finished) as recorded:
         found = report(recorded)
     assert found["latency"]["total_s"] is None

@@ -132,6 +132,21 @@ def test_mixtures_name_what_bounds_them(
         check(build_scorer(config, models[kind]).costs(), done)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_kernel_is_judged_at_its_own_tile_shape(models: Models, kind: str) -> None:
+    """One roof for every shape left most of scoring unexplained: a tile of one row is no tile of eight."""
+    names = []
+    for block in BLOCKS:
+        config = assign(Config(), {"model": KINDS[kind], "block": block})
+        costs = build_scorer(config, models[kind]).costs()
+        for cost in costs.values():
+            assert any(term.kind == KERNEL for term in cost.terms or ()) or cost.unmodelled
+        names.append({term.roof for term, _ in needed(costs.values()) if term.kind == KERNEL})
+    one, sixteen = names
+    assert one
+    assert one.isdisjoint(sixteen)
+
+
 @pytest.mark.parametrize(("kind", "changes"), ALLOWED, ids=NAMES)
 def test_laws_count_what_the_spans_record(
     models: Models, kind: str, changes: dict[str, Value]

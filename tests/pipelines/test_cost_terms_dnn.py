@@ -14,14 +14,17 @@ from pipelines.frontend.parameters import FeatureParameters
 from pipelines.kernel_roofs import work_of
 from pipelines.models import nets
 from pipelines.models.nets import Net
-from pipelines.scoring import dnn, roofs_tasks
+from pipelines.scoring import dnn, roofs, roofs_tasks
 from pipelines.scoring.blocks import MAX_FRAMES
 from pipelines.scoring.dnn import products, terms
 from pipelines.scoring.dnn.arithmetic import can_choose
 from pipelines.scoring.dnn.rows import FloatRows
+from profiler.analysis.law import law_of, needed
 from profiler.arrays import Array
 from profiler.costs import CALL, KERNEL, Cost, Term
-from profiler.machine.roofs import timing
+from profiler.machine.roofs import calibration, timing
+from profiler.machine.roofs.table import RATE, RoofTable
+from tests.profiler.profiler_sessions import roof
 
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
 WAYS = [
@@ -86,6 +89,21 @@ def test_every_cost_of_every_net_has_terms(net: str, way: Dnn) -> None:
         assert all(cost.terms or cost.unmodelled for cost in costs.values())
         for term in named(costs):
             assert units(term.roof) > 0
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_all_arithmetic_of_a_net_has_a_peak_on_a_machine_never_calibrated(way: Dnn) -> None:
+    """Integers too: a run measures what its own laws count, and nothing waits for `asrscope calibrate`."""
+    costs = costs_of(way, read("base"), 16)
+    quick = calibration.plan([1], roofs.KERNELS, whole=False)
+    rates = [roof(RATE, step.key.name, 1e9) for step in quick if step.key.kind == RATE]
+    kernels = [roof(KERNEL, term.roof, 1e9) for term, _ in needed(costs.values())]
+    known = RoofTable((*rates, *kernels))
+    for cost in costs.values():
+        assert cost.operations.keys().isdisjoint(law_of(cost, known).missing)
+    for term, _ in needed(costs.values()):
+        if ":" in term.roof:
+            assert tried(term.roof, 0) > 0
 
 
 @pytest.mark.parametrize("way", WAYS)

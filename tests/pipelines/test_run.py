@@ -6,17 +6,21 @@ import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import soundfile
 
 from pipelines.config import Config, assign, presets
+from pipelines.run import decode
 from pipelines.run.control import Control
 from pipelines.run.session_run import Outcome, Request, execute
 from profiler.analysis.breakdown import breakdown
+from profiler.clock import now_ns
 from profiler.errors import BadInput
 from profiler.session.reader import Session
+from profiler.session.writer import SessionWriter
 from profiler.spans import TILING
 
 UTTERANCES = ("01-slt-morning.flac", "08-kal16-short.flac")
@@ -115,6 +119,49 @@ def test_decode_spans_tile_the_frames_without_gap_or_overlap(
     # Every leaf lies within one tile.
     at = np.searchsorted(starts, leaves["start_ns"], side="right") - 1
     assert (leaves["start_ns"] + leaves["duration_ns"] <= ends[at]).all()
+
+
+def test_what_the_run_does_at_the_ends_of_a_block_is_in_stages(
+    quick: Config, files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    met: list[tuple[str, int, int]] = []
+
+    def follow(owner: type, name: str) -> None:
+        real = getattr(owner, name)
+
+        def noted(*given: Any) -> Any:
+            start = now_ns()
+            told = real(*given)
+            met.append((name, start, now_ns()))
+            return told
+
+        monkeypatch.setattr(owner, name, noted)
+
+    monkeypatch.setattr(decode, "PARTIAL_EVERY_NS", 0)
+    after = (SessionWriter, "utterance_partial"), (decode.Decoder, "_other_programs_ns")
+    for owner, name in ((decode.Decoder, "_follow_requests"), *after):
+        follow(owner, name)
+    run(quick, files[1:], tmp_path / "ends.asrs")
+    with closing(Session.open(tmp_path / "ends.asrs")) as session:
+        number = {stage.name: stage.id for stage in session.stages.values()}
+        at: dict[str, list[tuple[int, int]]] = {}
+        for name in ("decode.block", "decode.begin", "decode.end", "decode.utterance"):
+            mine = session.spans[session.spans["stage"] == number[name]]
+            starts = mine["start_ns"].astype(np.int64)
+            at[name] = list(zip(starts, starts + mine["duration_ns"], strict=True))
+        rows = {row.name: row for row in breakdown(session).stages}
+    blocks = at["decode.block"]
+    assert len(blocks) > 2
+    assert [start for start, _ in at["decode.begin"]] == [start for start, _ in blocks]
+    assert [end for _, end in at["decode.end"]] == [end for _, end in blocks]
+    for name, start, end in met:
+        holds = at["decode.begin"] if name == "_follow_requests" else at["decode.end"]
+        if name == "_other_programs_ns":
+            holds = holds + at["decode.utterance"]
+        assert any(first <= start and end <= last for first, last in holds), name
+    assert {name for name, _, _ in met} == {"_follow_requests", *(name for _, name in after)}
+    for name in ("decode.begin", "decode.end"):
+        assert "Python of the run itself" in rows[name].sentence
 
 
 def test_words_do_not_depend_on_the_block_or_the_recorder(

@@ -9,10 +9,12 @@ import sphinx_writer as writer
 from scoring_reference import brute_force, likely_features
 
 from pipelines.config import Config, assign
+from pipelines.frontend.parameters import STREAMS
 from pipelines.models import sphinx
 from pipelines.scoring import build_scorer
 from pipelines.scoring.blocks import MAX_FRAMES
-from pipelines.scoring.tied import gmm
+from pipelines.scoring.simd.vector import LANES
+from pipelines.scoring.tied import gmm, kernels
 from profiler.spans import NullLane
 
 LANE = NullLane()
@@ -108,6 +110,33 @@ def test_threads_share_all_codebooks_evenly(model):
         shares = [parameters.senones_per_codebook[a:b].sum() for a, b in pool.ranges]
         if threads == 2:
             assert max(shares) < 0.55 * 5126
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_row_by_itself_takes_four_panels_of_weights_at_once(rows, monkeypatch):
+    """Of fewer, the sums of a tile would wait for each other. The kernels are followed as Python, without a tile."""
+    taken = []
+
+    def tile(shape):
+        return lambda *_: taken.append(shape)
+
+    shapes = [name for name in vars(kernels) if name.startswith("_tile_")]
+    for name in shapes:
+        monkeypatch.setattr(kernels, name, tile(name))
+    monkeypatch.setattr(kernels, "address", lambda array, kind: 0)
+    monkeypatch.setattr(kernels, "_multiply", kernels._multiply.py_func)
+    panels, densities = 6, 16
+    columns = panels * LANES
+    kernels.mix.py_func(
+        np.zeros((rows, 1, STREAMS, densities), np.float32),
+        np.zeros(columns * STREAMS * densities, np.float32),
+        np.array([0, columns]),
+        np.zeros((rows, columns), np.float32),
+        0,
+        1,
+    )
+    # Four of the six panels together, and the two that are left one by one.
+    assert taken == ["_tile_1x4"] * STREAMS * rows + ["_tile_1x1"] * 2 * STREAMS * rows
 
 
 def test_blocks_of_another_shape_are_refused(model):

@@ -438,6 +438,18 @@ def test_a_roof_that_was_not_measured_is_named_and_the_grade_is_the_worst() -> N
     assert found.sentence.endswith("; not measured here: int8, tile/2.")
 
 
+def test_nothing_is_called_latency_that_neither_roof_nor_replay_measured() -> None:
+    """Scattered work that its law cannot cost is not said to wait."""
+    terms = Term(KERNEL, "tile", Linear(2_000)), Term(ACCESS, "leap", Linear(900), LARGE)
+    found = row(20_000, Cost({}, Linear(1e3), scattered=True, terms=terms))
+    assert (found.verdict, found.evidence) == ("undecided", "D")
+    assert found.parts is not None
+    assert found.parts.high["latency"] == 0
+    assert found.parts.likely[NOT_ATTRIBUTED] == pytest.approx(18_000)
+    assert "latency" not in found.sentence
+    assert found.sentence.endswith("; not measured here: leap.")
+
+
 def test_the_sentence_is_plain() -> None:
     assert row(900_000, law(gemm=30e6, units=500_000, read=1e7)).sentence == (
         "Moves 10 MB per block at 11.1 GB/s; of its 900 µs per block, 33 % are arithmetic at peak, "

@@ -5,6 +5,8 @@ Every roof spreads by 10 %: its best repeat lies a tenth above the median, its w
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -233,6 +235,20 @@ def test_roofs_of_its_own_are_what_a_law_needs_measured() -> None:
     others = Term(STREAM, "read", fixed(1)), Term(ACCESS, "chase", fixed(1))
     costs = [of(tile, call, *others, threads=2), of(over, threads=2), Cost(), of(tile, threads=2)]
     assert needed(costs) == [(tile, 2), (call, 1), (over, 2)]
+
+
+def test_other_numbers_than_float32_have_their_peak_measured_where_a_law_counts_them() -> None:
+    each = fixed(1e6)
+    costs = [
+        Cost({"gemm:int8": each, "gemm": each, "fma": each}, threads=2),
+        Cost({"gemm:float16@cuda": each, "gemm.torch:float16": each}, device="cuda"),
+    ]
+    assert needed(costs) == [(Term(KERNEL, "gemm:int8", each), 2)]
+    assert law_of(costs[0], ROOFS).missing == ("gemm:int8", "fma")
+    own, library = roof(table.KERNEL, "gemm:int8", 200e9), roof(RATE, "gemm.torch", 400e9)
+    for roofs, ns in (((own,), 5_000), ((own, replace(library, dtype="int8")), 2_500)):
+        found = times(Cost({"gemm:int8": each}), RoofTable(roofs))[1]
+        assert found == parts(arithmetic=ns), "the better of the two is the peak"
 
 
 def test_a_law_survives_storage_and_refuses_what_is_none() -> None:

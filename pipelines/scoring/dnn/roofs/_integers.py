@@ -22,6 +22,10 @@ from profiler.machine.roofs.timing import Task, Work
 
 HOT_GROUPS = 48
 """Groups of inputs of a panel within the first cache: 12 KiB of weights, beside as much of 64 frames."""
+HOT_FRAMES = 4 * FRAMES
+"""Frames of whole tiles, 5 KiB of inputs."""
+LIBRARY_AT_BEST = (64, 256, 256)
+"""Frames, inputs and outputs of a product large enough that the library's preparations hardly count."""
 
 
 @njit(nogil=True, cache=True)
@@ -75,6 +79,12 @@ def panels(size: int, numbers: Numbers) -> Work:
         return lambda repeats: _panels(weights, x, excess, sums, tile, repeats)
 
     return Work(float(n * groups * GROUP * count * PANEL), make)
+
+
+def best(size: int, numbers: Numbers) -> Work:
+    """The product of integers at its best: whole tiles, their weights in the first cache; units are operations."""
+    work = panels(0, (HOT_FRAMES, HOT_GROUPS)) if BYTE_PRODUCTS else library(0, LIBRARY_AT_BEST)
+    return Work(2.0 * work.operations, work.make)
 
 
 def library(size: int, numbers: Numbers) -> Work:
@@ -180,6 +190,7 @@ def layer_call(size: int, numbers: Numbers) -> Work:
 
 FAMILIES: Mapping[str, Family] = MappingProxyType(
     {
+        quantised.OPERATION: best,
         terms.INT8: panels,
         terms.INT8_LIBRARY: library,
         terms.EXCESS: excess,

@@ -1,0 +1,67 @@
+"""Roofs of several threads that do not fit those of one: none is given out, and whoever looks is told."""
+
+from __future__ import annotations
+
+import pytest
+from profiler_sessions import roof
+
+from app.cli import calibrate
+from profiler.analysis.law import law_of
+from profiler.costs import KERNEL, Cost, Linear, Term
+from profiler.machine.roofs import table
+from profiler.machine.roofs.calibration import Calibration
+from profiler.machine.roofs.table import LEAST_GAIN, MOST_GAIN, RATE, RoofTable
+from profiler.machine.roofs.tiers import roof_tiers
+
+# What was once kept as steady: two threads of exponentials that did 3 500 times as much as one.
+ABSURD = (roof(RATE, "exp.torch", 1166.0), roof(RATE, "exp.torch", 4.1e6, threads=2))
+
+
+@pytest.mark.parametrize("kind", [RATE, table.KERNEL])
+@pytest.mark.parametrize(
+    ("gain", "given"),
+    [
+        (0.99 * LEAST_GAIN, False),
+        (1.01 * LEAST_GAIN, True),
+        (2.0, True),
+        (0.99 * MOST_GAIN * 2, True),
+        (1.01 * MOST_GAIN * 2, False),
+        (4.1e6 / 1166.0, False),
+    ],
+)
+def test_two_threads_are_at_most_a_little_faster_than_twice_one(
+    kind: str, gain: float, given: bool
+) -> None:
+    one, two = roof(kind, "gemm", 1e9), roof(kind, "gemm", gain * 1e9, threads=2)
+    known = RoofTable((one, two))
+    find = known.rate if kind == RATE else known.kernel
+    assert find("gemm") == one
+    assert find("gemm", 2) == (two if given else None)
+    assert set(known.refused) == (set() if given else {two})
+
+
+def test_what_a_refused_roof_would_bound_is_not_attributed_and_named() -> None:
+    known = RoofTable(
+        (roof(table.KERNEL, "tile", 1e9), roof(table.KERNEL, "tile", 9e9, threads=2), *ABSURD)
+    )
+    cost = Cost({"exp": Linear(1e6)}, threads=2, terms=(Term(KERNEL, "tile", Linear(1e6)),))
+    law = law_of(cost, known)
+    assert law.missing == ("exp", "tile")
+    assert law.core.high == law.arithmetic.high == Linear()
+
+
+def test_calibration_and_doctor_say_which_and_why() -> None:
+    known = Calibration()
+    known.add(ABSURD, "torch on 2", 0.0)
+    sentence = (
+        "exp.torch float32 on 2 threads is 3.52e+03 times what one thread does, which cannot be; "
+        "`asrscope calibrate --fresh` measures it again."
+    )
+    assert f"* {sentence}" in calibrate.as_text(known).splitlines()
+    (tier,) = (tier for tier in roof_tiers(known) if tier.name == "roofs: threads")
+    assert (tier.available, tier.detail) == (False, sentence)
+    sound = Calibration()
+    sound.add(ABSURD[:1], "torch on 1", 0.0)
+    assert "cannot be" not in calibrate.as_text(sound)
+    (tier,) = (tier for tier in roof_tiers(sound) if tier.name == "roofs: threads")
+    assert tier.available
