@@ -106,7 +106,9 @@ def test_reports_count_one_error_in_one_word() -> None:
 
 def test_reports_name_the_stage_that_is_faster_than_its_roofs() -> None:
     stages = [{"name": "score.exp", "defect": "It ran in less."}, {"name": "a", "defect": None}]
-    assert defects({"stages": stages}) == ["defect of score.exp: It ran in less."]
+    assert defects({"stages": stages}) == [
+        "flagged as a defect of the tool: score.exp. It ran in less."
+    ]
 
 
 def test_the_top_bar_counts_one_word(qtbot) -> None:
