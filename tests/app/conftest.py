@@ -35,6 +35,7 @@ from window_recording import Recording
 
 from app.style.theme import set_theme
 from app.window.main_window import MainWindow
+from tests.conftest import set_aside
 
 WORKER = Path(__file__).with_name("window_worker.py")
 
@@ -138,7 +139,7 @@ def nothing_left(qapp: QApplication, own_settings: Path) -> Iterator[None]:
     """Fail a test that leaves a timer, a process, a thread or an open window behind."""
     # What is there already is not looked through again: it is half a million objects, once torch is among them.
     gc.collect()
-    gc.freeze()
+    set_aside()
     threads = set(threading.enumerate())
     yield
     for widget in qapp.topLevelWidgets():
