@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -172,12 +173,17 @@ def recording(tmp_path: Path) -> Iterator[Callable[..., Recording]]:
         one.close("stopped")
 
 
-@pytest.fixture
-def finished(recording: Callable[..., Recording]) -> Path:
-    """A finished session of 12 s: two utterances, one marker at 6 s."""
-    made = recording("finished.asrs")
+@pytest.fixture(scope="session")
+def _finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = Recording(tmp_path_factory.mktemp("finished") / "finished.asrs")
     made.write(600)
     made.marker("Gaussian selection on", 600)
     made.write(600)
     made.close()
     return made.path
+
+
+@pytest.fixture
+def finished(_finished: Path, tmp_path: Path) -> Path:
+    """A finished session of 12 s: two utterances, one marker at 6 s. A copy that the test may spoil."""
+    return Path(shutil.copyfile(_finished, tmp_path / _finished.name))
