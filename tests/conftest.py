@@ -63,8 +63,14 @@ def pytest_collection() -> Generator[None, object, object]:
         return (yield)
     finally:
         gc.enable()
-        gc.freeze()
+        set_aside()
+        # A run takes back at its end what it has set aside, and all of this with it.
+        gc.freeze = gc.unfreeze = lambda: None
         gc.set_threshold(YOUNG, *gc.get_threshold()[1:])
+
+
+set_aside = gc.freeze
+"""What is there now stays, and is not looked through for garbage."""
 
 
 YOUNG = 20_000
@@ -123,6 +129,13 @@ def variables_as_found() -> Iterator[None]:
     yield
     os.environ.clear()
     os.environ.update(found)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kept_set_aside() -> None:
+    """What a file before has loaded is not looked through by every run of this one, before it begins to decode."""
+    gc.collect()
+    set_aside()
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import sys
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -64,6 +65,12 @@ class Fenced:
         return bool((self._inside[self._around] == PATTERN).all())
 
 
+@cache
+def _libc() -> ctypes.CDLL:
+    """The system's functions: looked up once, for tens of thousands of walls."""
+    return ctypes.CDLL(None, use_errno=True)
+
+
 def _zeros(size: int) -> mmap.mmap:
     if sys.platform == "win32":
         return mmap.mmap(-1, size)
@@ -84,7 +91,6 @@ _alive: list[Fenced] = []
 def _protect(address: int) -> None:
     if sys.platform == "win32":
         return
-    libc = ctypes.CDLL(None, use_errno=True)
     none = 0  # PROT_NONE
-    if libc.mprotect(ctypes.c_void_p(address), ctypes.c_size_t(PAGE), none):
+    if _libc().mprotect(ctypes.c_void_p(address), ctypes.c_size_t(PAGE), none):
         raise OSError(ctypes.get_errno(), "a page cannot be protected")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -35,6 +36,7 @@ from window_recording import Recording
 
 from app.style.theme import set_theme
 from app.window.main_window import MainWindow
+from tests.conftest import set_aside
 
 WORKER = Path(__file__).with_name("window_worker.py")
 
@@ -138,7 +140,7 @@ def nothing_left(qapp: QApplication, own_settings: Path) -> Iterator[None]:
     """Fail a test that leaves a timer, a process, a thread or an open window behind."""
     # What is there already is not looked through again: it is half a million objects, once torch is among them.
     gc.collect()
-    gc.freeze()
+    set_aside()
     threads = set(threading.enumerate())
     yield
     for widget in qapp.topLevelWidgets():
@@ -171,12 +173,17 @@ def recording(tmp_path: Path) -> Iterator[Callable[..., Recording]]:
         one.close("stopped")
 
 
-@pytest.fixture
-def finished(recording: Callable[..., Recording]) -> Path:
-    """A finished session of 12 s: two utterances, one marker at 6 s."""
-    made = recording("finished.asrs")
+@pytest.fixture(scope="session")
+def _finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = Recording(tmp_path_factory.mktemp("finished") / "finished.asrs")
     made.write(600)
     made.marker("Gaussian selection on", 600)
     made.write(600)
     made.close()
     return made.path
+
+
+@pytest.fixture
+def finished(_finished: Path, tmp_path: Path) -> Path:
+    """A finished session of 12 s: two utterances, one marker at 6 s. A copy that the test may spoil."""
+    return Path(shutil.copyfile(_finished, tmp_path / _finished.name))

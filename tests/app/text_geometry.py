@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
 from PySide6.QtCore import QPoint, QPointF, QRect, QRectF, Qt
 from PySide6.QtGui import (
     QBrush,
@@ -34,6 +35,16 @@ TOUCHING = 1.0
 
 CUT = 1.5
 """Pixels of a text that may be missing at an edge."""
+
+DIRTY = QPaintEngine.DirtyFlag
+TRANSFORM, BRUSH, PEN, CLIP_REGION, CLIP_PATH = (
+    flag.value
+    for flag in (
+        *(DIRTY.DirtyTransform, DIRTY.DirtyBrush, DIRTY.DirtyPen),
+        *(DIRTY.DirtyClipRegion, DIRTY.DirtyClipPath),
+    )
+)
+"""As integers: Python's flags take longer than what is painted between two of them."""
 
 
 @dataclass(frozen=True)
@@ -85,16 +96,16 @@ class _Engine(QPaintEngine):
         return QPaintEngine.Type.Picture
 
     def updateState(self, state: QPaintEngineState) -> None:
-        changed, flag = state.state(), QPaintEngine.DirtyFlag
-        if changed & flag.DirtyTransform:
+        changed = state.state().value
+        if changed & TRANSFORM:
             self._transform = QTransform(state.transform())
-        if changed & flag.DirtyBrush:
+        if changed & BRUSH:
             self._brush = QBrush(state.brush())
-        if changed & flag.DirtyPen:
+        if changed & PEN:
             self._pen = state.pen().color()
-        if changed & flag.DirtyClipRegion:
+        if changed & CLIP_REGION:
             self._clipped(state.clipOperation(), QRectF(state.clipRegion().boundingRect()))
-        elif changed & flag.DirtyClipPath:
+        elif changed & CLIP_PATH:
             self._clipped(state.clipOperation(), state.clipPath().boundingRect())
 
     def _clipped(self, how: Qt.ClipOperation, area: QRectF) -> None:
@@ -226,14 +237,22 @@ def faults(root: QWidget) -> list[str]:
         if cut and not gone:
             told.append(f"cut off: {text}")
     seen = [text for text in drawn if not text.seen.isEmpty()]
-    for index, text in enumerate(seen):
-        for other in seen[index + 1 :]:
-            both = text.seen & other.seen
-            if min(both.width(), both.height()) > TOUCHING:
-                both = text.shape.intersected(other.shape).boundingRect() & both
-            if min(both.width(), both.height()) > TOUCHING:
-                told.append(f"collide: {text} and {other}")
+    for text, other in _overlapping(seen):
+        both = text.seen & other.seen
+        both = text.shape.intersected(other.shape).boundingRect() & both
+        if min(both.width(), both.height()) > TOUCHING:
+            told.append(f"collide: {text} and {other}")
     return told
+
+
+def _overlapping(found: list[Text]) -> Iterator[tuple[Text, Text]]:
+    """Those whose upright rectangles overlap, of tens of thousands of pairs."""
+    corners = np.array([text.seen.getCoords() for text in found]).reshape(-1, 4)
+    left, top, right, bottom = corners.T
+    across = np.minimum.outer(right, right) - np.maximum.outer(left, left)
+    down = np.minimum.outer(bottom, bottom) - np.maximum.outer(top, top)
+    for one, other in np.argwhere(np.triu(np.minimum(across, down) > TOUCHING, 1)).tolist():
+        yield found[one], found[other]
 
 
 def cut_short(root: QWidget) -> list[str]:

@@ -188,7 +188,8 @@ def replay(name: str, kernel: Any, arguments: Call) -> None:
         if not all(fence.intact() for fence in fences):
             raise AssertionError(f"{name} writes {side} its arrays")
         for a, b in zip(leaves(plain), leaves(walled), strict=True):
-            if isinstance(a, np.ndarray):
+            # Byte for byte the same, as nearly all are, needs no closer look: that takes longer than the call.
+            if isinstance(a, np.ndarray) and a.tobytes() != b.tobytes():
                 np.testing.assert_array_equal(a, b, err_msg=f"{name}: other results {side} a wall")
 
 

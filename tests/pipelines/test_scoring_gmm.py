@@ -203,7 +203,9 @@ def check_against_pocketsphinx(model, path, folder):
     assert difference < 0.45
     # What is left is how pocketsphinx stores scores: no density is more than 96 steps below the
     # best of all codebooks. With that floor the definition agrees but for the rounding to steps.
-    floored = agreement(brute_force(model, features, 4, floor=96 * STEP_NAT), theirs)
+    # By definition a frame takes as long as hundreds of them take compiled: every fourth one.
+    some = slice(None, None, 4)
+    floored = agreement(brute_force(model, features[some], 4, floor=96 * STEP_NAT), theirs[some])
     assert floored[0] > 0.999
     assert floored[2] < 0.2
     scorer.configure(EXACT)

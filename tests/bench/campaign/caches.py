@@ -26,6 +26,7 @@ RUN = (
     *("run", "--preset", "gmm-continuous", "--audio", SPEECH, "--no-profile", "--json"),
     *("--set", "gmm.components=8", "--set", "graph.vocabulary=60", "--set", "graph.bigrams=200"),
     *("--set", "gmm.selection.enabled=true", "--set", "gmm.selection.method=vq"),
+    *("--set", "gmm.selection.codewords=32"),
 )
 """Uses a graph, a derived model and tables of a selection."""
 VERBS = (RUN, ("doctor", "--json"), ("doctor", "--empty-cache", "--json"))
