@@ -48,6 +48,11 @@ class Linear:
             + sum(factor * count for factor, count in zip(self.per_work, work, strict=True))
         )
 
+    def times(self, factor: float) -> "Linear":
+        """Return `factor` times as much."""
+        w0, w1, w2 = (factor * each for each in self.per_work)
+        return Linear(factor * self.fixed, factor * self.per_frame, (w0, w1, w2))
+
     def as_list(self) -> list[float]:
         """Return [fixed, per_frame, w0, w1, w2] for storage."""
         return [self.fixed, self.per_frame, *self.per_work]

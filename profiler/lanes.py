@@ -52,6 +52,7 @@ _LIMIT_16: Final = 1 << 16
 _NATIVE: Final = sys.byteorder == "little" and struct.calcsize("l") == 8
 _pack_put = struct.Struct("llIIIIIHxx" if _NATIVE else "<qqIIIIIHxx").pack_into
 _pack_lap = struct.Struct("llLIIIHxx" if _NATIVE else "<qqQIIIHxx").pack_into
+_end_of = struct.Struct("ll" if _NATIVE else "<qq").unpack_from
 
 
 class Lane:
@@ -224,6 +225,11 @@ class Lane:
     # -- anybody --------------------------------------------------------------------------------
 
     @property
+    def last_end_ns(self) -> int:
+        """When the span that was recorded last ended; 0 before there is any."""
+        return _end_of(self._ring, self._at - SLOT_BYTES)[1] if self._at else 0
+
+    @property
     def recorded(self) -> int:
         """Spans recorded so far; exact for producer and consumer."""
         taken = self._taken
@@ -307,7 +313,7 @@ class _Outgoing:
 class NullLane:
     """A lane that records nothing and reads no clock: the recorder switched off."""
 
-    __slots__ = ("decode", "dropped", "epoch", "id", "kind", "name", "recorded")
+    __slots__ = ("decode", "dropped", "epoch", "id", "kind", "last_end_ns", "name", "recorded")
 
     def __init__(self, name: str = "off", kind: str = "cpu", decode: bool = False) -> None:
         self.id = 0
@@ -317,6 +323,7 @@ class NullLane:
         self.epoch = 0
         self.recorded = 0
         self.dropped = 0
+        self.last_end_ns = 0
 
     def put(
         self,

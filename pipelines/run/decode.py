@@ -217,7 +217,7 @@ class Decoder:
                 padded = with_context(begun.features, context)
             begin = self._frame - first
             count = min(recogniser.config.block, n_frames - begin)
-            lane.put(stage["decode.begin"], block_start_ns, clock(), self._frame, count)
+            begun_ns = clock()
             scores = self._blocks.decode(
                 recogniser, padded, begin, count, self._frame, scores_ahead
             )
@@ -229,13 +229,16 @@ class Decoder:
                 words = recogniser.search.finish(lane)
             elif told:
                 words = recogniser.search.partial(lane)
-            searched_ns = clock()
+            # Coming back from there, out of caches that scoring has emptied, is Python of the run as well.
+            searched_ns = lane.last_end_ns
             if told:
                 # The search has gone on from where the block ended: it is no longer to be done again.
                 scores = None
                 self._journal.utterance_partial(utterance, _text(words), words)
                 partial_due = block_start_ns + PARTIAL_EVERY_NS
             other_ns = self._other_programs_ns()
+            # Before the block's end is read: to record it is part of it.
+            lane.put(stage["decode.begin"], block_start_ns, begun_ns, self._frame, count)
             now = clock()
             lane.put(stage["decode.end"], searched_ns, now, self._frame, count)
             lane.put(stage["decode.block"], block_start_ns, now, self._frame, count, other_ns)

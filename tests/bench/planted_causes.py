@@ -41,7 +41,7 @@ from pipelines.scoring.selection import none
 from pipelines.scoring.selection.none import Tied
 from pipelines.scoring.tied import kernels
 from profiler.analysis.breakdown import StageRow, breakdown
-from profiler.costs import Cost, Linear
+from profiler.costs import Cost
 from profiler.machine.describe import last_level_caches
 from profiler.session.reader import Session
 from tests.bench import _data
@@ -84,11 +84,6 @@ def _evicted() -> Iterator[None]:
         yield
 
 
-def _times(law: Linear, factor: float) -> Linear:
-    w0, w1, w2 = (factor * w for w in law.per_work)
-    return Linear(factor * law.fixed, factor * law.per_frame, (w0, w1, w2))
-
-
 def _called(name: str, function: Callable[..., None]) -> Any:
     """The scorer calls `function` for a kernel; the roofs, which a run may measure meanwhile, stay what they are."""
     found = {kernel: getattr(kernels, kernel) for kernel in ("exponentiate", "mix")}
@@ -109,11 +104,11 @@ def _computed_twice() -> Iterator[None]:
         return laws | {
             "score.mixture": dataclasses.replace(
                 law,
-                operations={name: _times(n, 2.0) for name, n in law.operations.items()},
-                bytes_min=_times(law.bytes_min, 2.0),
-                bytes_max=_times(law.bytes_max, 2.0),
+                operations={name: n.times(2.0) for name, n in law.operations.items()},
+                bytes_min=law.bytes_min.times(2.0),
+                bytes_max=law.bytes_max.times(2.0),
                 terms=tuple(
-                    dataclasses.replace(term, count=_times(term.count, 2.0))
+                    dataclasses.replace(term, count=term.count.times(2.0))
                     for term in law.terms or ()
                 ),
             )
