@@ -12,7 +12,6 @@ from threadpoolctl import threadpool_limits
 from pipelines.scoring.dnn import integers
 from pipelines.scoring.dnn.products import FETCHED, Product, blocks, csr, scalar, simd
 from pipelines.scoring.gaussians import product
-from pipelines.scoring.simd.byte_products import BYTE_PRODUCTS
 from pipelines.scoring.simd.tiles import make_tile
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, aligned
 from pipelines.scoring.thread_pool import SHARE_SECONDS, ThreadPool
@@ -119,7 +118,7 @@ def _taken(made: Product, inputs: int, frames: int) -> float:
 
 
 def _integers() -> Iterator[dict[str, Any]]:
-    if not BYTE_PRODUCTS:
+    if not integers.TILES:
         return
     rng = np.random.default_rng(0)
     weight = rng.integers(-127, 128, (OUTPUTS, INPUTS), np.int8)

@@ -2,10 +2,18 @@
 
 import numpy as np
 import pytest
+from numba import njit
 
 from pipelines.scoring import thread_pool
 from pipelines.scoring.dnn import integers
 from pipelines.scoring.dnn.integers import FRAMES, GROUP, PANEL, Library, Panels, filled
+from pipelines.scoring.simd.byte_products import (
+    BYTE_PRODUCTS,
+    OFFSET,
+    PAIR_PRODUCTS,
+    make_byte_tile,
+)
+from pipelines.scoring.simd.vector import LANES
 
 MAX_ROWS = 2 * FRAMES + 5
 
@@ -46,5 +54,39 @@ def test_the_largest_values_overflow_nothing(kind, sign):
 def test_the_way_is_the_better_one_of_the_processor(monkeypatch):
     weight = np.ones((5, 4), np.int8)
     for has, kind in ((True, Panels), (False, Library)):
-        monkeypatch.setattr(integers, "BYTE_PRODUCTS", has)
+        monkeypatch.setattr(integers, "TILES", has)
         assert isinstance(integers.create(weight, 1, 8), kind)
+
+
+def where(has, what):
+    return pytest.mark.skipif(not has, reason=f"this processor has no products of {what}")
+
+
+@pytest.mark.parametrize(
+    ("one_instruction", "pairs"),
+    [
+        (False, False),
+        pytest.param(False, True, marks=where(PAIR_PRODUCTS, "pairs")),
+        pytest.param(True, False, marks=where(BYTE_PRODUCTS, "bytes")),
+    ],
+)
+@pytest.mark.parametrize("vectors", [1, 2])
+def test_a_tile_is_exact_by_every_way_of_the_processor(one_instruction, pairs, vectors):
+    tile = make_byte_tile(2, vectors, one_instruction, pairs)
+
+    @njit
+    def called(x, panel, excess, out):
+        begin = panel.ctypes.data, panel.shape[0], excess.ctypes.data, out.ctypes.data
+        tile(x.ctypes.data, x.strides[0], begin[0], begin[1], begin[2], begin[3])
+
+    rng, groups, outputs = np.random.default_rng(0), 9, vectors * LANES
+    weight = rng.integers(-127, 128, (groups, outputs, GROUP)).astype(np.int16)
+    x = rng.integers(-128, 128, (2, groups * GROUP)).astype(np.int8)
+    # The largest that there are, side by side: two of their products exceed 16 bits.
+    weight[:, 0], weight[:, 1], x[0] = 127, -127, 127
+    x[1, : 4 * GROUP] = -128
+    excess = (OFFSET * x.sum(axis=1, dtype=np.int32)).astype(np.int32)
+    out = np.zeros((2, outputs), np.int32)
+    called(x, (weight + OFFSET).astype(np.uint8), excess, out)
+    wanted = x.astype(np.int64) @ weight.swapaxes(1, 2).reshape(-1, outputs).astype(np.int64)
+    assert np.array_equal(out, wanted)

@@ -19,6 +19,7 @@ from pipelines.scoring.dnn import rows
 from pipelines.scoring.dnn.dense import ACTIVE_STAGE
 from pipelines.scoring.dnn.rows import AHEAD, ByteRows, FloatRows, room
 from pipelines.scoring.simd import dot_products
+from pipelines.scoring.simd.byte_products import PAIR_PRODUCTS
 from profiler.analysis.breakdown import breakdown
 from profiler.arrays import Array
 from profiler.session.reader import Session
@@ -29,6 +30,7 @@ from tests.pipelines.shipped import model
 SENONES = 60
 WIDTHS = (1, 15, 16, 17, 64, 65, 130)
 UNTOUCHED = np.float32(7)
+LACKS = "this processor has no products of pairs"
 
 
 def some(count: int, seed: int = 0) -> Array:
@@ -85,9 +87,12 @@ def test_rows_of_integers_are_exact(width: int) -> None:
             assert (scores == UNTOUCHED).all()
 
 
-def test_a_processor_without_the_byte_product_computes_the_same() -> None:
+@pytest.mark.parametrize(
+    "pairs", [False, pytest.param(True, marks=pytest.mark.skipif(not PAIR_PRODUCTS, reason=LACKS))]
+)
+def test_a_processor_without_the_byte_product_computes_the_same(pairs: bool) -> None:
     weight, hidden, products = integers(64)
-    tile = dot_products.make_byte_rows(2, one_instruction=False)
+    tile = dot_products.make_byte_rows(2, one_instruction=False, pairs=pairs)
 
     @njit
     def two_frames(places, weights, x, out, bias, scales, frames):  # type: ignore[no-untyped-def]

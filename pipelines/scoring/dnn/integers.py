@@ -1,10 +1,10 @@
 """Exact products of 8-bit integers: a layer's weights by the frames of a block, as sums of 32 bits.
 
-Two ways. Where one instruction adds up sixteen times four products of bytes (AVX512-VNNI) a tile of outputs by
-frames is kept in registers while its weights stream past, as in `products.simd`; elsewhere `torch._int_mm` multiplies,
-with what oneDNN finds for the processor. With the instruction the former is the faster, the
-more so the smaller the block (`python -m tests.bench.constants --only products`): a library lays the weights out anew
-for every call.
+Two ways. Where the processor adds up products of bytes, or of pairs of 16 bits (`simd.byte_products`), a tile of
+outputs by frames is kept in registers while its weights stream past, as in `products.simd`; elsewhere
+`torch._int_mm` multiplies, with what oneDNN finds for the processor. The former is the faster, the more so the smaller
+the block (`python -m tests.bench.constants --only products`): a library lays the weights out anew for every call, and
+without VNNI oneDNN has no fast product of bytes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,13 @@ from pipelines.scoring.dnn import terms
 from pipelines.scoring.dnn.products import FETCHED
 from pipelines.scoring.dnn.products.blas import PACKED
 from pipelines.scoring.dnn.terms import Call
-from pipelines.scoring.simd.byte_products import BYTE_PRODUCTS, GROUP, OFFSET, make_byte_tile
+from pipelines.scoring.simd.byte_products import (
+    BYTE_PRODUCTS,
+    GROUP,
+    OFFSET,
+    PAIR_PRODUCTS,
+    make_byte_tile,
+)
 from pipelines.scoring.simd.vector import (
     LANES,
     address,
@@ -31,12 +37,15 @@ from pipelines.scoring.thread_pool import shared, worthwhile
 from profiler.arrays import Array, ArrayError
 from profiler.costs import Term
 
-VECTORS = 4
-"""Vectors of outputs in a panel: with 6 frames 24 sums, which leaves a few of 32 registers for factors."""
+TILES = BYTE_PRODUCTS or PAIR_PRODUCTS
+"""Whether this processor has instructions for tiles of integers."""
+VECTORS = 4 if BYTE_PRODUCTS else 1
+"""Vectors of outputs in a panel: with 6 frames 24 sums, which leaves a few of 32 registers for factors. Of AVX2's 16 half
+as wide, 4 frames take 8 for the sums of one vector."""
 PANEL = VECTORS * LANES
-RATE = 200e9
+RATE = 200e9 if BYTE_PRODUCTS else 60e9
 """As `Product.rate`."""
-FRAMES = 6
+FRAMES = 6 if BYTE_PRODUCTS else 4
 
 
 class Integers(Protocol):
@@ -64,7 +73,7 @@ def filled(inputs: int) -> int:
 
 def create(weight: Array, threads: int, max_frames: int) -> Integers:
     """For `weight` i8 [outputs, inputs] and at most so many frames, by the better way that this processor has."""
-    kind = Panels if BYTE_PRODUCTS else Library
+    kind = Panels if TILES else Library
     return kind(weight, threads, max_frames)
 
 
@@ -106,7 +115,7 @@ class Library:
 class Panels:
     """Weights in the order of the loop, uint8 [panel of outputs, four inputs, output, input], 128 more than they are.
 
-    The instruction takes one unsigned and one signed factor.
+    The instruction for bytes takes one unsigned and one signed factor.
     """
 
     def __init__(self, weight: Array, threads: int, max_frames: int) -> None:

@@ -1,4 +1,9 @@
-"""Sums of products of 8-bit integers, unsigned weights by signed activations: exact, four products to a sum."""
+"""Sums of products of 8-bit integers, unsigned weights by signed activations: exact, four products to a sum.
+
+Three ways: one instruction (AVX512-VNNI); every other byte as 16 bits, whose products one instruction adds in pairs
+(AVX2: four of these for what VNNI does in one, and exact, where the instruction for bytes would saturate); and plain
+vector code for any other processor.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +33,12 @@ GROUP = 4
 _BYTES = ir.VectorType(ir.IntType(8), GROUP * LANES)
 BYTE_PRODUCTS = has_feature("avx512vnni")
 """Whether 16 sums of four products of bytes are one instruction."""
+PAIR_PRODUCTS = has_feature("avx2")
+"""Whether 8 sums of two products of 16 bits are one instruction."""
+
+_HALF = GROUP * LANES // 2
+_I16X16 = ir.VectorType(ir.IntType(16), _HALF // 2)
+_I32X8 = ir.VectorType(I32, _HALF // 4)
 
 
 class Bytes:
@@ -38,8 +49,8 @@ class Bytes:
     zero = ir.Constant(I32X16, [0] * LANES)
     scaled = True
 
-    def __init__(self, one_instruction: bool) -> None:
-        self._one_instruction = one_instruction
+    def __init__(self, one_instruction: bool, pairs: bool = PAIR_PRODUCTS) -> None:
+        self._one_instruction, self._pairs = one_instruction, pairs
 
     def load(self, builder: Any, address: Any) -> Any:
         """64 integers, wherever they begin."""
@@ -56,6 +67,12 @@ class Bytes:
             )
             words = [builder.bitcast(value, I32X16) for value in (weights, x)]
             return builder.call(function, [total, *words])
+        if self._pairs:
+            halves = [
+                self._by_pairs(builder, *(_half(builder, value, number) for value in (weights, x)))
+                for number in range(2)
+            ]
+            return builder.add(total, shuffle(builder, *halves, list(range(LANES))))
         for first in range(4):
             lanes = list(range(first, 4 * LANES, 4))
             unsigned = builder.zext(shuffle(builder, weights, weights, lanes), I32X16)
@@ -63,12 +80,35 @@ class Bytes:
             total = builder.add(total, builder.mul(unsigned, signed))
         return total
 
+    @staticmethod
+    def _by_pairs(builder: Any, weights: Any, x: Any) -> Any:
+        """Products of 32 bytes, four to a sum: those at even places, and those at odd ones."""
+        eight = ir.Constant(_I16X16, [8] * (_HALF // 2))
+        low = ir.Constant(_I16X16, [0xFF] * (_HALF // 2))
+        kind = ir.FunctionType(_I32X8, [_I16X16] * 2)
+        pairs = cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.avx2.pmadd.wd")
+        even = builder.and_(weights, low), builder.ashr(builder.shl(x, eight), eight)
+        odd = builder.lshr(weights, eight), builder.ashr(x, eight)
+        return builder.add(builder.call(pairs, even), builder.call(pairs, odd))
+
     def add(self, builder: Any, x: Any, y: Any) -> Any:
         """Sum by sum."""
         return builder.add(x, y)
 
 
-def make_byte_tile(frames: int, vectors: int) -> Callable[..., None]:
+def _half(builder: Any, value: Any, number: int) -> Any:
+    """One half of 64 bytes, as 16 times 16 bits."""
+    first = number * _HALF
+    part = shuffle(builder, value, value, list(range(first, first + _HALF)))
+    return builder.bitcast(part, _I16X16)
+
+
+def make_byte_tile(
+    frames: int,
+    vectors: int,
+    one_instruction: bool = BYTE_PRODUCTS,
+    pairs: bool = PAIR_PRODUCTS,
+) -> Callable[..., None]:
     """A tile of a layer: out i32 [frames, P] = x i8 [frames, 4 · groups] · panel uint8 [groups, P, 4], less `excess`.
 
     P = 16 · `vectors` outputs. Called as tile(x, x_frame, panel, groups, excess, out) with addresses; `x_frame`: bytes
@@ -79,7 +119,7 @@ def make_byte_tile(frames: int, vectors: int) -> Callable[..., None]:
     def tile(
         typing_context: Any, x: Any, x_frame: Any, panel: Any, groups: Any, excess: Any, out: Any
     ) -> Any:
-        kind = Bytes(BYTE_PRODUCTS)
+        kind = Bytes(one_instruction, pairs)
 
         def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
             x, x_frame, panel, groups, excess, out = arguments

@@ -12,7 +12,7 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
-from pipelines.scoring.simd.byte_products import BYTE_PRODUCTS, Bytes
+from pipelines.scoring.simd.byte_products import BYTE_PRODUCTS, PAIR_PRODUCTS, Bytes
 from pipelines.scoring.simd.instructions import (
     F32,
     I32,
@@ -65,13 +65,15 @@ def make_float_rows(frames: int) -> Callable[..., None]:
     return _make_rows(_Floats(), frames)
 
 
-def make_byte_rows(frames: int, one_instruction: bool = BYTE_PRODUCTS) -> Callable[..., None]:
+def make_byte_rows(
+    frames: int, one_instruction: bool = BYTE_PRODUCTS, pairs: bool = PAIR_PRODUCTS
+) -> Callable[..., None]:
     """The same of 8-bit integers, as `Bytes` multiplies them.
 
     `affine` ends in the addresses of f32 [rows], a scale each, and of f32 [frames, 2], scale and, as an integer, 128
     times the sum of the activations.
     """
-    return _make_rows(Bytes(one_instruction), frames)
+    return _make_rows(Bytes(one_instruction, pairs), frames)
 
 
 def _make_rows(kind: Any, frames: int) -> Callable[..., None]:

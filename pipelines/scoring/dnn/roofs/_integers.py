@@ -15,7 +15,7 @@ from pipelines.scoring.dnn.roofs._layers import before_layer
 from pipelines.scoring.kernel_work import Family, Numbers
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.roofs_tasks import HOT_BYTES, after_reading, filled, repeated
-from pipelines.scoring.simd.byte_products import BYTE_PRODUCTS, GROUP
+from pipelines.scoring.simd.byte_products import GROUP
 from pipelines.scoring.simd.vector import aligned
 from profiler.arrays import Array
 from profiler.machine.roofs.timing import Task, Work
@@ -83,7 +83,7 @@ def panels(size: int, numbers: Numbers) -> Work:
 
 def best(size: int, numbers: Numbers) -> Work:
     """The product of integers at its best: whole tiles, their weights in the first cache; units are operations."""
-    work = panels(0, (HOT_FRAMES, HOT_GROUPS)) if BYTE_PRODUCTS else library(0, LIBRARY_AT_BEST)
+    work = panels(0, (HOT_FRAMES, HOT_GROUPS)) if integers.TILES else library(0, LIBRARY_AT_BEST)
     return Work(2.0 * work.operations, work.make)
 
 
@@ -161,7 +161,7 @@ def layer_call(size: int, numbers: Numbers) -> Work:
 
     def make() -> Task:
         product = quantised.Quantised(filled((1, 1)), filled((1,)), True, 1, 1)
-        if not BYTE_PRODUCTS:
+        if not integers.TILES:
             # The call of the library belongs to its product.
             sums = np.ones((1, 1), np.int32)
             product.sums = lambda x: sums
