@@ -40,8 +40,8 @@ from profiler.costs import Term
 TILES = BYTE_PRODUCTS or PAIR_PRODUCTS
 """Whether this processor has instructions for tiles of integers."""
 VECTORS = 4 if BYTE_PRODUCTS else 1
-"""Vectors of outputs in a panel: with 6 frames 24 sums, which leaves a few of 32 registers for factors. Of AVX2's 16 half
-as wide, 4 frames take 8 for the sums of one vector."""
+"""Vectors of outputs in a panel: with 6 frames 24 sums, which leaves a few of 32 registers for factors. Of AVX2's 16
+registers, half as wide, 4 frames take 8 for the sums of one vector."""
 PANEL = VECTORS * LANES
 RATE = 200e9 if BYTE_PRODUCTS else 60e9
 """As `Product.rate`."""

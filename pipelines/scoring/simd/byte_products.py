@@ -68,11 +68,11 @@ class Bytes:
             words = [builder.bitcast(value, I32X16) for value in (weights, x)]
             return builder.call(function, [total, *words])
         if self._pairs:
-            halves = [
-                self._by_pairs(builder, *(_half(builder, value, number) for value in (weights, x)))
+            low, high = (
+                self._by_pairs(builder, _half(builder, weights, number), _half(builder, x, number))
                 for number in range(2)
-            ]
-            return builder.add(total, shuffle(builder, *halves, list(range(LANES))))
+            )
+            return builder.add(total, shuffle(builder, low, high, list(range(LANES))))
         for first in range(4):
             lanes = list(range(first, 4 * LANES, 4))
             unsigned = builder.zext(shuffle(builder, weights, weights, lanes), I32X16)
