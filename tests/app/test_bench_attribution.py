@@ -51,6 +51,9 @@ def test_figures_of_several_runs() -> None:
         stage("search.b", 0.01, "undecided", low=0.0, high=2.0, least=9.0),
         stage("frontend.c", 0.5, "undecided", low=0.0, high=2.0, least=9.0),
     ]
+    # Of its overhead of 4 s the run's own work has 2 s, and it is of 10 s.
+    trees[2]["categories"]["overhead_s"] = 4.0
+    trees[2]["stages"].append(stage("overhead.d", 0.2, "–", low=0.0, high=0.0))
     row = attribution.figures(trees)
     assert (row["scoring"], row["search"]) == (0.2, 0.2)
     assert row["widest"] == 0.5
@@ -58,7 +61,8 @@ def test_figures_of_several_runs() -> None:
     assert row["undecided"] == pytest.approx(1 / 3)
     assert row["changing"] == ["scoring.a"]
     assert row["verdicts"] == {"scoring.a": {"compute-bound": 2, "undecided": 1}}
-    assert row["without_stage"] == pytest.approx(0.02)
+    assert row["without_stage"] == pytest.approx(0.03)
+    assert attribution.without_stage(trees[2]) == pytest.approx(0.2)
     assert row["added"] == {"replay": 0.009, "probes": pytest.approx(0.002)}
     steady = attribution.figures([trees[0]] * 9 + [trees[1]])
     assert steady["changing"] == []
@@ -66,7 +70,7 @@ def test_figures_of_several_runs() -> None:
     whole = {"rows": [{"configuration": "gmm", "block": 1, **row}]}
     text = attribution.table(whole).markdown()
     assert "| gmm | 1 | 20% | 20% | 50% (`scoring.a`) | 1 of 3 |" in text
-    assert "| 2.0% | 0.90% | 0.20% |" in text
+    assert "| 3.0% | 0.90% | 0.20% |" in text
 
 
 def test_what_a_run_takes_aside_is_of_its_wall_time() -> None:

@@ -24,6 +24,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from profiler.analysis.categories import OVERHEAD
 from profiler.errors import BadInput
 from profiler.session.reader import Session
 from tests.bench import _data
@@ -95,6 +96,12 @@ def added(session: Session) -> dict[str, float]:
     return taken
 
 
+def without_stage(tree: Tree) -> float:
+    """The part of the wall time that no stage has, 0…1: the overhead but for what the run itself does in stages."""
+    own = sum(stage["time_s"] for stage in tree["stages"] if stage["group"] == OVERHEAD)
+    return float((tree["categories"]["overhead_s"] - own) / tree["wall_s"])
+
+
 def figures(trees: Sequence[Tree]) -> dict[str, Any]:
     """What runs of one configuration say, each as `asrscope run --json` has it with what was `added` to it.
 
@@ -116,9 +123,7 @@ def figures(trees: Sequence[Tree]) -> dict[str, Any]:
         "widest_stage": max(every, key=width)["name"] if every else None,
         "over_explained": sum(any(map(over_explained, stages)) for stages in known),
         "runs": len(trees),
-        "without_stage": median(
-            tree["categories"]["overhead_s"] / tree["wall_s"] for tree in trees
-        ),
+        "without_stage": median(map(without_stage, trees)),
         "added": {what: median(tree["added"][what] for tree in trees) for what in ASIDE},
         "large_stages": len(verdicts),
         "undecided": sum(undecided) / len(undecided) if undecided else None,
