@@ -226,8 +226,10 @@ class Lane:
 
     @property
     def last_end_ns(self) -> int:
-        """When the span that was recorded last ended; 0 before there is any."""
-        return _end_of(self._ring, self._at - SLOT_BYTES)[1] if self._at else 0
+        """When the span that was recorded last ended; 0 before there is any. For the producer only."""
+        # A kernel that has filled the ring's last slot gives it back at its first.
+        end: int = _end_of(self._ring, (self._at or self._end) - SLOT_BYTES)[1]
+        return end
 
     @property
     def recorded(self) -> int:

@@ -230,7 +230,7 @@ class Decoder:
             elif told:
                 words = recogniser.search.partial(lane)
             # Coming back from there, out of caches that scoring has emptied, is Python of the run as well.
-            searched_ns = lane.last_end_ns
+            searched_ns = max(lane.last_end_ns, begun_ns)
             if told:
                 # The search has gone on from where the block ended: it is no longer to be done again.
                 scores = None

@@ -38,6 +38,16 @@ def test_a_call_counts_once_and_every_unit_of_work_is_in_a_kernel(costs):
             assert any(term.count.per_work[work] > 0 for term in kernels)
 
 
+def test_loops_over_lists_may_take_a_tenth_less_and_those_over_senones_as_long(costs):
+    for name in ("emit", "epsilon", "prune", "rank"):
+        for term in costs[f"search.{name}"].terms or ():
+            if term.kind == KERNEL and not term.roof.startswith(roofs.LABELS):
+                assert term.most is not None
+                assert term.count == term.most.times(0.9)
+    (labels,) = (t for t in costs["search.emit"].terms or () if t.roof.startswith(roofs.LABELS))
+    assert labels.most is None
+
+
 def test_accesses_lie_in_the_graph_and_are_an_interval_where_lines_may_be_near(costs):
     for name in ("search.emit", "search.epsilon", "search.prune"):
         found = [term for term in costs[name].terms or () if term.kind == ACCESS]

@@ -149,7 +149,17 @@ def test_what_the_run_does_at_the_ends_of_a_block_is_in_stages(
             mine = session.spans[session.spans["stage"] == number[name]]
             starts = mine["start_ns"].astype(np.int64)
             at[name] = list(zip(starts, starts + mine["duration_ns"], strict=True))
+        leaves = session.spans[
+            [
+                session.stages[n].group in ("scoring", "search")
+                for n in session.spans["stage"].tolist()
+            ]
+        ]
         rows = {row.name: row for row in breakdown(session).stages}
+    # The last of them ends where the run's own work begins: no Python lies between.
+    ends = np.sort(leaves["start_ns"].astype(np.int64) + leaves["duration_ns"])
+    for first, last in at["decode.end"]:
+        assert ends[np.searchsorted(ends, last) - 1] == first
     blocks = at["decode.block"]
     assert len(blocks) > 2
     assert [start for start, _ in at["decode.begin"]] == [start for start, _ in blocks]

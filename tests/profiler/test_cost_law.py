@@ -89,6 +89,14 @@ def test_a_kernel_that_was_as_fast_over_much_data_has_no_memory_part() -> None:
     assert times(of(*kernels), both)[1]["bandwidth"] == pytest.approx(10_000)
 
 
+def test_a_kernel_that_was_faster_over_much_data_has_no_slower_instructions() -> None:
+    for rate, ns in ((1.25e9, 8_000), (1e9, 10_000), (0.8e9, 10_000)):
+        known = ROOFS.merged(RoofTable((roof(table.KERNEL, TILE, rate, 8 << 20),)))
+        least, likely, most = times(of(Term(KERNEL, TILE, fixed(1e4), 8 << 20)), known)
+        ends = [end["instructions"] for end in (least, likely, most)]
+        assert ends == pytest.approx([ns / 1.1, ns, ns / 0.9])
+
+
 def test_streams_count_what_they_take_beyond_the_first_cache() -> None:
     least, likely, most = times(of(Term(STREAM, "read", fixed(1e6), 1 << 26)))
     assert likely == parts(bandwidth=1e6 * (1 / 25 - 1 / 100))

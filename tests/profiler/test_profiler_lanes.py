@@ -96,13 +96,14 @@ def test_any_mixture_is_recorded_as_a_plain_list_would(
     clock = FakeClock(1)
     lane = Lane(3, "x", "cpu", False, capacity, clock)
     waiting: list[tuple[int, ...]] = []
-    recorded = dropped = epoch = 0
+    recorded = dropped = epoch = last_end = 0
     number = itertools.count(1)
 
     def expect(*spans: tuple[int, ...]) -> None:
-        nonlocal recorded, dropped
+        nonlocal recorded, dropped, last_end
         kept = spans[: capacity - len(waiting)]
         waiting.extend(kept)
+        last_end = sum(kept[-1][:2]) if kept else last_end
         recorded += len(kept)
         dropped += len(spans) - len(kept)
 
@@ -130,6 +131,7 @@ def test_any_mixture_is_recorded_as_a_plain_list_would(
                 put_run(lane, i, 1)
                 expect(expected_run(i, 1, 3, epoch)[0].tolist())
         assert (lane.recorded, lane.dropped, lane.waiting) == (recorded, dropped, len(waiting))
+        assert lane.last_end_ns == last_end
     assert taken(lane).tolist() == waiting
 
 
