@@ -17,7 +17,7 @@ from pipelines.scoring.continuous import roofs as continuous
 from pipelines.scoring.continuous import roofs_of_chosen as chosen
 from pipelines.scoring.dnn import roofs as nets
 from pipelines.scoring.gaussians import roofs as gaussians
-from pipelines.scoring.kernel_work import FRAMES, OWN, SEARCH_SECONDS, Family
+from pipelines.scoring.kernel_work import FRAMES, OWN, SCORING, SEARCH_SECONDS, Family
 from pipelines.scoring.roofs_tasks import after_others
 from pipelines.scoring.tied import roofs as tied
 from pipelines.scoring.tied import roofs_of_some as tied_some
@@ -43,17 +43,20 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
 def work_of(name: str, size: int) -> Work:
     """Return the work behind the roof `name` over `size` bytes of data; KeyError when no kernel is called so.
 
-    Where the name tells the kernel's own data, what it goes through are all of these, and then others' up to `size`, in
-    the time that the search of the block's frames takes.
+    Where the name tells the kernel's own data, what it goes through are all of these, and then others' up to `size`: in
+    the time that the search of the block's frames takes, but for a size at which there is no search.
     """
     shape, _, rest = name.partition(OWN)
     family, *numbers = shape.split("/")
-    kib, _, frames = rest.partition(FRAMES)
-    if not kib or not size:
+    data, _, frames = rest.partition(FRAMES)
+    if not data or not size:
         return FAMILIES[family](size, tuple(map(int, numbers)))
+    kib, _, scoring = data.partition(SCORING)
     own = min(int(kib) << 10, size)
     work = FAMILIES[family](own, tuple(map(int, numbers)))
-    between, seconds, times = size - own, int(frames) * SEARCH_SECONDS, work.to_pass
+    alone = scoring and size <= int(scoring) << 10
+    seconds = 0.0 if alone else int(frames) * SEARCH_SECONDS
+    between, times = size - own, work.to_pass
     return Work(
         work.operations * times, lambda: after_others(between, seconds, work.make(), times), True
     )

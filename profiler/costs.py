@@ -86,7 +86,8 @@ class Term:
     """Something that bounds a kernel: so many units per span, each at the roof of that name.
 
     kernel: units of the kernel's own work with its data in the first cache (`RoofTable.kernel`); with `bytes`,
-    the same loop was also timed over a working set of that size, and what that adds is memory traffic.
+    the same loop was also timed over a working set of that size, and what that adds is memory traffic; `nearest`: at
+    least so many bytes are gone through before its data come again, if it is not known how many more (0: `bytes`).
     stream: bytes in order of memory; `roof` is read, write or triad; `bytes` the working set that they come from.
     access: cache lines whose addresses are scattered over `bytes`; `roof` is chase (each waits for the one before),
     gather (they overlap), or that of a kernel whose units each meet such lines. call: calls of that kind, see
@@ -99,22 +100,27 @@ class Term:
     count: Linear
     bytes: float = 0.0
     most: Linear | None = None
+    nearest: float = 0.0
 
     def as_list(self) -> list[Any]:
         """Return the term as JSON values."""
         most = None if self.most is None else self.most.as_list()
-        return [self.kind, self.roof, self.count.as_list(), self.bytes, most]
+        return [self.kind, self.roof, self.count.as_list(), self.bytes, most, self.nearest]
 
     @classmethod
     def from_list(cls, values: object) -> "Term":
         """Read what `as_list` wrote; ValueError when it is anything else."""
-        if not isinstance(values, list) or len(values) != 5 or values[0] not in KINDS:
+        if not isinstance(values, list) or len(values) not in (5, 6) or values[0] not in KINDS:
             raise ValueError(f"a term needs a kind, a roof, a count and a size, not {values!r:.60}")
-        kind, roof, count, size, most = values
-        if not isinstance(size, int | float) or not 0 <= size < 2**63:
-            raise ValueError(f"the size of a term must be in bytes, not {size!r:.60}")
+        kind, roof, count, size, most, *nearest = values
+        sizes = [size, *(nearest or [0.0])]
+        for each in sizes:
+            if not isinstance(each, int | float) or not 0 <= each < 2**63:
+                raise ValueError(f"the size of a term must be in bytes, not {each!r:.60}")
+        whole, near = map(float, sizes)
         largest = None if most is None else Linear.from_list(most)
-        return cls(kind, str(roof)[:LONGEST_REASON], Linear.from_list(count), float(size), largest)
+        name = str(roof)[:LONGEST_REASON]
+        return cls(kind, name, Linear.from_list(count), whole, largest, near)
 
 
 @dataclass(frozen=True, slots=True)

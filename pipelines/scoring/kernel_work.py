@@ -32,8 +32,9 @@ SEARCH_SECONDS = 1.5e-4
 """What the search and the rest of scoring take of a frame, about, before a kernel has its data again: so long are they
 left to whoever shares the cache (`python -m tests.bench.constants --only speech` measures the search)."""
 
-OWN, FRAMES = "+", "x"
-"""In the name of a roof: before the KiB of the kernel's own data; before the frames that it reads them for."""
+OWN, SCORING, FRAMES = "+", "of", "x"
+"""In the name of a roof: before the KiB of the kernel's own data, before those that all of scoring goes through, and
+before the frames that it reads them for."""
 
 KEPT = 256 << 10
 """Bytes that a stage leaves in the nearest two caches of any processor for the one that follows it at once."""
@@ -79,29 +80,39 @@ def numpy_calls(count: float) -> Term:
     return Term(CALL, "numpy", Linear(fixed=count))
 
 
-def named(kernel: str, *numbers: int, own: float = 0.0, frames: int = 0) -> str:
+def named(
+    kernel: str, *numbers: int, own: float = 0.0, scoring: float = 0.0, frames: int = 0
+) -> str:
     """The name of a kernel's roof.
 
-    `own`: bytes of its data, where what it goes through is not its own alone, read for `frames` at once.
+    `own`: bytes of its data, where what it goes through is not its own alone, read for `frames` at once; `scoring`: up
+    to so many bytes are those of scoring alone, without the search (0: there is always a search).
     """
     name = "/".join((kernel, *map(str, numbers)))
-    return f"{name}{OWN}{math.ceil(own / 1024)}{FRAMES}{frames}" if own else name
+    if not own:
+        return name
+    alone = f"{SCORING}{math.ceil(scoring / 1024)}" if scoring else ""
+    return f"{name}{OWN}{math.ceil(own / 1024)}{alone}{FRAMES}{frames}"
 
 
 def units(
     kernel: str,
     *numbers: int,
     size: float = 0.0,
+    search: float = 0.0,
     own: float = 0.0,
     work: int = 0,
     each: float = 1.0,
 ) -> Term:
     """Return the term of `each` units of a kernel's loop for every one of a span's work counts `work`.
 
-    `numbers`: those of the roof's name; `size`: bytes of data that are gone through until the same come again, of which
-    `own` are the kernel's (0: all), whose first number then is that of the frames.
+    `numbers`: those of the roof's name; `size`: bytes of data that scoring goes through until the same come again, of
+    which `own` are the kernel's (0: all), whose first number then is that of the frames; `search`: those that the
+    search may go through besides. How many of these push data of scoring out of a cache is not known.
     """
-    name = named(kernel, *numbers, own=own, frames=numbers[0] if own else 0)
+    alone = size if search else 0.0
+    name = named(kernel, *numbers, own=own, scoring=alone, frames=numbers[0] if own else 0)
     factors = [0.0] * WORK_COUNTS
     factors[work] = each
-    return Term(KERNEL, name, Linear(per_work=(factors[0], factors[1], factors[2])), size)
+    count = Linear(per_work=(factors[0], factors[1], factors[2]))
+    return Term(KERNEL, name, count, size + search, nearest=alone)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from pipelines.scoring.kernel_work import (
     SEARCH_SECONDS,
     calls,
     named,
+    units,
 )
 from pipelines.scoring.tied import roofs as tied
 from profiler.analysis.breakdown import breakdown
@@ -262,6 +264,29 @@ def test_a_kernel_with_data_of_its_own_is_timed_after_others_and_as_long_as_a_se
     read.clear()
     assert not isinstance(kernel_roofs.work_of(name, 0).make()(1), Counted)
     assert not read
+
+
+def test_the_nearest_that_data_can_be_is_timed_without_a_search(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read: list[int] = []
+    monkeypatch.setattr(roofs_tasks, "read", lambda values: read.append(values.nbytes))
+    monkeypatch.setattr(timing, "clock", lambda: 0.0)
+    own, scoring = float(1 << 18), float(1 << 19)
+    term = units(tied.GAUSSIANS, 4, size=scoring, search=float(1 << 19), own=own)
+    assert (term.bytes, term.nearest) == (1 << 20, scoring)
+    kernel_roofs.work_of(term.roof, int(scoring)).make()(2)
+    # At once after what scoring itself goes through besides.
+    assert read == [scoring - own] * 2
+    # With its search it waits as well: here that is over after two looks at the clock.
+    clock = count(0, 3e-4)
+    monkeypatch.setattr(timing, "clock", lambda: next(clock))
+    read.clear()
+    kernel_roofs.work_of(term.roof, int(term.bytes)).make()(1)
+    chunk = roofs_tasks.CHUNK * roofs_tasks.FLOAT
+    assert 4 * SEARCH_SECONDS == 6e-4
+    assert read == [term.bytes - own, chunk]
+    assert units(tied.GAUSSIANS, 4, size=scoring, own=own).nearest == 0.0
 
 
 @pytest.mark.parametrize("family", [gaussians.PRODUCT, gaussians.BYTES])

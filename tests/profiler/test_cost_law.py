@@ -97,6 +97,22 @@ def test_a_kernel_that_was_faster_over_much_data_has_no_slower_instructions() ->
         assert ends == pytest.approx([ns / 1.1, ns, ns / 0.9])
 
 
+def test_what_a_shared_cache_may_have_kept_is_not_counted_to_the_least() -> None:
+    term = Term(KERNEL, TILE, fixed(1e4), 8 << 20, nearest=2 << 20)
+    for rate, kept in ((0.8e9, 12_500 / 1.1 - 10_000), (0.4e9, 20_000 / 1.1 - 10_000)):
+        known = ROOFS.merged(RoofTable((roof(table.KERNEL, TILE, rate, 2 << 20),)))
+        least, likely, most = times(of(term), known)
+        assert least["bandwidth"] == pytest.approx(kept)
+        assert likely == parts(instructions=10_000, bandwidth=10_000)
+        assert most["bandwidth"] == pytest.approx(1e4 * (2 / 0.9 - 1))
+    # Where it was not measured there, the least is what it is without.
+    assert times(of(term)) == times(of(replace(term, nearest=0.0)))
+    fast = ROOFS.merged(RoofTable((roof(table.KERNEL, TILE, 2e9, 2 << 20),)))
+    least, likely, _ = times(of(term), fast)
+    assert likely == parts(instructions=5_000, bandwidth=15_000), "no loop has slower instructions"
+    assert least["bandwidth"] == 0
+
+
 def test_streams_count_what_they_take_beyond_the_first_cache() -> None:
     least, likely, most = times(of(Term(STREAM, "read", fixed(1e6), 1 << 26)))
     assert likely == parts(bandwidth=1e6 * (1 / 25 - 1 / 100))
@@ -263,12 +279,15 @@ def test_a_law_survives_storage_and_refuses_what_is_none() -> None:
     terms = (
         Term(KERNEL, TILE, Linear(1.0, 2.0, (3.0, 0.0, 0.0)), 1e6, fixed(2)),
         Term(CALL, "numpy", fixed(1)),
+        Term(KERNEL, TILE, fixed(1), 1e6, nearest=1e5),
     )
     law = Cost({"gemm": Linear(1.0)}, threads=3, scattered=True, unmodelled="why", terms=terms)
     for kept in (law, Cost(terms=()), Cost()):
         assert Cost.from_dict(kept.as_dict()) == kept
     old = {k: v for k, v in law.as_dict().items() if k not in {"threads", "scattered", "terms"}}
     assert (Cost.from_dict(old).threads, Cost.from_dict(old).terms) == (1, None)
+    shorter = {**law.as_dict(), "terms": [term.as_list()[:5] for term in terms]}
+    assert Cost.from_dict(shorter).terms == (*terms[:2], replace(terms[2], nearest=0.0))
     for threads in (0, -1, 1 << 20, "2", 1.5):
         with pytest.raises(ValueError, match="threads of a cost"):
             Cost.from_dict({**law.as_dict(), "threads": threads})
@@ -295,6 +314,10 @@ GOOD = [CALL, "numpy", [0, 0, 0, 0, 0], 0, None]
         [[*GOOD[:3], float("nan"), None]],
         [[*GOOD[:3], "8", None]],
         [[*GOOD[:4], 7]],
+        [[*GOOD, "8"]],
+        [[*GOOD, -1]],
+        [[*GOOD, 2**63]],
+        [[*GOOD, 0, 0]],
     ],
 )
 def test_hostile_terms_are_refused_in_one_sentence(terms: object) -> None:

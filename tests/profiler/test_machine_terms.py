@@ -38,12 +38,12 @@ class Workload:
         time.sleep(1e-4 * repeats)
 
 
-def test_each_kernel_is_taken_at_both_ends_and_only_once() -> None:
+def test_each_kernel_is_taken_at_each_of_its_sizes_and_only_once() -> None:
     named = [
         (Term(KERNEL, "tile/4", ONE), 1),
         (Term(KERNEL, "tile/4", ONE, 1e6), 1),
         (Term(KERNEL, "tile/4", ONE, 1e6), 2),
-        (Term(KERNEL, "tile/8", ONE, 2e6), 1),
+        (Term(KERNEL, "tile/8", ONE, 2e6, nearest=1e6), 1),
         (Term(CALL, "kernel call", ONE), 1),
         (Term(CALL, "numpy", ONE), 1),
         (Term(STREAM, "read", ONE, 1e6), 1),
@@ -57,6 +57,7 @@ def test_each_kernel_is_taken_at_both_ends_and_only_once() -> None:
         Key(table.KERNEL, "tile/4", threads=2),
         Key(table.KERNEL, "tile/4", threads=2, bytes=1_000_000),
         Key(table.KERNEL, "tile/8"),
+        Key(table.KERNEL, "tile/8", bytes=1_000_000),
         Key(table.KERNEL, "tile/8", bytes=2_000_000),
         # A call into numpy is in every plan, streams and accesses too.
         Key(OVERHEAD, "kernel call", ""),

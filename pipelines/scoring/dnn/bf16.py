@@ -201,7 +201,7 @@ class Bf16Net(TorchSplicer):
             most += 0.0 if layer.laid_out else 2.0 * BF16 * outputs
         moved = 1.0 if layer.laid_out else MOVED
         net_bytes = float(sum(p.nbytes for p in (*self._layers, *self._heads)))
-        call = Call(frames, frame, times, net_bytes + searched(frames), True, 0)
+        call = Call(frames, frame, times, net_bytes, searched(frames), True, 0)
         bounds = [
             call.kernel(
                 terms.BF16,

@@ -109,7 +109,7 @@ class CompiledNet(TorchSplicer):
 
         Layers of one shape are one term.
         """
-        call = Call(frames, 1.0, 1.0, weights, True, 0)
+        call = Call(frames, 1.0, 1.0, weights, 0.0, True, 0)
         bounds = [
             call.kernel(
                 terms.FROZEN,

@@ -225,8 +225,8 @@ class DenseNet(Splicer):
         layers = [*(layer for layer, _ in self._layers), self._heads[0]]
         in_rows = number == 0 or layers[number].into_rows
         passed = terms.passed(layers[number - 1].nbytes if number else None)
-        between = self._net_bytes + searched(frames)
-        return Call(frames, per_count, times, between, in_rows, passed)
+        net, search = self._net_bytes, searched(frames)
+        return Call(frames, per_count, times, net, search, in_rows, passed)
 
     def _law(self, layer: Product, call: Call, moved: float, more: Iterable[Term]) -> Cost:
         """That of a product in this net; `moved`: floats per work count that are read again and written."""

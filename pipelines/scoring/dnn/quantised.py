@@ -132,8 +132,9 @@ class QuantisedNet(Splicer):
         """Cost laws of `splice` and `score` for calls of about `frames` frames."""
         times = float(self.heads_used)
         call = self._call(frames, 1.0 / self.n_senones, times, len(self._layers))
-        size = 2.0 * FLOAT * frames * self.n_senones + searched(frames)
-        restored = call.kernel(terms.RESTORED, (self.n_senones,), float(self.n_senones), size)
+        size, search = 2.0 * FLOAT * frames * self.n_senones, searched(frames)
+        each = float(self.n_senones)
+        restored = call.kernel(terms.RESTORED, (self.n_senones,), each, size, search)
         more = [restored, *terms.calls(terms.INT8_CALL, (terms.LAST,), call.passed, times)]
         if self.heads_used > 1:
             more += terms.calls(terms.HEADS, (self.heads_used, frames), call.passed)
@@ -159,8 +160,8 @@ class QuantisedNet(Splicer):
     def _call(self, frames: int, per_count: float, times: float, number: int) -> Call:
         """The layer `number` as it is called, that of the scores after the hidden ones."""
         passed = terms.passed(self._layers[number - 1].nbytes if number else None)
-        between = self._net_bytes + searched(frames)
-        return Call(frames, per_count, times, between, True, passed)
+        net, search = self._net_bytes, searched(frames)
+        return Call(frames, per_count, times, net, search, True, passed)
 
     def _product(self, layer: Quantised, call: Call, *, touched: int, more: Iterable[Term]) -> Cost:
         """One layer: weights once per call, 8 bits in, 32 out; then each sum is `touched` once or more."""

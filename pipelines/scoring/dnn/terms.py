@@ -61,14 +61,16 @@ COPIED = "net scores copied"
 class Call:
     """A product as a net calls it, of so many frames.
 
-    `per_count`: frames per work count of its stage; `times`: products of this size that share a call; `cycle_bytes`:
-    what net and search go through until it reads its weights again; `in_rows`: whether frames come as rows.
+    `per_count`: frames per work count of its stage; `times`: products of this size that share a call; `net_bytes`,
+    `search_bytes`: what net and search go through until it reads its weights again; `in_rows`: whether frames come as
+    rows.
     """
 
     frames: int
     per_count: float
     times: float
-    cycle_bytes: float
+    net_bytes: float
+    search_bytes: float
     in_rows: bool
     passed: int
     """KiB of memory that what comes before goes through (`passed`)."""
@@ -77,17 +79,28 @@ class Call:
         """So many for each frame."""
         return Linear(per_work=(per_frame * self.per_count, 0.0, 0.0))
 
-    def kernel(self, family: str, numbers: tuple[int, ...], per_frame: float, size: float) -> Term:
-        """Units of a kernel for each frame, over `size` bytes of data (0: in the first cache)."""
-        return Term(KERNEL, named(family, *numbers), self.units(per_frame), size)
+    def kernel(
+        self,
+        family: str,
+        numbers: tuple[int, ...],
+        per_frame: float,
+        size: float,
+        search: float = 0.0,
+    ) -> Term:
+        """Units of a kernel for each frame, over `size` bytes of data (0: in the first cache) and those of a search."""
+        nearest = size if search else 0.0
+        name = named(family, *numbers)
+        return Term(KERNEL, name, self.units(per_frame), size + search, nearest=nearest)
 
     def weights(self, family: str, numbers: tuple[int, ...], per_frame: float, own: float) -> Term:
         """Units of a kernel for each frame, over its `own` bytes of weights, which come once a cycle."""
+        alone = self.net_bytes if self.search_bytes else 0.0
         return Term(
             KERNEL,
-            named(family, *numbers, own=own, frames=self.frames),
+            named(family, *numbers, own=own, scoring=alone, frames=self.frames),
             self.units(per_frame),
-            self.cycle_bytes,
+            self.net_bytes + self.search_bytes,
+            nearest=alone,
         )
 
     def calls(self, family: str) -> tuple[Term, ...]:

@@ -25,7 +25,7 @@ from pipelines.scoring.strategy import Progress
 from pipelines.scoring.tied import kernels
 from pipelines.scoring.tied import listed as listed_densities
 from pipelines.scoring.tied import roofs_of_some as tied_roofs
-from pipelines.scoring.tied.gmm import Gmm, block_bytes, exponentials_cost
+from pipelines.scoring.tied.gmm import Gmm, block_bytes, exponentials_cost, scoring_bytes
 from pipelines.scoring.tied.kernels import EXPANDED
 from pipelines.scoring.tied.packing import PackedGmm
 from profiler.arrays import Array
@@ -195,6 +195,7 @@ class Tied(_Clustered):
                         f"{tied_roofs.CLUSTERED}/{frames}/{panels}/{percent(self._share())}",
                         Linear(fixed=float(frames * p.n_codebooks * STREAMS * p.padded_densities)),
                         block_bytes(p, frames),
+                        nearest=scoring_bytes(p, frames),
                     ),
                     *calls(1),
                 ),

@@ -25,7 +25,7 @@ from pipelines.scoring.meter import Meter
 from pipelines.scoring.strategy import Progress
 from pipelines.scoring.tied import kernels, max_approximation, roofs
 from pipelines.scoring.tied.evaluation import Bytes, Evaluation, Floats
-from pipelines.scoring.tied.gmm import Gmm, block_bytes, exponentials_cost
+from pipelines.scoring.tied.gmm import Gmm, block_bytes, exponentials_cost, scoring_bytes
 from profiler.arrays import Array, check
 from profiler.costs import Cost, Linear
 
@@ -153,7 +153,8 @@ class Tied:
                     frames,
                     p.padded_densities,
                     p.columns,
-                    size=block_bytes(p, frames),
+                    size=scoring_bytes(p, frames),
+                    search=searched(frames),
                     own=float(p.weights.nbytes),
                     each=p.weights.size / self._components,
                 ),
@@ -229,7 +230,7 @@ class Continuous:
             own = float(self._bytes.panels.nbytes)
             shape = frames, self._bytes.pairs, p.n_components, p.n_streams
             terms = (
-                units(products.BYTES, *shape, size=own + searched(frames), own=own),
+                units(products.BYTES, *shape, size=own, search=searched(frames), own=own),
                 *calls(2),
                 numpy_calls(FRAME_CALLS),
             )

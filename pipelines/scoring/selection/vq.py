@@ -31,7 +31,7 @@ from pipelines.scoring.simd.vector import LANES, aligned
 from pipelines.scoring.strategy import Progress
 from pipelines.scoring.tied import listed as listed_densities
 from pipelines.scoring.tied import roofs_of_some as tied_roofs
-from pipelines.scoring.tied.gmm import Gmm, block_bytes
+from pipelines.scoring.tied.gmm import Gmm, block_bytes, scoring_bytes
 from pipelines.scoring.tied.kernels import EXPANDED
 from pipelines.scoring.tied.packing import PackedGmm
 from profiler.arrays import Array
@@ -307,7 +307,12 @@ class Tied(_Quantised):
                 bytes_max=Linear(per_work=(each + 2.0 * FLOAT, 0.0, 0.0)),
                 working_set_bytes=block_bytes(p, frames),
                 terms=(
-                    units(tied_roofs.LISTED, *shape, size=block_bytes(p, frames)),
+                    units(
+                        tied_roofs.LISTED,
+                        *shape,
+                        size=scoring_bytes(p, frames),
+                        search=searched(frames),
+                    ),
                     *calls(1),
                     numpy_calls(LIST_CALLS),
                 ),
@@ -334,7 +339,8 @@ class Tied(_Quantised):
                         frames,
                         count,
                         p.padded_densities,
-                        size=float(p.rows.nbytes) + searched(frames),
+                        size=float(p.rows.nbytes),
+                        search=searched(frames),
                         each=p.columns / p.n_senones,
                     ),
                     *calls(1),

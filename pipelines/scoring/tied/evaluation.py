@@ -23,7 +23,7 @@ from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.maxima import bound_of_nth, can_reach
 from pipelines.scoring.simd.panels import partial
 from pipelines.scoring.simd.vector import LANES, address, copy_floats
-from pipelines.scoring.tied.gmm import Gmm, block_bytes
+from pipelines.scoring.tied.gmm import Gmm, block_bytes, scoring_bytes
 from pipelines.scoring.tied.kernels import EXPANDED
 from profiler.arrays import Array, ArrayError, check
 from profiler.costs import STREAM, Cost, Linear, Term
@@ -83,7 +83,7 @@ class Bytes:
         own = float(eight.panels.nbytes)
         shape = frames, eight.pairs, slots, p.n_codebooks * STREAMS
         terms = (
-            units(roofs.BYTES, *shape, size=own + searched(frames), own=own),
+            units(roofs.BYTES, *shape, size=own, search=searched(frames), own=own),
             Term(STREAM, "read", Linear(fixed=float(written)), float(written)),
             *calls(2),
             numpy_calls(FRAME_CALLS),
@@ -129,7 +129,10 @@ class Bounded:
                     per_frame=2.0 * FLOAT * self._gmm.gaussians_per_frame,
                 ),
                 working_set_bytes=block_bytes(p, frames),
-                terms=(units(BOUNDED, *shape, size=block_bytes(p, frames)), *calls(2)),
+                terms=(
+                    units(BOUNDED, *shape, size=scoring_bytes(p, frames), search=searched(frames)),
+                    *calls(2),
+                ),
             )
         }
 

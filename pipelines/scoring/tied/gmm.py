@@ -153,7 +153,8 @@ def gaussians_cost(p: PackedGmm, frames: int) -> Cost:
             units(
                 roofs.GAUSSIANS,
                 frames,
-                size=block_bytes(p, frames),
+                size=scoring_bytes(p, frames),
+                search=searched(frames),
                 own=parameters + frames * per_frame * FLOAT,
             ),
             *calls(2),
@@ -188,8 +189,13 @@ def block_bytes(p: PackedGmm, frames: int) -> float:
     The parameters of a stage are read again only after all of it, so this, and not the parameters
     alone, says from which level of memory they come.
     """
+    return scoring_bytes(p, frames) + searched(frames)
+
+
+def scoring_bytes(p: PackedGmm, frames: int) -> float:
+    """What of it scoring goes through."""
     densities = frames * p.n_codebooks * STREAMS * p.padded_densities * FLOAT
-    return float(p.gaussians.nbytes + p.weights.nbytes + densities) + searched(frames)
+    return float(p.gaussians.nbytes + p.weights.nbytes + densities)
 
 
 def log_cost(p: PackedGmm, frames: int, before: float | None = None) -> Cost:
@@ -215,7 +221,8 @@ def log_cost(p: PackedGmm, frames: int, before: float | None = None) -> Cost:
                 frames,
                 width,
                 pieces,
-                size=block_bytes(p, frames),
+                size=scoring_bytes(p, frames),
+                search=searched(frames),
                 own=2.0 * FLOAT * frames * p.n_senones,
             ),
             Term(CALL, f"{roofs.FIRST_LOG_CALL}/{MOST_PASSED}/{since}", Linear(fixed=1.0)),

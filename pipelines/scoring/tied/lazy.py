@@ -13,7 +13,7 @@ import numpy as np
 
 from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.kernel_work import calls, searched
+from pipelines.scoring.kernel_work import calls, searched, units
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.dot_products import ROWS
 from pipelines.scoring.simd.vector import LANES
@@ -109,8 +109,8 @@ class LazyMixtures:
 
     def _terms(self, frames: int) -> tuple[Term, ...]:
         """Weights are read for the first frame of a call; the others of the call find them near."""
-        size = float(self._mixtures[0].nbytes) + searched(frames)
+        size = float(self._mixtures[0].nbytes)
         densities = self._mixtures[0].shape[2]
-        first = Term(KERNEL, f"{LAZY}/1/{densities}", Linear(per_work=(0.0, 0.0, 1.0)), size)
+        first = units(LAZY, 1, densities, size=size, search=searched(frames), work=2)
         others = Term(KERNEL, f"{LAZY}/{FEW}/{densities}", Linear(per_work=(1.0, 0.0, -1.0)))
         return (first, *calls(1)) if frames == 1 else (first, others, *calls(1))

@@ -29,11 +29,11 @@ GENERAL_CALLS: Final = ("numpy", "numba", "python")
 
 
 def steps(terms: Iterable[tuple[Term, int]], work_of: WorkOf) -> list[Step]:
-    """Return what to measure for `terms`, each with its number of threads; for a kernel with a size both ends of it."""
+    """Return what to measure for `terms`, each with its number of threads; for a kernel with sizes at each of them."""
     found: list[Key] = []
     for term, threads in terms:
         if term.kind in (KERNEL, ACCESS) and term.roof not in table.LADDERS:
-            sizes = {0, int(term.bytes)}
+            sizes = {0, int(term.nearest), int(term.bytes)}
             found += [Key(table.KERNEL, term.roof, threads=threads, bytes=n) for n in sizes]
         elif term.kind == CALL and term.roof not in GENERAL_CALLS:
             found.append(Key(table.OVERHEAD, term.roof, ""))
