@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from pipelines.scoring.dnn import integers
 from pipelines.scoring.dnn.products import FETCHED, Product, blocks, csr, scalar, simd
 from pipelines.scoring.gaussians import product
-from pipelines.scoring.simd.tiles import make_tile
+from pipelines.scoring.simd.tiles import make_layer_tile, make_tile
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, aligned
 from pipelines.scoring.thread_pool import SHARE_SECONDS, ThreadPool
 from profiler.arrays import Array
@@ -21,6 +21,8 @@ from profiler.machine.roofs.timing import Effort, rounds
 INPUTS, OUTPUTS, FRAMES = 512, 512, 16
 LARGE = 2048
 """Inputs and outputs of weights that no cache near a core keeps, 16 MB."""
+NEAR = 128
+"""Outputs of INPUTS each whose weights take 256 KiB."""
 KEPT = 8
 """One of so many weights is kept in a sparse layer."""
 SHARED = (128, 256, 384, 512, 768, 1024)
@@ -110,6 +112,7 @@ def products() -> Iterator[dict[str, Any]]:
         yield row(where, "frames that take as long as the weights", FETCHED, fetched, "frames")
         yield from _integers()
     yield from _panels()
+    yield from _sums()
 
 
 def _taken(made: Product, inputs: int, frames: int) -> float:
@@ -152,6 +155,39 @@ def _panels() -> Iterator[dict[str, Any]]:
     where = "scoring/gaussians/product.py"
     yield row(where, "read at one frame, a panel at a time", "", one, "GB/s")
     yield row(where, "read at one frame, four panels at a time", "", four, "GB/s")
+
+
+def _of_tiles(tile: Callable[..., None]) -> Callable[[int, int, int, int], None]:
+    """A kernel of one frame by `count` panels with a tile of a layer."""
+
+    @njit(nogil=True)
+    def kernel(x: int, panels: int, count: int, out: int) -> None:  # pragma: no cover
+        for p in range(count):
+            tile(x, 0, 4, panels + p * INPUTS * simd.PANEL * 4, INPUTS, 0, out)
+
+    return kernel
+
+
+def _sums() -> Iterator[dict[str, Any]]:
+    """One frame by weights that the second cache keeps: one sum of each output, or several in turn."""
+    count = NEAR // simd.PANEL
+    x, panels, out = (
+        aligned((INPUTS,)),
+        aligned((count, INPUTS, simd.PANEL)),
+        aligned((simd.PANEL,)),
+    )
+    x[:], panels[:] = 1.0, 1.0
+    places = _address(x), _address(panels), count, _address(out)
+    ways = [_of_tiles(tile) for tile in (make_layer_tile(1, simd.VECTORS), simd._tile_1)]
+    one, several = (seconds(lambda way=way: way(*places)) for way in ways)
+    what = "one frame by 256 KiB of weights: time with one sum of an output / with several"
+    yield row(
+        "scoring/dnn/products/simd.py CHAINS",
+        what,
+        simd.CHAINS**2,
+        one / several,
+        "sums, and a ratio",
+    )
 
 
 @njit

@@ -150,6 +150,31 @@ def test_the_plain_loop_has_no_vectors_and_the_other_nothing_else() -> None:
     assert not re.search(r"\bv?(fmadd\d*|mul)ss\b", tile)
 
 
+@pytest.mark.parametrize("n", range(1, 2 * simd.FRAMES + 2))
+def test_tiles_add_up_every_input_once_whatever_their_number(n: int) -> None:
+    rng = np.random.default_rng(n)
+    for inputs in range(1, 10):
+        # Whole numbers, so that the order of additions does not matter.
+        weight = rng.integers(-9, 10, (simd.PANEL + 3, inputs)).astype(np.float32)
+        x = rng.integers(-9, 10, (inputs, n)).astype(np.float32)
+        out = np.full((len(weight), n), np.nan, np.float32)
+        simd.Weights(weight, 1, n).multiply(x, out)
+        assert (out == weight @ x).all(), inputs
+
+
+@pytest.mark.parametrize("frames", [1, 4, 16, 64])
+def test_a_panel_in_the_first_cache_is_as_long_as_it_can_be(frames: int) -> None:
+    of_floats = work_of(f"{simd.KERNEL}/{frames}/2048", 0).operations / (frames * simd.PANEL)
+    assert max(frames, simd.PANEL) * of_floats * 4 <= 12 << 10
+    of_bytes = work_of(f"net int8/{frames}/2048", 0).operations / (frames * integers.PANEL)
+    assert max(frames, integers.PANEL) * of_bytes <= 12 << 10
+    if frames <= simd.PANEL:
+        assert simd.PANEL * of_floats * 4 > 6 << 10
+        assert integers.PANEL * of_bytes > 6 << 10
+    # No longer than it is.
+    assert work_of(f"{simd.KERNEL}/{frames}/8", 0).operations == frames * simd.PANEL * 8
+
+
 @pytest.mark.parametrize("shape", NETS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_arithmetic_computes_the_net(kind: str, shape: str) -> None:

@@ -351,14 +351,16 @@ def test_nothing_half_is_kept(machine: Machine) -> None:
     assert [path.name for path in stored().parent.iterdir()] == [stored().name]
 
 
-def test_another_method_or_build_has_a_file_of_its_own(
+def test_another_method_or_build_or_other_kernels_have_a_file_of_their_own(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = stored()
     monkeypatch.setattr(calibration, "METHOD", 99)
     other = stored()
     monkeypatch.setattr(calibration, "BUILD", ())
-    assert len({one, other, stored()}) == 3
+    built = stored()
+    monkeypatch.setattr(calibration, "_kernels", lambda: "faster")
+    assert len({one, other, built, stored()}) == 4
 
 
 def test_thread_counts_thin_out_on_many_cores() -> None:

@@ -126,12 +126,15 @@ def make_rows(panels: int) -> Callable[..., None]:
     return made
 
 
-def make_layer_tile(frames: int, vectors: int, ask: bool = False) -> Callable[..., None]:
+def make_layer_tile(
+    frames: int, vectors: int, ask: bool = False, chains: int = 1
+) -> Callable[..., None]:
     """A tile of a layer: out[frames, P] = x[frames, inputs] · panel f32 [inputs, P], P = 16 · `vectors` outputs.
 
     Called as tile(x, x_frame, x_input, panel, inputs, later, out) with addresses; `x_frame` and `x_input`: bytes from a
     frame of x to the next, and from an input to the next. With `ask`, memory is asked for as many cache lines from
-    `later` on as there are inputs.
+    `later` on as there are inputs. `chains`: inputs in turn are added to so many sums of an output, which are added up
+    at the end: an addition waits for the one before it to the same sum.
     """
 
     @intrinsic
@@ -148,27 +151,42 @@ def make_layer_tile(frames: int, vectors: int, ask: bool = False) -> Callable[..
         def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
             x, x_frame, x_input, panel, inputs, later, out = arguments
             cells = [(f, v) for f in range(frames) for v in range(vectors)]
-            sums = {cell: sum_from(builder, constant(0.0)) for cell in cells}
+            sums = [
+                {cell: sum_from(builder, constant(0.0)) for cell in cells} for _ in range(chains)
+            ]
             rows = [builder.add(x, builder.mul(x_frame, word(f))) for f in range(frames)]
-            with cgutils.for_range(builder, inputs) as loop:
-                begin = builder.add(panel, builder.mul(loop.index, word(vectors * VECTOR_BYTES)))
+
+            def add(index: Any, to: dict[tuple[int, int], Any]) -> None:
+                begin = builder.add(panel, builder.mul(index, word(vectors * VECTOR_BYTES)))
                 weights = [
                     load(builder, builder.add(begin, word(v * VECTOR_BYTES)))
                     for v in range(vectors)
                 ]
                 if ask:
-                    line = builder.mul(loop.index, word(VECTOR_BYTES))
+                    line = builder.mul(index, word(VECTOR_BYTES))
                     prefetch(builder, builder.add(later, line))
-                offset = builder.mul(loop.index, x_input)
+                offset = builder.mul(index, x_input)
                 for f, row in enumerate(rows):
                     factor = broadcast(builder, builder.add(row, offset))
                     for v in range(vectors):
-                        slot = sums[f, v]
+                        slot = to[f, v]
                         total = fma(builder, factor, weights[v], builder.load(slot))
                         builder.store(total, slot)
-            for (f, v), slot in sums.items():
+
+            turns = builder.sdiv(inputs, word(chains))
+            with cgutils.for_range(builder, turns) as loop:
+                index = builder.mul(loop.index, word(chains))
+                for chain, to in enumerate(sums):
+                    add(builder.add(index, word(chain)), to)
+            done = builder.mul(turns, word(chains))
+            with cgutils.for_range(builder, builder.sub(inputs, done)) as loop:
+                add(builder.add(done, loop.index), sums[0])
+            for (f, v), slot in sums[0].items():
+                total = builder.load(slot)
+                for more in sums[1:]:
+                    total = builder.fadd(total, builder.load(more[f, v]))
                 where = builder.add(out, word((f * vectors + v) * VECTOR_BYTES))
-                store(builder, builder.load(slot), where)
+                store(builder, total, where)
             return context.get_dummy_value()
 
         return types.void(*[types.intp] * 7), generate

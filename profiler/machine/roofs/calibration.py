@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cache as once
 from pathlib import Path
 from typing import Any, Final
 
@@ -43,9 +44,11 @@ from profiler.machine.roofs.timing import (
     middle,
 )
 from profiler.machine.roofs.torch_child import Missing
+from profiler.process import kernel_cache
 
-METHOD: Final = 31
-"""Counted up when a figure is measured differently, so that cached ones are taken again."""
+METHOD: Final = 32
+"""Counted up when a figure is measured differently, so that cached ones are taken again. What kernels do tells itself:
+roofs belong to the sources of all of them, as compiled kernels do."""
 
 BUSY_SECONDS: Final = 600.0
 
@@ -338,7 +341,7 @@ def file() -> Path:
 
 def _name() -> str:
     machine = describe()
-    same: list[Any] = [METHOD]
+    same: list[Any] = [METHOD, _kernels()]
     same += [
         machine.get(key) for key in ("cpu", "cores", "caches", "memory_bytes", "python", "blas")
     ]
@@ -348,6 +351,12 @@ def _name() -> str:
         same += [machine["gpus"], machine.get("gpu_settings")]
     digest = hashlib.sha256(json.dumps(same, sort_keys=True, default=str).encode()).hexdigest()
     return digest[:20]
+
+
+@once
+def _kernels() -> str:
+    """The state of the kernels' sources: one that was made faster would else be judged by what it was before."""
+    return kernel_cache.digest()
 
 
 def stored() -> RoofTable:

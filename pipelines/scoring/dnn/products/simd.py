@@ -39,11 +39,16 @@ VECTORS = 4 if WIDE_REGISTERS else 1
 by 8 frames are as quick in themselves and leave more of a panel empty: 9 % slower at 256 outputs, 1 % at 512."""
 PANEL = VECTORS * LANES
 FRAMES = 6 if WIDE_REGISTERS else 4
+CHAINS = 1 if WIDE_REGISTERS else 2
+"""Sums of each output at two or three frames; at one frame twice as many. Those of a panel of AVX2 are else too few for
+its multipliers, of which each begins a vector every cycle and ends it four cycles later
+(`python -m tests.bench.constants --only products`)."""
 
 
 _asking_tile = make_layer_tile(FRAMES, VECTORS, ask=True)
 _tile_6, _tile_5, _tile_4 = (make_layer_tile(frames, VECTORS) for frames in (6, 5, 4))
-_tile_3, _tile_2, _tile_1 = (make_layer_tile(frames, VECTORS) for frames in (3, 2, 1))
+_tile_3, _tile_2 = (make_layer_tile(frames, VECTORS, chains=CHAINS) for frames in (3, 2))
+_tile_1 = make_layer_tile(1, VECTORS, chains=CHAINS**2)
 
 
 Strided = tuple[int, int, int]

@@ -20,10 +20,11 @@ from pipelines.scoring.simd.vector import aligned
 from profiler.arrays import Array
 from profiler.machine.roofs.timing import Task, Work
 
-HOT_GROUPS = 48
-"""Groups of inputs of a panel within the first cache: 12 KiB of weights, beside as much of 64 frames."""
+HOT_GROUPS, HOT_PANEL = 48, 12 << 10
+"""Groups of inputs, at least, and bytes of weights of a panel within the first cache, and of its frames as far as these
+go: as in `_kernels`."""
 HOT_FRAMES = 4 * FRAMES
-"""Frames of whole tiles, 5 KiB of inputs."""
+"""Frames of whole tiles."""
 LIBRARY_AT_BEST = (64, 256, 256)
 """Frames, inputs and outputs of a product large enough that the library's preparations hardly count."""
 
@@ -68,7 +69,7 @@ def panels(size: int, numbers: Numbers) -> Work:
     """Panels of outputs; units are multiply-adds of integers."""
     n, groups = numbers
     if not size:
-        groups = min(groups, HOT_GROUPS)
+        groups = min(groups, max(HOT_GROUPS, HOT_PANEL // (max(PANEL, n) * GROUP)))
     count = max(1, size // (groups * GROUP * PANEL))
 
     def make() -> Task:
@@ -83,7 +84,7 @@ def panels(size: int, numbers: Numbers) -> Work:
 
 def best(size: int, numbers: Numbers) -> Work:
     """The product of integers at its best: whole tiles, their weights in the first cache; units are operations."""
-    work = panels(0, (HOT_FRAMES, HOT_GROUPS)) if integers.TILES else library(0, LIBRARY_AT_BEST)
+    work = panels(0, (HOT_FRAMES, HOT_PANEL)) if integers.TILES else library(0, LIBRARY_AT_BEST)
     return Work(2.0 * work.operations, work.make)
 
 

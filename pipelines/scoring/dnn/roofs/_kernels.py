@@ -19,8 +19,9 @@ from pipelines.scoring.simd.vector import LANES, address, aligned
 from profiler.arrays import Array, ArrayError
 from profiler.machine.roofs.timing import Task, Work
 
-HOT_INPUTS = 48
-"""Inputs of a panel within the first cache: 12 KiB of weights, beside as much of 64 frames."""
+HOT_INPUTS, HOT_PANEL = 48, 12 << 10
+"""Inputs, at least, and bytes of weights of a panel within the first cache, and of its frames as far as these go: each
+panel begins and ends a loop, so that of few inputs takes longer than it is in a run."""
 TENTH = 0.1
 THIRD = 1 / 3
 """A frame of speech asks for 37 % of all senones (5 000 words, beam 13)."""
@@ -124,7 +125,7 @@ def panels(size: int, numbers: Numbers) -> Work:
     """Panels of outputs; units are multiply-adds."""
     n, inputs = numbers
     if not size:
-        inputs = min(inputs, HOT_INPUTS)
+        inputs = min(inputs, max(HOT_INPUTS, HOT_PANEL // (max(simd.PANEL, n) * FLOAT)))
     count = max(1, size // (inputs * simd.PANEL * FLOAT))
     outputs = count * simd.PANEL
 
