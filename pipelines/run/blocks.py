@@ -21,8 +21,9 @@ TALLIED_FROM = 4
 class Blocks:
     """Scores and searches blocks, recorded on `lane`; spans of single frames are added up."""
 
-    def __init__(self, lane: Lane | NullLane, clock: Callable[[], int]) -> None:
-        self._lane, self._clock = lane, clock
+    def __init__(self, lane: Lane | NullLane, clock: Callable[[], int], between: int) -> None:
+        """`between`: the stage of what lies between scoring and search."""
+        self._lane, self._clock, self._between = lane, clock, between
         self._tally = Tally() if isinstance(lane, Lane) else None
 
     def decode(
@@ -45,13 +46,16 @@ class Blocks:
         if recogniser.scorer.lazy:
             self._take_turns(recogniser, block, first)
             return None
-        scores: Array = recogniser.scorer.score(block, first, self._lane)
+        lane, asked_ns = self._lane, self._clock()
+        scores: Array = recogniser.scorer.score(block, first, lane)
         after = begin + count
         left = len(padded) - beyond - after
         if scores_ahead and left > 0:
             ahead = min(recogniser.config.block, left) + beyond
-            recogniser.score_ahead(padded[after : after + ahead], first + count, self._lane)
-        recogniser.search.advance(scores, first, self._lane)
+            recogniser.score_ahead(padded[after : after + ahead], first + count, lane)
+        # Coming back from scoring, and going to code that scoring has pushed out of the caches.
+        lane.put(self._between, max(lane.last_end_ns, asked_ns), self._clock(), first, count)
+        recogniser.search.advance(scores, first, lane)
         return scores
 
     def _take_turns(self, recogniser: Recogniser, block: Array, first: int) -> None:

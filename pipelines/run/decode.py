@@ -40,9 +40,10 @@ TILES = ("decode.utterance", "decode.block")
 
 OWN_WORK = {
     "decode.begin": "Python of the run itself before a block: changes that were asked for, and the frames it needs",
+    "decode.between": "Python of the run itself between scoring a block and searching it",
     "decode.end": "Python of the run itself after a block: the words so far, and how long other programs ran",
 }
-"""What the loop does at the two ends of a block, which no law counts."""
+"""What the loop does at the two ends of a block and in between, which no law counts."""
 
 Journal = SessionWriter | NullWriter
 
@@ -85,7 +86,6 @@ class Decoder:
         """Settings that began to act while the last utterance was being decoded, in order."""
         self._epochs: list[int] = []  # of the utterance being decoded, in order
         self._frame = 0  # frames decoded in this run, over all utterances
-        self._blocks = Blocks(lane, recorder.clock)
         self._live = LiveChanges()
         self._nets: dict[str, dict[str, list[int]]] = {}  # those that have scored, by name
         recogniser.register(recorder)
@@ -100,6 +100,7 @@ class Decoder:
                 ("setup.errors", "setup"),
             )
         }
+        self._blocks = Blocks(lane, recorder.clock, self._stage["decode.between"])
         self._pace = Pace(recorder, lane, control)
         self._begin_epoch(recogniser.config, 0)
 

@@ -145,16 +145,13 @@ def test_what_the_run_does_at_the_ends_of_a_block_is_in_stages(
     with closing(Session.open(tmp_path / "ends.asrs")) as session:
         number = {stage.name: stage.id for stage in session.stages.values()}
         at: dict[str, list[tuple[int, int]]] = {}
-        for name in ("decode.block", "decode.begin", "decode.end", "decode.utterance"):
+        for name in ("decode.block", *decode.OWN_WORK, "decode.utterance"):
             mine = session.spans[session.spans["stage"] == number[name]]
             starts = mine["start_ns"].astype(np.int64)
             at[name] = list(zip(starts, starts + mine["duration_ns"], strict=True))
-        leaves = session.spans[
-            [
-                session.stages[n].group in ("scoring", "search")
-                for n in session.spans["stage"].tolist()
-            ]
-        ]
+        groups = np.array([session.stages[n].group for n in session.spans["stage"].tolist()])
+        leaves = session.spans[(groups == "scoring") | (groups == "search")]
+        scored = session.spans[groups == "scoring"]
         rows = {row.name: row for row in breakdown(session).stages}
     # The last of them ends where the run's own work begins: no Python lies between.
     ends = np.sort(leaves["start_ns"].astype(np.int64) + leaves["duration_ns"])
@@ -162,6 +159,13 @@ def test_what_the_run_does_at_the_ends_of_a_block_is_in_stages(
         assert ends[np.searchsorted(ends, last) - 1] == first
     blocks = at["decode.block"]
     assert len(blocks) > 2
+    # From the end of a block's scoring to its search, of which the call belongs to the search.
+    ends = np.sort(scored["start_ns"].astype(np.int64) + scored["duration_ns"])
+    of_search = np.sort(leaves["start_ns"][~np.isin(leaves["stage"], scored["stage"])])
+    assert len(at["decode.between"]) == len(blocks)
+    for first, last in at["decode.between"]:
+        assert ends[np.searchsorted(ends, last) - 1] == first
+        assert not ((first < of_search) & (of_search < last)).any()
     assert [start for start, _ in at["decode.begin"]] == [start for start, _ in blocks]
     assert [end for _, end in at["decode.end"]] == [end for _, end in blocks]
     for name, start, end in met:
@@ -170,7 +174,7 @@ def test_what_the_run_does_at_the_ends_of_a_block_is_in_stages(
             holds = holds + at["decode.utterance"]
         assert any(first <= start and end <= last for first, last in holds), name
     assert {name for name, _, _ in met} == {"_follow_requests", *(name for _, name in after)}
-    for name in ("decode.begin", "decode.end"):
+    for name in decode.OWN_WORK:
         assert "Python of the run itself" in rows[name].sentence
 
 
