@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import platform
 import re
+import weakref
 from typing import Any
 
 import numba
@@ -160,6 +162,43 @@ def test_tiles_add_up_every_input_once_whatever_their_number(n: int) -> None:
         out = np.full((len(weight), n), np.nan, np.float32)
         simd.Weights(weight, 1, n).multiply(x, out)
         assert (out == weight @ x).all(), inputs
+
+
+@pytest.mark.parametrize("kind", products.names())
+@pytest.mark.parametrize("n", [1, 3, 17])
+def test_a_product_bound_to_arrays_takes_what_they_hold_and_keeps_them(kind: str, n: int) -> None:
+    rng = np.random.default_rng(n)
+    weight = rng.integers(-9, 10, (20, 8)).astype(np.float32)
+    product = products.create(kind, weight, 1, 17)
+    x, out = np.zeros((8, n), np.float32), np.zeros((20, n), np.float32)
+    once = product.bind(x, out)
+    for _ in range(3):
+        x[:] = rng.integers(-9, 10, x.shape)
+        once()
+        assert (out == weight @ x).all()
+    alive = [weakref.ref(array) for array in (x, out)]
+    del x, out
+    gc.collect()
+    assert all(each() is not None for each in alive), "kernels have their addresses"
+    del once
+    gc.collect()
+    assert not any(each() is not None for each in alive)
+
+
+@pytest.mark.parametrize("kind", DENSE)
+def test_blocks_of_any_size_after_one_another_are_scored_alike(kind: str) -> None:
+    of = net(NETS["odd widths"])
+    features = np.random.default_rng(5).normal(0, 3, (17, 39)).astype(np.float32)
+    arithmetic, exact = made(kind, of), forward(of, features)
+    left, right = arithmetic.context
+    padded = np.pad(features, ((left, right), (0, 0)), mode="edge")
+    for n in (17, 1, 5, 17, 2, 1):
+        spliced = arithmetic.splice(padded[: n + left + right], Meter())
+        # Also from an array of the caller's own.
+        for given in (spliced, spliced.copy(), spliced):
+            scores = np.full((n, of.card.senones), np.nan, np.float32)
+            arithmetic.score(given, scores, Meter())
+            close(scores, exact[:n], kind)
 
 
 @pytest.mark.parametrize("frames", [1, 4, 16, 64])

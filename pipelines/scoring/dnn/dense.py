@@ -11,7 +11,8 @@ senones that the search needs.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -52,7 +53,9 @@ class Splicer:
         """Output layers that a call goes through: more than one where `score_by_heads` is called."""
         self.begun = 0
         """Frames of the block that `begin_some` was last given."""
+        # The last column is ones; of every number of frames one view, so that what is prepared for it is known again.
         self._input = np.ones((max_frames, card.inputs + 1), np.float32)
+        self._spliced = [self._input[:n] for n in range(max_frames + 1)]
         self.stages: Mapping[str, tuple[str, ...]] = {
             SPLICE_STAGE: ("frames",),
             **{layer_stage(i + 1): ("frames",) for i in range(len(card.layers))},
@@ -65,7 +68,7 @@ class Splicer:
 
         `padded` f32 [left + n + right, features]: what lies before and after the block belongs to it.
         """
-        spliced = self._input[: len(padded) - sum(self.context)]
+        spliced = self._spliced[len(padded) - sum(self.context)]
         spliced[:, :-1] = self.windows(np.ascontiguousarray(padded, np.float32))
         meter.done(SPLICE_STAGE, len(spliced))
         return spliced
@@ -105,6 +108,14 @@ class TorchSplicer(Splicer):
         return super().splice(padded, meter)
 
 
+class _Way(NamedTuple):
+    """What frames go through: `layers` with their stages, and where the last one leaves its activations."""
+
+    spliced: Array
+    layers: tuple[tuple[str, Callable[[], None]], ...]
+    hidden: Array
+
+
 class DenseNet(Splicer):
     """Weights and workspace of one net in float32, for at most `max_frames` at a time."""
 
@@ -125,6 +136,7 @@ class DenseNet(Splicer):
         self._hidden = [
             np.empty((layer.outputs + 1) * max_frames, np.float32) for layer in card.layers
         ]
+        self._ways: dict[int, _Way] = {}
         self._logits = np.empty(card.senones * max_frames, np.float32)
         # Row 0 is the last frame of the block before the one begun.
         self._hidden_rows = room(1 + max_frames, heads[0].shape[1])
@@ -176,11 +188,21 @@ class DenseNet(Splicer):
 
     def _through(self, spliced: Array, meter: Meter) -> Array:
         """Activations of the last hidden layer, f32 [width + 1, n]; the last row ones."""
-        n, x = len(spliced), spliced.T
+        n = len(spliced)
+        way = self._ways.get(n)
+        if way is None or way.spliced is not spliced:
+            way = self._ways[n] = self._way(spliced)
+        for stage, layer in way.layers:
+            layer()
+            meter.done(stage, n)
+        return way.hidden
+
+    def _way(self, spliced: Array) -> _Way:
+        layers, x = [], spliced.T
         for i, (layer, relu) in enumerate(self._layers):
-            x = apply(layer, relu, x, self._hidden[i])
-            meter.done(layer_stage(i + 1), n)
-        return x
+            once, x = bound(layer, relu, x, self._hidden[i])
+            layers.append((layer_stage(i + 1), once))
+        return _Way(spliced, tuple(layers), x)
 
     @property
     def _net_bytes(self) -> float:
@@ -240,17 +262,25 @@ class DenseNet(Splicer):
         )
 
 
-def apply(layer: Product, relu: bool, x: Array, room: Array) -> Array:
-    """What a layer makes of x f32 [inputs + 1, n]: f32 [outputs + 1, n] in `room`, the last row ones."""
+def bound(layer: Product, relu: bool, x: Array, room: Array) -> tuple[Callable[[], None], Array]:
+    """What fills the outputs of a layer from x f32 [inputs + 1, n], and these: f32 [outputs + 1, n] in `room`.
+
+    Their last row is ones.
+    """
     n = x.shape[1]
     # Without gaps for any n: a smaller matrix, not a part of the largest.
     values = room[: (layer.shape[0] + 1) * n]
     y = values.reshape(n, -1).T if layer.into_rows else values.reshape(-1, n)
-    layer.multiply(x, y[:-1])
-    y[-1] = 1.0
-    if relu:
-        rectify(values)
-    return y
+    product, ones = layer.bind(x, y[:-1]), y[-1]
+
+    def once() -> None:
+        product()
+        # Calls of other numbers of frames have others there.
+        ones.fill(1.0)
+        if relu:
+            rectify(values)
+
+    return once, y
 
 
 def _plus(law: Linear, more: float) -> Linear:

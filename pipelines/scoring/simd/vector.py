@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from llvmlite import binding as llvm
 from llvmlite import ir
-from numba import types
+from numba import njit, types
 from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic as _untyped_intrinsic
@@ -73,6 +73,12 @@ def address_of_rows(typing_context: Any, array: Any, kind: Any) -> Any:
     """The same of an array in any order: the kernel goes by its strides, or compares them first."""
     _must_be(array, kind)
     return types.intp(array, kind), _begin
+
+
+@njit(cache=True)
+def begin_of(array):  # type: ignore[no-untyped-def]
+    """The same for Python, in a quarter of the time that `array.ctypes` takes: whoever keeps it keeps the array."""
+    return array.ctypes.data
 
 
 def _must_be(array: Any, kind: Any) -> None:

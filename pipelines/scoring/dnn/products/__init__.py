@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
@@ -21,6 +22,7 @@ from profiler.arrays import Array, ArrayError
 from profiler.costs import Term
 from profiler.spans import Cost
 
+FLOAT32 = np.dtype(np.float32)
 FETCHED = 2
 """Frames that take as long as fetching the weights (`python -m tests.bench.constants --only products`)."""
 
@@ -56,14 +58,21 @@ Measured by `python -m tests.bench.constants --only products`."""
         Frames are columns, 1 ≤ n ≤ max_frames; `x` in C order, or in F order (a transposed view of rows). What does
         not fit is an `ArrayError`: kernels get addresses and strides.
         """
+        self.bind(x, out)()
+
+    def bind(self, x: Array, out: Array) -> Callable[[], None]:
+        """`multiply` of these arrays as often as it is called, whatever they hold then.
+
+        What depends on the arrays alone is done once: at one frame it takes longer than many a layer's product.
+        """
         (inputs, n), (outputs, columns) = x.shape, out.shape
         # Dense along one axis, so that no row is longer than its stride.
         dense = x.strides[0] == FLOAT or x.strides[1] == FLOAT or n == 1
         if (
             (outputs, inputs) != self.shape
             or not 1 <= n == columns <= self._max_frames
-            or x.dtype != np.float32
-            or out.dtype != np.float32
+            or x.dtype != FLOAT32
+            or out.dtype != FLOAT32
             or not dense
             or not (out.flags.c_contiguous or self.into_rows)
             or not out.flags.writeable
@@ -71,15 +80,15 @@ Measured by `python -m tests.bench.constants --only products`."""
             raise ArrayError(
                 f"weights {self.shape} by frames {x.shape} {x.dtype} into {out.shape} {out.dtype}: they do not fit"
             )
-        self._product(x, out)
+        return self._bind(x, out)
 
     def threads(self, frames: int) -> int:
         """How many threads share a call of so many frames."""
         return worthwhile(self._threads, self.held * (frames + FETCHED) / self.rate)
 
     @abstractmethod
-    def _product(self, x: Array, out: Array) -> None:
-        """What `multiply` says, of arrays that fit."""
+    def _bind(self, x: Array, out: Array) -> Callable[[], None]:
+        """What `bind` says, of arrays that fit; it keeps them."""
 
     @abstractmethod
     def cost(self, frame: float, times: float) -> Cost:

@@ -6,6 +6,8 @@ thirds of torch's with the 5 126 rows of an output layer.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -39,8 +41,8 @@ class Weights(Product):
         """As many as it may use: the library decides."""
         return self._threads
 
-    def _product(self, x: Array, out: Array) -> None:
-        np.matmul(self._weight, x, out=out)
+    def _bind(self, x: Array, out: Array) -> Callable[[], None]:
+        return partial(np.matmul, self._weight, x, out=out)
 
     def cost(self, frame: float, times: float) -> Cost:
         """Weights once per call, activations in and out."""

@@ -12,6 +12,7 @@ short of that, for a good part of so short a call is Python's.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
@@ -25,6 +26,7 @@ from pipelines.scoring.simd.vector import (
     VECTOR_BYTES,
     address,
     aligned,
+    begin_of,
     copy_floats,
 )
 from pipelines.scoring.thread_pool import shared
@@ -157,17 +159,23 @@ class Weights(SparseProduct):
         blocks[:] = panels[owners, columns]
         self._hold(owners, columns, blocks, count, "blocks")
 
-    def _product(self, x: Array, out: Array) -> None:
-        sparse = self._sparse
+    def _bind(self, x: Array, out: Array) -> Callable[[], None]:
+        sparse, count, threads = self._sparse, self._count, self.threads(x.shape[1])
         if x.shape[1] <= FEW:
-            at = x.ctypes.data, x.strides[1], x.strides[0]
+            at, kept = (begin_of(x), x.strides[1], x.strides[0]), x
 
-            def part(thread: int, first: int, last: int) -> None:
+            def few(thread: int, first: int, last: int) -> None:
+                assert kept is not None, "whose address it is"
                 _multiply_few(*sparse, at, out, first, last)
-        else:
+
+            return lambda: shared(few, count, threads)
+
+        def once() -> None:
             frames = by_sixteen(x, self._frames)
 
-            def part(thread: int, first: int, last: int) -> None:
+            def many(thread: int, first: int, last: int) -> None:
                 _multiply_many(*sparse, self.shape[1], frames, out, first, last)
 
-        shared(part, self._count, self.threads(x.shape[1]))
+            shared(many, count, threads)
+
+        return once

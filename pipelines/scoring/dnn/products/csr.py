@@ -11,6 +11,7 @@ gives it. At four frames twelve of sixteen lanes are idle, and the library is we
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
@@ -130,17 +131,23 @@ class Weights(SparseProduct):
         rows, columns = np.nonzero(weight)
         self._hold(rows, columns, weight[rows, columns], len(weight), "csr")
 
-    def _product(self, x: Array, out: Array) -> None:
-        sparse = *self._sparse, self.shape[1]
+    def _bind(self, x: Array, out: Array) -> Callable[[], None]:
+        sparse, count = (*self._sparse, self.shape[1]), self._count
+        threads = self.threads(x.shape[1])
         if x.shape[1] == 1:
             one, found = x[:, 0], out[:, 0]
 
-            def part(thread: int, first: int, last: int) -> None:
+            def of_one(thread: int, first: int, last: int) -> None:
                 _multiply_one(*sparse, one, found, first, last)
-        else:
+
+            return lambda: shared(of_one, count, threads)
+
+        def once() -> None:
             frames = by_sixteen(x, self._frames)
 
-            def part(thread: int, first: int, last: int) -> None:
+            def of_many(thread: int, first: int, last: int) -> None:
                 _multiply(*sparse, frames, out, first, last)
 
-        shared(part, self._count, self.threads(x.shape[1]))
+            shared(of_many, count, threads)
+
+        return once

@@ -6,6 +6,7 @@ keeps eight sums going, lies several times higher. Added in the order of the inp
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
@@ -54,14 +55,18 @@ class Weights(Product):
         self.nbytes = weight.nbytes
         self._frames = np.empty((max_frames, weight.shape[1]), np.float32)
 
-    def _product(self, x: Array, out: Array) -> None:
+    def _bind(self, x: Array, out: Array) -> Callable[[], None]:
         frames = self._frames[: x.shape[1]]
-        frames[:] = x.T
+        count, threads = len(self._weight), self.threads(len(frames))
 
         def part(thread: int, first: int, last: int) -> None:
             _multiply(self._weight, frames, out, first, last)
 
-        shared(part, len(self._weight), self.threads(len(frames)))
+        def once() -> None:
+            frames[:] = x.T
+            shared(part, count, threads)
+
+        return once
 
     def cost(self, frame: float, times: float) -> Cost:
         """The weights once per call at least, and at most once per frame; activations in and out."""

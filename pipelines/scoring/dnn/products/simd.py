@@ -9,6 +9,7 @@ blocks of 16 to 64 frames.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
@@ -24,6 +25,7 @@ from pipelines.scoring.simd.vector import (
     WIDE_REGISTERS,
     address,
     aligned,
+    begin_of,
     copy_floats,
 )
 from pipelines.scoring.thread_pool import shared
@@ -134,14 +136,17 @@ class Weights(Product):
         self._threads = min(threads, count)
         self._sums = aligned((self._threads, FRAMES, PANEL))
 
-    def _product(self, x: Array, out: Array) -> None:
-        here = x.ctypes.data, x.strides[1], x.strides[0]
-        there = out.ctypes.data, out.strides[1], out.strides[0]
+    def _bind(self, x: Array, out: Array) -> Callable[[], None]:
+        here = begin_of(x), x.strides[1], x.strides[0]
+        there = begin_of(out), out.strides[1], out.strides[0]
+        panels, shape, sums = self._panels, out.shape, list(self._sums)
+        count, threads, kept = len(panels), self.threads(x.shape[1]), (x, out)
 
         def part(thread: int, first: int, last: int) -> None:
-            _multiply(self._panels, here, there, out.shape, self._sums[thread], first, last)
+            assert kept, "whose addresses they are"
+            _multiply(panels, here, there, shape, sums[thread], first, last)
 
-        shared(part, len(self._panels), self.threads(x.shape[1]))
+        return lambda: shared(part, count, threads)
 
     def cost(self, frame: float, times: float) -> Cost:
         """Weights once per call, activations in and out; at most each weight once per tile of frames."""

@@ -12,7 +12,7 @@ from numba import njit
 from pipelines.models.nets import FORMAT, Card, Net
 from pipelines.scoring.blocks import FLOAT, MAX_FRAMES
 from pipelines.scoring.dnn import dense, products, rows, terms
-from pipelines.scoring.dnn.dense import DenseNet, Splicer, apply
+from pipelines.scoring.dnn.dense import DenseNet, Splicer, bound
 from pipelines.scoring.dnn.products import Product, blas, blocks, csr, scalar, simd
 from pipelines.scoring.dnn.rows import ByteRows, FloatRows
 from pipelines.scoring.dnn.terms import Call
@@ -97,8 +97,9 @@ class _Nothing(Product):
 
     into_rows: ClassVar[bool] = True
 
-    def _product(self, x: Array, out: Array) -> None:
+    def _bind(self, x: Array, out: Array) -> Callable[[], None]:
         """Nothing."""
+        return lambda: None
 
     def cost(self, frame: float, times: float) -> Cost:
         """Nothing."""
@@ -118,10 +119,10 @@ def layer_call(name: str) -> Family:
         def make() -> Task:
             weight, meter = filled((1, 2)), Meter()
             layer = products.create(name, weight, 1, n) if name else _Nothing(weight, 1, n)
-            x, values = filled((2, n)), filled((2 * n,))
+            layer_once, _ = bound(layer, True, filled((2, n)), filled((2 * n,)))
 
             def once() -> None:
-                apply(layer, True, x, values)
+                layer_once()
                 meter.done("", n)
 
             return after_reading(passed, once, before_layer(passed))
