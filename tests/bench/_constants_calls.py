@@ -14,8 +14,10 @@ from threadpoolctl import threadpool_limits
 
 from pipelines.run.hot_replay import GAIN
 from pipelines.scoring.blocks import FLOAT
+from pipelines.scoring.dnn.products import simd
 from pipelines.scoring.dnn.roofs._integers import panels
 from pipelines.scoring.roofs_tasks import CHUNK, filled, read
+from pipelines.scoring.simd.vector import LANES
 from profiler.arrays import Array
 from profiler.machine import run_queue
 from profiler.machine.roofs import calibration, probe, timing
@@ -69,6 +71,14 @@ def calls() -> Iterator[dict[str, Any]]:
     where = "search/kernels/calls.py"
     yield row(where, "a call with ten arrays in a tuple", "", plain * 1e6, "µs")
     yield row(where, "the same in a NamedTuple", "", named * 1e6, "µs")
+    product = simd.Weights(filled((LANES, 2)), 1, 1)
+    x, out = filled((2, 1)), filled((LANES, 1))
+    where = "scoring/dnn/products/__init__.py bind"
+    for what, once in (
+        ("a small product of one frame, bound to its arrays before", product.bind(x, out)),
+        ("the same, bound in every call", lambda: product.multiply(x, out)),
+    ):
+        yield row(where, what, "", seconds(once) * 1e6, "µs")
     where = "search/kernels/numba_flags.py"
     each = (counted - plain) * 1e6
     yield row(where, "references of ten arrays counted, each call", "", each, "µs")

@@ -51,8 +51,9 @@ NOT_ATTRIBUTED = "not_attributed_s"
 REPEAT = 3
 ASIDE = {"replay": "setup.replay", "probes": "setup.probe"}
 """How the stages begin that a run takes aside, by what they are."""
-PASSES = 4
-"""Times that a run decodes all files: one takes half a second, of which a hundredth is too short for three replays."""
+PASSES = 8
+"""Times that a run decodes all files: one takes half a second, of which a hundredth is too short for three replays of a
+block, from where on they tell how uncertain they are."""
 
 
 def share(parts: Mapping[str, float]) -> float | None:
