@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -60,6 +61,12 @@ def digest(root: Path = ROOT) -> str:
     return made.hexdigest()[:24]
 
 
+@cache
+def own() -> str:
+    """That of this copy of the program, whose sources are read once."""
+    return digest()
+
+
 def folder(given: str = "") -> Path | None:
     """The folder for this copy of the program, made; None where it cannot be, or others could write to it.
 
@@ -67,7 +74,7 @@ def folder(given: str = "") -> Path | None:
     """
     place = Path(given).absolute() if given else cache_path(KERNELS)
     try:
-        made = own_dir(own_dir(place) / digest())
+        made = own_dir(own_dir(place) / own())
         os.utime(made)
         _forget(place, made)
     except OSError:

@@ -24,6 +24,7 @@ from profiler.machine.roofs.table import BANDWIDTH, OVERHEAD, RATE, Roof
 from profiler.machine.roofs.tiers import NOT_YET, roof_tiers
 from profiler.machine.roofs.timing import Effort, Key, Task, Work, key_of
 from profiler.machine.roofs.torch_child import Answer, Missing
+from profiler.process import kernel_cache
 
 QUICK = {"gemm": 1e11, "exp": 2e9}
 REST = {"gemv": 3e10}
@@ -359,7 +360,7 @@ def test_another_method_or_build_or_other_kernels_have_a_file_of_their_own(
     other = stored()
     monkeypatch.setattr(calibration, "BUILD", ())
     built = stored()
-    monkeypatch.setattr(calibration, "_kernels", lambda: "faster")
+    monkeypatch.setattr(kernel_cache, "own", lambda: "faster")
     assert len({one, other, built, stored()}) == 4
 
 

@@ -16,7 +16,6 @@ import time
 from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cache as once
 from pathlib import Path
 from typing import Any, Final
 
@@ -341,7 +340,8 @@ def file() -> Path:
 
 def _name() -> str:
     machine = describe()
-    same: list[Any] = [METHOD, _kernels()]
+    # A kernel that was made faster would else be judged by what it was before.
+    same: list[Any] = [METHOD, kernel_cache.own()]
     same += [
         machine.get(key) for key in ("cpu", "cores", "caches", "memory_bytes", "python", "blas")
     ]
@@ -351,12 +351,6 @@ def _name() -> str:
         same += [machine["gpus"], machine.get("gpu_settings")]
     digest = hashlib.sha256(json.dumps(same, sort_keys=True, default=str).encode()).hexdigest()
     return digest[:20]
-
-
-@once
-def _kernels() -> str:
-    """The state of the kernels' sources: one that was made faster would else be judged by what it was before."""
-    return kernel_cache.digest()
 
 
 def stored() -> RoofTable:
