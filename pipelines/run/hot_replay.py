@@ -28,8 +28,6 @@ from profiler.machine.run_queue import RunQueue
 from profiler.spans import Recorder
 
 LIMIT = (1 << 32) - 1
-TIMES: Final = 3
-"""Passes over the block at least."""
 MOST_TIMES: Final = 8
 GAIN: Final = 0.03
 IN_VAIN: Final = 2
@@ -75,7 +73,8 @@ class HotReplay:
         self._stage = recorder.stage("setup.replay", "setup")
         self._of: dict[int, int] = {}
         self._chosen = False
-        self._times = TIMES
+        # Until one has been taken, it may be as many passes as there can be.
+        self._times = MOST_TIMES
         self._search: SearchReplay | None = None
 
     def forget(self) -> None:

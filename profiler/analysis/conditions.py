@@ -29,6 +29,10 @@ REPLAYED: Final = "replay."
 LATEST: Final = 8
 """So many replays of a stage are taken together: one alone is too uncertain."""
 
+ONE_REPLAY: Final = 0.2
+"""So far from what many replays of a stage say lies a single one, as a part of the time; nineteen of twenty are nearer
+(`python -m tests.bench.constants --only replays`)."""
+
 FEWEST: Final = 3
 SURE: Final = 3.0
 """From so few replays on they tell how uncertain they are, by so many standard errors on either side: of three they
@@ -191,7 +195,8 @@ class Waiting:
         several = (count > 1) & (whole > 0)
         error = np.sqrt(np.divide(off, count - 1, out=np.zeros(len(known)), where=several))
         error = np.divide(SURE * error, whole, out=np.zeros(len(known)), where=whole > 0)
-        # Fewer say that there was waiting, and not how much.
-        error = np.where(count < FEWEST, 1.0 - ratio, error)
+        # Of fewer their own differences say nothing; before the first there is nothing to be wrong about.
+        fewer = (count > 0) & (count < FEWEST)
+        error = np.where(fewer, ONE_REPLAY / np.sqrt(np.maximum(count, 1)), error)
         ends = (np.clip(1.0 - ratio + by * error, 0.0, 1.0)[place] for by in (-1, 0, 1))
         return Waited(*ends)

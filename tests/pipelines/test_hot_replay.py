@@ -173,8 +173,10 @@ def test_the_budget_is_kept() -> None:
 
 def test_nothing_is_replayed_before_there_is_time_for_it() -> None:
     rig = Rig(0.01)
+    # The first may be as many passes as there can be.
+    rig.clock.advance(((MOST_TIMES + 1) * 100 - 2) * 3000)
     assert rig.again() == 0
-    rig.clock.advance(399 * 3000)
+    rig.clock.advance(3000)
     assert rig.again() > 0
 
 
@@ -343,7 +345,7 @@ def run(config: Config, audio: Path, out: Path, watch: pytest.MonkeyPatch) -> tu
 
     with watch.context() as patch:
         patch.setattr(Viterbi, "advance", advance)
-        request = Request(config, "test", (str(audio),), None, out, repeat=3)
+        request = Request(config, "test", (str(audio),), None, out, repeat=8)
         outcome = execute(request, Control(), lambda *_: None)
     return outcome, b"".join(given)
 

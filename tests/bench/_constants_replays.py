@@ -1,0 +1,62 @@
+"""Constants of `tests.bench.constants` about hot replay: how far one replay is from what many say of the same stage."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from profiler.analysis.conditions import ONE_REPLAY, REPLAYED
+from profiler.arrays import Array
+from profiler.session.reader import Session
+from tests.bench import _data
+from tests.bench._constants_products import row
+from tests.bench._measured import printed
+
+RUNS = tuple(
+    f"asrscope run {preset} --set block={block} --set replay=0.1 --repeat 8 --out SESSION"
+    for preset in (
+        "--preset gmm",
+        "--preset gmm --set gmm.selection.method=top-n --set gmm.selection.top_n=4",
+        "--preset dnn",
+    )
+    for block in (1, 16)
+)
+LARGE = 0.03
+"""Stages with a smaller share of the wall time do not count."""
+MANY = 8
+"""Replays of a stage, at least, of which one is compared with all."""
+
+
+def replays() -> Iterator[dict[str, Any]]:
+    """Of single replays, how far the hot time is from what all of its stage's say, as a part of the time."""
+    files = [str(item.path) for item in _data.human_speech()]
+    found = []
+    with tempfile.TemporaryDirectory(prefix="asrscope-bench-") as folder:
+        names = {"SESSION": str(Path(folder) / "run.asrs")}
+        for command in RUNS:
+            list(printed(f"{command} --json", names, ["--audio", *files]))
+            with closing(Session.open(names["SESSION"])) as session:
+                found += _apart(session)
+    where = "profiler/analysis/conditions.py ONE_REPLAY"
+    what = "how far 19 of 20 replays are from all of their stage, as a part of the time"
+    yield row(where, what, ONE_REPLAY, float(np.quantile(np.concatenate(found), 0.95)), "")
+
+
+def _apart(session: Session) -> list[Array]:
+    wall_ns = sum(utterance.wall_ns or 0 for utterance in session.utterances)
+    number = {stage.name: stage.id for stage in session.stages.values()}
+    found = []
+    for name, stage in number.items():
+        replayed = session.spans[session.spans["stage"] == stage]
+        if not name.startswith(REPLAYED) or len(replayed) < MANY:
+            continue
+        of = session.spans[session.spans["stage"] == number[name.removeprefix(REPLAYED)]]
+        if of["duration_ns"].sum() >= LARGE * wall_ns:
+            hot, timed = replayed["duration_ns"].astype(float), replayed["work0"].astype(float)
+            found.append(np.abs(hot / timed - hot.sum() / timed.sum()))
+    return found
