@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Final, cast
+
+import numpy as np
 
 from profiler.costs import CALL, KERNEL, WORK_COUNTS, Linear, Term
 from profiler.machine.roofs.timing import Work
@@ -41,6 +44,11 @@ KEPT = 256 << 10
 
 AT_ONCE = 1 << 20
 """Bytes of data that a repeat goes through before the next goes on from there: so short that it is seldom disturbed."""
+
+START: Final = cast(int, np.int64(0))
+ONE: Final = cast(int, np.int64(1))
+"""Integers as those who score pass them. For a number that a compiled caller writes out numba compiles the kernel anew,
+with that number in it: another one than the one that scores, and twice the time to compile."""
 
 Numbers = tuple[int, ...]
 Family = Callable[[int, Numbers], Work]

@@ -6,12 +6,18 @@ laws of its own gives them to `check`.
 
 from __future__ import annotations
 
+import ast
+import inspect
+import pkgutil
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 
 import numpy as np
 import pytest
+from numba.core.dispatcher import Dispatcher
 from scoring_reference import likely_features
 
+from pipelines import scoring
 from pipelines.config import Config, Value, assign, get, obstacle, option, presets
 from pipelines.frontend import roofs as frontend
 from pipelines.kernel_roofs import FAMILIES, work_of
@@ -190,3 +196,33 @@ def test_every_family_has_a_law_that_names_it(models: Models) -> None:
 
 OTHERS = frozenset({*nets.FAMILIES, *frontend.FAMILIES, *search.FAMILIES})
 """Families that no law of mixtures names: those of nets and of the search."""
+
+
+def numbers_written_out() -> Iterator[str]:
+    """Calls of kernels in compiled functions of the roofs of scoring that pass a number as it is written."""
+    names = [m.name for m in pkgutil.walk_packages(scoring.__path__, f"{scoring.__name__}.")]
+    for name in names:
+        if not name.rpartition(".")[2].startswith("roofs"):
+            continue
+        module = import_module(name)
+        kernels = [f for f in vars(module).values() if isinstance(f, Dispatcher)]
+        for function in [f for f in kernels if f.py_func.__module__ == name]:
+            for call in ast.walk(ast.parse(inspect.getsource(function.py_func))):
+                if not isinstance(call, ast.Call):
+                    continue
+                called = vars(module)
+                for part in ast.unparse(call.func).split("."):
+                    called = (
+                        called.get(part)
+                        if isinstance(called, dict)
+                        else getattr(called, part, None)
+                    )
+                if isinstance(called, Dispatcher) and any(
+                    isinstance(a, ast.Constant) and type(a.value) is int for a in call.args
+                ):
+                    yield f"{name}: {ast.unparse(call)}"
+
+
+def test_roofs_time_the_kernels_that_score() -> None:
+    """numba compiles a kernel anew for a number that a compiled caller writes out: that is not the one that scores."""
+    assert list(numbers_written_out()) == []

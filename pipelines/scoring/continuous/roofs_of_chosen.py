@@ -13,7 +13,7 @@ from pipelines.scoring.continuous import listed
 from pipelines.scoring.continuous.eliminate import eliminate
 from pipelines.scoring.continuous.queue import EVERY, Queue, gather_clusters, gather_lists
 from pipelines.scoring.gaussians.bounds import rests
-from pipelines.scoring.kernel_work import AT_ONCE, FIRST_CACHE, Family, Numbers
+from pipelines.scoring.kernel_work import AT_ONCE, FIRST_CACHE, ONE, START, Family, Numbers
 from pipelines.scoring.roofs_tasks import filled, repeated
 from pipelines.scoring.simd.maxima import insert_down
 from pipelines.scoring.simd.panels import AHEAD, panel_of_bytes
@@ -112,7 +112,7 @@ def _sums(tile: Array, sums: Array, counts: Array, scores: Array, best: bool, re
     spent = 0
     for _ in range(repeats):
         begin = now_ns()
-        listed.finish(tile, sums, counts, scores, 0, best, EVERY)
+        listed.finish(tile, sums, counts, scores, START, best, EVERY)
         spent += now_ns() - begin
     return spent
 
@@ -137,13 +137,13 @@ def _lists(
     components: int, start: Array, items: Array, words: Array, queue: Queue, repeats: int
 ) -> None:
     for _ in range(repeats):
-        gather_lists(1, components, start, items, words, queue)
+        gather_lists(ONE, components, start, items, words, queue)
 
 
 @njit(nogil=True, cache=True)
 def _clusters(of_panel: Array, expanded: Array, queue: Queue, repeats: int) -> None:
     for _ in range(repeats):
-        gather_clusters(1, of_panel, expanded, queue)
+        gather_clusters(ONE, of_panel, expanded, queue)
 
 
 def _some(count: int, percent: int) -> Array:

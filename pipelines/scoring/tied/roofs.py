@@ -20,6 +20,7 @@ from pipelines.scoring.kernel_work import (
     FIRST_CALL,
     KEPT,
     KERNEL_CALL,
+    START,
     Family,
     Numbers,
 )
@@ -68,7 +69,7 @@ def _tile(a: Array, b: Array, c: Array, times: bool, repeats: int) -> None:
 @njit(nogil=True, cache=True)
 def _exponentials(g: Array, shift: Array, repeats: int) -> None:
     for _ in range(repeats):
-        kernels.exponentiate(g, shift, 0, g.shape[1])
+        kernels.exponentiate(g, shift, START, g.shape[1])
 
 
 @njit(nogil=True, cache=True)
@@ -76,7 +77,7 @@ def _logarithms(
     products: Array, shift: Array, order: kernels.Order, scores: Array, repeats: int
 ) -> None:
     for _ in range(repeats):
-        kernels.logarithms(products, shift, order, scores, 0, shift.shape[1])
+        kernels.logarithms(products, shift, order, scores, START, shift.shape[1])
 
 
 def _product(rows: int, depth: int, panels: int, units: float, times: bool) -> Work:

@@ -16,7 +16,7 @@ from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.clustering.clusters import Backing
 from pipelines.scoring.gaussians.bounds import rests
-from pipelines.scoring.kernel_work import FIRST_CACHE, Family, Numbers
+from pipelines.scoring.kernel_work import FIRST_CACHE, START, Family, Numbers
 from pipelines.scoring.roofs_tasks import filled, repeated
 from pipelines.scoring.simd.vector import LANES
 from pipelines.scoring.tied import kernels, lazy_kernels, listed, max_approximation, top_n_kernels
@@ -55,7 +55,7 @@ def _lazy(
     repeats: int,
 ) -> None:
     for _ in range(repeats):
-        lazy_kernels.mix_some(g, shift, mixtures, senones, 0, len(g), products, scores)
+        lazy_kernels.mix_some(g, shift, mixtures, senones, START, len(g), products, scores)
 
 
 @njit(nogil=True, cache=True)
@@ -63,13 +63,13 @@ def _best(
     g: Array, rows: Array, order: kernels.Order, products: Array, scores: Array, repeats: int
 ) -> None:
     for _ in range(repeats):
-        max_approximation.mix_best(g, rows, order, products, scores, 0, g.shape[1])
+        max_approximation.mix_best(g, rows, order, products, scores, START, g.shape[1])
 
 
 @njit(nogil=True, cache=True)
 def _select(g: Array, index: Array, kept: Array, shift: Array, keep: int, repeats: int) -> None:
     for _ in range(repeats):
-        top_n_kernels.select(g, index, kept, shift, keep, 0, g.shape[1])
+        top_n_kernels.select(g, index, kept, shift, keep, START, g.shape[1])
 
 
 @njit(nogil=True, cache=True)
@@ -77,13 +77,13 @@ def _exp_kept(kept: Array, repeats: int) -> None:
     for _ in range(repeats):
         # An exponential of an exponential would soon be no number.
         kept[:] = np.float32(0)
-        top_n_kernels.exponentiate_kept(kept, 0, kept.shape[1])
+        top_n_kernels.exponentiate_kept(kept, START, kept.shape[1])
 
 
 @njit(nogil=True, cache=True)
 def _exp_listed(kept: Array, count: Array, shift: Array, repeats: int) -> None:
     for _ in range(repeats):
-        listed.exponentiate_listed(kept, count, shift, 0, kept.shape[1])
+        listed.exponentiate_listed(kept, count, shift, START, kept.shape[1])
 
 
 @njit(nogil=True, cache=True)
@@ -97,19 +97,23 @@ def _mix_kept(
     repeats: int,
 ) -> None:
     for _ in range(repeats):
-        top_n_kernels.mix_kept(index, kept, weights, densities, start, products, 0, kept.shape[1])
+        top_n_kernels.mix_kept(
+            index, kept, weights, densities, start, products, START, kept.shape[1]
+        )
 
 
 @njit(nogil=True, cache=True)
 def _mix_listed(found, weights, densities, start, products, repeats):  # type: ignore[no-untyped-def]
     for _ in range(repeats):
-        listed.mix_listed(found, weights, densities, start, products, 0, products.shape[1] // WIDTH)
+        listed.mix_listed(
+            found, weights, densities, start, products, START, products.shape[1] // WIDTH
+        )
 
 
 @njit(nogil=True, cache=True)
 def _evaluate_listed(x, gaussians, lists, words, found, repeats):  # type: ignore[no-untyped-def]
     for _ in range(repeats):
-        listed.evaluate_listed(x, gaussians, lists, words, found, 0, len(gaussians))
+        listed.evaluate_listed(x, gaussians, lists, words, found, START, len(gaussians))
 
 
 def _books(size: int, each: int) -> int:
