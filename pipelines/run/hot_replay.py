@@ -68,7 +68,7 @@ class HotReplay:
         self._recorder, self._lane, self._share = recorder, lane, share
         self._clock = recorder.clock
         self._own = Lane(0, "replay", "cpu", decode=False, capacity=1 << 12)
-        self._began = self._clock()
+        self._began: int | None = None
         self._spent = 0
         self._stage = recorder.stage("setup.replay", "setup")
         self._of: dict[int, int] = {}
@@ -90,6 +90,9 @@ class HotReplay:
         if not self._share:
             return 0
         start = self._clock()
+        if self._began is None:
+            # With the first block: what was prepared before it earned no time.
+            self._began = start
         # Scoring and search as often as the last time, and the search's state copied as often.
         if self._spent + (self._times + 1) * took_ns > self._share * (start - self._began):
             return 0

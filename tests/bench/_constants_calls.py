@@ -121,13 +121,11 @@ def system() -> Iterator[dict[str, Any]]:
         where = "profiler/machine/roofs/timing.py ONE_MOMENT"
         what = "of the roofs kept here, how far from the middle the furthest moments of 9 of 10 lie at most"
         yield row(where, what, timing.ONE_MOMENT, apart, "")
-    new = _new_moment()
-    if new is not None:
-        where = "profiler/machine/roofs/timing.py NEW_MOMENT"
-        what = (
-            "of the same roofs, how far from the middle of the others 19 of 20 moments lie at most"
-        )
-        yield row(where, what, timing.NEW_MOMENT, new, "")
+    within = _moments_within()
+    if within is not None:
+        where = "profiler/machine/roofs/timing.py STUDENT"
+        what = "of the same roofs, the moments that lie where the others let them"
+        yield row(where, what, 0.95, within, "")
     of_one, of_several = _better_moments()
     if of_one is not None:
         where = "profiler/machine/roofs/timing.py ONE_OWN_MOMENT"
@@ -153,16 +151,18 @@ def _moments_apart() -> float | None:
     return float(np.quantile(found, 0.9)) if found else None
 
 
-def _new_moment() -> float | None:
-    """How far 19 of 20 moments lie from the middle of the roof's others; None where none has enough of them."""
+def _moments_within() -> float | None:
+    """The part of moments that lie where their roof's others let another be; None where none has enough of them."""
     found = []
-    for moments in calibration.load(calibration.file()).moments.values():
-        rates = np.array([roof.median for roof in moments if not roof.disturbed])
-        if len(rates) >= FOR_A_MIDDLE:
-            for i, rate in enumerate(rates):
-                ratio = rate / np.median(np.delete(rates, i))
-                found.append(float(max(ratio, 1.0 / ratio)) - 1.0)
-    return float(np.quantile(found, 0.95)) if found else None
+    for key, every in calibration.load(calibration.file()).moments.items():
+        moments = [roof for roof in every if not roof.disturbed]
+        if not calibration.is_shared(key) or len(moments) < FOR_A_MIDDLE:
+            continue
+        for i, roof in enumerate(moments):
+            others = [*moments[:i], *moments[i + 1 :]]
+            ratio = roof.median / float(np.median([other.median for other in others]))
+            found.append(max(ratio, 1.0 / ratio) <= timing.wider_by(others))
+    return float(np.mean(found)) if found else None
 
 
 def _better_moments() -> tuple[float | None, float | None]:

@@ -86,6 +86,8 @@ class Rig:
         self.queue = Queue()
         self.replay = HotReplay(self.recorder, self.lane, self.queue, share)  # type: ignore[arg-type]
         self.scorer = Pure(self.clock, self.stages)
+        # A run's first block, from which on time counts.
+        assert self.replay.plan(None, LIMIT) == 0
 
     def block(self, each: int = 1000) -> tuple[int, int]:
         """Record a block; returns the spans there were before, and what it took."""
@@ -169,6 +171,15 @@ def test_the_budget_is_kept() -> None:
         assert spent <= 0.02 * (rig.clock() - began) + (PASSES + 1) * 3000
     assert replays > 5
     assert rig.scorer.times == PASSES * replays
+
+
+def test_what_was_prepared_before_the_first_block_earns_no_time() -> None:
+    rig = Rig(0.01)
+    late = HotReplay(rig.recorder, rig.lane, rig.queue, 0.01)  # type: ignore[arg-type]
+    rig.clock.advance(10**12)
+    assert late.plan(None, 3000) == 0
+    rig.clock.advance((MOST_TIMES + 1) * 100 * 3000)
+    assert late.plan(None, 3000) > 0
 
 
 def test_nothing_is_replayed_before_there_is_time_for_it() -> None:

@@ -234,8 +234,15 @@ def test_the_fewer_moments_a_roof_was_taken_at_the_wider_its_interval() -> None:
         return roof.low, roof.median, roof.high
 
     assert ends(1e9) == pytest.approx((0.9e9 / 1.3, 1e9, 1.1e9 * 1.3))
-    # However many: the next may be another.
-    assert ends(1e9, 4e9, 2e9) == pytest.approx((1e9 / 1.14, 2e9, 4e9 * 1.14))
+    assert ends(1e9, 2e9) == pytest.approx((0.9e9 / 1.15, 1e9, 2e9 * 1.15))
+    # From three on by Student's distribution: the next may be another, as far as they differ.
+    wide = 2.0 ** (4.303 * (4 / 3) ** 0.5)
+    assert ends(1e9, 4e9, 2e9) == pytest.approx((2e9 / wide, 2e9, 2e9 * wide))
+    near = 1.01 ** (2.776 * 1.2**0.5)
+    rates = [1e9 * 1.01**n for n in (-1, -1, 0, 1, 1)]
+    assert 1e9 / ends(*rates)[0] == pytest.approx(max(near, 1 / 0.9))
+    # As wide at least as its own rounds.
+    assert ends(1e9, 1e9, 1e9) == pytest.approx((0.9e9, 1e9, 1.1e9))
 
 
 def test_a_further_moment_of_a_roof_of_the_core_s_own_may_only_be_better() -> None:

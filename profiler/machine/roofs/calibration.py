@@ -86,7 +86,7 @@ class Calibration:
     def roof_table(self) -> RoofTable:
         """The table that attribution divides by."""
         found = (
-            beyond_moments(roof, len(self.moments.get(key, ())), shared=is_shared(key))
+            beyond_moments(roof, self.moments.get(key, ()), shared=is_shared(key))
             for key, roof in self.roofs.items()
             if roof.sound
         )

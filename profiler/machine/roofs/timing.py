@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from statistics import stdev
 from typing import Final, NamedTuple
 
 from profiler.machine.roofs.table import (
@@ -236,9 +237,11 @@ ONE_MOMENT: Final = 0.3
 (`python -m tests.bench.constants --only system`)."""
 
 
-NEW_MOMENT: Final = 0.14
-"""So far from the middle of those known may one more moment lie, such as a run's own; nineteen of twenty lie nearer
-(`python -m tests.bench.constants --only system`)."""
+STUDENT: Final = {3: 4.303, 4: 3.182, 5: 2.776}
+"""By number of moments, in how many standard deviations of their mean nineteen of twenty lie (Student's distribution).
+From so many on a roof's own moments say where one more may lie, such as a run's own: how far a cache that is shared
+keeps data differs from kernel to kernel and from machine to machine. `python -m tests.bench.constants --only system`
+prints how many lie within."""
 
 
 ONE_OWN_MOMENT: Final = 0.13
@@ -274,13 +277,28 @@ def middle(moments: Sequence[Roof]) -> Roof:
 
     Its interval is that of all of their middles and its own.
     """
-    calm = [roof for roof in moments if not roof.disturbed] or list(moments)
+    calm = undisturbed(moments)
     calm.sort(key=lambda roof: roof.median, reverse=calm[0].kind in TIMES)
     found, ends = calm[(len(calm) - 1) // 2], [roof.median for roof in calm]
     return replace(found, low=min(found.low, *ends), high=max(found.high, *ends))
 
 
-def beyond_moments(roof: Roof, moments: int, *, shared: bool) -> Roof:
+def undisturbed(moments: Sequence[Roof]) -> list[Roof]:
+    """Return those that no other program disturbed; all where none is."""
+    return [roof for roof in moments if not roof.disturbed] or list(moments)
+
+
+def wider_by(moments: Sequence[Roof]) -> float:
+    """Return how many times faster or slower than the middle one of several `moments` another may be.
+
+    For 3 moments or more: by their standard deviation as logarithms, where a prediction of one more is wanted.
+    """
+    count = len(moments)
+    spread = stdev([math.log(roof.median) for roof in moments])
+    return math.exp(STUDENT[min(count, max(STUDENT))] * spread * math.sqrt(1.0 + 1.0 / count))
+
+
+def beyond_moments(roof: Roof, moments: Sequence[Roof], *, shared: bool) -> Roof:
     """Return the roof with an interval that holds what other moments than these few would have found.
 
     `shared`: the middle of its moments counts, and another may lie on either side; else the best, and another may only
@@ -289,9 +307,14 @@ def beyond_moments(roof: Roof, moments: int, *, shared: bool) -> Roof:
     if not moments:
         return roof
     if shared:
-        wider = 1.0 + max(ONE_MOMENT / moments, NEW_MOMENT)
-        return replace(roof, low=roof.low / wider, high=roof.high * wider)
-    better_by = 1.0 + max(ONE_OWN_MOMENT / moments, NEW_OWN_MOMENT)
+        calm = undisturbed(moments)
+        if len(calm) < min(STUDENT):
+            wider = 1.0 + ONE_MOMENT / len(calm)
+            return replace(roof, low=roof.low / wider, high=roof.high * wider)
+        wider = wider_by(calm)
+        low, high = min(roof.low, roof.median / wider), max(roof.high, roof.median * wider)
+        return replace(roof, low=low, high=high)
+    better_by = 1.0 + max(ONE_OWN_MOMENT / len(moments), NEW_OWN_MOMENT)
     if roof.kind in TIMES:
         return replace(roof, low=min(roof.low, roof.median / better_by))
     return replace(roof, high=max(roof.high, roof.median * better_by))
