@@ -97,6 +97,14 @@ def test_a_kernel_that_was_faster_over_much_data_has_no_slower_instructions() ->
         assert ends == pytest.approx([ns / 1.1, ns, ns / 0.9])
 
 
+def test_instructions_are_as_uncertain_as_in_the_first_cache_however_wide_the_others() -> None:
+    wide = roof(table.KERNEL, TILE, 1.25e9, 2 << 20)
+    known = ROOFS.merged(RoofTable((replace(wide, low=1e8, high=9e9),)))
+    term = Term(KERNEL, TILE, fixed(1e4), 8 << 20, nearest=2 << 20)
+    ends = [end["instructions"] for end in times(of(term), known)]
+    assert ends == pytest.approx([8_000 / 1.1, 8_000, 8_000 / 0.9])
+
+
 def test_what_a_shared_cache_may_have_kept_is_not_counted_to_the_least() -> None:
     term = Term(KERNEL, TILE, fixed(1e4), 8 << 20, nearest=2 << 20)
     for rate, kept in ((0.8e9, 12_500 / 1.1 - 10_000), (0.4e9, 20_000 / 1.1 - 10_000)):
