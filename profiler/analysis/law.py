@@ -130,8 +130,8 @@ def law_of(cost: Cost, roof_table: RoofTable) -> Law:
                 whole = _per_unit(large)
                 kept = roof_table.kernel(term.roof, cost.threads, term.nearest)
                 nearest = _per_unit(kept) if term.nearest and kept is not None else whole
-                # A loop that was faster over all of its data has no instructions that take longer than that. They are as
-                # uncertain as they were: that such a roof is wide is the cache's doing.
+                # A loop that was faster over all of its data has no instructions that take longer than that. They are
+                # as uncertain as they were: that such a roof is wide is the cache's doing.
                 faster = min(hot[1], nearest[1], whole[1]) / hot[1]
                 hot = hot[0] * faster, hot[1] * faster, hot[2] * faster
                 least, middle, longest = _between(hot, whole)

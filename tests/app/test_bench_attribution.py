@@ -68,7 +68,9 @@ def test_figures_of_several_runs() -> None:
     assert steady["changing"] == []
     assert steady["widest_stage"] == "scoring.a"
     whole = {"rows": [{"configuration": "gmm", "block": 1, **row}]}
-    text = attribution.table(whole).markdown()
+    loaded = attribution.table({**whole, "load": 4}).markdown()
+    text = attribution.table({**whole, "load": 0}).markdown()
+    assert "| – | 0.90% | 0.20% |" in loaded
     assert "| gmm | 1 | 20% | 20% | 50% (`scoring.a`) | 1 of 3 |" in text
     assert "| 3.0% | 0.90% | 0.20% |" in text
 

@@ -125,7 +125,7 @@ def system() -> Iterator[dict[str, Any]]:
     if within is not None:
         where = "profiler/machine/roofs/timing.py STUDENT"
         what = "of the same roofs, the moments that lie where the others let them"
-        yield row(where, what, 0.95, within, "")
+        yield row(where, what, 0.9, within, "")
     of_one, of_several = _better_moments()
     if of_one is not None:
         where = "profiler/machine/roofs/timing.py ONE_OWN_MOMENT"

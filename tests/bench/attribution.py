@@ -197,7 +197,8 @@ def table(tree: Tree) -> Table:
                 f"{row['over_explained']} of {row['runs']}",
                 f"{_percent(row['undecided'])} of {row['large_stages']}",
                 ", ".join(f"`{name}`" for name in row["changing"]) or "none",
-                f"{row['without_stage']:.1%}",
+                # Beside other programs the time in stages has theirs in it, and the time of categories has not.
+                "–" if tree["load"] else f"{row['without_stage']:.1%}",
                 *(f"{row['added'][what]:.2%}" for what in ASIDE),
             )
             for row in tree["rows"]

@@ -237,11 +237,11 @@ ONE_MOMENT: Final = 0.3
 (`python -m tests.bench.constants --only system`)."""
 
 
-STUDENT: Final = {3: 4.303, 4: 3.182, 5: 2.776}
-"""By number of moments, in how many standard deviations of their mean nineteen of twenty lie (Student's distribution).
-From so many on a roof's own moments say where one more may lie, such as a run's own: how far a cache that is shared
-keeps data differs from kernel to kernel and from machine to machine. `python -m tests.bench.constants --only system`
-prints how many lie within."""
+STUDENT: Final = {3: 2.920, 4: 2.353, 5: 2.132}
+"""By number of moments, beyond how many standard deviations from their mean on one side one of twenty lies (Student's
+distribution): a stage is faster than its law allows on one side alone. From so many on a roof's own moments say where
+one more may lie, such as a run's own: how far a cache that is shared keeps data differs from kernel to kernel and from
+machine to machine. `python -m tests.bench.constants --only system` prints how many lie within."""
 
 
 ONE_OWN_MOMENT: Final = 0.13
