@@ -43,6 +43,8 @@ class Law(NamedTuple):
     `streamed`: what streams take beyond the first cache; `overlaps`: whether they may hide behind instructions.
     `missing`: names of roofs that were not measured; what they would bound is not attributed. `launched`: calls give
     work to a device, which works meanwhile: they take what they take beyond it, and nothing where the host is ahead.
+    `kept`: what the least of `beyond` may be less by, where a cache that is shared kept all that was gone through
+    before the data come again.
     """
 
     arithmetic: Bounds
@@ -53,6 +55,7 @@ class Law(NamedTuple):
     calls: Bounds
     missing: tuple[str, ...]
     launched: bool = False
+    kept: Linear = Linear()
 
     def times(self, of: Callable[[Linear], Array]) -> tuple[Array, Array, Array]:
         """Return (least, likely, most) ns of LAW_PARTS, float64 [5, …], where `of` turns a law into an array [...].
@@ -107,6 +110,7 @@ class _Sum:
 def law_of(cost: Cost, roof_table: RoofTable) -> Law:
     """Return what `cost` takes at the roofs of as many threads as share its work."""
     arithmetic, core, beyond, streamed, latency, calls = (_Sum() for _ in range(6))
+    kept: list[tuple[Linear, float]] = []
     missing: list[str] = []
     for name, law in cost.operations.items():
         roof = _peak(name, cost.threads, roof_table)
@@ -128,16 +132,15 @@ def law_of(cost: Cost, roof_table: RoofTable) -> Law:
                     missing.append(f"{term.roof} over {term.bytes:.0f} bytes")
                     continue
                 whole = _per_unit(large)
-                kept = roof_table.kernel(term.roof, cost.threads, term.nearest)
-                nearest = _per_unit(kept) if term.nearest and kept is not None else whole
+                near = roof_table.kernel(term.roof, cost.threads, term.nearest)
+                nearest = _per_unit(near) if term.nearest and near is not None else whole
                 # A loop that was faster over all of its data has no instructions that take longer than that. They are
                 # as uncertain as they were: that such a roof is wide is the cache's doing.
                 faster = min(hot[1], nearest[1], whole[1]) / hot[1]
                 hot = hot[0] * faster, hot[1] * faster, hot[2] * faster
-                least, middle, longest = _between(hot, whole)
-                # A cache that is shared may have kept what was gone through in between, or nothing at all.
-                least = min(least, _between(hot, nearest)[0])
-                beyond.add(term.count, (least, middle, longest), term.most)
+                traffic = _between(hot, whole)
+                beyond.add(term.count, traffic, term.most)
+                kept.append((term.count, max(traffic[0] - _between(hot, nearest)[0], 0.0)))
             core.add(term.count, hot, term.most)
         elif term.kind == STREAM:
             sizes = (FIRST_CACHE, max(term.bytes, FIRST_CACHE))
@@ -174,6 +177,7 @@ def law_of(cost: Cost, roof_table: RoofTable) -> Law:
         calls.bounds(),
         tuple(dict.fromkeys(missing)),
         bool(cost.device),
+        _linear(kept),
     )
 
 

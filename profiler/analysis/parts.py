@@ -100,11 +100,16 @@ def split(
     own = time - parts[-1]
     if cost.device:
         slowness = None  # it is the processor's
-    least, likely, most = law_of_cached(cost, roof_table).times(lambda law: law.of(spans))
+    law_ns = law_of_cached(cost, roof_table)
+    least, likely, most = law_ns.times(lambda law: law.of(spans))
     if slowness is not None:
         # A probe is a moment: the roofs themselves stay the least, or the most, that is possible.
         least = slowed(least, np.minimum(slowness, 1.0))
         likely, most = slowed(likely, slowness), slowed(most, np.maximum(slowness, 1.0))
+    # A span that took less than its data from as far as they may come from has found some of them in a cache: how many,
+    # only a replay can tell.
+    nearer = np.minimum(law_ns.kept.of(spans), least[_BANDWIDTH])
+    least[_BANDWIDTH] -= np.where(least.sum(axis=0) > own, nearer, 0.0)
     if waiting is not None:
         low, mid, high = (share * own for share in waiting)
         law = likely

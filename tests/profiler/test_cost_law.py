@@ -15,6 +15,7 @@ from profiler_sessions import ROOF_TABLE, roof, spans_of
 
 from profiler.analysis.categories import LAW_PARTS
 from profiler.analysis.law import FIRST_CACHE, Law, law_of, needed
+from profiler.analysis.parts import split
 from profiler.costs import ACCESS, CALL, KERNEL, MOST_TERMS, STREAM, Cost, Linear, Term
 from profiler.machine.roofs import table
 from profiler.machine.roofs.table import BANDWIDTH, LATENCY, OVERHEAD, RATE, Roof, RoofTable
@@ -105,20 +106,37 @@ def test_instructions_are_as_uncertain_as_in_the_first_cache_however_wide_the_ot
     assert ends == pytest.approx([8_000 / 1.1, 8_000, 8_000 / 0.9])
 
 
-def test_what_a_shared_cache_may_have_kept_is_not_counted_to_the_least() -> None:
+def test_what_a_shared_cache_may_have_kept_is_told_beside_the_least() -> None:
     term = Term(KERNEL, TILE, fixed(1e4), 8 << 20, nearest=2 << 20)
-    for rate, kept in ((0.8e9, 12_500 / 1.1 - 10_000), (0.4e9, 20_000 / 1.1 - 10_000)):
+    far = 1e4 * (2 / 1.1 - 1)
+
+    def kept(rate: float, term: Term = term) -> float:
         known = ROOFS.merged(RoofTable((roof(table.KERNEL, TILE, rate, 2 << 20),)))
-        least, likely, most = times(of(term), known)
-        assert least["bandwidth"] == pytest.approx(kept)
-        assert likely == parts(instructions=10_000, bandwidth=10_000)
-        assert most["bandwidth"] == pytest.approx(1e4 * (2 / 0.9 - 1))
-    # Where it was not measured there, the least is what it is without.
-    assert times(of(term)) == times(of(replace(term, nearest=0.0)))
+        assert times(of(term), known)[0]["bandwidth"] == pytest.approx(far)
+        return law_of(of(term), known).kept.fixed
+
+    assert kept(0.8e9) == pytest.approx(far - (12_500 / 1.1 - 10_000))
+    # As fast there as within the first cache; slower than over all of the data.
+    assert kept(1e9) == pytest.approx(far)
+    assert kept(0.4e9) == 0
+    assert kept(0.8e9, replace(term, nearest=0.0)) == 0
+    # Not measured there.
+    assert law_of(of(term), ROOFS).kept.fixed == 0
     fast = ROOFS.merged(RoofTable((roof(table.KERNEL, TILE, 2e9, 2 << 20),)))
-    least, likely, _ = times(of(term), fast)
+    likely = times(of(term), fast)[1]
     assert likely == parts(instructions=5_000, bandwidth=15_000), "no loop has slower instructions"
-    assert least["bandwidth"] == 0
+
+
+def test_a_span_that_took_less_than_its_least_found_data_in_a_cache() -> None:
+    known = ROOFS.merged(RoofTable((roof(table.KERNEL, TILE, 0.8e9, 2 << 20),)))
+    cost = of(Term(KERNEL, TILE, fixed(1e4), 8 << 20, nearest=2 << 20))
+    core, far, near = 1e4 / 1.1, 1e4 * (2 / 1.1 - 1), 12_500 / 1.1 - 10_000
+    spans = spans_of([(0, round(core + far) + 1, 0, 0, 1), (0, round(core + far) - 1, 0, 0, 1)])
+    found = split(spans, cost, known)
+    assert found.least.sum(axis=0).tolist() == pytest.approx([core + far, core + near])
+    # On a slower machine its memory is not nearer.
+    slow = split(spans, cost, known, slowness=np.full((2, 2), 3.0))
+    assert slow.least.tolist() == found.least.tolist()
 
 
 def test_streams_count_what_they_take_beyond_the_first_cache() -> None:
