@@ -154,12 +154,14 @@ def _prune(graph: Graph, touched: float) -> Cost:
                 touched,
                 Linear(per_work=(TOKEN_BYTES, 0.0, LISTED_BYTES)),
             ),
-            # A line of the graph comes from as far as what was touched since it was last used, at most.
+            # A line of the graph comes from as far as what was touched since it was last used: those not used for long
+            # from beyond what was touched recently, the others from within.
             Term(
                 ACCESS,
                 roofs.ENTERED,
-                Linear(per_work=(0.0, 1.0, 0.0)),
+                Linear(per_work=(0.0, roofs.OLDER, 0.0)),
                 min(roofs.RECENT_BYTES, whole),
+                Linear(per_work=(0.0, 1.0, 0.0)),
             ),
             Term(
                 ACCESS,

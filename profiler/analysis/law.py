@@ -138,9 +138,12 @@ def law_of(cost: Cost, roof_table: RoofTable) -> Law:
                 # as uncertain as they were: that such a roof is wide is the cache's doing.
                 faster = min(hot[1], nearest[1], whole[1]) / hot[1]
                 hot = hot[0] * faster, hot[1] * faster, hot[2] * faster
-                traffic = _between(hot, whole)
-                beyond.add(term.count, traffic, term.most)
-                kept.append((term.count, max(traffic[0] - _between(hot, nearest)[0], 0.0)))
+                low, mid, high = _between(hot, whole)
+                nearby = _between(hot, nearest)[0]
+                # Data do not come sooner from far than from near by, of which fewer other programs decide.
+                least = nearby if low < nearby < mid else low
+                beyond.add(term.count, (least, mid, high), term.most)
+                kept.append((term.count, max(low - nearby, 0.0)))
             core.add(term.count, hot, term.most)
         elif term.kind == STREAM:
             sizes = (FIRST_CACHE, max(term.bytes, FIRST_CACHE))

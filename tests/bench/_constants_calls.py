@@ -160,8 +160,10 @@ def _moments_within() -> float | None:
             continue
         for i, roof in enumerate(moments):
             others = [*moments[:i], *moments[i + 1 :]]
-            ratio = roof.median / float(np.median([other.median for other in others]))
-            found.append(max(ratio, 1.0 / ratio) <= timing.wider_by(others))
+            ratio = roof.median / timing.middle(others).median
+            slower, faster = timing.wider_by(others)
+            ratio = 1.0 / ratio if roof.kind in timing.TIMES else ratio
+            found.append(1.0 / slower <= ratio <= faster)
     return float(np.mean(found)) if found else None
 
 

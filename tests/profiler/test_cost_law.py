@@ -106,6 +106,20 @@ def test_instructions_are_as_uncertain_as_in_the_first_cache_however_wide_the_ot
     assert ends == pytest.approx([8_000 / 1.1, 8_000, 8_000 / 0.9])
 
 
+def test_data_come_no_sooner_from_far_than_from_near_by() -> None:
+    term = Term(KERNEL, TILE, fixed(1e4), 8 << 20, nearest=2 << 20)
+    far = replace(roof(table.KERNEL, TILE, 0.5e9, 8 << 20), high=9e9)
+
+    def least(rate: float, term: Term = term) -> float:
+        near = roof(table.KERNEL, TILE, rate, 2 << 20)
+        return times(of(term), ROOFS.merged(RoofTable((far, near))))[0]["bandwidth"]
+
+    assert least(0.8e9) == pytest.approx(12_500 / 1.1 - 10_000)
+    assert least(0.8e9, replace(term, nearest=0.0)) == 0
+    # Found slower near by than far away: neither tells of the other.
+    assert least(0.4e9) == 0
+
+
 def test_what_a_shared_cache_may_have_kept_is_told_beside_the_least() -> None:
     term = Term(KERNEL, TILE, fixed(1e4), 8 << 20, nearest=2 << 20)
     far = 1e4 * (2 / 1.1 - 1)
