@@ -327,7 +327,7 @@ ENTRIES = (
         "explain",
         ("python -m tests.bench.attribution --repeat 5 --json",),
         explained,
-        700,
+        1000,
         _data.human_speech,
     ),
     Entry(
@@ -341,7 +341,7 @@ ENTRIES = (
         "planted-causes",
         ("python -m tests.bench.planted_causes --tries 10",),
         planted,
-        110,
+        300,
         _data.human_speech,
     ),
     Entry(

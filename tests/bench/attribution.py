@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from profiler.analysis.categories import OVERHEAD
 from profiler.errors import BadInput
@@ -33,12 +33,26 @@ from tests.bench._measured import Table, printed
 
 Tree = Mapping[str, Any]
 
-CONFIGURATIONS: dict[str, str] = {
-    "gmm": "--preset gmm",
-    "gmm, top 4": "--preset gmm --set gmm.selection.method=top-n --set gmm.selection.top_n=4",
-    "gmm-continuous": "--preset gmm-continuous",
-    "dnn": "--preset dnn",
-    "dnn, int8": "--preset dnn --set dnn.dtype=int8",
+
+class Runs(NamedTuple):
+    """Settings of a run, and how often it decodes all files: for some seconds.
+
+    Else a hundredth of it is too short for three replays of a block, from where on they tell how uncertain they are;
+    what was decoded before them stays without.
+    """
+
+    settings: str
+    passes: int
+
+
+CONFIGURATIONS: dict[str, Runs] = {
+    "gmm": Runs("--preset gmm", 16),
+    "gmm, top 4": Runs(
+        "--preset gmm --set gmm.selection.method=top-n --set gmm.selection.top_n=4", 16
+    ),
+    "gmm-continuous": Runs("--preset gmm-continuous", 3),
+    "dnn": Runs("--preset dnn", 16),
+    "dnn, int8": Runs("--preset dnn --set dnn.dtype=int8", 16),
 }
 BLOCKS = (1, 16, 64)
 GROUPS = ("scoring", "search")
@@ -51,9 +65,6 @@ NOT_ATTRIBUTED = "not_attributed_s"
 REPEAT = 3
 ASIDE = {"replay": "setup.replay", "probes": "setup.probe"}
 """How the stages begin that a run takes aside, by what they are."""
-PASSES = 8
-"""Times that a run decodes all files: one takes half a second, of which a hundredth is too short for three replays of a
-block, from where on they tell how uncertain they are."""
 
 
 def share(parts: Mapping[str, float]) -> float | None:
@@ -150,9 +161,9 @@ def measure(repeat: int, load: int = 0) -> dict[str, Any]:
         for turn in range(repeat):
             for name, block in places:
                 sys.stderr.write(f"round {turn + 1} of {repeat}: {name}, block {block}\n")
+                settings, passes = CONFIGURATIONS[name]
                 command = (
-                    f"asrscope run {CONFIGURATIONS[name]} --set block={block} --repeat {PASSES}"
-                    " --out SESSION"
+                    f"asrscope run {settings} --set block={block} --repeat {passes} --out SESSION"
                 )
                 (tree,) = printed(f"{command} --json", names, ["--audio", *paths])
                 with closing(Session.open(names["SESSION"])) as session:
