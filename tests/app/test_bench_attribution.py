@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from profiler.errors import BadInput
-from tests.bench import attribution, whatif_check
+from tests.bench import _load, attribution, whatif_check
 from tests.bench._entries_instrument import listed, roofs
 from tests.bench._load import programs
 from tests.profiler.profiler_sessions import spans_of
@@ -161,3 +161,13 @@ def test_parts_of_a_session_by_block_or_alone() -> None:
     assert list(table.rows) == [("a", "1", "–"), ("b", "–", "1, 2")]
     (alone,) = listed([{"said": {"closed": 3}}])
     assert (alone.head, list(alone.rows)) == (("figure", "value"), [("said", "closed: 3")])
+
+
+def _ends(ready: object) -> None:
+    """A program that could not begin."""
+
+
+def test_other_programs_that_end_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_load, "_busy", _ends)
+    with pytest.raises(BadInput, match="has ended"), programs(1):
+        pytest.fail("they were taken to be there")

@@ -9,6 +9,8 @@ from multiprocessing.synchronize import Event
 
 import numpy as np
 
+from profiler.errors import BadInput
+
 READ_BYTES = 64 << 20
 """What such a program reads over and over: more than it could keep of a shared cache."""
 SPINS = 200_000
@@ -34,7 +36,9 @@ def programs(count: int) -> Iterator[None]:
             ready = spawn.Event()
             started.append(spawn.Process(target=_busy, args=(ready,), daemon=True))
             started[-1].start()
-            ready.wait()
+            while not ready.wait(0.1):
+                if not started[-1].is_alive():
+                    raise BadInput("Another program that was to keep the machine busy has ended.")
         yield
     finally:
         for process in started:
