@@ -140,7 +140,7 @@ def law_of(cost: Cost, roof_table: RoofTable) -> Law:
                 hot = hot[0] * faster, hot[1] * faster, hot[2] * faster
                 low, mid, high = _between(hot, whole)
                 nearby = _between(hot, nearest)[0]
-                # Data do not come sooner from far than from near by, of which fewer other programs decide.
+                # Data do not come sooner from far than from near by, where other programs have less to do with it.
                 least = nearby if low < nearby < mid else low
                 beyond.add(term.count, (least, mid, high), term.most)
                 kept.append((term.count, max(low - nearby, 0.0)))
