@@ -55,6 +55,15 @@ def test_accesses_lie_in_the_graph_and_are_an_interval_where_lines_may_be_near(c
         assert all(0 < term.bytes <= thousand_words().n_bytes for term in found)
 
 
+def test_lines_used_recently_are_as_far_as_what_was_touched_since_at_most(costs):
+    recent, older, oldest = (
+        t for t in costs["search.prune"].terms if t.roof == roofs.ENTERED and t.kind == ACCESS
+    )
+    assert (recent.count.per_work[1], recent.most.per_work[1]) == (roofs.OLDER, 1.0)
+    for term, part in ((older, roofs.OLDER), (oldest, roofs.OLDEST)):
+        assert (term.count, term.most.per_work[1]) == (Linear(), part)
+
+
 def test_arcs_that_pass_bring_as_many_others_along_as_the_law_takes_off():
     arcs, passed = work_of(roofs.ARCS, 0), work_of(roofs.PASSED, 0)
     assert arcs.operations / passed.operations == pytest.approx(roofs.ARCS_PER_PASSED, rel=0.02)

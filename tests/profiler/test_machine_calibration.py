@@ -20,7 +20,7 @@ from profiler.machine.roofs.calibration import (
     SETTLING_SECONDS,
     Calibration,
 )
-from profiler.machine.roofs.table import BANDWIDTH, OVERHEAD, RATE, Roof
+from profiler.machine.roofs.table import BANDWIDTH, LATENCY, OVERHEAD, RATE, Roof
 from profiler.machine.roofs.tiers import NOT_YET, roof_tiers
 from profiler.machine.roofs.timing import Effort, Key, Task, Work, key_of
 from profiler.machine.roofs.torch_child import Answer, Missing
@@ -248,6 +248,19 @@ def test_the_fewer_moments_a_roof_was_taken_at_the_wider_its_interval() -> None:
     assert low < 1e9 / 1.1**10
     # As wide at least as its own rounds.
     assert ends(1e9, 1e9, 1e9) == pytest.approx((0.9e9, 1e9, 1.1e9))
+
+
+def test_a_slow_moment_of_an_access_time_leaves_its_fast_end_where_it_was() -> None:
+    def ends(*times: float) -> tuple[float, float]:
+        known = Calibration()
+        for ns in times:
+            known.add([Roof(LATENCY, "chase", "", 1, 64 << 20, ns, ns, ns, "ns")], "run", 0.0)
+        (roof,) = known.roof_table.roofs
+        return roof.low, roof.high
+
+    calm, disturbed = ends(99.0, 100.0, 100.0, 101.0), ends(99.0, 100.0, 100.0, 300.0)
+    assert disturbed[0] == pytest.approx(calm[0], rel=0.01)
+    assert disturbed[1] > 300.0
 
 
 def test_a_further_moment_of_a_roof_of_the_core_s_own_may_only_be_better() -> None:
