@@ -196,7 +196,7 @@ class Effects:
 
         done = sum(u.done and u.first_frame + u.n_frames <= end for u in session.utterances)
         known = tuple((m.applied_frame or end) < end for m in session.markers)
-        state = (end // UNIT, done, known, len(session.configs), session.generation)
+        state = (end // UNIT, done, known, len(session.configs), track.generation)
         if state != self._state:
             self._state, self._found = state, {}
         if keys not in self._found:

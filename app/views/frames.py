@@ -106,11 +106,11 @@ _known: WeakKeyDictionary[CostTrack, FrameSeries] = WeakKeyDictionary()
 def series_of(session: Session, track: CostTrack) -> FrameSeries:
     """The up-to-date series of a session's track; the same object for every view that asks.
 
-    It is rebuilt when the session's `generation` says that the meaning of earlier data has changed.
+    It is rebuilt when the track's `generation` says that something else is said of earlier frames.
     """
     series = _known.get(track)
-    if series is None or series.generation != session.generation:
-        series = _known[track] = FrameSeries(session.generation)
+    if series is None or series.generation != track.generation:
+        series = _known[track] = FrameSeries(track.generation)
     # Four views ask for every update, and the file is read less often than they do.
     seen = (len(session.spans), int(track.n_frames))
     if seen != series.seen:

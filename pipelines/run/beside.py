@@ -54,7 +54,7 @@ class Beside:
 
     def forget(self) -> None:
         """What was kept of the search for the next block no longer is its state."""
-        self._replay.forget()
+        self._replay.forget_search()
 
     def between(
         self, recogniser: Recogniser, scores: Scores | None, now: int, frame: int, took_ns: int
@@ -72,7 +72,12 @@ class Beside:
         fixed = not recogniser.config.search.adaptive_beam
         if self.roofs is not None:
             after = self.roofs.take(after, frame)
-        after = replay.plan(recogniser.search if fixed else None, took_ns) or after
+        after = (
+            replay.plan(
+                recogniser.scorer, recogniser.search if fixed else None, self._recorded, took_ns
+            )
+            or after
+        )
         if after != now:
             self._queue.waited_ns()
         self._recorded = self._lane.recorded

@@ -1,10 +1,10 @@
 """Hot replay: a block done once more with its data hot, so that waiting for caches and memory is measured.
 
-Between two blocks, and outside the wall time, the block just decoded is scored and searched again, each until it gets
-no faster: a cache may take data back only after they were asked for several times. What the block took longer, it
-waited for data that what lies between (the other of the two, other programs) had pushed out. The spans are compared
-stage by stage; the result is recorded on the decode lane as spans of the stages "replay.…" in the group `setup`: their
-duration is the hot time, their count the time that the block had taken.
+Between two blocks, and outside the wall time, the block just decoded is scored or searched again, the two in turns,
+until it gets no faster: a cache may take data back only after they were asked for several times. What the block took
+longer, it waited for data that what lies between (the other of the two, other programs) had pushed out. The spans are
+compared stage by stage; the result is recorded on the decode lane as spans of the stages "replay.…" in the group
+`setup`: their duration is the hot time, their count the time that the block had taken.
 
 Only where scoring is a pure function of the block (`LayeredScorer.again`); the search is done again on its state as it
 was before (`SearchReplay`), which is kept when the block is chosen. For at most `share` of the time.
@@ -13,6 +13,7 @@ was before (`SearchReplay`), which is kept when the block is chosen. For at most
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
 import numpy as np
@@ -34,6 +35,13 @@ IN_VAIN: Final = 2
 """So many passes in a row that take less by no more than the part GAIN were hot already. Data that were pushed out of
 a large last cache need more than one pass to be back in it, and a pass may gain nothing before the next one does
 (`python -m tests.bench.constants --only system`)."""
+
+USUAL_TIMES: Final = 5
+"""Passes that a first replay is planned with: most take 3 to 5. What it takes more comes off the time of later ones."""
+
+BLOCKS: Final = 32
+"""Of about so many of the latest a block takes what a replay is planned with. By the last one alone those after a short
+one would be chosen: silence, of which scoring and search find their data in the caches."""
 
 DISTURBED = 0.02
 """A block, or a pass over it, of which another program took more than this part is not compared."""
@@ -59,8 +67,20 @@ def hot(once: Callable[[], dict[Stage, int]]) -> tuple[dict[Stage, int], int]:
     return least, times
 
 
+SCORING, SEARCH = range(2)
+
+
+@dataclass
+class _Half:
+    """Scoring or search: how many passes its last replay took, and its part of a block's time."""
+
+    group: str
+    times: int = USUAL_TIMES
+    part: float | None = None
+
+
 class HotReplay:
-    """Replays a block now and then."""
+    """Replays a block's scoring or its search now and then."""
 
     def __init__(self, recorder: Recorder, lane: Lane, queue: RunQueue, share: float) -> None:
         """`queue`: of the thread that decodes. `share`: of the time that may go into it, 0…1."""
@@ -69,40 +89,65 @@ class HotReplay:
         self._clock = recorder.clock
         self._own = Lane(0, "replay", "cpu", decode=False, capacity=1 << 12)
         self._began: int | None = None
+        self._took_ns = 0.0
         self._spent = 0
         self._stage = recorder.stage("setup.replay", "setup")
         self._of: dict[int, int] = {}
-        self._chosen = False
-        # Until one has been taken, it may be as many passes as there can be.
-        self._times = MOST_TIMES
+        self._halves = _Half("scoring"), _Half("search")
+        self._next = SCORING
+        self._chosen: _Half | None = None
         self._search: SearchReplay | None = None
 
     def forget(self) -> None:
-        """The block that comes next is not to be done again."""
-        self._chosen = False
+        """The block that was chosen is not to be done again; the same half of another is, when there is one."""
+        self._chosen = None
 
-    def plan(self, search: Viterbi | DeviceViterbi | None, took_ns: int) -> int:
+    def forget_search(self) -> None:
+        """What was kept of the search no longer is its state; scoring does not depend on what came before."""
+        if self._chosen is self._halves[SEARCH]:
+            self.forget()
+
+    def plan(
+        self,
+        scorer: Scorer,
+        search: Viterbi | DeviceViterbi | None,
+        recorded: int,
+        took_ns: int,
+    ) -> int:
         """Choose the block that comes next, if there is time; returns when its state was kept, 0 if it is not chosen.
 
-        `took_ns`: what the last block took. `search`: None where it would not do the same again.
+        `recorded`: spans that the lane had before the last block, which took `took_ns`. `search`: None where it would
+        not do the same again.
         """
-        self._chosen = False
+        self._chosen = None
         if not self._share:
             return 0
         start = self._clock()
         if self._began is None:
             # With the first block: what was prepared before it earned no time.
-            self._began = start
-        # Scoring and search as often as the last time, and the search's state copied as often.
-        if self._spent + (self._times + 1) * took_ns > self._share * (start - self._began):
+            self._began, self._took_ns = start, float(took_ns)
             return 0
-        self._chosen = True
-        if isinstance(search, Viterbi):
+        self._took_ns += (took_ns - self._took_ns) / BLOCKS
+        possible = (
+            isinstance(scorer, LayeredScorer) and scorer.replayable,
+            isinstance(search, Viterbi),
+        )
+        if not any(possible):
+            return 0
+        turn = self._next if possible[self._next] else 1 - self._next
+        half = self._halves[turn]
+        if half.part is None:
+            half.part = self._part(recorded, half.group, took_ns)
+        # As often as the last time, and the search's state copied as often.
+        due = (half.times + 1) * half.part * self._took_ns
+        if self._spent + due > self._share * (start - self._began):
+            return 0
+        self._chosen, self._next = half, turn
+        if turn == SEARCH:
+            assert isinstance(search, Viterbi)
             if self._search is None or self._search.viterbi is not search:
                 self._search = SearchReplay(search)
             self._search.keep()
-        else:
-            self._search = None
         end = self._clock()
         self._lane.put(self._stage, start, end)
         self._spent += end - start
@@ -114,11 +159,20 @@ class HotReplay:
         `scores`: of the block, as the search had them; None where it had them frame by frame or went on since.
         `recorded`: spans that the lane had before it.
         """
-        if not self._chosen or scores is None:
+        half, self._chosen = self._chosen, None
+        if half is None or scores is None:
             return 0
         start = self._clock()
-        timed = self._sums(self._lane, self._lane.recorded - recorded)
-        found = self._scored(scorer, frame) | self._searched(scores, frame)
+        self._next = 1 - self._next
+        timed = self._sums(self._lane, self._lane.recorded - recorded, half.group)
+        half.part = None  # The settings may have changed by when its turn comes.
+        again = (
+            self._scored(scorer, frame)
+            if half is self._halves[SCORING]
+            else self._searched(scores, frame)
+        )
+        found, times = hot(lambda: self._calm(again))
+        half.times = times if found else half.times
         at = end = self._clock()
         for stage, ns in found.items():
             if timed.get(stage):
@@ -127,28 +181,36 @@ class HotReplay:
                 self._lane.put(replayed, at, at + ns, frame, 0, min(timed[stage], LIMIT))
         self._lane.put(self._stage, start, max(at, start), frame, 0)
         self._spent += end - start
-        self._chosen = False
         return end
 
-    def _scored(self, scorer: Scorer, frame: int) -> dict[int, int]:
-        if not isinstance(scorer, LayeredScorer) or not scorer.replayable:
-            return {}
+    def _part(self, recorded: int, group: str, took_ns: int) -> float:
+        """Which part of the last block's time `group` was, 0…1; all of it where that is not known."""
+        found = self._sums(self._lane, self._lane.recorded - recorded, group)
+        return min(sum(found.values()) / took_ns, 1.0) if found and took_ns else 1.0
+
+    def _scored(self, scorer: Scorer, frame: int) -> Callable[[], dict[int, int]]:
+        """Scoring of the block once more, and the ns of its stages; of none where it cannot be."""
 
         def once() -> dict[int, int]:
+            if not isinstance(scorer, LayeredScorer) or not scorer.replayable:
+                return {}
             self._own.take()
             scorer.again(frame, self._own)
-            return self._sums(self._own, self._own.waiting)
+            return self._sums(self._own, self._own.waiting, "scoring")
 
-        found, self._times = hot(lambda: self._calm(once))
-        return found
+        return once
 
-    def _searched(self, scores: Scores, frame: int) -> dict[int, int]:
+    def _searched(self, scores: Scores, frame: int) -> Callable[[], dict[int, int]]:
+        """The search of the block once more, as `_scored`."""
         search = self._search
-        if search is None or not isinstance(scores, np.ndarray):
-            return {}
-        found, times = hot(lambda: self._calm(lambda: search.again(scores, frame, self._own)))
-        self._times = max(self._times, times)
-        return {self._recorder.stage_id(name): ns for name, ns in found.items()}
+
+        def once() -> dict[int, int]:
+            if search is None or not isinstance(scores, np.ndarray):
+                return {}
+            found = search.again(scores, frame, self._own)
+            return {self._recorder.stage_id(name): ns for name, ns in found.items()}
+
+        return once
 
     def _calm(self, once: Callable[[], dict[Stage, int]]) -> dict[Stage, int]:
         """What `once` gives; nothing where another program disturbed it."""
@@ -157,12 +219,13 @@ class HotReplay:
         found = once()
         return found if self._queue.waited_ns() <= DISTURBED * (self._clock() - start) else {}
 
-    @staticmethod
-    def _sums(lane: Lane, count: int) -> dict[int, int]:
+    def _sums(self, lane: Lane, count: int, group: str) -> dict[int, int]:
+        """The ns by stage of `group` of the lane's last `count` spans."""
         found: dict[int, int] = {}
         for span in lane.latest(count):
             stage = int(span["stage"])
-            found[stage] = found.get(stage, 0) + int(span["end_ns"] - span["start_ns"])
+            if self._recorder.stages[stage].group == group:
+                found[stage] = found.get(stage, 0) + int(span["end_ns"] - span["start_ns"])
         return found
 
     def _replayed(self, stage: int) -> int:

@@ -263,7 +263,8 @@ def _row(
     if timed:
         itself = total.parts[-1]
         found = intervals(total.parts, [*total.least, itself], [*total.most, itself], total.time)
-    replayed = replays.replayed(stage.name) > 0
+    laws = (session.costs.get((number, epoch)) for epoch, _ in parts)
+    replayed = any(replays.replayed(stage.name, law) for law in laws)
     verdict = judge(model.evidence(stage, total, found, replayed, bool(roof_table)))
 
     def given(value: float, there: bool) -> float | None:

@@ -13,6 +13,7 @@ import numpy as np
 from profiler.analysis.nesting import pick
 from profiler.analysis.recorded import Recorded
 from profiler.arrays import Array
+from profiler.costs import Cost
 from profiler.machine.roofs.table import (
     LEAST_SLOWNESS,
     MOST_SLOWNESS,
@@ -139,54 +140,87 @@ class Waited(NamedTuple):
     most: Array
 
 
+class _Replays(NamedTuple):
+    """Of a stage under one law, in order: when each replay ended, what it took, and what the block had taken, in ns."""
+
+    times: Array
+    hot: Array
+    timed: Array
+
+
 class Waiting:
-    """Which part of their time stages waited for data that were in no cache, from the hot replays of a session."""
+    """Which part of their time stages waited for data that were in no cache, from the hot replays of a session.
+
+    A replay tells of blocks under the same cost law: a kernel that takes more rows at once, or leaves some of them
+    out, waits for another part of its time.
+    """
 
     def __init__(self) -> None:
         self._consumed = 0
-        self._times: dict[str, Array] = {}
-        self._hot: dict[str, Array] = {}
-        self._timed: dict[str, Array] = {}
+        self._known: dict[str, list[tuple[Cost | None, _Replays]]] = {}
 
-    def update(self, session: Recorded) -> None:
-        """Take in the replays among the spans read since the last call."""
+    def update(self, session: Recorded) -> bool:
+        """Take in the replays among the spans read since the last call.
+
+        True where they say something of earlier spans too, which are to be taken in once more: the first FEWEST do.
+        """
         fresh = session.spans[self._consumed :]
         if not len(fresh):
-            return
+            return False
         self._consumed = len(session.spans)
+        numbers = {stage.name: number for number, stage in session.stages.items()}
+        backwards = False
         for number, stage in session.stages.items():
             if not stage.name.startswith(REPLAYED):
                 continue
-            at = np.flatnonzero(fresh["stage"] == number)
-            if not len(at):
-                continue
-            spans, name = pick(fresh, at), stage.name.removeprefix(REPLAYED)
-            for store, values in (
-                (self._times, spans["start_ns"] + spans["duration_ns"]),
-                (self._hot, spans["duration_ns"].astype(np.float64)),
-                (self._timed, spans["work0"].astype(np.float64)),
-            ):
-                known = store.get(name)
-                store[name] = values if known is None else np.concatenate([known, values])
+            name = stage.name.removeprefix(REPLAYED)
+            found = pick(fresh, np.flatnonzero(fresh["stage"] == number))
+            for epoch in np.unique(found["epoch"]).tolist():
+                spans = pick(found, np.flatnonzero(found["epoch"] == epoch))
+                cost = session.costs.get((numbers.get(name, -1), epoch))
+                backwards |= self._add(name, cost, spans)
+        return backwards
 
-    def replayed(self, stage: str) -> int:
-        """How often the stage was replayed."""
-        return len(self._times.get(stage, ()))
+    def _add(self, name: str, cost: Cost | None, spans: Array) -> bool:
+        new = _Replays(
+            spans["start_ns"] + spans["duration_ns"],
+            spans["duration_ns"].astype(np.float64),
+            spans["work0"].astype(np.float64),
+        )
+        laws = self._known.setdefault(name, [])
+        for i, (law, known) in enumerate(laws):
+            if law == cost:
+                laws[i] = cost, _Replays(*map(np.concatenate, zip(known, new, strict=True)))
+                return len(known.times) < FEWEST
+        laws.append((cost, new))
+        return True
 
-    def share(self, stage: str, start_ns: Array) -> Waited | None:
-        """Return what of each span's time the last LATEST replays before it say; None without any at all."""
-        times = self._times.get(stage)
-        if times is None:
+    def _of(self, stage: str, cost: Cost | None) -> _Replays | None:
+        return next((known for law, known in self._known.get(stage, ()) if law == cost), None)
+
+    def replayed(self, stage: str, cost: Cost | None) -> int:
+        """How often the stage was replayed under a law."""
+        known = self._of(stage, cost)
+        return 0 if known is None else len(known.times)
+
+    def share(self, stage: str, cost: Cost | None, start_ns: Array) -> Waited | None:
+        """Return what of each span's time under a law the last LATEST replays before it say; None without any at all.
+
+        Of the spans before the first FEWEST these tell.
+        """
+        replays = self._of(stage, cost)
+        if replays is None:
             return None
         # Of every count of replays that is met, as there are far fewer of them than of spans.
-        place = np.searchsorted(times, start_ns, side="right")
-        least, most = (int(place.min()), int(place.max())) if len(place) else (0, 0)
+        place = np.searchsorted(replays.times, start_ns, side="right")
+        place = np.maximum(place, min(FEWEST, len(replays.times)))
+        least, most = (int(place.min()), int(place.max())) if len(place) else (1, 1)
         known, place = np.arange(least, most + 1), place - least
         latest = known[:, None] - 1 - np.arange(LATEST)
         there = latest >= 0
         hot, timed = (
-            np.where(there, values[stage][np.maximum(latest, 0)], 0.0)
-            for values in (self._hot, self._timed)
+            np.where(there, values[np.maximum(latest, 0)], 0.0)
+            for values in (replays.hot, replays.timed)
         )
         count, whole = there.sum(axis=1), timed.sum(axis=1)
         ratio = np.divide(hot.sum(axis=1), whole, out=np.ones(len(known)), where=whole > 0)
@@ -195,8 +229,7 @@ class Waiting:
         several = (count > 1) & (whole > 0)
         error = np.sqrt(np.divide(off, count - 1, out=np.zeros(len(known)), where=several))
         error = np.divide(SURE * error, whole, out=np.zeros(len(known)), where=whole > 0)
-        # Of fewer their own differences say nothing; before the first there is nothing to be wrong about.
-        fewer = (count > 0) & (count < FEWEST)
-        error = np.where(fewer, ONE_REPLAY / np.sqrt(np.maximum(count, 1)), error)
+        # Of fewer their own differences say nothing.
+        error = np.where(count < FEWEST, ONE_REPLAY / np.sqrt(count), error)
         ends = (np.clip(1.0 - ratio + by * error, 0.0, 1.0)[place] for by in (-1, 0, 1))
         return Waited(*ends)

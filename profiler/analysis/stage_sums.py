@@ -68,15 +68,17 @@ class StageSums:
         self.beside = Beside()
 
     def update(self, session: Recorded, most: int | None = None) -> bool:
-        """Take in spans read since the last call; start again when a law or roof was replaced.
+        """Take in spans read since the last call; start again when a law or roof was replaced, or replays say more of
+        what was taken in.
 
         `most`: about how many at once, for a caller with something else to do meanwhile. True when none is left.
         """
         if session.generation != self._generation:
             self._reset()
             self._generation = session.generation
-        self.beside.speed.update(session)
-        self.beside.replays.update(session)
+        if self.beside.follow(session) and self._consumed:
+            self._reset()
+            self.beside.follow(session)
         spans, codes = session.spans, group_codes(session.stages)
         enough = len(spans) if most is None else self._consumed + most
         while self._consumed < min(enough, len(spans)):
@@ -131,6 +133,11 @@ class Beside:
         self.speed = Speed()
         self.replays = Waiting()
         self._pieces: list[tuple[Array, Array]] = []
+
+    def follow(self, session: Recorded) -> bool:
+        """Take in probes and replays; True where they say something of earlier spans."""
+        self.speed.update(session)
+        return self.replays.update(session)
 
     def add(self, positions: Array, other: Array) -> None:
         """These spans had `other` ns taken by other programs."""
@@ -228,7 +235,7 @@ class _Kind:
             session.calibration,
             beside.other(positions),
             beside.speed.at(spans["start_ns"]),
-            beside.replays.share(session.stages[self._stage].name, spans["start_ns"]),
+            beside.replays.share(session.stages[self._stage].name, cost, spans["start_ns"]),
         )
         amounts[_ENDS[0] :] = np.concatenate(found)
         return amounts

@@ -47,15 +47,18 @@ class CostTrack:
     there are any. These arrays are made anew each time; `category_rows`, `wall_row` and `work_rows` give slices of
     the same, and hold until the next update.
     `misplaced`: spans whose frames lie beyond anything decoded; they are in no array. `stages`: the sums
-    by stage of the same session, which `breakdown` keeps up to date.
+    by stage of the same session, which `breakdown` keeps up to date. `generation` grows when something else is said of
+    earlier frames than before.
     """
 
     def __init__(self) -> None:
+        self.generation = 0
         self._generation = -1
         self.stages = StageSums()
         self._reset()
 
     def _reset(self) -> None:
+        self.generation += 1
         self.n_frames = 0
         self.misplaced = 0
         self._decoded = 0
@@ -114,13 +117,14 @@ class CostTrack:
     def update(self, session: Recorded) -> bool:
         """Take in what `session` has read since the last call; True if any frame was added or changed.
 
-        Starts again when a cost law or a roof has been replaced.
+        Starts again when a cost law or a roof has been replaced, or replays say more of what was taken in.
         """
         if session.generation != self._generation:
             self._reset()
             self._generation = session.generation
-        self._speed.update(session)
-        self._replays.update(session)
+        if self._follow(session) and self._consumed:
+            self._reset()
+            self._follow(session)
         spans = session.spans
         changed = False
         codes = group_codes(session.stages)
@@ -141,6 +145,11 @@ class CostTrack:
                     self._add(session, nested.outer, nested.leaves, nested.outer_of, codes)
                     changed = True
         return changed
+
+    def _follow(self, session: Recorded) -> bool:
+        """Take in probes and replays; True where they say something of earlier spans."""
+        self._speed.update(session)
+        return self._replays.update(session)
 
     def _add(
         self,
@@ -196,7 +205,7 @@ class CostTrack:
                 session.calibration,
                 other[at],
                 self._speed.at(start),
-                self._replays.share(stage.name, start),
+                self._replays.share(stage.name, cost, start),
             )
             for category, ns in shares.items():
                 spread.give(CATEGORIES.index(category), ns, at)

@@ -81,7 +81,11 @@ class Run:
         categories[:, CATEGORIES.index(OTHER_PROGRAMS)] = self.other
         wall = np.array(self.wall)
         return SimpleNamespace(
-            wall_ns=wall, wall_row=rows_of(wall)[0], categories_ns=categories, n_frames=self.end
+            wall_ns=wall,
+            wall_row=rows_of(wall)[0],
+            categories_ns=categories,
+            n_frames=self.end,
+            generation=self.generation,
         )
 
     def effect(self, *keys: str, end: int | None = None) -> Effect | None:

@@ -174,7 +174,7 @@ def test_the_line_of_real_time_comes_into_view_when_near(
 ) -> None:
     session, track = replay
     series = series_of(session, track)
-    slower = type(series)(session.generation)
+    slower = type(series)(track.generation)
     slower.costs.follow(rows_of(*track.categories_ns.T * 5))
     slower.wall.follow(rows_of(track.wall_ns * 5))
     slower.walls.follow(track.wall_ns * 5)
@@ -457,6 +457,7 @@ def test_series_start_again_when_the_meaning_of_the_file_changed(
     first = series_of(session, track)
     assert series_of(session, track) is first
     session.generation += 1
+    track.update(session)
     assert series_of(session, track) is not first
 
 
@@ -468,10 +469,9 @@ def test_frames_that_still_grow_are_taken_again() -> None:
         work_rows: ClassVar[dict[str, FrameRow]] = {}
 
         def __init__(self) -> None:
-            pass
+            self.generation = 0
 
     class Quiet:
-        generation = 0
         spans: tuple[int, ...] = ()
 
     track = Growing()

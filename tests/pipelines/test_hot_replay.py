@@ -13,7 +13,7 @@ import pytest
 from pipelines.config import Config, assign, presets
 from pipelines.run import beside, hot_replay
 from pipelines.run.control import Control
-from pipelines.run.hot_replay import GAIN, LIMIT, MOST_TIMES, HotReplay, hot
+from pipelines.run.hot_replay import GAIN, LIMIT, MOST_TIMES, USUAL_TIMES, HotReplay, hot
 from pipelines.run.session_run import Outcome, Request, execute
 from pipelines.scoring import build_scorer, with_context
 from pipelines.scoring.layered import LayeredScorer
@@ -87,7 +87,11 @@ class Rig:
         self.replay = HotReplay(self.recorder, self.lane, self.queue, share)  # type: ignore[arg-type]
         self.scorer = Pure(self.clock, self.stages)
         # A run's first block, from which on time counts.
-        assert self.replay.plan(None, LIMIT) == 0
+        assert self.plan() == 0
+
+    def plan(self, took_ns: int = 3000, recorded: int = 0) -> int:
+        """Plan a replay of scoring alone; where nothing was recorded, as if a block had been nothing else."""
+        return self.replay.plan(self.scorer, None, recorded, took_ns)
 
     def block(self, each: int = 1000) -> tuple[int, int]:
         """Record a block; returns the spans there were before, and what it took."""
@@ -98,7 +102,7 @@ class Rig:
 
     def again(self, each: int = 1000, frame: int = 0) -> int:
         """Plan a replay, record a block and do it again; when that ended, 0 if there was none."""
-        self.replay.plan(None, 3 * each)
+        self.plan(3 * each, self.lane.recorded)
         self.lane.take()
         before, _ = self.block(each)
         # Cold the first time, and hot from the second on.
@@ -177,15 +181,15 @@ def test_what_was_prepared_before_the_first_block_earns_no_time() -> None:
     rig = Rig(0.01)
     late = HotReplay(rig.recorder, rig.lane, rig.queue, 0.01)  # type: ignore[arg-type]
     rig.clock.advance(10**12)
-    assert late.plan(None, 3000) == 0
-    rig.clock.advance((MOST_TIMES + 1) * 100 * 3000)
-    assert late.plan(None, 3000) > 0
+    assert late.plan(rig.scorer, None, 0, 3000) == 0
+    rig.clock.advance((USUAL_TIMES + 1) * 100 * 3000)
+    assert late.plan(rig.scorer, None, 0, 3000) > 0
 
 
 def test_nothing_is_replayed_before_there_is_time_for_it() -> None:
     rig = Rig(0.01)
-    # The first may be as many passes as there can be.
-    rig.clock.advance(((MOST_TIMES + 1) * 100 - 2) * 3000)
+    # The first is planned as replays usually are.
+    rig.clock.advance(((USUAL_TIMES + 1) * 100 - 2) * 3000)
     assert rig.again() == 0
     rig.clock.advance(3000)
     assert rig.again() > 0
@@ -199,7 +203,7 @@ def test_what_must_not_be_replayed_is_not(why: str) -> None:
     rig.clock.advance(10**9)
     rig.scorer.can = why != "remembers"
     scorer: Any = object() if why == "another kind" else rig.scorer
-    rig.replay.plan(None, 3000)
+    rig.plan()
     rig.lane.take()
     before, _ = rig.block()
     scores = None if why == "frame by frame" else SCORES
@@ -215,7 +219,7 @@ def test_what_must_not_be_replayed_is_not(why: str) -> None:
 def test_what_another_program_disturbed_is_not_compared(all_of_them: bool) -> None:
     rig = Rig(0.1)
     rig.clock.advance(10**9)
-    rig.replay.plan(None, 3000)
+    rig.plan()
     rig.lane.take()
     before, _ = rig.block()
     again = rig.scorer.again
@@ -249,6 +253,103 @@ def test_a_stage_that_the_block_did_not_have_says_nothing_of_it() -> None:
         f"{REPLAYED}score.b",
     ]
     assert spans["duration_ns"].sum() == end - start
+
+
+class Search:
+    """In the place of a search's replay: it keeps and repeats, or cannot."""
+
+    def __init__(self, viterbi: Any) -> None:
+        self.viterbi = viterbi
+        self.kept = 0
+
+    def keep(self) -> None:
+        self.kept += 1
+
+    def again(self, scores: Any, first_frame: int, lane: Any) -> dict[str, int]:
+        clock, can = self.viterbi.told
+        if not can:
+            return {}
+        clock.advance(500)
+        return {"search.emit": 500}
+
+
+def with_search(rig: Rig, can: bool = True) -> Any:
+    search = object.__new__(Viterbi)
+    search.told = rig.clock, can  # type: ignore[attr-defined]
+    return search
+
+
+def planned(rig: Rig, search: Any) -> list[str]:
+    """The names of what was replayed of one more block."""
+    rig.replay.plan(rig.scorer, search, 0, 3000)
+    rig.lane.take()
+    before, _ = rig.block()
+    rig.replay.take(rig.scorer, SCORES, before, 0)
+    names = [rig.recorder.stages[n].name for n in rig.taken()["stage"]]
+    return sorted(name for name in names if name.startswith(REPLAYED))
+
+
+SCORED = [f"{REPLAYED}score.a", f"{REPLAYED}score.b"]
+SEARCHED = [f"{REPLAYED}search.emit"]
+
+
+@pytest.mark.parametrize("can", [True, False])
+def test_scoring_and_search_are_replayed_in_turns(
+    can: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hot_replay, "SearchReplay", Search)
+    rig = Rig(0.1)
+    rig.clock.advance(10**9)
+    search = with_search(rig, can)
+    found = [planned(rig, search) for _ in range(4)]
+    # A search that cannot be done again has had its turn.
+    assert found == [SCORED, SEARCHED if can else []] * 2
+    # Where the other is not possible, neither waits for it.
+    assert [planned(rig, None) for _ in range(2)] == [SCORED] * 2
+    rig.scorer.can = False
+    assert [planned(rig, search) for _ in range(2)] == [SEARCHED if can else []] * 2
+
+
+def test_what_was_forgotten_has_not_had_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short utterances end between plan and block most of the time, and search would never be replayed."""
+    monkeypatch.setattr(hot_replay, "SearchReplay", Search)
+    rig = Rig(0.1)
+    rig.clock.advance(10**9)
+    search = with_search(rig)
+    rig.replay.plan(rig.scorer, search, 0, 3000)
+    rig.replay.forget()
+    assert planned(rig, search) == SCORED
+    rig.replay.plan(rig.scorer, search, 0, 3000)
+    rig.replay.forget_search()
+    assert planned(rig, search) == SEARCHED
+    # Scoring does not depend on what came before the block.
+    rig.replay.plan(rig.scorer, search, 0, 3000)
+    rig.replay.forget_search()
+    rig.lane.take()
+    before, _ = rig.block()
+    assert rig.replay.take(rig.scorer, SCORES, before, 0)
+    assert rig.scorer.times
+
+
+def test_blocks_after_short_ones_are_not_chosen_before_others() -> None:
+    """Time for a replay of a usual block comes while short ones pass as well."""
+    rig = Rig(0.01)
+    rig.clock.advance((USUAL_TIMES + 1) * 100 * 3000 * 9 // 10)
+    assert rig.plan(3000) == 0
+    assert rig.plan(1000) == 0
+    rig.clock.advance((USUAL_TIMES + 1) * 100 * 3000 // 10)
+    assert rig.plan(3000) > 0
+
+
+def test_a_replay_is_planned_by_what_its_half_of_the_block_takes() -> None:
+    rig = Rig(0.01)
+    before, took = rig.block()
+    # Two of the three stages score.
+    due = (USUAL_TIMES + 1) * 2000
+    rig.clock.advance(100 * due - took - 100)
+    assert rig.plan(took, before) == 0
+    rig.clock.advance(200)
+    assert rig.plan(took, before) > 0
 
 
 # -- scorers ------------------------------------------------------------------------------------
@@ -386,8 +487,10 @@ def test_a_run_hears_and_scores_the_same_with_replays(
         with closing(Session.open(tmp_path / f"{share}.asrs")) as session:
             waiting = Waiting()
             waiting.update(session)
-            replays.append(waiting.replayed("score.gaussians"))
-            replays.append(waiting.replayed("search.emit"))
+            numbers = {stage.name: number for number, stage in session.stages.items()}
+            for name in ("score.gaussians", "search.emit"):
+                law = session.costs.get((numbers[name], 0))
+                replays.append(waiting.replayed(name, law))
             parts = breakdown(session)
             # Replays are no part of the wall time, and cover no tile.
             assert parts.wall_ns == outcome.result.wall_ns

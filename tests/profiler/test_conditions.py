@@ -13,6 +13,7 @@ from profiler_sessions import ROOF_TABLE, fake_session, roof, spans_of
 from profiler.analysis.breakdown import BETWEEN, breakdown
 from profiler.analysis.categories import OTHER_PROGRAMS
 from profiler.analysis.conditions import (
+    FEWEST,
     LATEST,
     ONE_REPLAY,
     OTHER_COUNT,
@@ -213,25 +214,62 @@ def waiting_of(spans: np.ndarray) -> Waiting:
 
 def test_what_a_block_took_longer_than_with_its_data_hot_it_waited() -> None:
     found = waiting_of(spans_of([replay(1000, 600, 1000), replay(5000, 900, 1000)]))
-    assert found.replayed("score.some") == 2
-    share = found.share("score.some", at(0, 1599, 1600, 5900, 10**9))
+    assert found.replayed("score.some", LAW) == 2
+    share = found.share("score.some", LAW, at(0, 1599, 1600, 5900, 10**9))
     assert share is not None
-    # Nothing before the first replay has ended; later ones are taken together.
-    assert share.likely.tolist() == pytest.approx([0, 0, 0.4, 0.25, 0.25])
+    # The first few tell of what came before them too, and are taken together.
+    assert share.likely.tolist() == pytest.approx([0.25] * 5)
     # One or two are as uncertain as single ones are found to be.
-    off = ONE_REPLAY, ONE_REPLAY / 2**0.5, ONE_REPLAY / 2**0.5
-    assert share.least[2:].tolist() == pytest.approx([0.4 - off[0], 0.25 - off[1], 0.25 - off[2]])
-    assert share.most[2:].tolist() == pytest.approx([0.4 + off[0], 0.25 + off[1], 0.25 + off[2]])
-    assert share.least[:2].tolist() == share.most[:2].tolist() == [0, 0]
-    assert found.share("score.other", at(0)) is None
-    assert found.replayed("score.other") == 0
+    off = ONE_REPLAY / 2**0.5
+    assert share.least.tolist() == pytest.approx([0.25 - off] * 5)
+    assert share.most.tolist() == pytest.approx([0.25 + off] * 5)
+    assert found.share("score.other", LAW, at(0)) is None
+    assert found.replayed("score.other", LAW) == 0
+
+
+def test_later_replays_say_nothing_of_what_came_before_them() -> None:
+    rows = [replay(10_000 * (i + 1), 500, 1000) for i in range(FEWEST)]
+    rows.append(replay(10**6, 900, 1000))
+    share = waiting_of(spans_of(rows)).share("score.some", LAW, at(0, 10**6, 10**6 + 900))
+    assert share is not None
+    assert share.likely.tolist() == pytest.approx([0.5, 0.5, 1 - 2400 / 4000])
+
+
+def test_a_replay_tells_of_blocks_under_its_own_law() -> None:
+    """Of 64 frames at once it says nothing about one frame at a time, and comes to count again with the settings."""
+    other = Cost(terms=(Term(KERNEL, "tile", Linear(2.0)),))
+    spans = spans_of([replay(1000 * i, 400 + 300 * (i % 2), 1000) for i in range(6)])
+    spans["epoch"] = [0, 1, 0, 1, 2, 3]
+    session = fake_session(
+        spans, STAGES, {(SCORE, 0): LAW, (SCORE, 1): other, (SCORE, 2): LAW}, ROOFS
+    )
+    found = Waiting()
+    assert found.update(session)
+    assert [found.replayed("score.some", law) for law in (LAW, other, None)] == [3, 2, 1]
+    for law, wanted in ((LAW, 0.6), (other, 0.3), (None, 0.3)):
+        share = found.share("score.some", law, at(10**9))
+        assert share is not None
+        assert share.likely.tolist() == pytest.approx([wanted])
+    assert found.share("score.some", Cost(), at(0)) is None
+
+
+def test_the_first_replays_change_what_is_said_of_earlier_frames() -> None:
+    rows: list[tuple[int, ...]] = [(0, 900, SCORE, 0, 4, 100), (0, 1000, BLOCK, 0, 4, 0)]
+    track, seen = CostTrack(), []
+    for i in range(FEWEST + 2):
+        track.update(session_of(spans_of(rows)))
+        seen.append((track.generation, track.categories_ns[0].tolist()))
+        rows.append(replay(2000 + 1000 * i, 300, 1000))
+    generations, costs = zip(*seen, strict=True)
+    assert np.diff(generations).tolist() == [1] * FEWEST + [0]
+    assert costs[0] != costs[1]
 
 
 def test_only_the_latest_replays_count_and_a_hot_one_that_took_longer_is_no_waiting() -> None:
     rows = [replay(1000 * i, 100, 1000) for i in range(LATEST)]
     rows += [replay(10**6 + 1000 * i, 500, 1000) for i in range(LATEST)]
     rows += [replay(10**7 + 3000 * i, 2000, 1000) for i in range(LATEST)]
-    share = waiting_of(spans_of(rows)).share("score.some", at(10**5, 10**6 + 10**5, 10**9))
+    share = waiting_of(spans_of(rows)).share("score.some", LAW, at(10**5, 10**6 + 10**5, 10**9))
     assert share is not None
     assert np.array(share).tolist() == pytest.approx(np.array([[0.9, 0.5, 0.0]] * 3))
 
@@ -239,7 +277,7 @@ def test_only_the_latest_replays_count_and_a_hot_one_that_took_longer_is_no_wait
 def test_replays_that_agree_are_sure() -> None:
     hot = (500, 520, 480, 500, 510, 490, 500, 500)
     share = waiting_of(spans_of([replay(1000 * i, ns, 1000) for i, ns in enumerate(hot)])).share(
-        "score.some", at(10**9)
+        "score.some", LAW, at(10**9)
     )
     assert share is not None
     error = 3 * np.std(hot, ddof=1) / 1000 / np.sqrt(len(hot))
@@ -283,21 +321,23 @@ def test_speed_and_waiting_in_pieces_are_those_at_once_and_within_bounds(
     times = np.concatenate([spans["start_ns"], [0, 2**62]]).astype(np.int64)
     for got, wanted in (
         (speed.at(times), speed_of(spans).at(times)),
-        (waiting.share("score.some", times), waiting_of(spans).share("score.some", times)),
+        (
+            waiting.share("score.some", LAW, times),
+            waiting_of(spans).share("score.some", LAW, times),
+        ),
     ):
         assert (got is None) == (wanted is None)
         if got is not None and wanted is not None:
             assert np.array(got).tobytes() == np.array(wanted).tobytes()
     found = speed.at(times)
     assert found is None or ((found >= LEAST_SLOWNESS) & (found <= MOST_SLOWNESS)).all()
-    share = waiting.share("score.some", times)
+    share = waiting.share("score.some", LAW, times)
     if share is not None:
         ends = np.array(share)
         assert ((ends >= 0) & (ends <= 1)).all()
         assert (np.diff(ends, axis=0) >= 0).all()
-    # At time 0 nothing had been probed or replayed.
+    # At time 0 nothing had been probed.
     assert found is None or found[:, -2].tolist() == [1, 1]
-    assert share is None or [one[-2] for one in share] == [0, 0, 0]
 
 
 @given(recordings(), st.lists(st.integers(0, 80), max_size=8))
