@@ -13,13 +13,28 @@ from pipelines.config import Config
 from pipelines.run import beside
 from pipelines.run.beside import Beside
 from pipelines.run.hot_replay import LIMIT
+from pipelines.scoring.layered import LayeredScorer
 from profiler.machine.roofs.probe import EVERY_NS
 from profiler.machine.roofs.table import PROBES
 from profiler.span_layout import SPAN
 from profiler.spans import Recorder
 from tests.fake_clock import FakeClock
 
+
+class Again(LayeredScorer):
+    """A scorer that could score its block again."""
+
+    replayable = True
+
+    def __init__(self) -> None:
+        pass
+
+    def _arranged(self, config: Config) -> Any:
+        raise NotImplementedError
+
+
 NOBODY: Any = SimpleNamespace(scorer=None, search=None, config=Config())
+SOMEBODY: Any = SimpleNamespace(scorer=Again(), search=None, config=Config())
 
 
 class Queue:
@@ -59,15 +74,20 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
     return Rig(monkeypatch)
 
 
-def test_the_machine_is_probed_before_the_first_block_and_then_at_times(rig: Rig) -> None:
+@pytest.mark.parametrize(("who", "planned"), [(SOMEBODY, ["setup.replay"]), (NOBODY, [])])
+def test_the_machine_is_probed_before_the_first_block_and_then_at_times(
+    rig: Rig, who: Any, planned: list[str]
+) -> None:
     assert rig.names() == list(PROBES)
     now = rig.clock.advance(1000)
-    assert rig.beside.between(NOBODY, None, now, 0, 1000) == now
+    assert rig.beside.between(who, None, now, 0, 1000) == now
     assert rig.names() == []
     now = rig.clock.advance(EVERY_NS)
-    after = rig.beside.between(NOBODY, None, now, 16, 1000)
+    after = rig.beside.between(who, None, now, 16, 1000)
     assert after == rig.clock() > now, "the next block begins when the probes are done"
-    assert rig.names() == [*PROBES, "setup.replay"], "a replay is planned once there is time"
+    assert rig.names() == [*PROBES, *planned], (
+        "a replay is planned once there is time, if any can be"
+    )
 
 
 def test_what_others_ran_while_probes_were_taken_is_no_blocks(rig: Rig) -> None:
