@@ -12,11 +12,11 @@ import numpy as np
 
 from profiler.analysis.attribution import assign, grains
 from profiler.analysis.categories import CATEGORIES, OTHER_PROGRAMS, OVERHEAD
-from profiler.analysis.conditions import Speed, Waiting, shared_out, shared_out_rest
+from profiler.analysis.conditions import shared_out, shared_out_rest
 from profiler.analysis.nesting import by_stage_and_epoch, group_codes, nest, pick
 from profiler.analysis.per_frame import FrameRow, PerFrame, Spread
 from profiler.analysis.recorded import Recorded
-from profiler.analysis.stage_sums import StageSums
+from profiler.analysis.stage_sums import Beside, StageSums
 from profiler.arrays import Array, Bool
 from profiler.spans import GROUPS
 
@@ -64,8 +64,7 @@ class CostTrack:
         self._decoded = 0
         self._consumed = 0
         self._waiting: dict[int, Array] = {}
-        self._speed = Speed()
-        self._replays = Waiting()
+        self._beside = Beside()
         self._sums = PerFrame(len(CATEGORIES) + 1)
         self._work: dict[str, int] = {}
         self._ends: list[tuple[Array, Array]] = []
@@ -122,9 +121,9 @@ class CostTrack:
         if session.generation != self._generation:
             self._reset()
             self._generation = session.generation
-        if self._follow(session) and self._consumed:
+        if self._beside.follow(session) and self._consumed:
             self._reset()
-            self._follow(session)
+            self._beside.follow(session)
         spans = session.spans
         changed = False
         codes = group_codes(session.stages)
@@ -145,11 +144,6 @@ class CostTrack:
                     self._add(session, nested.outer, nested.leaves, nested.outer_of, codes)
                     changed = True
         return changed
-
-    def _follow(self, session: Recorded) -> bool:
-        """Take in probes and replays; True where they say something of earlier spans."""
-        self._speed.update(session)
-        return self._replays.update(session)
 
     def _add(
         self,
@@ -204,8 +198,8 @@ class CostTrack:
                 cost,
                 session.calibration,
                 other[at],
-                self._speed.at(start),
-                self._replays.share(stage.name, cost, start),
+                self._beside.speed.at(start),
+                self._beside.replays.share(stage.name, cost, start),
             )
             for category, ns in shares.items():
                 spread.give(CATEGORIES.index(category), ns, at)

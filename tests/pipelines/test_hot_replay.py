@@ -1,4 +1,4 @@
-"""Hot replays: within their budget, set-up to the nanosecond, and without a trace in what is scored."""
+"""Hot replays: within their budget, in turns, set-up to the nanosecond, and without a trace in a run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from pipelines.run import beside, hot_replay
 from pipelines.run.control import Control
 from pipelines.run.hot_replay import GAIN, LIMIT, MOST_TIMES, USUAL_TIMES, HotReplay, hot
 from pipelines.run.session_run import Outcome, Request, execute
-from pipelines.scoring import build_scorer, with_context
 from pipelines.scoring.layered import LayeredScorer
 from pipelines.search.viterbi import Viterbi
 from profiler.analysis.breakdown import breakdown
@@ -24,9 +23,7 @@ from profiler.lanes import Lane
 from profiler.session.reader import Session
 from profiler.spans import SPAN, NullLane, Recorder
 from tests.fake_clock import FakeClock
-from tests.pipelines.net_files import card, net, write
 
-LANE = NullLane()
 SPEECH = "08-kal16-short.flac"
 
 # -- on a clock of its own ------------------------------------------------------------------------
@@ -350,96 +347,6 @@ def test_a_replay_is_planned_by_what_its_half_of_the_block_takes() -> None:
     assert rig.plan(took, before) == 0
     rig.clock.advance(200)
     assert rig.plan(took, before) > 0
-
-
-# -- scorers ------------------------------------------------------------------------------------
-
-SOME = {"gmm.selection.codewords": 16, "frames.codewords": 16, "gmm.selection.expand": 5}
-LAYERS: dict[str, dict[str, Any]] = {
-    "plain": {},
-    "max": {"gmm.component": "max"},
-    "every second frame": {"frames.skip": 2},
-    "conditional": {"frames.skip": 3, "frames.rule": "conditional"},
-    "multi-frame": {"frames.skip": 2, "frames.rule": "multi-frame"},
-    "top-n": {"gmm.selection.method": "top-n"},
-    "vq-table": {"gmm.selection.method": "vq-table"},
-    "clusters": {"gmm.selection.method": "clusters"},
-    "ci": {"gmm.senones": "ci"},
-}
-
-
-def features(frames: int, dim: int) -> np.ndarray:
-    return np.random.default_rng(3).normal(0, 1.5, (frames, dim)).astype(np.float32)
-
-
-def scored(scorer: Any, again: bool, block: int = 7) -> Iterator[np.ndarray]:
-    given = features(40, scorer._dim)
-    padded = with_context(given, scorer.context)
-    beyond = sum(scorer.context)
-    scorer.reset()
-    for at in range(0, len(given), block):
-        n = min(block, len(given) - at)
-        scores = scorer.score(padded[at : at + n + beyond], at, LANE)
-        kept = scores.copy()
-        if again:
-            assert scorer.replayable
-            for _ in range(2):
-                scorer.again(at, LANE)
-            assert scores.tobytes() == kept.tobytes()
-        yield kept
-
-
-@pytest.mark.parametrize("chosen", LAYERS.values(), ids=LAYERS.keys())
-def test_scoring_again_leaves_no_trace(models: Any, chosen: dict[str, Any]) -> None:
-    config = assign(Config(), {**SOME, "gmm.selection.enabled": False, **chosen})
-    plain, replayed = (build_scorer(config, models["tied"]) for _ in range(2))
-    for one, other in zip(scored(plain, False), scored(replayed, True), strict=True):
-        assert one.tobytes() == other.tobytes()
-
-
-def test_scoring_again_records_the_stages_that_scoring_records(models: Any) -> None:
-    scorer = build_scorer(assign(Config(), {"frames.skip": 2}), models["tied"])
-    recorder = Recorder()
-    scorer.stages(recorder)
-    lanes = [recorder.lane(name) for name in ("once", "again")]
-    scorer.score(features(8, scorer._dim), 0, lanes[0])
-    scorer.again(0, lanes[1])
-    once, again = (np.frombuffer(lane.take(), SPAN) for lane in lanes)
-    copy = recorder.stage_id("score.copy")
-    once = once[once["stage"] != copy]
-    for name in ("stage", "frames", "first_frame", "work0", "work1", "work2"):
-        assert once[name].tolist() == again[name].tolist(), name
-
-
-@pytest.mark.parametrize(
-    "chosen",
-    [{"gmm.selection.method": "last-top-n"}, {"gmm.senones": "active"}],
-    ids=["remembers", "lazy"],
-)
-def test_what_is_no_function_of_the_block_is_not_replayed(
-    models: Any, chosen: dict[str, Any]
-) -> None:
-    scorer = build_scorer(Config(), models["tied"])
-    assert not scorer.replayable, "nothing was scored yet"
-    list(scored(scorer, False))
-    assert scorer.replayable
-    scorer.configure(assign(Config(), chosen))
-    if not scorer.lazy:
-        list(scored(scorer, False))
-    assert not scorer.replayable
-
-
-def test_nets_are_replayed_but_for_heads(models: Any, tmp_path: Path) -> None:
-    made = net(card(senones=models["real"].n_senones, heads=3), 0)
-    base = {"model": "dnn", "dnn.net": str(write(tmp_path, made, np.float32))}
-    plain = assign(Config(), base)
-    one, other = (build_scorer(plain, models["real"]) for _ in range(2))
-    for wanted, got in zip(scored(one, False), scored(other, True), strict=True):
-        assert wanted.tobytes() == got.tobytes()
-    heads = assign(plain, {"frames.skip": 3, "frames.rule": "multi-frame"})
-    scorer = build_scorer(heads, models["real"])
-    list(scored(scorer, False))
-    assert not scorer.replayable
 
 
 # -- a whole run --------------------------------------------------------------------------------
