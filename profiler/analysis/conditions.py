@@ -162,7 +162,7 @@ class Waiting:
     def update(self, session: Recorded) -> bool:
         """Take in the replays among the spans read since the last call.
 
-        True where they say something of earlier spans too, which are to be taken in once more: the first FEWEST do.
+        True where they say something of earlier spans too, as the first FEWEST do: those are to be taken in once more.
         """
         fresh = session.spans[self._consumed :]
         if not len(fresh):
