@@ -301,5 +301,5 @@ def ns_of(stage: int, spans: Array) -> int:
 
 def _hot(once: Callable[[], int]) -> float:
     """ns of `once` with its data hot."""
-    found, _ = hot(lambda: {RUN: once()})
+    found = hot(lambda: {RUN: once()})
     return float(found[RUN])

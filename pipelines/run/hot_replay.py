@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import ceil
 from typing import Final, TypeVar
 
 import numpy as np
@@ -37,11 +38,12 @@ a large last cache need more than one pass to be back in it, and a pass may gain
 (`python -m tests.bench.constants --only system`)."""
 
 USUAL_TIMES: Final = 5
-"""Passes that a first replay is planned with: most take 3 to 5. What it takes more comes off the time of later ones."""
+"""Passes that a first replay is planned with: most take 3 to 5."""
 
+TURNS: Final = 4
 BLOCKS: Final = 32
-"""Of about so many of the latest a block takes what a replay is planned with. By the last one alone those after a short
-one would be chosen: silence, of which scoring and search find their data in the caches."""
+"""Of about so many of its latest a later one is planned with what they took, in blocks of which so many say what one
+takes."""
 
 DISTURBED = 0.02
 """A block, or a pass over it, of which another program took more than this part is not compared."""
@@ -50,8 +52,8 @@ DISTURBED = 0.02
 Stage = TypeVar("Stage")
 
 
-def hot(once: Callable[[], dict[Stage, int]]) -> tuple[dict[Stage, int], int]:
-    """Do `once` again and again until it takes no less; returns the ns by stage of the fastest, and how often that was.
+def hot(once: Callable[[], dict[Stage, int]]) -> dict[Stage, int]:
+    """Do `once` again and again until it takes no less; returns the ns by stage of the fastest.
 
     Where it gives nothing, that time does not count.
     """
@@ -64,7 +66,7 @@ def hot(once: Callable[[], dict[Stage, int]]) -> tuple[dict[Stage, int], int]:
             in_vain = in_vain + 1 if after > (1.0 - GAIN) * before else 0
         if found and (not least or after < before):
             least = found
-    return least, times
+    return least
 
 
 SCORING, SEARCH = range(2)
@@ -72,11 +74,16 @@ SCORING, SEARCH = range(2)
 
 @dataclass
 class _Half:
-    """Scoring or search: how many passes its last replay took, and its part of a block's time."""
+    """Scoring or search: for how long blocks are decoded in the time that its replay takes, from the latest `turns`."""
 
     group: str
-    times: int = USUAL_TIMES
-    part: float | None = None
+    turns: int = 0
+    blocks: float = 0.0
+
+    def took(self, blocks: float) -> None:
+        """One more took as long as so many blocks."""
+        self.turns += 1
+        self.blocks += (blocks - self.blocks) / min(self.turns, TURNS)
 
 
 class HotReplay:
@@ -88,9 +95,11 @@ class HotReplay:
         self._recorder, self._lane, self._share = recorder, lane, share
         self._clock = recorder.clock
         self._own = Lane(0, "replay", "cpu", decode=False, capacity=1 << 12)
-        self._began: int | None = None
+        self._blocks = 0
         self._took_ns = 0.0
-        self._spent = 0
+        self._left_ns: float | None = None
+        self._waits_for: _Half | None = None
+        self._wait = self._kept_ns = 0
         self._stage = recorder.stage("setup.replay", "setup")
         self._of: dict[int, int] = {}
         self._halves = _Half("scoring"), _Half("search")
@@ -122,12 +131,13 @@ class HotReplay:
         self._chosen = None
         if not self._share:
             return 0
-        start = self._clock()
-        if self._began is None:
+        if self._left_ns is None:
             # With the first block: what was prepared before it earned no time.
-            self._began, self._took_ns = start, float(took_ns)
+            self._left_ns = 0.0
             return 0
-        self._took_ns += (took_ns - self._took_ns) / BLOCKS
+        self._left_ns += self._share * took_ns
+        self._blocks += 1
+        self._took_ns += (took_ns - self._took_ns) / min(self._blocks, BLOCKS)
         possible = (
             isinstance(scorer, LayeredScorer) and scorer.replayable,
             isinstance(search, Viterbi),
@@ -136,12 +146,13 @@ class HotReplay:
             return 0
         turn = self._next if possible[self._next] else 1 - self._next
         half = self._halves[turn]
-        if half.part is None:
-            half.part = self._part(recorded, half.group, took_ns)
-        # As often as the last time, and the search's state copied as often.
-        due = (half.times + 1) * half.part * self._took_ns
-        if self._spent + due > self._share * (start - self._began):
+        if half is not self._waits_for:
+            self._waits_for, self._wait = half, self._blocks_until(half, recorded, took_ns)
+        else:
+            self._wait -= 1
+        if self._wait > 0:
             return 0
+        start = self._clock()
         self._chosen, self._next = half, turn
         if turn == SEARCH:
             assert isinstance(search, Viterbi)
@@ -150,7 +161,8 @@ class HotReplay:
             self._search.keep()
         end = self._clock()
         self._lane.put(self._stage, start, end)
-        self._spent += end - start
+        self._kept_ns = end - start
+        self._left_ns -= self._kept_ns
         return end
 
     def take(self, scorer: Scorer, scores: Scores | None, recorded: int, frame: int) -> int:
@@ -165,14 +177,13 @@ class HotReplay:
         start = self._clock()
         self._next = 1 - self._next
         timed = self._sums(self._lane, self._lane.recorded - recorded, half.group)
-        half.part = None  # The settings may have changed by when its turn comes.
+        self._waits_for = None
         again = (
             self._scored(scorer, frame)
             if half is self._halves[SCORING]
             else self._searched(scores, frame)
         )
-        found, times = hot(lambda: self._calm(again))
-        half.times = times if found else half.times
+        found = hot(lambda: self._calm(again))
         at = end = self._clock()
         for stage, ns in found.items():
             if timed.get(stage):
@@ -180,13 +191,29 @@ class HotReplay:
                 replayed, at = self._replayed(stage), at - ns
                 self._lane.put(replayed, at, at + ns, frame, 0, min(timed[stage], LIMIT))
         self._lane.put(self._stage, start, max(at, start), frame, 0)
-        self._spent += end - start
+        assert self._left_ns is not None
+        self._left_ns -= end - start
+        if found:
+            half.took((self._kept_ns + end - start) / max(self._took_ns, 1.0))
         return end
 
-    def _part(self, recorded: int, group: str, took_ns: int) -> float:
-        """Which part of the last block's time `group` was, 0…1; all of it where that is not known."""
-        found = self._sums(self._lane, self._lane.recorded - recorded, group)
-        return min(sum(found.values()) / took_ns, 1.0) if found and took_ns else 1.0
+    def _blocks_until(self, half: _Half, recorded: int, took_ns: int) -> int:
+        """Return after how many blocks there is time for a replay.
+
+        Counted ahead, and in blocks. Were the time that has been earned compared after each block, those after a long
+        one would be chosen, and silence as soon as it comes: the first of an utterance, of which the search has little
+        to do.
+        """
+        blocks = half.blocks
+        if not half.turns:
+            found = self._sums(self._lane, self._lane.recorded - recorded, half.group)
+            # All of the block where that is not known. The search's state is copied as often as the search is done.
+            part = min(sum(found.values()) / took_ns, 1.0) if found and took_ns else 1.0
+            blocks = (USUAL_TIMES + 1) * part
+        assert self._left_ns is not None
+        # What was earned while nothing could be done is not made up for.
+        self._left_ns = min(self._left_ns, blocks * self._took_ns)
+        return ceil((blocks - self._left_ns / max(self._took_ns, 1.0)) / self._share)
 
     def _scored(self, scorer: Scorer, frame: int) -> Callable[[], dict[int, int]]:
         """Scoring of the block once more, and the ns of its stages; of none where it cannot be."""

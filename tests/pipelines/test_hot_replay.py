@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import cycle
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +68,8 @@ class Queue:
 
 
 SCORES = np.zeros((16, 3), np.float32)
+DUE = (USUAL_TIMES + 1) * 100
+"""Blocks until a first replay at a hundredth of the time, of blocks that are all replayed."""
 PASSES = 4
 SPENT = 2 * (3 + 1 + 1 + 1) * 400
 """ns: two stages, cold and then hot, until two passes have gained nothing."""
@@ -90,6 +94,13 @@ class Rig:
         """Plan a replay of scoring alone; where nothing was recorded, as if a block had been nothing else."""
         return self.replay.plan(self.scorer, None, recorded, took_ns)
 
+    def choose(self, search: Any = None, took_ns: int = 3000, recorded: int = 0) -> int:
+        """Plan until the block that comes next is chosen; returns how many it took."""
+        for plans in range(1, 10_000):
+            if self.replay.plan(self.scorer, search, recorded, took_ns):
+                return plans
+        raise AssertionError("no block was chosen")
+
     def block(self, each: int = 1000) -> tuple[int, int]:
         """Record a block; returns the spans there were before, and what it took."""
         before, start = self.lane.recorded, self.clock()
@@ -98,8 +109,7 @@ class Rig:
         return before, self.clock() - start
 
     def again(self, each: int = 1000, frame: int = 0) -> int:
-        """Plan a replay, record a block and do it again; when that ended, 0 if there was none."""
-        self.plan(3 * each, self.lane.recorded)
+        """Record the block that was planned and do it again; when that ended, 0 if there was none."""
         self.lane.take()
         before, _ = self.block(each)
         # Cold the first time, and hot from the second on.
@@ -115,7 +125,7 @@ class Rig:
 
 def test_hot_spans_lie_within_the_replay_and_set_up_is_its_time() -> None:
     rig = Rig(0.1)
-    rig.clock.advance(10**6)
+    rig.choose()
     end = rig.again(frame=32)
     start = end - SPENT
     assert end == rig.clock()
@@ -150,46 +160,59 @@ def test_hot_spans_lie_within_the_replay_and_set_up_is_its_time() -> None:
 )
 def test_data_are_hot_when_another_pass_takes_no_less(took, least, times) -> None:
     order = iter(took)
-    assert hot(lambda: {"a": next(order)}) == ({"a": least or took[times - 1]}, times)
+    passes: list[int] = []
+
+    def once() -> dict[str, int]:
+        passes.append(next(order))
+        return {"a": passes[-1]}
+
+    assert hot(once) == {"a": least or took[times - 1]}
+    assert len(passes) == times
 
 
 def test_passes_that_give_nothing_do_not_count() -> None:
-    assert hot(dict) == ({}, MOST_TIMES)
-    order = iter([{}, {"a": 100}, {}, {"a": 50}, {"a": 50}, {"a": 50}])
-    assert hot(lambda: next(order)) == ({"a": 50}, 6)
+    assert hot(dict) == {}
+    order = iter([{}, {"a": 100}, {}, {"a": 50}, {"a": 50}, {"a": 50}, {"a": 40}])
+    assert hot(lambda: next(order)) == {"a": 50}
 
 
 def test_the_budget_is_kept() -> None:
     rig = Rig(0.02)
-    replays = spent = 0
-    began = rig.clock()
-    for _ in range(700):
-        if rig.again():
+    replays = spent = took = 0
+    for n in range(700):
+        each = (500, 1000, 3000)[n % 3]
+        took += 3 * each
+        rig.plan(3 * each, rig.lane.recorded)
+        if rig.again(each):
             replays += 1
             spent += SPENT
-        rig.lane.take()
-        # What is about to be spent was judged by what the block took.
-        assert spent <= 0.02 * (rig.clock() - began) + (PASSES + 1) * 3000
+        # How much one takes is known when it is done.
+        assert spent <= 0.02 * took + SPENT
     assert replays > 5
+    # Of what the first was given too much, no more is kept than the next one takes.
+    assert spent >= 0.02 * took - (USUAL_TIMES + 1) * 4500 - SPENT
     assert rig.scorer.times == PASSES * replays
 
 
 def test_what_was_prepared_before_the_first_block_earns_no_time() -> None:
     rig = Rig(0.01)
     late = HotReplay(rig.recorder, rig.lane, rig.queue, 0.01)  # type: ignore[arg-type]
-    rig.clock.advance(10**12)
-    assert late.plan(rig.scorer, None, 0, 3000) == 0
-    rig.clock.advance((USUAL_TIMES + 1) * 100 * 3000)
-    assert late.plan(rig.scorer, None, 0, 3000) > 0
+    assert late.plan(rig.scorer, None, 0, 10**12) == 0
+    chosen = [late.plan(rig.scorer, None, 0, 3000) > 0 for _ in range(DUE)]
+    assert chosen.index(True) == DUE - 1
 
 
-def test_nothing_is_replayed_before_there_is_time_for_it() -> None:
+def test_what_was_earned_while_nothing_could_be_done_is_not_made_up_for() -> None:
     rig = Rig(0.01)
-    # The first is planned as replays usually are.
-    rig.clock.advance(((USUAL_TIMES + 1) * 100 - 2) * 3000)
-    assert rig.again() == 0
-    rig.clock.advance(3000)
-    assert rig.again() > 0
+    rig.scorer.can = False
+    for _ in range(100 * DUE):
+        assert rig.plan() == 0
+    rig.scorer.can = True
+    found = []
+    for _ in range(3):
+        found.append(rig.choose())
+        rig.again()
+    assert found == [1, 1, ceil(SPENT / 3000 * 100)]
 
 
 @pytest.mark.parametrize(
@@ -197,10 +220,13 @@ def test_nothing_is_replayed_before_there_is_time_for_it() -> None:
 )
 def test_what_must_not_be_replayed_is_not(why: str) -> None:
     rig = Rig(0.0 if why == "no share" else 0.1)
-    rig.clock.advance(10**9)
     rig.scorer.can = why != "remembers"
     scorer: Any = object() if why == "another kind" else rig.scorer
-    rig.plan()
+    for _ in range(DUE):
+        chosen = rig.plan()
+        if chosen:
+            break
+    assert (chosen > 0) == (why not in ("no share", "remembers"))
     rig.lane.take()
     before, _ = rig.block()
     scores = None if why == "frame by frame" else SCORES
@@ -215,8 +241,7 @@ def test_what_must_not_be_replayed_is_not(why: str) -> None:
 @pytest.mark.parametrize("all_of_them", [True, False])
 def test_what_another_program_disturbed_is_not_compared(all_of_them: bool) -> None:
     rig = Rig(0.1)
-    rig.clock.advance(10**9)
-    rig.plan()
+    rig.choose()
     rig.lane.take()
     before, _ = rig.block()
     again = rig.scorer.again
@@ -240,7 +265,7 @@ def test_a_stage_that_the_block_did_not_have_says_nothing_of_it() -> None:
     rig = Rig(0.1)
     more = rig.recorder.stage("score.c", "scoring")
     rig.scorer.stages_of = *rig.stages, more
-    rig.clock.advance(10**13)
+    rig.choose()
     end = rig.again(each=LIMIT)
     start = end - SPENT * 3 // 2
     spans = rig.taken()
@@ -278,7 +303,7 @@ def with_search(rig: Rig, can: bool = True) -> Any:
 
 def planned(rig: Rig, search: Any) -> list[str]:
     """The names of what was replayed of one more block."""
-    rig.replay.plan(rig.scorer, search, 0, 3000)
+    rig.choose(search)
     rig.lane.take()
     before, _ = rig.block()
     rig.replay.take(rig.scorer, SCORES, before, 0)
@@ -296,7 +321,6 @@ def test_scoring_and_search_are_replayed_in_turns(
 ) -> None:
     monkeypatch.setattr(hot_replay, "SearchReplay", Search)
     rig = Rig(0.1)
-    rig.clock.advance(10**9)
     search = with_search(rig, can)
     found = [planned(rig, search) for _ in range(4)]
     # A search that cannot be done again has had its turn.
@@ -311,16 +335,15 @@ def test_what_was_forgotten_has_not_had_its_turn(monkeypatch: pytest.MonkeyPatch
     """Short utterances end between plan and block most of the time, and search would never be replayed."""
     monkeypatch.setattr(hot_replay, "SearchReplay", Search)
     rig = Rig(0.1)
-    rig.clock.advance(10**9)
     search = with_search(rig)
-    rig.replay.plan(rig.scorer, search, 0, 3000)
+    rig.choose(search)
     rig.replay.forget()
     assert planned(rig, search) == SCORED
-    rig.replay.plan(rig.scorer, search, 0, 3000)
+    rig.choose(search)
     rig.replay.forget_search()
     assert planned(rig, search) == SEARCHED
     # Scoring does not depend on what came before the block.
-    rig.replay.plan(rig.scorer, search, 0, 3000)
+    rig.choose(search)
     rig.replay.forget_search()
     rig.lane.take()
     before, _ = rig.block()
@@ -328,25 +351,41 @@ def test_what_was_forgotten_has_not_had_its_turn(monkeypatch: pytest.MonkeyPatch
     assert rig.scorer.times
 
 
-def test_blocks_after_short_ones_are_not_chosen_before_others() -> None:
-    """Time for a replay of a usual block comes while short ones pass as well."""
+@pytest.mark.parametrize("then", [[100], [100_000], [100, 100_000]])
+def test_what_blocks_take_does_not_say_which_is_chosen(then: list[int]) -> None:
+    """Else those after a long one are, or silence as soon as it comes."""
     rig = Rig(0.01)
-    rig.clock.advance((USUAL_TIMES + 1) * 100 * 3000 * 9 // 10)
-    assert rig.plan(3000) == 0
-    assert rig.plan(1000) == 0
-    rig.clock.advance((USUAL_TIMES + 1) * 100 * 3000 // 10)
-    assert rig.plan(3000) > 0
+    rig.plan(3000)
+    took = cycle(then)
+    chosen = [rig.plan(next(took)) > 0 for _ in range(DUE - 1)]
+    assert chosen.index(True) == DUE - 2
 
 
 def test_a_replay_is_planned_by_what_its_half_of_the_block_takes() -> None:
     rig = Rig(0.01)
     before, took = rig.block()
     # Two of the three stages score.
-    due = (USUAL_TIMES + 1) * 2000
-    rig.clock.advance(100 * due - took - 100)
-    assert rig.plan(took, before) == 0
-    rig.clock.advance(200)
-    assert rig.plan(took, before) > 0
+    assert rig.choose(None, took, before) == DUE * 2 // 3
+
+
+def test_later_replays_are_planned_with_what_the_latest_took(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of several: after one in silence the next would come soon, in silence again."""
+    monkeypatch.setattr(hot_replay, "TURNS", 2)
+    rig = Rig(0.01)
+    counted = []
+    for hot_ns in (400, 200, 200, 200):
+        rig.scorer.hot_ns = hot_ns
+        rig.choose()
+        rig.again()
+        rig.replay._left_ns = 0.0
+        counted.append(rig.choose())
+        rig.replay.forget()
+        # What was waited for has not had its turn.
+        assert rig.choose() == 1
+    first, later = SPENT / 3000 * 100, SPENT / 6000 * 100
+    assert counted == pytest.approx([later + (first - later) / 2**n for n in range(4)], abs=1)
 
 
 # -- a whole run --------------------------------------------------------------------------------
@@ -378,7 +417,7 @@ def test_a_run_hears_and_scores_the_same_with_replays(
     quick = presets.load("gmm-quick").config
     found = {
         share: run(
-            assign(quick, {"replay": share, "frames.skip": 2}),
+            assign(quick, {"replay": share, "frames.skip": 2, "block": 4}),
             bundled_speech / SPEECH,
             tmp_path / f"{share}.asrs",
             monkeypatch,
