@@ -5,10 +5,11 @@ All of it between blocks and outside the wall time, but for reading how long the
 
 from __future__ import annotations
 
-from pipelines.run.hot_replay import DISTURBED, LIMIT, HotReplay
+from pipelines.run.hot_replay import LIMIT, HotReplay
 from pipelines.run.recogniser import Recogniser
 from pipelines.run.roofs_again import RoofsAgain
 from pipelines.scoring.scorer import Scores
+from profiler.analysis.waiting import DISTURBED
 from profiler.lanes import Lane
 from profiler.machine.roofs.probe import Probe
 from profiler.machine.run_queue import RunQueue

@@ -24,7 +24,7 @@ from pipelines.scoring.scorer import Scorer, Scores
 from pipelines.search.device.viterbi import DeviceViterbi
 from pipelines.search.replay import SearchReplay
 from pipelines.search.viterbi import Viterbi
-from profiler.analysis.conditions import REPLAYED
+from profiler.analysis.waiting import DISTURBED, REPLAYED
 from profiler.lanes import Lane
 from profiler.machine.run_queue import RunQueue
 from profiler.spans import Recorder
@@ -44,9 +44,6 @@ TURNS: Final = 4
 BLOCKS: Final = 32
 """Of about so many of its latest a later one is planned with what they took, in blocks of which so many say what one
 takes."""
-
-DISTURBED = 0.02
-"""A block, or a pass over it, of which another program took more than this part is not compared."""
 
 
 Stage = TypeVar("Stage")

@@ -17,14 +17,12 @@ from profiler.analysis.categories import (
     PARTS,
     UNEXPLAINED,
 )
-from profiler.analysis.conditions import Waited
 from profiler.analysis.parts import Parts, by_category, split
+from profiler.analysis.per_frame import grains
+from profiler.analysis.waiting import Waited
 from profiler.arrays import Array
 from profiler.costs import Cost
 from profiler.machine.roofs.table import RoofTable
-
-GRAIN: Final = 1.0 / (1 << 16)
-"""ns. A sum of multiples of it is exact in float64 up to 2^37 ns, 137 s for a single frame."""
 
 COMPUTE_BOUND: Final = "compute-bound"
 INSTRUCTION_BOUND: Final = "instruction-bound"
@@ -72,12 +70,6 @@ def assign(
         )
     )
     return {**found, UNEXPLAINED: duration - np.sum(list(found.values()), axis=0)}
-
-
-def grains(amounts: Array) -> Array:
-    """Return `amounts` rounded down to multiples of GRAIN, so that what is left of a whole is never negative."""
-    whole: Array = np.floor(amounts / GRAIN) * GRAIN
-    return whole
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,15 +13,15 @@ import numpy as np
 
 from profiler.analysis.attribution import Evidence, judge
 from profiler.analysis.categories import CATEGORIES, LAW_PARTS, OVERHEAD
-from profiler.analysis.conditions import Waiting
 from profiler.analysis.device import hidden_ns
-from profiler.analysis.law import NS
+from profiler.analysis.law import NS, law_of_cached
 from profiler.analysis.own_cost import RecorderCost, recorder_cost
-from profiler.analysis.parts import Parts, by_category, intervals, law_of_cached, together
+from profiler.analysis.parts import Parts, by_category, intervals, together
 from profiler.analysis.recorded import Recorded
 from profiler.analysis.stage_sums import Sums
 from profiler.analysis.track import CostTrack
 from profiler.analysis.utterances import audio_seconds, real_time_factor
+from profiler.analysis.waiting import Waiting
 from profiler.costs import CALL, Cost
 from profiler.machine.roofs.table import RoofTable
 from profiler.session.model import StageInfo

@@ -57,6 +57,12 @@ class Law(NamedTuple):
     launched: bool = False
     kept: Linear = Linear()
 
+    @property
+    def likely(self) -> Linear:
+        """All of it together, as likely as not."""
+        parts = (self.core, self.beyond, self.streamed, self.latency, self.calls)
+        return _linear((each.mid, 1.0) for each in parts)
+
     def times(self, of: Callable[[Linear], Array]) -> tuple[Array, Array, Array]:
         """Return (least, likely, most) ns of LAW_PARTS, float64 [5, …], where `of` turns a law into an array [...].
 
@@ -261,3 +267,22 @@ def _linear(terms: Iterable[tuple[Linear, float]]) -> Linear:
         per_frame += law.per_frame * factor
         work = [w + f * factor for w, f in zip(work, law.per_work, strict=True)]
     return Linear(fixed, per_frame, (work[0], work[1], work[2]))
+
+
+_LAWS: dict[int, tuple[Cost, RoofTable, Law]] = {}
+_MOST_LAWS: Final = 512
+
+
+def law_of_cached(cost: Cost, roof_table: RoofTable) -> Law:
+    """Return `law_of(cost, roof_table)`: worked out once for a cost, as chunk after chunk of its spans asks for it."""
+    known = _LAWS.get(id(cost))
+    if known is None or known[0] is not cost or known[1] is not roof_table:
+        if len(_LAWS) >= _MOST_LAWS:
+            _LAWS.clear()
+        known = _LAWS[id(cost)] = (cost, roof_table, law_of(cost, roof_table))
+    return known[2]
+
+
+def forget_laws() -> None:
+    """Let go of all laws worked out so far: a session was closed, whose costs and roofs they hold."""
+    _LAWS.clear()

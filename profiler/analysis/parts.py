@@ -18,8 +18,8 @@ from profiler.analysis.categories import (
     NOT_ATTRIBUTED,
     PARTS,
 )
-from profiler.analysis.conditions import Waited
-from profiler.analysis.law import Law, law_of
+from profiler.analysis.law import law_of_cached
+from profiler.analysis.waiting import Waited
 from profiler.arrays import Array
 from profiler.costs import Cost
 from profiler.machine.roofs.table import RoofTable
@@ -225,22 +225,3 @@ def together(stages: Iterable[tuple[float, Parts | None]]) -> Parts | None:
             for name in PARTS:
                 each[name] += values[name]
     return Parts(*sums)
-
-
-_LAWS: dict[int, tuple[Cost, RoofTable, Law]] = {}
-_MOST_LAWS: Final = 512
-
-
-def law_of_cached(cost: Cost, roof_table: RoofTable) -> Law:
-    """Return `law_of(cost, roof_table)`: worked out once for a cost, as chunk after chunk of its spans asks for it."""
-    known = _LAWS.get(id(cost))
-    if known is None or known[0] is not cost or known[1] is not roof_table:
-        if len(_LAWS) >= _MOST_LAWS:
-            _LAWS.clear()
-        known = _LAWS[id(cost)] = (cost, roof_table, law_of(cost, roof_table))
-    return known[2]
-
-
-def forget_laws() -> None:
-    """Let go of all laws worked out so far: a session was closed, whose costs and roofs they hold."""
-    _LAWS.clear()

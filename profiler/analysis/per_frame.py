@@ -3,7 +3,7 @@
 What a block of frames took is spread evenly over its frames, so a value per frame would be the same value many times.
 Here the frames are cut wherever a span begins or ends: between two cuts every frame has one `share`, and the first one
 the `rest` of a division on top. Where blocks have 16 frames that is a tenth of the memory, most of the time of opening
-a long session. All amounts are multiples of a grain whose sums are exact in float64 (`attribution.GRAIN`), so the
+a long session. All amounts are multiples of a grain whose sums are exact in float64 (GRAIN), so the
 value of a frame is the same bit for bit in whatever order, and with whatever cuts, it was summed up.
 """
 
@@ -14,14 +14,22 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from profiler.analysis.attribution import GRAIN
 from profiler.arrays import F64, I64, Array
+
+GRAIN: Final = 1.0 / (1 << 16)
+"""ns. A sum of multiples of it is exact in float64 up to 2^37 ns, 137 s for a single frame."""
 
 FIRST_ROOM: Final = 1024
 """Stretches there is room for at first."""
 
 GROUP: Final = 4
 """Stretches per prefix sum: where a block has one frame, a sum before each would take as much as the values."""
+
+
+def grains(amounts: Array) -> Array:
+    """Return `amounts` rounded down to multiples of GRAIN, so that what is left of a whole is never negative."""
+    whole: Array = np.floor(amounts / GRAIN) * GRAIN
+    return whole
 
 
 class Spread:

@@ -13,10 +13,11 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from profiler.analysis.categories import LAW_PARTS, MEASURED_PARTS
-from profiler.analysis.conditions import Speed, Waiting, shared_out
+from profiler.analysis.conditions import Speed, shared_out
 from profiler.analysis.nesting import LEAF_GROUPS, by_stage_and_epoch, group_codes, nest, pick
 from profiler.analysis.parts import split
 from profiler.analysis.recorded import Recorded
+from profiler.analysis.waiting import Waiting
 from profiler.arrays import Array
 from profiler.spans import GROUPS, WORK_COUNTS
 

@@ -10,11 +10,11 @@ from typing import Final
 
 import numpy as np
 
-from profiler.analysis.attribution import assign, grains
+from profiler.analysis.attribution import assign
 from profiler.analysis.categories import CATEGORIES, OTHER_PROGRAMS, OVERHEAD
 from profiler.analysis.conditions import shared_out, shared_out_rest
 from profiler.analysis.nesting import by_stage_and_epoch, group_codes, nest, pick
-from profiler.analysis.per_frame import FrameRow, PerFrame, Spread
+from profiler.analysis.per_frame import FrameRow, PerFrame, Spread, grains
 from profiler.analysis.recorded import Recorded
 from profiler.analysis.stage_sums import Beside, StageSums
 from profiler.arrays import Array, Bool

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from profiler.analysis.conditions import ONE_REPLAY, REPLAYED
+from profiler.analysis.waiting import ONE_REPLAY, REPLAYED
 from profiler.arrays import Array
 from profiler.session.reader import Session
 from tests.bench import _data
@@ -42,7 +42,7 @@ def replays() -> Iterator[dict[str, Any]]:
             list(printed(f"{command} --json", names, ["--audio", *files]))
             with closing(Session.open(names["SESSION"])) as session:
                 found += _apart(session)
-    where = "profiler/analysis/conditions.py ONE_REPLAY"
+    where = "profiler/analysis/waiting.py ONE_REPLAY"
     what = "how far 19 of 20 replays are from all of their stage, as a part of the time"
     yield row(where, what, ONE_REPLAY, float(np.quantile(np.concatenate(found), 0.95)), "")
 

@@ -20,7 +20,7 @@ from pipelines.run.session_run import Outcome, Request, execute
 from pipelines.scoring.layered import LayeredScorer
 from pipelines.search.viterbi import Viterbi
 from profiler.analysis.breakdown import breakdown
-from profiler.analysis.conditions import REPLAYED, Waiting
+from profiler.analysis.waiting import REPLAYED, Waiting
 from profiler.lanes import Lane
 from profiler.session.reader import Session
 from profiler.spans import SPAN, NullLane, Recorder

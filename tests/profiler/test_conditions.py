@@ -1,77 +1,39 @@
-"""What the machine did beside the spans: other programs, its speed by probes, waiting for data by hot replays."""
+"""What the machine did beside the spans: other programs and its speed by probes; and a session read in pieces."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from profiler_sessions import ROOF_TABLE, fake_session, roof, spans_of
+from made_conditions import (
+    ARITHMETIC,
+    BLOCK,
+    EMIT,
+    LAW,
+    MEMORY,
+    ROOFS,
+    SCORE,
+    STAGES,
+    at,
+    replay,
+    session_of,
+)
+from profiler_sessions import ROOF_TABLE, fake_session, spans_of
 
 from profiler.analysis.breakdown import BETWEEN, breakdown
 from profiler.analysis.categories import OTHER_PROGRAMS
-from profiler.analysis.conditions import (
-    FEWEST,
-    LATEST,
-    ONE_REPLAY,
-    OTHER_COUNT,
-    REPLAYED,
-    Speed,
-    Waiting,
-    shared_out,
-)
+from profiler.analysis.conditions import Speed, shared_out
 from profiler.analysis.stage_sums import StageSums
 from profiler.analysis.track import CostTrack
-from profiler.costs import CALL, KERNEL, Cost, Linear, Term
+from profiler.analysis.waiting import Waiting
 from profiler.export.table import COLUMNS, _between
-from profiler.machine.roofs import table
 from profiler.machine.roofs.table import (
     LEAST_SLOWNESS,
     MOST_SLOWNESS,
-    OVERHEAD,
-    PROBES,
     PROBES_TOGETHER,
-    RoofTable,
 )
 from profiler.spans import Stage
-
-BLOCK, SCORE, EMIT, ARITHMETIC, MEMORY, REPLAY = range(6)
-STAGES = [
-    Stage(BLOCK, "decode.block", "decode", (OTHER_COUNT,)),
-    Stage(SCORE, "score.some", "scoring", ("units",)),
-    Stage(EMIT, "search.emit", "search"),
-    Stage(ARITHMETIC, PROBES[0], "setup", ("repeats",)),
-    Stage(MEMORY, PROBES[1], "setup", ("repeats",)),
-    Stage(REPLAY, f"{REPLAYED}score.some", "setup", ("timed_ns",)),
-]
-ROOFS = ROOF_TABLE.merged(
-    RoofTable(
-        (
-            roof(table.KERNEL, "tile", 1e9),
-            # 30 µs and 200 µs a repeat.
-            roof(table.KERNEL, PROBES[0], 1e9 / 30_000),
-            roof(table.KERNEL, PROBES[1], 5_000.0),
-            roof(OVERHEAD, "kernel call", 1000.0),
-        )
-    )
-)
-LAW = Cost(
-    terms=(
-        Term(KERNEL, "tile", Linear(per_work=(1.0, 0.0, 0.0))),
-        Term(CALL, "kernel call", Linear(0.5)),
-    )
-)
-
-
-def session_of(spans: np.ndarray, **more: Any) -> Any:
-    return fake_session(spans, STAGES, {(SCORE, 0): LAW}, ROOFS, **more)
-
-
-def at(*times: int) -> np.ndarray:
-    return np.array(times, np.int64)
-
 
 # -- other programs -----------------------------------------------------------------------------
 
@@ -199,91 +161,6 @@ def test_without_probes_or_their_roofs_nothing_is_slowed() -> None:
     assert values[0, 0] == pytest.approx(2)
 
 
-# -- waiting ------------------------------------------------------------------------------------
-
-
-def replay(start: int, hot: int, timed: int) -> tuple[int, ...]:
-    return (start, hot, REPLAY, 0, 0, timed)
-
-
-def waiting_of(spans: np.ndarray) -> Waiting:
-    found = Waiting()
-    found.update(session_of(spans))
-    return found
-
-
-def test_what_a_block_took_longer_than_with_its_data_hot_it_waited() -> None:
-    found = waiting_of(spans_of([replay(1000, 600, 1000), replay(5000, 900, 1000)]))
-    assert found.replayed("score.some", LAW) == 2
-    share = found.share("score.some", LAW, at(0, 1599, 1600, 5900, 10**9))
-    assert share is not None
-    # The first few tell of what came before them too, and are taken together.
-    assert share.likely.tolist() == pytest.approx([0.25] * 5)
-    # One or two are as uncertain as single ones are found to be.
-    off = ONE_REPLAY / 2**0.5
-    assert share.least.tolist() == pytest.approx([0.25 - off] * 5)
-    assert share.most.tolist() == pytest.approx([0.25 + off] * 5)
-    assert found.share("score.other", LAW, at(0)) is None
-    assert found.replayed("score.other", LAW) == 0
-
-
-def test_later_replays_say_nothing_of_what_came_before_them() -> None:
-    rows = [replay(10_000 * (i + 1), 500, 1000) for i in range(FEWEST)]
-    rows.append(replay(10**6, 900, 1000))
-    share = waiting_of(spans_of(rows)).share("score.some", LAW, at(0, 10**6, 10**6 + 900))
-    assert share is not None
-    assert share.likely.tolist() == pytest.approx([0.5, 0.5, 1 - 2400 / 4000])
-
-
-def test_a_replay_tells_of_blocks_under_its_own_law() -> None:
-    """Of 64 frames at once it says nothing about one frame at a time, and comes to count again with the settings."""
-    other = Cost(terms=(Term(KERNEL, "tile", Linear(2.0)),))
-    spans = spans_of([replay(1000 * i, 400 + 300 * (i % 2), 1000) for i in range(6)])
-    spans["epoch"] = [0, 1, 0, 1, 2, 3]
-    session = fake_session(
-        spans, STAGES, {(SCORE, 0): LAW, (SCORE, 1): other, (SCORE, 2): LAW}, ROOFS
-    )
-    found = Waiting()
-    assert found.update(session)
-    assert [found.replayed("score.some", law) for law in (LAW, other, None)] == [3, 2, 1]
-    for law, wanted in ((LAW, 0.6), (other, 0.3), (None, 0.3)):
-        share = found.share("score.some", law, at(10**9))
-        assert share is not None
-        assert share.likely.tolist() == pytest.approx([wanted])
-    assert found.share("score.some", Cost(), at(0)) is None
-
-
-def test_the_first_replays_change_what_is_said_of_earlier_frames() -> None:
-    rows: list[tuple[int, ...]] = [(0, 900, SCORE, 0, 4, 100), (0, 1000, BLOCK, 0, 4, 0)]
-    track, seen = CostTrack(), []
-    for i in range(FEWEST + 2):
-        track.update(session_of(spans_of(rows)))
-        seen.append((track.generation, track.categories_ns[0].tolist()))
-        rows.append(replay(2000 + 1000 * i, 300, 1000))
-    generations, costs = zip(*seen, strict=True)
-    assert np.diff(generations).tolist() == [1] * FEWEST + [0]
-    assert costs[0] != costs[1]
-
-
-def test_only_the_latest_replays_count_and_a_hot_one_that_took_longer_is_no_waiting() -> None:
-    rows = [replay(1000 * i, 100, 1000) for i in range(LATEST)]
-    rows += [replay(10**6 + 1000 * i, 500, 1000) for i in range(LATEST)]
-    rows += [replay(10**7 + 3000 * i, 2000, 1000) for i in range(LATEST)]
-    share = waiting_of(spans_of(rows)).share("score.some", LAW, at(10**5, 10**6 + 10**5, 10**9))
-    assert share is not None
-    assert np.array(share).tolist() == pytest.approx(np.array([[0.9, 0.5, 0.0]] * 3))
-
-
-def test_replays_that_agree_are_sure() -> None:
-    hot = (500, 520, 480, 500, 510, 490, 500, 500)
-    share = waiting_of(spans_of([replay(1000 * i, ns, 1000) for i, ns in enumerate(hot)])).share(
-        "score.some", LAW, at(10**9)
-    )
-    assert share is not None
-    error = 3 * np.std(hot, ddof=1) / 1000 / np.sqrt(len(hot))
-    assert [one.item() for one in share] == pytest.approx([0.5 - error, 0.5, 0.5 + error])
-
-
 # -- all of it, in pieces -----------------------------------------------------------------------
 
 
@@ -300,7 +177,8 @@ def recordings(draw: st.DrawFn) -> np.ndarray:
         now += score + emit
         if draw(st.booleans()):
             hot = draw(st.integers(1, 10**6))
-            rows.append(replay(now, hot, draw(st.integers(0, 10**6))))
+            timed = draw(st.sampled_from([score, draw(st.integers(0, 10**6))]))
+            rows.append(replay(now, hot, timed))
             now += hot
         if draw(st.booleans()):
             pair = draw(st.integers(10_000, 300_000)), draw(st.integers(10_000, 2_000_000))
@@ -313,7 +191,8 @@ def recordings(draw: st.DrawFn) -> np.ndarray:
 def test_speed_and_waiting_in_pieces_are_those_at_once_and_within_bounds(
     spans: np.ndarray, cuts: list[int]
 ) -> None:
-    speed, waiting = Speed(), Waiting()
+    speed, waiting, at_once = Speed(), Waiting(), Waiting()
+    at_once.update(session_of(spans))
     for cut in [*sorted(cuts), len(spans)]:
         part = session_of(spans[:cut])
         speed.update(part)
@@ -323,7 +202,7 @@ def test_speed_and_waiting_in_pieces_are_those_at_once_and_within_bounds(
         (speed.at(times), speed_of(spans).at(times)),
         (
             waiting.share("score.some", LAW, times),
-            waiting_of(spans).share("score.some", LAW, times),
+            at_once.share("score.some", LAW, times),
         ),
     ):
         assert (got is None) == (wanted is None)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from made_laws import LARGE, ROOFS, law, one
 from profiler_sessions import roof
 
-from profiler.analysis.attribution import GRAIN, assign
+from profiler.analysis.attribution import assign
 from profiler.analysis.categories import (
     LAW_PARTS,
     MEASURED_PARTS,
@@ -17,7 +17,6 @@ from profiler.analysis.categories import (
     PARTS,
     SCORING_CATEGORIES,
 )
-from profiler.analysis.conditions import Waited
 from profiler.analysis.parts import (
     MEMORY_PARTS,
     at_least_waiting,
@@ -26,6 +25,8 @@ from profiler.analysis.parts import (
     slowed,
     split,
 )
+from profiler.analysis.per_frame import GRAIN
+from profiler.analysis.waiting import Waited
 from profiler.costs import ACCESS, CALL, KERNEL, STREAM, Cost, Linear, Term
 from profiler.machine.roofs import table
 from profiler.machine.roofs.table import RoofTable
