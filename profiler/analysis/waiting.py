@@ -1,0 +1,266 @@
+"""Which part of their time stages waited for data that were in no cache, from the hot replays of a session.
+
+A replay says what one block took with its data hot. Two witnesses say what that is of the time of all blocks around it:
+the time that the same block had taken, and the work that its law counts in it, of which all blocks' time is known. The
+first goes wrong where that block was a slow or a fast one, the second where the law leaves out what differs from block
+to block. Half of each goes less wrong than either: as far as a truth can be had, from all replays of a run, an interval
+of eight is a fifth narrower than by the time alone, and holds it more often.
+"""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from profiler.analysis.conditions import other_of
+from profiler.analysis.law import law_of_cached
+from profiler.analysis.nesting import pick
+from profiler.analysis.per_frame import grains
+from profiler.analysis.recorded import Recorded
+from profiler.arrays import Array
+from profiler.costs import Cost, Linear
+from profiler.spans import TILING
+
+REPLAYED: Final = "replay."
+"""Stages whose spans are hot times of the stage named after it, their count the time that the same block had taken."""
+
+DISTURBED: Final = 0.02
+"""A block, or a pass over it, of which another program took more than this part is not compared."""
+
+LATEST: Final = 8
+"""So many replays of a stage are taken together: one alone is too uncertain."""
+
+ONE_REPLAY: Final = 0.2
+"""So far from what many replays of a stage say lies a single one, as a part of the time; nineteen of twenty are nearer
+(`python -m tests.bench.constants --only replays`)."""
+
+FEWEST: Final = 3
+SURE: Final = 3.0
+"""From so few replays on they tell how uncertain they are, by so many standard errors on either side: of three they
+hold the truth in 90 of 100 cases, of eight in 98 (Student's distribution)."""
+
+_GROUPS: Final = ("scoring", "search")
+_ROUNDED: Final = 0.01
+"""A block whose spans add up to what its replay says it took, but for this part, is that block."""
+
+
+class Waited(NamedTuple):
+    """Which part of the time of spans was waiting for data, each [n] of 0…1: at least, likely, at most."""
+
+    least: Array
+    likely: Array
+    most: Array
+
+
+class _Replays(NamedTuple):
+    """Of a stage under one law, in order, float64 [replays].
+
+    `times`: when each ended. `hot`, `timed`: what it took, and what its block had taken, in ns. `work`: what the law
+    says of that block, in ns; 0 where it says nothing. `all_ns`, `all_work`: the same of all blocks before it together
+    that nothing disturbed.
+    """
+
+    times: Array
+    hot: Array
+    timed: Array
+    work: Array
+    all_ns: Array
+    all_work: Array
+
+
+class _Tiles:
+    """The tiles among `spans`, in order, and whether other programs left each alone."""
+
+    def __init__(self, session: Recorded, spans: Array, stages: Array) -> None:
+        """`stages`: the column of `spans`."""
+        numbers = [n for n, stage in session.stages.items() if stage.group in TILING]
+        self.positions = np.flatnonzero(np.isin(stages, numbers))
+        tiles = pick(spans, self.positions)
+        self.starts = tiles["start_ns"]
+        self._ends = self.starts + tiles["duration_ns"]
+        self._calm = other_of(tiles, session.stages) <= DISTURBED * tiles["duration_ns"]
+
+    def calm(self, start_ns: Array) -> Array:
+        """Whether what began then lies in a tile that was left alone, bool [n]."""
+        tile = np.searchsorted(self.starts, start_ns, side="right") - 1
+        inside = tile >= 0
+        inside[inside] = start_ns[inside] < self._ends[tile[inside]]
+        inside[inside] = self._calm[tile[inside]]
+        return np.asarray(inside)
+
+    def latest(self, at_ns: Array) -> Array:
+        """When the last tile before each of those times began, int64 [n]; that time where there is none."""
+        tile = np.searchsorted(self.starts, at_ns) - 1
+        if not len(self.starts):
+            return at_ns
+        return np.where(tile >= 0, self.starts[np.maximum(tile, 0)], at_ns)
+
+
+class _OfLaw:
+    """The replays of a stage under one cost law, and what all of its blocks took."""
+
+    def __init__(self, cost: Cost | None) -> None:
+        self.cost = cost
+        self.replays = _Replays(*(np.zeros(0) for _ in _Replays._fields))
+        self._all = np.zeros(2)
+
+    def add(self, own: Array, work: Linear, replays: Array, tiles: _Tiles) -> None:
+        """Take in `replays` and the stage's `own` spans since the last but one tile that was known the last time."""
+        starts = own["start_ns"]
+        each = np.stack([own["duration_ns"], grains(np.maximum(work.of(own), 0.0))])
+        calm = tiles.calm(starts)
+        whole, undisturbed = (_up_to(values) for values in (each, np.where(calm, each, 0.0)))
+        if len(replays):
+            begin = replays["start_ns"]
+            timed = replays["work0"].astype(np.float64)
+            place = np.searchsorted(starts, begin)
+            took, counted = whole[:, place] - whole[:, np.searchsorted(starts, tiles.latest(begin))]
+            same = np.abs(took - timed) <= _ROUNDED * timed
+            new = _Replays(
+                begin + replays["duration_ns"],
+                replays["duration_ns"].astype(np.float64),
+                timed,
+                np.where(same, counted, 0.0),
+                *(self._all[:, None] + undisturbed[:, place]),
+            )
+            self.replays = _Replays(*map(np.concatenate, zip(self.replays, new, strict=True)))
+        if len(tiles.starts):
+            self._all += undisturbed[:, np.searchsorted(starts, tiles.starts[-1])]
+
+
+def _up_to(values: Array) -> Array:
+    """The sums of the first 0, 1, … n of `values` [k, n], float64 [k, n + 1]."""
+    return np.concatenate([np.zeros((len(values), 1)), np.cumsum(values, axis=1)], axis=1)
+
+
+class Waiting:
+    """What the hot replays of a session say, kept up with it at the roofs that it has.
+
+    A replay tells of blocks under the same cost law: a kernel that takes more rows at once, or leaves some of them
+    out, waits for another part of its time.
+    """
+
+    def __init__(self) -> None:
+        self._consumed = 0
+        self._summed = 0
+        self._known: dict[str, list[_OfLaw]] = {}
+
+    def update(self, session: Recorded) -> bool:
+        """Take in the replays among the spans read since the last call.
+
+        True where they say something of earlier spans too, as the first FEWEST do: those are to be taken in once more.
+        """
+        fresh = session.spans[self._consumed :]
+        self._consumed = len(session.spans)
+        replays = {
+            stage.name.removeprefix(REPLAYED): pick(fresh, np.flatnonzero(fresh["stage"] == n))
+            for n, stage in session.stages.items()
+            if stage.name.startswith(REPLAYED)
+        }
+        if not any(map(len, replays.values())):
+            return False
+        spans = session.spans[self._summed :]
+        stages = np.ascontiguousarray(spans["stage"])
+        tiles = _Tiles(session, spans, stages)
+        backwards = False
+        numbers = {stage.name: n for n, stage in session.stages.items() if stage.group in _GROUPS}
+        for name in {**numbers, **replays}:
+            number = numbers.get(name, -1)
+            own = pick(spans, np.flatnonzero(stages == number))
+            mine = replays.get(name, fresh[:0])
+            for law, epochs in self._laws(session, name, number, own, mine):
+                before = len(law.replays.times)
+                law.add(
+                    pick(own, np.flatnonzero(np.isin(own["epoch"], epochs))),
+                    _work(law.cost, session),
+                    pick(mine, np.flatnonzero(np.isin(mine["epoch"], epochs))),
+                    tiles,
+                )
+                backwards |= before < min(FEWEST, len(law.replays.times))
+        # A replay comes after its block: the last tile is looked at once more.
+        if len(tiles.positions) > 1:
+            self._summed += int(tiles.positions[-2]) + 1
+        return backwards
+
+    def _laws(
+        self, session: Recorded, name: str, number: int, *spans: Array
+    ) -> list[tuple[_OfLaw, list[int]]]:
+        """The laws that any of the `spans` of a stage are under, with their epochs."""
+        laws = self._known.setdefault(name, [])
+        found: dict[int, list[int]] = {}
+        for epoch in np.unique(np.concatenate([each["epoch"] for each in spans])).tolist():
+            cost = session.costs.get((number, epoch))
+            at = next((i for i, law in enumerate(laws) if law.cost == cost), len(laws))
+            if at == len(laws):
+                laws.append(_OfLaw(cost))
+            found.setdefault(at, []).append(epoch)
+        return [(laws[at], epochs) for at, epochs in found.items()]
+
+    def _of(self, stage: str, cost: Cost | None) -> _Replays | None:
+        found = (law.replays for law in self._known.get(stage, ()) if law.cost == cost)
+        return next((replays for replays in found if len(replays.times)), None)
+
+    def replayed(self, stage: str, cost: Cost | None) -> int:
+        """How often the stage was replayed under a law."""
+        known = self._of(stage, cost)
+        return 0 if known is None else len(known.times)
+
+    def share(self, stage: str, cost: Cost | None, start_ns: Array) -> Waited | None:
+        """Return what of each span's time under a law the last LATEST replays before it say; None without any at all.
+
+        Of the spans before the first FEWEST these tell.
+        """
+        replays = self._of(stage, cost)
+        if replays is None:
+            return None
+        # Of every count of replays that is met, as there are far fewer of them than of spans.
+        place = np.searchsorted(replays.times, start_ns, side="right")
+        place = np.maximum(place, min(FEWEST, len(replays.times)))
+        least, most = (int(place.min()), int(place.max())) if len(place) else (1, 1)
+        known, place = np.arange(least, most + 1), place - least
+        ratio, error = _hot(replays, known)
+        ends = (np.clip(1.0 - ratio + by * error, 0.0, 1.0)[place] for by in (-1, 0, 1))
+        return Waited(*ends)
+
+
+def _work(cost: Cost | None, session: Recorded) -> Linear:
+    """What a law says that a span takes, in ns; nothing where there is no saying."""
+    if cost is None or cost.unmodelled or not session.calibration:
+        return Linear()
+    return law_of_cached(cost, session.calibration).likely
+
+
+def _hot(replays: _Replays, known: Array) -> tuple[Array, Array]:
+    """Return which part of its time a stage takes hot, by the last LATEST of so many `known` replays [n], and SURE
+    standard errors of it, float64 [n] each."""
+    latest = known[:, None] - 1 - np.arange(LATEST)
+    there = latest >= 0
+    hot, timed, work = (
+        np.where(there, values[np.maximum(latest, 0)], 0.0)
+        for values in (replays.hot, replays.timed, replays.work)
+    )
+    count, whole = there.sum(axis=1), timed.sum(axis=1)
+    # All blocks since the replay before those.
+    all_ns, all_work = (
+        values[known - 1] - np.where(known > LATEST, values[np.maximum(known - 1 - LATEST, 0)], 0.0)
+        for values in (replays.all_ns, replays.all_work)
+    )
+    usable = (work.min(axis=1, where=there, initial=np.inf) > 0) & (all_ns > 0) & (all_work > 0)
+    # Where the work is not known, the time stands in its place.
+    work = np.where(usable[:, None], work, timed)
+    per_ns = np.divide(all_work, all_ns, out=np.ones(len(known)), where=usable)
+    sums, worked = hot.sum(axis=1), work.sum(axis=1)
+    by_time, by_work = (
+        np.divide(sums, total, out=np.ones(len(known)), where=total > 0)
+        for total in (whole, worked)
+    )
+    ratio = (by_time + by_work * per_ns) / 2
+    # The standard error of a ratio of sums (Cochran 1977, 2.11), from what single replays are off.
+    off = hot - (by_time[:, None] * timed + by_work[:, None] * work) / 2
+    squares = (off**2).sum(axis=1) * count
+    several = (count > 1) & (whole > 0)
+    error = np.sqrt(np.divide(squares, count - 1, out=np.zeros(len(known)), where=several))
+    to_share = np.divide(1.0, whole, out=np.zeros(len(known)), where=whole > 0)
+    to_share += np.divide(per_ns, worked, out=np.zeros(len(known)), where=worked > 0)
+    # Of fewer their own differences say nothing.
+    error = np.where(count < FEWEST, ONE_REPLAY / np.sqrt(count), SURE * error * to_share / 2)
+    return ratio, error
