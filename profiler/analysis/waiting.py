@@ -3,9 +3,10 @@
 A replay says what one block took with its data hot. Two witnesses say what that is of the time of all blocks around it:
 the time that the same block had taken, and the work that its law counts in it, of which all blocks' time is known. The
 first goes wrong where that block was a slow or a fast one, the second where the law leaves out what differs from block
-to block. Half of each goes less wrong than either: as far as a truth can be had, from all replays of a run, an interval
-of eight is a fifth narrower than by the time alone, and holds it more often.
+to block. Half of each goes less wrong than either.
 """
+
+from __future__ import annotations
 
 from typing import Final, NamedTuple
 
@@ -67,32 +68,49 @@ class _Replays(NamedTuple):
     all_work: Array
 
 
+class _Some(NamedTuple):
+    """Some of a session's spans, and their positions among those that are looked at."""
+
+    positions: Array
+    spans: Array
+
+    def under(self, epochs: list[int]) -> _Some:
+        """Those of some epochs."""
+        chosen = np.isin(self.spans["epoch"], epochs)
+        if chosen.all():
+            return self
+        return _Some(self.positions[chosen], pick(self.spans, np.flatnonzero(chosen)))
+
+
 class _Tiles:
-    """The tiles among `spans`, in order, and whether other programs left each alone."""
+    """The tiles among `spans`: a block's spans come before its tile, and its replay after it."""
 
     def __init__(self, session: Recorded, spans: Array, stages: Array) -> None:
         """`stages`: the column of `spans`."""
-        numbers = [n for n, stage in session.stages.items() if stage.group in TILING]
-        self.positions = np.flatnonzero(np.isin(stages, numbers))
+        is_tile = np.zeros(max(session.stages) + 1, bool)
+        is_tile[[n for n, stage in session.stages.items() if stage.group in TILING]] = True
+        tile_here = is_tile[stages]
+        self._before = np.cumsum(tile_here, dtype=np.int32) - tile_here
+        self.positions = np.flatnonzero(tile_here)
         tiles = pick(spans, self.positions)
-        self.starts = tiles["start_ns"]
-        self._ends = self.starts + tiles["duration_ns"]
+        self._starts = tiles["start_ns"]
         self._calm = other_of(tiles, session.stages) <= DISTURBED * tiles["duration_ns"]
 
-    def calm(self, start_ns: Array) -> Array:
-        """Whether what began then lies in a tile that was left alone, bool [n]."""
-        tile = np.searchsorted(self.starts, start_ns, side="right") - 1
-        inside = tile >= 0
-        inside[inside] = start_ns[inside] < self._ends[tile[inside]]
-        inside[inside] = self._calm[tile[inside]]
-        return np.asarray(inside)
+    def calm(self, positions: Array, start_ns: Array) -> Array:
+        """Whether the spans there, which began then, lie in a tile that other programs left alone, bool [n]."""
+        tile = self._before[positions]
+        known = tile < len(self._starts)
+        if not known.all():
+            tile = np.where(known, tile, -1)
+        if not len(self._starts):
+            return known
+        return np.asarray(known & self._calm[tile] & (start_ns >= self._starts[tile]))
 
-    def latest(self, at_ns: Array) -> Array:
-        """When the last tile before each of those times began, int64 [n]; that time where there is none."""
-        tile = np.searchsorted(self.starts, at_ns) - 1
-        if not len(self.starts):
-            return at_ns
-        return np.where(tile >= 0, self.starts[np.maximum(tile, 0)], at_ns)
+    def block(self, positions: Array) -> Array:
+        """From which position on the spans of the last tile before each lie, int64 [n]; itself where there is none."""
+        last = self._before[positions] - 1
+        ends = np.concatenate([[0, 0], self.positions + 1])
+        return np.where(last < 0, positions, ends[last + 1])
 
 
 class _OfLaw:
@@ -103,28 +121,32 @@ class _OfLaw:
         self.replays = _Replays(*(np.zeros(0) for _ in _Replays._fields))
         self._all = np.zeros(2)
 
-    def add(self, own: Array, work: Linear, replays: Array, tiles: _Tiles) -> None:
-        """Take in `replays` and the stage's `own` spans since the last but one tile that was known the last time."""
-        starts = own["start_ns"]
-        each = np.stack([own["duration_ns"], grains(np.maximum(work.of(own), 0.0))])
-        calm = tiles.calm(starts)
-        whole, undisturbed = (_up_to(values) for values in (each, np.where(calm, each, 0.0)))
-        if len(replays):
-            begin = replays["start_ns"]
-            timed = replays["work0"].astype(np.float64)
-            place = np.searchsorted(starts, begin)
-            took, counted = whole[:, place] - whole[:, np.searchsorted(starts, tiles.latest(begin))]
+    def add(self, own: _Some, work: Linear, replays: _Some, tiles: _Tiles, done: int) -> None:
+        """Take in `replays` and the stage's `own` spans; those before the position `done` do not come again."""
+        ns = own.spans["duration_ns"].astype(np.float64)
+        each = np.stack([ns, grains(np.maximum(work.of(own.spans), 0.0))])
+        calm = tiles.calm(own.positions, own.spans["start_ns"])
+        undisturbed = _up_to(each * calm)
+        if len(replays.positions):
+            whole = undisturbed if calm.all() else _up_to(each)
+            place, block = (
+                np.searchsorted(own.positions, at)
+                for at in (replays.positions, tiles.block(replays.positions))
+            )
+            hot, timed = (
+                replays.spans[name].astype(np.float64) for name in ("duration_ns", "work0")
+            )
+            took, counted = whole[:, place] - whole[:, block]
             same = np.abs(took - timed) <= _ROUNDED * timed
             new = _Replays(
-                begin + replays["duration_ns"],
-                replays["duration_ns"].astype(np.float64),
+                replays.spans["start_ns"] + replays.spans["duration_ns"],
+                hot,
                 timed,
                 np.where(same, counted, 0.0),
                 *(self._all[:, None] + undisturbed[:, place]),
             )
             self.replays = _Replays(*map(np.concatenate, zip(self.replays, new, strict=True)))
-        if len(tiles.starts):
-            self._all += undisturbed[:, np.searchsorted(starts, tiles.starts[-1])]
+        self._all += undisturbed[:, np.searchsorted(own.positions, done)]
 
 
 def _up_to(values: Array) -> Array:
@@ -149,45 +171,46 @@ class Waiting:
 
         True where they say something of earlier spans too, as the first FEWEST do: those are to be taken in once more.
         """
-        fresh = session.spans[self._consumed :]
-        self._consumed = len(session.spans)
-        replays = {
-            stage.name.removeprefix(REPLAYED): pick(fresh, np.flatnonzero(fresh["stage"] == n))
-            for n, stage in session.stages.items()
+        first, self._consumed = self._consumed, len(session.spans)
+        fresh = np.ascontiguousarray(session.spans["stage"][first:])
+        found = {
+            stage.name.removeprefix(REPLAYED): np.flatnonzero(fresh == number)
+            for number, stage in session.stages.items()
             if stage.name.startswith(REPLAYED)
         }
-        if not any(map(len, replays.values())):
+        if not any(map(len, found.values())):
             return False
         spans = session.spans[self._summed :]
+        replays = {
+            name: _Some(at + first - self._summed, pick(spans, at + first - self._summed))
+            for name, at in found.items()
+        }
         stages = np.ascontiguousarray(spans["stage"])
         tiles = _Tiles(session, spans, stages)
-        backwards = False
+        # A replay comes after its block: the last tile is looked at once more.
+        done = int(tiles.positions[-2]) + 1 if len(tiles.positions) > 1 else 0
         numbers = {stage.name: n for n, stage in session.stages.items() if stage.group in _GROUPS}
+        backwards = False
         for name in {**numbers, **replays}:
-            number = numbers.get(name, -1)
-            own = pick(spans, np.flatnonzero(stages == number))
-            mine = replays.get(name, fresh[:0])
-            for law, epochs in self._laws(session, name, number, own, mine):
+            at = np.flatnonzero(stages == numbers.get(name, -1))
+            own = _Some(at, pick(spans, at))
+            mine = replays.get(name, _Some(at[:0], spans[:0]))
+            for law, epochs in self._laws(session, name, numbers.get(name, -1), own, mine):
                 before = len(law.replays.times)
                 law.add(
-                    pick(own, np.flatnonzero(np.isin(own["epoch"], epochs))),
-                    _work(law.cost, session),
-                    pick(mine, np.flatnonzero(np.isin(mine["epoch"], epochs))),
-                    tiles,
+                    own.under(epochs), _work(law.cost, session), mine.under(epochs), tiles, done
                 )
                 backwards |= before < min(FEWEST, len(law.replays.times))
-        # A replay comes after its block: the last tile is looked at once more.
-        if len(tiles.positions) > 1:
-            self._summed += int(tiles.positions[-2]) + 1
+        self._summed += done
         return backwards
 
     def _laws(
-        self, session: Recorded, name: str, number: int, *spans: Array
+        self, session: Recorded, name: str, number: int, *spans: _Some
     ) -> list[tuple[_OfLaw, list[int]]]:
         """The laws that any of the `spans` of a stage are under, with their epochs."""
         laws = self._known.setdefault(name, [])
         found: dict[int, list[int]] = {}
-        for epoch in np.unique(np.concatenate([each["epoch"] for each in spans])).tolist():
+        for epoch in np.unique(np.concatenate([each.spans["epoch"] for each in spans])).tolist():
             cost = session.costs.get((number, epoch))
             at = next((i for i, law in enumerate(laws) if law.cost == cost), len(laws))
             if at == len(laws):
