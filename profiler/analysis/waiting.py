@@ -100,10 +100,9 @@ class _Tiles:
         """Whether the spans there, which began then, lie in a tile that other programs left alone, bool [n]."""
         tile = self._before[positions]
         known = tile < len(self._starts)
-        if not known.all():
-            tile = np.where(known, tile, -1)
         if not len(self._starts):
             return known
+        tile = np.minimum(tile, len(self._starts) - 1)
         return np.asarray(known & self._calm[tile] & (start_ns >= self._starts[tile]))
 
     def block(self, positions: Array) -> Array:

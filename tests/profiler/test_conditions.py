@@ -27,6 +27,7 @@ from profiler.analysis.conditions import Speed, shared_out
 from profiler.analysis.stage_sums import StageSums
 from profiler.analysis.track import CostTrack
 from profiler.analysis.waiting import Waiting
+from profiler.costs import KERNEL, Cost, Linear, Term
 from profiler.export.table import COLUMNS, _between
 from profiler.machine.roofs.table import (
     LEAST_SLOWNESS,
@@ -192,17 +193,20 @@ def test_speed_and_waiting_in_pieces_are_those_at_once_and_within_bounds(
     spans: np.ndarray, cuts: list[int]
 ) -> None:
     speed, waiting, at_once = Speed(), Waiting(), Waiting()
-    at_once.update(session_of(spans))
+    # Of counts whose sums depend on the order that they are added in.
+    law = Cost(terms=(Term(KERNEL, "tile", Linear(per_work=(1 / 3, 0.0, 0.0))),))
+    costs = {(SCORE, 0): law}
+    at_once.update(fake_session(spans, STAGES, costs, ROOFS))
     for cut in [*sorted(cuts), len(spans)]:
-        part = session_of(spans[:cut])
+        part = fake_session(spans[:cut], STAGES, costs, ROOFS)
         speed.update(part)
         waiting.update(part)
     times = np.concatenate([spans["start_ns"], [0, 2**62]]).astype(np.int64)
     for got, wanted in (
         (speed.at(times), speed_of(spans).at(times)),
         (
-            waiting.share("score.some", LAW, times),
-            at_once.share("score.some", LAW, times),
+            waiting.share("score.some", law, times),
+            at_once.share("score.some", law, times),
         ),
     ):
         assert (got is None) == (wanted is None)
@@ -210,7 +214,7 @@ def test_speed_and_waiting_in_pieces_are_those_at_once_and_within_bounds(
             assert np.array(got).tobytes() == np.array(wanted).tobytes()
     found = speed.at(times)
     assert found is None or ((found >= LEAST_SLOWNESS) & (found <= MOST_SLOWNESS)).all()
-    share = waiting.share("score.some", LAW, times)
+    share = waiting.share("score.some", law, times)
     if share is not None:
         ends = np.array(share)
         assert ((ends >= 0) & (ends <= 1)).all()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from made_conditions import BLOCK, LAW, ROOFS, SCORE, STAGES, at, replay, session_of
+from made_conditions import BLOCK, EMIT, LAW, ROOFS, SCORE, STAGES, at, replay, session_of
 from profiler_sessions import fake_session, spans_of
 
 from profiler.analysis.track import CostTrack
@@ -61,13 +61,18 @@ def test_a_replay_tells_of_blocks_under_its_own_law() -> None:
 
 
 def test_the_first_replays_change_what_is_said_of_earlier_frames() -> None:
-    rows: list[tuple[int, ...]] = [(0, 900, SCORE, 0, 4, 100), (0, 1000, BLOCK, 0, 4, 0)]
+    rows: list[tuple[int, ...]] = [
+        (0, 900, SCORE, 0, 4, 100),
+        (900, 50, EMIT, 0, 4),
+        (0, 1000, BLOCK, 0, 4, 0),
+    ]
     track, seen = CostTrack(), []
     for i in range(FEWEST + 2):
         track.update(session_of(spans_of(rows)))
         seen.append((track.generation, track.categories_ns[0].tolist()))
         rows.append(replay(2000 + 1000 * i, 300, 1000))
     generations, costs = zip(*seen, strict=True)
+    # A stage that was not replayed changes nothing.
     assert np.diff(generations).tolist() == [1] * FEWEST + [0]
     assert costs[0] != costs[1]
 
@@ -155,7 +160,7 @@ def test_where_the_work_of_a_block_is_not_known_its_time_alone_tells() -> None:
     other["work0"][-1] = 2100
     assert hot_part(waiting_of(other)) == pytest.approx(900 / 2100)
     # No law, and none that says anything.
-    for costs in ({}, {(SCORE, 0): Cost(unmodelled="no")}):
+    for costs in ({}, {(SCORE, 0): Cost(unmodelled="no", terms=LAW.terms)}):
         found = Waiting()
         found.update(fake_session(spans, STAGES, costs, ROOFS))
         assert hot_part(found, costs.get((SCORE, 0))) == expected
@@ -167,6 +172,18 @@ def test_where_the_work_of_a_block_is_not_known_its_time_alone_tells() -> None:
     assert hot_part(waiting_of(spans[spans["stage"] != BLOCK])) == expected
 
 
+def test_a_block_is_all_of_its_spans_and_no_more() -> None:
+    """And what lies before the first tile, a warm-up, is of no block."""
+    rows: list[tuple[int, ...]] = [(0, 5000, SCORE, 0, 4, 3 * UNITS)]
+    for n, took in enumerate((500, 500, 1000)):
+        start = 5000 + 10_000 * n
+        rows += [(start + i * took, took, SCORE, 0, 4, UNITS) for i in range(2)]
+        rows += [(start, 2 * took, BLOCK, 0, 4, 0)]
+    rows.append(replay(40_000, 900, 2000))
+    by_work = 900 / (2 * 600) * (6 * 600) / 4000
+    assert hot_part(waiting_of(spans_of(rows))) == pytest.approx((900 / 2000 + by_work) / 2)
+
+
 def test_blocks_under_another_law_are_not_among_all() -> None:
     other = Cost(terms=(Term(KERNEL, "tile", Linear(2.0)),))
     spans = made(*[(9000, None)] * 8, *[(1000, None)] * 8, (1000, 500))
@@ -174,6 +191,31 @@ def test_blocks_under_another_law_are_not_among_all() -> None:
     found = Waiting()
     found.update(fake_session(spans, STAGES, {(SCORE, 0): LAW, (SCORE, 1): other}, ROOFS))
     assert hot_part(found) == pytest.approx(0.5)
+
+
+def test_read_span_by_span_it_is_what_it_is_at_once() -> None:
+    """Bit for bit, of counts whose sums depend on the order that they are added in."""
+    random = np.random.default_rng(5)
+    took, hot = random.integers(500, 2000, (2, 60)).tolist()
+    spans = made(
+        *((t, h if n % 3 == 2 else None) for n, (t, h) in enumerate(zip(took, hot, strict=True)))
+    )
+    spans["work0"][spans["stage"] == SCORE] = random.integers(1, 1000, 60)
+    costs = {(SCORE, 0): Cost(terms=(Term(KERNEL, "tile", Linear(per_work=(1 / 3, 0.0, 0.0))),))}
+    at_once, in_pieces = Waiting(), Waiting()
+    at_once.update(fake_session(spans, STAGES, costs, ROOFS))
+    for end in range(len(spans) + 1):
+        in_pieces.update(fake_session(spans[:end], STAGES, costs, ROOFS))
+    one, other = (
+        each.share("score.some", costs[SCORE, 0], spans["start_ns"])
+        for each in (at_once, in_pieces)
+    )
+    assert one is not None
+    assert np.array(one).tobytes() == np.array(other).tobytes()
+    # By time alone it is something else.
+    alone = waiting_of(spans[spans["stage"] != BLOCK]).share("score.some", LAW, at(10**12))
+    assert alone is not None
+    assert alone.likely != one.likely[-1]
 
 
 @pytest.mark.parametrize("seed", range(3))
