@@ -37,8 +37,8 @@ IN_VAIN: Final = 2
 a large last cache need more than one pass to be back in it, and a pass may gain nothing before the next one does
 (`python -m tests.bench.constants --only system`)."""
 
-USUAL_TIMES: Final = 5
-"""Passes that a first replay is planned with: most take 3 to 5."""
+USUAL_TIMES: Final = 4
+"""A first replay is planned as if it took so many times what its half of a block takes."""
 
 TURNS: Final = 4
 BLOCKS: Final = 32
@@ -93,8 +93,10 @@ class HotReplay:
         self._clock = recorder.clock
         self._own = Lane(0, "replay", "cpu", decode=False, capacity=1 << 12)
         self._blocks = 0
-        self._took_ns = 0.0
-        self._left_ns: float | None = None
+        self._each_ns = 0.0
+        self._left_ns = 0.0
+        self._since: int | None = None
+        """Since when time has been earned; what replays took in between is taken off."""
         self._waits_for: _Half | None = None
         self._wait = self._kept_ns = 0
         self._stage = recorder.stage("setup.replay", "setup")
@@ -128,13 +130,14 @@ class HotReplay:
         self._chosen = None
         if not self._share:
             return 0
-        if self._left_ns is None:
+        start = self._clock()
+        since, self._since = self._since, start
+        if since is None:
             # With the first block: what was prepared before it earned no time.
-            self._left_ns = 0.0
             return 0
-        self._left_ns += self._share * took_ns
+        self._left_ns += self._share * (start - since)
         self._blocks += 1
-        self._took_ns += (took_ns - self._took_ns) / min(self._blocks, BLOCKS)
+        self._each_ns += (start - since - self._each_ns) / min(self._blocks, BLOCKS)
         possible = (
             isinstance(scorer, LayeredScorer) and scorer.replayable,
             isinstance(search, Viterbi),
@@ -149,7 +152,6 @@ class HotReplay:
             self._wait -= 1
         if self._wait > 0:
             return 0
-        start = self._clock()
         self._chosen, self._next = half, turn
         if turn == SEARCH:
             assert isinstance(search, Viterbi)
@@ -158,8 +160,7 @@ class HotReplay:
             self._search.keep()
         end = self._clock()
         self._lane.put(self._stage, start, end)
-        self._kept_ns = end - start
-        self._left_ns -= self._kept_ns
+        self._kept_ns = self._spend(start, end)
         return end
 
     def take(self, scorer: Scorer, scores: Scores | None, recorded: int, frame: int) -> int:
@@ -188,11 +189,17 @@ class HotReplay:
                 replayed, at = self._replayed(stage), at - ns
                 self._lane.put(replayed, at, at + ns, frame, 0, min(timed[stage], LIMIT))
         self._lane.put(self._stage, start, max(at, start), frame, 0)
-        assert self._left_ns is not None
-        self._left_ns -= end - start
+        spent = self._kept_ns + self._spend(start, end)
         if found:
-            half.took((self._kept_ns + end - start) / max(self._took_ns, 1.0))
+            half.took(spent / max(self._each_ns, 1.0))
         return end
+
+    def _spend(self, start: int, end: int) -> int:
+        """That time went into a replay, and earned none; returns how much it was."""
+        assert self._since is not None
+        self._since += end - start
+        self._left_ns -= end - start
+        return end - start
 
     def _blocks_until(self, half: _Half, recorded: int, took_ns: int) -> int:
         """Return after how many blocks there is time for a replay.
@@ -204,13 +211,13 @@ class HotReplay:
         blocks = half.blocks
         if not half.turns:
             found = self._sums(self._lane, self._lane.recorded - recorded, half.group)
-            # All of the block where that is not known. The search's state is copied as often as the search is done.
-            part = min(sum(found.values()) / took_ns, 1.0) if found and took_ns else 1.0
-            blocks = (USUAL_TIMES + 1) * part
-        assert self._left_ns is not None
+            # All of the block where that is not known.
+            blocks = USUAL_TIMES * (
+                min(sum(found.values()) / took_ns, 1.0) if found and took_ns else 1.0
+            )
         # What was earned while nothing could be done is not made up for.
-        self._left_ns = min(self._left_ns, blocks * self._took_ns)
-        return ceil((blocks - self._left_ns / max(self._took_ns, 1.0)) / self._share)
+        self._left_ns = min(self._left_ns, blocks * self._each_ns)
+        return ceil((blocks - self._left_ns / max(self._each_ns, 1.0)) / self._share)
 
     def _scored(self, scorer: Scorer, frame: int) -> Callable[[], dict[int, int]]:
         """Scoring of the block once more, and the ns of its stages; of none where it cannot be."""

@@ -91,7 +91,8 @@ def test_a_replay_is_planned_after_enough_blocks_if_any_can_be(
 ) -> None:
     rig.names()
     # With the first block it begins; after these there is time, at a hundredth of it.
-    for _ in range(100 * (USUAL_TIMES + 1)):
+    for _ in range(100 * USUAL_TIMES):
+        rig.clock.advance(1000)
         rig.beside.between(who, None, rig.clock(), 0, 1000)
         assert rig.names() == []
     rig.beside.between(who, None, rig.clock(), 0, 1000)
