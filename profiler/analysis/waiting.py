@@ -3,7 +3,7 @@
 A replay says what one block took with its data hot. Two witnesses say what that is of the time of all blocks around it:
 the time that the same block had taken, and the work that its law counts in it, of which all blocks' time is known. The
 first goes wrong where that block was a slow or a fast one, the second where the law leaves out what differs from block
-to block. Half of each goes less wrong than either.
+to block. Some of each goes less wrong than either.
 """
 
 from __future__ import annotations
@@ -30,7 +30,11 @@ DISTURBED: Final = 0.02
 LATEST: Final = 8
 """So many replays of a stage are taken together: one alone is too uncertain."""
 
-ONE_REPLAY: Final = 0.2
+BY_TIME: Final = {"scoring": 0.25, "search": 0.5}
+"""So much is told by the time that the replayed block had taken, by group of stages: scoring does what its law counts,
+blocks of the search differ in more than that."""
+
+ONE_REPLAY: Final = {"scoring": 0.16, "search": 0.2}
 """So far from what many replays of a stage say lies a single one, as a part of the time; nineteen of twenty are nearer
 (`python -m tests.bench.constants --only replays`)."""
 
@@ -39,7 +43,6 @@ SURE: Final = 3.0
 """From so few replays on they tell how uncertain they are, by so many standard errors on either side: of three they
 hold the truth in 90 of 100 cases, of eight in 98 (Student's distribution)."""
 
-_GROUPS: Final = ("scoring", "search")
 _ROUNDED: Final = 0.01
 """A block whose spans add up to what its replay says it took, but for this part, is that block."""
 
@@ -163,6 +166,7 @@ class Waiting:
     def __init__(self) -> None:
         self._consumed = 0
         self._summed = 0
+        self._groups: dict[str, str] = {}
         self._known: dict[str, list[_OfLaw]] = {}
 
     def update(self, session: Recorded) -> bool:
@@ -188,7 +192,8 @@ class Waiting:
         tiles = _Tiles(session, spans, stages)
         # A replay comes after its block: the last tile is looked at once more.
         done = int(tiles.positions[-2]) + 1 if len(tiles.positions) > 1 else 0
-        numbers = {stage.name: n for n, stage in session.stages.items() if stage.group in _GROUPS}
+        numbers = {stage.name: n for n, stage in session.stages.items() if stage.group in BY_TIME}
+        self._groups = {name: session.stages[n].group for name, n in numbers.items()}
         backwards = False
         for name in {**numbers, **replays}:
             at = np.flatnonzero(stages == numbers.get(name, -1))
@@ -226,6 +231,14 @@ class Waiting:
         known = self._of(stage, cost)
         return 0 if known is None else len(known.times)
 
+    def hot(self, stage: str, cost: Cost | None, latest: int) -> Array:
+        """Return which part of its time a stage takes hot by the last `latest` of each count of replays, [replays]."""
+        replays = self._of(stage, cost)
+        if replays is None:
+            return np.zeros(0)
+        known = np.arange(1, len(replays.times) + 1)
+        return _hot(replays, known, latest, self._groups.get(stage, "search"))[0]
+
     def share(self, stage: str, cost: Cost | None, start_ns: Array) -> Waited | None:
         """Return what of each span's time under a law the last LATEST replays before it say; None without any at all.
 
@@ -239,7 +252,7 @@ class Waiting:
         place = np.maximum(place, min(FEWEST, len(replays.times)))
         least, most = (int(place.min()), int(place.max())) if len(place) else (1, 1)
         known, place = np.arange(least, most + 1), place - least
-        ratio, error = _hot(replays, known)
+        ratio, error = _hot(replays, known, LATEST, self._groups.get(stage, "search"))
         ends = (np.clip(1.0 - ratio + by * error, 0.0, 1.0)[place] for by in (-1, 0, 1))
         return Waited(*ends)
 
@@ -251,19 +264,19 @@ def _work(cost: Cost | None, session: Recorded) -> Linear:
     return law_of_cached(cost, session.calibration).likely
 
 
-def _hot(replays: _Replays, known: Array) -> tuple[Array, Array]:
-    """Return which part of its time a stage takes hot, by the last LATEST of so many `known` replays [n], and SURE
+def _hot(replays: _Replays, known: Array, latest: int, group: str) -> tuple[Array, Array]:
+    """Return which part of its time a stage takes hot, by the last `latest` of so many `known` replays [n], and SURE
     standard errors of it, float64 [n] each."""
-    latest = known[:, None] - 1 - np.arange(LATEST)
-    there = latest >= 0
+    number = known[:, None] - 1 - np.arange(latest)
+    there = number >= 0
     hot, timed, work = (
-        np.where(there, values[np.maximum(latest, 0)], 0.0)
+        np.where(there, values[np.maximum(number, 0)], 0.0)
         for values in (replays.hot, replays.timed, replays.work)
     )
     count, whole = there.sum(axis=1), timed.sum(axis=1)
     # All blocks since the replay before those.
     all_ns, all_work = (
-        values[known - 1] - np.where(known > LATEST, values[np.maximum(known - 1 - LATEST, 0)], 0.0)
+        values[known - 1] - np.where(known > latest, values[np.maximum(known - 1 - latest, 0)], 0.0)
         for values in (replays.all_ns, replays.all_work)
     )
     usable = (work.min(axis=1, where=there, initial=np.inf) > 0) & (all_ns > 0) & (all_work > 0)
@@ -275,14 +288,16 @@ def _hot(replays: _Replays, known: Array) -> tuple[Array, Array]:
         np.divide(sums, total, out=np.ones(len(known)), where=total > 0)
         for total in (whole, worked)
     )
-    ratio = (by_time + by_work * per_ns) / 2
+    part = BY_TIME[group]
+    ratio = part * by_time + (1.0 - part) * by_work * per_ns
     # The standard error of a ratio of sums (Cochran 1977, 2.11), from what single replays are off.
-    off = hot - (by_time[:, None] * timed + by_work[:, None] * work) / 2
+    off = hot - part * by_time[:, None] * timed - (1.0 - part) * by_work[:, None] * work
     squares = (off**2).sum(axis=1) * count
     several = (count > 1) & (whole > 0)
     error = np.sqrt(np.divide(squares, count - 1, out=np.zeros(len(known)), where=several))
-    to_share = np.divide(1.0, whole, out=np.zeros(len(known)), where=whole > 0)
-    to_share += np.divide(per_ns, worked, out=np.zeros(len(known)), where=worked > 0)
+    to_share = np.divide(part, whole, out=np.zeros(len(known)), where=whole > 0)
+    to_share += np.divide((1.0 - part) * per_ns, worked, out=np.zeros(len(known)), where=worked > 0)
     # Of fewer their own differences say nothing.
-    error = np.where(count < FEWEST, ONE_REPLAY / np.sqrt(count), SURE * error * to_share / 2)
+    alone = ONE_REPLAY[group] / np.sqrt(count)
+    error = np.where(count < FEWEST, alone, SURE * error * to_share)
     return ratio, error

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from profiler.analysis.waiting import ONE_REPLAY, REPLAYED
+from profiler.analysis.waiting import ONE_REPLAY, Waiting
 from profiler.arrays import Array
 from profiler.session.reader import Session
 from tests.bench import _data
@@ -35,28 +35,29 @@ MANY = 8
 def replays() -> Iterator[dict[str, Any]]:
     """Of single replays, how far the hot time is from what all of its stage's say, as a part of the time."""
     files = [str(item.path) for item in _data.human_speech()]
-    found = []
+    found: dict[str, list[Array]] = {group: [] for group in ONE_REPLAY}
     with tempfile.TemporaryDirectory(prefix="asrscope-bench-") as folder:
         names = {"SESSION": str(Path(folder) / "run.asrs")}
         for command in RUNS:
             list(printed(f"{command} --json", names, ["--audio", *files]))
             with closing(Session.open(names["SESSION"])) as session:
-                found += _apart(session)
-    where = "profiler/analysis/waiting.py ONE_REPLAY"
-    what = "how far 19 of 20 replays are from all of their stage, as a part of the time"
-    yield row(where, what, ONE_REPLAY, float(np.quantile(np.concatenate(found), 0.95)), "")
+                for group, apart in _apart(session):
+                    found[group].append(apart)
+    for group, apart in found.items():
+        where = f"profiler/analysis/waiting.py ONE_REPLAY {group}"
+        what = "how far 19 of 20 replays are from all of their stage, as a part of the time"
+        measured = float(np.quantile(np.concatenate(apart), 0.95))
+        yield row(where, what, ONE_REPLAY[group], measured, "")
 
 
-def _apart(session: Session) -> list[Array]:
+def _apart(session: Session) -> Iterator[tuple[str, Array]]:
     wall_ns = sum(utterance.wall_ns or 0 for utterance in session.utterances)
-    number = {stage.name: stage.id for stage in session.stages.values()}
-    found = []
-    for name, stage in number.items():
-        replayed = session.spans[session.spans["stage"] == stage]
-        if not name.startswith(REPLAYED) or len(replayed) < MANY:
-            continue
-        of = session.spans[session.spans["stage"] == number[name.removeprefix(REPLAYED)]]
-        if of["duration_ns"].sum() >= LARGE * wall_ns:
-            hot, timed = replayed["duration_ns"].astype(float), replayed["work0"].astype(float)
-            found.append(np.abs(hot / timed - hot.sum() / timed.sum()))
-    return found
+    waiting = Waiting()
+    waiting.update(session)
+    for number, stage in session.stages.items():
+        cost = session.costs.get((number, 0))
+        many = waiting.replayed(stage.name, cost)
+        of = session.spans[session.spans["stage"] == number]
+        if many >= MANY and of["duration_ns"].sum() >= LARGE * wall_ns:
+            one, together = (waiting.hot(stage.name, cost, latest) for latest in (1, many))
+            yield stage.group, np.abs(one - together[-1])

@@ -8,9 +8,10 @@ from made_conditions import BLOCK, EMIT, LAW, ROOFS, SCORE, STAGES, at, replay, 
 from profiler_sessions import fake_session, spans_of
 
 from profiler.analysis.track import CostTrack
-from profiler.analysis.waiting import FEWEST, LATEST, ONE_REPLAY, Waiting
+from profiler.analysis.waiting import BY_TIME, FEWEST, LATEST, ONE_REPLAY, Waiting
 from profiler.costs import KERNEL, Cost, Linear, Term
 from profiler.machine.roofs.table import RoofTable
+from profiler.spans import Stage
 
 
 def waiting_of(spans: np.ndarray) -> Waiting:
@@ -27,7 +28,7 @@ def test_what_a_block_took_longer_than_with_its_data_hot_it_waited() -> None:
     # The first few tell of what came before them too, and are taken together.
     assert share.likely.tolist() == pytest.approx([0.25] * 5)
     # One or two are as uncertain as single ones are found to be.
-    off = ONE_REPLAY / 2**0.5
+    off = ONE_REPLAY["scoring"] / 2**0.5
     assert share.least.tolist() == pytest.approx([0.25 - off] * 5)
     assert share.most.tolist() == pytest.approx([0.25 + off] * 5)
     assert found.share("score.other", LAW, at(0)) is None
@@ -119,22 +120,47 @@ def made(*blocks: tuple[int, int | None], units: int = UNITS, other: int = 0) ->
     return spans_of(rows)
 
 
-def hot_part(found: Waiting, law: Cost | None = LAW) -> float:
-    share = found.share("score.some", law, at(10**12))
+def both(by_time: float, by_work: float, group: str = "scoring") -> float:
+    return BY_TIME[group] * by_time + (1 - BY_TIME[group]) * by_work
+
+
+def hot_part(found: Waiting, law: Cost | None = LAW, stage: str = "score.some") -> float:
+    share = found.share(stage, law, at(10**12))
     assert share is not None
     return 1.0 - float(share.likely[0])
 
 
-def test_half_is_told_by_the_work_of_which_all_blocks_time_is_known() -> None:
+def test_most_is_told_by_the_work_of_which_all_blocks_time_is_known() -> None:
     """A block that took twice as long as others says that it waited, not that they did."""
     found = waiting_of(made(*[(1000, None)] * 8, (2000, 900)))
-    assert hot_part(found) == pytest.approx((900 / 2000 + 900 * 9 / 10_000) / 2)
+    assert hot_part(found) == pytest.approx(both(900 / 2000, 900 * 9 / 10_000))
     # Of less work it is as much more.
     spans = made(*[(1000, None)] * 8, (2000, 900))
     spans["work0"][np.flatnonzero(spans["stage"] == SCORE)[-1]] = UNITS // 2
     usual, half = 500 + UNITS, 500 + UNITS // 2
     by_work = 900 / half * (8 * usual + half) / 10_000
-    assert hot_part(waiting_of(spans)) == pytest.approx((900 / 2000 + by_work) / 2)
+    assert hot_part(waiting_of(spans)) == pytest.approx(both(900 / 2000, by_work))
+
+
+def test_of_the_search_the_time_of_a_block_says_more() -> None:
+    assert BY_TIME["search"] > BY_TIME["scoring"]
+    spans = made(*[(1000, None)] * 8, (2000, 900))
+    stages = [
+        Stage(
+            stage.id,
+            stage.name.replace("score.", "search."),
+            stage.group.replace("scoring", "search"),
+        )
+        if "score." in stage.name
+        else stage
+        for stage in STAGES
+    ]
+    found = Waiting()
+    found.update(fake_session(spans, stages, {(SCORE, 0): LAW}, ROOFS))
+    expected = both(900 / 2000, 900 * 9 / 10_000, "search")
+    assert hot_part(found, LAW, "search.some") == pytest.approx(expected)
+    assert found.hot("search.some", LAW, 1).tolist() == pytest.approx([expected])
+    assert found.hot("score.some", LAW, 1).tolist() == []
 
 
 def test_all_blocks_are_those_since_the_replay_before_the_latest() -> None:
@@ -181,7 +207,7 @@ def test_a_block_is_all_of_its_spans_and_no_more() -> None:
         rows += [(start, 2 * took, BLOCK, 0, 4, 0)]
     rows.append(replay(40_000, 900, 2000))
     by_work = 900 / (2 * 600) * (6 * 600) / 4000
-    assert hot_part(waiting_of(spans_of(rows))) == pytest.approx((900 / 2000 + by_work) / 2)
+    assert hot_part(waiting_of(spans_of(rows))) == pytest.approx(both(900 / 2000, by_work))
 
 
 def test_blocks_under_another_law_are_not_among_all() -> None:
