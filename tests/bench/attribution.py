@@ -55,6 +55,8 @@ CONFIGURATIONS: dict[str, Runs] = {
     "dnn, int8": Runs("--preset dnn --set dnn.dtype=int8", 16),
 }
 BLOCKS = (1, 16, 64)
+TIMES = {64: 2}
+"""So many times as often at that block size, where a replay takes longer."""
 GROUPS = ("scoring", "search")
 LARGE = 0.03
 """Stages with a larger share of the wall time must have a verdict."""
@@ -162,6 +164,7 @@ def measure(repeat: int, load: int = 0) -> dict[str, Any]:
             for name, block in places:
                 sys.stderr.write(f"round {turn + 1} of {repeat}: {name}, block {block}\n")
                 settings, passes = CONFIGURATIONS[name]
+                passes *= TIMES.get(block, 1)
                 command = (
                     f"asrscope run {settings} --set block={block} --repeat {passes} --out SESSION"
                 )
