@@ -40,6 +40,10 @@ a large last cache need more than one pass to be back in it, and a pass may gain
 USUAL_TIMES: Final = 4
 """A first replay is planned as if it took so many times what its half of a block takes."""
 
+PAUSE: Final = 16
+"""What lies between two blocks earns at most as much as so many of them: an utterance is prepared there, but a run may
+also have been paused."""
+
 TURNS: Final = 4
 BLOCKS: Final = 32
 """Of about so many of its latest a later one is planned with what they took, in blocks of which so many say what one
@@ -135,9 +139,10 @@ class HotReplay:
         if since is None:
             # With the first block: what was prepared before it earned no time.
             return 0
-        self._left_ns += self._share * (start - since)
+        earned = min(start - since, (1 + PAUSE) * took_ns)
+        self._left_ns += self._share * earned
         self._blocks += 1
-        self._each_ns += (start - since - self._each_ns) / min(self._blocks, BLOCKS)
+        self._each_ns += (earned - self._each_ns) / min(self._blocks, BLOCKS)
         possible = (
             isinstance(scorer, LayeredScorer) and scorer.replayable,
             isinstance(search, Viterbi),

@@ -32,7 +32,8 @@ LATEST: Final = 8
 
 BY_TIME: Final = {"scoring": 0.25, "search": 0.5}
 """So much is told by the time that the replayed block had taken, by group of stages: scoring does what its law counts,
-blocks of the search differ in more than that."""
+blocks of the search differ in more than that. With these a single one is the least off
+(`python -m tests.bench.constants --only replays`)."""
 
 ONE_REPLAY: Final = {"scoring": 0.16, "search": 0.2}
 """So far from what many replays of a stage say lies a single one, as a part of the time; nineteen of twenty are nearer
@@ -231,13 +232,19 @@ class Waiting:
         known = self._of(stage, cost)
         return 0 if known is None else len(known.times)
 
-    def hot(self, stage: str, cost: Cost | None, latest: int) -> Array:
-        """Return which part of its time a stage takes hot by the last `latest` of each count of replays, [replays]."""
+    def hot(
+        self, stage: str, cost: Cost | None, latest: int, by_time: float | None = None
+    ) -> Array:
+        """Return which part of its time a stage takes hot by the last `latest` of each count of replays, [replays].
+
+        `by_time`: how much the time of the replayed blocks tells, else as much as for its group of stages.
+        """
         replays = self._of(stage, cost)
         if replays is None:
             return np.zeros(0)
         known = np.arange(1, len(replays.times) + 1)
-        return _hot(replays, known, latest, self._groups.get(stage, "search"))[0]
+        group = self._groups.get(stage, "search")
+        return _hot(replays, known, latest, group, by_time)[0]
 
     def share(self, stage: str, cost: Cost | None, start_ns: Array) -> Waited | None:
         """Return what of each span's time under a law the last LATEST replays before it say; None without any at all.
@@ -264,9 +271,11 @@ def _work(cost: Cost | None, session: Recorded) -> Linear:
     return law_of_cached(cost, session.calibration).likely
 
 
-def _hot(replays: _Replays, known: Array, latest: int, group: str) -> tuple[Array, Array]:
+def _hot(
+    replays: _Replays, known: Array, latest: int, group: str, part: float | None = None
+) -> tuple[Array, Array]:
     """Return which part of its time a stage takes hot, by the last `latest` of so many `known` replays [n], and SURE
-    standard errors of it, float64 [n] each."""
+    standard errors of it, float64 [n] each. `part`: of BY_TIME, if not that of the `group`."""
     number = known[:, None] - 1 - np.arange(latest)
     there = number >= 0
     hot, timed, work = (
@@ -288,7 +297,7 @@ def _hot(replays: _Replays, known: Array, latest: int, group: str) -> tuple[Arra
         np.divide(sums, total, out=np.ones(len(known)), where=total > 0)
         for total in (whole, worked)
     )
-    part = BY_TIME[group]
+    part = BY_TIME[group] if part is None else part
     ratio = part * by_time + (1.0 - part) * by_work * per_ns
     # The standard error of a ratio of sums (Cochran 1977, 2.11), from what single replays are off.
     off = hot - part * by_time[:, None] * timed - (1.0 - part) * by_work[:, None] * work

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from profiler.analysis.waiting import ONE_REPLAY, Waiting
+from profiler.analysis.waiting import BY_TIME, ONE_REPLAY, Waiting
 from profiler.arrays import Array
 from profiler.session.reader import Session
 from tests.bench import _data
@@ -28,6 +28,7 @@ RUNS = tuple(
 )
 LARGE = 0.03
 """Stages with a smaller share of the wall time do not count."""
+PARTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 MANY = 8
 """Replays of a stage, at least, of which one is compared with all."""
 
@@ -35,7 +36,7 @@ MANY = 8
 def replays() -> Iterator[dict[str, Any]]:
     """Of single replays, how far the hot time is from what all of its stage's say, as a part of the time."""
     files = [str(item.path) for item in _data.human_speech()]
-    found: dict[str, list[Array]] = {group: [] for group in ONE_REPLAY}
+    found: dict[str, list[dict[float, Array]]] = {group: [] for group in ONE_REPLAY}
     with tempfile.TemporaryDirectory(prefix="asrscope-bench-") as folder:
         names = {"SESSION": str(Path(folder) / "run.asrs")}
         for command in RUNS:
@@ -44,13 +45,22 @@ def replays() -> Iterator[dict[str, Any]]:
                 for group, apart in _apart(session):
                     found[group].append(apart)
     for group, apart in found.items():
+        off = {part: _off([stage[part] for stage in apart]) for part in PARTS}
+        where = f"profiler/analysis/waiting.py BY_TIME {group}"
+        what = "how much by time, in quarters, puts one replay nearest to all of its stage"
+        yield row(where, what, BY_TIME[group], min(PARTS, key=lambda part: off[part]), "")
         where = f"profiler/analysis/waiting.py ONE_REPLAY {group}"
         what = "how far 19 of 20 replays are from all of their stage, as a part of the time"
-        measured = float(np.quantile(np.concatenate(apart), 0.95))
-        yield row(where, what, ONE_REPLAY[group], measured, "")
+        yield row(where, what, ONE_REPLAY[group], off[BY_TIME[group]], "")
 
 
-def _apart(session: Session) -> Iterator[tuple[str, Array]]:
+def _off(apart: list[Array]) -> float:
+    """What nineteen of twenty are below."""
+    return float(np.quantile(np.concatenate(apart), 0.95))
+
+
+def _apart(session: Session) -> Iterator[tuple[str, dict[float, Array]]]:
+    """Of each large stage its group, and how far each replay is from all of them by how much time tells."""
     wall_ns = sum(utterance.wall_ns or 0 for utterance in session.utterances)
     waiting = Waiting()
     waiting.update(session)
@@ -59,5 +69,10 @@ def _apart(session: Session) -> Iterator[tuple[str, Array]]:
         many = waiting.replayed(stage.name, cost)
         of = session.spans[session.spans["stage"] == number]
         if many >= MANY and of["duration_ns"].sum() >= LARGE * wall_ns:
-            one, together = (waiting.hot(stage.name, cost, latest) for latest in (1, many))
-            yield stage.group, np.abs(one - together[-1])
+            apart = {}
+            for part in PARTS:
+                one, together = (
+                    waiting.hot(stage.name, cost, latest, part) for latest in (1, many)
+                )
+                apart[part] = np.abs(one - together[-1])
+            yield stage.group, apart

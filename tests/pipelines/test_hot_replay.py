@@ -207,6 +207,18 @@ def test_what_was_prepared_before_the_first_block_earns_no_time() -> None:
     assert rig.choose() == DUE
 
 
+def test_a_pause_is_not_made_up_for() -> None:
+    rig = Rig(0.01)
+    found = []
+    for turn in range(6):
+        if turn == 3:
+            rig.clock.advance(10**12)
+        found.append(rig.choose())
+        rig.again()
+    # What was left of the time for the first went into the second.
+    assert min(found[2:]) > 100
+
+
 def test_what_was_earned_while_nothing_could_be_done_is_not_made_up_for() -> None:
     rig = Rig(0.01)
     rig.scorer.can = False
