@@ -134,12 +134,12 @@ def rank(
     """Find the cost with the rank max_active among as many others each time; their sum."""
     arrays = calls._named(plain)
     named = layout.Numbers(*numbers)
-    m, costs = arrays.books.decoder_state[layout.M], arrays.tokens.new_cost
+    m = arrays.books.decoder_state[layout.M]
     first = 0
     total = np.float32(0.0)
     for _ in range(repeats):
-        for i in range(m):
-            costs[i] = bank[first + i]
+        # Where they lie: copying them is no part of it.
+        costs = bank[first:]
         first = first + 1 if first + 1 < m else 0
         total += pruning.ranked(costs, m, m, np.float32(0.0), named, arrays.scratch)
     return total
