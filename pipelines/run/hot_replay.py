@@ -7,7 +7,7 @@ compared stage by stage; the result is recorded on the decode lane as spans of t
 `setup`: their duration is the hot time, their count the time that the block had taken.
 
 Only where scoring is a pure function of the block (`LayeredScorer.again`); the search is done again on its state as it
-was before (`SearchReplay`), which is kept when the block is chosen. For at most `share` of the time.
+was before (`SearchReplay`), which is kept when the block is chosen. In the long run for at most `share` of the time.
 """
 
 from __future__ import annotations
@@ -45,9 +45,10 @@ PAUSE: Final = 16
 also have been paused."""
 
 TURNS: Final = 4
+"""A later replay is planned with what about so many of the latest took."""
+
 BLOCKS: Final = 32
-"""Of about so many of its latest a later one is planned with what they took, in blocks of which so many say what one
-takes."""
+"""What a block takes is a mean of about so many."""
 
 
 Stage = TypeVar("Stage")
@@ -75,7 +76,7 @@ SCORING, SEARCH = range(2)
 
 @dataclass
 class _Half:
-    """Scoring or search: for how long blocks are decoded in the time that its replay takes, from the latest `turns`."""
+    """Scoring or search: as long as how many `blocks` its replay takes, by the latest of its `turns`."""
 
     group: str
     turns: int = 0

@@ -59,7 +59,7 @@ class Law(NamedTuple):
 
     @property
     def likely(self) -> Linear:
-        """All of it together, as likely as not."""
+        """What a span most likely takes in all, in ns."""
         parts = (self.core, self.beyond, self.streamed, self.latency, self.calls)
         return _linear((each.mid, 1.0) for each in parts)
 

@@ -32,7 +32,7 @@ LATEST: Final = 8
 
 BY_TIME: Final = {"scoring": 0.25, "search": 0.5}
 """So much is told by the time that the replayed block had taken, by group of stages: scoring does what its law counts,
-blocks of the search differ in more than that. With these a single one is the least off
+blocks of the search differ in more than that. Which quarter puts a single one nearest changes from run to run
 (`python -m tests.bench.constants --only replays`)."""
 
 ONE_REPLAY: Final = {"scoring": 0.16, "search": 0.2}
@@ -119,8 +119,9 @@ class _Tiles:
 class _OfLaw:
     """The replays of a stage under one cost law, and what all of its blocks took."""
 
-    def __init__(self, cost: Cost | None) -> None:
-        self.cost = cost
+    def __init__(self, cost: Cost | None, group: str) -> None:
+        """`group`: of the stage, a key of BY_TIME."""
+        self.cost, self.group = cost, group
         self.replays = _Replays(*(np.zeros(0) for _ in _Replays._fields))
         self._all = np.zeros(2)
 
@@ -167,7 +168,6 @@ class Waiting:
     def __init__(self) -> None:
         self._consumed = 0
         self._summed = 0
-        self._groups: dict[str, str] = {}
         self._known: dict[str, list[_OfLaw]] = {}
 
     def update(self, session: Recorded) -> bool:
@@ -194,7 +194,6 @@ class Waiting:
         # A replay comes after its block: the last tile is looked at once more.
         done = int(tiles.positions[-2]) + 1 if len(tiles.positions) > 1 else 0
         numbers = {stage.name: n for n, stage in session.stages.items() if stage.group in BY_TIME}
-        self._groups = {name: session.stages[n].group for name, n in numbers.items()}
         backwards = False
         for name in {**numbers, **replays}:
             at = np.flatnonzero(stages == numbers.get(name, -1))
@@ -219,18 +218,20 @@ class Waiting:
             cost = session.costs.get((number, epoch))
             at = next((i for i, law in enumerate(laws) if law.cost == cost), len(laws))
             if at == len(laws):
-                laws.append(_OfLaw(cost))
+                # `number` is of a stage of these groups, or none where only its replays are known.
+                group = session.stages[number].group if number in session.stages else "search"
+                laws.append(_OfLaw(cost, group))
             found.setdefault(at, []).append(epoch)
         return [(laws[at], epochs) for at, epochs in found.items()]
 
-    def _of(self, stage: str, cost: Cost | None) -> _Replays | None:
-        found = (law.replays for law in self._known.get(stage, ()) if law.cost == cost)
-        return next((replays for replays in found if len(replays.times)), None)
+    def _of(self, stage: str, cost: Cost | None) -> _OfLaw | None:
+        found = (law for law in self._known.get(stage, ()) if law.cost == cost)
+        return next((law for law in found if len(law.replays.times)), None)
 
     def replayed(self, stage: str, cost: Cost | None) -> int:
         """How often the stage was replayed under a law."""
         known = self._of(stage, cost)
-        return 0 if known is None else len(known.times)
+        return 0 if known is None else len(known.replays.times)
 
     def hot(
         self, stage: str, cost: Cost | None, latest: int, by_time: float | None = None
@@ -239,27 +240,27 @@ class Waiting:
 
         `by_time`: how much the time of the replayed blocks tells, else as much as for its group of stages.
         """
-        replays = self._of(stage, cost)
-        if replays is None:
+        law = self._of(stage, cost)
+        if law is None:
             return np.zeros(0)
-        known = np.arange(1, len(replays.times) + 1)
-        group = self._groups.get(stage, "search")
-        return _hot(replays, known, latest, group, by_time)[0]
+        known = np.arange(1, len(law.replays.times) + 1)
+        return _hot(law.replays, known, latest, law.group, by_time)[0]
 
     def share(self, stage: str, cost: Cost | None, start_ns: Array) -> Waited | None:
         """Return what of each span's time under a law the last LATEST replays before it say; None without any at all.
 
         Of the spans before the first FEWEST these tell.
         """
-        replays = self._of(stage, cost)
-        if replays is None:
+        law = self._of(stage, cost)
+        if law is None:
             return None
+        replays = law.replays
         # Of every count of replays that is met, as there are far fewer of them than of spans.
         place = np.searchsorted(replays.times, start_ns, side="right")
         place = np.maximum(place, min(FEWEST, len(replays.times)))
         least, most = (int(place.min()), int(place.max())) if len(place) else (1, 1)
         known, place = np.arange(least, most + 1), place - least
-        ratio, error = _hot(replays, known, LATEST, self._groups.get(stage, "search"))
+        ratio, error = _hot(replays, known, LATEST, law.group)
         ends = (np.clip(1.0 - ratio + by * error, 0.0, 1.0)[place] for by in (-1, 0, 1))
         return Waited(*ends)
 
