@@ -40,10 +40,11 @@ CHECKOUT = Path(__file__).parents[1]
 SHARED = CHECKOUT.parent / "shared"
 
 # Graphs and peaks are kept between runs of the tests, apart from those of the person who runs them.
-os.environ["ASRSCOPE_CACHE"] = str(CHECKOUT / "build" / "test-cache")
-os.environ["ASRSCOPE_SESSIONS"] = str(CHECKOUT / "build" / "test-sessions")
+KEPT = CHECKOUT / ".pytest_cache" / "asrscope"
+os.environ["ASRSCOPE_CACHE"] = str(KEPT / "cache")
+os.environ["ASRSCOPE_SESSIONS"] = str(KEPT / "sessions")
 # Compiled kernels too, and for tests that have a cache of their own.
-os.environ["NUMBA_CACHE_DIR"] = str(CHECKOUT / "build" / "test-cache" / "kernels")
+os.environ["NUMBA_CACHE_DIR"] = str(KEPT / "cache" / "kernels")
 
 
 def pytest_configure(config: pytest.Config) -> None:

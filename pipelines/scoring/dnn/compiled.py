@@ -205,4 +205,4 @@ def _module(net: Net) -> Any:
                 x = torch.relu(x) if relu else x
             return x
 
-    return Forward().eval()
+    return Forward().train(False)
