@@ -92,7 +92,8 @@ class Term:
     access: cache lines whose addresses are scattered over `bytes`; `roof` is chase (each waits for the one before),
     gather (they overlap), or that of a kernel whose units each meet such lines. call: calls of that kind, see
     `RoofTable.overhead`.
-    `most`: the largest the count may be, where it is known only as an interval; empty when it is exact.
+    `most`: the largest the count may be, where it is known only as an interval; empty when it is exact. Of a kernel it
+    is the whole count, and the least leaves out what a processor may learn of branches that depend on the data.
     """
 
     kind: str

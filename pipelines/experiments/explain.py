@@ -93,7 +93,10 @@ class Explanation:
         modelled = self.modelled
         if modelled is None:
             return f"{text}; its cost law names no terms to compare that with."
-        apart = max(low - modelled[2], 0.0)
+        learned = max(self.row.learned_ns, 0.0) / self.row.time_ns
+        apart = max(low - learned - modelled[2], 0.0)
+        if learned:
+            text += f", with up to {learned:.0%} spared because branches of the search repeat"
         law = f"the law gives memory {modelled[1]:.0%} ({modelled[0]:.0%} to {modelled[2]:.0%})"
         if apart:
             return f"{text}, so it waits for more than the law explains: {law}, {apart:.0%} of its time is beyond it."

@@ -38,9 +38,10 @@ class StageRow:
     `share`: of the wall time. `operations`: counts by class; `flops`: their sum, exp and log counting one.
     `work`: counts by name, and "frames". `arithmetic_ns`, `traffic_min_ns`, `traffic_max_ns`: what the
     roofs say of operations and bytes alone; `law_ns`: what the whole cost law takes, before any of it is fitted to
-    the time, and `law` the same by LAW_PARTS (empty without one). `compute_ns` + `memory_ns` + `other_ns` +
-    `unexplained_ns` = `time_ns`. `parts`: None where the session's laws name no terms. `defect`: a sentence when
-    the stage ran faster than the measured roofs allow.
+    the time, and `law` the same by LAW_PARTS (empty without one); `learned_ns`: how much of it a replay may be spared
+    as branches repeat (`law.BY_HEART`). `compute_ns` + `memory_ns` + `other_ns` + `unexplained_ns` = `time_ns`.
+    `parts`: None where the session's laws name no terms. `defect`: a sentence when the stage ran faster than the
+    measured roofs allow.
     """
 
     name: str
@@ -69,6 +70,7 @@ class StageRow:
     other_ns: float | None = None
     law_ns: float | None = None
     law: dict[str, float] = field(default_factory=dict)
+    learned_ns: float = 0.0
     parts: Parts | None = None
 
     @property
@@ -299,6 +301,7 @@ def _row(
         other_ns=given(other, timed),
         law_ns=given(sum(total.likely), timed),
         law=dict(zip(LAW_PARTS, total.likely, strict=True)) if timed else {},
+        learned_ns=model.learned,
         parts=found if model.terms else None,
     )
 
@@ -325,6 +328,7 @@ class _Model:
     scattered: bool = False
     unknown: bool = False
     launches: float = 0.0
+    learned: float = 0.0
     missing: list[str] = field(default_factory=list)
 
     def add(self, cost: Cost | None, part: Sums, roof_table: RoofTable) -> None:
@@ -352,6 +356,7 @@ class _Model:
         # Arithmetic of which a part has no roof is unknown, not what the rest takes.
         self.unknown |= not cost.operations.keys().isdisjoint(law.missing)
         self.missing += law.missing
+        self.learned += law.by_heart.total(*counts)
         self.arithmetic += law.arithmetic.mid.total(*counts)
         memory = roof_table.bandwidth(cost.working_set_bytes, cost.threads, device=cost.device)
         if memory is not None:

@@ -29,6 +29,12 @@ FIRST_CACHE: Final = 16 << 10
 """Bytes: the first rung of every ladder, which lies in the first cache of any processor in use."""
 
 
+BY_HEART: Final = 0.35
+"""Of what a loop takes whose branches depend on its data (a kernel's count that is an interval), so much may be missing
+when it goes over the same data at once again, as in a hot replay: a processor predicts then what it has just seen
+(`python -m tests.bench.constants --only replays`)."""
+
+
 class Bounds(NamedTuple):
     """A time in ns: the least that it may be, the most likely, the most."""
 
@@ -44,7 +50,7 @@ class Law(NamedTuple):
     `missing`: names of roofs that were not measured; what they would bound is not attributed. `launched`: calls give
     work to a device, which works meanwhile: they take what they take beyond it, and nothing where the host is ahead.
     `kept`: what the least of `beyond` may be less by, where a cache that is shared kept all that was gone through
-    before the data come again.
+    before the data come again. `by_heart`: what of `core` a pass over the same data again may lack, see BY_HEART.
     """
 
     arithmetic: Bounds
@@ -56,6 +62,7 @@ class Law(NamedTuple):
     missing: tuple[str, ...]
     launched: bool = False
     kept: Linear = Linear()
+    by_heart: Linear = Linear()
 
     @property
     def likely(self) -> Linear:
@@ -117,6 +124,7 @@ def law_of(cost: Cost, roof_table: RoofTable) -> Law:
     """Return what `cost` takes at the roofs of as many threads as share its work."""
     arithmetic, core, beyond, streamed, latency, calls = (_Sum() for _ in range(6))
     kept: list[tuple[Linear, float]] = []
+    by_heart: list[tuple[Linear, float]] = []
     missing: list[str] = []
     for name, law in cost.operations.items():
         roof = _peak(name, cost.threads, roof_table)
@@ -151,6 +159,8 @@ def law_of(cost: Cost, roof_table: RoofTable) -> Law:
                 beyond.add(term.count, (least, mid, high), term.most)
                 kept.append((term.count, max(low - nearby, 0.0)))
             core.add(term.count, hot, term.most)
+            if term.most is not None:
+                by_heart.append((term.most, BY_HEART * hot[1]))
         elif term.kind == STREAM:
             sizes = (FIRST_CACHE, max(term.bytes, FIRST_CACHE))
             rungs = [
@@ -187,6 +197,7 @@ def law_of(cost: Cost, roof_table: RoofTable) -> Law:
         tuple(dict.fromkeys(missing)),
         bool(cost.device),
         _linear(kept),
+        _linear(by_heart),
     )
 
 

@@ -86,9 +86,9 @@ def split(
 
     `other`: ns of each span in which other programs had its processor. `slowness` [2, n]: how much slower than
     its roofs the machine's arithmetic and its memory were at that time. `waiting`: which part of its time it
-    waited for data, by hot replay; memory is at least that, and what streams take of the hot time. The law has its
-    data come from as far as in a run, so it may have counted all of it. The arithmetic is done span by span, so the
-    result does not depend on how many are given at once.
+    waited for data, by hot replay; memory is at least that, but for branches that were learned meanwhile, and what
+    streams take of the hot time. The law has its data come from as far as in a run, so it may have counted all of it.
+    The arithmetic is done span by span, so the result does not depend on how many are given at once.
     """
     time = spans["duration_ns"].astype(np.float64)
     parts = np.zeros((len(MEASURED_PARTS), len(spans)))
@@ -112,6 +112,9 @@ def split(
     least[_BANDWIDTH] -= np.where(least.sum(axis=0) > own, nearer, 0.0)
     if waiting is not None:
         low, mid, high = (share * own for share in waiting)
+        # A replay was also spared what the processor had learned of the branches, which is no waiting for data.
+        learned = np.maximum(law_ns.by_heart.of(spans), 0.0)
+        low, mid = np.maximum(low - learned, 0.0), np.maximum(mid - learned / 2, 0.0)
         law = likely
         ends = least, likely, most
         # Where the law's other end leaves the hot time least, or most, room beside the kernel's own instructions.

@@ -16,6 +16,18 @@ import psutil
 
 from profiler.machine import gpus
 
+VECTORS: Final = {
+    "avx512f": "AVX-512",
+    "avx2": "AVX2",
+    "asimd": "NEON",
+    "sve": "SVE",
+    "avx512_vnni": "VNNI",
+    "avx_vnni": "VNNI",
+    "avx512_bf16": "BF16",
+    "amx_tile": "AMX",
+}
+"""Sets of instructions that decide how fast kernels of vectors and matrices are, by the kernel's flag for them."""
+
 LIBRARIES: Final = ("numpy", "numba", "torch", "kaldifst", "pocketsphinx", "PySide6-Essentials")
 
 
@@ -28,6 +40,7 @@ def describe() -> dict[str, Any]:
             "physical": psutil.cpu_count(logical=False),
             "usable": usable_cores(),
         },
+        "vectors": _vectors,
         "caches": _caches,
         "memory_bytes": lambda: psutil.virtual_memory().total,
         "virtualised": _virtualised,
@@ -132,13 +145,29 @@ def last_level_caches() -> tuple[int, int] | None:
     return last["bytes"], max(1, -(-(usable_cores() or 1) // sharing))
 
 
+def _flags(*names: str) -> set[str]:
+    """The first line of one of these names about a processor (Linux), its words; empty where there is none."""
+    for line in _line("/proc/cpuinfo").splitlines():
+        name, _, said = line.partition(":")
+        if name.strip() in names:
+            return set(said.split())
+    return set()
+
+
+def _vectors() -> list[str]:
+    """The sets of VECTORS that the processor has; of AVX-512 and AVX2 the wider alone (Linux)."""
+    flags = _flags("flags", "Features")
+    found = dict.fromkeys(name for flag, name in VECTORS.items() if flag in flags)
+    if "AVX-512" in found:
+        found.pop("AVX2", None)
+    return list(found)
+
+
 def _virtualised() -> bool | None:
     if sys.platform != "linux":
         return None
-    flags = next(
-        (line for line in _line("/proc/cpuinfo").splitlines() if line.startswith("flags")), ""
-    )
-    return "hypervisor" in flags.split() if flags else None
+    flags = _flags("flags")
+    return "hypervisor" in flags if flags else None
 
 
 def _blas() -> list[dict[str, Any]]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +16,8 @@ from tests.bench import _load, attribution, whatif_check
 from tests.bench._entries_instrument import listed, roofs
 from tests.bench._load import programs
 from tests.profiler.profiler_sessions import spans_of
+
+KEPT = Path(__file__).parents[1] / "data" / "sessions" / "v1.asrs"
 
 
 def stage(name: str, share: float, verdict: str, **parts: float) -> dict[str, Any]:
@@ -59,6 +64,7 @@ def test_figures_of_several_runs() -> None:
     assert row["widest"] == 0.5
     assert (row["over_explained"], row["runs"], row["large_stages"]) == (1, 3, 1)
     assert row["undecided"] == pytest.approx(1 / 3)
+    assert row["defects"] == {"scoring.a": ["It ran in less."]}
     assert row["changing"] == ["scoring.a"]
     assert row["verdicts"] == {"scoring.a": {"compute-bound": 2, "undecided": 1}}
     assert row["without_stage"] == pytest.approx(0.03)
@@ -71,8 +77,35 @@ def test_figures_of_several_runs() -> None:
     loaded = attribution.table({**whole, "load": 4}).markdown()
     text = attribution.table({**whole, "load": 0}).markdown()
     assert "| – | 0.90% | 0.20% |" in loaded
-    assert "| gmm | 1 | 20% | 20% | 50% (`scoring.a`) | 1 of 3 |" in text
+    assert "| gmm | 1 | 20% | 20% | 50% (`scoring.a`) | 1 of 3 (`scoring.a`) |" in text
     assert "| 3.0% | 0.90% | 0.20% |" in text
+
+
+def test_a_session_that_was_kept_is_looked_at_and_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def printed(command: str, names: dict[str, str], more: Sequence[str] = ()) -> list[Any]:
+        asked.append(command.split()[1])
+        if asked[-1] == "run":
+            shutil.copy(KEPT, names["SESSION"])
+        return [{"wall_s": 1.0}]
+
+    monkeypatch.setattr(attribution, "printed", printed)
+    path = tmp_path / "kept.asrs"
+    first = attribution.recorded("gmm", 16, path, ["a.wav"])
+    assert [file.name for file in tmp_path.iterdir()] == ["kept.asrs"]
+    assert attribution.recorded("gmm", 16, path, ["a.wav"]) == first
+    assert asked == ["run", "show"]
+    assert set(first) == {"wall_s", "added"}
+
+
+def test_a_folder_for_sessions_must_be_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert attribution.main(["--sessions", str(tmp_path / "none")]) == 2
+    assert "there is no folder" in capsys.readouterr().err
 
 
 def test_what_a_run_takes_aside_is_of_its_wall_time() -> None:

@@ -154,6 +154,9 @@ def test_conditions_name_machine_load_and_day() -> None:
     machine = {"cpu": "CPU", "virtualised": True, "cores": {"usable": 2}}
     said = _measured.conditions(machine, 1.25, 2.0, "2026-01-02")
     assert said == "CPU VM, 2 cores · load 1.2 before, 2.0 after · 2026-01-02"
+    machine["vectors"] = ["AVX-512", "VNNI"]
+    said = _measured.conditions(machine, 1.25, 2.0, "2026-01-02")
+    assert said.startswith("CPU VM (AVX-512, VNNI), 2 cores · ")
 
 
 def test_modules_of_commands_are_those_of_this_copy() -> None:

@@ -1,4 +1,7 @@
-"""Constants of `tests.bench.constants` about hot replay: how far one replay is from what many say of the same stage."""
+"""Constants of `tests.bench.constants` about hot replay.
+
+How far one replay is from what many say of the same stage, and what loops are spared whose branches repeat.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from profiler.analysis.law import BY_HEART, law_of_cached
 from profiler.analysis.waiting import BY_TIME, ONE_REPLAY, Waiting
 from profiler.arrays import Array
+from profiler.costs import Cost
 from profiler.session.reader import Session
+from profiler.spans import Stage
 from tests.bench import _data
 from tests.bench._constants_products import row
 from tests.bench._measured import printed
@@ -34,9 +40,13 @@ MANY = 8
 
 
 def replays() -> Iterator[dict[str, Any]]:
-    """Of single replays, how far the hot time is from what all of its stage's say, as a part of the time."""
+    """Of single replays, how far the hot time is from what all of its stage's say, as a part of the time.
+
+    Of all replays of a loop whose branches depend on its data, how much less it took than in a run.
+    """
     files = [str(item.path) for item in _data.human_speech()]
     found: dict[str, list[dict[float, Array]]] = {group: [] for group in ONE_REPLAY}
+    spared: list[float] = []
     with tempfile.TemporaryDirectory(prefix="asrscope-bench-") as folder:
         names = {"SESSION": str(Path(folder) / "run.asrs")}
         for command in RUNS:
@@ -44,6 +54,7 @@ def replays() -> Iterator[dict[str, Any]]:
             with closing(Session.open(names["SESSION"])) as session:
                 for group, apart in _apart(session):
                     found[group].append(apart)
+                spared += _spared(session)
     for group, apart in found.items():
         off = {part: _off([stage[part] for stage in apart]) for part in PARTS}
         where = f"profiler/analysis/waiting.py BY_TIME {group}"
@@ -52,6 +63,8 @@ def replays() -> Iterator[dict[str, Any]]:
         where = f"profiler/analysis/waiting.py ONE_REPLAY {group}"
         what = "how far 19 of 20 replays are from all of their stage, as a part of the time"
         yield row(where, what, ONE_REPLAY[group], off[BY_TIME[group]], "")
+    what = "of a loop with branches of its data, what a replay is spared at most"
+    yield row("profiler/analysis/law.py BY_HEART", what, BY_HEART, max(spared), "")
 
 
 def _off(apart: list[Array]) -> float:
@@ -59,20 +72,40 @@ def _off(apart: list[Array]) -> float:
     return float(np.quantile(np.concatenate(apart), 0.95))
 
 
-def _apart(session: Session) -> Iterator[tuple[str, dict[float, Array]]]:
-    """Of each large stage its group, and how far each replay is from all of them by how much time tells."""
+def _many(session: Session) -> Iterator[tuple[Stage, Cost, Array, Waiting]]:
+    """The large stages that were replayed MANY times, each with its law, its spans and what the replays say."""
     wall_ns = sum(utterance.wall_ns or 0 for utterance in session.utterances)
     waiting = Waiting()
     waiting.update(session)
     for number, stage in session.stages.items():
         cost = session.costs.get((number, 0))
-        many = waiting.replayed(stage.name, cost)
         of = session.spans[session.spans["stage"] == number]
-        if many >= MANY and of["duration_ns"].sum() >= LARGE * wall_ns:
-            apart = {}
-            for part in PARTS:
-                one, together = (
-                    waiting.hot(stage.name, cost, latest, part) for latest in (1, many)
-                )
-                apart[part] = np.abs(one - together[-1])
-            yield stage.group, apart
+        large = of["duration_ns"].sum() >= LARGE * wall_ns
+        if cost is not None and large and waiting.replayed(stage.name, cost) >= MANY:
+            yield stage, cost, of, waiting
+
+
+def _spared(session: Session) -> Iterator[float]:
+    """Of each stage with such loops, how much less than by its law its own instructions take hot, of the loops' time.
+
+    At least: what its data take on their way from a second cache is in the hot time as well.
+    """
+    for stage, cost, of, waiting in _many(session):
+        law = law_of_cached(cost, session.calibration)
+        loops = law.by_heart.of(of).sum() / BY_HEART
+        if loops > 0:
+            many = waiting.replayed(stage.name, cost)
+            hot = waiting.hot(stage.name, cost, many)[-1] * of["duration_ns"].sum()
+            own = law.core.mid.of(of).sum() + law.calls.mid.of(of).sum()
+            yield float((own - hot) / loops)
+
+
+def _apart(session: Session) -> Iterator[tuple[str, dict[float, Array]]]:
+    """Of each large stage its group, and how far each replay is from all of them by how much time tells."""
+    for stage, cost, _, waiting in _many(session):
+        many = waiting.replayed(stage.name, cost)
+        apart = {}
+        for part in PARTS:
+            one, together = (waiting.hot(stage.name, cost, latest, part) for latest in (1, many))
+            apart[part] = np.abs(one - together[-1])
+        yield stage.group, apart

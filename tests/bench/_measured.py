@@ -128,6 +128,8 @@ def conditions(machine: Mapping[str, Any], load: float, after: float, day: str) 
     """
     cores = machine.get("cores", {}).get("usable")
     kind = " VM" if machine.get("virtualised") else ""
+    if vectors := machine.get("vectors"):
+        kind += f" ({', '.join(vectors)})"
     return (
         f"{machine.get('cpu', 'unknown processor')}{kind}, {cores} cores · "
         f"load {load:.1f} before, {after:.1f} after · {day}"

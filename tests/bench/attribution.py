@@ -3,12 +3,15 @@
     python -m tests.bench.attribution
     python -m tests.bench.attribution --repeat 5 --json
     python -m tests.bench.attribution --load 4
+    python -m tests.bench.attribution --repeat 5 --sessions FOLDER
 
 Every configuration decodes the labelled human speech beside the checkout N times with `asrscope run … --json`, in
 turns, so that a busy minute is not all of one configuration's. Beside the middle of the shares stand what would make
 them worth little: wide intervals, parts whose least figures are together more than the time, stages left undecided,
 and verdicts that are not the same in nine runs of ten. Then how much of the time no stage has, and what hot replay and
 the probes of the machine add at their defaults. With --load, so many other programs compute and read memory meanwhile.
+With --sessions, what was recorded is kept in a folder, and what lies there is looked at again and not run: so a change
+of the analysis is seen on the same runs.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ import json
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from statistics import median
@@ -136,6 +139,13 @@ def figures(trees: Sequence[Tree]) -> dict[str, Any]:
         "widest": max(map(width, every), default=None),
         "widest_stage": max(every, key=width)["name"] if every else None,
         "over_explained": sum(any(map(over_explained, stages)) for stages in known),
+        "defects": {
+            stage["name"]: sorted(
+                one["defect"] for one in every if one["name"] == stage["name"] and one["defect"]
+            )
+            for stage in every
+            if over_explained(stage)
+        },
         "runs": len(trees),
         "without_stage": median(map(without_stage, trees)),
         "added": {what: median(tree["added"][what] for tree in trees) for what in ASIDE},
@@ -153,24 +163,45 @@ def _middle(shares: Sequence[float | None]) -> float | None:
     return median(known) if known else None
 
 
-def measure(repeat: int, load: int = 0) -> dict[str, Any]:
-    """Run every configuration at every block size so many times, in turns, beside `load` other programs."""
+def recorded(name: str, block: int, path: Path, paths: Sequence[str]) -> Tree:
+    """What `asrscope` says of a run of one configuration over the files `paths`, with what was `added` to it.
+
+    Recorded to `path`; a session that is there already is looked at instead.
+    """
+    if path.exists():
+        (tree,) = printed("asrscope show SESSION --json", {"SESSION": str(path)})
+    else:
+        settings, passes = CONFIGURATIONS[name]
+        passes *= TIMES.get(block, 1)
+        # Under another name until it is whole, so that one that was cut short is not looked at for a run.
+        part = path.with_stem(f"{path.stem}-part")
+        part.unlink(missing_ok=True)
+        command = (
+            f"asrscope run {settings} --set block={block} --repeat {passes} --out SESSION --json"
+        )
+        (tree,) = printed(command, {"SESSION": str(part)}, ["--audio", *paths])
+        part.rename(path)
+    with closing(Session.open(path)) as session:
+        return {**tree, "added": added(session)}
+
+
+def measure(repeat: int, load: int = 0, sessions: Path | None = None) -> dict[str, Any]:
+    """Run every configuration at every block size so many times, in turns, beside `load` other programs.
+
+    `sessions`: a folder that keeps what was recorded, see `recorded`.
+    """
     paths = [str(item.path) for item in _data.human_speech()]
     places = [(name, block) for name in CONFIGURATIONS for block in BLOCKS]
     trees: dict[tuple[str, int], list[Tree]] = {place: [] for place in places}
     with tempfile.TemporaryDirectory(prefix="asrscope-bench-") as folder, programs(load):
-        names = {"SESSION": str(Path(folder) / "run.asrs")}
         for turn in range(repeat):
             for name, block in places:
                 sys.stderr.write(f"round {turn + 1} of {repeat}: {name}, block {block}\n")
-                settings, passes = CONFIGURATIONS[name]
-                passes *= TIMES.get(block, 1)
-                command = (
-                    f"asrscope run {settings} --set block={block} --repeat {passes} --out SESSION"
-                )
-                (tree,) = printed(f"{command} --json", names, ["--audio", *paths])
-                with closing(Session.open(names["SESSION"])) as session:
-                    trees[name, block].append({**tree, "added": added(session)})
+                kept = name.replace(", ", "-").replace(" ", "-")
+                path = (sessions or Path(folder)) / f"{kept}-{block}-load{load}-{turn + 1}.asrs"
+                trees[name, block].append(recorded(name, block, path, paths))
+                if sessions is None:
+                    path.unlink()
                 if turn == 0:
                     figures(trees[name, block])
     return {
@@ -208,7 +239,7 @@ def table(tree: Tree) -> Table:
                 _percent(row["scoring"]),
                 _percent(row["search"]),
                 _widest(row),
-                f"{row['over_explained']} of {row['runs']}",
+                f"{row['over_explained']} of {row['runs']}" + _listed(row["defects"]),
                 f"{_percent(row['undecided'])} of {row['large_stages']}",
                 ", ".join(f"`{name}`" for name in row["changing"]) or "none",
                 # Beside other programs the time in stages has theirs in it, and the time of categories has not.
@@ -223,6 +254,11 @@ def table(tree: Tree) -> Table:
 def _widest(row: Tree) -> str:
     name = row["widest_stage"]
     return _percent(row["widest"]) + (f" (`{name}`)" if name else "")
+
+
+def _listed(names: Iterable[str]) -> str:
+    listed = ", ".join(f"`{name}`" for name in names)
+    return f" ({listed})" if listed else ""
 
 
 def _percent(value: float | None) -> str:
@@ -242,6 +278,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--load", metavar="N", type=int, default=0, help="other programs that run meanwhile"
     )
+    parser.add_argument(
+        "--sessions",
+        metavar="FOLDER",
+        type=Path,
+        help="keep the sessions there, and look at those that are",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     given = parser.parse_args(arguments)
     try:
@@ -249,7 +291,11 @@ def main(arguments: list[str] | None = None) -> int:
             raise BadInput(f"--repeat must be at least 1 run, not {given.repeat}.")
         if given.load < 0:
             raise BadInput(f"--load must be at least 0 programs, not {given.load}.")
-        tree = measure(given.repeat, given.load)
+        if given.sessions is not None and not given.sessions.is_dir():
+            raise BadInput(
+                f"--sessions must name a folder, and there is no folder {given.sessions}."
+            )
+        tree = measure(given.repeat, given.load, given.sessions)
     except BadInput as error:
         print(error, file=sys.stderr)
         return 2

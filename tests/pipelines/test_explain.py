@@ -211,7 +211,9 @@ def test_scoring_again_leaves_no_trace(skip):
             assert np.array_equal(replayed._spare[:16], wanted)
 
 
-def _found(waiting: tuple[float, float, float], memory: tuple[float, float, float]) -> Explanation:
+def _found(
+    waiting: tuple[float, float, float], memory: tuple[float, float, float], learned: float = 0.0
+) -> Explanation:
     low, likely, high = memory
 
     def of(share: float) -> dict[str, float]:
@@ -220,7 +222,7 @@ def _found(waiting: tuple[float, float, float], memory: tuple[float, float, floa
     parts = Parts(of(likely) | {"not_attributed": 100 - 100 * likely}, of(low), of(high))
     row = StageRow(
         "score.x", "scoring", "decode", 100.0, 1.0, 1, 1.0, 1.0, 1.0, {}, 1.0, None, "B", "",
-        parts=parts,
+        learned_ns=100 * learned, parts=parts,
     )  # fmt: skip
     return Explanation(row, (Way(RUN, 1.0, 1.0, 1.0),), waiting, 5, 3)
 
@@ -231,3 +233,8 @@ def test_the_witnesses_agree_or_it_is_said_by_how_much_they_do_not():
     assert agreeing.endswith("the two agree.")
     apart = _found((0.5, 0.6, 0.7), (0.1, 0.2, 0.3)).conclusion
     assert "20% of its time is beyond it" in apart
+    assert "repeat" not in apart
+    searched = _found((0.5, 0.6, 0.7), (0.1, 0.2, 0.3), learned=0.15).conclusion
+    assert "with up to 15% spared because branches of the search repeat, so it waits" in searched
+    assert "5% of its time is beyond it" in searched
+    assert _found((0.5, 0.6, 0.7), (0.1, 0.2, 0.3), learned=0.3).conclusion.endswith("agree.")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from profiler_sessions import ROOF_TABLE, roof, spans_of
 
 from profiler.analysis.categories import LAW_PARTS
-from profiler.analysis.law import FIRST_CACHE, Law, law_of, needed
+from profiler.analysis.law import BY_HEART, FIRST_CACHE, Law, law_of, needed
 from profiler.analysis.parts import split
 from profiler.costs import ACCESS, CALL, KERNEL, MOST_TERMS, STREAM, Cost, Linear, Term
 from profiler.machine.roofs import table
@@ -224,6 +224,15 @@ def test_a_count_known_as_an_interval_widens_the_time(
     assert likely == parts(**{part: 200 * each})
     assert least == exact[0]
     assert most[part] == pytest.approx(3 * exact[2][part])
+
+
+def test_a_loop_whose_count_is_an_interval_may_be_known_by_heart() -> None:
+    sure, loop = (
+        Term(KERNEL, TILE, Linear(900.0), most=most) for most in (None, Linear(1000.0, 10.0))
+    )
+    assert law_of(Cost(terms=(sure,)), ROOFS).by_heart == Linear()
+    learned = law_of(Cost(terms=(sure, loop)), ROOFS).by_heart
+    assert learned.as_list()[:2] == pytest.approx([BY_HEART * 1000.0, BY_HEART * 10.0])
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pytest
 from profiler_sessions import ROOF_TABLE, roof
 
 from profiler.errors import Cancelled
+from profiler.machine import describe as module
 from profiler.machine.describe import describe
 from profiler.machine.roofs import cpu, table, timing
 from profiler.machine.roofs.table import BANDWIDTH, RATE, Roof, RoofTable
@@ -281,6 +282,26 @@ class Sink:
 @pytest.fixture
 def sink() -> Sink:
     return Sink()
+
+
+@pytest.mark.parametrize(
+    ("line", "vectors", "virtualised"),
+    [
+        ("flags\t\t: fpu avx2 avx512f avx512_vnni hypervisor", ["AVX-512", "VNNI"], True),
+        ("flags\t\t: fpu avx2 avx_vnni avx512_fp16", ["AVX2", "VNNI"], False),
+        ("flags\t\t: fpu sse2", None, False),
+        ("Features\t: fp asimd sve", ["NEON", "SVE"], None),
+        ("", None, None),
+    ],
+)
+def test_instructions_of_the_processor_are_told_by_the_names_people_use(
+    monkeypatch: pytest.MonkeyPatch, line: str, vectors: list[str] | None, virtualised: bool | None
+) -> None:
+    monkeypatch.setattr(module, "_line", lambda _: f"processor\t: 0\n{line}\nbugs\t\t: avx2")
+    monkeypatch.setattr("sys.platform", "linux")
+    found = describe()
+    assert found.get("vectors") == vectors
+    assert found.get("virtualised") == virtualised
 
 
 def test_the_sampler_reads_load_and_memory(sink: Sink) -> None:

@@ -17,6 +17,7 @@ from profiler.analysis.categories import (
     PARTS,
     SCORING_CATEGORIES,
 )
+from profiler.analysis.law import BY_HEART
 from profiler.analysis.parts import (
     MEMORY_PARTS,
     at_least_waiting,
@@ -137,6 +138,19 @@ def test_memory_is_at_least_what_hot_replay_saw_waiting() -> None:
     assert parts_of(
         50_000, law(units=10_000), waiting=share_of(0.2, 0.2, 0.2), other=np.array([10_000.0])
     ) == about(instructions=10_000, latency=8_000, other_programs=10_000)
+
+
+def test_branches_that_a_replay_had_learned_are_no_waiting() -> None:
+    whole = Linear(10_000)
+    loop = Term(KERNEL, "tile", whole.times(0.9), most=whole)
+    waiting = share_of(0.4, 0.5, 0.6)
+    ends = split(one(20_000), Cost(terms=(loop,)), ROOFS, waiting=waiting)
+    row, learned = LAW_PARTS.index("latency"), BY_HEART * 10_000
+    assert [end[row, 0] for end in ends[1:]] == pytest.approx(
+        [8_000 - learned, 10_000 - learned / 2, 12_000]
+    )
+    barely = split(one(20_000), Cost(terms=(loop,)), ROOFS, waiting=share_of(0.0, 0.0, 0.1))
+    assert [end[row, 0] for end in barely[1:]] == pytest.approx([0, 0, 2_000])
 
 
 def test_waiting_that_the_law_had_counted_is_counted_once() -> None:

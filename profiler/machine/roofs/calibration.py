@@ -343,7 +343,8 @@ def _name() -> str:
     # A kernel that was made faster would else be judged by what it was before.
     same: list[Any] = [METHOD, kernel_cache.own()]
     same += [
-        machine.get(key) for key in ("cpu", "cores", "caches", "memory_bytes", "python", "blas")
+        machine.get(key)
+        for key in ("cpu", "vectors", "cores", "caches", "memory_bytes", "python", "blas")
     ]
     same += [machine["versions"].get(name) for name in BUILD]
     if "gpus" in machine:
