@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLayout, QVBoxLayout, QW
 
 from app.model.effects import Effect
 from app.pictures.told import Figure, Headline, Switched
-from app.style.plain_text import Label, unbroken
+from app.style.plain_text import Label, Wrapped, unbroken
 from app.style.theme import font, theme
 from app.views import VIEWS
 from app.views.view import View
@@ -84,14 +84,13 @@ class Sheet(QWidget):
         column.addLayout(lines)
 
 
-class CaptionLine(Label):
-    """A line of the caption, wrapped where it is too long."""
+class CaptionLine(Wrapped):
+    """A line of the caption, wrapped where it is too long: in a name, too, as a picture has no wider place for it."""
 
     def __init__(self, text: str) -> None:
         super().__init__(unbroken(text))
         self.setObjectName("muted")
         self.setFont(font(0.86))
-        self.setWordWrap(True)
         self.setContentsMargins(4, 0, 4, 0)
 
 

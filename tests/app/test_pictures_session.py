@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QSize
 from PySide6.QtGui import QImage, QImageReader
+from PySide6.QtWidgets import QApplication
 from sample_session import write_sample
 from text_geometry import cut_short, faults, texts
 from window_recording import Recording
@@ -18,7 +19,7 @@ from app.cli import main
 from app.pictures import told as told_module
 from app.pictures.layout import laid_out
 from app.pictures.place import Place, placed
-from app.pictures.sheet import Sheet
+from app.pictures.sheet import CaptionLine, Sheet
 from app.pictures.studio import Studio
 from app.pictures.told import Headline, Told
 from app.pictures.wanted import PictureError, Wanted, read_range, read_seconds, seconds_text
@@ -408,6 +409,13 @@ def test_the_caption_names_session_machine_drift_and_command(
     assert told.caption[2].startswith("asrscope export sample.asrs --png OUT")
     assert told.origin["range"] == "0:01.00 – 0:02.00"
     assert told.origin["drawn with"].startswith("Qt 6.")
+
+
+def test_a_name_that_is_wider_than_a_picture_goes_on_in_the_next_line(qapp: QApplication) -> None:
+    line = CaptionLine(f"sample.asrs · {'﷽' * 300} · {'a' * 300}")
+    assert line.minimumSizeHint().width() < 200
+    assert line.heightForWidth(1600) > line.heightForWidth(20_000)
+    line.deleteLater()
 
 
 def test_a_session_of_another_version_has_no_settings_rather_than_wrong_ones(

@@ -9,14 +9,16 @@ import numpy as np
 from numba import njit
 from threadpoolctl import threadpool_limits
 
+from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring.dnn import integers
 from pipelines.scoring.dnn.products import FETCHED, Product, blocks, csr, scalar, simd
 from pipelines.scoring.gaussians import product
 from pipelines.scoring.simd.tiles import make_layer_tile, make_tile
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, aligned
 from pipelines.scoring.thread_pool import SHARE_SECONDS, ThreadPool
+from pipelines.scoring.tied import kernels
 from profiler.arrays import Array
-from profiler.machine.roofs.timing import Effort, rounds
+from profiler.machine.roofs.timing import Counted, Effort, clock, rounds
 
 INPUTS, OUTPUTS, FRAMES = 512, 512, 16
 LARGE = 2048
@@ -29,6 +31,10 @@ SHARED = (128, 256, 384, 512, 768, 1024)
 """Outputs of layers of LARGE inputs, that one thread takes or two share."""
 DEPTH, PANELS = 27, 16384
 """Numbers of a Gaussian, and panels of 16 of them: 28 MB."""
+BOOKS, PAIRS, DENSITIES = 42, 4, 128
+"""Codebooks, pairs of panels of 16 senones of each, and densities of a stream: 8 MB of weights."""
+OTHERS = 3 << 20
+"""Floats that are read in between, 12 MB: about what a search goes through and the rest of scoring."""
 
 _one, _four = make_tile(1, 1), make_tile(1, 4)
 
@@ -112,6 +118,7 @@ def products() -> Iterator[dict[str, Any]]:
         yield row(where, "frames that take as long as the weights", FETCHED, fetched, "frames")
         yield from _integers()
     yield from _panels()
+    yield from _asked()
     yield from _sums()
 
 
@@ -141,7 +148,7 @@ def _integers() -> Iterator[dict[str, Any]]:
 def _four_at_once(a: int, b: int, panels: int, k: int, c: int) -> None:  # pragma: no cover
     for p in range(0, panels, 4):
         at = b + p * k * VECTOR_BYTES
-        _four((a, 0), (at, k * VECTOR_BYTES), k, (c + p * VECTOR_BYTES, 0), False)
+        _four((a, 0), (at, k * VECTOR_BYTES), k, (c + p * VECTOR_BYTES, 0), False, 0)
 
 
 def _panels() -> Iterator[dict[str, Any]]:
@@ -155,6 +162,52 @@ def _panels() -> Iterator[dict[str, Any]]:
     where = "scoring/gaussians/product.py"
     yield row(where, "read at one frame, a panel at a time", "", one, "GB/s")
     yield row(where, "read at one frame, four panels at a time", "", four, "GB/s")
+
+
+@njit(nogil=True)
+def _mixed(g: int, weights: int, out: int, ask: bool) -> None:  # pragma: no cover
+    """Products of FRAMES frames and pairs of panels of weights, as `kernels.mix` goes through them."""
+    stream = DENSITIES * VECTOR_BYTES
+    for i in range(BOOKS * PAIRS):
+        for s in range(STREAMS):
+            here = weights + 2 * i * STREAMS * stream + s * stream
+            later = here + stream * (STREAMS + 1 if s + 1 == STREAMS else 1)
+            kernels._multiply(
+                (g + (i // PAIRS * STREAMS + s) * DENSITIES * 4, BOOKS * STREAMS * DENSITIES * 4),
+                FRAMES,
+                (here, STREAMS * stream),
+                2,
+                DENSITIES,
+                (out, 2 * VECTOR_BYTES),
+                s > 0,
+                later if ask else 0,
+            )
+
+
+def _asked() -> Iterator[dict[str, Any]]:
+    """Mixtures of a block with weights that no near cache keeps: those that come next asked of memory, or not."""
+    g, out = aligned((FRAMES, BOOKS, STREAMS, DENSITIES)), aligned((FRAMES, 2 * LANES))
+    weights = aligned((BOOKS, PAIRS, 2, STREAMS, DENSITIES, LANES))
+    others = aligned((OTHERS,))
+    g[:], weights[:] = 0.01, 0.01
+
+    def taken(ask: bool) -> float:
+        def task(repeats: int) -> Counted:
+            """After other data, as in a run: how long the mixtures take."""
+            spent = 0.0
+            for _ in range(repeats):
+                others.sum()
+                began = clock()
+                _mixed(_address(g), _address(weights), _address(out), ask)
+                spent += clock() - began
+            return Counted(spent)
+
+        repeats, found, _ = rounds(task, Effort(), threads=1)
+        return found[len(found) // 2] / repeats
+
+    alone, asking = map(taken, (False, True))
+    what = f"mixtures of {FRAMES} frames: time without asking for the next weights / with"
+    yield row("scoring/tied/kernels.py mix", what, "", alone / asking, "")
 
 
 def _of_tiles(tile: Callable[..., None]) -> Callable[[int, int, int, int], None]:

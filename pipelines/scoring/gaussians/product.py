@@ -25,13 +25,19 @@ def multiply(a: int, a_stride: int, n: int, b: int, panels: int, k: int, c: int)
         at, to = (a + t * a_stride, a_stride), c + t * row
         if WIDE_REGISTERS and n - t >= 8:
             for p in range(panels):
-                _tile_8(at, (b + p * k * VECTOR_BYTES, 0), k, (to + p * VECTOR_BYTES, row), False)
+                _tile_8(
+                    at, (b + p * k * VECTOR_BYTES, 0), k, (to + p * VECTOR_BYTES, row), False, 0
+                )
             t += 8
         elif n - t >= 4:
             for p in range(panels):
-                _tile_4(at, (b + p * k * VECTOR_BYTES, 0), k, (to + p * VECTOR_BYTES, row), False)
+                _tile_4(
+                    at, (b + p * k * VECTOR_BYTES, 0), k, (to + p * VECTOR_BYTES, row), False, 0
+                )
             t += 4
         else:
             for p in range(panels):
-                _tile_1(at, (b + p * k * VECTOR_BYTES, 0), k, (to + p * VECTOR_BYTES, row), False)
+                _tile_1(
+                    at, (b + p * k * VECTOR_BYTES, 0), k, (to + p * VECTOR_BYTES, row), False, 0
+                )
             t += 1

@@ -11,6 +11,7 @@ from numba.core import cgutils
 from pipelines.scoring.simd.instructions import (
     I32,
     I64,
+    SECOND_LEVEL,
     at,
     broadcast,
     constant,
@@ -28,35 +29,46 @@ from pipelines.scoring.simd.vector import VECTOR_BYTES, intrinsic
 def make_tile(rows: int, panels: int) -> Callable[..., None]:
     """A matrix tile: C[rows, 16·panels] = A[rows, k] · B[k, 16·panels], kept in registers.
 
-    Called as tile(a, b, k, c, multiply), each matrix as its address and the bytes from a row of A or C or from a panel
-    of B to the next; a panel of B is k contiguous vectors of 16; `multiply` multiplies what C holds by the result
-    instead of replacing it.
+    Called as tile(a, b, k, c, multiply, later), each matrix as its address and the bytes from a row of A or C or from a
+    panel of B to the next; a panel of B is k contiguous vectors of 16; `multiply` multiplies what C holds by the result
+    instead of replacing it. From the address `later` on, which need not be readable, as much as of B is asked of memory
+    meanwhile, in panels as far apart; nothing where it is 0.
     """
 
     @intrinsic
-    def tile(typing_context: Any, a: Any, b: Any, k: Any, c: Any, multiply: Any) -> Any:
+    def tile(typing_context: Any, a: Any, b: Any, k: Any, c: Any, multiply: Any, later: Any) -> Any:
         matrix = types.UniTuple(types.intp, 2)
-        signature = types.void(matrix, matrix, types.intp, matrix, types.boolean)
+        signature = types.void(matrix, matrix, types.intp, matrix, types.boolean, types.intp)
 
         def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            a, b, k, c, multiply = arguments
+            a, b, k, c, multiply, later = arguments
             (a, a_stride), (b, panel_stride), (c, c_stride) = (
                 cgutils.unpack_tuple(builder, matrix) for matrix in (a, b, c)
             )
             cells = [(r, p) for r in range(rows) for p in range(panels)]
             sums = {cell: sum_from(builder, constant(0.0)) for cell in cells}
             a_rows = [builder.add(a, builder.mul(a_stride, word(r))) for r in range(rows)]
-            b_panels = [builder.add(b, builder.mul(panel_stride, word(p))) for p in range(panels)]
-            with cgutils.for_range(builder, k) as loop:
-                offset = builder.mul(loop.index, word(4))
-                weights = [load(builder, step(builder, base, loop.index)) for base in b_panels]
-                for r in range(rows):
-                    factor = broadcast(builder, builder.add(a_rows[r], offset))
-                    for p in range(panels):
-                        slot = sums[r, p]
-                        total = fma(builder, factor, weights[p], builder.load(slot))
-                        builder.store(total, slot)
+            apart = [builder.mul(panel_stride, word(p)) for p in range(panels)]
+            b_panels = [builder.add(b, offset) for offset in apart]
 
+            def add_up(following: list[Any]) -> None:
+                with cgutils.for_range(builder, k) as loop:
+                    offset = builder.mul(loop.index, word(4))
+                    weights = [load(builder, step(builder, base, loop.index)) for base in b_panels]
+                    for base in following:
+                        prefetch(builder, step(builder, base, loop.index), SECOND_LEVEL)
+                    for r in range(rows):
+                        factor = broadcast(builder, builder.add(a_rows[r], offset))
+                        for p in range(panels):
+                            slot = sums[r, p]
+                            total = fma(builder, factor, weights[p], builder.load(slot))
+                            builder.store(total, slot)
+
+            with builder.if_else(builder.icmp_unsigned("!=", later, word(0))) as (yes, no):
+                with yes:
+                    add_up([builder.add(later, offset) for offset in apart])
+                with no:
+                    add_up([])
             _finish(builder, multiply, [(_cell(builder, c, c_stride, *x), sums[x]) for x in cells])
             return context.get_dummy_value()
 
@@ -124,6 +136,19 @@ def make_rows(panels: int) -> Callable[..., None]:
 
     made: Callable[..., None] = rows
     return made
+
+
+@intrinsic
+def ask(typing_context: Any, address: Any, lines: Any) -> Any:
+    """Called as ask(address, lines): so many cache lines, readable or not, are asked of memory."""
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        address, lines = arguments
+        with cgutils.for_range(builder, lines) as loop:
+            prefetch(builder, step(builder, address, loop.index), SECOND_LEVEL)
+        return context.get_dummy_value()
+
+    return types.void(types.intp, types.intp), generate
 
 
 def make_layer_tile(

@@ -46,43 +46,90 @@ Order = tuple[Array, Array, Array]
 
 
 @njit(nogil=True, cache=True)
-def _multiply(a: Matrix, n: int, b: Matrix, panels: int, k: int, c: Matrix, times: bool) -> None:
-    """C[n, 16·panels] = A[n, k] · B in tiles."""
+def _eight(a: Matrix, b: Matrix, panels: int, k: int, c: Matrix, times: bool, later: int) -> None:
+    """C[8, 16·panels] = A[8, k] · B."""
+    p = 0
+    while p < panels:
+        bp, cp = (b[0] + p * b[1], b[1]), (c[0] + p * 4 * LANES, c[1])
+        following = later + p * b[1] if later != 0 else 0
+        if panels - p >= 2:
+            _tile_8x2(a, bp, k, cp, times, following)
+            p += 2
+        else:
+            _tile_8x1(a, bp, k, cp, times, following)
+            p += 1
+
+
+@njit(nogil=True, cache=True)
+def _four(a: Matrix, b: Matrix, panels: int, k: int, c: Matrix, times: bool, later: int) -> None:
+    """C[4, 16·panels] = A[4, k] · B."""
+    p = 0
+    while p < panels:
+        bp, cp = (b[0] + p * b[1], b[1]), (c[0] + p * 4 * LANES, c[1])
+        following = later + p * b[1] if later != 0 else 0
+        if WIDE_REGISTERS and panels - p >= 2:
+            _tile_4x2(a, bp, k, cp, times, following)
+            p += 2
+        else:
+            _tile_4x1(a, bp, k, cp, times, following)
+            p += 1
+
+
+@njit(nogil=True, cache=True)
+def _one(a: Matrix, b: Matrix, panels: int, k: int, c: Matrix, times: bool) -> None:
+    """C[1, 16·panels] = A[1, k] · B, and nothing is asked of memory: with that choice left open its loop is slower."""
+    p = 0
+    while p < panels:
+        bp, cp = (b[0] + p * b[1], b[1]), (c[0] + p * 4 * LANES, c[1])
+        if panels - p >= 4:
+            _tile_1x4(a, bp, k, cp, times, 0)
+            p += 4
+        else:
+            _tile_1x1(a, bp, k, cp, times, 0)
+            p += 1
+
+
+@njit(nogil=True, cache=True)
+def _one_asking(
+    a: Matrix, b: Matrix, panels: int, k: int, c: Matrix, times: bool, later: int
+) -> None:
+    """The same, asking."""
+    p = 0
+    while p < panels:
+        bp, cp = (b[0] + p * b[1], b[1]), (c[0] + p * 4 * LANES, c[1])
+        if panels - p >= 4:
+            _tile_1x4(a, bp, k, cp, times, later + p * b[1])
+            p += 4
+        else:
+            _tile_1x1(a, bp, k, cp, times, later + p * b[1])
+            p += 1
+
+
+@njit(nogil=True, cache=True)
+def _multiply(
+    a: Matrix, n: int, b: Matrix, panels: int, k: int, c: Matrix, times: bool, later: int
+) -> None:
+    """C[n, 16·panels] = A[n, k] · B in tiles.
+
+    With the last rows as much as of B is asked of memory from the address `later` on, in panels as far apart: by then
+    all of B is in a cache, and nothing else would be on its way. Nothing where it is 0.
+    """
     t = 0
     while t < n:
-        at = a[0] + t * a[1], a[1]
-        to = c[0] + t * c[1]
-        p = 0
+        at, to = (a[0] + t * a[1], a[1]), (c[0] + t * c[1], c[1])
+        left = n - t
         # Sixteen sums of 16 lanes stay in registers only where one register holds 16 lanes.
-        if WIDE_REGISTERS and n - t >= 8:
-            while p < panels:
-                bp, cp = (b[0] + p * b[1], b[1]), (to + p * 4 * LANES, c[1])
-                if panels - p >= 2:
-                    _tile_8x2(at, bp, k, cp, times)
-                    p += 2
-                else:
-                    _tile_8x1(at, bp, k, cp, times)
-                    p += 1
+        if WIDE_REGISTERS and left >= 8:
+            _eight(at, b, panels, k, to, times, later if left == 8 else 0)
             t += 8
-        elif n - t >= 4:
-            while p < panels:
-                bp, cp = (b[0] + p * b[1], b[1]), (to + p * 4 * LANES, c[1])
-                if WIDE_REGISTERS and panels - p >= 2:
-                    _tile_4x2(at, bp, k, cp, times)
-                    p += 2
-                else:
-                    _tile_4x1(at, bp, k, cp, times)
-                    p += 1
+        elif left >= 4:
+            _four(at, b, panels, k, to, times, later if left == 4 else 0)
             t += 4
+        elif left > 1 or later == 0:
+            _one(at, b, panels, k, to, times)
+            t += 1
         else:
-            while p < panels:
-                bp, cp = (b[0] + p * b[1], b[1]), (to + p * 4 * LANES, c[1])
-                if panels - p >= 4:
-                    _tile_1x4(at, bp, k, cp, times)
-                    p += 4
-                else:
-                    _tile_1x1(at, bp, k, cp, times)
-                    p += 1
+            _one_asking(at, b, panels, k, to, times, later)
             t += 1
 
 
@@ -111,6 +158,7 @@ def evaluate(x: Array, gaussians: Array, g: Array, first: int, last: int) -> Non
                 EXPANDED,
                 (address(g, np.float32) + which * densities * 4, books * STREAMS * densities * 4),
                 False,
+                address(gaussians, np.float32) + (which + 1) * panels * panel_bytes,
             )
 
 
@@ -234,6 +282,10 @@ def mix(g: Array, weights: Array, start: Array, products: Array, first: int, las
         base = address(weights, np.float32) + start[book] * STREAMS * densities * 4
         for p in range(0, panels, together):
             for s in range(STREAMS):
+                here = base + (p * panel + s * densities * LANES) * 4
+                # What follows: the same panels of the next stream, or the next panels.
+                after = panel * together if s == STREAMS - 1 else (s + 1) * densities * LANES
+                later = base + (p * panel + after) * 4
                 to = address(products, np.float32) + (start[book] + p * LANES) * 4
                 _multiply(
                     (
@@ -241,11 +293,13 @@ def mix(g: Array, weights: Array, start: Array, products: Array, first: int, las
                         books * book_bytes,
                     ),
                     n,
-                    (base + (p * panel + s * densities * LANES) * 4, panel * 4),
+                    (here, panel * 4),
                     min(together, panels - p),
                     densities,
                     (to, products.shape[1] * 4),
                     s > 0,
+                    # One row takes what memory gives: what is asked for besides only has to wait.
+                    later if n > 1 else 0,
                 )
 
 

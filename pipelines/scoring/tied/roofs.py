@@ -63,6 +63,7 @@ def _tile(a: Array, b: Array, c: Array, times: bool, repeats: int) -> None:
             depth,
             (address(c, np.float32), 4 * panels * LANES),
             times,
+            address(b, np.float32),
         )
 
 

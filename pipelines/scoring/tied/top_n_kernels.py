@@ -13,7 +13,8 @@ from numba import njit
 from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring.simd.exponential import exp_shifted
 from pipelines.scoring.simd.maxima import bound_of_nth, count_bits, lowest_bit, reached
-from pipelines.scoring.simd.vector import LANES, address
+from pipelines.scoring.simd.tiles import ask
+from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address
 from pipelines.scoring.tied.kernels import columns_fit, mix_rows
 from profiler.arrays import Array, ArrayError
 
@@ -126,6 +127,20 @@ def exponentiate_kept(kept: Array, first: int, last: int) -> None:
 
 
 @njit(nogil=True, cache=True)
+def _row(rows: Array, start: Array, densities: int, book: int, s: int) -> int:
+    """The address of the first row of a codebook and stream."""
+    width = start[book + 1] - start[book]
+    return address(rows, np.float32) + (start[book] * STREAMS + s * width) * densities * 4
+
+
+@njit(nogil=True, cache=True)
+def _ask(index: Array, t: int, book: int, s: int, row: int, lines: int) -> None:
+    """Ask memory for the rows of so many cache lines that a frame adds up; `row` is the address of the first of all."""
+    for i in range(index.shape[3]):
+        ask(row + index[t, book, s, i] * lines * VECTOR_BYTES, lines)
+
+
+@njit(nogil=True, cache=True)
 def mix_kept(
     index: Array,
     kept: Array,
@@ -136,7 +151,11 @@ def mix_kept(
     first: int,
     last: int,
 ) -> None:
-    """products = Π over streams Σ over the kept densities weight · exponential."""
+    """products = Π over streams Σ over the kept densities weight · exponential.
+
+    With each frame the rows of the next are asked of memory, since they lie where no prefetcher expects them; until
+    about all of a codebook's have come.
+    """
     n, books, streams, keep = index.shape
     if (
         streams != STREAMS
@@ -154,10 +173,13 @@ def mix_kept(
         for t in range(n):
             which = t * books + book
             for s in range(STREAMS):
+                row = _row(rows, start, densities, book, s)
+                if t + 1 == n and book + 1 < last:
+                    lines = (start[book + 2] - start[book + 1]) // LANES
+                    _ask(index, 0, book + 1, s, _row(rows, start, densities, book + 1, s), lines)
+                elif t + 1 < n and t * keep < densities:
+                    _ask(index, t + 1, book, s, row, width // LANES)
                 factors = address(kept, np.float32) + (which * kept.shape[2] + s * keep) * 4
                 places = address(index, np.int32) + (which * STREAMS + s) * keep * 4
-                row = (
-                    address(rows, np.float32) + (start[book] * STREAMS + s * width) * densities * 4
-                )
                 out = address(products, np.float32) + (t * products.shape[1] + start[book]) * 4
                 mix_rows(factors, places, keep, row, width, out, s > 0)
