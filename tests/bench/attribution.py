@@ -37,29 +37,27 @@ from tests.bench._measured import Table, printed
 Tree = Mapping[str, Any]
 
 
-class Runs(NamedTuple):
-    """Settings of a run, and how often it decodes all files: for some seconds.
+BLOCKS = (1, 16, 64)
 
-    Else a hundredth of it is too short for three replays of a block, from where on they tell how uncertain they are;
-    what was decoded before them stays without.
+
+class Runs(NamedTuple):
+    """Settings of a run, and how often it decodes all files at each of BLOCKS: for some seconds.
+
+    Else a hundredth of it is too short for three replays of scoring and of search, from where on they tell how
+    uncertain they are; what was decoded before them stays without.
     """
 
     settings: str
-    passes: int
+    passes: tuple[int, int, int] = (16, 16, 32)
 
 
 CONFIGURATIONS: dict[str, Runs] = {
-    "gmm": Runs("--preset gmm", 16),
-    "gmm, top 4": Runs(
-        "--preset gmm --set gmm.selection.method=top-n --set gmm.selection.top_n=4", 16
-    ),
-    "gmm-continuous": Runs("--preset gmm-continuous", 3),
-    "dnn": Runs("--preset dnn", 16),
-    "dnn, int8": Runs("--preset dnn --set dnn.dtype=int8", 16),
+    "gmm": Runs("--preset gmm"),
+    "gmm, top 4": Runs("--preset gmm --set gmm.selection.method=top-n --set gmm.selection.top_n=4"),
+    "gmm-continuous": Runs("--preset gmm-continuous", (3, 9, 12)),
+    "dnn": Runs("--preset dnn"),
+    "dnn, int8": Runs("--preset dnn --set dnn.dtype=int8"),
 }
-BLOCKS = (1, 16, 64)
-TIMES = {64: 2}
-"""So many times as often at that block size, where a replay takes longer."""
 GROUPS = ("scoring", "search")
 LARGE = 0.03
 """Stages with a larger share of the wall time must have a verdict."""
@@ -172,12 +170,12 @@ def recorded(name: str, block: int, path: Path, paths: Sequence[str]) -> Tree:
         (tree,) = printed("asrscope show SESSION --json", {"SESSION": str(path)})
     else:
         settings, passes = CONFIGURATIONS[name]
-        passes *= TIMES.get(block, 1)
         # Under another name until it is whole, so that one that was cut short is not looked at for a run.
         part = path.with_stem(f"{path.stem}-part")
         part.unlink(missing_ok=True)
         command = (
-            f"asrscope run {settings} --set block={block} --repeat {passes} --out SESSION --json"
+            f"asrscope run {settings} --set block={block} --repeat {passes[BLOCKS.index(block)]} "
+            "--out SESSION --json"
         )
         (tree,) = printed(command, {"SESSION": str(part)}, ["--audio", *paths])
         part.rename(path)
