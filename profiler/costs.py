@@ -92,8 +92,9 @@ class Term:
     access: cache lines whose addresses are scattered over `bytes`; `roof` is chase (each waits for the one before),
     gather (they overlap), or that of a kernel whose units each meet such lines. call: calls of that kind, see
     `RoofTable.overhead`.
-    `most`: the largest the count may be, where it is known only as an interval; empty when it is exact. Of a kernel it
-    is the whole count, and the least leaves out what a processor may learn of branches that depend on the data.
+    `most`: the largest the count may be, where it is known only as an interval; empty when it is exact.
+    `by_heart`: which part of a kernel's loop may be missing when it goes over the same data at once again, 0…1: a
+    processor predicts branches that it has just seen.
     """
 
     kind: str
@@ -102,26 +103,31 @@ class Term:
     bytes: float = 0.0
     most: Linear | None = None
     nearest: float = 0.0
+    by_heart: float = 0.0
 
     def as_list(self) -> list[Any]:
         """Return the term as JSON values."""
         most = None if self.most is None else self.most.as_list()
-        return [self.kind, self.roof, self.count.as_list(), self.bytes, most, self.nearest]
+        values = [self.kind, self.roof, self.count.as_list(), self.bytes, most, self.nearest]
+        return [*values, self.by_heart] if self.by_heart else values
 
     @classmethod
     def from_list(cls, values: object) -> "Term":
         """Read what `as_list` wrote; ValueError when it is anything else."""
-        if not isinstance(values, list) or len(values) not in (5, 6) or values[0] not in KINDS:
+        if not isinstance(values, list) or len(values) not in (5, 6, 7) or values[0] not in KINDS:
             raise ValueError(f"a term needs a kind, a roof, a count and a size, not {values!r:.60}")
-        kind, roof, count, size, most, *nearest = values
-        sizes = [size, *(nearest or [0.0])]
+        kind, roof, count, size, most, *later = values
+        nearest, learned = [*later, 0.0, 0.0][:2]
+        sizes = [size, nearest]
         for each in sizes:
             if not isinstance(each, int | float) or not 0 <= each < 2**63:
                 raise ValueError(f"the size of a term must be in bytes, not {each!r:.60}")
+        if not isinstance(learned, int | float) or not 0 <= learned <= 1:
+            raise ValueError(f"what a term may lack by heart must be 0 to 1, not {learned!r:.60}")
         whole, near = map(float, sizes)
         largest = None if most is None else Linear.from_list(most)
         name = str(roof)[:LONGEST_REASON]
-        return cls(kind, name, Linear.from_list(count), whole, largest, near)
+        return cls(kind, name, Linear.from_list(count), whole, largest, near, float(learned))
 
 
 @dataclass(frozen=True, slots=True)

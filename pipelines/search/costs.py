@@ -33,14 +33,17 @@ SLOT_BYTES = 4.0
 """Of a state's slot: the place of its token."""
 LEARNED = 0.1
 """Of what a loop takes over the lists that its roof draws at random, so much may be missing over those of speech, whose
-order a processor's predictor of branches learns in part. Learned by heart, in a block replayed hot, some 0.17 are
-missing (`asrscope explain run search.emit --preset gmm --set block=64`: hot, beside the law's instructions)."""
+order a processor's predictor of branches learns in part."""
+BY_HEART, ARCS_BY_HEART = 0.35, 0.15
+"""The same of a block that is searched again at once, as in a hot replay: a processor has just seen its branches. That
+much of `search.epsilon` and `search.prune` may be missing, and of the arcs of `search.emit`
+(`python -m tests.bench.constants --only replays`)."""
 _NONE = Linear()
 
 
-def _loop(roof: str, units: Linear) -> Term:
+def _loop(roof: str, units: Linear, by_heart: float = BY_HEART) -> Term:
     """So many units of a kernel's own loop, the least of them where LEARNED is missing."""
-    return Term(KERNEL, roof, units.times(1.0 - LEARNED), most=units)
+    return Term(KERNEL, roof, units.times(1.0 - LEARNED), most=units, by_heart=by_heart)
 
 
 def _emit(graph: Graph, touched: float) -> Cost:
@@ -64,8 +67,8 @@ def _emit(graph: Graph, touched: float) -> Cost:
         scattered=True,
         terms=(
             Term(KERNEL, f"{roofs.LABELS}/{senones}", Linear(per_frame=1.0 * senones)),
-            _loop(roofs.ARCS, Linear(per_work=(0.0, 1.0, -roofs.ARCS_PER_PASSED))),
-            _loop(roofs.PASSED, Linear(per_work=(0.0, 0.0, 1.0))),
+            _loop(roofs.ARCS, Linear(per_work=(0.0, 1.0, -roofs.ARCS_PER_PASSED)), ARCS_BY_HEART),
+            _loop(roofs.PASSED, Linear(per_work=(0.0, 0.0, 1.0)), ARCS_BY_HEART),
             Term(STREAM, "read", _NONE, touched, Linear(per_work=(0.0, LISTED_BYTES, 0.0))),
             Term(ACCESS, "gather", _NONE, slots, Linear(per_work=(0.0, 0.0, 1.0))),
             # Emit has the states of the tokens that it makes fetched for the next step.

@@ -39,7 +39,7 @@ class StageRow:
     `work`: counts by name, and "frames". `arithmetic_ns`, `traffic_min_ns`, `traffic_max_ns`: what the
     roofs say of operations and bytes alone; `law_ns`: what the whole cost law takes, before any of it is fitted to
     the time, and `law` the same by LAW_PARTS (empty without one); `learned_ns`: how much of it a replay may be spared
-    as branches repeat (`law.BY_HEART`). `compute_ns` + `memory_ns` + `other_ns` + `unexplained_ns` = `time_ns`.
+    as branches repeat (`Term.by_heart`). `compute_ns` + `memory_ns` + `other_ns` + `unexplained_ns` = `time_ns`.
     `parts`: None where the session's laws name no terms. `defect`: a sentence when the stage ran faster than the
     measured roofs allow.
     """

@@ -29,12 +29,6 @@ FIRST_CACHE: Final = 16 << 10
 """Bytes: the first rung of every ladder, which lies in the first cache of any processor in use."""
 
 
-BY_HEART: Final = 0.35
-"""Of what a loop takes whose branches depend on its data (a kernel's count that is an interval), so much may be missing
-when it goes over the same data at once again, as in a hot replay: a processor predicts then what it has just seen
-(`python -m tests.bench.constants --only replays`)."""
-
-
 class Bounds(NamedTuple):
     """A time in ns: the least that it may be, the most likely, the most."""
 
@@ -50,7 +44,7 @@ class Law(NamedTuple):
     `missing`: names of roofs that were not measured; what they would bound is not attributed. `launched`: calls give
     work to a device, which works meanwhile: they take what they take beyond it, and nothing where the host is ahead.
     `kept`: what the least of `beyond` may be less by, where a cache that is shared kept all that was gone through
-    before the data come again. `by_heart`: what of `core` a pass over the same data again may lack, see BY_HEART.
+    before the data come again. `by_heart`: what of `core` a pass over the same data at once again may lack.
     """
 
     arithmetic: Bounds
@@ -159,8 +153,7 @@ def law_of(cost: Cost, roof_table: RoofTable) -> Law:
                 beyond.add(term.count, (least, mid, high), term.most)
                 kept.append((term.count, max(low - nearby, 0.0)))
             core.add(term.count, hot, term.most)
-            if term.most is not None:
-                by_heart.append((term.most, BY_HEART * hot[1]))
+            by_heart.append((term.most or term.count, term.by_heart * hot[1]))
         elif term.kind == STREAM:
             sizes = (FIRST_CACHE, max(term.bytes, FIRST_CACHE))
             rungs = [

@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from profiler.analysis.law import BY_HEART, law_of_cached
+from pipelines.search import costs
+from pipelines.search.costs import ARCS_BY_HEART, BY_HEART
+from profiler.analysis.law import law_of_cached
 from profiler.analysis.waiting import BY_TIME, ONE_REPLAY, Waiting
 from profiler.arrays import Array
 from profiler.costs import Cost
@@ -46,7 +48,7 @@ def replays() -> Iterator[dict[str, Any]]:
     """
     files = [str(item.path) for item in _data.human_speech()]
     found: dict[str, list[dict[float, Array]]] = {group: [] for group in ONE_REPLAY}
-    spared: list[float] = []
+    spared: dict[float, list[float]] = {ARCS_BY_HEART: [], BY_HEART: []}
     with tempfile.TemporaryDirectory(prefix="asrscope-bench-") as folder:
         names = {"SESSION": str(Path(folder) / "run.asrs")}
         for command in RUNS:
@@ -54,7 +56,8 @@ def replays() -> Iterator[dict[str, Any]]:
             with closing(Session.open(names["SESSION"])) as session:
                 for group, apart in _apart(session):
                     found[group].append(apart)
-                spared += _spared(session)
+                for learned, share in _spared(session):
+                    spared[learned].append(share)
     for group, apart in found.items():
         off = {part: _off([stage[part] for stage in apart]) for part in PARTS}
         where = f"profiler/analysis/waiting.py BY_TIME {group}"
@@ -63,8 +66,10 @@ def replays() -> Iterator[dict[str, Any]]:
         where = f"profiler/analysis/waiting.py ONE_REPLAY {group}"
         what = "how far 19 of 20 replays are from all of their stage, as a part of the time"
         yield row(where, what, ONE_REPLAY[group], off[BY_TIME[group]], "")
-    what = "of a loop with branches of its data, what a replay is spared at most"
-    yield row("profiler/analysis/law.py BY_HEART", what, BY_HEART, max(spared), "")
+    for name, stages in (("ARCS_BY_HEART", "search.emit"), ("BY_HEART", "other search")):
+        what = f"of the loops of {stages}, what a replay is spared at most"
+        stands = getattr(costs, name)
+        yield row(f"search/costs.py {name}", what, stands, max(spared[stands]), "")
 
 
 def _off(apart: list[Array]) -> float:
@@ -85,19 +90,21 @@ def _many(session: Session) -> Iterator[tuple[Stage, Cost, Array, Waiting]]:
             yield stage, cost, of, waiting
 
 
-def _spared(session: Session) -> Iterator[float]:
+def _spared(session: Session) -> Iterator[tuple[float, float]]:
     """Of each stage with such loops, how much less than by its law its own instructions take hot, of the loops' time.
 
+    Beside it what its terms say of that.
     At least: what its data take on their way from a second cache is in the hot time as well.
     """
     for stage, cost, of, waiting in _many(session):
         law = law_of_cached(cost, session.calibration)
-        loops = law.by_heart.of(of).sum() / BY_HEART
-        if loops > 0:
+        learned = max((term.by_heart for term in cost.terms or ()), default=0.0)
+        if learned:
+            loops = law.by_heart.of(of).sum() / learned
             many = waiting.replayed(stage.name, cost)
             hot = waiting.hot(stage.name, cost, many)[-1] * of["duration_ns"].sum()
             own = law.core.mid.of(of).sum() + law.calls.mid.of(of).sum()
-            yield float((own - hot) / loops)
+            yield learned, float((own - hot) / loops)
 
 
 def _apart(session: Session) -> Iterator[tuple[str, dict[float, Array]]]:

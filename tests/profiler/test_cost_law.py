@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from profiler_sessions import ROOF_TABLE, roof, spans_of
 
 from profiler.analysis.categories import LAW_PARTS
-from profiler.analysis.law import BY_HEART, FIRST_CACHE, Law, law_of, needed
+from profiler.analysis.law import FIRST_CACHE, Law, law_of, needed
 from profiler.analysis.parts import split
 from profiler.costs import ACCESS, CALL, KERNEL, MOST_TERMS, STREAM, Cost, Linear, Term
 from profiler.machine.roofs import table
@@ -226,13 +226,14 @@ def test_a_count_known_as_an_interval_widens_the_time(
     assert most[part] == pytest.approx(3 * exact[2][part])
 
 
-def test_a_loop_whose_count_is_an_interval_may_be_known_by_heart() -> None:
-    sure, loop = (
-        Term(KERNEL, TILE, Linear(900.0), most=most) for most in (None, Linear(1000.0, 10.0))
-    )
+def test_a_loop_may_be_known_by_heart() -> None:
+    sure = Term(KERNEL, TILE, Linear(900.0))
+    loop = Term(KERNEL, TILE, Linear(900.0), most=Linear(1000.0, 10.0), by_heart=0.3)
     assert law_of(Cost(terms=(sure,)), ROOFS).by_heart == Linear()
     learned = law_of(Cost(terms=(sure, loop)), ROOFS).by_heart
-    assert learned.as_list()[:2] == pytest.approx([BY_HEART * 1000.0, BY_HEART * 10.0])
+    assert learned.as_list()[:2] == pytest.approx([300.0, 3.0])
+    exact = law_of(Cost(terms=(replace(loop, most=None),)), ROOFS).by_heart
+    assert exact.fixed == pytest.approx(270.0)
 
 
 @pytest.mark.parametrize(
@@ -328,7 +329,7 @@ def test_a_law_survives_storage_and_refuses_what_is_none() -> None:
     terms = (
         Term(KERNEL, TILE, Linear(1.0, 2.0, (3.0, 0.0, 0.0)), 1e6, fixed(2)),
         Term(CALL, "numpy", fixed(1)),
-        Term(KERNEL, TILE, fixed(1), 1e6, nearest=1e5),
+        Term(KERNEL, TILE, fixed(1), 1e6, nearest=1e5, by_heart=0.25),
     )
     law = Cost({"gemm": Linear(1.0)}, threads=3, scattered=True, unmodelled="why", terms=terms)
     for kept in (law, Cost(terms=()), Cost()):
@@ -336,7 +337,10 @@ def test_a_law_survives_storage_and_refuses_what_is_none() -> None:
     old = {k: v for k, v in law.as_dict().items() if k not in {"threads", "scattered", "terms"}}
     assert (Cost.from_dict(old).threads, Cost.from_dict(old).terms) == (1, None)
     shorter = {**law.as_dict(), "terms": [term.as_list()[:5] for term in terms]}
-    assert Cost.from_dict(shorter).terms == (*terms[:2], replace(terms[2], nearest=0.0))
+    assert Cost.from_dict(shorter).terms == (
+        *terms[:2],
+        replace(terms[2], nearest=0.0, by_heart=0.0),
+    )
     for threads in (0, -1, 1 << 20, "2", 1.5):
         with pytest.raises(ValueError, match="threads of a cost"):
             Cost.from_dict({**law.as_dict(), "threads": threads})
@@ -366,7 +370,11 @@ GOOD = [CALL, "numpy", [0, 0, 0, 0, 0], 0, None]
         [[*GOOD, "8"]],
         [[*GOOD, -1]],
         [[*GOOD, 2**63]],
-        [[*GOOD, 0, 0]],
+        [[*GOOD, 0, "0"]],
+        [[*GOOD, 0, -0.1]],
+        [[*GOOD, 0, 1.1]],
+        [[*GOOD, 0, float("nan")]],
+        [[*GOOD, 0, 0, 0]],
     ],
 )
 def test_hostile_terms_are_refused_in_one_sentence(terms: object) -> None:

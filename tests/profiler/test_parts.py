@@ -17,7 +17,6 @@ from profiler.analysis.categories import (
     PARTS,
     SCORING_CATEGORIES,
 )
-from profiler.analysis.law import BY_HEART
 from profiler.analysis.parts import (
     MEMORY_PARTS,
     at_least_waiting,
@@ -142,10 +141,10 @@ def test_memory_is_at_least_what_hot_replay_saw_waiting() -> None:
 
 def test_branches_that_a_replay_had_learned_are_no_waiting() -> None:
     whole = Linear(10_000)
-    loop = Term(KERNEL, "tile", whole.times(0.9), most=whole)
+    loop = Term(KERNEL, "tile", whole.times(0.9), most=whole, by_heart=0.35)
     waiting = share_of(0.4, 0.5, 0.6)
     ends = split(one(20_000), Cost(terms=(loop,)), ROOFS, waiting=waiting)
-    row, learned = LAW_PARTS.index("latency"), BY_HEART * 10_000
+    row, learned = LAW_PARTS.index("latency"), 3_500
     assert [end[row, 0] for end in ends[1:]] == pytest.approx(
         [8_000 - learned, 10_000 - learned / 2, 12_000]
     )
