@@ -320,7 +320,7 @@ ENTRIES = (
         "campaign",
         (f"python -m tests.bench.campaign --seed 4 --each 15 --kind {KINDS} --json",),
         campaign,
-        2400,
+        400,
     ),
     Entry("starts", ("python -m tests.bench.starts --each 20 --json",), starts, 7200),
     Entry(
