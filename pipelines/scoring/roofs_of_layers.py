@@ -12,10 +12,10 @@ from pipelines.config import Config
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.kernel_work import FIRST_CACHE, Family, Numbers
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.roofs_tasks import filled
+from pipelines.scoring.roofs_tasks import filled, recording
 from pipelines.scoring.selection.vq_table import LOOKUPS, lookup
 from pipelines.scoring.senones import Parents
-from pipelines.scoring.senones._backoff import DECIDED, ByParent
+from pipelines.scoring.senones._backoff import DECIDED, STAGE, ByParent
 from profiler.arrays import Array
 from profiler.costs import Cost
 from profiler.machine.roofs.timing import Task, Work
@@ -79,8 +79,8 @@ def decided(size: int, numbers: Numbers) -> Work:
     rule._cap = senones // 2 if capped else 0
 
     def make() -> Task:
-        every, scores, meter = np.arange(senones), filled((1, senones)), Meter()
-        rule.begin(np.zeros((1, 1), np.float32), meter)
+        every, scores, meter = np.arange(senones), filled((1, senones)), recording(STAGE)
+        rule.begin(np.zeros((1, 1), np.float32), Meter())
         rule._rows[:] = rng.normal(size=rule._rows.shape) * settings.ci_beam
 
         def task(repeats: int) -> None:

@@ -9,10 +9,12 @@ from numba import njit
 
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.kernel_work import COLD, SEARCH_SECONDS
+from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import LANES, aligned
 from profiler.arrays import Array
 from profiler.machine.roofs import timing
 from profiler.machine.roofs.timing import Counted, Task
+from profiler.spans import Lane, Recorder
 
 HOT_BYTES = 8 << 10
 """Weights or values within the first cache, beside what else a kernel needs there."""
@@ -29,6 +31,31 @@ def filled(shape: tuple[int, ...], value: float = 1.0) -> Array:
     result = aligned(shape)
     result.fill(value)
     return result
+
+
+CALLED = "called"
+"""A stage of no name of its own, for `recording`."""
+
+_SPANS = 1 << 12
+"""Those that wait for nobody, before they are thrown away."""
+
+
+class _Scratch(Lane):
+    """A lane without a consumer: when its ring is full, what waits there is thrown away."""
+
+    __slots__ = ()
+
+    def _room(self) -> int:
+        self.take()
+        return super()._room()
+
+
+def recording(stage: str = CALLED) -> Meter:
+    """Return a meter that records `stage` as a run's does: to close its span is part of what calling it takes."""
+    meter = Meter()
+    meter.register(Recorder(), {stage: ()})
+    meter.begin(0, 1, _Scratch(0, CALLED, "cpu", False, _SPANS))
+    return meter
 
 
 def repeated(once: Callable[[], object]) -> Task:

@@ -174,8 +174,12 @@ class Bf16Net(TorchSplicer):
             )
         }
 
+    @property
+    def _net_bytes(self) -> float:
+        return float(sum(p.nbytes for p in (*self._layers, *self._heads)))
+
     def _hidden_costs(self, frames: int) -> dict[str, Cost]:
-        costs = {SPLICE_STAGE: self.splice_cost(frames)}
+        costs = {SPLICE_STAGE: self.splice_cost(frames, self._net_bytes)}
         for i, layer in enumerate(self._layers):
             costs[layer_stage(i + 1)] = self._law(layer, frames, first=i == 0)
         return costs
@@ -200,7 +204,7 @@ class Bf16Net(TorchSplicer):
             fma += outputs
             most += 0.0 if layer.laid_out else 2.0 * BF16 * outputs
         moved = 1.0 if layer.laid_out else MOVED
-        net_bytes = float(sum(p.nbytes for p in (*self._layers, *self._heads)))
+        net_bytes = self._net_bytes
         call = Call(frames, frame, times, net_bytes, searched(frames), True, 0)
         bounds = [
             call.kernel(

@@ -115,11 +115,11 @@ class OnnxNet(Splicer):
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws of `splice` and `score` for calls of about `frames` frames."""
         return {
-            SPLICE_STAGE: self.splice_cost(frames),
+            SPLICE_STAGE: self._scaled_splice_cost(frames),
             NET_STAGE: law(self._model, self._threads, frames),
         }
 
-    def splice_cost(self, frames: int) -> Cost:
+    def _scaled_splice_cost(self, frames: int) -> Cost:
         """As for any net, and each feature is scaled."""
         x, features = float(FLOAT * self.card.inputs), float(FLOAT * self.card.dimension)
         return Cost(

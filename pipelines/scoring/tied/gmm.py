@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,6 +38,14 @@ STAGES: dict[str, tuple[str, ...]] = {
 }
 
 
+class _Room(NamedTuple):
+    """Workspace of a block, see `Gmm.expand`, `workspace` and `products`."""
+
+    x: Array
+    g: Array
+    products: tuple[Array, Array]
+
+
 class Gmm:
     """Parameters and workspace of a tied-mixture model (`family.Family`); strategies build on its stages."""
 
@@ -49,10 +58,12 @@ class Gmm:
         self.n_senones = p.n_senones
         # Multiply-adds of a codebook per density: its Gaussians, and a mixture for each senone.
         self.pool = BlockPool(threads, p.senones_per_codebook + EXPANDED)
-        self._x = np.empty((MAX_FRAMES, STREAMS, EXPANDED), np.float32)
-        self._g = aligned((MAX_FRAMES, p.n_codebooks, STREAMS, p.padded_densities))
-        self._products = aligned((MAX_FRAMES, p.columns))
-        self._shift = np.empty((MAX_FRAMES, p.n_codebooks), np.float32)
+        x = np.empty((MAX_FRAMES, STREAMS, EXPANDED), np.float32)
+        g = aligned((MAX_FRAMES, p.n_codebooks, STREAMS, p.padded_densities))
+        products = aligned((MAX_FRAMES, p.columns))
+        shift = np.empty((MAX_FRAMES, p.n_codebooks), np.float32)
+        # By frames of a block: making a view takes microseconds after the data of a stage have gone through the caches.
+        self._room = [_Room(x[:n], g[:n], (products[:n], shift[:n])) for n in range(MAX_FRAMES + 1)]
 
     def small(self) -> Gmm:
         """The same of one codebook, for compiling."""
@@ -69,17 +80,17 @@ class Gmm:
 
     def products(self, n: int) -> tuple[Array, Array]:
         """Workspace for n frames: likelihoods [n, columns], what was subtracted [n, codebooks]."""
-        return self._products[:n], self._shift[:n]
+        return self._room[n].products
 
     def expand(self, features: Array) -> Array:
         """[x², x, 1] per stream, f32 [n, 3, 27]; its time goes into `score.gaussians`."""
-        x = self._x[: len(features)]
+        x = self._room[len(features)].x
         expand(features, self.parameters.centre, x)
         return x
 
     def workspace(self, n: int) -> Array:
         """Room for the log densities of n frames, f32 [n, codebooks, 3, padded densities]."""
-        return self._g[:n]
+        return self._room[n].g
 
     def densities(self, x: Array, first: int, last: int, meter: Meter) -> Array:
         """Stage `score.gaussians`: log densities f32 [n, codebooks, 3, padded densities]."""

@@ -90,7 +90,7 @@ class PackedGmm:
         """Senones with the padding of each codebook."""
         return int(self.start[-1])
 
-    @property
+    @cached_property
     def order(self) -> Order:
         """For kernels."""
         return self.start, self.runs, self.run_start

@@ -24,13 +24,14 @@ from pipelines.scoring.kernel_work import (
     Family,
     Numbers,
 )
-from pipelines.scoring.meter import Meter
 from pipelines.scoring.roofs_tasks import (
+    CALLED,
     after_idle_calls,
     after_reading,
     after_writing,
     filled,
     read,
+    recording,
     repeated,
 )
 from pipelines.scoring.simd.vector import LANES, address
@@ -217,7 +218,7 @@ def first_log_call(size: int, numbers: Numbers) -> Work:
     """
     passed, since = numbers
     products, shift, order, scores = _frames_of(1, 1, LANES, 1)
-    meter, other, between = Meter(), _call(), filled((since << 8,))
+    meter, other, between = recording(), _call(), filled((since << 8,))
 
     def before() -> None:
         other()
@@ -225,7 +226,7 @@ def first_log_call(size: int, numbers: Numbers) -> Work:
 
     def once() -> None:
         kernels.logarithms(products, shift, order, scores, 0, 0)
-        meter.done("", 1)
+        meter.done(CALLED, 1)
 
     return Work(1.0, lambda: after_reading(passed, once, before))
 
@@ -234,11 +235,11 @@ def _call() -> Callable[[], None]:
     x = np.ones((1, STREAMS, EXPANDED), np.float32)
     packed = filled((1, STREAMS, 1, EXPANDED, LANES))
     g = filled((1, 1, STREAMS, LANES))
-    meter = Meter()
+    meter = recording()
 
     def once() -> None:
         kernels.evaluate(x, packed, g, 0, 0)
-        meter.done("", 1)
+        meter.done(CALLED, 1)
 
     return once
 

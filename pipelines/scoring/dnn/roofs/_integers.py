@@ -13,8 +13,14 @@ from pipelines.scoring.dnn import integers, quantised, terms
 from pipelines.scoring.dnn.integers import FRAMES, PANEL
 from pipelines.scoring.dnn.roofs._layers import before_layer
 from pipelines.scoring.kernel_work import Family, Numbers
-from pipelines.scoring.meter import Meter
-from pipelines.scoring.roofs_tasks import HOT_BYTES, after_reading, filled, repeated
+from pipelines.scoring.roofs_tasks import (
+    CALLED,
+    HOT_BYTES,
+    after_reading,
+    filled,
+    recording,
+    repeated,
+)
 from pipelines.scoring.simd.byte_products import GROUP
 from pipelines.scoring.simd.vector import aligned
 from profiler.arrays import Array
@@ -170,7 +176,7 @@ def layer_call(size: int, numbers: Numbers) -> Work:
             np.ones((1, 4), np.int8),
             filled((1,)),
             filled((1, 1)),
-            Meter(),
+            recording(),
         )
         values, y = filled((1, 1)), np.ones((1, 4), np.int8)
 
@@ -182,7 +188,7 @@ def layer_call(size: int, numbers: Numbers) -> Work:
                 quantised._restore(product.sums(x), scales, product.scale, product.bias, scores)
             else:
                 quantised.apply(product, x, scales, y[:1, :1])
-            meter.done("", 1)
+            meter.done(CALLED, 1)
 
         return after_reading(passed, once, before_layer(passed))
 

@@ -18,7 +18,14 @@ from pipelines.scoring.dnn.rows import ByteRows, FloatRows
 from pipelines.scoring.dnn.terms import Call
 from pipelines.scoring.kernel_work import Family, Numbers
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.roofs_tasks import HOT_BYTES, after_reading, filled, repeated
+from pipelines.scoring.roofs_tasks import (
+    CALLED,
+    HOT_BYTES,
+    after_reading,
+    filled,
+    recording,
+    repeated,
+)
 from pipelines.scoring.thread_pool import shared
 from profiler.arrays import Array
 from profiler.costs import Term
@@ -83,7 +90,7 @@ def splice_call(size: int, numbers: Numbers) -> Work:
 
 def spliced() -> Callable[[], object]:
     """A call that makes the input of a net of one frame of one feature."""
-    splicer, padded, meter = Splicer(_card(1, 0), 1), filled((1, 1)), Meter()
+    splicer, padded, meter = Splicer(_card(1, 0), 1), filled((1, 1)), recording(dense.SPLICE_STAGE)
     return lambda: splicer.splice(padded, meter)
 
 
@@ -117,13 +124,13 @@ def layer_call(name: str) -> Family:
         n, passed = numbers
 
         def make() -> Task:
-            weight, meter = filled((1, 2)), Meter()
+            weight, meter = filled((1, 2)), recording()
             layer = products.create(name, weight, 1, n) if name else _Nothing(weight, 1, n)
             layer_once, _ = bound(layer, True, filled((2, n)), filled((2 * n,)))
 
             def once() -> None:
                 layer_once()
-                meter.done("", n)
+                meter.done(CALLED, n)
 
             return after_reading(passed, once, before_layer(passed))
 
@@ -140,9 +147,10 @@ def heads_call(size: int, numbers: Numbers) -> Work:
         card = _card(1, 0, heads)
         tensors = {name: filled(shape) for name, shape in card.shapes.items()}
         n = heads * frames
-        net, scores, meter = DenseNet(Net("", card, tensors), 1, n), filled((n, 1)), Meter()
+        net, scores = DenseNet(Net("", card, tensors), 1, n), filled((n, 1))
+        meter = recording(dense.OUTPUT_STAGE)
         net._heads = [_Nothing(filled((1, 2)), 1, n) for _ in range(heads)]
-        net.begin_some(filled((frames, 2)), meter)
+        net.begin_some(filled((frames, 2)), Meter())
         source, since = np.arange(n) // heads, np.arange(n) % heads
         return after_reading(passed, lambda: net.score_by_heads(source, since, scores, meter))
 
@@ -167,7 +175,7 @@ def rows_call(size: int, numbers: Numbers) -> Work:
     weight_bytes, passed = numbers
 
     def make() -> Task:
-        asked, scores, meter = np.zeros(1, np.int64), filled((1, 1)), Meter()
+        asked, scores, meter = np.zeros(1, np.int64), filled((1, 1)), recording()
         of_bytes = ByteRows(np.ones((1, 1), np.int8), filled((1,)), filled((1,)))
         of_floats, scales = FloatRows(filled((1, 2))), filled((1,))
         floats, small = rows.room(1, 1), rows.room(1, 1, np.int8)
@@ -177,7 +185,7 @@ def rows_call(size: int, numbers: Numbers) -> Work:
                 of_bytes.score(small, scales, 0, 1, asked, scores)
             else:
                 of_floats.score(floats, 0, 1, asked, scores)
-            meter.done("", 1, 1)
+            meter.done(CALLED, 1, 1)
 
         return after_reading(passed, once)
 
