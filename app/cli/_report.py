@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from app.cli import _output
 from app.model import report_lines
 from app.model.report import Tree
@@ -11,8 +13,11 @@ from app.model.report_lines import number
 def as_text(tree: Tree) -> str:
     """The report as text."""
     lines = report_lines.headline(tree)
-    for utterance in tree["utterances"]:
-        lines.append(f"  {utterance['id']:24} {utterance['hypothesis'] or '(nothing)'}")
+    # What is decoded again and again, and heard alike, is one line.
+    heard = Counter((each["id"], each["hypothesis"]) for each in tree["utterances"])
+    for (name, hypothesis), times in heard.items():
+        again = f"  (×{times})" if times > 1 else ""
+        lines.append(f"  {name:24} {hypothesis or '(nothing)'}{again}")
     if tree["categories"]:
         lines += ["", f"{'category':28} {'time':>10} {'share':>7}"]
         lines += [

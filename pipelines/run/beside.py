@@ -5,6 +5,8 @@ All of it between blocks and outside the wall time, but for reading how long the
 
 from __future__ import annotations
 
+from typing import Final
+
 from pipelines.run.hot_replay import LIMIT, HotReplay
 from pipelines.run.recogniser import Recogniser
 from pipelines.run.roofs_again import RoofsAgain
@@ -15,6 +17,10 @@ from profiler.machine.roofs.probe import Probe
 from profiler.machine.run_queue import RunQueue
 from profiler.session.writer import SessionWriter
 from profiler.spans import Recorder
+
+OTHERS_EVERY_NS: Final = 4_000_000
+"""How long other programs ran is asked at most so often: a system call whose code scoring has pushed out of the caches
+takes ten microseconds and more. A block in which one of them had the processor for longer is longer itself."""
 
 
 class Beside:
@@ -34,7 +40,7 @@ class Beside:
         self.roofs: RoofsAgain | None = None
         if journal is not None:
             self.roofs = RoofsAgain(recorder, lane, journal, self._probe, replay)
-        self._recorded = self._other_ns = 0
+        self._recorded = self._other_ns = self._asked_ns = self._due_ns = 0
         self._probe.take(recorder.clock(), 0)
 
     def close(self) -> None:
@@ -48,9 +54,15 @@ class Beside:
         self._recorded = self._lane.recorded
         self._queue.waited_ns()
 
-    def other_programs_ns(self) -> int:
-        """For how long another program had the processor since the last call or `begin`; at most what a span holds."""
-        self._other_ns = min(self._queue.waited_ns(), LIMIT)
+    def other_programs_ns(self, now: int, *, surely: bool = False) -> int:
+        """For how long another program had the processor since the last answer or `begin`; at most what a span holds.
+
+        Before it is time it is not asked, and 0; but `surely`, and after a block that is to be done again, it is.
+        """
+        self._other_ns = 0
+        if surely or self._replay.chosen or now - self._asked_ns >= OTHERS_EVERY_NS:
+            self._asked_ns = now
+            self._other_ns = min(self._queue.waited_ns(), LIMIT)
         return self._other_ns
 
     def forget(self) -> None:
@@ -64,15 +76,19 @@ class Beside:
 
         `scores`: what the search was given of it at once; None where it went frame by frame, or has gone on since.
         """
-        replay = self._replay
-        if self._other_ns > DISTURBED * took_ns:
-            replay.forget()
-        after = replay.take(recogniser.scorer, scores, self._recorded, frame) or now
-        after = self._probe.take(after, frame)
+        replay, after = self._replay, now
+        if replay.chosen:
+            if self._other_ns > DISTURBED * took_ns:
+                replay.forget()
+            after = replay.take(recogniser.scorer, scores, self._recorded, frame) or now
+        if after >= self._due_ns:
+            after = self._probe.take(after, frame)
+            self._due_ns = self._probe.due_ns
+            if self.roofs is not None:
+                after = self.roofs.take(after, frame)
+                self._due_ns = min(self._due_ns, self.roofs.due_ns)
         # A beam that follows the time is another one when the block is done again.
         fixed = not recogniser.config.search.adaptive_beam
-        if self.roofs is not None:
-            after = self.roofs.take(after, frame)
         after = (
             replay.plan(
                 recogniser.scorer, recogniser.search if fixed else None, self._recorded, took_ns

@@ -174,7 +174,7 @@ class Decoder:
         n_frames = recogniser.frontend.n_frames(len(sound.samples))
         lane.put(stage["frontend.audio"], start, clock(), first, n_frames)
         features = recogniser.frontend.features(sound.samples, first, lane)
-        other_ns = self._other_programs_ns()
+        other_ns = self._other_programs_ns(clock(), surely=True)
         end = clock()
         lane.put(stage["decode.utterance"], start, end, first, n_frames, other_ns)
         peaks = audio.peaks(sound.samples, n_frames)
@@ -237,7 +237,7 @@ class Decoder:
                 scores = None
                 self._journal.utterance_partial(utterance, _text(words), words)
                 partial_due = block_start_ns + PARTIAL_EVERY_NS
-            other_ns = self._other_programs_ns()
+            other_ns = self._other_programs_ns(searched_ns, surely=last)
             # Before the block's end is read: to record it is part of it.
             lane.put(stage["decode.begin"], block_start_ns, begun_ns, self._frame, count)
             now = clock()
@@ -265,8 +265,8 @@ class Decoder:
         audio_s = begun.duration_s * (self._frame - first) / n_frames
         self._done(item, utterance, words, wall_ns, audio_s, complete)
 
-    def _other_programs_ns(self) -> int:
-        return 0 if self._beside is None else self._beside.other_programs_ns()
+    def _other_programs_ns(self, now: int, *, surely: bool) -> int:
+        return 0 if self._beside is None else self._beside.other_programs_ns(now, surely=surely)
 
     def _adapt_beam(self, now: int, frames: int, spent_ns: int) -> None:
         """Let the adaptive beam, if it is on, follow how long the last block took."""

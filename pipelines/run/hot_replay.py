@@ -111,6 +111,11 @@ class HotReplay:
         self._chosen: _Half | None = None
         self._search: SearchReplay | None = None
 
+    @property
+    def chosen(self) -> bool:
+        """Whether the block being decoded is to be done again."""
+        return self._chosen is not None
+
     def forget(self) -> None:
         """The block that was chosen is not to be done again; the same half of another is, when there is one."""
         self._chosen = None
@@ -144,6 +149,10 @@ class HotReplay:
         self._left_ns += self._share * earned
         self._blocks += 1
         self._each_ns += (earned - self._each_ns) / min(self._blocks, BLOCKS)
+        if self._wait > 1:
+            # Most blocks: what can be replayed is looked at when it is time.
+            self._wait -= 1
+            return 0
         possible = (
             isinstance(scorer, LayeredScorer) and scorer.replayable,
             isinstance(search, Viterbi),

@@ -73,7 +73,9 @@ class RoofsAgain:
         self._waiting: list[Key] = []
         self._turn = 0
         self._began = self._clock()
-        self._spent = self._next = 0
+        self._spent = 0
+        self.due_ns = 0
+        """When the next may be timed."""
         self._told = 0
 
     def need(self, terms: Iterable[tuple[Term, int]], roof_table: RoofTable) -> None:
@@ -110,7 +112,7 @@ class RoofsAgain:
 
     def take(self, now: int, frame: int) -> int:
         """A block has ended `now`: time the next few, if there is time for it; returns when that was done, or `now`."""
-        if now < self._next:
+        if now < self.due_ns:
             return now
         if self._waiting:
             key = self._waiting.pop(0)
@@ -118,6 +120,7 @@ class RoofsAgain:
             return self._done(now, frame)
         allowed = AT_FIRST_NS + self._share * (now - self._began)
         if not self._timed or self._spent > allowed:
+            self.due_ns = now + APART_NS
             return now
         slowness = self._probe.slowness(self._known.get(Key(KERNEL, PROBES[0])))
         order = list(self._timed.values())
@@ -139,7 +142,7 @@ class RoofsAgain:
         """It is over for now; returns when."""
         end = self._clock()
         self._lane.put(self._stage, began, end, frame, 0)
-        self._next = end + APART_NS
+        self.due_ns = end + APART_NS
         return end
 
     def tell(self) -> None:

@@ -51,6 +51,46 @@ class LazyBlock:
     lane: Lane | NullLane
 
 
+class LastFrame:
+    """The scores that a copied frame repeats: where they stand, and of which senones they are.
+
+    Noted after every block, when the data of scoring have emptied the caches: no view is made and no array filled
+    before somebody looks.
+    """
+
+    def __init__(self, n_senones: int) -> None:
+        self._rows, self._t = np.zeros((1, n_senones), np.float32), 0
+        self._known = np.zeros(n_senones, np.bool_)
+        self._all = False
+
+    def stand(self, rows: Array, t: int) -> None:
+        """They are rows[t] of f32 [frames, senones], of the senones that are known."""
+        self._rows, self._t = rows, t
+
+    def whole(self, rows: Array, t: int) -> None:
+        """They are rows[t], of all senones."""
+        self._rows, self._t, self._all = rows, t, True
+
+    def forget(self) -> None:
+        """None is known."""
+        self._all = False
+        self._known[:] = False
+
+    @property
+    def scores(self) -> Array:
+        """As they stand, f32 [senones]."""
+        row: Array = self._rows[self._t]
+        return row
+
+    @property
+    def known(self) -> Array:
+        """Of which senones they are, bool [senones], to be written to."""
+        if self._all:
+            self._known[:] = True
+            self._all = False
+        return self._known
+
+
 class LayeredScorer(ABC):
     """A frame rule over a senone rule over whatever computes senones (`_arranged`)."""
 
@@ -71,10 +111,9 @@ class LayeredScorer(ABC):
         self._held = Prepared()
         self._scores = np.zeros((MAX_FRAMES, n_senones), np.float32)
         self._computed = np.zeros((MAX_FRAMES, n_senones), np.float32)
-        # The scores of the last frame, where they stand, and of which senones they are. A block may write over them
-        # once its leading frames have copied them: a frame that is copied stands before any that is not.
-        self._last = np.zeros(n_senones, np.float32)
-        self._known = np.zeros(n_senones, np.bool_)
+        # A block may write over them once its leading frames have copied them: a frame that is copied stands before
+        # any that is not.
+        self._last = LastFrame(n_senones)
         self._all = np.arange(n_senones)
         self._frame = 0
         # The block scored last and which of its frames were, for `again`.
@@ -102,7 +141,7 @@ class LayeredScorer(ABC):
     def reset(self) -> None:
         """An utterance begins: nothing to copy from yet."""
         self._frame = 0
-        self._known[:] = False
+        self._last.forget()
         for rule in self._rules.values():
             rule.reset()
 
@@ -223,19 +262,19 @@ class LayeredScorer(ABC):
                 self._layer.score(block[where], computed, meter)
             source = np.cumsum(chosen) - 1
             for t in range(n):
-                scores[t] = computed[source[t]] if source[t] >= 0 else self._last
+                scores[t] = computed[source[t]] if source[t] >= 0 else self._last.scores
             meter.done(COPY_STAGE, n - len(where))
         # Skipping may be switched on before the next block, which then begins with a copy.
         if n:
-            self._last = scores[n - 1]
-            self._known[:] = True
+            self._last.whole(scores, n - 1)
         self._frame += n
 
     def _choose(self, block: Array) -> Array:
         """Bool [n]: which frames are scored. The first one is where the last frame's scores are not all known."""
         assert self._rule is not None
         chosen = self._rule.choose(block, self._frame, self._skip, self._meter)
-        if not (self._known.any() if self._layer.lazy else self._known.all()):
+        known = self._last.known
+        if not (known.any() if self._layer.lazy else known.all()):
             chosen[:1] = True
         return chosen
 
@@ -260,13 +299,13 @@ class LayeredScorer(ABC):
             return row
         if not 0 <= t < len(state.scored):
             raise ArrayError(f"frame {t} of a block of {len(state.scored)}")
-        meter, scores, known = self._meter, self._scores, self._known
+        meter, scores, known = self._meter, self._scores, self._last.known
         meter.begin(state.first_frame + t, 1, state.lane)
         if active is None:
             active = self._all
         row = scores[t]
         if self._rule is not None:
-            row[:] = scores[t - 1] if t else self._last
+            row[:] = scores[t - 1] if t else self._last.scores
         last = t == len(state.scored) - 1
         # Of a block without copies only its last frame may be repeated, if skipping is switched on after it.
         noted = last or self._rule is not None
@@ -280,7 +319,7 @@ class LayeredScorer(ABC):
                 known[active] = True
             self._layer.frame(t, active, scores, meter)
         if last:
-            self._last = row
+            self._last.stand(scores, t)
         self._frame += 1
         return row
 

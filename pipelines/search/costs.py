@@ -25,10 +25,7 @@ RANKING_OPERATIONS = 5.0
 """Per token ranked: its bin (subtraction, product, comparison), a count, and whether it is in the bin chosen."""
 RANKING_BYTES = 20.0
 """Per token ranked: its cost twice, its bin written and read twice."""
-BACKTRACE_OPERATIONS = 6.0
-"""Per entry of the path: 3 comparisons to follow it back, 3 to find where phones and words begin."""
-BACKTRACE_CALLS = 22.0
-"""Array operations of numpy in `Viterbi._words` and `WordTracer.words`, counted in the source."""
+BACKTRACE = "Python that follows the best path back and makes words of it, which no cost law counts"
 SLOT_BYTES = 4.0
 """Of a state's slot: the place of its token."""
 LEARNED = 0.1
@@ -231,24 +228,6 @@ def _lattice(graph: Graph, touched: float, history_bytes: float) -> Cost:
     )
 
 
-def _backtrace(graph: Graph, history_bytes: float) -> Cost:
-    """The entries of the path that were followed.
-
-    Making words of them is Python and in no count but that of its array operations.
-    """
-    return Cost(
-        {"scalar": Linear(per_work=(BACKTRACE_OPERATIONS, 0.0, 0.0))},
-        Linear(per_work=(ENTRY_BYTES + ARC.itemsize, 0.0, 0.0)),
-        Linear(per_work=(2 * LINE_BYTES, 0.0, 0.0)),
-        history_bytes + graph.n_bytes,
-        scattered=True,
-        terms=(
-            Term(ACCESS, "chase", Linear(per_work=(1.0, 0.0, 0.0)), max(history_bytes, 1.0)),
-            Term(CALL, "numpy", Linear(fixed=BACKTRACE_CALLS)),
-        ),
-    )
-
-
 def laws(graph: Graph, max_active: int, history_bytes: float) -> dict[str, Cost]:
     """Laws by stage, for at most `max_active` tokens over `graph`.
 
@@ -267,5 +246,5 @@ def laws(graph: Graph, max_active: int, history_bytes: float) -> dict[str, Cost]
         "search.rank": _rank(states),
         "search.active": _active(graph, touched),
         "search.lattice": _lattice(graph, touched, history_bytes),
-        "search.backtrace": _backtrace(graph, history_bytes),
+        "search.backtrace": Cost(unmodelled=BACKTRACE),
     }

@@ -129,9 +129,9 @@ def test_what_the_run_does_at_the_ends_of_a_block_is_in_stages(
     def follow(owner: type, name: str) -> None:
         real = getattr(owner, name)
 
-        def noted(*given: Any) -> Any:
+        def noted(*given: Any, **named: Any) -> Any:
             start = now_ns()
-            told = real(*given)
+            told = real(*given, **named)
             met.append((name, start, now_ns()))
             return told
 

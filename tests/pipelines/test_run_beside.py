@@ -11,7 +11,7 @@ import pytest
 
 from pipelines.config import Config
 from pipelines.run import beside
-from pipelines.run.beside import Beside
+from pipelines.run.beside import OTHERS_EVERY_NS, Beside
 from pipelines.run.hot_replay import LIMIT, USUAL_TIMES
 from pipelines.scoring.layered import LayeredScorer
 from profiler.machine.roofs.probe import EVERY_NS
@@ -109,10 +109,24 @@ def test_what_others_ran_while_probes_were_taken_is_no_blocks(rig: Rig) -> None:
 
 def test_a_span_holds_what_other_programs_took_however_long(rig: Rig) -> None:
     rig.queue.answers = [7, LIMIT + 5]
-    assert rig.beside.other_programs_ns() == 7
-    held = rig.beside.other_programs_ns()
+    assert rig.beside.other_programs_ns(0, surely=True) == 7
+    held = rig.beside.other_programs_ns(OTHERS_EVERY_NS)
     assert held == LIMIT
     rig.lane.put(rig.recorder.stage("decode.block", "decode"), 0, 1, 0, 1, held)
+
+
+def test_other_programs_are_asked_about_at_times_and_where_it_matters(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = rig.clock()
+    rig.queue.answers = [7]
+    assert rig.beside.other_programs_ns(now, surely=True) == 7
+    rig.queue.answers = [8]
+    assert rig.beside.other_programs_ns(now + OTHERS_EVERY_NS - 1) == 0, "it is not yet time"
+    assert rig.beside.other_programs_ns(now + OTHERS_EVERY_NS) == 8, "nothing is lost"
+    rig.queue.answers = [9]
+    monkeypatch.setattr(type(rig.beside._replay), "chosen", True)
+    assert rig.beside.other_programs_ns(now + OTHERS_EVERY_NS + 1) == 9, "it is to be done again"
 
 
 def test_a_block_is_compared_with_its_own_spans_alone(
@@ -125,6 +139,7 @@ def test_a_block_is_compared_with_its_own_spans_alone(
         return 0
 
     monkeypatch.setattr(rig.beside._replay, "take", take)
+    monkeypatch.setattr(type(rig.beside._replay), "chosen", True)
     stage = rig.recorder.stage("score.some", "scoring")
     before = rig.lane.recorded
     rig.beside.begin()

@@ -112,7 +112,7 @@ class DnnScorer(LayeredScorer):
             self._net = arithmetic
             self.context = arithmetic.context
             # None of its scores are known yet: it begins with a frame of its own.
-            self._known[:] = False
+            self._last.forget()
             if self._recorder is not None:
                 self._meter.register(self._recorder, dict(arithmetic.stages))
         return self._layers[config.dnn.senones]
@@ -206,8 +206,7 @@ class DnnScorer(LayeredScorer):
         # Without one of its own the block goes on from the last one begun.
         kept = 0 if chosen.any() else net.begun
         net.score_by_heads(np.cumsum(chosen) - 1 + kept, since, scores, self._meter)
-        self._last = scores[-1]
-        self._known[:] = True
+        self._last.whole(scores, len(scores) - 1)
         self._frame += len(block)
 
 

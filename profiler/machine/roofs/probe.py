@@ -68,7 +68,8 @@ class Probe:
         self._clock, self._lane = recorder.clock, lane
         self._stages = [recorder.stage(name, "setup", ("repeats",)) for name in PROBES]
         self._tasks = [make() for make in TASKS]
-        self._next = 0
+        self.due_ns = 0
+        """When it is time again."""
         self._latest: deque[int] = deque(maxlen=PROBES_TOGETHER)
 
     def slowness(self, roof: Roof | None) -> float:
@@ -80,7 +81,7 @@ class Probe:
 
     def take(self, now: int, frame: int) -> int:
         """Time them if the last time is long ago; returns the time after it, or `now`."""
-        if now < self._next:
+        if now < self.due_ns:
             return now
         for stage, task in zip(self._stages, self._tasks, strict=True):
             task(1)
@@ -95,5 +96,5 @@ class Probe:
             if stage == self._stages[0]:
                 self._latest.append(best or 0)
         after = self._clock()
-        self._next = after + EVERY_NS
+        self.due_ns = after + EVERY_NS
         return after
