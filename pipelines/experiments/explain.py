@@ -169,7 +169,7 @@ class _Again:
         self._recorder = recorder
         self._stage = recorder.stage_id(stage)
         self._tile = recorder.stage("decode.block", "decode", (OTHER_COUNT,))
-        for name, cost in (recogniser.scorer.costs() | recogniser.search.costs()).items():
+        for name, cost in recogniser.decoding_costs().items():
             recorder.cost(recorder.stage_id(name), 0, cost)
         self._lane = recorder.lane("decode", decode=True)
         context = recogniser.scorer.context

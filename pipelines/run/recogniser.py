@@ -77,8 +77,13 @@ class Recogniser:
 
     def costs(self) -> dict[str, Cost]:
         """What each stage computes and moves under the present settings."""
-        parts = (self.frontend.costs(), self.scorer.costs(), self.search.costs())
-        return {audio.STAGE: audio.COST} | parts[0] | parts[1] | parts[2]
+        return {audio.STAGE: audio.COST} | self.frontend.costs() | self.decoding_costs()
+
+    def decoding_costs(self) -> dict[str, Cost]:
+        """The same of scoring and search alone."""
+        scoring = self.scorer.costs()
+        on_host = (cost.working_set_bytes for cost in scoring.values() if not cost.device)
+        return scoring | self.search.costs(max(on_host, default=0.0))
 
 
 def build(

@@ -5,6 +5,7 @@ Which record comes next is known only from the one before, so that all of them a
 
 from __future__ import annotations
 
+from pipelines.scoring.kernel_work import COLD, named, power_of_two
 from pipelines.search import roofs
 from pipelines.search.graph.wfst import ARC, STATE, Graph
 from profiler.costs import ACCESS, CALL, KERNEL, STREAM, Cost, Linear, Term
@@ -35,6 +36,8 @@ BY_HEART, ARCS_BY_HEART = 0.35, 0.15
 """The same of a block that is searched again at once, as in a hot replay: a processor has just seen its branches. That
 much of `search.epsilon` and `search.prune` may be missing, and of the arcs of `search.emit`
 (`python -m tests.bench.constants --only replays`)."""
+CALLS_OWN = 1 << 10
+"""Bytes: the least there is. What a call of the search needs of its own is not gone through in a loop."""
 _NONE = Linear()
 
 
@@ -43,7 +46,7 @@ def _loop(roof: str, units: Linear, by_heart: float = BY_HEART) -> Term:
     return Term(KERNEL, roof, units.times(1.0 - LEARNED), most=units, by_heart=by_heart)
 
 
-def _emit(graph: Graph, touched: float) -> Cost:
+def _emit(graph: Graph, touched: float, between: float) -> Cost:
     """A token's self-loop takes 2 additions and a comparison, a listed arc 2 additions and 2 comparisons.
 
     Least bytes are the fields read (a token's cost, loop and fate 20, an arc's source, label, weight and total 16);
@@ -76,8 +79,20 @@ def _emit(graph: Graph, touched: float) -> Cost:
                 1.0 * graph.states.nbytes,
             ),
             Term(CALL, roofs.ADVANCE, Linear(fixed=1.0)),
+            *_far_call(between),
         ),
     )
+
+
+def _far_call(between: float) -> tuple[Term, ...]:
+    """What a call waits for its own code and books, where `between` bytes have gone through the caches since the last.
+
+    So much is no call's own work: one that is repeated at once finds all of it near.
+    """
+    if not between:
+        return ()
+    size = float(power_of_two(min(between, COLD)) << 10)
+    return (Term(ACCESS, named(roofs.ADVANCE, own=CALLS_OWN, frames=1), Linear(fixed=1.0), size),)
 
 
 def _epsilon(graph: Graph, touched: float) -> Cost:
@@ -228,8 +243,10 @@ def _lattice(graph: Graph, touched: float, history_bytes: float) -> Cost:
     )
 
 
-def laws(graph: Graph, max_active: int, history_bytes: float) -> dict[str, Cost]:
-    """Laws by stage, for at most `max_active` tokens over `graph`.
+def laws(
+    graph: Graph, max_active: int, history_bytes: float, between: float = 0.0
+) -> dict[str, Cost]:
+    """Laws by stage, for at most `max_active` tokens over `graph`; scoring goes through `between` bytes in between.
 
     Terms: the kernels' own loops on lists in the second cache; lists that scoring may have put out of it, once a
     frame at most; lines of graph and slots, which a frame may or may not find there from the frame before. Which
@@ -240,7 +257,7 @@ def laws(graph: Graph, max_active: int, history_bytes: float) -> dict[str, Cost]
     # Of the graph a frame touches what its new tokens stand on; else the lists of the living.
     touched = states * (TOKEN_BYTES + LINE_BYTES) + arcs * LISTED_BYTES
     return {
-        "search.emit": _emit(graph, touched),
+        "search.emit": _emit(graph, touched, between),
         "search.epsilon": _epsilon(graph, touched),
         "search.prune": _prune(graph, touched),
         "search.rank": _rank(states),

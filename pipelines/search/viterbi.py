@@ -215,12 +215,13 @@ class Viterbi:
         """
         return self._backtrace(True, lane)
 
-    def costs(self) -> dict[str, Cost]:
-        """Cost laws of the stages; see `pipelines.search.costs`."""
+    def costs(self, between: float = 0.0) -> dict[str, Cost]:
+        """Cost laws of the stages, see `pipelines.search.costs`; `between`: bytes that scoring goes through."""
         return costs.laws(
             self.graph,
             self._space.numbers.max_active,
             float(self._space.books.history.nbytes),
+            between,
         )
 
     def _use_beam(self, beam: float) -> None:

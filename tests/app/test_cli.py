@@ -302,6 +302,19 @@ def test_a_strangers_words_do_not_steer_the_terminal() -> None:
     assert "b\\x07\\nc" in page
 
 
+def test_what_is_heard_again_alike_is_one_line() -> None:
+    from app.cli._report import as_text
+
+    heard = [("a", "yes"), ("b", "no"), ("a", "yes"), ("a", ""), ("a", "yes")]
+    tree = {
+        "audio_s": 1.0, "wall_s": 1.0, "rtf": 1.0, "setup_s": 0.0, "idle_s": 0.0, "wer": None,
+        "utterances": [{"id": name, "hypothesis": words} for name, words in heard],
+        "categories": None, "stages": [], "recorder": None,
+    }  # fmt: skip
+    lines = [line.split() for line in as_text(tree).splitlines() if line.startswith("  ")]
+    assert lines == [["a", "yes", "(×3)"], ["b", "no"], ["a", "(nothing)"]]
+
+
 def test_a_stage_without_parts_says_why_and_one_that_is_flagged_is_named() -> None:
     from app.cli._report import as_text
 

@@ -18,10 +18,13 @@ from pipelines.scoring import dnn, roofs, roofs_tasks
 from pipelines.scoring.blocks import MAX_FRAMES
 from pipelines.scoring.dnn import products, terms
 from pipelines.scoring.dnn.arithmetic import can_choose
+from pipelines.scoring.dnn.roofs import _layers
 from pipelines.scoring.dnn.rows import FloatRows
+from pipelines.scoring.meter import Meter
 from profiler.analysis.law import law_of, needed
 from profiler.arrays import Array
 from profiler.costs import CALL, KERNEL, Cost, Term
+from profiler.lanes import Lane
 from profiler.machine.roofs import calibration, timing
 from profiler.machine.roofs.table import RATE, RoofTable
 from tests.profiler.profiler_sessions import roof
@@ -204,3 +207,29 @@ def test_a_layer_is_called_after_what_lies_before_it(way: Dnn, family: str) -> N
     assert output == fifth // 2
     assert terms.passed(0.0) == 1
     assert terms.passed(1e12) == terms.MOST_PASSED
+
+
+@pytest.mark.parametrize(
+    ("way", "frames", "kib"), [(Dnn(), 1, 4096), (Dnn(dtype="int8"), 1, 2048), (Dnn(), 16, 8192)]
+)
+def test_the_input_of_a_net_is_made_after_net_and_search(way: Dnn, frames: int, kib: int) -> None:
+    """5.1 MB of weights, or 1.3 MB in 8 bits, and 0.4 MB of search a frame."""
+    law = costs_of(way, read("base"), frames)["all/score.splice"]
+    (call,) = (term for term in law.terms or () if term.kind == CALL)
+    assert call.roof == f"{terms.SPLICE}/{kib}"
+
+
+def test_closing_a_span_is_part_of_what_a_call_takes() -> None:
+    meter = roofs_tasks.recording()
+    lane = meter._lane
+    assert isinstance(lane, Lane)
+    for _ in range(3 * roofs_tasks._SPANS):
+        meter.done(roofs_tasks.CALLED, 1)
+    assert lane.recorded == 3 * roofs_tasks._SPANS, "what nobody takes makes room"
+    assert lane.dropped == 0
+    spliced = _layers.spliced()
+    assert spliced.__closure__ is not None
+    (mine,) = (c.cell_contents for c in spliced.__closure__ if isinstance(c.cell_contents, Meter))
+    before = mine._lane.recorded
+    spliced()
+    assert mine._lane.recorded == before + 1

@@ -1,13 +1,18 @@
 """What bounds the search: every stage says it in terms, and what they name runs."""
 
+from types import SimpleNamespace
+
 import pytest
 from search_graphs import settings, thousand_words
 
+from pipelines.config import Config
 from pipelines.kernel_roofs import work_of
+from pipelines.run.recogniser import Recogniser
+from pipelines.scoring.kernel_work import COLD
 from pipelines.search import roofs
 from pipelines.search.viterbi import Viterbi
 from profiler.analysis.law import needed
-from profiler.costs import ACCESS, CALL, KERNEL, Linear
+from profiler.costs import ACCESS, CALL, KERNEL, Cost, Linear
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +21,9 @@ def costs():
 
 
 def test_every_stage_has_terms_and_what_they_name_runs(costs):
-    assert all(cost.terms for cost in costs.values())
+    words = costs["search.backtrace"]
+    assert words.unmodelled, "Python, of which it says so"
+    assert all(cost.terms for cost in costs.values() if cost is not words)
     names = {term.roof for term, _ in needed(costs.values()) if term.roof != "numpy"}
     assert {name.partition("/")[0] for name in names} == set(roofs.FAMILIES)
     for name in names:
@@ -25,6 +32,32 @@ def test_every_stage_has_terms_and_what_they_name_runs(costs):
         task(2)
         task(1)
         assert work.operations > 0
+
+
+@pytest.mark.parametrize(("between", "kib"), [(3e5, 256), (4 << 20, 4096), (1e9, COLD >> 10)])
+def test_a_call_waits_for_what_was_pushed_out_since_the_last(between, kib):
+    plain, far = (Viterbi(thousand_words(), settings()).costs(b) for b in (0.0, between))
+    assert {name for name in far if far[name] != plain[name]} == {"search.emit"}
+    (waits,) = set(far["search.emit"].terms or ()) - set(plain["search.emit"].terms or ())
+    assert (waits.kind, waits.bytes, waits.count) == (ACCESS, kib << 10, Linear(fixed=1.0))
+    for size in (0, int(waits.bytes)):
+        work = work_of(waits.roof, size)
+        work.make()(2)
+        assert work.operations == 1.0
+        assert work.in_turn == (size > 0), "other data are read between two calls"
+
+
+def test_a_run_tells_the_search_how_much_scoring_goes_through():
+    scoring = {
+        "a": Cost(working_set_bytes=5e6),
+        "b": Cost(working_set_bytes=2e6),
+        "c": Cost(working_set_bytes=9e9, device="cuda"),
+    }
+    given = []
+    search = SimpleNamespace(costs=lambda between: given.append(between) or {})
+    recogniser = Recogniser(Config(), None, SimpleNamespace(costs=lambda: scoring), search)
+    assert recogniser.decoding_costs() == scoring
+    assert given == [5e6], "the most of what lies in the host's memory"
 
 
 def test_a_call_counts_once_and_every_unit_of_work_is_in_a_kernel(costs):

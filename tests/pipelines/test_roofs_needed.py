@@ -383,8 +383,9 @@ def test_roofs_for_a_live_change_are_measured_between_two_blocks(
     outcome = execute(request, Asks(40, "frames.skip", 2), lambda *_: None)
     first, second, last = asked
     assert last == first | second, "at the end all that were named"
-    # Half the frames a call: other tiles of the same kernels.
-    assert {name.split("/")[0] for name in second} <= {name.split("/")[0] for name in first}
+    # Half the frames a call: other tiles of the same kernels, and frames that numpy copies.
+    families = {name.split("/")[0] for name in first}
+    assert {name.split("/")[0] for name in second} <= families | {"numpy"}
     assert any(name not in first for name in second)
     assert not first & second, "nothing is measured twice"
     with closing(Session.open(path)) as session:

@@ -6,7 +6,6 @@ of a call.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 from pipelines.scoring.blocks import FLOAT
@@ -16,7 +15,6 @@ from pipelines.scoring.kernel_work import (
     SEARCHED_PER_FRAME,
     named,
     power_of_two,
-    searched,
 )
 from profiler.costs import CALL, KERNEL, STREAM, Linear, Term
 
@@ -141,32 +139,11 @@ def calls(
     return (Term(CALL, named(family, *numbers, passed), Linear(fixed=times)),)
 
 
-def calls_between(family: str, least: float, most: float) -> tuple[Term, ...]:
-    """A call made after reading `least` bytes or more, and `most` at most: its times are those of both ends.
-
-    What a call needs of the second cache stays there as long as what lies between fits beside it, and is gone with
-    little more: after 1 MiB a call may take half of what it takes after 2.
-    """
-    near = min(1 << int(math.log2(max(least / 1024, 1.0))), MOST_PASSED)
-    far = min(power_of_two(most), MOST_PASSED)
-    once, never = Linear(fixed=1.0), Linear()
-    if near == far:
-        return calls(family, (), far)
-    return (
-        Term(CALL, named(family, near), once, most=never),
-        Term(CALL, named(family, far), never, most=once),
-    )
-
-
 def splice(inputs: int, features: int, net_bytes: float, frames: int) -> tuple[Term, ...]:
     """What bounds putting frames side by side, by frames; before it the net and the search had the caches."""
     copied = Linear(per_work=(float(inputs), 0.0, 0.0))
-    return (
-        Term(KERNEL, named(WINDOWS, inputs, features), copied),
-        *calls_between(
-            SPLICE, net_bytes + frames * SEARCHED_PER_FRAME, net_bytes + searched(frames)
-        ),
-    )
+    since = min(power_of_two(net_bytes + frames * SEARCHED_PER_FRAME), MOST_PASSED)
+    return (Term(KERNEL, named(WINDOWS, inputs, features), copied), *calls(SPLICE, (), since))
 
 
 def relu(call: Call, outputs: int) -> tuple[Term, ...]:
