@@ -40,6 +40,7 @@ _STAGES = {
 }
 _PRUNED = slice(layout.EXAMINED, layout.CLOSED_UP + 1)
 _NO_LANE = NullLane()
+_F32 = np.dtype(np.float32)
 
 
 class Viterbi:
@@ -151,7 +152,9 @@ class Viterbi:
                 f"the search wants scores of {self.graph.n_senones} senones per frame, not an "
                 f"array of shape {scores.shape}"
             )
-        scores = np.ascontiguousarray(scores, dtype=np.float32)
+        # Where all is well without a call of numpy: out of caches that scoring has emptied it takes microseconds.
+        if scores.dtype != _F32 or not scores.flags.c_contiguous:
+            scores = np.ascontiguousarray(scores, dtype=_F32)
         self._latest = (first_frame, len(scores))
         done, end = 0, len(scores)
         stuck = False

@@ -106,6 +106,16 @@ class Workspace:
         alternatives.check_lattice(graph, arrays.lattice, self.numbers.n_ranks)
 
     @property
+    def numbers(self) -> Numbers:
+        """What stays as it is while a kernel runs."""
+        return self._numbers
+
+    @numbers.setter
+    def numbers(self, numbers: Numbers) -> None:
+        # As kernels take them, made once and not for every call.
+        self._numbers, self._plain_numbers = numbers, numbers[:]
+
+    @property
     def books(self) -> layout.Books:
         """History, decoder state and counts."""
         return self.arrays.books
@@ -143,7 +153,7 @@ class Workspace:
             tokens.new_cost[0] = 0.0
             tokens.new_hist[0] = -1
             tokens.come[0] = layout.BY_ENTRY
-            if _not_endless(calls.begin(self._plain, self.numbers[:])) == layout.DONE:
+            if _not_endless(calls.begin(self._plain, self._plain_numbers)) == layout.DONE:
                 break
             self.grow()
         decoder_state[layout.FRAME] = 0
@@ -174,7 +184,7 @@ class Workspace:
             raise ArrayError(f"there are no frames {begin} to {end} in {frames}")
         made: calls.Advanced = calls.advance(
             self._plain,
-            self.numbers[:],
+            self._plain_numbers,
             scores,
             (begin, end, first_frame),
             scale,
@@ -187,7 +197,7 @@ class Workspace:
     def prune(self) -> bool:
         """End the pending frame; whether a token survived."""
         while True:
-            status = calls.prune(self._plain, self.numbers[:])
+            status = calls.prune(self._plain, self._plain_numbers)
             if status != layout.NEED_HISTORY:
                 return bool(status == layout.DONE)
             self.make_room()
