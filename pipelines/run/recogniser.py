@@ -83,7 +83,8 @@ class Recogniser:
         """The same of scoring and search alone."""
         scoring = self.scorer.costs()
         on_host = (cost.working_set_bytes for cost in scoring.values() if not cost.device)
-        return scoring | self.search.costs(max(on_host, default=0.0))
+        frames = 1 if self.scorer.lazy else self.config.block
+        return scoring | self.search.costs(frames, max(on_host, default=0.0))
 
 
 def build(

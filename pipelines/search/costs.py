@@ -33,20 +33,23 @@ LEARNED = 0.1
 """Of what a loop takes over the lists that its roof draws at random, so much may be missing over those of speech, whose
 order a processor's predictor of branches learns in part."""
 BY_HEART, ARCS_BY_HEART = 0.35, 0.15
-"""The same of a block that is searched again at once, as in a hot replay: a processor has just seen its branches. That
+"""The same of a frame that is searched again at once, as in a hot replay: a processor has just seen its branches. That
 much of `search.epsilon` and `search.prune` may be missing, and of the arcs of `search.emit`
 (`python -m tests.bench.constants --only replays`)."""
+HALF_FORGOTTEN = 16
+"""Frames searched again at once of whose branches a processor knows half as much: they are more than it remembers."""
 CALLS_OWN = 1 << 10
 """Bytes: the least there is. What a call of the search needs of its own is not gone through in a loop."""
 _NONE = Linear()
 
 
-def _loop(roof: str, units: Linear, by_heart: float = BY_HEART) -> Term:
-    """So many units of a kernel's own loop, the least of them where LEARNED is missing."""
-    return Term(KERNEL, roof, units.times(1.0 - LEARNED), most=units, by_heart=by_heart)
+def _loop(roof: str, units: Linear, frames: int, by_heart: float = BY_HEART) -> Term:
+    """So many units of a kernel's own loop in calls of so many `frames`, the least of them where LEARNED is missing."""
+    known = by_heart / (1.0 + frames / HALF_FORGOTTEN)
+    return Term(KERNEL, roof, units.times(1.0 - LEARNED), most=units, by_heart=known)
 
 
-def _emit(graph: Graph, touched: float, between: float) -> Cost:
+def _emit(graph: Graph, touched: float, frames: int, between: float) -> Cost:
     """A token's self-loop takes 2 additions and a comparison, a listed arc 2 additions and 2 comparisons.
 
     Least bytes are the fields read (a token's cost, loop and fate 20, an arc's source, label, weight and total 16);
@@ -67,8 +70,13 @@ def _emit(graph: Graph, touched: float, between: float) -> Cost:
         scattered=True,
         terms=(
             Term(KERNEL, f"{roofs.LABELS}/{senones}", Linear(per_frame=1.0 * senones)),
-            _loop(roofs.ARCS, Linear(per_work=(0.0, 1.0, -roofs.ARCS_PER_PASSED)), ARCS_BY_HEART),
-            _loop(roofs.PASSED, Linear(per_work=(0.0, 0.0, 1.0)), ARCS_BY_HEART),
+            _loop(
+                roofs.ARCS,
+                Linear(per_work=(0.0, 1.0, -roofs.ARCS_PER_PASSED)),
+                frames,
+                ARCS_BY_HEART,
+            ),
+            _loop(roofs.PASSED, Linear(per_work=(0.0, 0.0, 1.0)), frames, ARCS_BY_HEART),
             Term(STREAM, "read", _NONE, touched, Linear(per_work=(0.0, LISTED_BYTES, 0.0))),
             Term(ACCESS, "gather", _NONE, slots, Linear(per_work=(0.0, 0.0, 1.0))),
             # Emit has the states of the tokens that it makes fetched for the next step.
@@ -95,7 +103,7 @@ def _far_call(between: float) -> tuple[Term, ...]:
     return (Term(ACCESS, named(roofs.ADVANCE, own=CALLS_OWN, frames=1), Linear(fixed=1.0), size),)
 
 
-def _epsilon(graph: Graph, touched: float) -> Cost:
+def _epsilon(graph: Graph, touched: float, frames: int) -> Cost:
     """An addition and a comparison per arc, a line for its slot."""
     slots = SLOT_BYTES * graph.n_states
     # Only epsilon arcs within the limit look for their target.
@@ -113,8 +121,8 @@ def _epsilon(graph: Graph, touched: float) -> Cost:
         touched,
         scattered=True,
         terms=(
-            _loop(roofs.LISTED, Linear(per_work=(1.0, -1.0, 0.0))),
-            _loop(roofs.FOLLOWED, Linear(per_work=(0.0, 1.0, 0.0))),
+            _loop(roofs.LISTED, Linear(per_work=(1.0, -1.0, 0.0)), frames),
+            _loop(roofs.FOLLOWED, Linear(per_work=(0.0, 1.0, 0.0)), frames),
             Term(
                 STREAM,
                 "read",
@@ -134,7 +142,7 @@ def _epsilon(graph: Graph, touched: float) -> Cost:
     )
 
 
-def _prune(graph: Graph, touched: float) -> Cost:
+def _prune(graph: Graph, touched: float, frames: int) -> Cost:
     """4 comparisons and a subtraction per token.
 
     Most bytes with the lists closed up, and a token's state and arcs fetched.
@@ -159,9 +167,9 @@ def _prune(graph: Graph, touched: float) -> Cost:
         touched,
         scattered=True,
         terms=(
-            _loop(roofs.EXAMINED, Linear(per_work=(1.0, -1.0, 0.0))),
-            _loop(roofs.ENTERED, Linear(per_work=(0.0, 1.0, 0.0))),
-            _loop(roofs.CLOSED_UP, Linear(per_work=(0.0, 0.0, 1.0))),
+            _loop(roofs.EXAMINED, Linear(per_work=(1.0, -1.0, 0.0)), frames),
+            _loop(roofs.ENTERED, Linear(per_work=(0.0, 1.0, 0.0)), frames),
+            _loop(roofs.CLOSED_UP, Linear(per_work=(0.0, 0.0, 1.0)), frames),
             Term(
                 STREAM,
                 "read",
@@ -198,7 +206,7 @@ def _prune(graph: Graph, touched: float) -> Cost:
     )
 
 
-def _rank(states: float) -> Cost:
+def _rank(states: float, frames: int) -> Cost:
     """A histogram over the costs, and a selection in one of its bins."""
     return Cost(
         {"scalar": Linear(per_work=(RANKING_OPERATIONS, 0.0, 0.0))},
@@ -206,11 +214,11 @@ def _rank(states: float) -> Cost:
         Linear(per_work=(RANKING_BYTES, 0.0, 0.0)),
         2 * 4.0 * states,
         scattered=True,
-        terms=(_loop(roofs.RANKED, Linear(per_work=(1.0, 0.0, 0.0))),),
+        terms=(_loop(roofs.RANKED, Linear(per_work=(1.0, 0.0, 0.0)), frames),),
     )
 
 
-def _active(graph: Graph, touched: float) -> Cost:
+def _active(graph: Graph, touched: float, frames: int) -> Cost:
     """A store for an arc, a list entry for a senone."""
     senones = graph.n_senones
     return Cost(
@@ -220,14 +228,14 @@ def _active(graph: Graph, touched: float) -> Cost:
         touched,
         scattered=True,
         terms=(
-            _loop(roofs.ACTIVE, Linear(per_work=(1.0, 0.0, 0.0))),
+            _loop(roofs.ACTIVE, Linear(per_work=(1.0, 0.0, 0.0)), frames),
             Term(KERNEL, f"{roofs.FOUND}/{senones}", Linear(per_frame=1.0 * senones)),
             Term(CALL, roofs.ACTIVE_CALL, Linear(fixed=1.0)),
         ),
     )
 
 
-def _lattice(graph: Graph, touched: float, history_bytes: float) -> Cost:
+def _lattice(graph: Graph, touched: float, frames: int, history_bytes: float) -> Cost:
     """An addition and 2 comparisons for each way into a token."""
     slots = SLOT_BYTES * graph.n_states
     return Cost(
@@ -237,16 +245,17 @@ def _lattice(graph: Graph, touched: float, history_bytes: float) -> Cost:
         touched + history_bytes,
         scattered=True,
         terms=(
-            _loop(roofs.WAYS, Linear(per_work=(1.0, 0.0, 0.0))),
+            _loop(roofs.WAYS, Linear(per_work=(1.0, 0.0, 0.0)), frames),
             Term(ACCESS, "gather", _NONE, slots, Linear(per_work=(1.0, 0.0, 0.0))),
         ),
     )
 
 
 def laws(
-    graph: Graph, max_active: int, history_bytes: float, between: float = 0.0
+    graph: Graph, max_active: int, history_bytes: float, frames: int = 1, between: float = 0.0
 ) -> dict[str, Cost]:
-    """Laws by stage, for at most `max_active` tokens over `graph`; scoring goes through `between` bytes in between.
+    """Laws by stage, for at most `max_active` tokens over `graph`, in calls of `frames`; `between` two of them scoring
+    goes through so many bytes.
 
     Terms: the kernels' own loops on lists in the second cache; lists that scoring may have put out of it, once a
     frame at most; lines of graph and slots, which a frame may or may not find there from the frame before. Which
@@ -257,11 +266,11 @@ def laws(
     # Of the graph a frame touches what its new tokens stand on; else the lists of the living.
     touched = states * (TOKEN_BYTES + LINE_BYTES) + arcs * LISTED_BYTES
     return {
-        "search.emit": _emit(graph, touched, between),
-        "search.epsilon": _epsilon(graph, touched),
-        "search.prune": _prune(graph, touched),
-        "search.rank": _rank(states),
-        "search.active": _active(graph, touched),
-        "search.lattice": _lattice(graph, touched, history_bytes),
+        "search.emit": _emit(graph, touched, frames, between),
+        "search.epsilon": _epsilon(graph, touched, frames),
+        "search.prune": _prune(graph, touched, frames),
+        "search.rank": _rank(states, frames),
+        "search.active": _active(graph, touched, frames),
+        "search.lattice": _lattice(graph, touched, frames, history_bytes),
         "search.backtrace": Cost(unmodelled=BACKTRACE),
     }

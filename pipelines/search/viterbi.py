@@ -218,12 +218,13 @@ class Viterbi:
         """
         return self._backtrace(True, lane)
 
-    def costs(self, between: float = 0.0) -> dict[str, Cost]:
-        """Cost laws of the stages, see `pipelines.search.costs`; `between`: bytes that scoring goes through."""
+    def costs(self, frames: int = 1, between: float = 0.0) -> dict[str, Cost]:
+        """Cost laws of the stages in calls of `frames`; scoring goes through so many bytes `between` two of them."""
         return costs.laws(
             self.graph,
             self._space.numbers.max_active,
             float(self._space.books.history.nbytes),
+            frames,
             between,
         )
 

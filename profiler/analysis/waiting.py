@@ -27,7 +27,7 @@ REPLAYED: Final = "replay."
 DISTURBED: Final = 0.02
 """A block, or a pass over it, of which another program took more than this part is not compared."""
 
-LATEST: Final = 8
+LATEST: Final = 16
 """So many replays of a stage are taken together: one alone is too uncertain."""
 
 BY_TIME: Final = {"scoring": 0.25, "search": 0.5}
@@ -42,7 +42,7 @@ ONE_REPLAY: Final = {"scoring": 0.16, "search": 0.2}
 FEWEST: Final = 3
 SURE: Final = 3.0
 """From so few replays on they tell how uncertain they are, by so many standard errors on either side: of three they
-hold the truth in 90 of 100 cases, of eight in 98 (Student's distribution)."""
+hold the truth in 90 of 100 cases, of eight or more in 98 (Student's distribution)."""
 
 _ROUNDED: Final = 0.01
 """A block whose spans add up to what its replay says it took, but for this part, is that block."""

@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from pipelines.search import costs
-from pipelines.search.costs import ARCS_BY_HEART, BY_HEART
 from profiler.analysis.law import law_of_cached
 from profiler.analysis.waiting import BY_TIME, ONE_REPLAY, Waiting
 from profiler.arrays import Array
@@ -25,15 +23,18 @@ from tests.bench import _data
 from tests.bench._constants_products import row
 from tests.bench._measured import printed
 
+BLOCKS = (1, 16)
 RUNS = tuple(
-    f"asrscope run {preset} --set block={block} --set replay=0.1 --repeat 8 --out SESSION"
+    (block, f"asrscope run {preset} --set block={block} --set replay=0.1 --repeat 8 --out SESSION")
     for preset in (
         "--preset gmm",
         "--preset gmm --set gmm.selection.method=top-n --set gmm.selection.top_n=4",
         "--preset dnn",
     )
-    for block in (1, 16)
+    for block in BLOCKS
 )
+"""Frames of a block, and how they are decoded."""
+EMIT = "search.emit"
 LARGE = 0.03
 """Stages with a smaller share of the wall time do not count."""
 PARTS = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -48,16 +49,16 @@ def replays() -> Iterator[dict[str, Any]]:
     """
     files = [str(item.path) for item in _data.human_speech()]
     found: dict[str, list[dict[float, Array]]] = {group: [] for group in ONE_REPLAY}
-    spared: dict[float, list[float]] = {ARCS_BY_HEART: [], BY_HEART: []}
+    spared: dict[tuple[bool, int], list[tuple[float, float]]] = {}
     with tempfile.TemporaryDirectory(prefix="asrscope-bench-") as folder:
         names = {"SESSION": str(Path(folder) / "run.asrs")}
-        for command in RUNS:
+        for block, command in RUNS:
             list(printed(f"{command} --json", names, ["--audio", *files]))
             with closing(Session.open(names["SESSION"])) as session:
                 for group, apart in _apart(session):
                     found[group].append(apart)
-                for learned, share in _spared(session):
-                    spared[learned].append(share)
+                for stage, learned, share in _spared(session):
+                    spared.setdefault((stage == EMIT, block), []).append((learned, share))
     for group, apart in found.items():
         off = {part: _off([stage[part] for stage in apart]) for part in PARTS}
         where = f"profiler/analysis/waiting.py BY_TIME {group}"
@@ -66,10 +67,11 @@ def replays() -> Iterator[dict[str, Any]]:
         where = f"profiler/analysis/waiting.py ONE_REPLAY {group}"
         what = "how far 19 of 20 replays are from all of their stage, as a part of the time"
         yield row(where, what, ONE_REPLAY[group], off[BY_TIME[group]], "")
-    for name, stages in (("ARCS_BY_HEART", "search.emit"), ("BY_HEART", "other search")):
-        what = f"of the loops of {stages}, what a replay is spared at most"
-        stands = getattr(costs, name)
-        yield row(f"search/costs.py {name}", what, stands, max(spared[stands]), "")
+    for (emits, block), shares in sorted(spared.items(), reverse=True):
+        name, stages = ("ARCS_BY_HEART", EMIT) if emits else ("BY_HEART", "other search")
+        what = f"of the loops of {stages} in calls of {block}, what a replay is spared at most"
+        stands = max(learned for learned, _ in shares)
+        yield row(f"search/costs.py {name}", what, stands, max(share for _, share in shares), "")
 
 
 def _off(apart: list[Array]) -> float:
@@ -90,10 +92,10 @@ def _many(session: Session) -> Iterator[tuple[Stage, Cost, Array, Waiting]]:
             yield stage, cost, of, waiting
 
 
-def _spared(session: Session) -> Iterator[tuple[float, float]]:
+def _spared(session: Session) -> Iterator[tuple[str, float, float]]:
     """Of each stage with such loops, how much less than by its law its own instructions take hot, of the loops' time.
 
-    Beside it what its terms say of that.
+    Before it what its terms say of that.
     At least: what its data take on their way from a second cache is in the hot time as well.
     """
     for stage, cost, of, waiting in _many(session):
@@ -104,7 +106,7 @@ def _spared(session: Session) -> Iterator[tuple[float, float]]:
             many = waiting.replayed(stage.name, cost)
             hot = waiting.hot(stage.name, cost, many)[-1] * of["duration_ns"].sum()
             own = law.core.mid.of(of).sum() + law.calls.mid.of(of).sum()
-            yield learned, float((own - hot) / loops)
+            yield stage.name, learned, float((own - hot) / loops)
 
 
 def _apart(session: Session) -> Iterator[tuple[str, dict[float, Array]]]:

@@ -5,11 +5,12 @@ from types import SimpleNamespace
 import pytest
 from search_graphs import settings, thousand_words
 
-from pipelines.config import Config
+from pipelines.config import Config, assign
 from pipelines.kernel_roofs import work_of
 from pipelines.run.recogniser import Recogniser
 from pipelines.scoring.kernel_work import COLD
 from pipelines.search import roofs
+from pipelines.search.costs import BY_HEART
 from pipelines.search.viterbi import Viterbi
 from profiler.analysis.law import needed
 from profiler.costs import ACCESS, CALL, KERNEL, Cost, Linear
@@ -36,7 +37,7 @@ def test_every_stage_has_terms_and_what_they_name_runs(costs):
 
 @pytest.mark.parametrize(("between", "kib"), [(3e5, 256), (4 << 20, 4096), (1e9, COLD >> 10)])
 def test_a_call_waits_for_what_was_pushed_out_since_the_last(between, kib):
-    plain, far = (Viterbi(thousand_words(), settings()).costs(b) for b in (0.0, between))
+    plain, far = (Viterbi(thousand_words(), settings()).costs(between=b) for b in (0.0, between))
     assert {name for name in far if far[name] != plain[name]} == {"search.emit"}
     (waits,) = set(far["search.emit"].terms or ()) - set(plain["search.emit"].terms or ())
     assert (waits.kind, waits.bytes, waits.count) == (ACCESS, kib << 10, Linear(fixed=1.0))
@@ -54,10 +55,22 @@ def test_a_run_tells_the_search_how_much_scoring_goes_through():
         "c": Cost(working_set_bytes=9e9, device="cuda"),
     }
     given = []
-    search = SimpleNamespace(costs=lambda between: given.append(between) or {})
-    recogniser = Recogniser(Config(), None, SimpleNamespace(costs=lambda: scoring), search)
-    assert recogniser.decoding_costs() == scoring
-    assert given == [5e6], "the most of what lies in the host's memory"
+    search = SimpleNamespace(costs=lambda *of: given.append(of) or {})
+    config = assign(Config(), {"block": 16})
+    for lazy in (False, True):
+        scorer = SimpleNamespace(costs=lambda: scoring, lazy=lazy)
+        assert Recogniser(config, None, scorer, search).decoding_costs() == scoring
+    assert given == [(16, 5e6), (1, 5e6)], "the most of what lies in the host's memory"
+
+
+def test_of_many_frames_a_replay_knows_fewer_branches():
+    known = []
+    for frames in (1, 16, 64):
+        law = Viterbi(thousand_words(), settings()).costs(frames)["search.prune"]
+        known.append(max(term.by_heart for term in law.terms or ()))
+    assert known == sorted(known, reverse=True)
+    assert known[1] == pytest.approx(BY_HEART / 2)
+    assert 0.3 < known[0] < BY_HEART
 
 
 def test_a_call_counts_once_and_every_unit_of_work_is_in_a_kernel(costs):
