@@ -321,6 +321,8 @@ def beyond_moments(roof: Roof, moments: Sequence[Roof], *, shared: bool) -> Roof
             wider = 1.0 + ONE_MOMENT / len(calm)
             return replace(roof, low=roof.low / wider, high=roof.high * wider)
         less, more = wider_by(calm)
+        # Moments of one hour may agree better than those of a core's own ever do.
+        more = max(more, 1.0 + NEW_OWN_MOMENT)
         if roof.kind in TIMES:
             less, more = more, less
         low, high = min(roof.low, roof.median / less), max(roof.high, roof.median * more)
