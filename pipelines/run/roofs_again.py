@@ -165,8 +165,8 @@ def _key(term: Term) -> Key:
 def _roof(one: _Timed) -> Roof:
     low, median, high = quantiles(one.ns, n=4, method="inclusive")
     if one.key.kind == OVERHEAD:
-        # What a call needs may be in a cache or not, so that single ones differ more than loops do.
-        low = quantiles(one.ns, n=10, method="inclusive")[0]
+        # What a call needs may be in a cache or not, so that single ones differ more than loops do: the fastest counts.
+        low = min(one.ns)
     if one.key.kind == KERNEL:
         low, median, high = NS / high, NS / median, NS / low
     return Roof(*one.key, median, low, high, UNITS[one.key.kind])

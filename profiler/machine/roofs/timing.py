@@ -258,6 +258,10 @@ NEW_OWN_MOMENT: Final = 0.045
 """By so much may one more moment of a core's own roof be better than the best of those known; nineteen of twenty are no
 better (`python -m tests.bench.constants --only system`)."""
 
+PLACED_OTHERWISE: Final = 0.1
+"""By so much may data in shared caches come faster than in a roof whose moments agree: those of a run lie at other
+addresses, which moves such figures by a tenth and more (`asrscope explain` tries it: *placed elsewhere*)."""
+
 
 def is_steady(roof: Roof) -> bool:
     """Whether the machine was undisturbed enough for this roof to be kept for good."""
@@ -321,8 +325,7 @@ def beyond_moments(roof: Roof, moments: Sequence[Roof], *, shared: bool) -> Roof
             wider = 1.0 + ONE_MOMENT / len(calm)
             return replace(roof, low=roof.low / wider, high=roof.high * wider)
         less, more = wider_by(calm)
-        # Moments of one hour may agree better than those of a core's own ever do.
-        more = max(more, 1.0 + NEW_OWN_MOMENT)
+        more = max(more, 1.0 + PLACED_OTHERWISE)
         if roof.kind in TIMES:
             less, more = more, less
         low, high = min(roof.low, roof.median / less), max(roof.high, roof.median * more)
