@@ -10,6 +10,7 @@ from selection_reference import family_of
 
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import cache, roofs_tasks
+from pipelines.scoring.blocks import MAX_FRAMES
 from pipelines.scoring.continuous.dense import ContinuousGmm
 from pipelines.scoring.simd.vector import VECTOR_BYTES, aligned, aligned_copy
 from pipelines.scoring.tied.gmm import Gmm
@@ -61,7 +62,8 @@ def test_parameters_and_workspace_of_a_model_begin_with_a_line(
         family = family_of(models[name])
         p = family.parameters
         if isinstance(family, Gmm):
-            found = [p.gaussians, p.weights, p.rows, p.dots, family._g, family._products]
+            workspace = family.workspace(MAX_FRAMES), family.products(MAX_FRAMES)[0]
+            found = [p.gaussians, p.weights, p.rows, p.dots, *workspace]
         else:
             assert isinstance(family, ContinuousGmm)
             (space,) = family._workspace.values()

@@ -28,7 +28,7 @@ from pipelines.scoring.tied.lazy import STAGE as LAZY_STAGE
 from pipelines.scoring.tied.lazy import STAGES as LAZY_STAGES
 from pipelines.scoring.tied.lazy import LazyMixtures
 from pipelines.scoring.tied.packing import PackedGmm
-from profiler.arrays import Array
+from profiler.arrays import Array, ArrayError
 from profiler.costs import CALL, Cost, Linear, Term
 
 STAGES: dict[str, tuple[str, ...]] = {
@@ -84,6 +84,10 @@ class Gmm:
 
     def expand(self, features: Array) -> Array:
         """[x², x, 1] per stream, f32 [n, 3, 27]; its time goes into `score.gaussians`."""
+        if len(features) > MAX_FRAMES:
+            raise ArrayError(
+                f"expand: {len(features)} frames, where there is room for {MAX_FRAMES}"
+            )
         x = self._room[len(features)].x
         expand(features, self.parameters.centre, x)
         return x
