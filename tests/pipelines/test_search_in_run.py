@@ -52,7 +52,9 @@ def test_without_being_asked_for_there_are_none(bundled_speech: Path) -> None:
 def test_the_adaptive_beam_is_recorded(
     bundled_speech: Path, tmp_path: Path, target: float, lowest: bool
 ) -> None:
-    run(bundled_speech, tmp_path / "run.asrs", {"search.target_rtf": target})
+    # Of few tokens min_active keeps those beyond the beam: how many there are depends on how fast the machine is now.
+    settings = {"search.target_rtf": target, "search.min_active": 0}
+    run(bundled_speech, tmp_path / "run.asrs", settings)
     with closing(Session.open(tmp_path / "run.asrs")) as session:
         times, beams = session.samples("search.beam")
         _, cutoffs = session.samples("search.cutoff")
