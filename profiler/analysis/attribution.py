@@ -72,13 +72,6 @@ def assign(
     return {**found, UNEXPLAINED: duration - np.sum(list(found.values()), axis=0)}
 
 
-TO_THE_ENDS: Final = 0.5
-"""Of two parts the larger is called so if it is even this far from its likely figure to the least it may be, or the
-other this far to its most. Ends are two or three standard errors away, so that half of it is what may well be. Up to
-the ends, more is left undecided and more verdicts change from run to run: of 178 stages of two hours of runs
-(`python -m tests.bench.attribution`) 20 did, and 14 with a half."""
-
-
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """Sums over a stage's spans that its verdict rests on; times in ns, None where not known.
@@ -134,7 +127,7 @@ def judge(e: Evidence) -> Verdict:
 
 
 def _verdict(e: Evidence, parts: Parts) -> str:
-    """The largest part says what bounds the stage, if well within its interval no other would be larger.
+    """The largest part says what bounds the stage, if at either end of its interval no other would be larger.
 
     Arithmetic without a roof may be all that is not attributed. Launches count only where the stage took longer than
     its work: twice any other part, they are what it waited for, although their interval begins at nothing.
@@ -149,10 +142,7 @@ def _verdict(e: Evidence, parts: Parts) -> str:
             return UNDECIDED
     if e.launches and first == "calls":
         return LAUNCH_BOUND if parts.likely[first] >= 2 * parts.likely[second] else UNDECIDED
-    larger, next_one = parts.likely[first], parts.likely[second]
-    less = TO_THE_ENDS * (larger - parts.low[first])
-    more = TO_THE_ENDS * (parts.high[second] - next_one)
-    sure = larger - less >= next_one or next_one + more <= larger
+    sure = parts.low[first] >= parts.likely[second] or parts.high[second] <= parts.likely[first]
     return VERDICT_OF[first] if sure else UNDECIDED
 
 

@@ -250,7 +250,7 @@ def test_the_fewer_moments_a_roof_was_taken_at_the_wider_its_interval() -> None:
     assert ends(1e9, 1e9, 1e9) == pytest.approx((0.9e9, 1e9, 1.1e9))
 
 
-def test_moments_that_agree_leave_room_for_data_at_other_addresses() -> None:
+def test_moments_that_agree_leave_room_for_a_run_that_is_faster() -> None:
     known = Calibration()
     for _ in range(4):
         known.add([Roof(KERNEL, "tile", "", 1, 4 << 20, 1e9, 1e9, 1e9, "x")], "run", 0.0)
