@@ -1,10 +1,13 @@
 """Hot replay: a block done once more with its data hot, so that waiting for caches and memory is measured.
 
-Between two blocks, and outside the wall time, the block just decoded is scored or searched again, the two in turns,
-until it gets no faster: a cache may take data back only after they were asked for several times. What the block took
+Between two blocks, and outside the wall time, the block just decoded is scored or searched again until it gets no
+faster: a cache may take data back only after they were asked for several times. What the block took
 longer, it waited for data that what lies between (the other of the two, other programs) had pushed out. The spans are
 compared stage by stage; the result is recorded on the decode lane as spans of the stages "replay.…" in the group
 `setup`: their duration is the hot time, their count the time that the block had taken.
+
+Scoring and search are done in turns: the one that takes less, as often as the other takes as long. So each has half of
+the time, and what is cheap to do again is done more often.
 
 Only where scoring is a pure function of the block (`LayeredScorer.again`); the search is done again on its state as it
 was before (`SearchReplay`), which is kept when the block is chosen. In the long run for at most `share` of the time.
@@ -108,6 +111,8 @@ class HotReplay:
         self._of: dict[int, int] = {}
         self._halves = _Half("scoring"), _Half("search")
         self._next = SCORING
+        self._in_turn = 0.0
+        """Blocks that the half whose turn it is has taken of it."""
         self._chosen: _Half | None = None
         self._search: SearchReplay | None = None
 
@@ -167,7 +172,9 @@ class HotReplay:
             self._wait -= 1
         if self._wait > 0:
             return 0
-        self._chosen, self._next = half, turn
+        if turn != self._next:
+            self._next, self._in_turn = turn, 0.0
+        self._chosen = half
         if turn == SEARCH:
             assert isinstance(search, Viterbi)
             if self._search is None or self._search.viterbi is not search:
@@ -188,7 +195,6 @@ class HotReplay:
         if half is None or scores is None:
             return 0
         start = self._clock()
-        self._next = 1 - self._next
         timed = self._sums(self._lane, self._lane.recorded - recorded, half.group)
         self._waits_for = None
         again = (
@@ -204,9 +210,12 @@ class HotReplay:
                 replayed, at = self._replayed(stage), at - ns
                 self._lane.put(replayed, at, at + ns, frame, 0, min(timed[stage], LIMIT))
         self._lane.put(self._stage, start, max(at, start), frame, 0)
-        spent = self._kept_ns + self._spend(start, end)
+        spent = (self._kept_ns + self._spend(start, end)) / max(self._each_ns, 1.0)
         if found:
-            half.took(spent / max(self._each_ns, 1.0))
+            half.took(spent)
+            self._in_turn += spent
+        if not found or self._in_turn >= self._halves[1 - self._next].blocks:
+            self._next, self._in_turn = 1 - self._next, 0.0
         return end
 
     def _spend(self, start: int, end: int) -> int:

@@ -6,6 +6,7 @@ account for is *not attributed*, and where they account for more than the time t
 to the least that they may be.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -190,10 +191,12 @@ def intervals(
     """Return the parts of a stage that took `time` ns, with intervals that the others leave room for.
 
     `likely`: MEASURED_PARTS as they add up over the spans. `low`, `high`: the ends of the same parts in sum.
+    What is not attributed is as uncertain as their sum. They were measured apart, so that it is off by the root of the
+    sum of squares of what each may be off, and not as if all were off at once the same way (GUM, JCGM 100:2008, 5.1).
     """
     names = (*MEASURED_PARTS, NOT_ATTRIBUTED)
     shares = [*likely, max(time - sum(likely), 0.0)]
-    least, most = sum(low), sum(high)
+    least = sum(low)
     ends_low, ends_high = [], []
     for i, value in enumerate(likely):
         # A part may be as large as the others leave room for, and must be as large as they leave it to be.
@@ -201,8 +204,10 @@ def intervals(
         ends_low.append(min(low[i], value))
         ends_high.append(max(top, value))
     rest = shares[-1]
-    ends_low.append(min(max(time - most, 0.0), rest))
-    ends_high.append(max(min(time - least, time), rest, 0.0))
+    fewer = math.hypot(*(value - end for value, end in zip(likely, ends_low, strict=True)))
+    more = math.hypot(*(max(end - value, 0.0) for value, end in zip(likely, high, strict=True)))
+    ends_low.append(max(rest - more, 0.0))
+    ends_high.append(max(min(rest + fewer, time), rest))
     return Parts(
         dict(zip(names, shares, strict=True)),
         dict(zip(names, ends_low, strict=True)),

@@ -41,20 +41,20 @@ BLOCKS = (1, 16, 64)
 
 
 class Runs(NamedTuple):
-    """Settings of a run, and how often it decodes all files at each of BLOCKS: for some seconds.
+    """Settings of a run, and how often it decodes all files at each of BLOCKS: for 15 to 50 seconds.
 
-    Else a hundredth of it is too short for three replays of scoring and of search, from where on they tell how
-    uncertain they are; what was decoded before them stays without.
+    In a hundredth of it scoring and search are replayed some ten times or more each: a single replay is up to a third
+    off.
     """
 
     settings: str
-    passes: tuple[int, int, int] = (16, 16, 32)
+    passes: tuple[int, int, int] = (16, 48, 64)
 
 
 CONFIGURATIONS: dict[str, Runs] = {
     "gmm": Runs("--preset gmm"),
     "gmm, top 4": Runs("--preset gmm --set gmm.selection.method=top-n --set gmm.selection.top_n=4"),
-    "gmm-continuous": Runs("--preset gmm-continuous", (3, 9, 12)),
+    "gmm-continuous": Runs("--preset gmm-continuous", (3, 18, 24)),
     "dnn": Runs("--preset dnn"),
     "dnn, int8": Runs("--preset dnn --set dnn.dtype=int8"),
 }
