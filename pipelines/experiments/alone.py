@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pipelines.config import Config
 from pipelines.experiments.rerun import (
@@ -16,8 +17,10 @@ from pipelines.models.sphinx import AcousticModel
 from pipelines.run.interleave import turns
 from pipelines.run.roofs_needed import judge_alike
 from pipelines.scoring import build_scorer, with_context
+from pipelines.scoring.kernel_work import FIRST_CALL, power_of_two
 from profiler.analysis.conditions import OTHER_COUNT
 from profiler.arrays import Array
+from profiler.costs import Cost, Term
 from profiler.frames import FRAME_S
 from profiler.machine.roofs.table import RoofTable
 from profiler.spans import Recorder
@@ -34,6 +37,28 @@ def score(arms: Sequence[tuple[Arm, AcousticModel]], features: Array, roof_table
     return MAX_ROUNDS
 
 
+def without_search(costs: Mapping[str, Cost]) -> dict[str, Cost]:
+    """The laws of a scorer that nothing follows but its next block.
+
+    Its data come from where scoring itself has pushed them, and what a call needs is pushed out by no more than that.
+    """
+    terms = [term for cost in costs.values() for term in cost.terms or ()]
+    passed = power_of_two(max((term.nearest for term in terms), default=0.0))
+
+    def alone(term: Term) -> Term:
+        if term.nearest:
+            return replace(term, bytes=term.nearest, nearest=0.0)
+        name, _, kib = term.roof.partition("/")
+        if name == FIRST_CALL and int(kib) > passed:
+            return replace(term, roof=f"{FIRST_CALL}/{passed}")
+        return term
+
+    return {
+        stage: replace(cost, terms=tuple(map(alone, cost.terms))) if cost.terms else cost
+        for stage, cost in costs.items()
+    }
+
+
 class Alone:
     """A scorer, and what it recorded."""
 
@@ -43,7 +68,7 @@ class Alone:
         self._scorer = build_scorer(config, model)
         self._scorer.stages(self._recorder)
         self._of_blocks = self._recorder.stage("decode.block", "decode", (OTHER_COUNT,))
-        laws = self._scorer.costs().items()
+        laws = without_search(self._scorer.costs()).items()
         costs = {(self._recorder.stage_id(stage), 0): cost for stage, cost in laws}
         self.taken = Taken(self._recorder, costs, roof_table)
 

@@ -234,7 +234,12 @@ def confirm(
             # Whatever a thread waits for, it waits for less of it when another shares the work.
             shared = config.threads / arm.config.threads
             by_verdict = expected(
-                unchanged, after, roof_table.overhead_ns("numpy"), change.per, otherwise=shared
+                unchanged,
+                after,
+                roof_table.overhead_ns("numpy"),
+                change.per,
+                otherwise=shared,
+                judged=row,
             )
             done.append(
                 weigh(change.name, change.text, row.verdict, by_verdict, measured, change.per)
@@ -301,7 +306,7 @@ def _with_fewer_codebooks(
     measured = _ratio(*arms, row.name)
     if before is None or after is None or measured is None:
         return Perturbation(change.name, unavailable="the stage did not run")
-    by_verdict = expected(before, after, roof_table.overhead_ns("numpy"), change.per)
+    by_verdict = expected(before, after, roof_table.overhead_ns("numpy"), change.per, judged=row)
     text = f"codebooks {model.n_codebooks} → {count}, scorer alone"
     measured = per_unit(measured, before, after, change.per)
     return weigh(change.name, text, row.verdict, by_verdict, measured, change.per)

@@ -327,14 +327,14 @@ ENTRIES = (
         "explain",
         ("python -m tests.bench.attribution --repeat 5 --json",),
         explained,
-        1000,
+        2100,
         _data.human_speech,
     ),
     Entry(
         "explain-loaded",
         ("python -m tests.bench.attribution --load 4 --repeat 1 --json",),
         explained,
-        500,
+        2900,
         _data.human_speech,
     ),
     Entry(

@@ -15,6 +15,7 @@ from pipelines import config as settings
 from pipelines.audio import loading as audio
 from pipelines.config import Config, presets
 from pipelines.experiments import perturb, rerun
+from pipelines.experiments.alone import without_search
 from pipelines.frontend.mfcc import MFCC, Mfcc
 from pipelines.models import sphinx
 from pipelines.run.control import Control
@@ -23,6 +24,7 @@ from pipelines.run.null_writer import NullWriter
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import build
 from pipelines.scoring import build_scorer, frames, selection, senones
+from pipelines.scoring.kernel_work import FIRST_CALL, MOST_PASSED, power_of_two
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.categories import OVERHEAD
 from profiler.analysis.comparison.arms import CELL_FRAMES, pairs, total
@@ -321,6 +323,34 @@ def test_confirming_a_stage_of_real_speech(short, tmp_path, monkeypatch) -> None
         stretch, ROOF_TABLE, quiet, never,
     )  # fmt: skip
     assert (idle.rounds, idle.unchanged) == (0, None)
+
+
+def test_without_a_search_data_and_calls_are_as_near_as_scoring_leaves_them() -> None:
+    """Else few codebooks, which stay in a near cache, are said to come from as far as all of them."""
+    model = sphinx.load(sphinx.default_directory())
+    laws = {}
+    for count in (model.n_codebooks, 3):
+        scorer = build_scorer(QUICK, perturb.fewer_codebooks(model, count))
+        laws[count] = scorer.costs(), without_search(scorer.costs())
+    for run, alone in laws.values():
+        assert list(alone) == list(run)
+        for stage, cost in run.items():
+            for term, found in zip(cost.terms or (), alone[stage].terms or (), strict=True):
+                assert found.bytes == (term.nearest or term.bytes)
+                assert not found.nearest
+                assert found.count == term.count
+    passed = [
+        {
+            int(term.roof.partition("/")[2])
+            for cost in alone.values()
+            for term in cost.terms or ()
+            if term.roof.startswith(FIRST_CALL)
+        }
+        for _, alone in laws.values()
+    ]
+    assert max(passed[0]) == MOST_PASSED
+    size = max(term.nearest for cost in laws[3][0].values() for term in cost.terms or ())
+    assert max(passed[1]) == power_of_two(size) < MOST_PASSED
 
 
 def test_fewer_codebooks_score_their_senones_as_before() -> None:

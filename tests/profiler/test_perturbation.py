@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from profiler_sessions import fake_session, spans_of
 
 from profiler.analysis.breakdown import StageRow, breakdown
+from profiler.analysis.categories import PARTS
 from profiler.analysis.comparison.perturbation import (
     Perturbation,
     conclude,
@@ -16,6 +18,7 @@ from profiler.analysis.comparison.perturbation import (
     weigh,
 )
 from profiler.analysis.comparison.statistics import Ratio
+from profiler.analysis.parts import Parts
 from profiler.spans import Cost, Linear, Stage
 
 STAGES = [
@@ -52,6 +55,39 @@ def test_each_verdict_predicts_by_its_own_roof() -> None:
     # Without traffic or a call's cost nothing is said of those.
     bare = expected(stage(24, 8e5, 0), stage(12, 16e5, 0), None)
     assert set(bare) == {"none of these", "compute-bound", "instruction-bound"}
+
+
+def judged(verdict: str, **shares: float) -> StageRow:
+    """A stage with such a verdict and such parts, of 100 ns."""
+    likely = dict.fromkeys(PARTS, 0.0) | shares
+    return replace(stage(24, 1e5, 9e5), verdict=verdict, parts=Parts(likely, likely, likely))
+
+
+def test_the_verdict_in_question_predicts_by_all_parts_it_was_given_with() -> None:
+    before, after = stage(24, 1e5, 9e5), stage(12, 2e5, 9e5)
+    shares = {
+        "bandwidth": 60.0,
+        "arithmetic": 10.0,
+        "instructions": 10.0,
+        "calls": 8.0,
+        "not_attributed": 12.0,
+    }
+    plain = expected(before, after, 500.0, otherwise=0.9)
+    found = expected(
+        before, after, 500.0, otherwise=0.9, judged=judged("bandwidth-bound", **shares)
+    )
+    # What is not attributed, and what the law has nothing of, is as if nothing had changed.
+    assert found.pop("bandwidth-bound") == pytest.approx(0.6 * 0.5 + 0.2 + 0.08 * 0.5 + 0.12 * 0.9)
+    assert plain.pop("bandwidth-bound") == pytest.approx(0.5)
+    assert found == plain
+    latency = {"latency": 70.0, "bandwidth": 30.0}
+    # Of a verdict that no part of the law speaks of nothing is predicted.
+    assert "latency-bound" not in expected(
+        before, after, 500.0, judged=judged("latency-bound", **latency)
+    )
+    assert expected(before, after, 500.0, judged=judged("undecided", **shares)) == expected(
+        before, after, 500.0
+    )
 
 
 def test_a_smaller_model_is_compared_per_unit_of_work() -> None:

@@ -2,8 +2,9 @@
 
 Horace He's three regimes ("Making deep learning go brrrr from first principles", 2022) made into a test: a
 change that compute-, bandwidth-, latency- and call-bound stages would answer differently is made, and the measured
-ratio of times is laid beside the ratios that the cost laws and roofs give for each regime. A change that
-all of them would answer alike says nothing, and is reported as that.
+ratio of times is laid beside the ratios that the cost laws and roofs give for each regime. The verdict in question
+was given with parts, and predicts what they do together. A change that all would answer alike says nothing, and is
+reported as that.
 """
 
 import math
@@ -20,6 +21,7 @@ from profiler.analysis.attribution import (
     UNDECIDED,
 )
 from profiler.analysis.breakdown import StageRow
+from profiler.analysis.categories import PARTS
 from profiler.analysis.comparison.statistics import Ratio
 
 OTHERWISE: Final = "none of these"
@@ -80,13 +82,15 @@ def expected(
     call_ns: float | None,
     per: str = "frame",
     otherwise: float = 1.0,
+    judged: StageRow | None = None,
 ) -> dict[str, float]:
     """Return by verdict the ratio of times per unit that the laws give for the change before → after.
 
     Each verdict is answered by the part of the law that it names: compute- and instruction-bound by the kernel's
     own instructions, bandwidth-bound by what its data take in order, latency-bound by scattered accesses,
     call-bound by calls (their number, where the law names none and `call_ns` is known). none of these:
-    `otherwise`, 1 where nothing that changed should matter.
+    `otherwise`, 1 where nothing that changed should matter. The verdict of `judged` is answered by all of its parts,
+    each as its part of the law changes, and what is not attributed or other programs' as `otherwise`.
     """
     units = _units(after, per) / _units(before, per)
     ratios = {OTHERWISE: otherwise}
@@ -96,6 +100,12 @@ def expected(
             ratios[verdict] = then / there / units
     if CALL_BOUND not in ratios and call_ns and before.calls:
         ratios[CALL_BOUND] = after.calls / before.calls / units
+    if judged is not None and judged.parts is not None and judged.verdict in ratios:
+        follows = {part: verdict for verdict, parts in ANSWERED_BY.items() for part in parts}
+        ratios[judged.verdict] = sum(
+            judged.parts.share(part) * ratios.get(follows.get(part, OTHERWISE), otherwise)
+            for part in PARTS
+        )
     return {name: ratio for name, ratio in ratios.items() if ratio > 0}
 
 
