@@ -10,4 +10,6 @@ MAX_FRAMES: Final = 64
 FLOAT: Final = 4
 """Bytes of a float32."""
 
-WAITS: Final = "it waits for the threads that share the block and computes nothing itself"
+WAITS: Final = (
+    "it hands the block to the threads that share it, waits for them, and computes nothing itself"
+)

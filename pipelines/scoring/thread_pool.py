@@ -36,16 +36,24 @@ class ThreadPool:
         if threads > 1:
             self._others = ThreadPoolExecutor(threads - 1, thread_name_prefix="scoring")
 
-    def share(self, part: Callable[[int, int, int], None], ranges: Sequence[Range]) -> None:
+    def share(
+        self,
+        part: Callable[[int, int, int], None],
+        ranges: Sequence[Range],
+        handed_over: Callable[[], None] | None = None,
+    ) -> None:
         """Call part(i, first, last) for range number i; returns when all are done.
 
         No more ranges than threads; the first is the caller's. `part` must release the GIL to gain by it.
+        `handed_over` is called when the others have theirs.
         """
         if self._others is None:
             part(0, *ranges[0])
             return
         others = [self._others.submit(part, i, *ranges[i]) for i in range(1, len(ranges))]
         try:
+            if handed_over is not None:
+                handed_over()
             part(0, *ranges[0])
         finally:
             wait(others)  # they write into the caller's arrays
@@ -87,8 +95,8 @@ class Part(Protocol):
 class BlockPool:
     """Runs the parts of a block; with one thread, in the caller's.
 
-    Spans come from the calling thread and carry the work of all; the shares are balanced, and what
-    the caller waits for the others is the stage `score.wait`.
+    Spans come from the calling thread and carry the work of all; the shares are balanced. What the caller takes to
+    hand the others theirs, and what it waits for them in the end, is the stage `score.wait`.
     """
 
     def __init__(self, threads: int, work: Array) -> None:
@@ -110,6 +118,8 @@ class BlockPool:
             part(*self.ranges[0], meter)
             return
         self._pool.share(
-            lambda i, first, last: part(first, last, Meter() if i else meter), self.ranges
+            lambda i, first, last: part(first, last, Meter() if i else meter),
+            self.ranges,
+            lambda: meter.done(WAIT_STAGE),
         )
         meter.done(WAIT_STAGE)
