@@ -8,10 +8,11 @@ the products are too small for it, and the kernels do not call it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from itertools import pairwise
+from threading import Lock, Thread
 from typing import Protocol
+from weakref import finalize
 
 import numpy as np
 
@@ -28,13 +29,74 @@ Range = tuple[int, int]
 """First, and one beyond the last."""
 
 
+class _Other:
+    """Another thread, which does what it is handed, one piece after the other.
+
+    Two locks wake it and its caller: a queue of futures takes twice as long, where scoring has pushed its code out of
+    the caches. They only wake: what counts are the numbers of what was handed over, so that a caller who was
+    interrupted while it waited finds things as they should be the next time.
+    """
+
+    def __init__(self) -> None:
+        self._go, self._back = Lock(), Lock()
+        self._go.acquire()
+        self._back.acquire()
+        self._handed: tuple[int, Callable[[], None] | None] = 0, _nothing
+        self._finished = 0
+        self._failed: BaseException | None = None
+        Thread(target=self._serve, name="scoring", daemon=True).start()
+
+    def hand(self, work: Callable[[], None] | None) -> None:
+        """Let it do `work`, which the caller then waits for with `finish`; None ends it."""
+        self._handed = self._handed[0] + 1, work
+        _wake(self._go)
+
+    def finish(self) -> None:
+        """Wait until it has done what it was handed; raises what that raised."""
+        number = self._handed[0]
+        while self._finished != number:
+            self._back.acquire()
+        # Work holds on to the caller, and an exception to what it was raised in.
+        self._handed = number, _nothing
+        failed, self._failed = self._failed, None
+        if failed is not None:
+            raise failed
+
+    def _serve(self) -> None:
+        while True:
+            self._go.acquire()
+            number, work = self._handed
+            if work is None:
+                return
+            failed = None
+            try:
+                work()
+            except BaseException as error:
+                failed = error
+            self._failed = failed
+            del work, failed
+            self._finished = number
+            _wake(self._back)
+
+
+def _nothing() -> None:
+    """Stands for work that was done."""
+
+
+def _wake(lock: Lock) -> None:
+    """Let go whoever waits for `lock`, or will next."""
+    if lock.locked():
+        lock.release()
+
+
 class ThreadPool:
     """So many threads, of which the caller's is one."""
 
     def __init__(self, threads: int) -> None:
-        self._others: ThreadPoolExecutor | None = None
-        if threads > 1:
-            self._others = ThreadPoolExecutor(threads - 1, thread_name_prefix="scoring")
+        self._others = [_Other() for _ in range(threads - 1)]
+        self._busy = Lock()
+        for other in self._others:
+            finalize(self, other.hand, None)
 
     def share(
         self,
@@ -45,20 +107,33 @@ class ThreadPool:
         """Call part(i, first, last) for range number i; returns when all are done.
 
         No more ranges than threads; the first is the caller's. `part` must release the GIL to gain by it.
-        `handed_over` is called when the others have theirs.
+        `handed_over` is called when the others have theirs. Where they work for somebody else, the caller does it all.
         """
-        if self._others is None:
-            part(0, *ranges[0])
+        if not self._others or not self._busy.acquire(blocking=False):
+            for i, each in enumerate(ranges):
+                part(i, *each)
             return
-        others = [self._others.submit(part, i, *ranges[i]) for i in range(1, len(ranges))]
+        others = self._others[: len(ranges) - 1]
         try:
+            for i, other in enumerate(others, 1):
+                other.hand(partial(part, i, *ranges[i]))
             if handed_over is not None:
                 handed_over()
             part(0, *ranges[0])
         finally:
-            wait(others)  # they write into the caller's arrays
-        for other in others:
-            other.result()
+            try:
+                _finish(others)  # they write into the caller's arrays
+            finally:
+                self._busy.release()
+
+
+def _finish(others: Sequence[_Other]) -> None:
+    """Wait for all of them; raises what the first that failed raised."""
+    if others:
+        try:
+            others[0].finish()
+        finally:
+            _finish(others[1:])
 
 
 def shared(part: Callable[[int, int, int], None], count: int, threads: int) -> None:

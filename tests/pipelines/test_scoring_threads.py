@@ -1,0 +1,117 @@
+"""Threads that share a piece of work: each range once, failures told, nobody left behind."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pipelines.scoring.thread_pool import Range, ThreadPool
+
+RANGES: list[Range] = [(0, 2), (2, 5), (5, 9)]
+SOON_S = 10.0
+
+
+def others() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name == "scoring"}
+
+
+def until(there: Callable[[], bool]) -> None:
+    end = time.monotonic() + SOON_S
+    while not there():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+def test_each_range_is_done_once_and_by_a_thread_of_its_own() -> None:
+    pool = ThreadPool(3)
+    for n in (1, 2, 3) * 100:
+        found: dict[int, tuple[Range, int]] = {}
+
+        def part(i: int, first: int, last: int, found: dict[int, Any] = found) -> None:
+            assert i not in found
+            found[i] = (first, last), threading.get_ident()
+
+        handed: list[int] = []
+        pool.share(part, RANGES[:n], lambda handed=handed, found=found: handed.append(0 in found))
+        assert [found[i][0] for i in range(n)] == RANGES[:n]
+        assert found[0][1] == threading.get_ident()
+        assert len({thread for _, thread in found.values()}) == n
+        # The others have theirs before the caller begins with its own.
+        assert handed == [False]
+
+
+@pytest.mark.parametrize("bad", [0, 1, 2])
+def test_what_one_raises_is_raised_when_all_are_done(bad: int) -> None:
+    pool = ThreadPool(3)
+    done: list[int] = []
+
+    def part(i: int, first: int, last: int) -> None:
+        if i == bad:
+            raise KeyError(i)
+        time.sleep(0.02)
+        done.append(i)
+
+    for _ in range(2):
+        done.clear()
+        with pytest.raises(KeyError, match=str(bad)):
+            pool.share(part, RANGES)
+        assert sorted(done) == [i for i in range(3) if i != bad]
+    pool.share(lambda i, first, last: done.append(i), RANGES)
+
+
+def test_who_finds_the_others_at_work_does_it_all() -> None:
+    """From within a part, and from another thread: neither waits for the other."""
+    pool = ThreadPool(2)
+    inner: list[tuple[int, int]] = []
+
+    def part(i: int, first: int, last: int) -> None:
+        if i == 0:
+            pool.share(lambda j, *_: inner.append((j, threading.get_ident())), RANGES[:2])
+
+    pool.share(part, RANGES[:2])
+    assert inner == [(0, threading.get_ident()), (1, threading.get_ident())]
+
+
+def test_a_caller_who_was_interrupted_finds_things_as_they_should_be() -> None:
+    pool = ThreadPool(2)
+    (other,) = pool._others
+    seen: list[object] = []
+    # What was handed over last is not waited for, as after a signal.
+    other.hand(lambda: seen.append("before"))
+    until(lambda: other._finished == 1)
+
+    def part(i: int, first: int, last: int) -> None:
+        if i:
+            time.sleep(0.02)
+        seen.append(i)
+
+    for n in range(1, 4):
+        pool.share(part, RANGES[:2])
+        assert seen == ["before", *[0, 1] * n]
+
+
+class Holder:
+    """A caller that has the threads, and a part of its own."""
+
+    def __init__(self) -> None:
+        self.pool = ThreadPool(3)
+
+    def part(self, i: int, first: int, last: int) -> None:
+        pass
+
+
+def test_the_threads_of_a_pool_end_with_it() -> None:
+    before = others()
+    holder = Holder()
+    # What was done no longer holds on to its caller.
+    holder.pool.share(holder.part, RANGES)
+    own = others() - before
+    assert len(own) == 2
+    del holder
+    gc.collect()
+    until(lambda: not own & others())
