@@ -43,8 +43,8 @@ BLOCKS = (1, 16, 64)
 class Runs(NamedTuple):
     """Settings of a run, and how often it decodes all files at each of BLOCKS: for 15 to 50 seconds.
 
-    In a hundredth of it scoring and search are replayed some ten times or more each: a single replay is up to a third
-    off.
+    In a hundredth of it scoring and search are replayed ten times and more, and fewer only in large blocks: a single
+    replay is up to a third off.
     """
 
     settings: str
