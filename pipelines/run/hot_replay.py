@@ -6,8 +6,8 @@ longer, it waited for data that what lies between (the other of the two, other p
 compared stage by stage; the result is recorded on the decode lane as spans of the stages "replay.…" in the group
 `setup`: their duration is the hot time, their count the time that the block had taken.
 
-Scoring and search are done in turns: the one that takes less, as often as the other takes as long. So each has half of
-the time, and what is cheap to do again is done more often.
+Scoring and search take turns, and the one that takes less is done until it has taken as long as the other does. So
+each has half of the time, and what is cheap to do again is done more often.
 
 Only where scoring is a pure function of the block (`LayeredScorer.again`); the search is done again on its state as it
 was before (`SearchReplay`), which is kept when the block is chosen. In the long run for at most `share` of the time.

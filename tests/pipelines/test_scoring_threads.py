@@ -65,16 +65,19 @@ def test_what_one_raises_is_raised_when_all_are_done(bad: int) -> None:
 
 
 def test_who_finds_the_others_at_work_does_it_all() -> None:
-    """From within a part, and from another thread: neither waits for the other."""
+    """From within a part, in the caller's thread and in the other: nobody waits for anybody."""
     pool = ThreadPool(2)
-    inner: list[tuple[int, int]] = []
+    inner: dict[int, list[tuple[int, int]]] = {0: [], 1: []}
+    threads: dict[int, int] = {}
 
     def part(i: int, first: int, last: int) -> None:
-        if i == 0:
-            pool.share(lambda j, *_: inner.append((j, threading.get_ident())), RANGES[:2])
+        threads[i] = threading.get_ident()
+        pool.share(lambda j, *_: inner[i].append((j, threading.get_ident())), RANGES[:2])
 
     pool.share(part, RANGES[:2])
-    assert inner == [(0, threading.get_ident()), (1, threading.get_ident())]
+    assert len(set(threads.values())) == 2
+    for i, thread in threads.items():
+        assert inner[i] == [(0, thread), (1, thread)]
 
 
 def test_a_caller_who_was_interrupted_finds_things_as_they_should_be() -> None:
