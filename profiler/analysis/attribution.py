@@ -5,12 +5,15 @@ memory = bandwidth and latency; what neither law nor measurement accounts for is
 attributed. See Williams et al. 2009 (roofline) and Treibig & Hager 2009 (execution-cache-memory).
 """
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
 from profiler.analysis.categories import (
+    LAW_PARTS,
     NOT_ATTRIBUTED,
     OTHER_PROGRAMS,
     PART_NAMES,
@@ -80,6 +83,7 @@ class Evidence:
     names and that were not measured. `replayed`: whether its waiting for memory was measured by hot replay.
     `unknown`: whether its arithmetic is among them. `launches`: kernels that the host gave to a device.
     `unit`, `units`: what the stage counts its work in, and how many. `reason`: why it has no law.
+    `by_law`: LAW_PARTS as the law alone has them at the machine's roofs, whatever the time and the replays were.
     """
 
     time_ns: float
@@ -96,6 +100,7 @@ class Evidence:
     roofs: bool = True
     unknown: bool = False
     launches: float = 0.0
+    by_law: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,30 +128,65 @@ def judge(e: Evidence) -> Verdict:
             f"It ran in {100 * e.time_ns / e.least_ns:.0f} % of the least time that the machine's measured roofs "
             "allow, so its cost law or a roof is wrong."
         )
-    return Verdict(_verdict(e, e.parts), grade, _sentence(e, e.parts), defect)
+    verdict, question = _verdict(e, e.parts)
+    return Verdict(verdict, grade, _sentence(e, e.parts, question), defect)
 
 
-def _verdict(e: Evidence, parts: Parts) -> str:
-    """The largest part says what bounds the stage, if at either end of its interval no other would be larger.
+LEAST_OF_LARGEST: Final = 0.5
+"""A part that is less than this of the largest is not what bounds a stage, whatever its law says."""
 
-    Arithmetic without a roof may be all that is not attributed. Launches count only where the stage took longer than
-    its work: twice any other part, they are what it waited for, although their interval begins at nothing.
+
+def _verdict(e: Evidence, parts: Parts) -> tuple[str, str]:
+    """What bounds a stage, by two witnesses: its parts, and its cost law alone at the machine's roofs.
+
+    The law's largest part does, unless another one was surely larger: that a neighbour slows memory down for a while is
+    no reason to say otherwise. Where other programs, which no law knows, were the largest part, or where nothing
+    accounts for it, that is said. Arithmetic without a roof may be all that is not attributed. Launches count only
+    where the stage took longer than its work: twice any other part, they are what it waited for, although their
+    interval begins at nothing.
+
+    With it comes what is to be said where the law decided; else nothing.
     """
     order = sorted(PARTS, key=lambda name: parts.likely[name], reverse=True)
     first, second = order[:2]
-    if first == NOT_ATTRIBUTED:
-        return UNDECIDED
+    if first in (NOT_ATTRIBUTED, OTHER_PROGRAMS):
+        return VERDICT_OF[first], ""
     if e.unknown and first != "arithmetic":
         arithmetic = parts.likely["arithmetic"] + parts.likely[NOT_ATTRIBUTED]
         if arithmetic >= parts.likely[first]:
-            return UNDECIDED
+            return UNDECIDED, ""
     if e.launches and first == "calls":
-        return LAUNCH_BOUND if parts.likely[first] >= 2 * parts.likely[second] else UNDECIDED
-    sure = parts.low[first] >= parts.likely[second] or parts.high[second] <= parts.likely[first]
-    return VERDICT_OF[first] if sure else UNDECIDED
+        launched = parts.likely[first] >= 2 * parts.likely[second]
+        return LAUNCH_BOUND if launched else UNDECIDED, ""
+    rival = next(name for name in order[1:] if name in LAW_PARTS)
+    if _surely_larger(parts, first, rival):
+        return VERDICT_OF[first], ""
+    named = _by_law(e)
+    if (
+        named is None
+        or _surely_larger(parts, first, named)
+        or parts.likely[named] < LEAST_OF_LARGEST * parts.likely[first]
+    ):
+        return UNDECIDED, ""
+    return VERDICT_OF[named], _open_question(parts, named, rival if named == first else first)
 
 
-def _sentence(e: Evidence, parts: Parts) -> str:
+def _by_law(e: Evidence) -> str | None:
+    """The part that the law has first; None where it says nothing, or of launches, which are judged by what was
+    measured."""
+    if not any(e.by_law.values()):
+        return None
+    named = max(e.by_law, key=lambda name: e.by_law[name])
+    return None if e.launches and named == "calls" else named
+
+
+def _surely_larger(parts: Parts, one: str, other: str) -> bool:
+    """Whether a part is larger than another by more than both are off together: the root of the sum of squares."""
+    off = math.hypot(parts.likely[one] - parts.low[one], parts.high[other] - parts.likely[other])
+    return parts.likely[one] - parts.likely[other] > off
+
+
+def _sentence(e: Evidence, parts: Parts, question: str) -> str:
     calls, call = e.calls, _call(e)
     text = []
     if e.bytes_min:
@@ -160,10 +200,19 @@ def _sentence(e: Evidence, parts: Parts) -> str:
         text.append(f"is given as {_count(e.launches / calls)} per {call}")
     shares = [f"{100 * parts.share(name):.0f} % {PART_NAMES[name]}" for name in parts.told]
     text.append(f"of its {_time(e.time_ns / calls)} per {call}, {_listed(shares)}")
+    if question:
+        text.append(question)
     if e.missing:
         text.append(f"not measured here: {', '.join(e.missing)}")
     whole = "; ".join(text)
     return whole[0].upper() + whole[1:] + "."
+
+
+def _open_question(parts: Parts, named: str, rival: str) -> str:
+    """What is said where the law names one of two parts whose order was not measured."""
+    order = sorted((named, rival), key=lambda name: -parts.likely[name])
+    both = " and ".join(PART_NAMES[name] for name in order)
+    return f"{both} are too close to tell which is more, and the cost law has {PART_NAMES[named]} first"
 
 
 def _count(kernels: float) -> str:

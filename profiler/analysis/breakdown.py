@@ -22,6 +22,7 @@ from profiler.analysis.stage_sums import Sums
 from profiler.analysis.track import CostTrack
 from profiler.analysis.utterances import audio_seconds, real_time_factor
 from profiler.analysis.waiting import Waiting
+from profiler.arrays import Array
 from profiler.costs import CALL, Cost
 from profiler.machine.roofs.table import RoofTable
 from profiler.session.model import StageInfo
@@ -330,6 +331,7 @@ class _Model:
     launches: float = 0.0
     learned: float = 0.0
     missing: list[str] = field(default_factory=list)
+    by_law: Array = field(default_factory=lambda: np.zeros(len(LAW_PARTS)))
 
     def add(self, cost: Cost | None, part: Sums, roof_table: RoofTable) -> None:
         """Add what the law of an epoch says of its spans."""
@@ -357,6 +359,7 @@ class _Model:
         self.unknown |= not cost.operations.keys().isdisjoint(law.missing)
         self.missing += law.missing
         self.learned += law.by_heart.total(*counts)
+        self.by_law += law.times(lambda each: np.asarray(each.total(*counts)))[1]
         self.arithmetic += law.arithmetic.mid.total(*counts)
         memory = roof_table.bandwidth(cost.working_set_bytes, cost.threads, device=cost.device)
         if memory is not None:
@@ -390,4 +393,5 @@ class _Model:
             roofs=roofs,
             unknown=self.unknown,
             launches=self.launches,
+            by_law=dict(zip(LAW_PARTS, self.by_law.tolist(), strict=True)),
         )

@@ -7,6 +7,7 @@ import pytest
 from made_conditions import BLOCK, EMIT, LAW, ROOFS, SCORE, STAGES, at, replay, session_of
 from profiler_sessions import fake_session, spans_of
 
+from profiler.analysis.breakdown import breakdown
 from profiler.analysis.track import CostTrack
 from profiler.analysis.waiting import BY_TIME, FEWEST, LATEST, ONE_REPLAY, Waiting
 from profiler.costs import KERNEL, Cost, Linear, Term
@@ -95,6 +96,22 @@ def test_replays_that_agree_are_sure() -> None:
     assert share is not None
     error = 3 * np.std(hot, ddof=1) / 1000 / np.sqrt(len(hot))
     assert [one.item() for one in share] == pytest.approx([0.5 - error, 0.5, 0.5 + error])
+
+
+def test_waiting_that_differs_from_block_to_block_does_not_change_the_verdict_of_the_law() -> None:
+    """Of 1 000 ns the law has 450; replays say that 200 to 700 were waiting, about 480: more, but not surely."""
+    hot = (300, 800, 450, 520, 400, 650)
+    rows = [span for i in range(len(hot)) for span in block(10_000 * i, 1000, units=450)]
+    rows += [replay(10_000 * i + 2_000, ns, 1000) for i, ns in enumerate(hot)]
+    law = Cost(terms=(Term(KERNEL, "tile", Linear(per_work=(1.0, 0.0, 0.0))),))
+    session = fake_session(
+        spans_of(sorted(rows, key=lambda row: row[0])), STAGES, {(SCORE, 0): law}, ROOFS
+    )
+    (row,) = (row for row in breakdown(session).stages if row.name == "score.some")
+    assert row.parts is not None
+    assert row.parts.likely["latency"] > row.parts.likely["instructions"]
+    assert row.verdict == "instruction-bound"
+    assert "too close to tell which is more" in row.sentence
 
 
 # -- by the time of all blocks --------------------------------------------------------------------
