@@ -33,6 +33,8 @@ def as_text(tree: Tree) -> str:
             )
             said = report_lines.parts(row["parts"], row["parts_low"], row["parts_high"])
             lines.append(f"  {said or row['sentence']}")
+            if said and row["too_close"]:
+                lines.append(f"  {row['too_close']}")
         lines += _apart(report_lines.grades(tree))
         lines += _apart(report_lines.parts_of_groups(tree))
         lines += report_lines.defects(tree)

@@ -171,6 +171,7 @@ def _stage(row: Any) -> dict[str, Any]:
         "evidence": row.evidence,
         "sentence": row.sentence,
         "defect": row.defect,
+        "too_close": row.too_close,
         **_intervals(row.parts),
     }
 

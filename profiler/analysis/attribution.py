@@ -105,12 +105,16 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What bounds a stage, how well that is known (A B C D –), in plain words, and what is wrong."""
+    """What bounds a stage, how well that is known (A B C D –), in plain words, and what is wrong.
+
+    `too_close`: the part of the sentence that says that its cost law had to decide, or None.
+    """
 
     verdict: str | None
     evidence: str
     sentence: str
     defect: str | None = None
+    too_close: str | None = None
 
 
 def judge(e: Evidence) -> Verdict:
@@ -128,15 +132,15 @@ def judge(e: Evidence) -> Verdict:
             f"It ran in {100 * e.time_ns / e.least_ns:.0f} % of the least time that the machine's measured roofs "
             "allow, so its cost law or a roof is wrong."
         )
-    verdict, question = _verdict(e, e.parts)
-    return Verdict(verdict, grade, _sentence(e, e.parts, question), defect)
+    verdict, too_close = _verdict(e, e.parts)
+    return Verdict(verdict, grade, _sentence(e, e.parts, too_close), defect, too_close)
 
 
 LEAST_OF_LARGEST: Final = 0.5
 """A part that is less than this of the largest is not what bounds a stage, whatever its law says."""
 
 
-def _verdict(e: Evidence, parts: Parts) -> tuple[str, str]:
+def _verdict(e: Evidence, parts: Parts) -> tuple[str, str | None]:
     """What bounds a stage, by two witnesses: its parts, and its cost law alone at the machine's roofs.
 
     The law's largest part does, unless another one was surely larger: that a neighbour slows memory down for a while is
@@ -145,30 +149,30 @@ def _verdict(e: Evidence, parts: Parts) -> tuple[str, str]:
     where the stage took longer than its work: twice any other part, they are what it waited for, although their
     interval begins at nothing.
 
-    With it comes what is to be said where the law decided; else nothing.
+    With it comes what is to be said where the law decided.
     """
     order = sorted(PARTS, key=lambda name: parts.likely[name], reverse=True)
     first, second = order[:2]
     if first in (NOT_ATTRIBUTED, OTHER_PROGRAMS):
-        return VERDICT_OF[first], ""
+        return VERDICT_OF[first], None
     if e.unknown and first != "arithmetic":
         arithmetic = parts.likely["arithmetic"] + parts.likely[NOT_ATTRIBUTED]
         if arithmetic >= parts.likely[first]:
-            return UNDECIDED, ""
+            return UNDECIDED, None
     if e.launches and first == "calls":
         launched = parts.likely[first] >= 2 * parts.likely[second]
-        return LAUNCH_BOUND if launched else UNDECIDED, ""
+        return LAUNCH_BOUND if launched else UNDECIDED, None
     rival = next(name for name in order[1:] if name in LAW_PARTS)
     if _surely_larger(parts, first, rival):
-        return VERDICT_OF[first], ""
+        return VERDICT_OF[first], None
     named = _by_law(e)
     if (
         named is None
         or _surely_larger(parts, first, named)
         or parts.likely[named] < LEAST_OF_LARGEST * parts.likely[first]
     ):
-        return UNDECIDED, ""
-    return VERDICT_OF[named], _open_question(parts, named, rival if named == first else first)
+        return UNDECIDED, None
+    return VERDICT_OF[named], _too_close(parts, named, rival if named == first else first)
 
 
 def _by_law(e: Evidence) -> str | None:
@@ -186,7 +190,7 @@ def _surely_larger(parts: Parts, one: str, other: str) -> bool:
     return parts.likely[one] - parts.likely[other] > off
 
 
-def _sentence(e: Evidence, parts: Parts, question: str) -> str:
+def _sentence(e: Evidence, parts: Parts, too_close: str | None) -> str:
     calls, call = e.calls, _call(e)
     text = []
     if e.bytes_min:
@@ -200,15 +204,15 @@ def _sentence(e: Evidence, parts: Parts, question: str) -> str:
         text.append(f"is given as {_count(e.launches / calls)} per {call}")
     shares = [f"{100 * parts.share(name):.0f} % {PART_NAMES[name]}" for name in parts.told]
     text.append(f"of its {_time(e.time_ns / calls)} per {call}, {_listed(shares)}")
-    if question:
-        text.append(question)
+    if too_close:
+        text.append(too_close)
     if e.missing:
         text.append(f"not measured here: {', '.join(e.missing)}")
     whole = "; ".join(text)
     return whole[0].upper() + whole[1:] + "."
 
 
-def _open_question(parts: Parts, named: str, rival: str) -> str:
+def _too_close(parts: Parts, named: str, rival: str) -> str:
     """What is said where the law names one of two parts whose order was not measured."""
     order = sorted((named, rival), key=lambda name: -parts.likely[name])
     both = " and ".join(PART_NAMES[name] for name in order)

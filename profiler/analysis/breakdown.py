@@ -42,7 +42,7 @@ class StageRow:
     the time, and `law` the same by LAW_PARTS (empty without one); `learned_ns`: how much of it a replay may be spared
     as branches repeat (`Term.by_heart`). `compute_ns` + `memory_ns` + `other_ns` + `unexplained_ns` = `time_ns`.
     `parts`: None where the session's laws name no terms. `defect`: a sentence when the stage ran faster than the
-    measured roofs allow.
+    measured roofs allow. `too_close`: what of the sentence says that the run does not tell two parts apart.
     """
 
     name: str
@@ -60,6 +60,7 @@ class StageRow:
     evidence: str
     sentence: str
     defect: str | None = None
+    too_close: str | None = None
     transferred: float | None = None
     operations: dict[str, float] = field(default_factory=dict)
     arithmetic_ns: float | None = None
@@ -291,6 +292,7 @@ def _row(
         evidence=verdict.evidence,
         sentence=verdict.sentence,
         defect=verdict.defect,
+        too_close=verdict.too_close,
         transferred=given(model.transferred, known),
         operations=model.operations if known else {},
         arithmetic_ns=given(model.arithmetic, timed and not model.unknown),

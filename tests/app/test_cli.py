@@ -315,13 +315,17 @@ def test_what_is_heard_again_alike_is_one_line() -> None:
     assert lines == [["a", "yes", "(×3)"], ["b", "no"], ["a", "(nothing)"]]
 
 
-def test_a_stage_without_parts_says_why_and_one_that_is_flagged_is_named() -> None:
+def test_stages_say_why_they_have_no_parts_what_the_law_decided_and_what_is_flagged() -> None:
     from app.cli._report import as_text
 
-    plain = {"share": 0.5, "calls": 3, "parts": None, "parts_low": None, "parts_high": None}
+    plain = {
+        "share": 0.5, "calls": 3, "parts": None, "parts_low": None, "parts_high": None, "too_close": None,
+    }  # fmt: skip
+    known = {"parts": {"calls_s": 0.3, "latency_s": 0.2}, "too_close": "These are too close."}
     rows = [
         {**plain, "name": "a", "verdict": None, "evidence": "–", "sentence": "A reason.", "defect": None},
         {**plain, "name": "b", "verdict": "call-bound", "evidence": "D", "sentence": "B.", "defect": "Too fast."},
+        {**plain, **known, "name": "c", "verdict": "call-bound", "evidence": "C", "sentence": "C.", "defect": None},
     ]  # fmt: skip
     tree = {
         "audio_s": 1.0, "wall_s": 1.0, "rtf": 1.0, "setup_s": 0.0, "idle_s": 0.0, "wer": None,
@@ -332,5 +336,8 @@ def test_a_stage_without_parts_says_why_and_one_that_is_flagged_is_named() -> No
     (at,) = (i for i, line in enumerate(lines) if line.startswith("a "))
     assert lines[at].endswith("– · –")
     assert lines[at + 1] == "  A reason."
-    assert "evidence: D an estimate: a roof is missing · – without a model" in lines
+    (at,) = (i for i, line in enumerate(lines) if line.startswith("c "))
+    assert lines[at + 1 : at + 3] == ["  calls 60%, memory latency 40%", "  These are too close."]
+    evidence = "evidence: C time measured, bytes by a model · D an estimate: a roof is missing · – without a model"
+    assert evidence in lines
     assert "flagged as a defect of the tool: b. Too fast." in lines
