@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
 from pipelines.config import Config
 from pipelines.experiments.rerun import (
@@ -17,10 +16,9 @@ from pipelines.models.sphinx import AcousticModel
 from pipelines.run.interleave import turns
 from pipelines.run.roofs_needed import judge_alike
 from pipelines.scoring import build_scorer, with_context
-from pipelines.scoring.kernel_work import FIRST_CALL, power_of_two
+from pipelines.scoring.kernel_work import without_search
 from profiler.analysis.conditions import OTHER_COUNT
 from profiler.arrays import Array
-from profiler.costs import Cost, Term
 from profiler.frames import FRAME_S
 from profiler.machine.roofs.table import RoofTable
 from profiler.spans import Recorder
@@ -35,28 +33,6 @@ def score(arms: Sequence[tuple[Arm, AcousticModel]], features: Array, roof_table
     for (arm, _), scorer in zip(arms, scorers, strict=True):
         scorer.taken.hand_over(arm, 1)
     return MAX_ROUNDS
-
-
-def without_search(costs: Mapping[str, Cost]) -> dict[str, Cost]:
-    """The laws of a scorer that nothing follows but its next block.
-
-    Its data come from where scoring itself has pushed them, and what a call needs is pushed out by no more than that.
-    """
-    terms = [term for cost in costs.values() for term in cost.terms or ()]
-    passed = power_of_two(max((term.nearest for term in terms), default=0.0))
-
-    def alone(term: Term) -> Term:
-        if term.nearest:
-            return replace(term, bytes=term.nearest, nearest=0.0)
-        name, _, kib = term.roof.partition("/")
-        if name == FIRST_CALL and int(kib) > passed:
-            return replace(term, roof=f"{FIRST_CALL}/{passed}")
-        return term
-
-    return {
-        stage: replace(cost, terms=tuple(map(alone, cost.terms))) if cost.terms else cost
-        for stage, cost in costs.items()
-    }
 
 
 class Alone:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final, cast
 
 import numpy as np
 
-from profiler.costs import CALL, KERNEL, WORK_COUNTS, Linear, Term
+from profiler.costs import CALL, KERNEL, WORK_COUNTS, Cost, Linear, Term
 from profiler.machine.roofs.timing import Work
 
 KERNEL_CALL, FIRST_CALL = "kernel call", "first kernel call"
@@ -101,6 +102,28 @@ def named(
         return name
     alone = f"{SCORING}{math.ceil(scoring / 1024)}" if scoring else ""
     return f"{name}{OWN}{math.ceil(own / 1024)}{alone}{FRAMES}{frames}"
+
+
+def without_search(costs: Mapping[str, Cost]) -> dict[str, Cost]:
+    """The laws of a scorer that nothing follows but its next block.
+
+    Its data come from where scoring itself has pushed them, and what a call needs is pushed out by no more than that.
+    """
+    terms = [term for cost in costs.values() for term in cost.terms or ()]
+    passed = power_of_two(max((term.nearest for term in terms), default=0.0))
+
+    def alone(term: Term) -> Term:
+        if term.nearest:
+            return replace(term, bytes=term.nearest, nearest=0.0)
+        name, _, kib = term.roof.partition("/")
+        if name == FIRST_CALL and int(kib) > passed:
+            return replace(term, roof=f"{FIRST_CALL}/{passed}")
+        return term
+
+    return {
+        stage: replace(cost, terms=tuple(map(alone, cost.terms))) if cost.terms else cost
+        for stage, cost in costs.items()
+    }
 
 
 def units(

@@ -15,7 +15,6 @@ from pipelines import config as settings
 from pipelines.audio import loading as audio
 from pipelines.config import Config, presets
 from pipelines.experiments import perturb, rerun
-from pipelines.experiments.alone import without_search
 from pipelines.frontend.mfcc import MFCC, Mfcc
 from pipelines.models import sphinx
 from pipelines.run.control import Control
@@ -24,7 +23,7 @@ from pipelines.run.null_writer import NullWriter
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import build
 from pipelines.scoring import build_scorer, frames, selection, senones
-from pipelines.scoring.kernel_work import FIRST_CALL, MOST_PASSED, power_of_two
+from pipelines.scoring.kernel_work import FIRST_CALL, MOST_PASSED, power_of_two, without_search
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.categories import OVERHEAD
 from profiler.analysis.comparison.arms import CELL_FRAMES, pairs, total
