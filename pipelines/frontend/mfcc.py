@@ -15,6 +15,7 @@ long even in an hour of sound. How it is cut changes no bit of the result.
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -34,13 +35,10 @@ from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
 
 MFCC = "frontend.mfcc"
 NORMALISE = "frontend.normalise"
-WINDOWS, SPECTRA, CEPSTRA, DIFFERENCES = (
-    "mfcc windows",
-    "mfcc spectra",
-    "mfcc cepstra",
-    "mfcc differences",
-)
-"""Roofs of its steps, units are frames: see `roofs` for their numbers."""
+CEPSTRA, DIFFERENCES = "mfcc cepstra", "mfcc differences"
+"""Roofs of their loops, units are frames: see `roofs` for their numbers."""
+END = "mfcc end"
+"""Roof of what `normalise` does once for an utterance: its mean, checks and the call of a kernel."""
 STAGES = (MFCC, NORMALISE)
 """Names of the stages, both of group `frontend`, that `Utterance.run` goes through."""
 
@@ -55,6 +53,21 @@ class Piece(NamedTuple):
     stage: str
     first_frame: int
     frames: int
+
+
+class _Buffers(threading.local):
+    """What a block of frames goes through on its way to cepstra, made once for each thread.
+
+    Made anew for each block, so much memory comes from the system and goes back to it every time: its pages cost as
+    much as the work.
+    """
+
+    def __init__(self, p: FeatureParameters) -> None:
+        samples = (BLOCK_FRAMES - 1) * p.hop_samples + p.window_samples
+        self.raw: F64 = np.zeros(samples + 1)
+        self.emphasised: F64 = np.zeros(samples)
+        self.windows: F64 = np.zeros((BLOCK_FRAMES, p.nfft))
+        self.spectrum: Array = np.zeros((BLOCK_FRAMES, p.nfft // 2 + 1), np.complex128)
 
 
 class Mfcc:
@@ -74,9 +87,12 @@ class Mfcc:
         self.parameters = p
         self._stage_ids: dict[str, int] = {}
         self.dimension = STREAMS * p.ncep
-        self.window = np.hamming(p.window_samples)
+        self.window = np.zeros(p.nfft)
+        """f64[nfft]: 0 beyond the samples of a window."""
+        self.window[: p.window_samples] = np.hamming(p.window_samples)
         self.starts, self.offsets, self.weights = mel_filters(p, warp)
         self.transform = cosine_transform(p)
+        self.buffers = _Buffers(p)
         self._check()
 
     def _check(self) -> None:
@@ -169,9 +185,16 @@ class Mfcc:
                 bytes_max=Linear(per_frame=float(most)),
                 working_set_bytes=float(BLOCK_FRAMES * (frame_bytes + spectrum_bytes) + tables),
                 terms=(
-                    _step(WINDOWS, p.window_samples, p.hop_samples, p.nfft, int(p.remove_dc)),
-                    _step(SPECTRA, p.nfft),
-                    _step(CEPSTRA, p.nfft, n, p.ncep, int(p.remove_noise)),
+                    _loop(
+                        CEPSTRA,
+                        p.window_samples,
+                        p.hop_samples,
+                        p.nfft,
+                        int(p.remove_dc),
+                        n,
+                        p.ncep,
+                        int(p.remove_noise),
+                    ),
                 ),
             ),
             NORMALISE: Cost(
@@ -179,13 +202,17 @@ class Mfcc:
                 bytes_min=Linear(per_frame=16.0 * p.ncep),
                 bytes_max=Linear(per_frame=16.0 * p.ncep + 4 * p.ncep),
                 working_set_bytes=float(PIECE_FRAMES * 16 * p.ncep),
-                terms=(_step(DIFFERENCES, p.ncep),),
+                # Some of what the end needs the cepstra have just used; and long utterances are several pieces.
+                terms=(
+                    _loop(DIFFERENCES, p.ncep),
+                    Term(KERNEL, END, Linear(), most=Linear(fixed=1.0)),
+                ),
             ),
         }
 
 
-def _step(family: str, *numbers: int) -> Term:
-    """A step of so many frames as a span has."""
+def _loop(family: str, *numbers: int) -> Term:
+    """A loop over so many frames as a span has."""
     return Term(KERNEL, "/".join((family, *map(str, numbers))), Linear(per_frame=1.0))
 
 
@@ -213,8 +240,12 @@ class Utterance:
         for first in range(0, self.n_frames, piece_frames):
             last = min(first + piece_frames, self.n_frames)
             for block in range(first, last, BLOCK_FRAMES):
-                self._block(block, min(block + BLOCK_FRAMES, last))
+                self.block(block, min(block + BLOCK_FRAMES, last))
             yield Piece(MFCC, first, last - first)
+        yield from self.normalise(piece_frames)
+
+    def normalise(self, piece_frames: int) -> Iterator[Piece]:
+        """Fill `features` from all cepstra, yielding after each piece."""
         mean = self._mean()
         check("cepstra", self.cepstra, np.float32, (self.n_frames, len(mean)))
         check("mean", mean, np.float32, (None,))
@@ -225,26 +256,37 @@ class Utterance:
             _kernels.normalise(self.cepstra, mean, first, last, self.features)
             yield Piece(NORMALISE, first, last - first)
 
-    def _block(self, first: int, last: int) -> None:
-        self.transform(np.fft.rfft(self.windows(first, last)), first, last)
+    def block(self, first: int, last: int) -> None:
+        """The cepstra of the frames first … last − 1, in order, BLOCK_FRAMES at most."""
+        spectrum = self._tables.buffers.spectrum[: last - first]
+        np.fft.rfft(self.windows(first, last), out=spectrum)
+        self.transform(spectrum, first, last)
 
     def windows(self, first: int, last: int) -> F64:
-        """The windows of the frames first … last − 1, f64[frames, nfft]: filled up with zeros."""
+        """The windows of the frames first … last − 1, BLOCK_FRAMES at most, f64[frames, nfft]: filled up with zeros.
+
+        They are there until the next are asked for on the same thread.
+        """
         tables, p = self._tables, self._tables.parameters
         hop, length = p.hop_samples, p.window_samples
         begin, wanted = first * hop, (last - first - 1) * hop + length
         # One sample before the block feeds the pre-emphasis; silence beyond both ends.
-        raw = np.zeros(wanted + 1)
+        raw = tables.buffers.raw[: wanted + 1]
         there = self._samples[max(begin - 1, 0) : begin + wanted]
         at = 1 if begin == 0 else 0
+        raw[:at] = 0.0
         np.multiply(there, FULL_SCALE, out=raw[at : at + len(there)])
-        emphasised = raw[1:] - raw[:-1] * float(np.float32(p.alpha))
+        raw[at + len(there) :] = 0.0
+        emphasised = tables.buffers.emphasised[:wanted]
+        np.multiply(raw[:-1], float(np.float32(p.alpha)), out=emphasised)
+        np.subtract(raw[1:], emphasised, out=emphasised)
         emphasised[len(self._samples) - begin :] = 0.0
-        frames = np.zeros((last - first, p.nfft))
+        frames = tables.buffers.windows[: last - first]
         windows = np.lib.stride_tricks.sliding_window_view(emphasised, length)[::hop]
+        np.copyto(frames[:, :length], windows)
         if p.remove_dc:
-            windows = windows - windows.mean(axis=1, keepdims=True)
-        np.multiply(windows, tables.window, out=frames[:, :length])
+            np.subtract(frames, windows.mean(axis=1, keepdims=True), out=frames)
+        np.multiply(frames, tables.window, out=frames)
         return frames
 
     def transform(self, spectrum: Array, first: int, last: int) -> None:

@@ -1,6 +1,6 @@
-"""The steps of the front end as roofs: each as the front end runs it, on a block of BLOCK_FRAMES frames of noise.
+"""The loops of the front end as roofs: each as the front end runs it, on a block of BLOCK_FRAMES frames of noise.
 
-The buffers of a block fit the second-level cache and not the first; so they are here. Units are frames.
+The buffers of a block fit the second-level cache and not the first; so they are here. Units are frames, and utterances.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from types import MappingProxyType
 import numpy as np
 
 from pipelines.frontend import _kernels, mfcc
-from pipelines.frontend.mfcc import BLOCK_FRAMES, Mfcc, Utterance
+from pipelines.frontend.mfcc import BLOCK_FRAMES, Mfcc
 from pipelines.frontend.parameters import SAMPLE_RATE, STREAMS, FeatureParameters
-from profiler.machine.roofs.timing import Task, Work
+from profiler.machine.roofs import timing
+from profiler.machine.roofs.timing import Counted, Task, Work
 
 Numbers = tuple[int, ...]
 
@@ -26,52 +27,56 @@ def _repeated(once: Callable[[], object]) -> Task:
     return task
 
 
-def _utterance(p: FeatureParameters) -> Utterance:
-    """Noise of three blocks."""
-    samples = np.random.default_rng(0).normal(0, 0.1, 3 * BLOCK_FRAMES * p.hop_samples)
-    return Mfcc(p).start(samples.astype(np.float32))
+def cepstra(size: int, numbers: Numbers) -> Work:
+    """All steps of a block in turn, from samples to cepstra: each leaves its own data in the caches, and no others.
 
-
-def windows(size: int, numbers: Numbers) -> Work:
-    """Pre-emphasis and window; samples of a window and of a hop, points of the FFT, whether the mean is removed."""
-    window, hop, nfft, remove_dc = numbers
+    Samples of a window and of a hop, points of the FFT, whether the mean is removed; filters, cepstra, whether noise
+    is.
+    """
+    window, hop, nfft, remove_dc, nfilt, ncep, remove_noise = numbers
     p = FeatureParameters(
         wlen=window / SAMPLE_RATE,
         frate=SAMPLE_RATE // hop,
         nfft=nfft,
+        nfilt=nfilt,
+        ncep=ncep,
         remove_dc=bool(remove_dc),
+        remove_noise=bool(remove_noise),
     )
 
     def make() -> Task:
-        utterance = _utterance(p)
-        return _repeated(lambda: utterance.windows(BLOCK_FRAMES, 2 * BLOCK_FRAMES))
+        samples = np.random.default_rng(0).normal(0, 0.1, 3 * BLOCK_FRAMES * p.hop_samples)
+        utterance = Mfcc(p).start(samples.astype(np.float32))
+        utterance.block(0, BLOCK_FRAMES)
+        return _repeated(lambda: utterance.block(BLOCK_FRAMES, 2 * BLOCK_FRAMES))
 
     return Work(float(BLOCK_FRAMES), make)
 
 
-def spectra(size: int, numbers: Numbers) -> Work:
-    """The library's FFT of so many points."""
-    (nfft,) = numbers
+OTHERS = 8 << 20
+"""Bytes of what an utterance decoded in between goes through, at the least: they fill a second cache."""
+
+
+def end(size: int, numbers: Numbers) -> Work:
+    """The end of an utterance of one frame, after OTHERS bytes have been read."""
 
     def make() -> Task:
-        frames = np.random.default_rng(0).normal(0, 1000, (BLOCK_FRAMES, nfft))
-        return _repeated(lambda: np.fft.rfft(frames))
+        utterance = Mfcc({}).start(np.ones(1, np.float32))
+        utterance.block(0, 1)
+        others = np.ones(OTHERS // 4, np.float32)
 
-    return Work(float(BLOCK_FRAMES), make)
+        def task(repeats: int) -> Counted:
+            seconds = 0.0
+            for _ in range(repeats):
+                others.sum()
+                start = timing.clock()
+                list(utterance.normalise(1))
+                seconds += timing.clock() - start
+            return Counted(seconds)
 
+        return task
 
-def cepstra(size: int, numbers: Numbers) -> Work:
-    """Filters, logarithm and cosine transform; points of the FFT, filters, cepstra, whether noise is removed."""
-    nfft, nfilt, ncep, remove_noise = numbers
-    p = FeatureParameters(nfft=nfft, nfilt=nfilt, ncep=ncep, remove_noise=bool(remove_noise))
-
-    def make() -> Task:
-        utterance = _utterance(p)
-        spectrum = np.fft.rfft(utterance.windows(BLOCK_FRAMES, 2 * BLOCK_FRAMES))
-        utterance.transform(spectrum, 0, BLOCK_FRAMES)
-        return _repeated(lambda: utterance.transform(spectrum, BLOCK_FRAMES, 2 * BLOCK_FRAMES))
-
-    return Work(float(BLOCK_FRAMES), make)
+    return Work(1.0, make)
 
 
 def differences(size: int, numbers: Numbers) -> Work:
@@ -88,10 +93,9 @@ def differences(size: int, numbers: Numbers) -> Work:
 
 FAMILIES: Mapping[str, Callable[[int, Numbers], Work]] = MappingProxyType(
     {
-        mfcc.WINDOWS: windows,
-        mfcc.SPECTRA: spectra,
         mfcc.CEPSTRA: cepstra,
         mfcc.DIFFERENCES: differences,
+        mfcc.END: end,
     }
 )
 """Family of roofs → what makes its work from a size and the numbers of its name."""

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pipelines.config import Dnn
-from pipelines.frontend.mfcc import Mfcc
+from pipelines.frontend.mfcc import END, Mfcc
 from pipelines.frontend.parameters import FeatureParameters
 from pipelines.kernel_roofs import work_of
 from pipelines.models import nets
@@ -23,7 +23,7 @@ from pipelines.scoring.dnn.rows import FloatRows
 from pipelines.scoring.meter import Meter
 from profiler.analysis.law import law_of, needed
 from profiler.arrays import Array
-from profiler.costs import CALL, KERNEL, Cost, Term
+from profiler.costs import CALL, KERNEL, Cost, Linear, Term
 from profiler.lanes import Lane
 from profiler.machine.roofs import calibration, timing
 from profiler.machine.roofs.table import RATE, RoofTable
@@ -166,14 +166,17 @@ def test_a_call_is_timed_after_reading_and_without_it(monkeypatch: pytest.Monkey
     assert (term.roof, term.count.fixed) == (f"{terms.SPLICE}/64", 3.0)
 
 
-def test_the_steps_of_the_front_end_can_be_taken() -> None:
+def test_the_roofs_of_the_front_end_can_be_taken() -> None:
     for remove in (False, True):
         p = FeatureParameters(remove_noise=remove, remove_dc=remove)
         for cost in Mfcc(p).costs().values():
             assert cost.terms
             for term in cost.terms:
                 assert tried(term.roof, 0) > 0
-                assert term.count.per_frame == 1
+                once = term.roof == END
+                assert (term.most or term.count) == (
+                    Linear(fixed=1) if once else Linear(per_frame=1)
+                )
 
 
 def test_windows_of_the_front_end_are_those_that_are_named() -> None:

@@ -4,6 +4,9 @@ import itertools
 import os
 import subprocess
 import sys
+import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.frontend import mfcc
-from pipelines.frontend.mfcc import Mfcc
+from pipelines.frontend.mfcc import BLOCK_FRAMES, Mfcc
 from pipelines.frontend.parameters import FeatureParameterError, FeatureParameters
 from profiler.spans import SPAN, Recorder
 
@@ -167,6 +170,36 @@ def test_utterances_do_not_influence_each_other() -> None:
     before = front_end.features(samples)
     front_end.features(floats(speech()))
     assert np.array_equal(front_end.features(samples), before)
+
+
+@pytest.mark.parametrize("remove_dc", [False, True])
+def test_utterances_in_turns_and_on_threads_are_what_they_are_alone(remove_dc: bool) -> None:
+    """They share the buffers of a block, on each thread others."""
+    front_end = Mfcc(replace(DEFAULT, remove_dc=remove_dc))
+    both = [floats(speech("06-rms-noise")), floats(speech())[:20_001]]
+    alone = [front_end.features(samples) for samples in both]
+    utterances = [front_end.start(samples) for samples in both]
+    for _ in itertools.zip_longest(*(utterance.run(100) for utterance in utterances)):
+        pass
+    for utterance, features in zip(utterances, alone, strict=True):
+        assert np.array_equal(utterance.features, features)
+    with ThreadPoolExecutor(2) as threads:
+        found = list(threads.map(front_end.features, 10 * both))
+    for i, features in enumerate(found):
+        assert np.array_equal(features, alone[i % 2])
+
+
+def test_a_block_takes_no_large_memory_from_the_system() -> None:
+    """The pages of so much memory, given back after each block, cost as much as the work."""
+    utterance = Mfcc(DEFAULT).start(floats(speech()))
+    utterance.block(0, BLOCK_FRAMES)
+    tracemalloc.start()
+    try:
+        utterance.block(BLOCK_FRAMES, 2 * BLOCK_FRAMES)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 96 << 10, "the windows alone have 256 KiB"
 
 
 @pytest.mark.parametrize("n", [1, 200, 5_000])
