@@ -67,6 +67,7 @@ class _Buffers(threading.local):
         self.raw: F64 = np.zeros(samples + 1)
         self.emphasised: F64 = np.zeros(samples)
         self.windows: F64 = np.zeros((BLOCK_FRAMES, p.nfft))
+        """f64[BLOCK_FRAMES, nfft]: beyond the samples of a window it stays 0."""
         self.spectrum: Array = np.zeros((BLOCK_FRAMES, p.nfft // 2 + 1), np.complex128)
 
 
@@ -276,16 +277,16 @@ class Utterance:
         at = 1 if begin == 0 else 0
         raw[:at] = 0.0
         np.multiply(there, FULL_SCALE, out=raw[at : at + len(there)])
-        raw[at + len(there) :] = 0.0
         emphasised = tables.buffers.emphasised[:wanted]
         np.multiply(raw[:-1], float(np.float32(p.alpha)), out=emphasised)
         np.subtract(raw[1:], emphasised, out=emphasised)
         emphasised[len(self._samples) - begin :] = 0.0
         frames = tables.buffers.windows[: last - first]
         windows = np.lib.stride_tricks.sliding_window_view(emphasised, length)[::hop]
-        np.copyto(frames[:, :length], windows)
+        filled = frames[:, :length]
+        np.copyto(filled, windows)
         if p.remove_dc:
-            np.subtract(frames, windows.mean(axis=1, keepdims=True), out=frames)
+            np.subtract(filled, windows.mean(axis=1, keepdims=True), out=filled)
         np.multiply(frames, tables.window, out=frames)
         return frames
 

@@ -164,12 +164,14 @@ def test_the_cut_into_pieces_changes_no_bit(piece: int, n: int) -> None:
         assert max(frames for _, frames in covered) <= piece
 
 
-def test_utterances_do_not_influence_each_other() -> None:
-    front_end = Mfcc(DEFAULT)
+@pytest.mark.parametrize("remove_dc", [False, True])
+def test_utterances_do_not_influence_each_other(remove_dc: bool) -> None:
+    front_end = Mfcc(replace(DEFAULT, remove_dc=remove_dc))
     samples = floats(speech("06-rms-noise"))
     before = front_end.features(samples)
-    front_end.features(floats(speech()))
-    assert np.array_equal(front_end.features(samples), before)
+    for other in (floats(speech()), np.full(16_000, np.nan, np.float32)):
+        front_end.features(other)
+        assert np.array_equal(front_end.features(samples), before)
 
 
 @pytest.mark.parametrize("remove_dc", [False, True])
