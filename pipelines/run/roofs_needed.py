@@ -6,6 +6,7 @@ At the beginning that is set-up like any other; when a live change names others,
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, Protocol
@@ -111,10 +112,12 @@ class NeededRoofs:
         return end
 
     def settle(self) -> None:
-        """The run is over: take what is known of few moments at one more, and judge by the middle of all."""
+        """The run is over: take what is known of few moments, or of long ago, at one more, and judge by the middle of
+        all."""
         if not self._terms:
             return
-        self._measure(list(self._terms.values()), settle=True, apart=RUN_APART)
+        aged = calibration.AGED_SECONDS
+        self._measure(list(self._terms.values()), settle=True, apart=RUN_APART, aged=aged)
         if self._again is not None:
             self._again.known(self._roof_table)
 
@@ -124,6 +127,7 @@ class NeededRoofs:
         *,
         settle: bool,
         apart: float = calibration.MOMENT_SECONDS,
+        aged: float = math.inf,
     ) -> None:
         with suppress(Cancelled):
             table = calibration.measure_terms(
@@ -133,6 +137,7 @@ class NeededRoofs:
                 self._cancelled,
                 settle=settle,
                 apart=apart,
+                aged=aged,
             )
             self._terms |= {(t.kind, t.roof, t.bytes, n): (t, n) for t, n in terms}
             names = {term.roof for term, _ in terms}

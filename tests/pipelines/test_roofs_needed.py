@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from itertools import count
@@ -64,7 +65,7 @@ class Rig:
         self.lane = self.recorder.lane("decode", decode=True)
         self.measured: list[list[str]] = []
         self.settled: list[bool] = []
-        self.apart: list[float] = []
+        self.apart: list[tuple[float, float]] = []
         self.rate = 7.0
         self.stopping = False
         self.progress: list[str] = []
@@ -86,9 +87,10 @@ class Rig:
         *,
         settle: bool,
         apart: float,
+        aged: float,
     ) -> RoofTable:
         assert work_of is kernel_roofs.work_of
-        self.apart.append(apart)
+        self.apart.append((apart, aged))
         terms = list(terms)
         self.settled.append(settle)
         self.measured.append([term.roof for term, _ in terms])
@@ -145,7 +147,9 @@ def test_at_the_end_what_the_laws_named_is_taken_at_one_more_moment(
     rig.needed.settle()
     assert rig.measured[2] == ["a/1", "b/2"]
     assert rig.settled == [True, False, True]
-    assert rig.apart == [calibration.MOMENT_SECONDS] * 2 + [RUN_APART]
+    # Before a run nobody waits for what is known well and has only aged.
+    before = [(calibration.MOMENT_SECONDS, math.inf)]
+    assert rig.apart == 2 * before + [(RUN_APART, calibration.AGED_SECONDS)]
     rig.writer.close()
     with closing(Session.open(tmp_path / "s.asrs")) as session:
         found = session.calibration.kernel("a/1", size_bytes=1 << 20)
@@ -372,10 +376,10 @@ def test_roofs_for_a_live_change_are_measured_between_two_blocks(
     asked: list[set[str]] = []
     real = calibration.measure_terms
 
-    def measure(terms: Asked, *rest: Any, settle: bool, apart: float) -> RoofTable:
+    def measure(terms: Asked, *rest: Any, settle: bool, apart: float, aged: float) -> RoofTable:
         terms = list(terms)
         asked.append({term.roof for term, _ in terms})
-        return real(terms, *rest, settle=settle, apart=apart)
+        return real(terms, *rest, settle=settle, apart=apart, aged=aged)
 
     monkeypatch.setattr(calibration, "measure_terms", measure)
     config = assign(presets.load("gmm-quick").config, {"block": 16})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
@@ -183,7 +184,7 @@ def test_what_was_disturbed_is_measured_again_and_the_better_stays(machine: Mach
 def test_a_roof_over_shared_caches_is_taken_at_several_moments_and_their_middle_counts(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rates = iter([2e9, 3e9, 1e9, 4e9, 9e9])
+    rates = iter([2e9, 3e9, 1e9, 4e9, 9e9, 8e9])
     taken: list[int] = []
 
     def figure(key: Key, *_: object) -> Roof:
@@ -195,9 +196,9 @@ def test_a_roof_over_shared_caches_is_taken_at_several_moments_and_their_middle_
     monkeypatch.setattr(terms, "steps_of", lambda keys, work_of: [_taken(k, figure) for k in keys])
     wide = [(Term(KERNEL, "tile", Linear(1.0), 4 << 20), 1)]
 
-    def after(seconds: float, *, settle: bool = True) -> float:
+    def after(seconds: float, *, settle: bool = True, aged: float = math.inf) -> float:
         machine.now += seconds
-        table = calibration.measure_terms(wide, work_of, settle=settle)
+        table = calibration.measure_terms(wide, work_of, settle=settle, aged=aged)
         (roof,) = (roof for roof in table.roofs if roof.bytes)
         return roof.median
 
@@ -212,6 +213,11 @@ def test_a_roof_over_shared_caches_is_taken_at_several_moments_and_their_middle_
     # Settled, also for the next process; what fits nearer caches sooner.
     assert after(100 * MOMENT_SECONDS) == 3e9
     assert sorted(taken) == OWN_MOMENTS * [0] + MOMENTS * [4 << 20]
+    # At the end of a run what has aged is taken once more, and the oldest moment no longer counts.
+    assert after(0, aged=101 * MOMENT_SECONDS) == 3e9
+    assert after(0, aged=99 * MOMENT_SECONDS) == 4e9
+    assert after(0, aged=99 * MOMENT_SECONDS) == 4e9
+    assert sorted(taken) == (OWN_MOMENTS + 1) * [0] + (MOMENTS + 1) * [4 << 20]
 
 
 def test_of_the_moments_of_a_roof_that_depends_on_nothing_shared_the_best_counts() -> None:
@@ -312,6 +318,16 @@ def test_what_is_known_is_taken_again_for_a_moment_only_the_longest_ago_first(
         machine.now += MOMENT_SECONDS
         calibration.load_or_measure(1)
     assert "".join(taken) == "abc" + "a" + "b" + "c"
+
+
+def test_what_was_taken_too_few_times_goes_before_what_has_aged() -> None:
+    known = Calibration()
+    for name, times, at in (("aged", MOMENTS, 0.0), ("older", MOMENTS, -1.0), ("new", 1, 100.0)):
+        for _ in range(times):
+            known.add([Roof(KERNEL, name, "", 1, 4 << 20, 1e9, 1e9, 1e9, "x")], "run", at)
+    steps = [_taken(key, key_of) for key in known.roofs]  # type: ignore[arg-type]
+    unsettled = calibration._unsettled(known, steps, 1.0, 600.0)
+    assert [step.key.name for step in unsettled] == ["new", "older", "aged"]
 
 
 def _taken(key: Key, figure: Callable[[Key], Roof]) -> cpu.Step:

@@ -12,6 +12,7 @@ The file is replaced as a whole at the end: no partial result is ever stored.
 
 import hashlib
 import json
+import math
 import time
 from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import suppress
@@ -59,6 +60,9 @@ OWN_MOMENTS: Final = 3
 """The same of a kernel or call that depends on nothing that is shared; the best counts."""
 MOMENT_SECONDS: Final = 60.0
 """How often such a roof is taken, at least so far apart; where more are known, the latest count."""
+AGED_SECONDS: Final = 600.0
+"""After so long what is known of as many moments as it wants is taken once more, where there is time: what others leave
+of a machine changes within the hour, and roofs of an hour ago may be slower than all that a run meets."""
 SETTLING_SECONDS: Final = 0.5
 """For so long roofs that are known already are taken at a time: a run is waited for."""
 
@@ -113,10 +117,18 @@ class Calibration:
         steady = not roof.disturbed if several else is_steady(roof)
         return steady or 0 <= now - self.measured[key] < BUSY_SECONDS
 
-    def settled(self, key: Key, now: float, apart: float) -> bool:
-        """Whether a known roof was taken at as many moments as it wants, or less than `apart` seconds ago."""
-        taken = len(self.moments.get(key, ()))
-        return not 0 < taken < _moments(key) or 0 <= now - self.measured[key] < apart
+    def settled(self, key: Key, now: float, apart: float, aged: float = math.inf) -> bool:
+        """Whether a known roof was taken less than `apart` seconds ago.
+
+        `aged` instead, if it was taken at as many moments as it wants.
+        """
+        if not self.moments.get(key):
+            return True
+        return 0 <= now - self.measured[key] < (aged if self.enough(key) else apart)
+
+    def enough(self, key: Key) -> bool:
+        """Whether a roof was taken at as many moments as it wants."""
+        return len(self.moments.get(key, ())) >= _moments(key)
 
     def fit_part(self, part: str, now: float) -> bool:
         """Whether that part of the calibration was taken and need not be taken again."""
@@ -250,13 +262,15 @@ def measure_terms(
     *,
     settle: bool = True,
     apart: float = MOMENT_SECONDS,
+    aged: float = math.inf,
 ) -> RoofTable:
     """Return what is known of this machine, after measuring the roofs that these terms name and that it lacks.
 
-    `settle`: there is time to take others at one more moment, at least `apart` seconds after the last.
+    `settle`: there is time to take others at one more moment, at least `apart` seconds after the last; `aged` seconds,
+    if they were taken at as many as they want.
     """
     steps = terms.steps(needed, work_of)
-    return _known_with(steps, progress, cancelled, settle=settle, apart=apart)
+    return _known_with(steps, progress, cancelled, settle=settle, apart=apart, aged=aged)
 
 
 def _known_with(
@@ -267,10 +281,11 @@ def _known_with(
     fresh: bool = False,
     settle: bool = True,
     apart: float = MOMENT_SECONDS,
+    aged: float = math.inf,
 ) -> RoofTable:
     known = load(file())
     lacking = _lacking(known, steps, fresh)
-    unsettled = [] if fresh or not settle else _unsettled(known, steps, apart)
+    unsettled = [] if fresh or not settle else _unsettled(known, steps, apart, aged)
     if lacking:
         known.add(cpu.take(lacking, progress, cancelled), RUN, time.time(), replace=fresh)
     until = timing.clock() + SETTLING_SECONDS
@@ -371,13 +386,19 @@ def _lacking(known: Calibration, steps: list[Step], fresh: bool) -> list[Step]:
     return [step for step in steps if fresh or not known.fit(step.key, now)]
 
 
-def _unsettled(known: Calibration, steps: list[Step], apart: float) -> list[Step]:
-    """What was taken too few times of what is known, the longest ago first, each once."""
+def _unsettled(known: Calibration, steps: list[Step], apart: float, aged: float) -> list[Step]:
+    """What was taken too few times of what is known, then what has aged; the longest ago first, each once."""
     now = time.time()
     found = {
-        s.key: s for s in steps if known.fit(s.key, now) and not known.settled(s.key, now, apart)
+        step.key: step
+        for step in steps
+        if known.fit(step.key, now) and not known.settled(step.key, now, apart, aged)
     }
-    return sorted(found.values(), key=lambda step: known.measured[step.key])
+
+    def turn(step: Step) -> tuple[bool, float]:
+        return known.enough(step.key), known.measured[step.key]
+
+    return sorted(found.values(), key=turn)
 
 
 def _named(
