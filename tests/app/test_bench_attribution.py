@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
 
 from profiler.errors import BadInput
@@ -16,6 +20,7 @@ from tests.bench import _load, attribution, whatif_check
 from tests.bench._entries_instrument import listed, roofs
 from tests.bench._load import programs
 from tests.profiler.profiler_sessions import spans_of
+from tests.waiting import wait_until
 
 KEPT = Path(__file__).parents[1] / "data" / "sessions" / "v1.asrs"
 
@@ -121,6 +126,40 @@ def test_other_programs_run_as_long_as_they_are_wanted() -> None:
     with programs(2):
         assert len(multiprocessing.active_children()) == 2
     assert not multiprocessing.active_children()
+
+
+STARTS = """
+import multiprocessing, time
+from tests.bench._load import programs
+if __name__ == "__main__":
+    with programs(1):
+        print(multiprocessing.active_children()[0].pid, flush=True)
+        time.sleep(600)
+"""
+
+
+def has_ended(process: psutil.Process) -> bool:
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def test_other_programs_end_with_one_that_is_killed(tmp_path: Path) -> None:
+    script = tmp_path / "starts.py"
+    script.write_text(STARTS)
+    repository = str(Path(__file__).parents[2])
+    with subprocess.Popen(
+        [sys.executable, str(script)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": repository},
+    ) as starter:
+        assert starter.stdout is not None
+        busy = psutil.Process(int(starter.stdout.readline()))
+        assert not has_ended(busy)
+        starter.kill()
+    wait_until(lambda: has_ended(busy))
 
 
 def test_runs_without_parts_are_refused() -> None:

@@ -17,10 +17,16 @@ SPINS = 200_000
 """Turns of an empty loop between two readings: about as long as one of them."""
 
 
+def is_wanted() -> bool:
+    """Whether the process that started this one is still there: one that was killed cannot end it."""
+    parent = multiprocessing.parent_process()
+    return parent is not None and parent.is_alive()
+
+
 def _busy(ready: Event) -> None:
     values = np.ones(READ_BYTES // 8)
     ready.set()
-    while True:
+    while is_wanted():
         values.sum()
         for _ in range(SPINS):
             pass

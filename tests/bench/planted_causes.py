@@ -45,6 +45,7 @@ from profiler.costs import Cost
 from profiler.machine.describe import last_level_caches
 from profiler.session.reader import Session
 from tests.bench import _data
+from tests.bench._load import SPINS, is_wanted
 
 CALLS = 20
 REPLAY = 0.1
@@ -143,8 +144,9 @@ def _called_often() -> Iterator[None]:
 def _busy(core: int, ready: Any) -> None:
     os.sched_setaffinity(0, {core})
     ready.set()
-    while True:
-        pass
+    while is_wanted():
+        for _ in range(SPINS):
+            pass
 
 
 def _freed(kept: int, cores: set[int], ended: threading.Event) -> None:
