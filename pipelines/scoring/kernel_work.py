@@ -70,12 +70,13 @@ def searched(frames: int) -> float:
     return float(min(SEARCHED + frames * SEARCHED_PER_FRAME, MOST_SEARCHED))
 
 
-def calls(count: int) -> tuple[Term, ...]:
+def calls(count: int, before: float = math.inf) -> tuple[Term, ...]:
     """Return the terms of so many calls of compiled kernels a span.
 
-    The first one finds what Python needs for it pushed out by the data of the stage before.
+    The first one finds what Python needs for it pushed out by the data of the stage `before`, of so many bytes.
     """
-    first = Term(CALL, f"{FIRST_CALL}/{MOST_PASSED}", Linear(fixed=1.0))
+    passed = MOST_PASSED if before >= MOST_PASSED << 10 else power_of_two(before)
+    first = Term(CALL, f"{FIRST_CALL}/{passed}", Linear(fixed=1.0))
     return (first, more_calls(count - 1)) if count > 1 else (first,)
 
 

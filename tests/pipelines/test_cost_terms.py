@@ -24,6 +24,7 @@ from pipelines.kernel_roofs import FAMILIES, work_of
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import build_scorer
 from pipelines.scoring.dnn import roofs as nets
+from pipelines.scoring.kernel_work import FIRST_CALL, MOST_PASSED, calls
 from pipelines.search import roofs as search
 from profiler.analysis.law import needed
 from profiler.costs import CALL, KERNEL, Cost
@@ -151,6 +152,21 @@ def test_a_kernel_is_judged_at_its_own_tile_shape(models: Models, kind: str) -> 
     one, sixteen = names
     assert one
     assert one.isdisjoint(sixteen)
+
+
+def test_a_call_is_as_cold_as_the_stage_before_it_leaves_it(models: Models) -> None:
+    """The exponentials of the N best come right after their selection, which looks at one frame's densities."""
+    assert [calls(1, size)[0].roof for size in (1 << 10, 48 << 10, 1 << 30)] == [
+        f"{FIRST_CALL}/{kib}" for kib in (1, 64, MOST_PASSED)
+    ]
+    assert calls(1) == calls(1, 1 << 30)
+    changes = {"model": "ptm", "gmm.selection.method": "top-n", "gmm.selection.top_n": 2}
+    for block in BLOCKS:
+        config = assign(Config(), SMALL | changes | {"block": block})
+        costs = build_scorer(config, models["tied"]).costs()
+        (call,) = (term for term in costs["score.exp"].terms or () if term.kind == CALL)
+        assert call == calls(1, costs["score.select"].working_set_bytes)[0]
+        assert call.roof != calls(1)[0].roof
 
 
 @pytest.mark.parametrize(("kind", "changes"), ALLOWED, ids=NAMES)

@@ -137,6 +137,9 @@ class Tied(_PartialDistances):
             }
         )
 
+    def _densities_bytes(self, frames: int) -> float:
+        return float(frames * self._gmm.gaussians_per_frame * FLOAT)
+
     def _select_cost(self, frames: int) -> Cost:
         """Two comparisons per density (lane maxima, threshold), and the survivors one by one."""
         per_selected = self._gmm.gaussians_per_frame / self._selected
@@ -147,13 +150,13 @@ class Tied(_PartialDistances):
             },
             bytes_min=Linear(per_work=(FLOAT * (per_selected + 2), 0.0, 0.0)),
             bytes_max=Linear(per_work=(FLOAT * (per_selected + 4), 0.0, 0.0)),
-            working_set_bytes=float(frames * self._gmm.gaussians_per_frame * FLOAT),
+            working_set_bytes=self._densities_bytes(frames),
             terms=(
                 units(
                     tied_roofs.SELECT,
                     self._gmm.parameters.padded_densities,
                     self._keep,
-                    size=float(frames * self._gmm.gaussians_per_frame * FLOAT),
+                    size=self._densities_bytes(frames),
                 ),
                 *calls(1),
             ),
@@ -168,7 +171,11 @@ class Tied(_PartialDistances):
                 per_work=(2.0 * FLOAT * self._kept[0].size / self._selected, 0.0, 0.0)
             ),
             working_set_bytes=float(frames * self._kept[0].nbytes),
-            terms=(units(tied_roofs.EXP_KEPT, self._keep), *calls(1)),
+            # Between the call of `score.select` and this one lie the densities that it looks at, and no more.
+            terms=(
+                units(tied_roofs.EXP_KEPT, self._keep),
+                *calls(1, self._densities_bytes(frames)),
+            ),
         )
 
     def _mixture_cost(self, frames: int) -> Cost:
