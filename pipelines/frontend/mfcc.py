@@ -58,8 +58,8 @@ class Piece(NamedTuple):
 class _Buffers(threading.local):
     """What a block of frames goes through on its way to cepstra, made once for each thread.
 
-    Made anew for each block, so much memory comes from the system and goes back to it every time: its pages cost as
-    much as the work.
+    Made anew for each block, so much memory may come from the system and go back to it every time: its pages then cost
+    as much as the work.
     """
 
     def __init__(self, p: FeatureParameters) -> None:

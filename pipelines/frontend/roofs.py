@@ -1,6 +1,7 @@
 """The loops of the front end as roofs: each as the front end runs it, on a block of BLOCK_FRAMES frames of noise.
 
-The buffers of a block fit the second-level cache and not the first; so they are here. Units are frames, and utterances.
+The buffers of a block fit the second-level cache and not the first; so they are here. Units are frames; of `end`,
+utterances.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def _repeated(once: Callable[[], object]) -> Task:
 
 
 def cepstra(size: int, numbers: Numbers) -> Work:
-    """All steps of a block in turn, from samples to cepstra: each leaves its own data in the caches, and no others.
+    """All steps of a block in turn, from samples to cepstra, as a run does them: each finds what the others left it.
 
     Samples of a window and of a hop, points of the FFT, whether the mean is removed; filters, cepstra, whether noise
     is.
