@@ -17,7 +17,7 @@ from profiler.analysis.law import needed
 from profiler.costs import ACCESS, CALL, KERNEL, Cost, Term
 from profiler.errors import Cancelled
 from profiler.machine.roofs import calibration
-from profiler.machine.roofs.table import RoofTable
+from profiler.machine.roofs.table import Roof, RoofTable
 from profiler.session.writer import SessionWriter
 from profiler.spans import Lane, NullLane, Recorder
 
@@ -65,7 +65,10 @@ def judge_alike(
 
 
 def _named(roof_table: RoofTable, names: Collection[str]) -> RoofTable:
-    return RoofTable(tuple(roof for roof in roof_table.roofs if roof.name in names))
+    def of(roofs: Iterable[Roof]) -> tuple[Roof, ...]:
+        return tuple(roof for roof in roofs if roof.name in names)
+
+    return RoofTable(of(roof_table.roofs), of(roof_table.lasting))
 
 
 class NeededRoofs:

@@ -244,7 +244,7 @@ def _recheck(threads: int, journal: SessionWriter) -> None:
     """Measure two of the roofs again: did the machine change under the run?"""
     before = calibration.stored()
     after = cpu.recheck(before, threads)
-    journal.calibration(after.rows("end"))
+    journal.calibration(after.rows(table.END))
     journal.meta("drift", table.drift(before, after))
 
 

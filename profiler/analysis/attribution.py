@@ -83,7 +83,7 @@ class Evidence:
     names and that were not measured. `replayed`: whether its waiting for memory was measured by hot replay.
     `unknown`: whether its arithmetic is among them. `launches`: kernels that the host gave to a device.
     `unit`, `units`: what the stage counts its work in, and how many. `reason`: why it has no law.
-    `by_law`: LAW_PARTS as the law alone has them at the machine's roofs, whatever the time and the replays were.
+    `by_law`: LAW_PARTS as the law alone has them at the machine's usual roofs, whatever the time and the replays were.
     """
 
     time_ns: float
@@ -141,7 +141,7 @@ LEAST_OF_LARGEST: Final = 0.5
 
 
 def _verdict(e: Evidence, parts: Parts) -> tuple[str, str | None]:
-    """What bounds a stage, by two witnesses: its parts, and its cost law alone at the machine's roofs.
+    """What bounds a stage, by two witnesses: its parts, and its cost law alone at the machine's usual roofs.
 
     The law's largest part does, unless another one was surely larger: that a neighbour slows memory down for a while is
     no reason to say otherwise. Where other programs, which no law knows, were the largest part, or where nothing

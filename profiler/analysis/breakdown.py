@@ -361,7 +361,8 @@ class _Model:
         self.unknown |= not cost.operations.keys().isdisjoint(law.missing)
         self.missing += law.missing
         self.learned += law.by_heart.total(*counts)
-        self.by_law += law.times(lambda each: np.asarray(each.total(*counts)))[1]
+        usually = law_of_cached(cost, roof_table.usual)
+        self.by_law += usually.times(lambda each: np.asarray(each.total(*counts)))[1]
         self.arithmetic += law.arithmetic.mid.total(*counts)
         memory = roof_table.bandwidth(cost.working_set_bytes, cost.threads, device=cost.device)
         if memory is not None:

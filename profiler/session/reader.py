@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from profiler.arrays import Array
-from profiler.machine.roofs.table import RoofTable
+from profiler.machine.roofs.table import END, RoofTable
 from profiler.session import facts
 from profiler.session.errors import Damaged, SessionError, reason
 from profiler.session.files import connect_read_only, side_files
@@ -312,12 +312,11 @@ class Session:
         if not found:
             return False
         self._calibration_rows += [rows.calibration(row) for row in found]
-        start = [row for row in self._calibration_rows if row["phase"] == "start"]
         before = self.calibration
-        self.calibration = RoofTable.from_rows(start)
-        self.recheck = RoofTable.from_rows(
-            r for r in self._calibration_rows if r["phase"] != "start"
+        self.calibration = RoofTable.from_rows(
+            r for r in self._calibration_rows if r["phase"] != END
         )
+        self.recheck = RoofTable.from_rows(r for r in self._calibration_rows if r["phase"] == END)
         self.generation += self.calibration != before
         return True
 

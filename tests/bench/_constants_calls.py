@@ -143,7 +143,8 @@ def _moments_apart() -> float | None:
     As a part of it, faster or slower; None where no roof was.
     """
     found = []
-    for moments in calibration.load(calibration.file()).moments.values():
+    known = calibration.load(calibration.file())
+    for moments in map(known.latest, known.moments):
         rates = np.array([roof.median for roof in moments if not roof.disturbed])
         if len(rates) > 1:
             ratios = rates / np.median(rates)
@@ -154,8 +155,9 @@ def _moments_apart() -> float | None:
 def _moments_within() -> float | None:
     """The part of moments that lie where their roof's others let another be; None where none has enough of them."""
     found = []
-    for key, every in calibration.load(calibration.file()).moments.items():
-        moments = [roof for roof in every if not roof.disturbed]
+    known = calibration.load(calibration.file())
+    for key in known.moments:
+        moments = [roof for roof in known.latest(key) if not roof.disturbed]
         if not calibration.is_shared(key) or len(moments) < FOR_A_MIDDLE:
             continue
         for i, roof in enumerate(moments):
@@ -174,8 +176,8 @@ def _better_moments() -> tuple[float | None, float | None]:
     """
     best, new = [], []
     known = calibration.load(calibration.file())
-    for key, moments in known.moments.items():
-        speeds = np.array([roof.median for roof in moments if not roof.disturbed])
+    for key in known.moments:
+        speeds = np.array([roof.median for roof in known.latest(key) if not roof.disturbed])
         if calibration.is_shared(key) or len(speeds) < 2:
             continue
         if key.kind in timing.TIMES:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from made_laws import LARGE, ROOFS, law
-from profiler_sessions import fake_session, spans_of
+from profiler_sessions import fake_session, roof, spans_of
 
 from profiler.analysis.attribution import VERDICT_OF, Evidence, judge
 from profiler.analysis.breakdown import StageRow, breakdown
@@ -168,6 +168,19 @@ def test_verdicts_of_a_recording(duration: int, cost: Cost, verdict: str, grade:
     assert found.sentence.endswith(".")
     assert found.parts is not None
     assert found.parts.time_ns == pytest.approx(found.time_ns)
+
+
+@pytest.mark.parametrize(
+    ("usually", "verdict"), [(1e9, "instruction-bound"), (2e9, "latency-bound")]
+)
+def test_where_a_run_does_not_tell_the_law_decides_at_the_machines_usual_roofs(
+    usually: float, verdict: str
+) -> None:
+    """The parts are those of the latest roofs: 9 µs and 8.5 µs, each 10 % off."""
+    roofs = ROOFS.merged(RoofTable((), (roof(KERNEL, "tile", usually),)))
+    found = row(20_000, law(units=9_000, chase=85), roofs, blocks=3)
+    assert (found.verdict, found.too_close is not None) == (verdict, True)
+    assert found.parts == row(20_000, law(units=9_000, chase=85), blocks=3).parts
 
 
 def test_a_roof_that_was_not_measured_is_named_and_the_grade_is_the_worst() -> None:

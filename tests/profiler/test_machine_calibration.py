@@ -15,6 +15,7 @@ from profiler.errors import Cancelled
 from profiler.machine.roofs import calibration, cpu, probe, terms, timing, torch_child
 from profiler.machine.roofs.calibration import (
     BUSY_SECONDS,
+    KEPT_MOMENTS,
     MOMENT_SECONDS,
     MOMENTS,
     OWN_MOMENTS,
@@ -228,6 +229,29 @@ def test_of_the_moments_of_a_roof_that_depends_on_nothing_shared_the_best_counts
         (roof,) = again.roof_table.roofs
         assert (roof.low, roof.median) == (3e9, 3e9)
         assert again.settled(key_of(roof), 1e6, MOMENT_SECONDS)
+
+
+@pytest.mark.parametrize(("size", "lately"), [(0, 1.9e9), (4 << 20, 1.7e9)])
+def test_what_a_machine_usually_is_outlasts_the_latest_moments(size: int, lately: float) -> None:
+    """Nine moments at 4e9, then five slower ones: of these alone the best or the middle one counts."""
+    known = Calibration()
+    slower = (1.5e9, 1.7e9, 1.6e9, 1.9e9, 1.8e9)
+    for rate in (*[4e9] * 9, *slower):
+        known.add([Roof(KERNEL, "tile", "", 1, size, rate, rate, rate, "x")], "run", 0.0)
+    for again in (known, Calibration.from_dict(known.as_dict())):
+        (now,) = again.roof_table.roofs
+        (usually,) = again.roof_table.usual.roofs
+        assert (now.median, usually.median) == (lately, 4e9)
+        assert len(again.latest(key_of(now))) == MOMENTS
+    # What was so long ago that it is no longer kept says nothing, nor does what is measured afresh.
+    for _ in range(KEPT_MOMENTS // 2 + 1):
+        known.add([Roof(KERNEL, "tile", "", 1, size, 3e9, 3e9, 3e9, "x")], "run", 0.0)
+    assert [roof.median for roof in known.roof_table.usual.roofs] == [3e9]
+    (moments,) = known.moments.values()
+    assert len(moments) == KEPT_MOMENTS
+    fresh = Roof(KERNEL, "tile", "", 1, size, 5e9, 5e9, 5e9, "x")
+    known.add([fresh], "run", 0.0, replace=True)
+    assert [roof.median for roof in known.roof_table.usual.roofs] == [5e9]
 
 
 def test_the_fewer_moments_a_roof_was_taken_at_the_wider_its_interval() -> None:

@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from profiler_sessions import BLOCKS, FRAMES, GAUSSIANS_COST, ROOF_TABLE, record
+from profiler_sessions import BLOCKS, FRAMES, GAUSSIANS_COST, ROOF_TABLE, record, roof
 
 from profiler.costs import KINDS, Cost, Linear, Term
+from profiler.machine.roofs.table import KERNEL, RoofTable
 from profiler.session import reader
 from profiler.session.files import read_header, side_files
 from profiler.session.format import schema
@@ -79,6 +80,18 @@ def test_everything_said_is_read_back(small: Path) -> None:
         assert again.median == 90e9
         assert session.spans.flags.writeable is False
         assert session.refresh() is False
+
+
+def test_roofs_of_long_ago_are_read_back_beside_those_of_now(tmp_path: Path) -> None:
+    writer = record(tmp_path / "s.asrs")
+    now, usually, again = (roof(KERNEL, "tile", rate) for rate in (3e9, 2e9, 1e9))
+    writer.calibration(RoofTable((now,), (usually,)).rows())
+    writer.calibration(RoofTable((again,)).rows("end"))
+    writer.close()
+    with Session.open(tmp_path / "s.asrs") as session:
+        assert session.calibration.kernel("tile") == now
+        assert session.calibration.usual.kernel("tile") == usually
+        assert session.recheck.kernel("tile") == again
 
 
 def test_the_terms_of_a_cost_law_are_read_back(tmp_path: Path) -> None:

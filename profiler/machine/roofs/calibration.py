@@ -16,7 +16,8 @@ import math
 import time
 from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 from typing import Any, Final
 
@@ -60,6 +61,8 @@ OWN_MOMENTS: Final = 3
 """The same of a kernel or call that depends on nothing that is shared; the best counts."""
 MOMENT_SECONDS: Final = 60.0
 """How often such a roof is taken, at least so far apart; where more are known, the latest count."""
+KEPT_MOMENTS: Final = 25
+"""So many of the latest moments are kept: their middle is what the machine usually is (`RoofTable.usual`)."""
 AGED_SECONDS: Final = 600.0
 """After so long what is known of as many moments as it wants is taken once more, where there is time: what others leave
 of a machine changes within the hour, and roofs of an hour ago may be slower than all that a run meets."""
@@ -90,11 +93,16 @@ class Calibration:
     def roof_table(self) -> RoofTable:
         """The table that attribution divides by."""
         found = (
-            beyond_moments(roof, self.moments.get(key, ()), shared=is_shared(key))
+            beyond_moments(roof, self.latest(key), shared=is_shared(key))
             for key, roof in self.roofs.items()
             if roof.sound
         )
-        return RoofTable(tuple(found))
+        lasting = (middle(every) for every in self.moments.values())
+        return RoofTable(tuple(found), tuple(roof for roof in lasting if roof.sound))
+
+    def latest(self, key: Key) -> list[Roof]:
+        """The moments that a roof goes by now; `moments` has those of long ago as well."""
+        return self.moments.get(key, [])[-MOMENTS:]
 
     @property
     def measured_at(self) -> float | None:
@@ -149,12 +157,16 @@ class Calibration:
             known = None if replace else self.roofs.get(key)
             if part == RUN and _moments(key):
                 before = [] if known is None else self.moments.get(key, [])
-                self.moments[key] = [*before, roof][-MOMENTS:]
-            if part == RUN and is_shared(key):
-                self.roofs[key] = middle(self.moments[key])
+                self._know(key, [*before, roof][-KEPT_MOMENTS:])
             else:
                 self.roofs[key] = roof if known is None else better(known, roof)
             self.measured[key], self.part[key] = now, part
+
+    def _know(self, key: Key, moments: list[Roof]) -> None:
+        """Keep the moments of a roof, and what it is by the latest of them."""
+        self.moments[key] = moments
+        latest = self.latest(key)
+        self.roofs[key] = middle(latest) if is_shared(key) else reduce(better, latest)
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -180,19 +192,14 @@ class Calibration:
         for row in tree["roofs"]:
             values = {name: row[name] for name in Roof.__slots__}
             for roof in RoofTable.from_rows([values]).roofs:
-                now = float(row["measured_at"])
+                key = key_of(roof)
                 moments = [
-                    replace(
-                        roof,
-                        median=float(median),
-                        low=float(low),
-                        high=float(high),
-                        disturbed=bool(disturbed),
-                    )
+                    Roof(*key, float(median), float(low), float(high), roof.unit, bool(disturbed))
                     for median, low, high, disturbed in row["moments"]
                 ]
-                for one in moments or [roof]:
-                    made.add([one], str(row["part"]), now)
+                made.add([roof], str(row["part"]), float(row["measured_at"]))
+                if moments:
+                    made._know(key, moments)
         for part, found in tree["unavailable"].items():
             made.unavailable[str(part)] = [Missing(str(m["name"]), str(m["reason"])) for m in found]
         return made

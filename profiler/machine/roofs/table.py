@@ -22,6 +22,12 @@ OVERHEAD: Final = "overhead"
 KERNEL: Final = "kernel"
 LATENCY: Final = "latency"
 
+START: Final = "start"
+END: Final = "end"
+LASTING: Final = "lasting"
+"""Phases of rows in a session: what its time is divided by, what was measured again at its end, and
+`RoofTable.lasting`."""
+
 LADDERS: Final = ("chase", "gather")
 """Names of the roofs of scattered accesses, each measured over a ladder of sizes."""
 
@@ -88,6 +94,8 @@ class RoofTable:
     """All roofs of one machine; empty when nothing was measured (then nothing can be attributed)."""
 
     roofs: tuple[Roof, ...] = ()
+    lasting: tuple[Roof, ...] = ()
+    """Of those that were measured at several moments, the middle of all, also of the ones too long ago for `roofs`."""
     _rates: dict[tuple[str, int, str], Roof | None] = field(
         default_factory=dict, compare=False, repr=False
     )
@@ -100,6 +108,11 @@ class RoofTable:
 
     def __bool__(self) -> bool:
         return bool(self.roofs)
+
+    @cached_property
+    def usual(self) -> "RoofTable":
+        """The machine as it usually is: with `lasting` in the place of what it has been of late."""
+        return RoofTable(_by_key([*self.roofs, *self.lasting])) if self.lasting else self
 
     @cached_property
     def refused(self) -> dict[Roof, str]:
@@ -230,11 +243,11 @@ class RoofTable:
         roof = self.call(name)
         return None if roof is None else roof.median
 
-    def rows(self, phase: str = "start") -> list[dict[str, Any]]:
-        """Return the roofs as rows for `SessionWriter.calibration`."""
+    def rows(self, phase: str = START) -> list[dict[str, Any]]:
+        """Return the roofs, and what is `lasting` of them, as rows for `SessionWriter.calibration`."""
         return [
             {
-                "phase": phase,
+                "phase": each,
                 "kind": roof.kind,
                 "name": roof.name,
                 "dtype": roof.dtype,
@@ -245,7 +258,8 @@ class RoofTable:
                 "high": roof.high,
                 "unit": roof.unit,
             }
-            for roof in self.roofs
+            for each, roofs in ((phase, self.roofs), (LASTING, self.lasting))
+            for roof in roofs
         ]
 
     @classmethod
@@ -254,17 +268,24 @@ class RoofTable:
 
         Rows that are no sensible figure are left out.
         """
-        roofs: dict[tuple[Any, ...], Roof] = {}
+        roofs: list[Roof] = []
+        lasting: list[Roof] = []
         for row in rows:
             values = {key: value for key, value in row.items() if key != "phase"}
             roof = Roof(**values)
             if roof.sound:
-                roofs[roof.kind, roof.name, roof.dtype, roof.threads, roof.bytes] = roof
-        return cls(tuple(roofs.values()))
+                (lasting if row.get("phase") == LASTING else roofs).append(roof)
+        return cls(_by_key(roofs), _by_key(lasting))
 
     def merged(self, other: "RoofTable") -> "RoofTable":
         """Return these roofs with those of `other` added or put in their place."""
         return RoofTable.from_rows(self.rows() + other.rows())
+
+
+def _by_key(roofs: Iterable[Roof]) -> tuple[Roof, ...]:
+    """The roofs, the last of those that are the same one."""
+    found = {(r.kind, r.name, r.dtype, r.threads, r.bytes): r for r in roofs}
+    return tuple(found.values())
 
 
 def _interpolated(
