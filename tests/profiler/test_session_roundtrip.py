@@ -84,9 +84,10 @@ def test_everything_said_is_read_back(small: Path) -> None:
 
 def test_roofs_of_long_ago_are_read_back_beside_those_of_now(tmp_path: Path) -> None:
     writer = record(tmp_path / "s.asrs")
-    now, usually, again = (roof(KERNEL, "tile", rate) for rate in (3e9, 2e9, 1e9))
+    now, usually, again, other = (roof(KERNEL, "tile", rate) for rate in (3e9, 2e9, 1e9, 4e9))
     writer.calibration(RoofTable((now,), (usually,)).rows())
     writer.calibration(RoofTable((again,)).rows("end"))
+    writer.calibration(RoofTable((other,)).rows("no phase that is known"))
     writer.close()
     with Session.open(tmp_path / "s.asrs") as session:
         assert session.calibration.kernel("tile") == now
