@@ -1,8 +1,9 @@
 """What a term of a cost law names, as work that can be timed: the kernels of scoring and search at their shapes.
 
 A name is a family and its numbers, "family/number/number". The families lie beside the kernels, in a `roofs` module
-each; a family takes the bytes of data to go through (0: what fits the first cache) and the numbers. "…+KiBxframes": of
-these bytes so many are the kernel's own, read for so many frames at once; the others are read in between.
+each; a family takes the bytes of data to go through (0: what fits the first cache), or those read before a call, and
+the numbers. "…+KiBxframes": of these bytes so many are the kernel's own, read for so many frames at once; the others
+are read in between.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
 
 
 def work_of(name: str, size: int) -> Work:
-    """Return the work behind the roof `name` over `size` bytes of data; KeyError when no kernel is called so.
+    """Return the work behind the roof `name` over, or after, `size` bytes; KeyError when no kernel is called so.
 
     Where the name tells the kernel's own data, what it goes through are all of these, and then others' up to `size`: in
     the time that the search of the block's frames takes, but for a size at which there is no search.

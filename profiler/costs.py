@@ -90,8 +90,8 @@ class Term:
     least so many bytes are gone through before its data come again, if it is not known how many more (0: `bytes`).
     stream: bytes in order of memory; `roof` is read, write or triad; `bytes` the working set that they come from.
     access: cache lines whose addresses are scattered over `bytes`; `roof` is chase (each waits for the one before),
-    gather (they overlap), or that of a kernel whose units each meet such lines. call: calls of that kind, see
-    `RoofTable.overhead`.
+    gather (they overlap), or that of a kernel whose units each meet such lines. call: calls of that kind, each after
+    `bytes` of other data have been read (0: after one another), see `RoofTable.call`.
     `most`: the largest the count may be, where it is known only as an interval; empty when it is exact.
     `by_heart`: which part of a kernel's loop may be missing when it goes over the same data at once again, 0…1: a
     processor predicts branches that it has just seen.

@@ -113,7 +113,8 @@ def as_text(known: Calibration) -> str:
         )
     lines += ["", f"{'one call':30} {'':7} {'median':>16} {'least':>10}"]
     for roof in _of(roofs, OVERHEAD):
-        lines.append(f"{roof.name:30} {'':7} {roof.median:13.4g} ns {roof.low:10.4g}")
+        after = f" after {size_text(roof.bytes)}" if roof.bytes else ""
+        lines.append(f"{roof.name + after:30} {'':7} {roof.median:13.4g} ns {roof.low:10.4g}")
     lines += ["", f"{'kernel of the workload':30} {'threads':>7} {'sustained':>16} {'best':>10}"]
     for roof in _of(roofs, KERNEL):
         size = f" over {size_text(roof.bytes)}" if roof.bytes else ""

@@ -21,7 +21,7 @@ from pipelines.kernel_roofs import work_of
 from profiler.costs import CALL, Term
 from profiler.machine.roofs.probe import Probe
 from profiler.machine.roofs.table import KERNEL, OVERHEAD, PROBES, Roof, RoofTable
-from profiler.machine.roofs.terms import GENERAL_CALLS
+from profiler.machine.roofs.terms import GENERAL_CALLS, call_key
 from profiler.machine.roofs.timing import (
     MOST_REPEATS,
     PIECE_SECONDS,
@@ -98,7 +98,7 @@ class RoofsAgain:
 
     def _begun(self, key: Key) -> _Timed:
         """With as many repeats as take PIECE_SECONDS."""
-        work = work_of(key.name, 0)
+        work = work_of(key.name, key.bytes)
         task = work.make()
         task(1)
         repeats = 1
@@ -159,7 +159,7 @@ class RoofsAgain:
 
 
 def _key(term: Term) -> Key:
-    return Key(OVERHEAD, term.roof, "") if term.kind == CALL else Key(KERNEL, term.roof)
+    return call_key(term) if term.kind == CALL else Key(KERNEL, term.roof)
 
 
 def _roof(one: _Timed) -> Roof:

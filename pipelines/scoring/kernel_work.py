@@ -12,12 +12,12 @@ import numpy as np
 from profiler.costs import CALL, KERNEL, WORK_COUNTS, Cost, Linear, Term
 from profiler.machine.roofs.timing import Work
 
-KERNEL_CALL, FIRST_CALL = "kernel call", "first kernel call"
-"""Roofs of a call of a compiled kernel and the close of its span, measured in `tied.roofs`: right after another one;
-and after other data had the nearest caches, with their KiB."""
+KERNEL_CALL = "kernel call"
+"""Roof of a call of a compiled kernel and the close of its span, measured in `tied.roofs`: right after another one; or
+after so many bytes of other data had the nearest caches."""
 
-MOST_PASSED = 8192
-"""KiB: what fills a second cache, of 2 MiB or more on some; of more there is no more of a call to be pushed out."""
+MOST_PASSED = 8 << 20
+"""Bytes: what fills a second cache, of 2 MiB or more on some; of more there is no more of a call to be pushed out."""
 
 FIRST_CACHE = 16 << 10
 """Bytes that surely fit the first cache beside what else a kernel touches."""
@@ -53,12 +53,12 @@ with that number in it: another one than the one that scores, and twice the time
 
 Numbers = tuple[int, ...]
 Family = Callable[[int, Numbers], Work]
-"""Bytes of data (0: what fits the first cache) and the numbers of a name → the work."""
+"""Bytes of data (0: what fits the first cache), or read before a call, and the numbers of a name → the work."""
 
 
 def power_of_two(size: float) -> int:
-    """Return KiB of so many bytes, the nearest power of two: for names of roofs of calls after so much was read."""
-    return 1 << round(math.log2(max(1.0, size / 1024)))
+    """Return so many bytes to the nearest power of two, 1 KiB at least: for roofs of calls after so much was read."""
+    return 1 << round(math.log2(max(1024.0, size)))
 
 
 def searched(frames: int) -> float:
@@ -75,8 +75,8 @@ def calls(count: int, before: float = math.inf) -> tuple[Term, ...]:
 
     The first one finds what Python needs for it pushed out by the data of the stage `before`, of so many bytes.
     """
-    passed = MOST_PASSED if before >= MOST_PASSED << 10 else power_of_two(before)
-    first = Term(CALL, f"{FIRST_CALL}/{passed}", Linear(fixed=1.0))
+    passed = power_of_two(min(before, MOST_PASSED))
+    first = Term(CALL, KERNEL_CALL, Linear(fixed=1.0), passed)
     return (first, more_calls(count - 1)) if count > 1 else (first,)
 
 
@@ -116,9 +116,8 @@ def without_search(costs: Mapping[str, Cost]) -> dict[str, Cost]:
     def alone(term: Term) -> Term:
         if term.nearest:
             return replace(term, bytes=term.nearest, nearest=0.0)
-        name, _, kib = term.roof.partition("/")
-        if name == FIRST_CALL and int(kib) > passed:
-            return replace(term, roof=f"{FIRST_CALL}/{passed}")
+        if (term.kind, term.roof) == (CALL, KERNEL_CALL):
+            return replace(term, bytes=min(term.bytes, passed))
         return term
 
     return {

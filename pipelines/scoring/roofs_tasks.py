@@ -80,11 +80,12 @@ def read(values: Array) -> np.float32:
 def after_reading(
     passed: int, once: Callable[[], object], before: Callable[[], object] | None = None
 ) -> Task:
-    """`once` as often as asked, each time after `passed` KiB were read and then `before`, whose time does not count.
+    """`once` as often as asked, each time after `passed` bytes were read and then `before`, whose time does not count.
 
     They are others each time, as the weights of a net are: the same ones would stay in a cache.
     """
-    pieces = filled((max(COLD // (passed << 10), 1), passed << 8))
+    floats = max(passed // FLOAT, 1)
+    pieces = filled((max(COLD // (floats * FLOAT), 1), floats))
     return _in_turn(pieces, once, before)
 
 

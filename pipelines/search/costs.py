@@ -99,7 +99,7 @@ def _far_call(between: float) -> tuple[Term, ...]:
     """
     if not between:
         return ()
-    size = float(power_of_two(min(between, COLD)) << 10)
+    size = power_of_two(min(between, COLD))
     return (Term(ACCESS, named(roofs.ADVANCE, own=CALLS_OWN, frames=1), Linear(fixed=1.0), size),)
 
 

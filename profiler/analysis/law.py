@@ -173,7 +173,7 @@ def law_of(cost: Cost, roof_table: RoofTable) -> Law:
                 continue
             latency.add(term.count, scattered, term.most)
         elif term.kind == CALL:
-            roof = roof_table.call(term.roof)
+            roof = roof_table.call(term.roof, int(term.bytes))
             if roof is None:
                 missing.append(term.roof)
                 continue

@@ -213,6 +213,7 @@ def test_roofs_as_tables_of_threads_and_sizes() -> None:
                     roof("rate", "fma", 0, 1, 2e9, True),
                     roof("rate", "fma", 0, 2, 4e9, False),
                     roof("overhead", "python", 0, 1, 33.0, True),
+                    roof("overhead", "python", 1 << 20, 1, 99.0, True),
                     roof("kernel", "tied", 0, 1, 1e9, True),
                     roof("bandwidth", "read", 1 << 21, 1, 5e9, True),
                     roof("latency", "chase", 1 << 14, 1, 1.5, True),
@@ -223,6 +224,7 @@ def test_roofs_as_tables_of_threads_and_sizes() -> None:
     assert list(plain.rows) == [
         ("fma", "", "2 Gop/s", "4 Gop/s *"),
         ("python", "", "33 ns", "–"),
+        ("python after 1 MiB", "", "99 ns", "–"),
     ]
     assert list(sized.rows) == [("16 KiB", "–", "1.5 ns"), ("2 MiB", "5 GB/s", "–")]
 

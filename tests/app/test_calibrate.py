@@ -43,6 +43,7 @@ def known() -> Calibration:
             roof(RATE, "gemm.torch", 8e11, dtype="int8", threads=2, spread=0.6),
             roof(RATE, "exp.numpy", 2e9),
             Roof(OVERHEAD, "numpy", "", 1, 0, 830.0, 820.0, 900.0, "ns"),
+            Roof(OVERHEAD, "kernel call", "", 1, 8 << 20, 9830.0, 9820.0, 9900.0, "ns"),
             roof(RATE, "gemm.torch@cuda", 5e13, dtype="float16"),
             roof(BANDWIDTH, "to_device.pinned@cuda", 2e10, size=1 << 20, unit="B/s"),
         ],
@@ -94,6 +95,8 @@ def test_the_table_has_units_spread_plateaus_and_reasons(known: Calibration) -> 
     assert int8.endswith("60.0%*")
     assert any("GEMM float16 (torch) on cuda" in line for line in lines)
     assert any("830 ns" in line for line in lines)
+    (call,) = [line for line in lines if "9830 ns" in line]
+    assert call.startswith("kernel call after 8 MiB ")
     rungs = [line for line in lines if " 64 KiB " in line]
     assert [line.endswith("2.0%*") or "2.0%*  " in line for line in rungs].count(True) == 1
     assert any(line.endswith("201 GB/s over 16 KiB … 32 KiB") for line in lines)

@@ -52,7 +52,7 @@ def roofs(found: Trees) -> list[Table]:
     every = [roof for roof in tree["roofs"] if roof["kind"] != "kernel"]
     threads = sorted({roof["threads"] for roof in every})
     plain = [roof for roof in every if roof["kind"] not in SIZED]
-    named = {(roof["name"], roof["dtype"] or "", roof["threads"]): roof for roof in plain}
+    named = {(_called(roof), roof["dtype"] or "", roof["threads"]): roof for roof in plain}
     names = dict.fromkeys(key[:2] for key in named)
     sized = [roof for roof in every if roof["kind"] in SIZED]
     columns = list(dict.fromkeys((roof["name"], roof["threads"]) for roof in sized))
@@ -70,6 +70,11 @@ def roofs(found: Trees) -> list[Table]:
             ],
         ),
     ]
+
+
+def _called(roof: Tree) -> str:
+    """The name of a roof; of a call with what is read before it."""
+    return f"{roof['name']} after {_size(roof['bytes'])}" if roof["bytes"] else str(roof["name"])
 
 
 def _threads(n: int) -> str:

@@ -76,7 +76,7 @@ def invented_roofs() -> Iterator[None]:
         found = []
         for term, _threads in terms:
             if term.kind == CALL:
-                found.append(roof(OVERHEAD, term.roof, 500.0))
+                found.append(roof(OVERHEAD, term.roof, 500.0, int(term.bytes)))
                 continue
             numbers = term.roof.partition(OWN)[0].split("/")[1:]
             rows = int(numbers[0]) if numbers else 16

@@ -159,11 +159,11 @@ def test_a_call_is_timed_after_reading_and_without_it(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(timing, "clock", lambda: now)
     monkeypatch.setattr(roofs_tasks, "read", reading)
-    task = roofs_tasks.after_reading(64, call)
+    task = roofs_tasks.after_reading(64 << 10, call)
     assert task(5) == timing.Counted(15.0)
     assert read == 5 * 64 << 10
-    (term,) = terms.calls(terms.SPLICE, (), 64, 3.0)
-    assert (term.roof, term.count.fixed) == (f"{terms.SPLICE}/64", 3.0)
+    (term,) = terms.calls(terms.SPLICE, (), 64 << 10, 3.0)
+    assert (term.roof, term.bytes, term.count.fixed) == (terms.SPLICE, 64 << 10, 3.0)
 
 
 def test_the_roofs_of_the_front_end_can_be_taken() -> None:
@@ -202,25 +202,25 @@ def test_a_layer_is_called_after_what_lies_before_it(way: Dnn, family: str) -> N
     found = []
     for stage in ("layer 1", "layer 2", "layer 5", "output"):
         (call,) = (t for t in costs[f"all/score.{stage}"].terms or () if t.roof.startswith(family))
-        found.append(int(call.roof.rpartition("/")[2]))
+        found.append(call.bytes)
     # Layers of 512 × 513 weights after one of 512 × 586, the scores after one of 256 × 513.
     first, second, fifth, output = found
     assert first == terms.AFTER_SEARCH
-    assert (second, fifth) == ((1024, 1024) if family != terms.INT8_CALL else (256, 256))
+    assert second == fifth == (1 << 20 if family != terms.INT8_CALL else 1 << 18)
     assert output == fifth // 2
-    assert terms.passed(0.0) == 1
+    assert terms.passed(0.0) == 1 << 10
     assert terms.passed(1e12) == terms.MOST_PASSED
 
 
 @pytest.mark.parametrize(
-    ("way", "frames", "kib"),
-    [(Dnn(), 1, 8192), (Dnn(dtype="int8"), 1, 2048), (Dnn(dtype="int8"), 16, 8192)],
+    ("way", "frames", "mib"),
+    [(Dnn(), 1, 8), (Dnn(dtype="int8"), 1, 2), (Dnn(dtype="int8"), 16, 8)],
 )
-def test_the_input_of_a_net_is_made_after_net_and_search(way: Dnn, frames: int, kib: int) -> None:
+def test_the_input_of_a_net_is_made_after_net_and_search(way: Dnn, frames: int, mib: int) -> None:
     """Five MB of weights or more, 1.3 MB in 8 bits, and 0.4 MB of search a frame."""
     law = costs_of(way, read("base"), frames)["all/score.splice"]
     (call,) = (term for term in law.terms or () if term.kind == CALL)
-    assert call.roof == f"{terms.SPLICE}/{kib}"
+    assert (call.roof, call.bytes) == (terms.SPLICE, mib << 20)
 
 
 def test_closing_a_span_is_part_of_what_a_call_takes() -> None:

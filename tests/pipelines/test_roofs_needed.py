@@ -22,7 +22,6 @@ from pipelines.scoring import roofs_tasks
 from pipelines.scoring.gaussians import roofs as gaussians
 from pipelines.scoring.kernel_work import (
     AT_ONCE,
-    FIRST_CALL,
     KERNEL_CALL,
     MOST_PASSED,
     SEARCH_SECONDS,
@@ -187,8 +186,7 @@ def wanted() -> dict[str, tuple[int, ...]]:
         tied.MIXTURE: (4, 32, 256),
         tied.LOG: (2, 40, 3),
         KERNEL_CALL: (),
-        FIRST_CALL: (64,),
-        tied.FIRST_LOG_CALL: (64, 16),
+        tied.FIRST_LOG_CALL: (16,),
     }
 
 
@@ -210,10 +208,10 @@ def test_a_kernel_that_nobody_has_is_an_error() -> None:
 
 def test_the_first_call_of_a_span_is_one_after_other_data() -> None:
     first, more = calls(3)
-    assert (first.roof, first.count.fixed) == (f"{FIRST_CALL}/{MOST_PASSED}", 1.0)
-    assert (more.roof, more.count.fixed) == (KERNEL_CALL, 2.0)
+    assert (first.roof, first.bytes, first.count.fixed) == (KERNEL_CALL, MOST_PASSED, 1.0)
+    assert (more.roof, more.bytes, more.count.fixed) == (KERNEL_CALL, 0.0, 2.0)
     assert calls(1) == (first,)
-    task = kernel_roofs.work_of(first.roof, 0).make()
+    task = kernel_roofs.work_of(first.roof, int(first.bytes)).make()
     # What the data before it take is not the call's.
     assert isinstance(task(1), Counted)
 

@@ -111,7 +111,7 @@ def test_a_library_that_shares_its_work_itself_hands_nothing_over_here() -> None
 
 
 def test_handing_work_over_is_timed_by_the_clock_on_the_wall() -> None:
-    key = Key(OVERHEAD, "net handed over/2/16", "")
+    key = Key(OVERHEAD, "net handed over/2", "", bytes=16 << 10)
     (step,) = terms.steps_of([key], work_of)
     found = step.take(Effort(3, 0.0))
     assert not found.disturbed

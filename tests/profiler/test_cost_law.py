@@ -399,3 +399,15 @@ def test_what_comes_off_leaves_least_where_it_is_most() -> None:
     cost = Cost(terms=(Term(CALL, "whole", Linear(1.0)), Term(CALL, "part", Linear(-1.0))))
     calls = law_of(cost, table).calls
     assert [end.fixed for end in calls] == [90 - 50, 100 - 30, 120 - 20]
+
+
+def test_a_call_takes_as_long_as_one_after_so_much_was_read() -> None:
+    table = RoofTable(
+        tuple(
+            Roof(OVERHEAD, "call", "", 1, size, ns, ns, ns, "ns")
+            for size, ns in ((0, 100.0), (1 << 20, 300.0))
+        )
+    )
+    terms = [Term(CALL, "call", Linear(1.0), size) for size in (0, 1 << 20, 1 << 22)]
+    assert [law_of(Cost(terms=(term,)), table).calls[1].fixed for term in terms] == [100, 300, 0]
+    assert law_of(Cost(terms=(terms[2],)), table).missing == ("call",)

@@ -317,6 +317,24 @@ def test_a_further_moment_of_a_roof_of_the_core_s_own_may_only_be_better() -> No
     assert ends(OVERHEAD, 300.0, 200.0, 250.0) == pytest.approx((200.0 / 1.045, 200.0, 202.0))
 
 
+def test_of_a_call_after_more_than_a_core_s_own_caches_hold_the_middle_moment_counts() -> None:
+    """One lucky moment of a cache that others share once halved the time of a first call."""
+
+    def taken(size: int) -> Roof:
+        known = Calibration()
+        for ns in (300.0, 100.0, 310.0):
+            known.add([Roof(OVERHEAD, "call", "", 1, size, ns, ns, ns, "ns")], "run", 0.0)
+        found = known.roof_table.call("call", size)
+        assert found is not None
+        return found
+
+    assert taken((1 << 20) - 1).median == 100.0
+    found = taken(1 << 20)
+    assert found.median == 300.0
+    assert found.low < 100.0
+    assert found.high > 310.0
+
+
 def _never() -> Task:
     raise AssertionError
 

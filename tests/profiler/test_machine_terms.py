@@ -45,6 +45,7 @@ def test_each_kernel_is_taken_at_each_of_its_sizes_and_only_once() -> None:
         (Term(KERNEL, "tile/4", ONE, 1e6), 2),
         (Term(KERNEL, "tile/8", ONE, 2e6, nearest=1e6), 1),
         (Term(CALL, "kernel call", ONE), 1),
+        (Term(CALL, "kernel call", ONE, 1 << 20), 1),
         (Term(CALL, "numpy", ONE), 1),
         (Term(STREAM, "read", ONE, 1e6), 1),
         (Term(ACCESS, "chase", ONE, 1e6), 1),
@@ -61,14 +62,15 @@ def test_each_kernel_is_taken_at_each_of_its_sizes_and_only_once() -> None:
         Key(table.KERNEL, "tile/8", bytes=2_000_000),
         # A call into numpy is in every plan, streams and accesses too.
         Key(OVERHEAD, "kernel call", ""),
+        Key(OVERHEAD, "kernel call", "", bytes=1 << 20),
     }
 
 
 def test_the_work_is_made_when_its_roof_is_taken_and_once_for_each_thread() -> None:
     workload = Workload()
-    kernel, call = steps(
-        [(Term(KERNEL, "tile/4", ONE), 2), (Term(CALL, "kernel call", ONE), 1)], workload
-    )
+    named = [(Term(KERNEL, "tile/4", ONE), 2)]
+    named += [(Term(CALL, "kernel call", ONE, size), 1) for size in (0, 64)]
+    kernel, call, later = steps(named, workload)
     assert not workload.made
     found = kernel.take(Effort(1, 0.0))
     assert workload.made == [("tile/4", 0)] * 2
@@ -76,6 +78,8 @@ def test_the_work_is_made_when_its_roof_is_taken_and_once_for_each_thread() -> N
     found = call.take(Effort(1, 0.0))
     assert workload.made[2:] == [("kernel call", 0)]
     assert (found.kind, found.unit) == (OVERHEAD, "ns")
+    assert later.take(Effort(1, 0.0)).bytes == 64
+    assert workload.made[3:] == [("kernel call", 64)]
     assert workload.runs
 
 

@@ -19,9 +19,9 @@ from pipelines.scoring.kernel_work import (
 from profiler.costs import CALL, KERNEL, STREAM, Linear, Term
 
 SPLICE = "net splice"
-"""A call: the input of a net, but for its copying; KiB read before."""
-AFTER_SEARCH = COLD >> 10
-"""KiB: what a block goes through before it calls the same again, search among it; also the last cache keeps little."""
+"""A call: the input of a net, but for its copying."""
+AFTER_SEARCH = COLD
+"""Bytes: what a block goes through before it calls the same again, search among it; the last cache keeps little."""
 WINDOWS = "net windows"
 """Floats of windows copied; inputs, features."""
 RELU = "net relu"
@@ -29,17 +29,17 @@ RELU = "net relu"
 SCORES = "net scores turned"
 """Floats of products [outputs, frames] put into rows; frames, outputs."""
 HEADS = "net heads"
-"""A call: what Python does to score by several heads, beside their products; heads, frames, KiB read before."""
+"""A call: what Python does to score by several heads, beside their products; heads, frames."""
 MOVED, TURNED = "net frames moved", "net frames turned"
 """Floats put side by side by sixteens, from columns and from rows; frames, inputs."""
 HANDED_OVER = "net handed over"
-"""A call: nothing, shared by so many threads, KiB read before."""
+"""A call: nothing, shared by so many threads."""
 ROWS_CALL = "net rows call"
-"""A call: what Python does for the active outputs of a frame; bytes of a weight, KiB read before."""
+"""A call: what Python does for the active outputs of a frame; bytes of a weight."""
 ROWS = "net rows"
 """Chosen rows; bytes of a weight, frames, width."""
 INT8_CALL = "net int8 layer"
-"""A call: what Python does for a layer in 8 bits; FIRST, MIDDLE or LAST, KiB read before."""
+"""A call: what Python does for a layer in 8 bits; FIRST, MIDDLE or LAST."""
 FIRST, MIDDLE, LAST = 1, 2, 3
 INT8, INT8_LIBRARY = "net int8", "net int8 library"
 """Multiply-adds of integers; frames, groups of inputs; or of a library, which has frames, inputs, outputs."""
@@ -79,7 +79,7 @@ class Call:
     search_bytes: float
     in_rows: bool
     passed: int
-    """KiB of memory that what comes before goes through (`passed`)."""
+    """Bytes of memory that what comes before goes through (`passed`)."""
 
     def units(self, per_frame: float) -> Linear:
         """So many for each frame."""
@@ -119,30 +119,30 @@ class Call:
 
 
 def passed(before: float | None) -> int:
-    """KiB that go through the caches before a layer is called: a power of two.
+    """Bytes that go through the caches before a layer is called: a power of two.
 
     `before`: bytes of the layer before, of which at most MOST_PASSED count; None for a first layer, AFTER_SEARCH.
     A second cache may hold the layer before and what Python needs, and not twice as much: so no mean of all layers.
     """
     if before is None:
         return AFTER_SEARCH
-    return min(power_of_two(before), MOST_PASSED)
+    return power_of_two(min(before, MOST_PASSED))
 
 
 def calls(
     family: str, numbers: tuple[int, ...], passed: int, times: float = 1.0
 ) -> tuple[Term, ...]:
-    """So many calls, each made after reading `passed` KiB.
+    """So many calls, each made after reading `passed` bytes.
 
     Weights push what Python needs for a call out of the nearest caches. So it is timed after as much was read.
     """
-    return (Term(CALL, named(family, *numbers, passed), Linear(fixed=times)),)
+    return (Term(CALL, named(family, *numbers), Linear(fixed=times), passed),)
 
 
 def splice(inputs: int, features: int, net_bytes: float, frames: int) -> tuple[Term, ...]:
     """What bounds putting frames side by side, by frames; before it the net and the search had the caches."""
     copied = Linear(per_work=(float(inputs), 0.0, 0.0))
-    since = min(power_of_two(net_bytes + frames * SEARCHED_PER_FRAME), MOST_PASSED)
+    since = power_of_two(min(net_bytes + frames * SEARCHED_PER_FRAME, MOST_PASSED))
     return (Term(KERNEL, named(WINDOWS, inputs, features), copied), *calls(SPLICE, (), since))
 
 

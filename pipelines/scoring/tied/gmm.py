@@ -17,7 +17,14 @@ import numpy as np
 from pipelines.frontend.parameters import STREAM_DIM, STREAMS
 from pipelines.scoring.blocks import FLOAT, MAX_FRAMES, WAITS
 from pipelines.scoring.gaussians.expansion import expand
-from pipelines.scoring.kernel_work import MOST_PASSED, calls, power_of_two, searched, units
+from pipelines.scoring.kernel_work import (
+    MOST_PASSED,
+    calls,
+    named,
+    power_of_two,
+    searched,
+    units,
+)
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import aligned
 from pipelines.scoring.strategy import Kind
@@ -219,7 +226,7 @@ def log_cost(p: PackedGmm, frames: int, before: float | None = None) -> Cost:
     The kernel writes the logarithms back before it puts them into senone order: twice the traffic. `before`: bytes that
     the stage before goes through, which push out what a call needs; None: all of the weights.
     """
-    since = min(power_of_two(p.weights.nbytes if before is None else before), MOST_PASSED)
+    since = power_of_two(min(p.weights.nbytes if before is None else before, MOST_PASSED))
     width = round(p.n_senones / p.n_codebooks)
     pieces = max(1, round(len(p.order[1]) / p.n_codebooks))
     return Cost(
@@ -240,6 +247,6 @@ def log_cost(p: PackedGmm, frames: int, before: float | None = None) -> Cost:
                 search=searched(frames),
                 own=2.0 * FLOAT * frames * p.n_senones,
             ),
-            Term(CALL, f"{roofs.FIRST_LOG_CALL}/{MOST_PASSED}/{since}", Linear(fixed=1.0)),
+            Term(CALL, named(roofs.FIRST_LOG_CALL, since >> 10), Linear(fixed=1.0), MOST_PASSED),
         ),
     )

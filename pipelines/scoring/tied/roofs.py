@@ -17,7 +17,6 @@ from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.kernel_work import (
     FIRST_CACHE,
-    FIRST_CALL,
     KEPT,
     KERNEL_CALL,
     START,
@@ -202,21 +201,15 @@ def _frames_of(
 
 def call(size: int, numbers: Numbers) -> Work:
     """A call of a compiled kernel with its arrays and numbers, and the close of its span."""
-    return Work(1.0, lambda: repeated(_call()))
-
-
-def first_call(size: int, numbers: Numbers) -> Work:
-    """The same call, each time after so many KiB of other data were read."""
-    (passed,) = numbers
-    return Work(1.0, lambda: after_reading(passed, _call()))
+    return Work(1.0, lambda: after_reading(size, _call()) if size else repeated(_call()))
 
 
 def first_log_call(size: int, numbers: Numbers) -> Work:
-    """A call of the kernel of logarithms, which has more arrays: so many KiB after its last, and after another call.
+    """A call of the kernel of logarithms, which has more arrays: `size` after its last, some KiB after another call.
 
     Of the latter, what every call needs is still near; of the former, what its own does has been pushed out.
     """
-    passed, since = numbers
+    (since,) = numbers
     products, shift, order, scores = _frames_of(1, 1, LANES, 1)
     meter, other, between = recording(), _call(), filled((since << 8,))
 
@@ -228,7 +221,7 @@ def first_log_call(size: int, numbers: Numbers) -> Work:
         kernels.logarithms(products, shift, order, scores, 0, 0)
         meter.done(CALLED, 1)
 
-    return Work(1.0, lambda: after_reading(passed, once, before))
+    return Work(1.0, lambda: after_reading(size, once, before))
 
 
 def _call() -> Callable[[], None]:
@@ -251,7 +244,6 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
         MIXTURE: mixtures,
         LOG: logarithms,
         KERNEL_CALL: call,
-        FIRST_CALL: first_call,
         FIRST_LOG_CALL: first_log_call,
     }
 )

@@ -47,15 +47,15 @@ from profiler.machine.roofs.timing import (
 from profiler.machine.roofs.torch_child import Missing
 from profiler.process import kernel_cache
 
-METHOD: Final = 32
+METHOD: Final = 33
 """Counted up when a figure is measured differently, so that cached ones are taken again. What kernels do tells itself:
 roofs belong to the sources of all of them, as compiled kernels do."""
 
 BUSY_SECONDS: Final = 600.0
 
 SHARED_BYTES: Final = 1 << 20
-"""Over so much data a roof depends on what programs on other cores leave of a shared cache, or of memory; one of a
-kernel over less is timed for moments only, with pauses."""
+"""Over so much data a roof depends on what programs on other cores leave of a shared cache, or of memory, and so does a
+call after so much was read; one of a kernel over less is timed for moments only, with pauses."""
 MOMENTS: Final = 5
 OWN_MOMENTS: Final = 3
 """The same of a kernel or call that depends on nothing that is shared; the best counts."""

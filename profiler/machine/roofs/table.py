@@ -59,9 +59,9 @@ MOST: Final = 1e24
 class Roof:
     """One measured figure: the median of repeats, with the fastest of them and the slower quartile.
 
-    rate: operations/s; bandwidth: bytes/s over a working set of `bytes`; overhead: ns per call; kernel: units/s
-    of a kernel of the workload, over `bytes` of data or, where that is 0, within the first cache; latency: ns per
-    access scattered over `bytes`.
+    rate: operations/s; bandwidth: bytes/s over a working set of `bytes`; overhead: ns per call, each after `bytes` of
+    other data were read; kernel: units/s of a kernel of the workload, over `bytes` of data or, where that is 0, within
+    the first cache; latency: ns per access scattered over `bytes`.
     """
 
     kind: str
@@ -224,9 +224,10 @@ class RoofTable:
             rungs, sizes, size_bytes, lambda a, b, part: (1.0 - part) * a + part * b
         )
 
-    def call(self, name: str) -> Roof | None:
-        """Return what a call of that kind takes (ns), or None when it was not measured."""
-        return next((r for r in self.roofs if (r.kind, r.name) == (OVERHEAD, name)), None)
+    def call(self, name: str, after_bytes: int = 0) -> Roof | None:
+        """Return what a call of that kind takes (ns) after so much was read, or None when it was not measured."""
+        wanted = (OVERHEAD, name, after_bytes)
+        return next((r for r in self.roofs if (r.kind, r.name, r.bytes) == wanted), None)
 
     def transfer(
         self, size_bytes: float, *, to_device: bool, pinned: bool, device: str

@@ -17,7 +17,10 @@ from profiler.machine.roofs.table import Roof
 from profiler.machine.roofs.timing import Effort, Key, Task, Work, after_pauses, roof_of
 
 WorkOf = Callable[[str, int], Work]
-"""Roof's name and bytes of data (0: what fits the first cache) → the work to be timed; KeyError for an unknown name."""
+"""Roof's name and bytes → the work to be timed; KeyError for an unknown name.
+
+The bytes are those of a kernel's data (0: what fits the first cache), or of what is read before a call (0: nothing).
+"""
 
 ACCESS_BYTES: Final = tuple(1 << power for power in (14, 18, 20, 21, 22, 24, 26))
 """Sizes over which accesses are scattered: 16 KiB to 64 MiB, with steps about the usual caches."""
@@ -36,8 +39,13 @@ def steps(terms: Iterable[tuple[Term, int]], work_of: WorkOf) -> list[Step]:
             sizes = {0, int(term.nearest), int(term.bytes)}
             found += [Key(table.KERNEL, term.roof, threads=threads, bytes=n) for n in sizes]
         elif term.kind == CALL and term.roof not in GENERAL_CALLS:
-            found.append(Key(table.OVERHEAD, term.roof, ""))
+            found.append(call_key(term))
     return steps_of(found, work_of)
+
+
+def call_key(term: Term) -> Key:
+    """Return the roof that a term of calls names."""
+    return Key(table.OVERHEAD, term.roof, "", bytes=int(term.bytes))
 
 
 def steps_of(keys: Iterable[Key], work_of: WorkOf) -> list[Step]:
@@ -69,7 +77,7 @@ def _kernel(key: Key, work_of: WorkOf) -> Callable[[Effort], Roof]:
 
 def _call(key: Key, work_of: WorkOf) -> Callable[[Effort], Roof]:
     def timed(effort: Effort) -> Roof:
-        work = work_of(key.name, 0)
+        work = work_of(key.name, key.bytes)
         threads = None if work.waits else 1
         return roof_of(key, work.operations, work.make(), effort, threads)
 

@@ -37,7 +37,7 @@ class SparseProduct(Product):
     """Frames for which the weights are read once."""
     family: ClassVar[str]
     """Roofs: multiply-adds by frames, inputs and tenths of the weights that are there.
-    `family` " layer": a layer's call by frames and KiB read before."""
+    `family` " layer": a layer's call by frames."""
     few: ClassVar[int]
     """Frames up to which they are taken as they come; more are put side by side."""
 

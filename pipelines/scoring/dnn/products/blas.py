@@ -21,7 +21,7 @@ from profiler.spans import Cost, Linear
 
 KERNEL, CALL = "net blas", "net blas layer"
 """Roofs: multiply-adds by frames, inputs, outputs, whether frames come as rows; a layer's call, without that of the
-library, by frames and KiB read before."""
+library, by frames."""
 
 PACKED = 3.0
 """Times that OpenBLAS moves an operand: read, written in the order of its kernel, read from there."""

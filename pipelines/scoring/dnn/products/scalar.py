@@ -21,7 +21,7 @@ from profiler.costs import Term
 from profiler.spans import Cost, Linear
 
 KERNEL, CALL = "net scalar", "net scalar layer"
-"""Roofs: multiply-adds by inputs; a layer's call by frames and KiB read before."""
+"""Roofs: multiply-adds by inputs; a layer's call by frames."""
 
 
 # Neither vectors nor several sums: without leave to reassociate, the compiler keeps to the order of the additions.

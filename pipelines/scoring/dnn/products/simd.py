@@ -34,7 +34,7 @@ from profiler.costs import Term
 from profiler.spans import Cost, Linear
 
 KERNEL, CALL = "net panels", "net panels layer"
-"""Roofs: multiply-adds by frames, inputs; a layer's call by frames and KiB read before."""
+"""Roofs: multiply-adds by frames, inputs; a layer's call by frames."""
 
 VECTORS = 4 if WIDE_REGISTERS else 1
 """Vectors of outputs in a panel: with 6 frames 24 sums, which leaves a few of 32 registers for factors. Three vectors

@@ -163,8 +163,8 @@ def restore(size: int, numbers: Numbers) -> Work:
 
 
 def layer_call(size: int, numbers: Numbers) -> Work:
-    """A layer of one weight, after reading so many KiB: the first, any other or the last."""
-    place, passed = numbers
+    """A layer of one weight, after `size` bytes were read: the first, any other or the last."""
+    (place,) = numbers
 
     def make() -> Task:
         product = quantised.Quantised(filled((1, 1)), filled((1,)), True, 1, 1)
@@ -190,7 +190,7 @@ def layer_call(size: int, numbers: Numbers) -> Work:
                 quantised.apply(product, x, scales, y[:1, :1])
             meter.done(CALLED, 1)
 
-        return after_reading(passed, once, before_layer(passed))
+        return after_reading(size, once, before_layer(size))
 
     return Work(1.0, make)
 

@@ -82,10 +82,8 @@ def windows(size: int, numbers: Numbers) -> Work:
 
 
 def splice_call(size: int, numbers: Numbers) -> Work:
-    """The input of one frame of one feature, after reading so many KiB."""
-    (passed,) = numbers
-
-    return Work(1.0, lambda: after_reading(passed, spliced()))
+    """The input of one frame of one feature, after `size` bytes were read."""
+    return Work(1.0, lambda: after_reading(size, spliced()))
 
 
 def spliced() -> Callable[[], object]:
@@ -118,10 +116,10 @@ class _Nothing(Product):
 
 
 def layer_call(name: str) -> Family:
-    """A layer of one output and one weight by so many frames, after reading so many KiB; "": without its product."""
+    """A layer of one output and one weight by so many frames, after bytes were read; "": without its product."""
 
     def family(size: int, numbers: Numbers) -> Work:
-        n, passed = numbers
+        (n,) = numbers
 
         def make() -> Task:
             weight, meter = filled((1, 2)), recording()
@@ -132,7 +130,7 @@ def layer_call(name: str) -> Family:
                 layer_once()
                 meter.done(CALLED, n)
 
-            return after_reading(passed, once, before_layer(passed))
+            return after_reading(size, once, before_layer(size))
 
         return Work(1.0, make)
 
@@ -140,8 +138,8 @@ def layer_call(name: str) -> Family:
 
 
 def heads_call(size: int, numbers: Numbers) -> Work:
-    """One senone by so many heads, each for as many frames and without its product, after reading so many KiB."""
-    heads, frames, passed = numbers
+    """One senone by so many heads, each for as many frames and without its product, after `size` bytes were read."""
+    heads, frames = numbers
 
     def make() -> Task:
         card = _card(1, 0, heads)
@@ -152,27 +150,27 @@ def heads_call(size: int, numbers: Numbers) -> Work:
         net._heads = [_Nothing(filled((1, 2)), 1, n) for _ in range(heads)]
         net.begin_some(filled((frames, 2)), Meter())
         source, since = np.arange(n) // heads, np.arange(n) % heads
-        return after_reading(passed, lambda: net.score_by_heads(source, since, scores, meter))
+        return after_reading(size, lambda: net.score_by_heads(source, since, scores, meter))
 
     return Work(1.0, make)
 
 
 def handed_over(size: int, numbers: Numbers) -> Work:
-    """What is nothing to do, shared by so many threads, after reading so many KiB."""
-    threads, passed = numbers
+    """What is nothing to do, shared by so many threads, after `size` bytes were read."""
+    (threads,) = numbers
 
     def make() -> Task:
         def nothing(thread: int, first: int, last: int) -> None:
             pass
 
-        return after_reading(passed, lambda: shared(nothing, threads, threads))
+        return after_reading(size, lambda: shared(nothing, threads, threads))
 
     return Work(1.0, make, waits=True)
 
 
 def rows_call(size: int, numbers: Numbers) -> Work:
-    """The active output of a frame that has one, after reading so many KiB."""
-    weight_bytes, passed = numbers
+    """The active output of a frame that has one, after `size` bytes were read."""
+    (weight_bytes,) = numbers
 
     def make() -> Task:
         asked, scores, meter = np.zeros(1, np.int64), filled((1, 1)), recording()
@@ -187,7 +185,7 @@ def rows_call(size: int, numbers: Numbers) -> Work:
                 of_floats.score(floats, 0, 1, asked, scores)
             meter.done(CALLED, 1, 1)
 
-        return after_reading(passed, once)
+        return after_reading(size, once)
 
     return Work(1.0, make)
 
