@@ -77,7 +77,7 @@ class Speed:
                 continue
             probe = PROBES.index(stage.name)
             at = np.flatnonzero(fresh["stage"] == number)
-            roof = session.calibration.kernel(stage.name)
+            roof = session.calibration.probe(stage.name)
             if roof is None or not len(at):
                 continue
             spans = pick(fresh, at)

@@ -29,7 +29,7 @@ ROOFS = ROOF_TABLE.merged(
             roof(table.KERNEL, "tile", 1e9),
             # 30 µs and 200 µs a repeat.
             roof(table.KERNEL, PROBES[0], 1e9 / 30_000),
-            roof(table.KERNEL, PROBES[1], 5_000.0),
+            roof(table.KERNEL, PROBES[1], 5_000.0, 4 << 20),
             roof(OVERHEAD, "kernel call", 1000.0),
         )
     )

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from profiler.machine import run_queue
-from profiler.machine.roofs import probe
+from profiler.machine.roofs import probe, timing
 from profiler.machine.roofs.probe import EVERY_NS, TIMES, Probe
-from profiler.machine.roofs.table import KERNEL, PROBES
-from profiler.machine.roofs.timing import Effort
+from profiler.machine.roofs.table import KERNEL, PROBES, PROBES_TOGETHER
+from profiler.machine.roofs.timing import Effort, Key
 from profiler.machine.run_queue import RunQueue
 from profiler.span_layout import SPAN
 from profiler.spans import Recorder
@@ -131,12 +131,32 @@ def test_probes_are_taken_at_their_time_and_recorded_as_set_up() -> None:
 
 def test_probes_have_roofs_of_the_same_work() -> None:
     steps = probe.steps()
-    assert [(step.key.kind, step.key.name) for step in steps] == [(KERNEL, n) for n in PROBES]
+    assert [step.key for step in steps] == [
+        Key(KERNEL, PROBES[0]),
+        Key(KERNEL, PROBES[1], bytes=probe.MEMORY_BYTES),
+    ]
     for step, make in zip(steps, probe.TASKS, strict=True):
         roof = step.take(Effort(1, 0.0))
         assert roof.sound
         assert roof.unit == "unit/s"
         make()(1)
+
+
+def test_the_roof_of_a_probe_is_the_best_of_as_many_pieces_as_count_in_a_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else a machine that nothing has changed would seem faster than its roofs."""
+    now, ran = 0.0, 0
+
+    def piece(repeats: int) -> None:
+        nonlocal now, ran
+        assert repeats == 1
+        ran += 1
+        now += 2.0 if ran % (TIMES * PROBES_TOGETHER) == 5 else 3.0
+
+    monkeypatch.setattr(timing, "clock", lambda: now)
+    assert probe.as_in_a_run(piece)(4) == timing.Counted(8.0)
+    assert ran == 4 * TIMES * PROBES_TOGETHER
 
 
 def test_the_memory_probe_reads_what_it_says() -> None:

@@ -4,13 +4,15 @@ A neighbour on the same core, on the same cache or on the same memory slows a ru
 processor. The probe of arithmetic stays in registers and the first cache, that of memory reads 4 MiB, which most
 processors keep in the cache that cores share. Each is timed six times and the best counts, so that a turn of another
 program in between does not; `python -m tests.bench.constants --only system` prints what part of a run they take.
+Their roofs are timed in the same way: on a machine that is disturbed for moments only, the best of short pieces is
+faster than the middle of long ones, and the machine would seem faster than it was when its roofs were taken.
 """
 
 from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from profiler.machine.roofs import table
+from profiler.machine.roofs import table, timing
 from profiler.machine.roofs.cpu import Step, aligned
 from profiler.machine.roofs.table import (
     LEAST_SLOWNESS,
@@ -19,7 +21,7 @@ from profiler.machine.roofs.table import (
     PROBES_TOGETHER,
     Roof,
 )
-from profiler.machine.roofs.timing import Effort, Key, Task, roof_of
+from profiler.machine.roofs.timing import Counted, Effort, Key, Task, roof_of
 from profiler.spans import Lane, Recorder
 
 EVERY_NS: Final = 1_000_000_000
@@ -45,20 +47,38 @@ def _memory() -> Task:
 
 
 TASKS: Final[tuple[Callable[[], Task], ...]] = (_arithmetic, _memory)
+SIZES: Final = (0, MEMORY_BYTES)
+"""Of their data; what other programs leave of a shared cache is a roof of several moments, as that of any data is."""
+
+
+def as_in_a_run(task: Task) -> Task:
+    """`task` as often as asked, each as readers take it from a run: the best of as many pieces as count together."""
+    pieces = TIMES * PROBES_TOGETHER
+
+    def repeated(repeats: int) -> Counted:
+        return Counted(sum(min(_seconds(task) for _ in range(pieces)) for _ in range(repeats)))
+
+    return repeated
+
+
+def _seconds(task: Task) -> float:
+    start = timing.clock()
+    task(1)
+    return timing.clock() - start
 
 
 def steps() -> list[Step]:
     """Return the steps that measure what the probes take on this machine at its best: repeats a second."""
 
-    def step(name: str, make: Callable[[], Task]) -> Step:
-        key = Key(table.KERNEL, name)
+    def step(name: str, size: int, make: Callable[[], Task]) -> Step:
+        key = Key(table.KERNEL, name, bytes=size)
 
         def timed(effort: Effort) -> Roof:
-            return roof_of(key, 1.0, make(), effort, 1)
+            return roof_of(key, 1.0, as_in_a_run(make()), effort, 1)
 
         return Step(key, timed)
 
-    return [step(name, make) for name, make in zip(PROBES, TASKS, strict=True)]
+    return [step(*each) for each in zip(PROBES, SIZES, TASKS, strict=True)]
 
 
 class Probe:

@@ -205,6 +205,10 @@ class RoofTable:
         nearest = min(alike, key=lambda r: abs(math.log(max(r.bytes, 1) / max(size_bytes, 1.0))))
         return None if nearest in self.refused else nearest
 
+    def probe(self, name: str) -> Roof | None:
+        """Return the roof of one of PROBES (repeats/s), or None when it was not measured."""
+        return next((r for r in self.roofs if (r.kind, r.name) == (KERNEL, name)), None)
+
     def latency(self, size_bytes: float, name: str = "chase") -> Roof | None:
         """Return what an access scattered over that many bytes takes, ns, or None when it was not measured.
 
