@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.gaussians.product import multiply
+from pipelines.scoring.gaussians.product import NOTHING, multiply
 from pipelines.scoring.roofs_tasks import filled
 from pipelines.scoring.simd.exponential import exp_shifted, log_shifted
 from pipelines.scoring.simd.vector import LANES, address, aligned_copy
@@ -54,7 +54,7 @@ def _product(a: Any, b: Any, c: Any, repeats: int) -> None:
         raise ArrayError("_product: factors and product do not fit each other")
     x, y, z = address(a, np.float32), address(b, np.float32), address(c, np.float32)
     for _ in range(repeats):
-        multiply(x, 4 * DEPTH, ROWS, y, PANELS, DEPTH, z)
+        multiply(x, 4 * DEPTH, ROWS, y, PANELS, DEPTH, z, NOTHING)
 
 
 def _multiplied() -> Task:

@@ -157,7 +157,7 @@ def _panels() -> Iterator[dict[str, Any]]:
     out = aligned((PANELS, LANES))
     x[:], given[:] = 1.0, 1.0
     a, b, c = (_address(array) for array in (x, given, out))
-    one = given.nbytes / seconds(lambda: product.multiply(a, 0, 1, b, PANELS, DEPTH, c)) / 1e9
+    one = given.nbytes / seconds(lambda: product.multiply(a, 0, 1, b, PANELS, DEPTH, c, 0)) / 1e9
     four = given.nbytes / seconds(lambda: _four_at_once(a, b, PANELS, DEPTH, c)) / 1e9
     where = "scoring/gaussians/product.py"
     yield row(where, "read at one frame, a panel at a time", "", one, "GB/s")

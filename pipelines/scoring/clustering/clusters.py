@@ -18,7 +18,7 @@ from pipelines.scoring.clustering import quantiser
 from pipelines.scoring.clustering.quantiser import SEED
 from pipelines.scoring.clustering.shortlists import NOWHERE, moments
 from pipelines.scoring.gaussians.expansion import NEVER
-from pipelines.scoring.gaussians.product import multiply
+from pipelines.scoring.gaussians.product import NOTHING, multiply
 from pipelines.scoring.kernel_work import COLD, calls, units
 from pipelines.scoring.simd.vector import LANES, address
 from pipelines.scoring.strategy import Progress
@@ -253,6 +253,7 @@ def _choose(
             groups,
             depth,
             address(products, np.float32),
+            NOTHING,
         )
         for t in range(n):
             for k in range(row):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.gaussians.product import multiply
+from pipelines.scoring.gaussians.product import NOTHING, multiply
 from pipelines.scoring.kernel_work import COLD, calls, units
 from pipelines.scoring.simd.vector import LANES, address, aligned_copy
 from pipelines.scoring.strategy import Progress
@@ -261,6 +261,7 @@ def _nearest(x: Array, panels: Array, size: int, products: Array, found: Array) 
             groups,
             rows,
             address(products, np.float32),
+            NOTHING,
         )
         for t in range(n):
             best = 0

@@ -24,7 +24,7 @@ from numba import njit
 from pipelines.scoring import cache
 from pipelines.scoring.clustering import quantiser
 from pipelines.scoring.clustering.quantiser import FAR, Codebook
-from pipelines.scoring.gaussians.product import multiply
+from pipelines.scoring.gaussians.product import NOTHING, multiply
 from pipelines.scoring.simd.maxima import reached
 from pipelines.scoring.simd.vector import LANES, address, address_of_rows
 from pipelines.scoring.strategy import Progress
@@ -244,13 +244,13 @@ def _masks(
     here, found = address(words, np.float32), address(products, np.float32)
     for g in range(groups):
         at = address(rows, np.float32) + g * slots * panel
-        multiply(here, depth * 4, n, at, slots, depth, found)
+        multiply(here, depth * 4, n, at, slots, depth, found, NOTHING)
         for k in range(n):
             for m in range(slots):
                 place = found + (k * row + m * lanes) * 4
                 masks[k, g, m] = reached(place, bound)
         at = address_of_rows(panels, np.float32) + g * panels.strides[0]
-        multiply(here, depth * 4, n, at, slots, depth, found)
+        multiply(here, depth * 4, n, at, slots, depth, found, NOTHING)
         for k in range(n):
             likeliest, lane_of, highest = 0, 0, np.float32(-np.inf)
             for m in range(slots):

@@ -14,7 +14,7 @@ from numba import njit
 from pipelines.scoring.continuous.listed import finish
 from pipelines.scoring.gaussians.bounds import PARTS, Bounds, bring_forward
 from pipelines.scoring.gaussians.expansion import NEVER
-from pipelines.scoring.gaussians.product import multiply
+from pipelines.scoring.gaussians.product import NOTHING, multiply
 from pipelines.scoring.simd.maxima import can_reach, insert_down
 from pipelines.scoring.simd.panels import add_vector, partial
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, copy_floats
@@ -80,7 +80,8 @@ def eliminate(
                 at = address(tile, np.float32) + s * n * row
                 step = streams * expanded * 4
                 source = address(x, np.float32) + s * expanded * 4
-                multiply(source, step, n, base, components, expanded, at)
+                following = base + components * expanded * VECTOR_BYTES if n > 1 else NOTHING
+                multiply(source, step, n, base, components, expanded, at, following)
             for t in range(n):
                 frame = address(x, np.float32) + (t * streams + s) * expanded * 4
                 to = address(tile, np.float32) + (s * n + t) * row

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.gaussians.product import multiply
+from pipelines.scoring.gaussians.product import NOTHING, multiply
 from pipelines.scoring.simd.exponential import log_plus, sum_exp, sum_exp_down
 from pipelines.scoring.simd.maxima import largest, max_down
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, copy_floats
@@ -79,14 +79,17 @@ def dense(
         for stream in range(0, streams, together):
             for i in range(together):
                 s = stream + i
+                here = address(gaussians, np.float32) + (group * streams + s) * expanded * row
                 multiply(
                     address(x, np.float32) + s * expanded * 4,
                     streams * expanded * 4,
                     n,
-                    address(gaussians, np.float32) + (group * streams + s) * expanded * row,
+                    here,
                     components,
                     expanded,
                     address(tile, np.float32) + i * n * row,
+                    # One row takes what memory gives: what is asked for besides only has to wait.
+                    here + expanded * row if n > 1 else NOTHING,
                 )
             begin = now_ns()
             for i in range(together):
@@ -154,6 +157,7 @@ def some(x: Array, by_senone: Array, senones: Array, densities: Array, scores: A
                     panels,
                     expanded,
                     address(densities, np.float32) + (i * streams + s) * n * row,
+                    NOTHING,
                 )
         begin = now_ns()
         for i in range(count):

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from pipelines.scoring.gaussians.int8 import row_of_bytes
-from pipelines.scoring.gaussians.product import multiply
+from pipelines.scoring.gaussians.product import NOTHING, multiply
 from pipelines.scoring.kernel_work import AT_ONCE, FIRST_CACHE, Family, Numbers
 from pipelines.scoring.roofs_tasks import filled
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address
@@ -40,14 +40,16 @@ def _products(x: Array, panels: Array, out: Array, turn: Array, some: int, repea
         for _ in range(some):
             group = turn[0] % groups
             turn[0] = group + 1
+            first, each = address(panels, np.float32), count * depth * VECTOR_BYTES
             multiply(
                 address(x, np.float32),
                 4 * depth,
                 rows,
-                address(panels, np.float32) + group * count * depth * VECTOR_BYTES,
+                first + group * each,
                 count,
                 depth,
                 address(out[group % len(out)], np.float32),
+                first + (group + 1) % groups * each if rows > 1 else NOTHING,
             )
 
 
