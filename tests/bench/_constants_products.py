@@ -31,6 +31,8 @@ SHARED = (128, 256, 384, 512, 768, 1024)
 """Outputs of layers of LARGE inputs, that one thread takes or two share."""
 DEPTH, PANELS = 27, 16384
 """Numbers of a Gaussian, and panels of 16 of them: 28 MB."""
+COMPONENTS = 42
+"""Panels of a senones' tile of a continuous model."""
 BOOKS, PAIRS, DENSITIES = 42, 4, 128
 """Codebooks, pairs of panels of 16 senones of each, and densities of a stream: 8 MB of weights."""
 OTHERS = 3 << 20
@@ -184,30 +186,53 @@ def _mixed(g: int, weights: int, out: int, ask: bool) -> None:  # pragma: no cov
             )
 
 
-def _asked() -> Iterator[dict[str, Any]]:
-    """Mixtures of a block with weights that no near cache keeps: those that come next asked of memory, or not."""
-    g, out = aligned((FRAMES, BOOKS, STREAMS, DENSITIES)), aligned((FRAMES, 2 * LANES))
-    weights = aligned((BOOKS, PAIRS, 2, STREAMS, DENSITIES, LANES))
-    others = aligned((OTHERS,))
-    g[:], weights[:] = 0.01, 0.01
+@njit(nogil=True)
+def _in_order(x: int, panels: int, out: int, ask: bool) -> None:  # pragma: no cover
+    """Products of FRAMES frames and groups of panels of Gaussians, as `kernels.dense` of continuous models."""
+    group = COMPONENTS * DEPTH * VECTOR_BYTES
+    for i in range(PANELS // COMPONENTS):
+        here = panels + i * group
+        later = here + group if ask else product.NOTHING
+        product.multiply(x, DEPTH * 4, FRAMES, here, COMPONENTS, DEPTH, out, later)
 
-    def taken(ask: bool) -> float:
+
+def _asked() -> Iterator[dict[str, Any]]:
+    """Kernels of a block with parameters that no near cache keeps: those that come next asked of memory, or not."""
+    g, mixed = aligned((FRAMES, BOOKS, STREAMS, DENSITIES)), aligned((FRAMES, 2 * LANES))
+    weights = aligned((BOOKS, PAIRS, 2, STREAMS, DENSITIES, LANES))
+    x, gaussians = aligned((FRAMES, DEPTH)), aligned((PANELS, DEPTH, LANES))
+    densities = aligned((FRAMES, COMPONENTS, LANES))
+    for array in (g, weights, x, gaussians):
+        array[:] = 0.01
+    others = aligned((OTHERS,))
+
+    def taken(once: Callable[[bool], None], ask: bool) -> float:
         def task(repeats: int) -> Counted:
-            """After other data, as in a run: how long the mixtures take."""
+            """After other data, as in a run: how long the kernel takes."""
             spent = 0.0
             for _ in range(repeats):
                 others.sum()
                 began = clock()
-                _mixed(_address(g), _address(weights), _address(out), ask)
+                once(ask)
                 spent += clock() - began
             return Counted(spent)
 
         repeats, found, _ = rounds(task, Effort(), threads=1)
         return found[len(found) // 2] / repeats
 
-    alone, asking = map(taken, (False, True))
-    what = f"mixtures of {FRAMES} frames: time without asking for the next weights / with"
-    yield row("scoring/tied/kernels.py mix", what, "", alone / asking, "")
+    def mixtures(ask: bool) -> None:
+        _mixed(_address(g), _address(weights), _address(mixed), ask)
+
+    def in_order(ask: bool) -> None:
+        _in_order(_address(x), _address(gaussians), _address(densities), ask)
+
+    for where, what, once in (
+        ("scoring/tied/kernels.py mix", "mixtures", mixtures),
+        ("scoring/gaussians/product.py", "continuous Gaussians", in_order),
+    ):
+        alone, asking = taken(once, ask=False), taken(once, ask=True)
+        said = f"{what} of {FRAMES} frames: time without asking for the next parameters / with"
+        yield row(where, said, "", alone / asking, "")
 
 
 def _of_tiles(tile: Callable[..., None]) -> Callable[[int, int, int, int], None]:
