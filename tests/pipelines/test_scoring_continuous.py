@@ -12,7 +12,9 @@ from pipelines.models import continuous, sphinx
 from pipelines.scoring import build_scorer
 from pipelines.scoring.blocks import MAX_FRAMES
 from pipelines.scoring.continuous import ContinuousGmm, pack
+from pipelines.scoring.gaussians import product
 from pipelines.scoring.meter import Meter
+from pipelines.scoring.simd.vector import VECTOR_BYTES
 from profiler.spans import SPAN, NullLane, Recorder
 
 LANE = NullLane()
@@ -40,6 +42,28 @@ def test_untying_all_densities_changes_nothing(tmp_path):
     # Nothing but that the test's random weights then add up to one.
     tied = replace(tied, weights=tied.weights / tied.weights.sum(1, keepdims=True))
     assert np.abs(scores - brute_force(tied, features)).max() < NAT
+
+
+@pytest.mark.parametrize("rows", [1, 3, 8, 21])
+def test_what_follows_is_asked_of_memory_once_and_some_of_it_with_all_rows(rows, monkeypatch):
+    panels, depth, base = 3, 27, 1 << 20
+    panel = depth * VECTOR_BYTES
+    asked, vectors_at_once = [], []
+
+    def tile(a, b, k, c, times, later):
+        address, vectors = later
+        asked.extend(address + i * VECTOR_BYTES for i in range(vectors))
+        vectors_at_once.append(vectors)
+
+    for name in ("_tile_8", "_tile_4", "_tile_1"):
+        monkeypatch.setattr(product, name, tile)
+    later = base + panels * panel
+    product.multiply.py_func(0, 0, rows, base, panels, depth, 0, later)
+    assert sorted(asked) == list(range(later, later + panels * panel, VECTOR_BYTES))
+    assert max(vectors_at_once) - min(vectors_at_once) <= 1
+    asked.clear()
+    product.multiply.py_func(0, 0, rows, base, panels, depth, 0, product.NOTHING)
+    assert not asked
 
 
 @pytest.mark.parametrize("streams", [1, 3])
