@@ -14,18 +14,9 @@ import numpy as np
 from pipelines.frontend import _kernels, mfcc
 from pipelines.frontend.mfcc import BLOCK_FRAMES, Mfcc
 from pipelines.frontend.parameters import SAMPLE_RATE, STREAMS, FeatureParameters
-from profiler.machine.roofs import timing
-from profiler.machine.roofs.timing import Counted, Task, Work
+from profiler.machine.roofs.timing import Task, Work, each_after, repeated
 
 Numbers = tuple[int, ...]
-
-
-def _repeated(once: Callable[[], object]) -> Task:
-    def task(repeats: int) -> None:
-        for _ in range(repeats):
-            once()
-
-    return task
 
 
 def cepstra(size: int, numbers: Numbers) -> Work:
@@ -49,7 +40,7 @@ def cepstra(size: int, numbers: Numbers) -> Work:
         samples = np.random.default_rng(0).normal(0, 0.1, 3 * BLOCK_FRAMES * p.hop_samples)
         utterance = Mfcc(p).start(samples.astype(np.float32))
         utterance.block(0, BLOCK_FRAMES)
-        return _repeated(lambda: utterance.block(BLOCK_FRAMES, 2 * BLOCK_FRAMES))
+        return repeated(lambda: utterance.block(BLOCK_FRAMES, 2 * BLOCK_FRAMES))
 
     return Work(float(BLOCK_FRAMES), make)
 
@@ -65,17 +56,7 @@ def end(size: int, numbers: Numbers) -> Work:
         utterance = Mfcc({}).start(np.ones(1, np.float32))
         utterance.block(0, 1)
         others = np.ones(OTHERS // 4, np.float32)
-
-        def task(repeats: int) -> Counted:
-            seconds = 0.0
-            for _ in range(repeats):
-                others.sum()
-                start = timing.clock()
-                list(utterance.normalise(1))
-                seconds += timing.clock() - start
-            return Counted(seconds)
-
-        return task
+        return each_after(others.sum, lambda: list(utterance.normalise(1)))
 
     return Work(1.0, make)
 
@@ -87,7 +68,7 @@ def differences(size: int, numbers: Numbers) -> Work:
     def make() -> Task:
         found = np.ones((BLOCK_FRAMES, ncep), np.float32)
         mean, out = np.ones(ncep, np.float32), np.ones((BLOCK_FRAMES, STREAMS * ncep), np.float32)
-        return _repeated(lambda: _kernels.normalise(found, mean, 0, BLOCK_FRAMES, out))
+        return repeated(lambda: _kernels.normalise(found, mean, 0, BLOCK_FRAMES, out))
 
     return Work(float(BLOCK_FRAMES), make)
 

@@ -20,17 +20,9 @@ from typing import Final
 from pipelines.kernel_roofs import work_of
 from profiler.costs import CALL, Term
 from profiler.machine.roofs.probe import Probe
-from profiler.machine.roofs.table import KERNEL, OVERHEAD, PROBES, Roof, RoofTable
+from profiler.machine.roofs.table import KERNEL, OVERHEAD, PROBES, Key, Roof, RoofTable
 from profiler.machine.roofs.terms import GENERAL_CALLS, call_key
-from profiler.machine.roofs.timing import (
-    MOST_REPEATS,
-    PIECE_SECONDS,
-    UNITS,
-    Key,
-    Task,
-    counted,
-    key_of,
-)
+from profiler.machine.roofs.timing import MOST_REPEATS, PIECE_SECONDS, UNITS, Task, counted
 from profiler.session.writer import SessionWriter
 from profiler.spans import Lane, Recorder
 
@@ -82,7 +74,7 @@ class RoofsAgain:
         """Time from now on what these terms name on one thread, as far as `roof_table` knows it."""
         if not self._share:
             return
-        self._known = {key_of(roof): roof for roof in roof_table.roofs}
+        self._known = {roof.key: roof for roof in roof_table.roofs}
         keys = dict.fromkeys(
             _key(term) for term, threads in terms if threads == 1 and term.roof not in GENERAL_CALLS
         )
@@ -93,7 +85,7 @@ class RoofsAgain:
 
     def known(self, roof_table: RoofTable) -> None:
         """Other roofs are known of what is timed: what it takes over more data follows from these."""
-        self._known = {key_of(roof): roof for roof in roof_table.roofs}
+        self._known = {roof.key: roof for roof in roof_table.roofs}
         self._told = 0
 
     def _begun(self, key: Key) -> _Timed:

@@ -13,10 +13,12 @@ from typing import Final, Protocol
 
 from pipelines.kernel_roofs import work_of
 from pipelines.run.roofs_again import RoofsAgain
+from pipelines.scoring.roofs import KERNELS
 from profiler.analysis.law import needed
 from profiler.costs import ACCESS, CALL, KERNEL, Cost, Term
 from profiler.errors import Cancelled
 from profiler.machine.roofs import calibration
+from profiler.machine.roofs.cpu import Step
 from profiler.machine.roofs.table import Roof, RoofTable
 from profiler.session.writer import SessionWriter
 from profiler.spans import Lane, NullLane, Recorder
@@ -119,8 +121,13 @@ class NeededRoofs:
         all."""
         if not self._terms:
             return
-        aged = calibration.AGED_SECONDS
-        self._measure(list(self._terms.values()), settle=True, apart=RUN_APART, aged=aged)
+        self._measure(
+            list(self._terms.values()),
+            beside=calibration.pace(KERNELS),
+            settle=True,
+            apart=RUN_APART,
+            aged=calibration.AGED_SECONDS,
+        )
         if self._again is not None:
             self._again.known(self._roof_table)
 
@@ -128,6 +135,7 @@ class NeededRoofs:
         self,
         terms: Sequence[tuple[Term, int]],
         *,
+        beside: Sequence[Step] = (),
         settle: bool,
         apart: float = calibration.MOMENT_SECONDS,
         aged: float = math.inf,
@@ -138,11 +146,12 @@ class NeededRoofs:
                 work_of,
                 lambda what, share: self._progress(f"measuring the machine: {what}", share),
                 self._cancelled,
+                beside=beside,
                 settle=settle,
                 apart=apart,
                 aged=aged,
             )
             self._terms |= {(t.kind, t.roof, t.bytes, n): (t, n) for t, n in terms}
-            names = {term.roof for term, _ in terms}
+            names = {term.roof for term, _ in terms} | {step.key.name for step in beside}
             self._journal.calibration(_named(table, names).rows())
             self._roof_table = table

@@ -46,15 +46,13 @@ def _log(source: Any, target: Any, repeats: int) -> None:
 
 @njit(nogil=True, cache=True)
 def _product(a: Any, b: Any, c: Any, repeats: int) -> None:
-    if (
-        a.shape != (ROWS, DEPTH)
-        or b.shape != (PANELS, DEPTH, LANES)
-        or c.shape != (ROWS, PANELS * LANES)
-    ):
+    rows, depth = a.shape
+    panels = len(b)
+    if b.shape != (panels, depth, LANES) or c.shape != (rows, panels * LANES):
         raise ArrayError("_product: factors and product do not fit each other")
     x, y, z = address(a, np.float32), address(b, np.float32), address(c, np.float32)
     for _ in range(repeats):
-        multiply(x, 4 * DEPTH, ROWS, y, PANELS, DEPTH, z, NOTHING)
+        multiply(x, 4 * depth, rows, y, panels, depth, z, NOTHING)
 
 
 def _multiplied() -> Task:

@@ -13,7 +13,7 @@ from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import LANES, aligned
 from profiler.arrays import Array
 from profiler.machine.roofs import timing
-from profiler.machine.roofs.timing import Counted, Task
+from profiler.machine.roofs.timing import Task, each_after
 from profiler.spans import Lane, Recorder
 
 HOT_BYTES = 8 << 10
@@ -58,16 +58,6 @@ def recording(stage: str = CALLED) -> Meter:
     return meter
 
 
-def repeated(once: Callable[[], object]) -> Task:
-    """`once` as often as asked, from Python."""
-
-    def task(repeats: int) -> None:
-        for _ in range(repeats):
-            once()
-
-    return task
-
-
 @njit(nogil=True, cache=True)
 def read(values: Array) -> np.float32:
     """A value of each cache line, added up."""
@@ -102,24 +92,6 @@ def after_others(between: int, seconds: float, own: Task, times: int = 1) -> Tas
     return _in_turn(pieces, lambda: own(times), lambda: own(0), seconds)
 
 
-def after_idle_calls(idle: Callable[[], object], once: Callable[[], object]) -> Task:
-    """`once` as often as asked, each time after a call of the same kernel that has nothing to do.
-
-    Only the time of `once` counts: what its call needs has been fetched then, and is a roof of its own.
-    """
-
-    def task(repeats: int) -> Counted:
-        seconds = 0.0
-        for _ in range(repeats):
-            idle()
-            start = timing.clock()
-            once()
-            seconds += timing.clock() - start
-        return Counted(seconds)
-
-    return task
-
-
 def after_writing(frames: int, before: Callable[[], object], once: Callable[[], object]) -> Task:
     """`once` as often as asked, right after `before`, which is no part of its time, wrote its data.
 
@@ -144,22 +116,16 @@ def _in_turn(
     """
     turn = 0
 
-    def task(repeats: int) -> Counted:
+    def others() -> None:
         nonlocal turn
-        seconds = 0.0
-        for _ in range(repeats):
-            turn = (turn + 1) % len(pieces)
-            piece, at = pieces[turn], 0
-            until = timing.clock() + least
-            read(piece)
-            while timing.clock() < until:
-                read(piece[at : at + CHUNK])
-                at = at + CHUNK if at + CHUNK < len(piece) else 0
-            if before is not None:
-                before()
-            start = timing.clock()
-            told = once()
-            seconds += timing.counted(told, timing.clock() - start)
-        return Counted(seconds)
+        turn = (turn + 1) % len(pieces)
+        piece, at = pieces[turn], 0
+        until = timing.clock() + least
+        read(piece)
+        while timing.clock() < until:
+            read(piece[at : at + CHUNK])
+            at = at + CHUNK if at + CHUNK < len(piece) else 0
+        if before is not None:
+            before()
 
-    return task
+    return each_after(others, once)

@@ -21,7 +21,7 @@ from pipelines.search.workspace import Workspace
 from profiler.arrays import F32, I32, U32
 from profiler.clock import now_ns
 from profiler.lanes import Lane
-from profiler.machine.roofs.timing import Work
+from profiler.machine.roofs.timing import Work, repeated
 
 ARCS, PASSED, LABELS = "search arcs", "search passed arcs", "search labels"
 LISTED, FOLLOWED = "search listed epsilons", "search followed epsilons"
@@ -370,12 +370,7 @@ def advance(size: int, numbers: Numbers) -> Work:
 def active_call(size: int, numbers: Numbers) -> Work:
     """A look for active senones where nothing lives: units are calls."""
     space = _living(_graph(0, senones=1), 0)
-
-    def task(repeats: int) -> None:
-        for _ in range(repeats):
-            space.active_senones()
-
-    return Work(1.0, lambda: task)
+    return Work(1.0, lambda: repeated(space.active_senones))
 
 
 FAMILIES: Mapping[str, Family] = MappingProxyType(

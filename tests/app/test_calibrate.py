@@ -16,7 +16,6 @@ from profiler.files.outputs import OutputError
 from profiler.machine.roofs import calibration
 from profiler.machine.roofs.calibration import Calibration
 from profiler.machine.roofs.table import BANDWIDTH, OVERHEAD, RATE, Roof
-from profiler.machine.roofs.timing import key_of
 from profiler.machine.roofs.torch_child import Missing
 
 
@@ -50,7 +49,7 @@ def known() -> Calibration:
         "run",
         1.8e9,
     )
-    made.roofs[key_of(ladders[2])] = replace(ladders[2], disturbed=True)
+    made.roofs[ladders[2].key] = replace(ladders[2], disturbed=True)
     made.unavailable["torch on 1"] = [Missing("gemm.torch float16", "no fast kernel")]
     return made
 

@@ -150,7 +150,7 @@ def _integers() -> Iterator[dict[str, Any]]:
 def _four_at_once(a: int, b: int, panels: int, k: int, c: int) -> None:  # pragma: no cover
     for p in range(0, panels, 4):
         at = b + p * k * VECTOR_BYTES
-        _four((a, 0), (at, k * VECTOR_BYTES), k, (c + p * VECTOR_BYTES, 0), False, (0, 0))
+        _four((a, 0), (at, k * VECTOR_BYTES), k, (c + p * VECTOR_BYTES, 0), False, 0)
 
 
 def _panels() -> Iterator[dict[str, Any]]:

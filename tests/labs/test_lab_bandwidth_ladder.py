@@ -9,8 +9,7 @@ from pipelines.labs import bandwidth_ladder
 from pipelines.labs.bandwidth_ladder import LAB, LEAST_ROUNDS, Effort, Ladder
 from pipelines.labs.desk import Desk
 from profiler.machine.roofs.cpu import Step
-from profiler.machine.roofs.table import BANDWIDTH, Roof
-from profiler.machine.roofs.timing import Key
+from profiler.machine.roofs.table import BANDWIDTH, Key, Roof
 
 ROUNDS = 12
 

@@ -215,7 +215,7 @@ OTHERS = frozenset({*nets.FAMILIES, *frontend.FAMILIES, *search.FAMILIES})
 
 
 def numbers_written_out() -> Iterator[str]:
-    """Calls of kernels in compiled functions of the roofs of scoring that pass a number as it is written."""
+    """Calls of kernels in compiled functions of the roofs of scoring that pass a number written out, or by its name."""
     names = [m.name for m in pkgutil.walk_packages(scoring.__path__, f"{scoring.__name__}.")]
     for name in names:
         if not name.rpartition(".")[2].startswith("roofs"):
@@ -233,9 +233,13 @@ def numbers_written_out() -> Iterator[str]:
                         if isinstance(called, dict)
                         else getattr(called, part, None)
                     )
-                if isinstance(called, Dispatcher) and any(
-                    isinstance(a, ast.Constant) and type(a.value) is int for a in call.args
-                ):
+                written = (
+                    a.value
+                    if isinstance(a, ast.Constant)
+                    else vars(module).get(getattr(a, "id", ""))
+                    for a in call.args
+                )
+                if isinstance(called, Dispatcher) and any(type(value) is int for value in written):
                     yield f"{name}: {ast.unparse(call)}"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import count
@@ -34,7 +34,8 @@ from profiler.analysis.breakdown import breakdown
 from profiler.costs import CALL, KERNEL, STREAM, Cost, Linear, Term
 from profiler.errors import Cancelled
 from profiler.machine.roofs import calibration, table, timing
-from profiler.machine.roofs.table import OVERHEAD, Roof, RoofTable
+from profiler.machine.roofs.cpu import Step
+from profiler.machine.roofs.table import OVERHEAD, PROBES, Roof, RoofTable
 from profiler.machine.roofs.terms import WorkOf
 from profiler.machine.roofs.timing import Counted
 from profiler.session.reader import Session
@@ -65,6 +66,7 @@ class Rig:
         self.lane = self.recorder.lane("decode", decode=True)
         self.measured: list[list[str]] = []
         self.settled: list[bool] = []
+        self.beside: list[list[str]] = []
         self.apart: list[tuple[float, float]] = []
         self.rate = 7.0
         self.stopping = False
@@ -85,11 +87,13 @@ class Rig:
         progress: Callable[[str, float], None],
         cancelled: Callable[[], bool],
         *,
+        beside: Sequence[Step],
         settle: bool,
         apart: float,
         aged: float,
     ) -> RoofTable:
         assert work_of is kernel_roofs.work_of
+        self.beside.append([step.key.name for step in beside])
         self.apart.append((apart, aged))
         terms = list(terms)
         self.settled.append(settle)
@@ -148,6 +152,10 @@ def test_at_the_end_what_the_laws_named_is_taken_at_one_more_moment(
     rig.needed.settle()
     assert rig.measured[2] == ["a/1", "b/2"]
     assert rig.settled == [True, False, True]
+    # And what says how fast the machine is, which the kernels' loops are compared with.
+    assert rig.beside[:2] == [[], []]
+    assert {"gemm", "fma", "exp.scorer", *PROBES} <= set(rig.beside[2])
+    assert "read" not in rig.beside[2]
     # Before a run nobody waits for what is known well and has only aged.
     before = [(calibration.MOMENT_SECONDS, math.inf)]
     assert rig.apart == 2 * before + [(RUN_APART, calibration.AGED_SECONDS)]
@@ -376,10 +384,10 @@ def test_roofs_for_a_live_change_are_measured_between_two_blocks(
     asked: list[set[str]] = []
     real = calibration.measure_terms
 
-    def measure(terms: Asked, *rest: Any, settle: bool, apart: float, aged: float) -> RoofTable:
+    def measure(terms: Asked, *rest: Any, **how: Any) -> RoofTable:
         terms = list(terms)
         asked.append({term.roof for term, _ in terms})
-        return real(terms, *rest, settle=settle, apart=apart, aged=aged)
+        return real(terms, *rest, **how)
 
     monkeypatch.setattr(calibration, "measure_terms", measure)
     config = assign(presets.load("gmm-quick").config, {"block": 16})
@@ -399,7 +407,9 @@ def test_roofs_for_a_live_change_are_measured_between_two_blocks(
         measured = session.spans[stages == STAGE][-1]
         parts = breakdown(session)
         known = {r.name for r in session.calibration.roofs if r.kind in OF_TERMS}
+        lasting = {roof.name for roof in session.calibration.lasting}
     assert {name for name in first | second if "/" in name} <= known
+    assert {"gemm", "exp.scorer", *PROBES} <= lasting
     begin, end = measured["start_ns"], measured["start_ns"] + measured["duration_ns"]
     ends = tiles["start_ns"] + tiles["duration_ns"]
     assert ((ends <= begin) | (tiles["start_ns"] >= end)).all(), "no block holds any of it"

@@ -25,8 +25,8 @@ from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import WIDE_REGISTERS
 from profiler.arrays import Array
 from profiler.machine.roofs import terms
-from profiler.machine.roofs.table import OVERHEAD
-from profiler.machine.roofs.timing import Effort, Key
+from profiler.machine.roofs.table import OVERHEAD, Key
+from profiler.machine.roofs.timing import Effort
 from tests.pipelines.net_files import card, forward, net
 
 ROUNDING = 2.0**-24

@@ -1,8 +1,6 @@
 """GMM scores against the definition in double precision and against pocketsphinx' own log."""
 
-import itertools
 import math
-from collections import defaultdict
 
 import numpy as np
 import pytest
@@ -15,7 +13,7 @@ from pipelines.frontend.parameters import STREAMS
 from pipelines.models import sphinx
 from pipelines.scoring import build_scorer
 from pipelines.scoring.blocks import MAX_FRAMES
-from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES
+from pipelines.scoring.simd.vector import LANES
 from pipelines.scoring.tied import gmm, kernels
 from profiler.spans import NullLane
 
@@ -151,20 +149,18 @@ def test_a_row_by_itself_takes_four_panels_of_weights_at_once(rows, monkeypatch)
 def test_what_is_asked_of_memory_is_what_comes_next(stage, rows, monkeypatch):
     books, densities, width = 2, 48, 80
     a_row = 4 * STREAMS * (kernels.EXPANDED if stage == "evaluate" else books * densities)
-    taken, asked = [], defaultdict(list)
+    taken, asked = [], []
 
     def tile(name):
         panels = int(name[-1])
 
         def follow(a, b, k, c, times, later):
-            """Panels met first, with the first row, and vectors of others that are asked for, with any row."""
+            """Panels met first, with the first row, and those asked for, with the last."""
             if a[0] < a_row:
                 taken.extend(b[0] + i * b[1] for i in range(panels))
-            address, vectors = later
-            assert vectors < k or rows in (1, 4, 8), "some of them in each pass"
-            for i, j in itertools.product(range(panels), range(vectors)):
-                assert address > b[0]
-                asked[address + i * b[1] + j * VECTOR_BYTES].append(len(taken))
+            if later:
+                assert later > b[0]
+                asked.extend((len(taken), later + i * b[1]) for i in range(panels))
 
         return follow
 
@@ -174,19 +170,18 @@ def test_what_is_asked_of_memory_is_what_comes_next(stage, rows, monkeypatch):
         gaussians = (books, STREAMS, densities // LANES, kernels.EXPANDED, LANES)
         x = np.zeros((rows, STREAMS, kernels.EXPANDED), np.float32)
         kernels.evaluate.py_func(x, np.zeros(gaussians, np.float32), g, 0, books)
-        together, depth = densities // LANES, kernels.EXPANDED
+        together = densities // LANES
     else:
         start = np.array([0, width, 2 * width])
         weights = np.zeros(2 * width * STREAMS * densities, np.float32)
         kernels.mix.py_func(g, weights, start, np.zeros((rows, 2 * width), np.float32), 0, books)
-        together, depth = kernels.panels_together(rows), densities
+        together = kernels.panels_together(rows)
     assert len(set(taken)) == len(taken)
     for at, address in enumerate(taken):
-        for vector in range(depth):
-            early = asked[address + vector * VECTOR_BYTES]
-            # Each panel but those of the first product was asked for before, once, by the product just before its own.
-            assert all(at - 2 * together < done <= at for done in early)
-            assert len(early) == (at >= together)
+        early = [done for done, wanted in asked if wanted == address]
+        # Each panel but those of the first product was asked for before, and by the product just before its own.
+        assert all(at - 2 * together < done <= at for done in early)
+        assert early or at < together
 
 
 def test_blocks_of_another_shape_are_refused(model):

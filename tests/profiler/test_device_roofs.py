@@ -156,7 +156,8 @@ def test_a_small_set_is_read_many_times_in_one_launch() -> None:
     import torch
 
     from profiler.machine.roofs import device as device_roofs
-    from profiler.machine.roofs.timing import Effort, Key
+    from profiler.machine.roofs.table import Key
+    from profiler.machine.roofs.timing import Effort
 
     passes: list[int] = []
     clock = FakeClock(0)
@@ -205,7 +206,8 @@ def test_exponentials_count_beyond_the_traffic_of_their_pass() -> None:
 
     from profiler.machine.roofs import device as device_roofs
     from profiler.machine.roofs import timing
-    from profiler.machine.roofs.timing import Effort, Key
+    from profiler.machine.roofs.table import Key
+    from profiler.machine.roofs.timing import Effort
 
     clock = FakeClock(0)
 

@@ -11,8 +11,8 @@ import pytest
 from profiler.machine import run_queue
 from profiler.machine.roofs import probe, timing
 from profiler.machine.roofs.probe import EVERY_NS, TIMES, Probe
-from profiler.machine.roofs.table import KERNEL, PROBES, PROBES_TOGETHER
-from profiler.machine.roofs.timing import Effort, Key
+from profiler.machine.roofs.table import KERNEL, PROBES, PROBES_TOGETHER, Key
+from profiler.machine.roofs.timing import Effort
 from profiler.machine.run_queue import RunQueue
 from profiler.span_layout import SPAN
 from profiler.spans import Recorder

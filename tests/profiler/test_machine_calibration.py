@@ -22,9 +22,9 @@ from profiler.machine.roofs.calibration import (
     SETTLING_SECONDS,
     Calibration,
 )
-from profiler.machine.roofs.table import BANDWIDTH, LATENCY, OVERHEAD, RATE, Roof
+from profiler.machine.roofs.table import BANDWIDTH, LATENCY, OVERHEAD, RATE, Key, Roof
 from profiler.machine.roofs.tiers import NOT_YET, roof_tiers
-from profiler.machine.roofs.timing import Effort, Key, Task, Work, key_of
+from profiler.machine.roofs.timing import Effort, Task, Work
 from profiler.machine.roofs.torch_child import Answer, Missing
 from profiler.process import kernel_cache
 
@@ -163,23 +163,26 @@ def test_a_child_that_failed_is_asked_again(machine: Machine) -> None:
 
 def test_what_was_disturbed_is_measured_again_and_the_better_stays(machine: Machine) -> None:
     machine.spread = 0.9
-    for wait in (0.0, BUSY_SECONDS / 2):
-        machine.now += wait
+    for _ in range(OWN_MOMENTS):
+        machine.now += MOMENT_SECONDS
         calibration.load_or_measure(1)
-    assert machine.taken == ["gemm/1", "exp/1"]
+    assert machine.taken == ["gemm/1", "exp/1"] * OWN_MOMENTS
+    machine.now += BUSY_SECONDS / 2
+    calibration.load_or_measure(1)
+    assert len(machine.taken) == 6, "there are as many moments as are wanted"
     machine.now += BUSY_SECONDS
     machine.factor = 0.5
     rate = calibration.load_or_measure(1).rate("gemm")
-    assert machine.taken[2:] == ["gemm/1", "exp/1"]
+    assert machine.taken[6:] == ["gemm/1", "exp/1"]
     assert rate is not None
     assert rate.median == QUICK["gemm"]
     machine.now += BUSY_SECONDS
     machine.spread, machine.factor = 0.01, 1.1
     calibration.load_or_measure(1)
-    assert len(machine.taken) == 6
+    assert len(machine.taken) == 10
     machine.now += 100 * BUSY_SECONDS
     calibration.load_or_measure(1)
-    assert len(machine.taken) == 6
+    assert len(machine.taken) == 10
 
 
 def test_a_roof_over_shared_caches_is_taken_at_several_moments_and_their_middle_counts(
@@ -228,7 +231,7 @@ def test_of_the_moments_of_a_roof_that_depends_on_nothing_shared_the_best_counts
     for again in (known, Calibration.from_dict(known.as_dict())):
         (roof,) = again.roof_table.roofs
         assert (roof.low, roof.median) == (3e9, 3e9)
-        assert again.settled(key_of(roof), 1e6, MOMENT_SECONDS)
+        assert again.settled(roof.key, 1e6, MOMENT_SECONDS)
 
 
 @pytest.mark.parametrize(("size", "lately"), [(0, 1.9e9), (4 << 20, 1.7e9)])
@@ -242,7 +245,7 @@ def test_what_a_machine_usually_is_outlasts_the_latest_moments(size: int, lately
         (now,) = again.roof_table.roofs
         (usually,) = again.roof_table.usual.roofs
         assert (now.median, usually.median) == (lately, 4e9)
-        assert len(again.latest(key_of(now))) == MOMENTS
+        assert len(again.latest(now.key)) == MOMENTS
     # What was so long ago that it is no longer kept says nothing, nor does what is measured afresh.
     for _ in range(KEPT_MOMENTS // 2 + 1):
         known.add([Roof(KERNEL, "tile", "", 1, size, 3e9, 3e9, 3e9, "x")], "run", 0.0)
@@ -315,6 +318,8 @@ def test_a_further_moment_of_a_roof_of_the_core_s_own_may_only_be_better() -> No
     # Of a call's time less is better.
     assert ends(OVERHEAD, 200.0) == pytest.approx((200.0 / 1.13, 200.0, 202.0))
     assert ends(OVERHEAD, 300.0, 200.0, 250.0) == pytest.approx((200.0 / 1.045, 200.0, 202.0))
+    # What kernels are compared with is known as well as they.
+    assert ends(RATE, 0.9e9, 1e9) == ends(KERNEL, 0.9e9, 1e9)
 
 
 def test_of_a_call_after_more_than_a_core_s_own_caches_hold_the_middle_moment_counts() -> None:
@@ -367,7 +372,7 @@ def test_what_was_taken_too_few_times_goes_before_what_has_aged() -> None:
     for name, times, at in (("aged", MOMENTS, 0.0), ("older", MOMENTS, -1.0), ("new", 1, 100.0)):
         for _ in range(times):
             known.add([Roof(KERNEL, name, "", 1, 4 << 20, 1e9, 1e9, 1e9, "x")], "run", at)
-    steps = [_taken(key, key_of) for key in known.roofs]  # type: ignore[arg-type]
+    steps = [_taken(key, known.roofs.__getitem__) for key in known.roofs]
     unsettled = calibration._unsettled(known, steps, 1.0, 600.0)
     assert [step.key.name for step in unsettled] == ["new", "older", "aged"]
 

@@ -12,9 +12,9 @@ from profiler_sessions import roof
 from profiler.costs import ACCESS, CALL, KERNEL, STREAM, Linear, Term
 from profiler.machine.roofs import _kernels as kernels
 from profiler.machine.roofs import table, terms
-from profiler.machine.roofs.table import LATENCY, OVERHEAD, RoofTable
+from profiler.machine.roofs.table import LATENCY, OVERHEAD, Key, RoofTable
 from profiler.machine.roofs.terms import ACCESS_BYTES, ACCESSES, LINE_BYTES, access_steps, steps
-from profiler.machine.roofs.timing import Effort, Key, Work
+from profiler.machine.roofs.timing import Effort, Work
 
 ONE = Linear(1.0)
 

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 from profiler_sessions import roof
 
 from profiler.machine.roofs import cpu, timing
 from profiler.machine.roofs.ladder import plateaus
-from profiler.machine.roofs.table import BANDWIDTH, OVERHEAD, RATE, Roof
-from profiler.machine.roofs.timing import Counted, Effort, Key, better, is_steady, roof_of, rounds
+from profiler.machine.roofs.table import BANDWIDTH, OVERHEAD, RATE, Key, Roof
+from profiler.machine.roofs.timing import (
+    Counted,
+    Effort,
+    better,
+    each_after,
+    is_steady,
+    repeated,
+    roof_of,
+    rounds,
+)
 
 MS = 0.001
 
@@ -235,3 +244,24 @@ def test_a_round_that_took_twice_as_long_does_not_widen_a_roof(
     assert (rate.low, rate.median, rate.high) == (8.0, 8.0, 10.0)
     call = roof_of(Key(OVERHEAD, "x"), 1e9, lambda _: None, Effort(9))
     assert (call.low, call.median, call.high) == (1.0, 1.25, 1.25)
+
+
+def test_what_comes_before_each_time_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, order = 0.0, ""
+
+    def taking(seconds: float, name: str, told: object = None) -> Callable[[], object]:
+        def work() -> object:
+            nonlocal now, order
+            now, order = now + seconds, order + name
+            return told
+
+        return work
+
+    monkeypatch.setattr(timing, "clock", lambda: now)
+    assert each_after(taking(10.0, "a"), taking(2.0, "b"))(3) == Counted(6.0)
+    assert order == "ababab"
+    # Of what says itself which part of its time counts, that does.
+    assert each_after(taking(10.0, "a"), taking(2.0, "b", Counted(0.5)))(3) == Counted(1.5)
+    order = ""
+    assert repeated(taking(1.0, "b"))(4) is None
+    assert order == "bbbb"

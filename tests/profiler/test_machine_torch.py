@@ -16,8 +16,8 @@ from profiler.errors import Cancelled
 from profiler.machine.roofs import device as device_roofs
 from profiler.machine.roofs import timing, torch_child
 from profiler.machine.roofs import torch as torch_roofs
-from profiler.machine.roofs.table import BANDWIDTH, OVERHEAD, RATE, Roof
-from profiler.machine.roofs.timing import Effort, Key
+from profiler.machine.roofs.table import BANDWIDTH, OVERHEAD, RATE, Key, Roof
+from profiler.machine.roofs.timing import Effort
 from profiler.machine.roofs.torch_child import Missing, measure
 
 PART = torch_child.part(1)
@@ -191,7 +191,7 @@ def test_roofs_of_a_device_that_does_not_tell_its_memory_are_measured_all_the_sa
 DEVICE_ON_THE_PROCESSOR = """
 import json, torch
 from profiler.machine.roofs import device as device_roofs, timing
-from profiler.machine.roofs.timing import Effort, key_of
+from profiler.machine.roofs.timing import Effort
 device_roofs.GEMM_SIZES = (32, 64)
 device_roofs.LADDER_BYTES = (1 << 14, 1 << 16, 1 << 40)
 device_roofs.COPY_BYTES = (1 << 12, 1 << 14)
@@ -201,7 +201,7 @@ device_roofs.ELEMENTS, device_roofs.READ_BYTES, device_roofs.LAUNCHES_LONG = 1 <
 stand_in = device_roofs.Device(torch.device("cpu"), "cpu", lambda: waits.append(1), free=1 << 20)
 for key, take in device_roofs.steps(torch, stand_in, missing):
     roof = take(Effort(2, 0.0))
-    assert key_of(roof) == key
+    assert roof.key == key
     rows.append([*key, roof.low, roof.median, roof.high, roof.unit])
 pinned = torch.accelerator.is_available()
 print(json.dumps({"rows": rows, "missing": missing, "waits": len(waits), "pinned": pinned}))

@@ -50,7 +50,7 @@ def _sums(
             if stream + together >= streams:
                 for t in range(n):
                     target = address(scores, np.float32) + t * senones * 4
-                    finish(products, shifts, t, target, LANES)
+                    finish(products, shifts, t, target, min(LANES, senones))
             spent += now_ns() - begin
     return spent
 

@@ -14,13 +14,13 @@ from pipelines.scoring.continuous.eliminate import eliminate
 from pipelines.scoring.continuous.queue import EVERY, Queue, gather_clusters, gather_lists
 from pipelines.scoring.gaussians.bounds import rests
 from pipelines.scoring.kernel_work import AT_ONCE, FIRST_CACHE, ONE, START, Family, Numbers
-from pipelines.scoring.roofs_tasks import filled, repeated
+from pipelines.scoring.roofs_tasks import filled
 from pipelines.scoring.simd.maxima import insert_down
 from pipelines.scoring.simd.panels import AHEAD, panel_of_bytes
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, copy_floats
 from profiler.arrays import Array, ArrayError
 from profiler.kernel_spans import now_ns
-from profiler.machine.roofs.timing import Task, Work
+from profiler.machine.roofs.timing import Task, Work, repeated
 
 PANELS, BYTES, LISTS, CLUSTERS, STANDINS, SUM, INSERT, ELIMINATE = (
     "chosen panels",

@@ -26,19 +26,19 @@ def multiply(
     """C[n, 16·panels] = A[n, k] · B, whose panels [k, 16] are read once per eight rows, in order of memory.
 
     Addresses and `a_stride` in bytes. From the address `later` on, which need not be readable, as many panels are asked
-    of memory meanwhile, some of their rows in each pass over B; none where it is 0.
+    of memory meanwhile, some in each pass over B; none where it is 0.
     """
     panel, row = k * VECTOR_BYTES, panels * VECTOR_BYTES
     eights = n // 8 if WIDE_REGISTERS else 0
     fours = (n - 8 * eights) // 4
-    passes = n - 7 * eights - 3 * fours
+    ones = n - 8 * eights - 4 * fours
+    passes = eights + fours + ones
     t = 0
     for turn in range(passes):
         at, to = (a + t * a_stride, a_stride), c + t * row
-        begin, end = (turn * k // passes, (turn + 1) * k // passes) if later != 0 else (0, 0)
         for p in range(panels):
             here, there = (b + p * panel, 0), (to + p * VECTOR_BYTES, row)
-            asked = later + p * panel + begin * VECTOR_BYTES, end - begin
+            asked = later + p * panel if later != 0 and p % passes == turn else 0
             if turn < eights:
                 _tile_8(at, here, k, there, False, asked)
             elif turn < eights + fours:

@@ -31,19 +31,19 @@ def make_tile(rows: int, panels: int) -> Callable[..., None]:
 
     Called as tile(a, b, k, c, multiply, later), each matrix as its address and the bytes from a row of A or C or from a
     panel of B to the next; a panel of B is k contiguous vectors of 16; `multiply` multiplies what C holds by the result
-    instead of replacing it. `later`: an address, which need not be readable, and how many vectors of a panel, at most
-    k, are asked of memory from there on meanwhile, in as many panels as of B and as far apart.
+    instead of replacing it. From the address `later` on, which need not be readable, as much as of B is asked of memory
+    meanwhile, in panels as far apart; nothing where it is 0.
     """
 
     @intrinsic
     def tile(typing_context: Any, a: Any, b: Any, k: Any, c: Any, multiply: Any, later: Any) -> Any:
         matrix = types.UniTuple(types.intp, 2)
-        signature = types.void(matrix, matrix, types.intp, matrix, types.boolean, matrix)
+        signature = types.void(matrix, matrix, types.intp, matrix, types.boolean, types.intp)
 
         def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
             a, b, k, c, multiply, later = arguments
-            (a, a_stride), (b, panel_stride), (c, c_stride), (later, asked) = (
-                cgutils.unpack_tuple(builder, pair) for pair in (a, b, c, later)
+            (a, a_stride), (b, panel_stride), (c, c_stride) = (
+                cgutils.unpack_tuple(builder, matrix) for matrix in (a, b, c)
             )
             cells = [(r, p) for r in range(rows) for p in range(panels)]
             sums = {cell: sum_from(builder, constant(0.0)) for cell in cells}
@@ -51,12 +51,12 @@ def make_tile(rows: int, panels: int) -> Callable[..., None]:
             apart = [builder.mul(panel_stride, word(p)) for p in range(panels)]
             b_panels = [builder.add(b, offset) for offset in apart]
 
-            def add_up(first: Any, end: Any, following: list[Any]) -> None:
-                with cgutils.for_range_slice(builder, first, end, word(1), I64) as (index, _):
-                    offset = builder.mul(index, word(4))
-                    weights = [load(builder, step(builder, base, index)) for base in b_panels]
+            def add_up(following: list[Any]) -> None:
+                with cgutils.for_range(builder, k) as loop:
+                    offset = builder.mul(loop.index, word(4))
+                    weights = [load(builder, step(builder, base, loop.index)) for base in b_panels]
                     for base in following:
-                        prefetch(builder, step(builder, base, index), SECOND_LEVEL)
+                        prefetch(builder, step(builder, base, loop.index), SECOND_LEVEL)
                     for r in range(rows):
                         factor = broadcast(builder, builder.add(a_rows[r], offset))
                         for p in range(panels):
@@ -64,8 +64,11 @@ def make_tile(rows: int, panels: int) -> Callable[..., None]:
                             total = fma(builder, factor, weights[p], builder.load(slot))
                             builder.store(total, slot)
 
-            add_up(word(0), asked, [builder.add(later, offset) for offset in apart])
-            add_up(asked, k, [])
+            with builder.if_else(builder.icmp_unsigned("!=", later, word(0))) as (yes, no):
+                with yes:
+                    add_up([builder.add(later, offset) for offset in apart])
+                with no:
+                    add_up([])
             _finish(builder, multiply, [(_cell(builder, c, c_stride, *x), sums[x]) for x in cells])
             return context.get_dummy_value()
 

@@ -25,7 +25,7 @@ from pipelines.frontend.parameters import STREAM_DIM, STREAMS
 from pipelines.scoring.simd.exponential import exp_shifted, log_shifted
 from pipelines.scoring.simd.maxima import largest
 from pipelines.scoring.simd.tiles import make_rows, make_tile
-from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, WIDE_REGISTERS, address, copy_floats
+from pipelines.scoring.simd.vector import LANES, WIDE_REGISTERS, address, copy_floats
 from profiler.arrays import Array, ArrayError
 
 EXPANDED = 2 * STREAM_DIM + 1
@@ -37,9 +37,6 @@ _rows_8, _rows_2, _rows_1 = make_rows(8), make_rows(2), make_rows(1)
 Matrix = tuple[int, int]
 """Its address, and the bytes from a row or a panel to the next."""
 
-Ahead = tuple[int, int]
-"""What a product asks of memory for the next one: an address in its first panel, and how many vectors of each panel."""
-
 
 Order = tuple[Array, Array, Array]
 """Where the senones of the codebooks stand: (start, runs, run_start).
@@ -49,12 +46,12 @@ Order = tuple[Array, Array, Array]
 
 
 @njit(nogil=True, cache=True)
-def _eight(a: Matrix, b: Matrix, panels: int, k: int, c: Matrix, times: bool, later: Ahead) -> None:
+def _eight(a: Matrix, b: Matrix, panels: int, k: int, c: Matrix, times: bool, later: int) -> None:
     """C[8, 16·panels] = A[8, k] · B."""
     p = 0
     while p < panels:
         bp, cp = (b[0] + p * b[1], b[1]), (c[0] + p * 4 * LANES, c[1])
-        following = later[0] + p * b[1], later[1]
+        following = later + p * b[1] if later != 0 else 0
         if panels - p >= 2:
             _tile_8x2(a, bp, k, cp, times, following)
             p += 2
@@ -64,12 +61,12 @@ def _eight(a: Matrix, b: Matrix, panels: int, k: int, c: Matrix, times: bool, la
 
 
 @njit(nogil=True, cache=True)
-def _four(a: Matrix, b: Matrix, panels: int, k: int, c: Matrix, times: bool, later: Ahead) -> None:
+def _four(a: Matrix, b: Matrix, panels: int, k: int, c: Matrix, times: bool, later: int) -> None:
     """C[4, 16·panels] = A[4, k] · B."""
     p = 0
     while p < panels:
         bp, cp = (b[0] + p * b[1], b[1]), (c[0] + p * 4 * LANES, c[1])
-        following = later[0] + p * b[1], later[1]
+        following = later + p * b[1] if later != 0 else 0
         if WIDE_REGISTERS and panels - p >= 2:
             _tile_4x2(a, bp, k, cp, times, following)
             p += 2
@@ -85,26 +82,26 @@ def _one(a: Matrix, b: Matrix, panels: int, k: int, c: Matrix, times: bool) -> N
     while p < panels:
         bp, cp = (b[0] + p * b[1], b[1]), (c[0] + p * 4 * LANES, c[1])
         if panels - p >= 4:
-            _tile_1x4(a, bp, k, cp, times, (0, 0))
+            _tile_1x4(a, bp, k, cp, times, 0)
             p += 4
         else:
-            _tile_1x1(a, bp, k, cp, times, (0, 0))
+            _tile_1x1(a, bp, k, cp, times, 0)
             p += 1
 
 
 @njit(nogil=True, cache=True)
 def _one_asking(
-    a: Matrix, b: Matrix, panels: int, k: int, c: Matrix, times: bool, later: Ahead
+    a: Matrix, b: Matrix, panels: int, k: int, c: Matrix, times: bool, later: int
 ) -> None:
     """The same, asking."""
     p = 0
     while p < panels:
         bp, cp = (b[0] + p * b[1], b[1]), (c[0] + p * 4 * LANES, c[1])
         if panels - p >= 4:
-            _tile_1x4(a, bp, k, cp, times, (later[0] + p * b[1], later[1]))
+            _tile_1x4(a, bp, k, cp, times, later + p * b[1])
             p += 4
         else:
-            _tile_1x1(a, bp, k, cp, times, (later[0] + p * b[1], later[1]))
+            _tile_1x1(a, bp, k, cp, times, later + p * b[1])
             p += 1
 
 
@@ -114,29 +111,25 @@ def _multiply(
 ) -> None:
     """C[n, 16·panels] = A[n, k] · B in tiles.
 
-    As much as of B is asked of memory from the address `later` on, in panels as far apart, some in each pass over B, so
-    that it comes while all of them compute. Nothing where it is 0.
+    With the last rows as much as of B is asked of memory from the address `later` on, in panels as far apart: by then
+    all of B is in a cache, and nothing else would be on its way. Nothing where it is 0.
     """
-    # Sixteen sums of 16 lanes stay in registers only where one register holds 16 lanes.
-    eights = n // 8 if WIDE_REGISTERS else 0
-    fours = (n - 8 * eights) // 4
-    passes = n - 7 * eights - 3 * fours
     t = 0
-    for turn in range(passes):
+    while t < n:
         at, to = (a[0] + t * a[1], a[1]), (c[0] + t * c[1], c[1])
-        begin, end = turn * k // passes, (turn + 1) * k // passes
-        ahead = (later + begin * VECTOR_BYTES, end - begin) if later != 0 else (0, 0)
-        if turn < eights:
-            _eight(at, b, panels, k, to, times, ahead)
+        left = n - t
+        # Sixteen sums of 16 lanes stay in registers only where one register holds 16 lanes.
+        if WIDE_REGISTERS and left >= 8:
+            _eight(at, b, panels, k, to, times, later if left == 8 else 0)
             t += 8
-        elif turn < eights + fours:
-            _four(at, b, panels, k, to, times, ahead)
+        elif left >= 4:
+            _four(at, b, panels, k, to, times, later if left == 4 else 0)
             t += 4
+        elif left > 1 or later == 0:
+            _one(at, b, panels, k, to, times)
+            t += 1
         else:
-            if later != 0:
-                _one_asking(at, b, panels, k, to, times, ahead)
-            else:
-                _one(at, b, panels, k, to, times)
+            _one_asking(at, b, panels, k, to, times, later)
             t += 1
 
 

@@ -25,19 +25,17 @@ from pipelines.scoring.kernel_work import (
 )
 from pipelines.scoring.roofs_tasks import (
     CALLED,
-    after_idle_calls,
     after_reading,
     after_writing,
     filled,
     read,
     recording,
-    repeated,
 )
 from pipelines.scoring.simd.vector import LANES, address
 from pipelines.scoring.tied import kernels
 from pipelines.scoring.tied.kernels import EXPANDED
 from profiler.arrays import Array, ArrayError
-from profiler.machine.roofs.timing import Task, Work
+from profiler.machine.roofs.timing import Task, Work, each_after, repeated
 
 GAUSSIANS, EXP, MIXTURE, LOG = "tied Gaussians", "tied exp", "tied mixture", "tied log"
 FIRST_LOG_CALL = "first tied log call"
@@ -104,7 +102,8 @@ def gaussians(size: int, numbers: Numbers) -> Work:
         x = np.ones((rows, STREAMS, EXPANDED), np.float32)
         packed = filled((books, STREAMS, SOME // LANES, EXPANDED, LANES))
         g = filled((rows, books, STREAMS, SOME))
-        return after_idle_calls(
+        # What a call needs, here and below, has been fetched by one that has nothing to do; it is a roof of its own.
+        return each_after(
             partial(kernels.evaluate, x, packed, g, 0, 0),
             partial(kernels.evaluate, x, packed, g, 0, books),
         )
@@ -154,7 +153,7 @@ def mixtures(size: int, numbers: Numbers) -> Work:
         start = np.arange(books + 1) * width
         products = filled((rows, books * width))
         idle = next(weights)
-        return after_idle_calls(
+        return each_after(
             lambda: kernels.mix(g, idle, start, products, 0, 0),
             lambda: kernels.mix(g, next(weights), start, products, 0, books),
         )
@@ -172,7 +171,7 @@ def logarithms(size: int, numbers: Numbers) -> Work:
 
         if size:
             arrays = products, shift, order, scores
-            return after_idle_calls(
+            return each_after(
                 partial(kernels.logarithms, *arrays, 0, 0),
                 partial(kernels.logarithms, *arrays, 0, books),
             )

@@ -17,7 +17,7 @@ from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.clustering.clusters import Backing
 from pipelines.scoring.gaussians.bounds import rests
 from pipelines.scoring.kernel_work import FIRST_CACHE, START, Family, Numbers
-from pipelines.scoring.roofs_tasks import filled, repeated
+from pipelines.scoring.roofs_tasks import filled
 from pipelines.scoring.simd.vector import LANES
 from pipelines.scoring.tied import kernels, lazy_kernels, listed, max_approximation, top_n_kernels
 from pipelines.scoring.tied.evaluation import BOUNDED, bounded
@@ -25,7 +25,7 @@ from pipelines.scoring.tied.kernels import EXPANDED
 from pipelines.scoring.tied.lazy import LAZY
 from pipelines.scoring.tied.max_approximation import BEST
 from profiler.arrays import I32, Array
-from profiler.machine.roofs.timing import Task, Work
+from profiler.machine.roofs.timing import Task, Work, repeated
 
 SELECT, EXP_KEPT, MIX_KEPT = "tied selection", "tied exp of kept", "tied mixture of kept"
 LISTED, EXP_LISTED, MIX_LISTED = "tied listed", "tied exp of listed", "tied mixture of listed"

@@ -313,10 +313,10 @@ def _table(value: Any) -> dict[str, Any]:
 
 
 def _calibration(a: Session, b: Session) -> Iterable[str]:
-    roofs = {(r.kind, r.name, r.dtype, r.threads, r.bytes): r.median for r in a.calibration.roofs}
+    roofs = {roof.key: roof.median for roof in a.calibration.roofs}
     apart = []
     for roof in b.calibration.roofs:
-        known = roofs.get((roof.kind, roof.name, roof.dtype, roof.threads, roof.bytes))
+        known = roofs.get(roof.key)
         if known and abs(roof.median / known - 1) > CALIBRATION_APART:
             size = f" of {roof.bytes >> 10} KiB" if roof.bytes else ""
             apart.append(

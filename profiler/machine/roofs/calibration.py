@@ -29,21 +29,16 @@ from profiler.machine.roofs.cpu import Step
 from profiler.machine.roofs.table import (
     KERNEL,
     OVERHEAD,
+    PROBES,
+    RATE,
     Cancelled,
+    Key,
     Progress,
     Roof,
     RoofTable,
 )
 from profiler.machine.roofs.terms import WorkOf
-from profiler.machine.roofs.timing import (
-    Key,
-    Work,
-    better,
-    beyond_moments,
-    is_steady,
-    key_of,
-    middle,
-)
+from profiler.machine.roofs.timing import Work, better, beyond_moments, is_steady, middle
 from profiler.machine.roofs.torch_child import Missing
 from profiler.process import kernel_cache
 
@@ -58,7 +53,7 @@ SHARED_BYTES: Final = 1 << 20
 call after so much was read; one of a kernel over less is timed for moments only, with pauses."""
 MOMENTS: Final = 5
 OWN_MOMENTS: Final = 3
-"""The same of a kernel or call that depends on nothing that is shared; the best counts."""
+"""The same of a rate, kernel or call that depends on nothing that is shared; the best counts."""
 MOMENT_SECONDS: Final = 60.0
 """How often such a roof is taken, at least so far apart; where more are known, the latest count."""
 KEPT_MOMENTS: Final = 25
@@ -153,7 +148,7 @@ class Calibration:
         Else the better one stays, or the middle one of several moments where others share what it depends on.
         """
         for roof in roofs:
-            key = key_of(roof)
+            key = roof.key
             known = None if replace else self.roofs.get(key)
             if part == RUN and _moments(key):
                 before = [] if known is None else self.moments.get(key, [])
@@ -192,7 +187,7 @@ class Calibration:
         for row in tree["roofs"]:
             values = {name: row[name] for name in Roof.__slots__}
             for roof in RoofTable.from_rows([values]).roofs:
-                key = key_of(roof)
+                key = roof.key
                 moments = [
                     Roof(*key, float(median), float(low), float(high), roof.unit, bool(disturbed))
                     for median, low, high, disturbed in row["moments"]
@@ -214,7 +209,7 @@ def _moments(key: Key) -> int:
     """At how many moments a roof is taken; 0 where once will do."""
     if is_shared(key):
         return MOMENTS
-    return OWN_MOMENTS if key.kind in (KERNEL, OVERHEAD) else 0
+    return OWN_MOMENTS if key.kind in (RATE, KERNEL, OVERHEAD) else 0
 
 
 def load_or_measure(
@@ -267,16 +262,17 @@ def measure_terms(
     progress: Progress | None = None,
     cancelled: Cancelled | None = None,
     *,
+    beside: Iterable[Step] = (),
     settle: bool = True,
     apart: float = MOMENT_SECONDS,
     aged: float = math.inf,
 ) -> RoofTable:
     """Return what is known of this machine, after measuring the roofs that these terms name and that it lacks.
 
-    `settle`: there is time to take others at one more moment, at least `apart` seconds after the last; `aged` seconds,
-    if they were taken at as many as they want.
+    `beside`: other steps of a plan, treated alike. `settle`: there is time to take others at one more moment, at least
+    `apart` seconds after the last; `aged` seconds, if they were taken at as many as they want.
     """
-    steps = terms.steps(needed, work_of)
+    steps = [*terms.steps(needed, work_of), *beside]
     return _known_with(steps, progress, cancelled, settle=settle, apart=apart, aged=aged)
 
 
@@ -347,6 +343,15 @@ def plan(counts: Iterable[int], kernels: Mapping[str, Work] | None, *, whole: bo
     planned = {s.key: s for n in counts for s in cpu.plan(n, kernels, whole=whole)}
     planned |= {s.key: s for s in [*terms.access_steps(), *probe.steps()]}
     return list(planned.values())
+
+
+def pace(kernels: Mapping[str, Work]) -> list[Step]:
+    """Return what of a run's plan says how fast a core computes: the best rates, and the probes.
+
+    Kernels' own loops are judged by them, and so they want to be of the same moments as these.
+    """
+    planned = plan([1], kernels, whole=False)
+    return [step for step in planned if step.key.kind == RATE or step.key.name in PROBES]
 
 
 def thread_counts(most: int) -> list[int]:

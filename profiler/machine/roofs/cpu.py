@@ -23,12 +23,13 @@ from profiler.machine.roofs.table import (
     OVERHEAD,
     RATE,
     Cancelled,
+    Key,
     Progress,
     Roof,
     RoofTable,
     size_text,
 )
-from profiler.machine.roofs.timing import Effort, Key, Task, Work, is_steady, key_of, roof_of
+from profiler.machine.roofs.timing import Effort, Task, Work, is_steady, roof_of
 
 SMALLEST_BYTES: Final = 16 << 10
 BEYOND_CACHE: Final = 4
@@ -146,9 +147,7 @@ def take(
 
 def recheck(roof_table: RoofTable, threads: int = 1) -> RoofTable:
     """Measure GEMM and the last rung of a run's ladder again (0.3 s); compare with `table.drift`."""
-    gemm = next(
-        (r for r in roof_table.roofs if key_of(r) == Key(RATE, "gemm", threads=threads)), None
-    )
+    gemm = next((r for r in roof_table.roofs if r.key == Key(RATE, "gemm", threads=threads)), None)
     rungs = [rung for rung in roof_table.ladder("read", threads) if rung.bytes <= RUN_BYTES]
     again = []
     for old in [*rungs[-1:], *([gemm] if gemm else [])]:

@@ -14,8 +14,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from profiler.machine.roofs.table import BANDWIDTH, OVERHEAD, RATE, Roof, size_text
-from profiler.machine.roofs.timing import Effort, Key, Task, roof_of
+from profiler.machine.roofs.table import BANDWIDTH, OVERHEAD, RATE, Key, Roof, size_text
+from profiler.machine.roofs.timing import Effort, Task, roof_of
 
 DTYPES: Final = ("float32", "tf32", "bfloat16", "float16", "int8")
 GEMM_SIZES: Final = (2048, 4096)

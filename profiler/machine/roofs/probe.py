@@ -19,9 +19,10 @@ from profiler.machine.roofs.table import (
     MOST_SLOWNESS,
     PROBES,
     PROBES_TOGETHER,
+    Key,
     Roof,
 )
-from profiler.machine.roofs.timing import Counted, Effort, Key, Task, roof_of
+from profiler.machine.roofs.timing import Counted, Effort, Task, roof_of
 from profiler.spans import Lane, Recorder
 
 EVERY_NS: Final = 1_000_000_000

@@ -14,7 +14,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 RATE: Final = "rate"
 BANDWIDTH: Final = "bandwidth"
@@ -55,6 +55,16 @@ MOST: Final = 1e24
 """Bounds of a sensible figure, in operations/s, bytes/s or ns; far beyond any machine's."""
 
 
+class Key(NamedTuple):
+    """What tells one roof from another."""
+
+    kind: str
+    name: str
+    dtype: str = NOMINAL_DTYPE
+    threads: int = 1
+    bytes: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Roof:
     """One measured figure: the median of repeats, with the fastest of them and the slower quartile.
@@ -75,6 +85,11 @@ class Roof:
     unit: str
     disturbed: bool = False
     """Whether other programs had part of the processors all the while; not kept in sessions."""
+
+    @property
+    def key(self) -> Key:
+        """What tells it from others."""
+        return Key(self.kind, self.name, self.dtype, self.threads, self.bytes)
 
     @property
     def spread(self) -> float:
@@ -117,10 +132,10 @@ class RoofTable:
     @cached_property
     def refused(self) -> dict[Roof, str]:
         """Roofs of several threads that do not fit those of one, each with a sentence; none of them is given out."""
-        one = {(r.kind, r.name, r.dtype, r.bytes): r for r in self.roofs if r.threads == 1}
+        one = {roof.key: roof for roof in self.roofs if roof.threads == 1}
         found = {}
         for roof in self.roofs:
-            single = one.get((roof.kind, roof.name, roof.dtype, roof.bytes))
+            single = one.get(roof.key._replace(threads=1))
             if roof.threads == 1 or single is None or roof.kind not in (RATE, KERNEL):
                 continue
             gain = roof.median / single.median
@@ -289,8 +304,7 @@ class RoofTable:
 
 def _by_key(roofs: Iterable[Roof]) -> tuple[Roof, ...]:
     """The roofs, the last of those that are the same one."""
-    found = {(r.kind, r.name, r.dtype, r.threads, r.bytes): r for r in roofs}
-    return tuple(found.values())
+    return tuple({roof.key: roof for roof in roofs}.values())
 
 
 def _interpolated(
@@ -337,10 +351,10 @@ Cancelled = Callable[[], bool]
 
 def drift(before: RoofTable, after: RoofTable) -> dict[str, float]:
     """Return by how much each roof measured again has changed: gemm → -0.05 means 5 % slower."""
-    old = {(r.kind, r.name, r.dtype, r.threads, r.bytes): r for r in before.roofs}
+    old = {roof.key: roof for roof in before.roofs}
     changes = {}
     for roof in after.roofs:
-        known = old.get((roof.kind, roof.name, roof.dtype, roof.threads, roof.bytes))
+        known = old.get(roof.key)
         if known is not None:
             label = f"{roof.name} {roof.bytes}" if roof.kind == BANDWIDTH else roof.name
             changes[label] = roof.median / known.median - 1.0

@@ -13,8 +13,8 @@ from profiler.arrays import Array
 from profiler.costs import ACCESS, CALL, KERNEL, Term
 from profiler.machine.roofs import table
 from profiler.machine.roofs.cpu import Step, aligned, together
-from profiler.machine.roofs.table import Roof
-from profiler.machine.roofs.timing import Effort, Key, Task, Work, after_pauses, roof_of
+from profiler.machine.roofs.table import Key, Roof
+from profiler.machine.roofs.timing import Effort, Task, Work, after_pauses, roof_of
 
 WorkOf = Callable[[str, int], Work]
 """Roof's name and bytes → the work to be timed; KeyError for an unknown name.

@@ -16,9 +16,9 @@ from profiler.machine.roofs.table import (
     BANDWIDTH,
     KERNEL,
     LATENCY,
-    NOMINAL_DTYPE,
     OVERHEAD,
     RATE,
+    Key,
     Roof,
 )
 
@@ -66,6 +66,31 @@ def counted(told: object, whole: float) -> float:
     return told.seconds if isinstance(told, Counted) else whole
 
 
+def repeated(once: Callable[[], object]) -> Task:
+    """`once` as often as asked, from Python."""
+
+    def task(repeats: int) -> None:
+        for _ in range(repeats):
+            once()
+
+    return task
+
+
+def each_after(before: Callable[[], object], once: Callable[[], object]) -> Task:
+    """`once` as often as asked, each time after `before`, whose time does not count."""
+
+    def task(repeats: int) -> Counted:
+        seconds = 0.0
+        for _ in range(repeats):
+            before()
+            start = clock()
+            told = once()
+            seconds += counted(told, clock() - start)
+        return Counted(seconds)
+
+    return task
+
+
 class Effort(NamedTuple):
     """How many rounds to take; on a busy machine, how long more for one roof, and until when (`clock`) at all."""
 
@@ -87,21 +112,6 @@ class Work(NamedTuple):
     in_turn: bool = False
     waits: bool = False
     to_pass: int = 1
-
-
-class Key(NamedTuple):
-    """What tells one roof from another."""
-
-    kind: str
-    name: str
-    dtype: str = NOMINAL_DTYPE
-    threads: int = 1
-    bytes: int = 0
-
-
-def key_of(roof: Roof) -> Key:
-    """Return what tells `roof` from others."""
-    return Key(roof.kind, roof.name, roof.dtype, roof.threads, roof.bytes)
 
 
 class Rounds(NamedTuple):

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from profiler.machine.roofs import device as device_roofs
 from profiler.machine.roofs import timing
-from profiler.machine.roofs.table import OVERHEAD, RATE, Roof, RoofTable
-from profiler.machine.roofs.timing import Effort, Key, Task, is_steady, roof_of
+from profiler.machine.roofs.table import OVERHEAD, RATE, Key, Roof, RoofTable
+from profiler.machine.roofs.timing import Effort, Task, is_steady, roof_of
 from profiler.machine.roofs.torch_child import DEVICE, part
 from profiler.process.entry import given
 

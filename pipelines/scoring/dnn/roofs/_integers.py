@@ -13,18 +13,11 @@ from pipelines.scoring.dnn import integers, quantised, terms
 from pipelines.scoring.dnn.integers import FRAMES, PANEL
 from pipelines.scoring.dnn.roofs._layers import before_layer
 from pipelines.scoring.kernel_work import Family, Numbers
-from pipelines.scoring.roofs_tasks import (
-    CALLED,
-    HOT_BYTES,
-    after_reading,
-    filled,
-    recording,
-    repeated,
-)
+from pipelines.scoring.roofs_tasks import CALLED, HOT_BYTES, after_reading, filled, recording
 from pipelines.scoring.simd.byte_products import GROUP
 from pipelines.scoring.simd.vector import aligned
 from profiler.arrays import Array
-from profiler.machine.roofs.timing import Task, Work
+from profiler.machine.roofs.timing import Task, Work, repeated
 
 HOT_GROUPS, HOT_PANEL = 48, 12 << 10
 """Groups of inputs, at least, and bytes of weights of a panel within the first cache, and of its frames as far as these

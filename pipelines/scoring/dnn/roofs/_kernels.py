@@ -13,11 +13,11 @@ from pipelines.scoring.dnn import rows, terms
 from pipelines.scoring.dnn.products import blas, blocks, csr, scalar, simd
 from pipelines.scoring.dnn.products._frames import by_sixteen, room
 from pipelines.scoring.kernel_work import Family, Numbers
-from pipelines.scoring.roofs_tasks import HOT_BYTES, filled, repeated
+from pipelines.scoring.roofs_tasks import HOT_BYTES, filled
 from pipelines.scoring.simd.dot_products import ROWS
 from pipelines.scoring.simd.vector import LANES, address, aligned
 from profiler.arrays import Array, ArrayError
-from profiler.machine.roofs.timing import Task, Work
+from profiler.machine.roofs.timing import Task, Work, repeated
 
 HOT_INPUTS, HOT_PANEL = 48, 12 << 10
 """Inputs, at least, and bytes of weights of a panel within the first cache, and of its frames as far as these go: each

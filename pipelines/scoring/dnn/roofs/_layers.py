@@ -18,18 +18,11 @@ from pipelines.scoring.dnn.rows import ByteRows, FloatRows
 from pipelines.scoring.dnn.terms import Call
 from pipelines.scoring.kernel_work import Family, Numbers
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.roofs_tasks import (
-    CALLED,
-    HOT_BYTES,
-    after_reading,
-    filled,
-    recording,
-    repeated,
-)
+from pipelines.scoring.roofs_tasks import CALLED, HOT_BYTES, after_reading, filled, recording
 from pipelines.scoring.thread_pool import shared
 from profiler.arrays import Array
 from profiler.costs import Term
-from profiler.machine.roofs.timing import Task, Work
+from profiler.machine.roofs.timing import Task, Work, repeated
 from profiler.spans import Cost
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.dnn import bf16, compiled, terms
 from pipelines.scoring.kernel_work import Family, Numbers
-from pipelines.scoring.roofs_tasks import filled, repeated
-from profiler.machine.roofs.timing import Task, Work
+from pipelines.scoring.roofs_tasks import filled
+from profiler.machine.roofs.timing import Task, Work, repeated
 
 BF16_AT_BEST = (64, 256, 256)
 """Frames, inputs and outputs of a product large enough that the library's preparations hardly count."""
