@@ -185,6 +185,19 @@ def test_what_was_disturbed_is_measured_again_and_the_better_stays(machine: Mach
     assert len(machine.taken) == 10
 
 
+def test_steps_beside_the_terms_are_taken_at_one_more_moment_as_these_are(machine: Machine) -> None:
+    def work_of(name: str, size: int) -> Work:
+        raise KeyError(name)
+
+    calibration.load_or_measure(1)
+    machine.now += MOMENT_SECONDS
+    beside = machine.plan([1], None, whole=False)
+    calibration.measure_terms([], work_of, beside=beside, settle=False)
+    assert machine.taken == ["gemm/1", "exp/1"]
+    calibration.measure_terms([], work_of, beside=beside)
+    assert machine.taken == ["gemm/1", "exp/1"] * 2
+
+
 def test_a_roof_over_shared_caches_is_taken_at_several_moments_and_their_middle_counts(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
