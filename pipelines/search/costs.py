@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from pipelines.scoring.kernel_work import COLD, named, power_of_two
 from pipelines.search import roofs
-from pipelines.search.graph.wfst import ARC, STATE, Graph
+from pipelines.search.graph.wfst import Graph
+from pipelines.search.kernels.layout import ARC, STATE
 from profiler.costs import ACCESS, CALL, KERNEL, STREAM, Cost, Linear, Term
 
 TOKEN_BYTES = 32.0

@@ -8,15 +8,15 @@ in the shares that a search meets (librivox-0870 and cards-001, 5 000 words, bea
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from types import MappingProxyType
 from typing import Final
 
 import numpy as np
 
-from pipelines.search.graph.wfst import ARC, STATE, Graph
+from pipelines.search.graph.wfst import Graph
 from pipelines.search.kernels import layout
 from pipelines.search.kernels import repeats as repeats_of
+from pipelines.search.kernels.layout import ARC, STATE
 from pipelines.search.workspace import Workspace
 from profiler.arrays import F32, I32, U32
 from profiler.clock import now_ns
@@ -195,7 +195,7 @@ def _emitting(passing: float, lattice_beam: float = -1.0) -> tuple[Workspace, Ca
     space.arrays.labels.row[0] = np.inf
     # The sum of two numbers of 0 … 1: its distribution is known, and its least is near 0.
     limit = float(np.sqrt(2 * passing)) if passing else -1.0
-    return space, lambda repeats: repeats_of.emit(space._plain, bank, limit, repeats)
+    return space, lambda repeats: space.call(repeats_of.emit, bank, limit, repeats)
 
 
 def arcs(size: int, numbers: Numbers) -> Work:
@@ -218,7 +218,7 @@ def labels(size: int, numbers: Numbers) -> Work:
     space = _living(_graph(0, senones=senones), 0)
     scores = np.random.default_rng(3).random((1, senones), np.float32)
     return Work(
-        float(senones), lambda: lambda repeats: repeats_of.labels(space._plain, scores, repeats)
+        float(senones), lambda: lambda repeats: space.call(repeats_of.labels, scores, repeats)
     )
 
 
@@ -229,7 +229,7 @@ def _closing(space: Workspace, m: int, limit: float) -> Work:
     come = _come(space, m, 1.0 - BY_ARC)
 
     def task(repeats: int) -> int:
-        return int(repeats_of.close(space._plain, space.numbers[:], bank, come, limit, repeats))
+        return int(space.call(repeats_of.close, bank, come, limit, repeats))
 
     return Work(task(m) / m, lambda: task)
 
@@ -279,7 +279,10 @@ def _pruning(new_tokens: bool, size: int = 0) -> tuple[Workspace, Work]:
     if size:
         new = np.random.default_rng(5).permutation(graph.n_states).astype(np.uint32)
     at = np.zeros(2, np.int64)
-    prune = partial(repeats_of.prune, space._plain, space.numbers[:], new, come, at)
+
+    def prune(repeats: int) -> None:
+        space.call(repeats_of.prune, new, come, at, repeats)
+
     return space, Work(float(PLACES), lambda: prune)
 
 
@@ -299,7 +302,10 @@ def closed_up(size: int, numbers: Numbers) -> Work:
     n = _list_arcs(space)
     cost, source = space.arrays.tokens.cost[:PLACES].copy(), space.arrays.emitting.source[:n].copy()
     cost[np.random.default_rng(5).random(PLACES) < DEAD] = np.inf
-    close_up = partial(repeats_of.close_up, space._plain, cost, source)
+
+    def close_up(repeats: int) -> None:
+        space.call(repeats_of.close_up, cost, source, repeats)
+
     return Work(float(PLACES + n), lambda: close_up)
 
 
@@ -307,14 +313,14 @@ def active_arcs(size: int, numbers: Numbers) -> Work:
     """Tokens and listed arcs whose senones are marked: units are both."""
     space = _living(_graph(ARCS_EACH), PLACES)
     n = _list_arcs(space)
-    return Work(float(PLACES + n), lambda: lambda repeats: repeats_of.active(space._plain, repeats))
+    return Work(float(PLACES + n), lambda: lambda repeats: space.call(repeats_of.active, repeats))
 
 
 def found(size: int, numbers: Numbers) -> Work:
     """The look through all senones for those marked: units are senones."""
     (senones,) = numbers
     space = _living(_graph(0, senones=senones), 0)
-    return Work(float(senones), lambda: lambda repeats: repeats_of.active(space._plain, repeats))
+    return Work(float(senones), lambda: lambda repeats: space.call(repeats_of.active, repeats))
 
 
 def ranked(size: int, numbers: Numbers) -> Work:
@@ -322,7 +328,10 @@ def ranked(size: int, numbers: Numbers) -> Work:
     space = _living(_graph(0), PLACES)
     space.prune_by(1.0, 0.5, int(PLACES * KEPT_BY_RANK), 0)
     bank = np.random.default_rng(3).random(2 * PLACES, np.float32)
-    rank = partial(repeats_of.rank, space._plain, space.numbers[:], bank)
+
+    def rank(repeats: int) -> float:
+        return float(space.call(repeats_of.rank, bank, repeats))
+
     return Work(float(PLACES), lambda: rank)
 
 
@@ -330,8 +339,11 @@ def ways(size: int, numbers: Numbers) -> Work:
     """Ways into tokens that are recorded for the lattice: units are ways."""
     space, emit = _emitting(PASSING, lattice_beam=LATTICE_BEAM)
     emit(1)
-    task = partial(repeats_of.record, space._plain, space.numbers[:])
-    return Work(float(task(1)), lambda: task)
+
+    def record(repeats: int) -> int:
+        return int(space.call(repeats_of.record, repeats))
+
+    return Work(float(record(1)), lambda: record)
 
 
 def _advance(space: Workspace, scores: F32, lane: Lane) -> None:

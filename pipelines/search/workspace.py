@@ -7,6 +7,9 @@ settings, a token's place) is checked per call. `layout` says what the arrays an
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Concatenate, ParamSpec, TypeVar
+
 import numpy as np
 from numpy.typing import DTypeLike
 
@@ -15,8 +18,12 @@ from pipelines.search.alternatives import Empty
 from pipelines.search.graph.wfst import Graph, GraphError
 from pipelines.search.kernels import calls, layout
 from pipelines.search.kernels.layout import Arrays, Numbers
+from pipelines.search.kernels.table import table
 from profiler.arrays import F32, I64, Array, ArrayError, check
 from profiler.span_layout import Lent
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 FIRST_HISTORY = 1 << 18
 """Entries (12 bytes) that the history starts with; it grows and is collected as needed."""
@@ -24,13 +31,6 @@ MAX_HISTORY = (1 << 31) - 1
 """Entries are numbered in 32 bits."""
 
 _F32 = np.dtype(np.float32)
-# One letter and size per column, in the order of the groups of `layout`.
-_TOKENS = "u4 f4 i4 f4 i4 i4 u4 f4"
-_EMITTING = "u4 u4 f4 u4 i4 f4 u4"
-_EPSILONS = "u4 f4 u4 i4 f4 u4"
-_SCRATCH = "f4 u4 i4 i4"
-_PLACES = "u4 u4 u1"
-_LABELS = "b1 f4 u1 i8"
 
 
 class Workspace:
@@ -45,22 +45,23 @@ class Workspace:
         self._empty = empty
         places, arcs, labels = graph.n_states + 1, len(graph.arcs) + 1, graph.n_senones + 1
         bins = empty(layout.BINS + 1, np.int32)
-        scratch: layout.Columns = (*self._columns(places, _SCRATCH), bins)
+        scratch: tuple[Array, ...] = (*self._columns(places, "scratch")[:-1], bins)
         made = Arrays(
             layout.Records(graph.states, graph.arcs),
-            layout.Tokens(*self._columns(places, _TOKENS)),
-            layout.Emitting(*self._columns(arcs, _EMITTING)),
-            layout.Epsilons(*self._columns(arcs, _EPSILONS)),
+            layout.Tokens(*self._columns(places, "tokens")),
+            layout.Emitting(*self._columns(arcs, "emitting")),
+            layout.Epsilons(*self._columns(arcs, "epsilons")),
             layout.Scratch(*scratch),
             alternatives.no_lattice(),
-            layout.Places(*self._columns(places, _PLACES)),
-            layout.Labels(*self._columns(labels, _LABELS)),
+            layout.Places(*self._columns(places, "places")),
+            layout.Labels(*self._columns(labels, "labels")),
             layout.Books(
                 empty((FIRST_HISTORY, 3), np.int32),
                 self._zeros(layout.N_DECODER_STATE, np.int64),
                 self._zeros(layout.N_FLOATS, np.float64),
                 self._zeros(layout.N_WORK, np.int64),
                 self._zeros(layout.N_WORK, np.int64),
+                empty(1, layout.NUMBERS),
             ),
         )
         made.places.queued.fill(0)
@@ -69,14 +70,14 @@ class Workspace:
         made.labels.entering[1:] = graph.senone_state == 0
         self.collected = 0
         """How often the history was collected, and its entries so renumbered."""
+        self.arrays = made
         self.numbers = Numbers(graph.n_epsilon_states, 0, -1.0, 0.0, np.inf, 0.0, 0, 0)
         self.hold(made)
 
     def hold(self, arrays: Arrays) -> None:
         """Work on these; ArrayError unless every one is what the kernels take it for."""
         self.check(arrays)
-        self.arrays = arrays
-        self._plain = layout.plain(arrays)
+        self.arrays, self._table = arrays, table(arrays)
 
     def check(self, arrays: Arrays) -> None:
         """ArrayError unless every array is what the kernels take it for."""
@@ -84,15 +85,15 @@ class Workspace:
         places, arcs, labels = graph.n_states + 1, len(graph.arcs) + 1, graph.n_senones + 1
         if arrays.graph.states is not graph.states or arrays.graph.arcs is not graph.arcs:
             raise ArrayError("the arrays are not those of the graph that was checked")
-        for group, kinds, lengths in (
-            ("tokens", _TOKENS.split(), [places] * 8),
-            ("emitting", _EMITTING.split(), [arcs] * 7),
-            ("epsilons", _EPSILONS.split(), [arcs] * 6),
-            ("scratch", [*_SCRATCH.split(), "i4"], [*[places] * 4, layout.BINS + 1]),
-            ("places", _PLACES.split(), [places] * 3),
-            ("labels", _LABELS.split(), [labels] * 4),
+        for group, lengths in (
+            ("tokens", [places] * 8),
+            ("emitting", [arcs] * 7),
+            ("epsilons", [arcs] * 6),
+            ("scratch", [*[places] * 4, layout.BINS + 1]),
+            ("places", [places] * 3),
+            ("labels", [labels] * 4),
         ):
-            held = getattr(arrays, group)
+            held, kinds = getattr(arrays, group), layout.KINDS[group]
             for name, kind, length in zip(held._fields, kinds, lengths, strict=True):
                 check(f"{group}.{name}", getattr(held, name), kind, (length,), writable=True)
         books = arrays.books
@@ -102,6 +103,7 @@ class Workspace:
         check("floats", books.floats, np.float64, (layout.N_FLOATS,), writable=True)
         check("work", books.work, np.int64, (layout.N_WORK,), writable=True)
         check("work before", books.before, np.int64, (layout.N_WORK,), writable=True)
+        check("numbers", books.numbers, layout.NUMBERS, (1,), writable=True)
         check("history", books.history, np.int32, (None, 3), writable=True)
         alternatives.check_lattice(graph, arrays.lattice, self.numbers.n_ranks)
 
@@ -112,8 +114,8 @@ class Workspace:
 
     @numbers.setter
     def numbers(self, numbers: Numbers) -> None:
-        # As kernels take them, made once and not for every call.
-        self._numbers, self._plain_numbers = numbers, numbers[:]
+        self._numbers = numbers
+        self.books.numbers[0] = numbers[:]
 
     @property
     def books(self) -> layout.Books:
@@ -136,7 +138,7 @@ class Workspace:
         if not abs(penalty) <= layout.LARGEST:
             raise ArrayError(f"{penalty} is no insertion penalty")
         self.numbers = self.numbers._replace(penalty=float(penalty))
-        calls.reprice(self._plain, self.numbers.penalty)
+        calls.reprice(self._table, self.numbers.penalty)
 
     def start(self, lattice: bool, beam: float) -> None:
         """One token in the start state, and those that epsilon arcs lead to."""
@@ -153,7 +155,7 @@ class Workspace:
             tokens.new_cost[0] = 0.0
             tokens.new_hist[0] = -1
             tokens.come[0] = layout.BY_ENTRY
-            if _not_endless(calls.begin(self._plain, self._plain_numbers)) == layout.DONE:
+            if _not_endless(calls.begin(self._table)) == layout.DONE:
                 break
             self.grow()
         decoder_state[layout.FRAME] = 0
@@ -183,8 +185,7 @@ class Workspace:
         if not 0 <= begin <= end <= frames:
             raise ArrayError(f"there are no frames {begin} to {end} in {frames}")
         made: calls.Advanced = calls.advance(
-            self._plain,
-            self._plain_numbers,
+            self._table,
             scores,
             (begin, end, first_frame),
             scale,
@@ -197,14 +198,14 @@ class Workspace:
     def prune(self) -> bool:
         """End the pending frame; whether a token survived."""
         while True:
-            status = calls.prune(self._plain, self._plain_numbers)
+            status = calls.prune(self._table)
             if status != layout.NEED_HISTORY:
                 return bool(status == layout.DONE)
             self.make_room()
 
     def active_senones(self) -> tuple[I64, int]:
         """Senones that the next frame will look up, ascending; and how many arcs were gone over."""
-        count, arcs = calls.active_senones(self._plain)
+        count, arcs = calls.active_senones(self._table)
         return self.arrays.labels.found[:count].copy(), int(arcs)
 
     def entry_of(self, place: int) -> int:
@@ -214,7 +215,13 @@ class Workspace:
             raise ArrayError(f"there is no token {place} among {r[layout.M]}")
         if r[layout.HISTORY] == len(self.books.history):
             self.make_room()
-        return int(calls.entry_of(place, self._plain))
+        return int(calls.entry_of(place, self._table))
+
+    def call(
+        self, kernel: Callable[Concatenate[I64, P], R], *args: P.args, **kwargs: P.kwargs
+    ) -> R:
+        """What `kernel` answers, given the table of the arrays before all else; they live as long as it runs."""
+        return kernel(self._table, *args, **kwargs)
 
     def make_room(self) -> None:
         """Collect history that no token leads to; double it when more than half stays in use."""
@@ -273,8 +280,8 @@ class Workspace:
         if changed:
             self.hold(self.arrays._replace(lattice=lattice))
 
-    def _columns(self, length: int, kinds: str) -> tuple[Array, ...]:
-        return tuple(self._empty(length, kind) for kind in kinds.split())
+    def _columns(self, length: int, group: str) -> tuple[Array, ...]:
+        return tuple(self._empty(length, kind) for kind in layout.KINDS[group])
 
     def _zeros(self, length: int, kind: DTypeLike) -> Array:
         made = self._empty(length, kind)

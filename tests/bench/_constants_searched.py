@@ -9,8 +9,9 @@ import numpy as np
 
 from pipelines.scoring.kernel_work import SEARCHED, SEARCHED_PER_FRAME
 from pipelines.search.costs import LINE_BYTES, LISTED_BYTES, LISTED_EPSILON_BYTES, TOKEN_BYTES
-from pipelines.search.graph.wfst import ARC, STATE, Graph
+from pipelines.search.graph.wfst import Graph
 from pipelines.search.kernels import layout
+from pipelines.search.kernels.layout import ARC, STATE
 from pipelines.search.roofs import OLDER_FRAMES, RECENT_FRAMES
 from pipelines.search.viterbi import Viterbi
 from profiler.arrays import Array

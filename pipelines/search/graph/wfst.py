@@ -16,7 +16,7 @@ import numpy as np
 
 from pipelines.search.graph.topology import Topology
 from pipelines.search.kernels import graph_check
-from pipelines.search.kernels.layout import LARGEST
+from pipelines.search.kernels.layout import ARC, LARGEST, STATE
 from profiler import arrays
 from profiler.arrays import F32, I32, U8, Array, Bool
 from profiler.errors import BadInput
@@ -24,12 +24,6 @@ from profiler.files import cache
 
 VERSION = 3
 """Of these arrays and facts; part of the cache key, so that an older cache is rebuilt and not misread."""
-
-STATE = np.dtype(
-    [("first", "<i4"), ("epsilon", "<i4"), ("loop_label", "<i4"), ("loop_weight", "<f4")]
-)
-"""A state's emitting arcs are first … epsilon, its epsilon arcs epsilon … next state's first."""
-ARC = np.dtype([("target", "<i4"), ("ilabel", "<i4"), ("olabel", "<i4"), ("weight", "<f4")])
 
 
 class GraphError(BadInput):

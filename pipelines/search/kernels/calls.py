@@ -1,7 +1,8 @@
 """What Python calls of the search's kernels, compiled.
 
-Arrays and numbers cross in plain tuples and are called by name only inside: numba works out the types of NamedTuples
-in Python, so that a call with them takes two to three times as long (`python -m tests.bench.constants --only calls`).
+What a search keeps crosses as a `table` of where it lies, what differs from call to call in plain tuples, and all of it
+is called by name only inside: numba works out the types of NamedTuples in Python, so that a call with them takes two to
+three times as long (`python -m tests.bench.constants --only calls`).
 """
 
 from __future__ import annotations
@@ -38,18 +39,17 @@ from pipelines.search.kernels.layout import (
     Lattice,
     Numbers,
     Places,
-    Plain,
     Records,
     Scratch,
     Steps,
     Tokens,
 )
 from pipelines.search.kernels.numba_flags import njit_called, njit_inlined, njit_inner
+from pipelines.search.kernels.table import arrays_at
 from profiler.arrays import F32, I64
 from profiler.kernel_spans import HAS_CLOCK, now_ns, put
 from profiler.span_layout import Lent
 
-PlainNumbers = tuple[int, int, float, float, float, float, int, int]
 Recording = tuple[Lent, Steps, int]
 """Where spans go: a lent ring, the stages, and when the call was made (ns)."""
 Advanced = tuple[int, int, int, int, int, int]
@@ -57,8 +57,9 @@ Advanced = tuple[int, int, int, int, int, int]
 
 
 @njit_inlined
-def _named(plain: Plain) -> Arrays:  # pragma: no cover - compiled
-    """The arrays by their names."""
+def named(table: I64) -> Arrays:  # pragma: no cover - compiled
+    """The arrays of a table by their names."""
+    plain = arrays_at(table)
     return Arrays(
         Records(*plain[0]),
         Tokens(*plain[1]),
@@ -72,11 +73,27 @@ def _named(plain: Plain) -> Arrays:  # pragma: no cover - compiled
     )
 
 
+@njit_inlined
+def numbers_of(arrays: Arrays) -> Numbers:  # pragma: no cover - compiled
+    """What stays as it is while a kernel runs."""
+    held = arrays.books.numbers[0]
+    return Numbers(
+        held.n_epsilon_states,
+        held.n_ranks,
+        held.lattice_beam,
+        held.penalty,
+        held.beam,
+        held.beam_delta,
+        held.max_active,
+        held.min_active,
+    )
+
+
 @njit_called
-def begin(plain: Plain, plain_numbers: PlainNumbers) -> int:  # pragma: no cover - compiled
+def begin(table: I64) -> int:  # pragma: no cover - compiled
     """Epsilon closure of the token at place 0, before the first frame; DONE, or why not."""
-    arrays: Arrays = _named(plain)
-    numbers = Numbers(*plain_numbers)
+    arrays: Arrays = named(table)
+    numbers = numbers_of(arrays)
     status = epsilon.close(arrays, numbers, INFINITY)
     if status == DONE and numbers.n_ranks > 0:
         status = record_frame(arrays, numbers, INFINITY)
@@ -85,8 +102,7 @@ def begin(plain: Plain, plain_numbers: PlainNumbers) -> int:  # pragma: no cover
 
 @njit_called
 def advance(
-    plain: Plain,
-    plain_numbers: PlainNumbers,
+    table: I64,
     scores: F32,
     frames: tuple[int, int, int],
     scale: float,
@@ -101,9 +117,9 @@ def advance(
     call was made; that of emit, with the call itself, follows when it has returned. `frames`: begin, end, and the
     run-global number of frame 0 of `scores`.
     """
-    arrays: Arrays = _named(plain)
-    numbers = Numbers(*plain_numbers)
-    _, decoder_state, floats, work, before = arrays.books
+    arrays: Arrays = named(table)
+    numbers = numbers_of(arrays)
+    _, decoder_state, floats, work, before, _ = arrays.books
     row = arrays.labels.row
     first, end, first_frame = frames
     minus = np.float32(-scale)
@@ -183,21 +199,22 @@ def _record(
 
 
 @njit_called
-def prune(plain: Plain, plain_numbers: PlainNumbers) -> int:  # pragma: no cover - compiled
+def prune(table: I64) -> int:  # pragma: no cover - compiled
     """End the pending frame; DONE, or why not."""
-    return pruning.prune(_named(plain), Numbers(*plain_numbers))
+    arrays: Arrays = named(table)
+    return pruning.prune(arrays, numbers_of(arrays))
 
 
 @njit_called
-def active_senones(plain: Plain) -> tuple[int, int]:  # pragma: no cover - compiled
+def active_senones(table: I64) -> tuple[int, int]:  # pragma: no cover - compiled
     """See `token_passing.active_senones`."""
-    return token_passing.active_senones(_named(plain))
+    return token_passing.active_senones(named(table))
 
 
 @njit_called
-def entry_of(place: int, plain: Plain) -> np.int32:  # pragma: no cover - compiled
+def entry_of(place: int, table: I64) -> np.int32:  # pragma: no cover - compiled
     """History entry of the token at `place` after the last frame; the history must have room for one."""
-    arrays: Arrays = _named(plain)
+    arrays: Arrays = named(table)
     history, decoder_state = arrays.books.history, arrays.books.decoder_state
     frame = np.int32(decoder_state[FRAME] - 1)
     entry, decoder_state[HISTORY] = epsilon.entry_of(
@@ -207,6 +224,6 @@ def entry_of(place: int, plain: Plain) -> np.int32:  # pragma: no cover - compil
 
 
 @njit_called
-def reprice(plain: Plain, penalty: float) -> None:  # pragma: no cover - compiled
+def reprice(table: I64, penalty: float) -> None:  # pragma: no cover - compiled
     """Have listed arcs with words cost the insertion penalty that holds from now on."""
-    pruning.reprice(_named(plain), penalty)
+    pruning.reprice(named(table), penalty)

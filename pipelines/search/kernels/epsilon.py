@@ -8,6 +8,7 @@ import numpy as np
 
 from pipelines.search.kernels import sparse_set
 from pipelines.search.kernels.history import append
+from pipelines.search.kernels.intrinsics import prefetch
 from pipelines.search.kernels.layout import (
     BEST,
     BY_ENTRY,
@@ -29,7 +30,6 @@ from pipelines.search.kernels.layout import (
     Tokens,
 )
 from pipelines.search.kernels.numba_flags import njit_inlined, njit_inner
-from pipelines.search.kernels.prefetch import prefetch
 from profiler.arrays import I32
 
 AHEAD = 4

@@ -7,9 +7,12 @@ be, which spares Python's rule for negative ones.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from profiler.arrays import F32, F64, I32, I64, U8, U32, Array, Bool
 
@@ -36,8 +39,44 @@ BINS = 512
 BY_LOOP, BY_ENTRY = -1, -2
 
 
+STATE = np.dtype(
+    [("first", "<i4"), ("epsilon", "<i4"), ("loop_label", "<i4"), ("loop_weight", "<f4")]
+)
+"""A state's emitting arcs are first … epsilon, its epsilon arcs epsilon … next state's first."""
+ARC = np.dtype([("target", "<i4"), ("ilabel", "<i4"), ("olabel", "<i4"), ("weight", "<f4")])
+
+NUMBERS = np.dtype(
+    [
+        ("n_epsilon_states", "i8"),
+        ("n_ranks", "i8"),
+        ("lattice_beam", "f8"),
+        ("penalty", "f8"),
+        ("beam", "f8"),
+        ("beam_delta", "f8"),
+        ("max_active", "i8"),
+        ("min_active", "i8"),
+    ]
+)
+"""`Numbers` as kernels find them."""
+
+KINDS: Final[Mapping[str, tuple[DTypeLike, ...]]] = MappingProxyType(
+    {
+        "graph": (STATE, ARC),
+        "tokens": ("u4", "f4", "i4", "f4", "i4", "i4", "u4", "f4"),
+        "emitting": ("u4", "u4", "f4", "u4", "i4", "f4", "u4"),
+        "epsilons": ("u4", "f4", "u4", "i4", "f4", "u4"),
+        "scratch": ("f4", "u4", "i4", "i4", "i4"),
+        "lattice": ("2i4", "f4", "i4", "f4", "i4", "i4", "i4"),
+        "places": ("u4", "u4", "u1"),
+        "labels": ("b1", "f4", "u1", "i8"),
+        "books": ("3i4", "i8", "f8", "i8", "i8", NUMBERS),
+    }
+)
+"""What the columns of each group of `Arrays` hold; of several numbers, an item is a row."""
+
+
 class Records(NamedTuple):
-    """The graph: `states` STATE [n_states + 1] and `arcs` ARC [m] of `wfst`."""
+    """The graph: `states` STATE [n_states + 1] and `arcs` ARC [m], see `wfst.Graph`."""
 
     states: Array
     arcs: Array
@@ -135,13 +174,14 @@ class Labels(NamedTuple):
 
 class Books(NamedTuple):
     """`history` int32 [capacity, 3], see `history`; `decoder_state`, `floats` and `work`, whose places are named above;
-    `before`: the work before the frame at hand."""
+    `before`: the work before the frame at hand; `numbers` NUMBERS [1]."""
 
     history: I32
     decoder_state: I64
     floats: F64
     work: I64
     before: I64
+    numbers: Array
 
 
 class Arrays(NamedTuple):
@@ -180,12 +220,3 @@ Index = int | np.int32
 """A place, an arc, a frame or an entry of the history, as a kernel has it at hand."""
 Steps = tuple[int, int, int, int, int]
 """The stages of emit, epsilon, prune, lattice and rank."""
-
-Columns = tuple[Array, ...]
-Plain = tuple[Columns, ...]
-"""`Arrays` and its groups as plain tuples, in which they cross from Python into a kernel, see `calls`."""
-
-
-def plain(arrays: Arrays) -> Plain:
-    """The same arrays in plain tuples."""
-    return tuple(tuple(group) for group in arrays)

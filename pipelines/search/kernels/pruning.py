@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from pipelines.search.kernels.history import append
+from pipelines.search.kernels.intrinsics import prefetch
 from pipelines.search.kernels.layout import (
     ADAPTIVE,
     BEST,
@@ -40,7 +41,6 @@ from pipelines.search.kernels.layout import (
     Scratch,
 )
 from pipelines.search.kernels.numba_flags import njit_inner, njit_reducing
-from pipelines.search.kernels.prefetch import prefetch
 from profiler.arrays import F32, I64
 from profiler.kernel_spans import now_ns
 

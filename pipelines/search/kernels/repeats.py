@@ -9,9 +9,8 @@ from __future__ import annotations
 import numpy as np
 
 from pipelines.search.kernels import calls, epsilon, lattice, layout, pruning, token_passing
-from pipelines.search.kernels.layout import Plain
+from pipelines.search.kernels.intrinsics import prefetch
 from pipelines.search.kernels.numba_flags import njit_called, njit_inlined
-from pipelines.search.kernels.prefetch import prefetch
 from profiler.arrays import F32, I32, I64, U32
 
 MIXING = 2531
@@ -26,9 +25,9 @@ def _mixed(i: int, by: int, count: int) -> int:  # pragma: no cover - compiled
 
 
 @njit_called
-def emit(plain: Plain, bank: F32, limit: float, repeats: int) -> int:  # pragma: no cover - compiled
+def emit(table: I64, bank: F32, limit: float, repeats: int) -> int:  # pragma: no cover - compiled
     """Emit with labels at other costs each time; how many arcs passed."""
-    arrays = calls._named(plain)
+    arrays = calls.named(table)
     row, floats, state = arrays.labels.row, arrays.books.floats, arrays.books.decoder_state
     passed = 0
     first = 0
@@ -43,9 +42,9 @@ def emit(plain: Plain, bank: F32, limit: float, repeats: int) -> int:  # pragma:
 
 
 @njit_called
-def labels(plain: Plain, scores: F32, repeats: int) -> None:  # pragma: no cover - compiled
+def labels(table: I64, scores: F32, repeats: int) -> None:  # pragma: no cover - compiled
     """Price the labels of a frame and emit."""
-    arrays = calls._named(plain)
+    arrays = calls.named(table)
     for _ in range(repeats):
         token_passing.price_labels(arrays.labels.row, scores, 0, np.float32(-0.1))
         token_passing.emit(arrays)
@@ -53,11 +52,11 @@ def labels(plain: Plain, scores: F32, repeats: int) -> None:  # pragma: no cover
 
 @njit_called
 def close(
-    plain: Plain, numbers: calls.PlainNumbers, bank: F32, come: I32, limit: float, repeats: int
+    table: I64, bank: F32, come: I32, limit: float, repeats: int
 ) -> int:  # pragma: no cover - compiled
     """Epsilon closure of the same places at other costs each time; how many arcs were gone over."""
-    arrays = calls._named(plain)
-    named = layout.Numbers(*numbers)
+    arrays = calls.named(table)
+    named = calls.numbers_of(arrays)
     tokens, state, work = arrays.tokens, arrays.books.decoder_state, arrays.books.work
     m, used = state[layout.M], state[layout.HISTORY]
     work[layout.EPSILON_ARCS] = 0
@@ -75,15 +74,15 @@ def close(
 
 @njit_called
 def prune(
-    plain: Plain, numbers: calls.PlainNumbers, new: U32, come: I32, at: I64, repeats: int
+    table: I64, new: U32, come: I32, at: I64, repeats: int
 ) -> None:  # pragma: no cover - compiled
     """Prune again and again; `new` [at least as many as there are]: the states of the new tokens, others each time.
 
     `come` [as many as there are tokens]: how they came about. Which token has which of both differs from repeat to
     repeat. `at` [2]: where in both the next call goes on. States are fetched ahead, as the step that makes tokens does.
     """
-    arrays = calls._named(plain)
-    named = layout.Numbers(*numbers)
+    arrays = calls.named(table)
+    named = calls.numbers_of(arrays)
     state, floats = arrays.books.decoder_state, arrays.books.floats
     n, m, used = state[layout.N], state[layout.M], state[layout.HISTORY]
     emitting, epsilons = state[layout.EMITTING], state[layout.EPSILONS]
@@ -112,10 +111,10 @@ def prune(
 
 @njit_called
 def close_up(
-    plain: Plain, cost: F32, source: U32, repeats: int
+    table: I64, cost: F32, source: U32, repeats: int
 ) -> None:  # pragma: no cover - compiled
     """Close up lists of tokens with `cost` [tokens], +inf the dead ones, and arcs with `source` [arcs]."""
-    arrays = calls._named(plain)
+    arrays = calls.named(table)
     state, tokens = arrays.books.decoder_state, arrays.tokens
     n, emitting = state[layout.N], state[layout.EMITTING]
     for _ in range(repeats):
@@ -128,12 +127,10 @@ def close_up(
 
 
 @njit_called
-def rank(
-    plain: Plain, numbers: calls.PlainNumbers, bank: F32, repeats: int
-) -> np.float32:  # pragma: no cover - compiled
+def rank(table: I64, bank: F32, repeats: int) -> np.float32:  # pragma: no cover - compiled
     """Find the cost with the rank max_active among as many others each time; their sum."""
-    arrays = calls._named(plain)
-    named = layout.Numbers(*numbers)
+    arrays = calls.named(table)
+    named = calls.numbers_of(arrays)
     m = arrays.books.decoder_state[layout.M]
     first = 0
     total = np.float32(0.0)
@@ -146,20 +143,18 @@ def rank(
 
 
 @njit_called
-def active(plain: Plain, repeats: int) -> None:  # pragma: no cover - compiled
+def active(table: I64, repeats: int) -> None:  # pragma: no cover - compiled
     """Find the active senones."""
-    arrays = calls._named(plain)
+    arrays = calls.named(table)
     for _ in range(repeats):
         token_passing.active_senones(arrays)
 
 
 @njit_called
-def record(
-    plain: Plain, numbers: calls.PlainNumbers, repeats: int
-) -> int:  # pragma: no cover - compiled
+def record(table: I64, repeats: int) -> int:  # pragma: no cover - compiled
     """Record the ways of the same frame again and again; how many they are."""
-    arrays = calls._named(plain)
-    named = layout.Numbers(*numbers)
+    arrays = calls.named(table)
+    named = calls.numbers_of(arrays)
     state, work = arrays.books.decoder_state, arrays.books.work
     used, kept = state[layout.HISTORY], state[layout.ALTERNATIVES]
     work[layout.CONTENDERS] = 0

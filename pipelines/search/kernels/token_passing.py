@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from pipelines.search.kernels import sparse_set
+from pipelines.search.kernels.intrinsics import prefetch
 from pipelines.search.kernels.layout import (
     ADAPTIVE,
     BEST,
@@ -30,7 +31,6 @@ from pipelines.search.kernels.layout import (
     N,
 )
 from pipelines.search.kernels.numba_flags import njit_inner, njit_reducing
-from pipelines.search.kernels.prefetch import prefetch
 from pipelines.search.kernels.pruning import below
 from profiler.arrays import F32, I32, U8, U32
 

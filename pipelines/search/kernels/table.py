@@ -1,0 +1,33 @@
+"""How the arrays of a search cross from Python into its kernels: as one table of where each lies and how long it is.
+
+Handed over one by one, numba looks at every array in every call, in several places of memory each. Where scoring has
+emptied the caches between two calls, a call waits for all of them (`python -m tests.bench.constants --only calls`).
+
+What lies there is checked once, when the table is made. The table keeps nothing alive: whoever has it has the arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from pipelines.search.kernels.intrinsics import arrays_in
+from pipelines.search.kernels.layout import KINDS, Arrays
+from profiler.arrays import I64, check
+
+GROUPS: Final = tuple(tuple(np.dtype(kind) for kind in KINDS[group]) for group in Arrays._fields)
+arrays_at = arrays_in(GROUPS)
+"""For kernels: the arrays of a `table`, in plain tuples group by group."""
+
+
+def table(arrays: Arrays) -> I64:
+    """[arrays, 2]: address and length of each, group by group; ArrayError where one is not what KINDS says."""
+    rows = []
+    for name, group, kinds in zip(Arrays._fields, arrays, GROUPS, strict=True):
+        for column, (array, kind) in enumerate(zip(group, kinds, strict=True)):
+            # The graph is only read, and kernels write all else.
+            writable = name != "graph"
+            check(f"{name}[{column}]", array, kind.base, (None, *kind.shape), writable=writable)
+            rows.append((array.ctypes.data, len(array)))
+    return np.array(rows, np.int64)
