@@ -6,6 +6,7 @@ Integers are read as Python's: numba computes in 64 bits where numpy keeps to th
 
 from __future__ import annotations
 
+import ctypes
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -17,13 +18,28 @@ import numpy as np
 from numba.core.dispatcher import Dispatcher
 from numba.core.extending import _Intrinsic
 
+from pipelines.search.kernels.table import GROUPS
 from profiler import kernel_spans
-from profiler.arrays import Array
+from profiler.arrays import I64, Array
 from profiler.process.kernel_cache import PACKAGES
 
 PUT = kernel_spans.put.py_func
+
+
+def _arrays_at(table: I64) -> tuple[tuple[Array, ...], ...]:
+    """Arrays where a table says, as long as it says."""
+    rows = iter(table.tolist())
+    return tuple(tuple(_lying_at(*next(rows), kind) for kind in kinds) for kinds in GROUPS)
+
+
+def _lying_at(address: int, length: int, kind: np.dtype[Any]) -> Array:
+    memory = (ctypes.c_char * (length * kind.itemsize)).from_address(address)
+    return np.ndarray((length, *kind.shape), kind.base, memory).view(Checked)
+
+
 STEPS: dict[str, Callable[..., Any]] = {
     "_read_clock": lambda: divmod(time.perf_counter_ns(), 10**9),
+    "arrays_at": _arrays_at,
     # As compiled: an address, which may lie outside.
     "prefetch": lambda array, index: None,
 }

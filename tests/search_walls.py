@@ -109,7 +109,7 @@ def loud(seed: int, frames: int, n_senones: int = 5) -> Array:
 
 SEARCH = {
     "calls": (
-        *("named", "begin", "advance", "_record"),
+        *("named", "numbers_of", "begin", "advance", "_record"),
         *("prune", "active_senones", "entry_of", "reprice"),
     ),
     "token_passing": ("price_labels", "_loop", "_price", "mark", "emit", "active_senones"),

@@ -118,7 +118,7 @@ def test_a_workspace_that_lacks_an_element_is_refused():
                     space.hold(spoilt)
                 assert space.arrays is held
                 refused += 1
-    assert refused == 3 * 39
+    assert refused == 3 * 40
 
 
 def test_a_workspace_with_a_lattice_that_does_not_fit_is_refused():
