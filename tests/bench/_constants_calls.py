@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
 from time import perf_counter_ns
@@ -18,7 +18,8 @@ from pipelines.scoring.dnn.products import simd
 from pipelines.scoring.dnn.roofs._integers import panels
 from pipelines.scoring.roofs_tasks import CHUNK, filled, read
 from pipelines.scoring.simd.vector import LANES
-from profiler.arrays import Array
+from pipelines.search.kernels.intrinsics import arrays_in
+from profiler.arrays import I64, Array
 from profiler.machine import run_queue
 from profiler.machine.roofs import calibration, probe, timing
 from profiler.machine.roofs.cpu import GEMM_SIZE
@@ -58,8 +59,23 @@ def _first(arrays: tuple[Array, ...]) -> int:
     return len(arrays[0])
 
 
+def _rows(arrays: tuple[Array, ...]) -> I64:
+    return np.array([(array.ctypes.data, len(array)) for array in arrays], np.int64)
+
+
+def _tabled() -> Callable[[I64], int]:
+    """`_first` of arrays in a table."""
+    arrays_at = arrays_in([[np.dtype(np.float32)] * SEVERAL])
+
+    @numba.njit(_nrt=False)
+    def first(table: I64) -> int:  # pragma: no cover - compiled
+        return len(arrays_at(table)[0][0])
+
+    return first  # type: ignore[no-any-return]
+
+
 def calls() -> Iterator[dict[str, Any]]:
-    """A compiled call with arrays in a tuple, with names, and with counted references."""
+    """A compiled call with arrays in a tuple, in a table, with names, and with counted references."""
     arrays = tuple(np.zeros(1, np.float32) for _ in range(SEVERAL))
     free = numba.njit(_nrt=False)(_first)
     plain, named = (seconds(lambda given=given: free(given)) for given in (arrays, Named(*arrays)))
@@ -71,6 +87,12 @@ def calls() -> Iterator[dict[str, Any]]:
     where = "search/kernels/calls.py"
     yield row(where, "a call with ten arrays in a tuple", "", plain * 1e6, "µs")
     yield row(where, "the same in a NamedTuple", "", named * 1e6, "µs")
+    in_tuple, in_table = (partial(free, arrays), partial(_tabled(), _rows(arrays)))
+    where = "search/kernels/table.py"
+    yield row(where, "a call with ten arrays in a table", "", seconds(in_table) * 1e6, "µs")
+    for what, once in (("in a tuple", in_tuple), ("in a table", in_table)):
+        what = f"a call with ten arrays {what}, after other data had the caches"
+        yield row(where, what, "", _after(OTHER, once), "µs")
     product = simd.Weights(filled((LANES, 2)), 1, 1)
     x, out = filled((2, 1)), filled((LANES, 1))
     where = "scoring/dnn/products/__init__.py bind"
@@ -90,7 +112,7 @@ def system() -> Iterator[dict[str, Any]]:
         if queue.readable:
             where = "profiler/machine/run_queue.py LEAST_AWAY_NS"
             least = run_queue.LEAST_AWAY_NS / 1e3
-            hot, cold = _reading(queue, 0), _reading(queue, OTHER)
+            hot, cold = _after(0, queue._ready_ns), _after(OTHER, queue._ready_ns)
             yield row(where, "a reading, again at once", least, hot, "µs")
             yield row(where, "a reading, after other data had the caches", least, cold, "µs")
     first, *later = _passes()
@@ -193,14 +215,14 @@ def _at_most(found: list[float]) -> float | None:
     return max(float(np.quantile(found, 0.95)), 0.0) if found else None
 
 
-def _reading(queue: run_queue.RunQueue, other: int) -> float:
-    """Median µs of a reading, each after `other` bytes were read."""
+def _after(other: int, once: Callable[[], object]) -> float:
+    """µs that `once` takes, each time after so many bytes of other data were read."""
     between = np.ones(other // 8)
     found = []
     for _ in range(51):
         between.sum()
         start = perf_counter_ns()
-        queue._ready_ns()
+        once()
         found.append(perf_counter_ns() - start)
     return float(np.median(found)) / 1e3
 
