@@ -154,9 +154,9 @@ class CountingLane(Lane):
         self._lent_at = lent[1][AT]
         return lent
 
-    def settle(self) -> None:
+    def settle(self, end_ns: int = 0) -> None:
         """Take the ring back as Lane.settle does; what the kernel recorded shares one reading."""
-        Lane.settle(self)
+        Lane.settle(self, end_ns)
         if self._read is None:
             return
         ring, state = self._lent
@@ -166,10 +166,10 @@ class CountingLane(Lane):
             slots = [ring[self._lent_at :], ring[:end]]
         for some in slots:
             durations = (some["end_ns"] - some["start_ns"]).tolist()
-            for spent, stage, end_ns in zip(
+            for spent, stage, ended in zip(
                 durations, some["stage"].tolist(), some["end_ns"].tolist(), strict=True
             ):
-                self._account(stage, spent, end_ns)
+                self._account(stage, spent, ended)
 
     def _account(self, stage: int, spent_ns: int, end_ns: int) -> None:
         """Read the counters for a span, or let it share the last reading if that came after it."""

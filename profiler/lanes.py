@@ -33,6 +33,7 @@ from profiler.span_layout import (
     DROPPED,
     LEFT,
     N_LENT,
+    OPEN,
     SLOT,
     SLOT_BYTES,
     SLOT_COUNTS,
@@ -49,9 +50,11 @@ MIN_OUTGOING: Final = 256
 
 _LIMIT_16: Final = 1 << 16
 # `struct` converts C longs faster than long longs; on Windows they are short.
+_END: Final = SLOT.fields["end_ns"][1] if SLOT.fields else 0
 _NATIVE: Final = sys.byteorder == "little" and struct.calcsize("l") == 8
 _pack_put = struct.Struct("llIIIIIHxx" if _NATIVE else "<qqIIIIIHxx").pack_into
 _pack_lap = struct.Struct("llLIIIHxx" if _NATIVE else "<qqQIIIHxx").pack_into
+_pack_end = struct.Struct("l" if _NATIVE else "<q").pack_into
 _end_of = struct.Struct("ll" if _NATIVE else "<qq").unpack_from
 
 
@@ -105,6 +108,7 @@ class Lane:
         self._ring = bytearray(self._end)
         self._records = np.frombuffer(self._ring, SLOT)
         counters = np.zeros(N_LENT, np.int64)
+        counters[OPEN] = -1
         self._lent: Lent = self._records, counters
         self._lent_state = counters.data
         self._dropped = 0
@@ -183,9 +187,18 @@ class Lane:
         state[LEFT] = (self._taken - at - 1) % self._slots
         return self._lent
 
-    def settle(self) -> None:
-        """Take the ring back: what the kernel recorded can now be taken by the consumer."""
-        at = self._lent_state[AT] * SLOT_BYTES
+    def settle(self, end_ns: int = 0) -> None:
+        """Take the ring back: what the kernel recorded can now be taken by the consumer.
+
+        `end_ns`: when the span ended that the kernel left open; 0 where it left none.
+        """
+        state = self._lent_state
+        opened = state[OPEN]
+        if opened >= 0:
+            if end_ns:
+                _pack_end(self._ring, opened * SLOT_BYTES + _END, end_ns)
+            state[OPEN] = -1
+        at = state[AT] * SLOT_BYTES
         if not self._at <= at <= self._stop:
             self._stop = at
         self._at = at
@@ -355,7 +368,7 @@ class NullLane:
         """Hand out a ring without room."""
         return _NOWHERE
 
-    def settle(self) -> None:
+    def settle(self, end_ns: int = 0) -> None:
         """Do nothing."""
 
 

@@ -55,8 +55,9 @@ SLOT_COUNTS: Final = np.dtype(
 )
 """The five counts from `frames` to `work2` as one piece: one copy instead of five."""
 
-AT, LEFT, DROPPED, N_LENT = range(4)
-"""Of a lent ring (int64): the next slot, the slots left, the spans dropped for want of one."""
+AT, LEFT, DROPPED, OPEN, N_LENT = range(5)
+"""Of a lent ring (int64): the next slot, the slots left, the spans dropped for want of one, the slot of a span that the
+kernel left open (-1: none)."""
 
 Lent = tuple[Array, Array]
 """Ring SLOT [slots] and counters int64 [N_LENT], as a kernel gets them."""

@@ -20,7 +20,7 @@ from pipelines.models import estimation
 from pipelines.training import align
 from profiler import kernel_spans
 from profiler.machine.roofs import _kernels as machine
-from profiler.span_layout import AT, DROPPED, LEFT, N_LENT, SLOT
+from profiler.span_layout import AT, DROPPED, LEFT, N_LENT, OPEN, SLOT
 from tests.kernel_exercises import SIZES, Walls, runs
 from tests.search_walls import PLANTED, loud, search
 
@@ -168,7 +168,7 @@ def probes(walls: Walls) -> None:
     machine.nothing(1)
 
 
-@runs(kernel_spans, "put", "now_ns")
+@runs(kernel_spans, "put", "put_open", "now_ns")
 def spans(walls: Walls) -> None:
     """Rings of no slot, of one and of some: from each place, with no room, with some and with all."""
     for slots in (0, 1, 2, 7):
@@ -180,6 +180,9 @@ def spans(walls: Walls) -> None:
                     kernel_spans.put((ring, state), 3, 1, 2, 3, 4, (5, 6, 7))
                 assert (state[LEFT], state[DROPPED]) == (0, slots + 1 - left)
                 assert state[AT] == ((at + left) % slots if slots else 0)
+                state[LEFT] = min(left, 1)
+                kernel_spans.put_open((ring, state), 3, 1, 3, 4, (5, 6, 7))
+                assert state[OPEN] == ((at + left) % slots if left else -1)
 
 
 def main() -> None:

@@ -328,10 +328,11 @@ def an_arc_too_few(walls: Walls) -> None:
 
 
 def a_senone_too_few(walls: Walls) -> None:
-    """A row of scores that lacks the last senone."""
+    """Marks of active senones that lack the last one."""
 
     def spoil(arrays: layout.Arrays) -> layout.Arrays:
-        return arrays._replace(labels=arrays.labels._replace(row=walls(arrays.labels.row[:-1])))
+        active = walls(arrays.labels.active[:-1])
+        return arrays._replace(labels=arrays.labels._replace(active=active))
 
     _short(walls, spoil)
 

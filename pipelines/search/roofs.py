@@ -349,20 +349,8 @@ def ways(size: int, numbers: Numbers) -> Work:
 def _advance(space: Workspace, scores: F32, lane: Lane) -> None:
     """As `Viterbi.advance` calls the kernel."""
     called_ns = now_ns()
-    lent = lane.lend()
-    _, _, at, *counts = space.advance(
-        scores,
-        0,
-        0,
-        scale=0.1,
-        patience_ns=0,
-        spans=lent,
-        stages=(0, 0, 0, 0, 0),
-        called_ns=called_ns,
-        first_frame=0,
-    )
-    lane.settle()
-    lane.put(0, at, now_ns(), 0, 0, *counts)
+    space.advance(scores, (0, 0, 0), 0.1, 0, (lane.lend(), (0, 0, 0, 0, 0), called_ns))
+    lane.settle(now_ns())
 
 
 def advance(size: int, numbers: Numbers) -> Work:

@@ -40,7 +40,6 @@ _STAGES = {
 }
 _PRUNED = slice(layout.EXAMINED, layout.CLOSED_UP + 1)
 _NO_LANE = NullLane()
-_F32 = np.dtype(np.float32)
 
 
 class Viterbi:
@@ -147,37 +146,23 @@ class Viterbi:
         search.prune, with those that were `ranked` for it. ValueError when the shape is wrong.
         """
         called_ns = now_ns()
-        if scores.ndim != 2 or scores.shape[1] != self.graph.n_senones:
-            raise ValueError(
-                f"the search wants scores of {self.graph.n_senones} senones per frame, not an "
-                f"array of shape {scores.shape}"
-            )
-        # Where all is well without a call of numpy: out of caches that scoring has emptied it takes microseconds.
-        if scores.dtype != _F32 or not scores.flags.c_contiguous:
-            scores = np.ascontiguousarray(scores, dtype=_F32)
         self._latest = (first_frame, len(scores))
         done, end = 0, len(scores)
         stuck = False
         while done < end and not self._lost:
             begin = done
             stop = end if HAS_CLOCK else min(end, done + FRAMES_WITHOUT_CLOCK)
-            done, status, at, *counts = self._space.advance(
+            done, status = self._space.advance(
                 scores,
-                done,
-                stop,
-                scale=self._scale,
-                patience_ns=PATIENCE_NS,
-                spans=lane.lend(),
-                stages=self._steps,
-                called_ns=called_ns,
-                first_frame=first_frame,
+                (done, stop, first_frame),
+                self._scale,
+                PATIENCE_NS,
+                (lane.lend(), self._steps, called_ns),
             )
-            lane.settle()
             began, called_ns = called_ns, now_ns()
+            lane.settle(called_ns)
             # Should there be another call, making room for it belongs to that call.
-            if HAS_CLOCK:
-                lane.put(self._steps[0], at, called_ns, first_frame + begin, done - begin, *counts)
-            else:
+            if not HAS_CLOCK:
                 self._record(lane, began, first_frame + begin, done - begin)
             if status == layout.NEED_HISTORY:
                 if stuck and done == begin:

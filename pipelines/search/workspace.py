@@ -20,7 +20,6 @@ from pipelines.search.kernels import calls, layout
 from pipelines.search.kernels.layout import Arrays, Numbers
 from pipelines.search.kernels.table import table
 from profiler.arrays import F32, I64, Array, ArrayError, check
-from profiler.span_layout import Lent
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -164,35 +163,27 @@ class Workspace:
     def advance(
         self,
         scores: F32,
-        begin: int,
-        end: int,
-        *,
+        frames: tuple[int, int, int],
         scale: float,
         patience_ns: int,
-        spans: Lent,
-        stages: layout.Steps,
-        called_ns: int,
-        first_frame: int,
+        recording: calls.Recording,
     ) -> calls.Advanced:
-        """Frames begin … end of `scores`; see `calls.advance`.
+        """Frames of `scores`; see `calls.advance`.
 
-        A score that is no number, or better than any can be, counts as impossible.
+        A score that is no number, or better than any can be, counts as impossible. By position, and looked at by the
+        kernel: out of caches that scoring has emptied, names and checks in Python took as long as the rest of the call.
         """
-        # Once per call of a kernel, and so without the words of `check` where all is well.
-        frames, senones = scores.shape
-        if senones != self.graph.n_senones or scores.dtype != _F32 or not scores.flags.c_contiguous:
-            check("scores", scores, _F32, (None, self.graph.n_senones))
-        if not 0 <= begin <= end <= frames:
-            raise ArrayError(f"there are no frames {begin} to {end} in {frames}")
+        if scores.dtype is not _F32 or not scores.flags.c_contiguous or scores.ndim != 2:
+            scores = self._as_read(scores)
         made: calls.Advanced = calls.advance(
-            self._table,
-            scores,
-            (begin, end, first_frame),
-            scale,
-            patience_ns,
-            (spans, stages, called_ns),
+            self._table, scores, frames, scale, patience_ns, recording
         )
-        _not_endless(made[1])
+        if made[1] == layout.MISFIT:
+            self._as_read(scores)
+            begin, end, _ = frames
+            raise ArrayError(f"there are no frames {begin} to {end} in {len(scores)}")
+        if made[1] == layout.ENDLESS:
+            _not_endless(made[1])
         return made
 
     def prune(self) -> bool:
@@ -279,6 +270,15 @@ class Workspace:
         )
         if changed:
             self.hold(self.arrays._replace(lattice=lattice))
+
+    def _as_read(self, scores: Array) -> F32:
+        """The same as kernels read them; ArrayError where they are no rows of the graph's senones."""
+        if scores.ndim != 2 or scores.shape[1] != self.graph.n_senones:
+            raise ArrayError(
+                f"the search wants scores of {self.graph.n_senones} senones per frame, not an "
+                f"array of shape {scores.shape}"
+            )
+        return np.ascontiguousarray(scores, dtype=_F32)
 
     def _columns(self, length: int, group: str) -> tuple[Array, ...]:
         return tuple(self._empty(length, kind) for kind in layout.KINDS[group])

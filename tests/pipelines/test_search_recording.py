@@ -112,7 +112,7 @@ def test_without_a_clock_in_kernels_the_same_work_is_recorded(scores, monkeypatc
     monkeypatch.setattr(viterbi, "HAS_CLOCK", False)
     nowhere = Unheard()
     monkeypatch.setattr(viterbi.Lane, "lend", lambda lane: nowhere.lend())
-    monkeypatch.setattr(viterbi.Lane, "settle", lambda lane: None)
+    monkeypatch.setattr(viterbi.Lane, "settle", lambda lane, end_ns: None)
     plain, _ = record(scores)
     assert work(plain) == work(whole)
     assert [len(plain[name]) for name in STEPS] == [4, 4, 4]

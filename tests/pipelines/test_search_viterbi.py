@@ -26,6 +26,7 @@ from pipelines.search.graph.topology import Topology
 from pipelines.search.graph.wfst import GraphError, Senones, from_topology
 from pipelines.search.kernels import layout
 from pipelines.search.viterbi import Viterbi
+from profiler.arrays import ArrayError
 from profiler.spans import SPAN, NullLane, Recorder
 
 
@@ -251,10 +252,41 @@ def test_empty_utterance():
     assert decoder.finish() == []
 
 
-def test_wrong_shape_is_refused():
+@pytest.mark.parametrize(
+    "wrong",
+    [np.zeros((3, 12), np.float32), np.zeros((3, 5127)), np.zeros(5126, np.float32)],
+    ids=["a few", "one more", "one row"],
+)
+def test_wrong_shape_is_refused(wrong):
     decoder = Viterbi(thousand_words(), settings())
     with pytest.raises(ValueError, match="wants scores of 5126 senones"):
-        decoder.advance(np.zeros((3, 12), np.float32), 0)
+        decoder.advance(wrong, 0)
+    with pytest.raises(ValueError, match=r"not an array of shape \("):
+        decoder.advance(wrong, 0)
+
+
+@pytest.mark.parametrize(("begin", "end"), [(-1, 2), (2, 1), (0, 4), (4, 4)])
+def test_frames_that_are_not_there_are_refused(begin, end):
+    graph = random_graph(1, True)
+    decoder = Viterbi(graph, settings())
+    scores = smooth_scores(0, 3, graph.n_senones)
+    lent = NullLane().lend(), (0, 0, 0, 0, 0), 0
+    before = [column.copy() for column in decoder._space.books]
+    with pytest.raises(ArrayError, match=f"no frames {begin} to {end} in 3"):
+        decoder._space.advance(scores, (begin, end, 0), 0.1, 10**9, lent)
+    for column, was in zip(decoder._space.books, before, strict=True):
+        np.testing.assert_array_equal(column, was)
+
+
+def test_scores_of_another_kind_or_order_are_read_as_they_are():
+    graph = random_graph(1, True)
+    scores = smooth_scores(0, 9, graph.n_senones)
+    decoder = Viterbi(graph, settings())
+    words, cost = decode(decoder, scores), decoder.best_cost
+    wide = np.repeat(scores, 2, axis=1)
+    for other in (scores.astype(np.float64), np.asfortranarray(scores), wide[:, ::2]):
+        assert decode(decoder, other, block=2) == words
+        assert decoder.best_cost == pytest.approx(cost)
 
 
 def test_insertion_penalty_costs_each_word_once(real_scores):

@@ -17,7 +17,7 @@ from profiler.counting import COUNTED, CountingLane, by_stage, is_exact
 from profiler.machine.counters import EVENTS, Availability
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
-from profiler.span_layout import AT, SPAN
+from profiler.span_layout import AT, OPEN, SPAN
 from profiler.spans import Lane, NullLane, Recorder
 from tests.fake_clock import FakeClock
 
@@ -182,6 +182,21 @@ def test_what_a_kernel_recorded_shares_one_reading(
     lane.settle()
     found = table(lane)
     assert found[4, 0, "cycles"] == found[5, 0, "cycles"] == 30
+    assert group.readings == 2
+
+
+def test_a_span_that_a_kernel_left_open_is_counted_to_its_end(
+    lane: CountingLane, clock: FakeClock, group: FakeGroup
+) -> None:
+    ring, state = lane.lend()
+    start = clock()
+    in_kernel(ring, state, 4, start, start + 100)
+    state[OPEN] = state[AT]
+    in_kernel(ring, state, 5, start + 100, start + 100)
+    group.work(60)
+    lane.settle(clock.advance(300))
+    found = table(lane)
+    assert (found[4, 0, "cycles"], found[5, 0, "cycles"]) == (20, 40)
     assert group.readings == 2
 
 

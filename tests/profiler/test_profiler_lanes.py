@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from profiler.analysis.own_cost import recorder_cost
 from profiler.clock import now_ns
-from profiler.kernel_spans import HAS_CLOCK
+from profiler.kernel_spans import HAS_CLOCK, put_open
 from profiler.kernel_spans import now_ns as kernel_now_ns
 from profiler.kernel_spans import put as kernel_put
 from profiler.lanes import RING_RECORDS, Lane, NullLane
@@ -46,6 +46,14 @@ def record_slowly(spans: Any, begin: int, n: int) -> int:
             clocks ^= kernel_now_ns()
         record_run(spans, i, 1)
     return clocks
+
+
+@numba.njit
+def record_and_open(spans: Any, begin: int, n: int) -> None:
+    """`record_run` of n − 1, and the last one's end is left open."""
+    record_run(spans, begin, n - 1)
+    i = begin + n - 1
+    put_open(spans, i % 1000, 10 * i, i, i % 50, (i + 1, i + 2, i + 3))
 
 
 @numba.njit
@@ -86,7 +94,9 @@ def taken(lane: Lane, limit: int = RING_RECORDS) -> np.ndarray:
 @given(
     st.integers(1, 9),
     st.lists(
-        st.tuples(st.sampled_from(["put", "lap", "kernel", "take", "epoch"]), st.integers(1, 12)),
+        st.tuples(
+            st.sampled_from(["put", "lap", "kernel", "open", "take", "epoch"]), st.integers(1, 12)
+        ),
         max_size=60,
     ),
 )
@@ -118,6 +128,14 @@ def test_any_mixture_is_recorded_as_a_plain_list_would(
             record_run(lane.lend(), begin, n)
             lane.settle()
             expect(*(s.tolist() for s in expected_run(begin, n, 3, epoch)))
+        elif what == "open":
+            begin = next(number)
+            record_and_open(lane.lend(), begin, n)
+            end = 10 * (begin + n - 1) + 1000
+            lane.settle(end)
+            spans = expected_run(begin, n, 3, epoch)
+            spans["duration_ns"][-1] = 1000
+            expect(*(s.tolist() for s in spans))
         elif what == "lap":
             lane.begin(7, 2**32 - 1)
             for i in range(n):
@@ -222,6 +240,16 @@ def test_kernel_and_python_record_the_same_bytes() -> None:
     record_run(by_kernel.lend(), 1, 50)
     by_kernel.settle()
     assert by_python.take() == by_kernel.take() == expected_run(1, 50, 2).tobytes()
+
+
+def test_an_end_that_nobody_tells_is_the_beginning() -> None:
+    lane = Lane(2, "x", "cpu", False, 50)
+    record_and_open(lane.lend(), 1, 3)
+    lane.settle()
+    # It is not left open for the next one.
+    record_run(lane.lend(), 4, 1)
+    lane.settle(12345)
+    assert taken(lane)["duration_ns"].tolist() == [1, 2, 0, 4]
 
 
 @pytest.mark.parametrize(

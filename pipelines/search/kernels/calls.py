@@ -24,6 +24,7 @@ from pipelines.search.kernels.layout import (
     HISTORY,
     INFINITY,
     LIMIT,
+    MISFIT,
     N_WORK,
     PASSED,
     PENDING,
@@ -47,13 +48,13 @@ from pipelines.search.kernels.layout import (
 from pipelines.search.kernels.numba_flags import njit_called, njit_inlined, njit_inner
 from pipelines.search.kernels.table import arrays_at
 from profiler.arrays import F32, I64
-from profiler.kernel_spans import HAS_CLOCK, now_ns, put
+from profiler.kernel_spans import HAS_CLOCK, now_ns, put, put_open
 from profiler.span_layout import Lent
 
 Recording = tuple[Lent, Steps, int]
 """Where spans go: a lent ring, the stages, and when the call was made (ns)."""
-Advanced = tuple[int, int, int, int, int, int]
-"""Frames done so far, why it stopped, when the spans recorded end (ns), and emit's counts: tokens, arcs, passed."""
+Advanced = tuple[int, int]
+"""Frames done so far, and why it stopped."""
 
 
 @njit_inlined
@@ -114,14 +115,17 @@ def advance(
     Comes back early to keep within `patience_ns`, when the history is full (the frame is then
     taken up again from where it can be) and when no token survives. Records a span each of epsilon,
     prune and, where there is anything of them, rank and lattice for the frames done, one after another from when the
-    call was made; that of emit, with the call itself, follows when it has returned. `frames`: begin, end, and the
-    run-global number of frame 0 of `scores`.
+    call was made; that of emit, with the call itself, is left open until it has returned. `frames`: begin, end,
+    and the run-global number of frame 0 of `scores`. MISFIT, and nothing is touched, where `scores` have no such frames
+    or senones: to look here takes no time, and in Python microseconds.
     """
     arrays: Arrays = named(table)
     numbers = numbers_of(arrays)
     _, decoder_state, floats, work, before, _ = arrays.books
     row = arrays.labels.row
     first, end, first_frame = frames
+    if scores.shape[1] != len(row) - 1 or not 0 <= first <= end <= scores.shape[0]:
+        return first, MISFIT
     minus = np.float32(-scale)
     started = now_ns()
     epsilon_ns = prune_ns = lattice_ns = 0
@@ -158,11 +162,10 @@ def advance(
         t += 1
         if t3 - started > patience_ns:
             break
-    at = recording[2]
     if HAS_CLOCK:
         took = epsilon_ns, prune_ns, lattice_ns
-        at = _record(recording, first_frame + first, t - first, work, took, numbers.n_ranks > 0)
-    return t, status, at, work[TOKENS], work[EMIT_ARCS], work[PASSED]
+        _record(recording, first_frame + first, t - first, work, took, numbers.n_ranks > 0)
+    return t, status
 
 
 @njit_inner
@@ -173,8 +176,8 @@ def _record(
     work: I64,
     took: tuple[int, int, int],
     ranked: bool,
-) -> int:  # pragma: no cover - compiled
-    """Put the spans of `done` frames from the run's `begun` on, one after another; returns when the last one ends.
+) -> None:  # pragma: no cover - compiled
+    """Put the spans of `done` frames from the run's `begun` on, one after another; emit's is left open.
 
     `took`: ns of epsilon, of prune with rank, of lattice. `ranked`: whether a lattice is recorded.
     """
@@ -195,7 +198,8 @@ def _record(
     if ranked:
         put(spans, stages[3], at, at + lattice_ns, begun, done, (work[CONTENDERS], 0, 0))
         at += lattice_ns
-    return at
+    counts = work[TOKENS], work[EMIT_ARCS], work[PASSED]
+    put_open(spans, stages[0], at, begun, done, counts)
 
 
 @njit_called

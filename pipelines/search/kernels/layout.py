@@ -25,8 +25,8 @@ OFFSET, ADAPTIVE, LIMIT, BEST, CUTOFF, N_FLOATS = range(6)
 # Work of a call: counts, and how long ranking took (ns).
 TOKENS, EMIT_ARCS, PASSED, SENONES, EPSILON_ARCS, FOLLOWED = range(6)
 EXAMINED, ENTERED, CLOSED_UP, CONTENDERS, RANKED, RANKING_NS, N_WORK = range(6, 13)
-# Why a kernel came back; ENDLESS: epsilon arcs make paths cheaper for ever.
-DONE, NEED_HISTORY, NO_TOKENS, ENDLESS = range(4)
+# Why a kernel came back; ENDLESS: epsilon arcs make paths cheaper for ever, MISFIT: the scores are not those it needs.
+DONE, NEED_HISTORY, NO_TOKENS, ENDLESS, MISFIT = range(5)
 
 INFINITY = np.float32(np.inf)
 LARGEST = np.float32(1e30)
