@@ -179,7 +179,7 @@ def _moments_within() -> float | None:
     found = []
     known = calibration.load(calibration.file())
     for key in known.moments:
-        moments = [roof for roof in known.latest(key) if not roof.disturbed]
+        moments = [roof for roof in known.moments[key] if not roof.disturbed]
         if not calibration.is_shared(key) or len(moments) < FOR_A_MIDDLE:
             continue
         for i, roof in enumerate(moments):

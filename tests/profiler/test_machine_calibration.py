@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 
+import numpy as np
 import pytest
 from profiler_sessions import roof
 
@@ -294,6 +295,39 @@ def test_the_fewer_moments_a_roof_was_taken_at_the_wider_its_interval() -> None:
     assert low < 1e9 / 1.1**10
     # As wide at least as its own rounds.
     assert ends(1e9, 1e9, 1e9) == pytest.approx((0.9e9, 1e9, 1.1e9))
+
+
+def test_how_far_moments_differ_is_known_of_all_that_are_kept() -> None:
+    """Of five, one lucky moment made a call's interval half as wide again to either side."""
+
+    def high(*rates: float) -> float:
+        known = Calibration()
+        for rate in rates:
+            taken = Roof(KERNEL, "tile", "", 1, 4 << 20, rate, rate, rate, "x")
+            known.add([taken], "run", 0.0)
+        (roof,) = known.roof_table.roofs
+        assert roof.median == 1e9
+        return roof.high / roof.median
+
+    lucky = 1e9, 1.4e9, 1e9, 1e9, 1e9
+    of_five, of_ten = high(*lucky), high(*[1e9] * 5, *lucky)
+    # The deviation of one of n is 1 / √n of how far it lies.
+    assert of_five == pytest.approx(1.4 ** (1.1 * 2.132 * 1.2**0.5 / 5**0.5))
+    assert of_ten == pytest.approx(max(1.4 ** (1.1 * 1.833 * 1.1**0.5 / 10**0.5), 1.4))
+    assert 1.4 <= of_ten < of_five
+    # One that is no longer among the latest says no more where the roof is, but still how far another may lie.
+    assert high(*lucky, *[1e9] * 5) == pytest.approx(1.4 ** (1.1 * 1.833 * 1.1**0.5 / 10**0.5))
+    assert high(*[1e9] * 9) == pytest.approx(1.1)
+
+
+@pytest.mark.parametrize("count", timing.STUDENT)
+def test_one_of_twenty_lies_beyond_students_bound(count: int) -> None:
+    """Of draws of so many normal numbers and one more, from their mean in units of their deviation."""
+    rng = np.random.default_rng(count)
+    drawn = rng.standard_normal((1 << 17, count + 1))
+    others = drawn[:, :-1]
+    far = (drawn[:, -1] - others.mean(1)) / (others.std(1, ddof=1) * np.sqrt(1 + 1 / count))
+    assert np.mean(far > timing.STUDENT[count]) == pytest.approx(0.05, abs=0.003)
 
 
 def test_moments_that_agree_leave_room_for_a_run_that_is_faster() -> None:

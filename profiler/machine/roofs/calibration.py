@@ -88,7 +88,7 @@ class Calibration:
     def roof_table(self) -> RoofTable:
         """The table that attribution divides by."""
         found = (
-            beyond_moments(roof, self.latest(key), shared=is_shared(key))
+            beyond_moments(roof, self.moments.get(key, ()), shared=is_shared(key))
             for key, roof in self.roofs.items()
             if roof.sound
         )
@@ -96,7 +96,7 @@ class Calibration:
         return RoofTable(tuple(found), tuple(roof for roof in lasting if roof.sound))
 
     def latest(self, key: Key) -> list[Roof]:
-        """The moments that a roof goes by now; `moments` has those of long ago as well."""
+        """The moments that a roof goes by now; `moments`, with those of long ago, says how far they differ."""
         return self.moments.get(key, [])[-MOMENTS:]
 
     @property

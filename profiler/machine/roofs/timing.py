@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from statistics import stdev
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from profiler.machine.roofs.table import (
@@ -247,7 +248,10 @@ ONE_MOMENT: Final = 0.3
 (`python -m tests.bench.constants --only system`)."""
 
 
-STUDENT: Final = {3: 2.920, 4: 2.353, 5: 2.132}
+STUDENT: Final = MappingProxyType(
+    {3: 2.920, 4: 2.353, 5: 2.132, 6: 2.015, 7: 1.943, 8: 1.895, 9: 1.860}
+    | {10: 1.833, 12: 1.796, 15: 1.761, 20: 1.729, 25: 1.711}
+)
 """By number of moments, beyond how many standard deviations from their mean on one side one of twenty lies (Student's
 distribution): a stage is faster than its law allows on one side alone. From so many on a roof's own moments say where
 one more may lie, such as a run's own: how far a cache that is shared keeps data differs from kernel to kernel and from
@@ -317,7 +321,8 @@ def wider_by(moments: Sequence[Roof]) -> tuple[float, float]:
     faster = [sign * math.log(roof.median / middle_one.median) for roof in moments]
     of_all = stdev(faster)
     of_faster = math.sqrt(2.0 * sum(max(each, 0.0) ** 2 for each in faster) / (count - 1))
-    by = SKEWED * STUDENT[min(count, max(STUDENT))] * math.sqrt(1.0 + 1.0 / count)
+    student = STUDENT[max(known for known in STUDENT if known <= count)]
+    by = SKEWED * student * math.sqrt(1.0 + 1.0 / count)
     return math.exp(by * of_all), math.exp(by * min(of_all, of_faster))
 
 
@@ -325,7 +330,7 @@ def beyond_moments(roof: Roof, moments: Sequence[Roof], *, shared: bool) -> Roof
     """Return the roof with an interval that holds what other moments than these few would have found.
 
     `shared`: the middle of its moments counts, and another may lie on either side; else the best, and another may only
-    be better.
+    be better. `moments` may be more than those that the roof goes by: of more it is better known how far they differ.
     """
     if not moments:
         return roof
