@@ -330,7 +330,7 @@ ENTRIES = (
     Entry("starts", ("python -m tests.bench.starts --each 20 --json",), starts, 7200),
     Entry(
         "explain",
-        ("python -m tests.bench.attribution --repeat 8 --json",),
+        ("python -m tests.bench.attribution --repeat 10 --json",),
         explained,
         3400,
         _data.human_speech,
