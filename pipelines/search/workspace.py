@@ -69,14 +69,14 @@ class Workspace:
         made.labels.entering[1:] = graph.senone_state == 0
         self.collected = 0
         """How often the history was collected, and its entries so renumbered."""
-        self.arrays = made
-        self.numbers = Numbers(graph.n_epsilon_states, 0, -1.0, 0.0, np.inf, 0.0, 0, 0)
+        self._numbers = Numbers(graph.n_epsilon_states, 0, -1.0, 0.0, np.inf, 0.0, 0, 0)
         self.hold(made)
 
     def hold(self, arrays: Arrays) -> None:
         """Work on these; ArrayError unless every one is what the kernels take it for."""
         self.check(arrays)
         self.arrays, self._table = arrays, table(arrays)
+        self.numbers = self._numbers
 
     def check(self, arrays: Arrays) -> None:
         """ArrayError unless every array is what the kernels take it for."""
@@ -171,7 +171,7 @@ class Workspace:
         """Frames of `scores`; see `calls.advance`.
 
         A score that is no number, or better than any can be, counts as impossible. By position, and looked at by the
-        kernel: out of caches that scoring has emptied, names and checks in Python took as long as the rest of the call.
+        kernel: out of caches that scoring has emptied, names and checks in Python took a third of the call.
         """
         if scores.dtype is not _F32 or not scores.flags.c_contiguous or scores.ndim != 2:
             scores = self._as_read(scores)

@@ -51,6 +51,11 @@ def test_kernels_find_the_settings_of_now(space):
     first, rest = space.call(read)
     assert (*first, *rest) == space.numbers
     assert space.numbers[3:] == (1.5, 7.5, 0.25, 321, 12)
+    # In other arrays as well.
+    books = space.books._replace(numbers=np.zeros_like(space.books.numbers))
+    space.hold(space.arrays._replace(books=books))
+    first, rest = space.call(read)
+    assert (*first, *rest) == space.numbers
 
 
 def test_kernels_find_rows_and_numbers_where_they_lie():

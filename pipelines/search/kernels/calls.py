@@ -117,7 +117,7 @@ def advance(
     prune and, where there is anything of them, rank and lattice for the frames done, one after another from when the
     call was made; that of emit, with the call itself, is left open until it has returned. `frames`: begin, end,
     and the run-global number of frame 0 of `scores`. MISFIT, and nothing is touched, where `scores` have no such frames
-    or senones: to look here takes no time, and in Python microseconds.
+    or senones: in Python a look at that takes microseconds.
     """
     arrays: Arrays = named(table)
     numbers = numbers_of(arrays)
