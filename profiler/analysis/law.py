@@ -45,6 +45,7 @@ class Law(NamedTuple):
     work to a device, which works meanwhile: they take what they take beyond it, and nothing where the host is ahead.
     `kept`: what the least of `beyond` may be less by, where a cache that is shared kept all that was gone through
     before the data come again. `by_heart`: what of `core` a pass over the same data at once again may lack.
+    `after_others`: what of `calls` are calls that come after other data, and wait for what these have pushed out.
     """
 
     arithmetic: Bounds
@@ -57,6 +58,7 @@ class Law(NamedTuple):
     launched: bool = False
     kept: Linear = Linear()
     by_heart: Linear = Linear()
+    after_others: Linear = Linear()
 
     @property
     def likely(self) -> Linear:
@@ -119,6 +121,7 @@ def law_of(cost: Cost, roof_table: RoofTable) -> Law:
     arithmetic, core, beyond, streamed, latency, calls = (_Sum() for _ in range(6))
     kept: list[tuple[Linear, float]] = []
     by_heart: list[tuple[Linear, float]] = []
+    after_others: list[tuple[Linear, float]] = []
     missing: list[str] = []
     for name, law in cost.operations.items():
         roof = _peak(name, cost.threads, roof_table)
@@ -178,6 +181,8 @@ def law_of(cost: Cost, roof_table: RoofTable) -> Law:
                 missing.append(term.roof)
                 continue
             calls.add(term.count, _each(roof), term.most)
+            if term.bytes:
+                after_others.append((term.count, roof.median))
     peak = arithmetic.bounds()
     own = core.bounds() if _has_kernel(cost) else peak
     return Law(
@@ -191,6 +196,7 @@ def law_of(cost: Cost, roof_table: RoofTable) -> Law:
         bool(cost.device),
         _linear(kept),
         _linear(by_heart),
+        _linear(after_others),
     )
 
 

@@ -29,6 +29,7 @@ COMPUTE_PARTS: Final = ("arithmetic", "instructions", "calls")
 MEMORY_PARTS: Final = ("bandwidth", "latency")
 _MEMORY: Final = [LAW_PARTS.index(name) for name in MEMORY_PARTS]
 _BANDWIDTH: Final = LAW_PARTS.index("bandwidth")
+_CALLS: Final = LAW_PARTS.index("calls")
 
 
 TOLD_FROM: Final = 0.02
@@ -87,8 +88,9 @@ def split(
 
     `other`: ns of each span in which other programs had its processor. `slowness` [2, n]: how much slower than
     its roofs the machine's arithmetic and its memory were at that time. `waiting`: which part of its time it
-    waited for data, by hot replay; memory is at least that, but for branches that were learned meanwhile, and what
-    streams take of the hot time. The law has its data come from as far as in a run, so it may have counted all of it.
+    waited for data, by hot replay; memory is at least that, but for branches that were learned meanwhile and for what
+    calls waited, and what streams take of the hot time. The law has its data come from as far as in a run, so it may
+    have counted all of it.
     The arithmetic is done span by span, so the result does not depend on how many are given at once.
     """
     time = spans["duration_ns"].astype(np.float64)
@@ -123,6 +125,13 @@ def split(
             _streamed_hot(end, own - waited, other)
             for end, waited, other in zip(ends, (high, mid, low), ends[::-1], strict=True)
         ]
+        # What a call waited for is in the law as calls. It comes off all ends alike: where it is more, memory is less,
+        # so that both together are as uncertain as the calls alone.
+        calls = law_ns.calls.mid.of(spans)
+        late = np.clip(law_ns.after_others.of(spans), 0.0, np.maximum(calls, 0.0))
+        late = np.divide(late, calls, out=np.zeros_like(own), where=calls > 0)
+        spared = _spared_calls(law, own - mid, late)
+        low, mid, high = (np.maximum(waited - spared, 0.0) for waited in (low, mid, high))
         likely = at_least_waiting(likely, mid + hot[1], law)
         most = at_least_waiting(most, high + hot[2], law)
         # What instructions take at least is never taken from them.
@@ -141,6 +150,17 @@ def _streamed_hot(times: Array, hot: Array, other: Array) -> Array:
     core = other.sum(axis=0) - other[_MEMORY].sum(axis=0)
     streamed: Array = np.minimum(times[_BANDWIDTH], np.maximum(hot - core, 0.0))
     return streamed
+
+
+def _spared_calls(times: Array, hot: Array, late: Array) -> Array:
+    """Return what of the calls of the law's `times` [5, …] a replay did not take, as it found what they need at hand.
+
+    That is as much as the `hot` time [...] has no room for beside the kernel's own instructions, and at most the part
+    `late` [...] of the calls, 0…1, which come after other data.
+    """
+    core = times.sum(axis=0) - times[_MEMORY].sum(axis=0)
+    spared: Array = np.clip(core - hot, 0.0, late * times[_CALLS])
+    return spared
 
 
 def at_least_waiting(times: Array, waited: Array, law: Array) -> Array:

@@ -19,6 +19,7 @@ from profiler.analysis.categories import (
 )
 from profiler.analysis.parts import (
     MEMORY_PARTS,
+    Split,
     at_least_waiting,
     fitted,
     intervals,
@@ -150,6 +151,48 @@ def test_branches_that_a_replay_had_learned_are_no_waiting() -> None:
     )
     barely = split(one(20_000), Cost(terms=(loop,)), ROOFS, waiting=share_of(0.0, 0.0, 0.1))
     assert [end[row, 0] for end in barely[1:]] == pytest.approx([0, 0, 2_000])
+
+
+def after_others(time: int, waiting: Waited) -> Split:
+    """Of a loop of 10 000 ns and a call that takes 9 000 after other data were read, in a span of `time`."""
+    late = 1 << 20
+    roofs = RoofTable((*ROOFS.roofs, roof(table.OVERHEAD, "kernel call", 9_000.0, late)))
+    loop = Term(KERNEL, "tile", Linear(10_000.0))
+    call = Term(CALL, "kernel call", Linear(1.0), late)
+    return split(one(time), Cost(terms=(loop, call)), roofs, waiting=waiting)
+
+
+LATENCY_ROW = LAW_PARTS.index("latency")
+
+
+@pytest.mark.parametrize(
+    ("time", "waited", "latency"),
+    [
+        (20_000, 0.50, 1_000),  # what it took hot is the loop: the call waited for 9 000
+        (20_000, 0.40, 1_000),  # 2 000 of the call were in the hot time
+        (20_000, 0.20, 1_000),  # 6 000
+        (20_000, 0.05, 1_000),  # all of it
+        (40_000, 0.50, 20_000),  # and the hot time has room for more
+        (20_000, 0.90, 9_000),  # no room for the loop either: the call is no more than it is
+    ],
+)
+def test_what_a_call_waited_for_is_not_memory_once_more(
+    time: int, waited: float, latency: float
+) -> None:
+    found = after_others(time, share_of(waited, waited, waited))
+    assert found.likely[LATENCY_ROW, 0] == pytest.approx(latency)
+
+
+def test_what_a_call_waited_for_comes_off_all_ends_alike() -> None:
+    """By the likely law and the likely hot time: a call that waited more leaves less to memory."""
+    found = after_others(20_000, share_of(0.35, 0.45, 0.6))
+    assert [end[LATENCY_ROW, 0] for end in found[1:]] == pytest.approx([0, 1_000, 4_000])
+
+
+def test_a_call_right_after_another_takes_as_long_in_a_replay() -> None:
+    waiting = share_of(0.5, 0.6, 0.7)
+    found = split(one(20_000), law(units=10_000, calls=1), ROOFS, waiting=waiting)
+    assert [end[LATENCY_ROW, 0] for end in found[1:]] == pytest.approx([10_000, 12_000, 14_000])
 
 
 def test_waiting_that_the_law_had_counted_is_counted_once() -> None:
