@@ -15,6 +15,7 @@ from pipelines.scoring.kernel_work import (
     SEARCHED_PER_FRAME,
     named,
     power_of_two,
+    power_of_two_above,
 )
 from profiler.costs import CALL, KERNEL, STREAM, Linear, Term
 
@@ -142,7 +143,8 @@ def calls(
 def splice(inputs: int, features: int, net_bytes: float, frames: int) -> tuple[Term, ...]:
     """What bounds putting frames side by side, by frames; before it the net and the search had the caches."""
     copied = Linear(per_work=(float(inputs), 0.0, 0.0))
-    since = power_of_two(min(net_bytes + frames * SEARCHED_PER_FRAME, MOST_PASSED))
+    # Rounded down, weights that fill a second cache would leave room in it for what the call needs.
+    since = min(power_of_two_above(net_bytes + frames * SEARCHED_PER_FRAME), MOST_PASSED)
     return (Term(KERNEL, named(WINDOWS, inputs, features), copied), *calls(SPLICE, (), since))
 
 
