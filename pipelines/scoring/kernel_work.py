@@ -61,11 +61,6 @@ def power_of_two(size: float) -> int:
     return 1 << round(math.log2(max(1024.0, size)))
 
 
-def power_of_two_above(size: float) -> int:
-    """The same, of what surely does not fit a cache that is smaller: the next power of two, at least `size`."""
-    return 1 << math.ceil(math.log2(max(1024.0, size)))
-
-
 def searched(frames: int) -> float:
     """Return the bytes that the search of a block goes through before scoring reads its parameters again.
 

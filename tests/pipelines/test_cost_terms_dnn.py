@@ -20,7 +20,6 @@ from pipelines.scoring.dnn import products, terms
 from pipelines.scoring.dnn.arithmetic import can_choose
 from pipelines.scoring.dnn.roofs import _layers
 from pipelines.scoring.dnn.rows import FloatRows
-from pipelines.scoring.kernel_work import power_of_two_above
 from pipelines.scoring.meter import Meter
 from profiler.analysis.law import law_of, needed
 from profiler.arrays import Array
@@ -213,23 +212,12 @@ def test_a_layer_is_called_after_what_lies_before_it(way: Dnn, family: str) -> N
     assert terms.passed(1e12) == terms.MOST_PASSED
 
 
-@pytest.mark.parametrize(
-    ("way", "frames", "mib"),
-    [(Dnn(), 1, 8), (Dnn(dtype="int8"), 1, 4), (Dnn(dtype="int8"), 16, 8)],
-)
-def test_the_input_of_a_net_is_made_after_net_and_search(way: Dnn, frames: int, mib: int) -> None:
-    """Of 2.8 MiB, weights in 8 bits and the search of a frame, a cache of 2 MiB keeps nothing for a call."""
+@pytest.mark.parametrize(("way", "frames"), [(Dnn(), 1), (Dnn(dtype="int8"), 1), (Dnn(), 16)])
+def test_the_input_of_a_net_is_made_after_the_search(way: Dnn, frames: int) -> None:
+    """As any first call of scoring: of more than that there is no more to be pushed out."""
     law = costs_of(way, read("base"), frames)["all/score.splice"]
     (call,) = (term for term in law.terms or () if term.kind == CALL)
-    assert (call.roof, call.bytes) == (terms.SPLICE, mib << 20)
-
-
-@pytest.mark.parametrize(
-    ("size", "above"),
-    [(0, 1 << 10), (1 << 20, 1 << 20), ((1 << 20) + 1, 1 << 21), (2.8e6, 1 << 22)],
-)
-def test_what_surely_fits_no_smaller_cache_is_rounded_up(size: float, above: int) -> None:
-    assert power_of_two_above(size) == above
+    assert (call.roof, call.bytes) == (terms.SPLICE, terms.MOST_PASSED)
 
 
 def test_closing_a_span_is_part_of_what_a_call_takes() -> None:

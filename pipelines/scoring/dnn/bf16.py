@@ -179,7 +179,7 @@ class Bf16Net(TorchSplicer):
         return float(sum(p.nbytes for p in (*self._layers, *self._heads)))
 
     def _hidden_costs(self, frames: int) -> dict[str, Cost]:
-        costs = {SPLICE_STAGE: self.splice_cost(frames, self._net_bytes)}
+        costs = {SPLICE_STAGE: self.splice_cost(frames)}
         for i, layer in enumerate(self._layers):
             costs[layer_stage(i + 1)] = self._law(layer, frames, first=i == 0)
         return costs

@@ -90,7 +90,7 @@ class CompiledNet(TorchSplicer):
         passes = sum(MOVED * inputs + outputs for outputs, inputs in self._shapes)
         most = FLOAT * (2.0 * features + passes + 2.0 * senones)
         return {
-            SPLICE_STAGE: self.splice_cost(frames, weights),
+            SPLICE_STAGE: self.splice_cost(frames),
             NET_STAGE: Cost(
                 {
                     "gemm": Linear(per_work=(products, 0.0, 0.0)),

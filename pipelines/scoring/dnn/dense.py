@@ -78,14 +78,14 @@ class Splicer:
         shape = len(padded) - sum(self.context), self.card.inputs
         return np.ndarray(shape, np.float32, padded, 0, (FLOAT * self.card.dimension, FLOAT))
 
-    def splice_cost(self, frames: int, net_bytes: float) -> Cost:
-        """Cost law of `splice` for calls of about `frames` frames, before a net of so many bytes."""
+    def splice_cost(self, frames: int) -> Cost:
+        """Cost law of `splice` for calls of about `frames` frames."""
         x, features = float(FLOAT * self.card.inputs), float(FLOAT * self.card.dimension)
         return Cost(
             bytes_min=Linear(per_work=(features + x, 0.0, 0.0)),
             bytes_max=Linear(per_work=(3.0 * x, 0.0, 0.0)),
             working_set_bytes=2.0 * x * frames,
-            terms=terms.splice(self.card.inputs, self.card.dimension, net_bytes, frames),
+            terms=terms.splice(self.card.inputs, self.card.dimension),
         )
 
 
@@ -230,7 +230,7 @@ class DenseNet(Splicer):
         return self._hidden_costs(frames) | {ACTIVE_STAGE: self._rows.cost(frames)}
 
     def _hidden_costs(self, frames: int) -> dict[str, Cost]:
-        costs = {SPLICE_STAGE: self.splice_cost(frames, self._net_bytes)}
+        costs = {SPLICE_STAGE: self.splice_cost(frames)}
         for i, (layer, relu) in enumerate(self._layers):
             outputs = float(layer.shape[0])
             call = self._call(frames, 1.0, 1.0, i)

@@ -146,7 +146,7 @@ class QuantisedNet(Splicer):
         return self._hidden_costs(frames) | {ACTIVE_STAGE: self._rows.cost(frames)}
 
     def _hidden_costs(self, frames: int) -> dict[str, Cost]:
-        costs = {SPLICE_STAGE: self.splice_cost(frames, self._net_bytes)}
+        costs = {SPLICE_STAGE: self.splice_cost(frames)}
         for i, layer in enumerate(self._layers):
             call, (outputs, inputs) = self._call(frames, 1.0, 1.0, i), layer.shape
             more = [call.kernel(terms.REQUANTISED, (outputs,), float(outputs), 0.0)]

@@ -12,10 +12,8 @@ from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.kernel_work import (
     COLD,
     MOST_PASSED,
-    SEARCHED_PER_FRAME,
     named,
     power_of_two,
-    power_of_two_above,
 )
 from profiler.costs import CALL, KERNEL, STREAM, Linear, Term
 
@@ -140,12 +138,10 @@ def calls(
     return (Term(CALL, named(family, *numbers), Linear(fixed=times), passed),)
 
 
-def splice(inputs: int, features: int, net_bytes: float, frames: int) -> tuple[Term, ...]:
+def splice(inputs: int, features: int) -> tuple[Term, ...]:
     """What bounds putting frames side by side, by frames; before it the net and the search had the caches."""
     copied = Linear(per_work=(float(inputs), 0.0, 0.0))
-    # Rounded down, weights that fill a second cache would leave room in it for what the call needs.
-    since = min(power_of_two_above(net_bytes + frames * SEARCHED_PER_FRAME), MOST_PASSED)
-    return (Term(KERNEL, named(WINDOWS, inputs, features), copied), *calls(SPLICE, (), since))
+    return Term(KERNEL, named(WINDOWS, inputs, features), copied), *calls(SPLICE, (), MOST_PASSED)
 
 
 def relu(call: Call, outputs: int) -> tuple[Term, ...]:
