@@ -15,6 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
+from pipelines.config import presets
 from profiler.errors import BadInput
 from tests.bench import _load, attribution, whatif_check
 from tests.bench._entries_instrument import listed, roofs
@@ -104,6 +105,30 @@ def test_a_session_that_was_kept_is_looked_at_and_not_run(
     assert attribution.recorded("gmm", 16, path, ["a.wav"]) == first
     assert asked == ["run", "show"]
     assert set(first) == {"wall_s", "added"}
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [([], attribution.CONFIGURATIONS), (["--ladder"], attribution.LADDER)],
+)
+def test_rungs_take_the_place_of_the_usual_configurations(
+    given: list[str], wanted: dict[str, attribution.Runs], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Sequence[str]] = []
+
+    def measure(
+        repeat: int, load: int, sessions: Path | None, configurations: Sequence[str]
+    ) -> dict[str, Any]:
+        asked.append(configurations)
+        return {"load": load, "rows": []}
+
+    monkeypatch.setattr(attribution, "measure", measure)
+    assert attribution.main(given) == 0
+    assert asked == [tuple(wanted)]
+    known = presets.names()
+    for runs in wanted.values():
+        assert runs.settings.split()[1] in known
+        assert len(runs.passes) == len(attribution.BLOCKS)
 
 
 def test_a_folder_for_sessions_must_be_one(

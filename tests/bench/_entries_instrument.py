@@ -336,6 +336,13 @@ ENTRIES = (
         _data.human_speech,
     ),
     Entry(
+        "explain-ladder",
+        ("python -m tests.bench.attribution --ladder --repeat 1 --json",),
+        explained,
+        600,
+        _data.human_speech,
+    ),
+    Entry(
         "explain-loaded",
         ("python -m tests.bench.attribution --load 4 --repeat 1 --json",),
         explained,

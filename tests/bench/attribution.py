@@ -4,14 +4,16 @@
     python -m tests.bench.attribution --repeat 5 --json
     python -m tests.bench.attribution --load 4
     python -m tests.bench.attribution --repeat 5 --sessions FOLDER
+    python -m tests.bench.attribution --ladder
 
 Every configuration decodes the labelled human speech beside the checkout N times with `asrscope run … --json`, in
 turns, so that a busy minute is not all of one configuration's. Beside the middle of the shares stand what would make
 them worth little: wide intervals, parts whose least figures are together more than the time, stages left undecided,
 and verdicts that are not the same in nine runs of ten. Then how much of the time no stage has, and what hot replay and
 the probes of the machine add at their defaults. With --load, so many other programs compute and read memory meanwhile.
-With --sessions, what was recorded is kept in a folder, and what lies there is looked at again and not run: so a change
-of the analysis is seen on the same runs.
+With --ladder, the rungs of the ladder of nets take the place of the usual configurations, but for those that are among
+these. With --sessions, what was recorded is kept in a folder, and what lies there is looked at again and not run: so a
+change of the analysis is seen on the same runs.
 """
 
 from __future__ import annotations
@@ -58,6 +60,14 @@ CONFIGURATIONS: dict[str, Runs] = {
     "dnn": Runs("--preset dnn"),
     "dnn, int8": Runs("--preset dnn --set dnn.dtype=int8"),
 }
+LADDER: dict[str, Runs] = {
+    "ladder, scalar": Runs("--preset ladder-1-scalar", (3, 3, 3)),
+    "ladder, BLAS": Runs("--preset ladder-3-blas", (16, 24, 32)),
+    "ladder, int8": Runs("--preset ladder-5-batch"),
+    "ladder, lazy": Runs("--preset ladder-6-lazy"),
+    "ladder, lazy in batches": Runs("--preset ladder-7-batched-lazy"),
+}
+"""The rungs of the ladder of nets: the second is the preset `dnn`, and the fourth the fifth at another block."""
 GROUPS = ("scoring", "search")
 LARGE = 0.03
 """Stages with a larger share of the wall time must have a verdict."""
@@ -169,7 +179,7 @@ def recorded(name: str, block: int, path: Path, paths: Sequence[str]) -> Tree:
     if path.exists():
         (tree,) = printed("asrscope show SESSION --json", {"SESSION": str(path)})
     else:
-        settings, passes = CONFIGURATIONS[name]
+        settings, passes = (CONFIGURATIONS | LADDER)[name]
         # Under another name until it is whole, so that one that was cut short is not looked at for a run.
         part = path.with_stem(f"{path.stem}-part")
         part.unlink(missing_ok=True)
@@ -183,13 +193,18 @@ def recorded(name: str, block: int, path: Path, paths: Sequence[str]) -> Tree:
         return {**tree, "added": added(session)}
 
 
-def measure(repeat: int, load: int = 0, sessions: Path | None = None) -> dict[str, Any]:
-    """Run every configuration at every block size so many times, in turns, beside `load` other programs.
+def measure(
+    repeat: int,
+    load: int = 0,
+    sessions: Path | None = None,
+    configurations: Iterable[str] = tuple(CONFIGURATIONS),
+) -> dict[str, Any]:
+    """Run every one of the configurations at every block size so many times, in turns, beside `load` other programs.
 
     `sessions`: a folder that keeps what was recorded, see `recorded`.
     """
     paths = [str(item.path) for item in _data.human_speech()]
-    places = [(name, block) for name in CONFIGURATIONS for block in BLOCKS]
+    places = [(name, block) for name in configurations for block in BLOCKS]
     trees: dict[tuple[str, int], list[Tree]] = {place: [] for place in places}
     with tempfile.TemporaryDirectory(prefix="asrscope-bench-") as folder, programs(load):
         for turn in range(repeat):
@@ -282,6 +297,7 @@ def main(arguments: list[str] | None = None) -> int:
         type=Path,
         help="keep the sessions there, and look at those that are",
     )
+    parser.add_argument("--ladder", action="store_true", help="run the rungs of the ladder of nets")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     given = parser.parse_args(arguments)
     try:
@@ -293,7 +309,8 @@ def main(arguments: list[str] | None = None) -> int:
             raise BadInput(
                 f"--sessions must name a folder, and there is no folder {given.sessions}."
             )
-        tree = measure(given.repeat, given.load, given.sessions)
+        chosen = LADDER if given.ladder else CONFIGURATIONS
+        tree = measure(given.repeat, given.load, given.sessions, tuple(chosen))
     except BadInput as error:
         print(error, file=sys.stderr)
         return 2
