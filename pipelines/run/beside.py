@@ -87,11 +87,11 @@ class Beside:
             if self.roofs is not None:
                 after = self.roofs.take(after, frame)
                 self._due_ns = min(self._due_ns, self.roofs.due_ns)
-        # A beam that follows the time is another one when the block is done again.
-        fixed = not recogniser.config.search.adaptive_beam
+        # A beam that follows the time is another one when the block is done again, and lazy scores come frame by frame.
+        same = not recogniser.config.search.adaptive_beam and not recogniser.scorer.lazy
         after = (
             replay.plan(
-                recogniser.scorer, recogniser.search if fixed else None, self._recorded, took_ns
+                recogniser.scorer, recogniser.search if same else None, self._recorded, took_ns
             )
             or after
         )
