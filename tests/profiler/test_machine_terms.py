@@ -8,13 +8,14 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from profiler_sessions import roof
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from profiler.costs import ACCESS, CALL, KERNEL, STREAM, Linear, Term
 from profiler.machine.roofs import _kernels as kernels
 from profiler.machine.roofs import table, terms
 from profiler.machine.roofs.table import LATENCY, OVERHEAD, Key, RoofTable
 from profiler.machine.roofs.terms import ACCESS_BYTES, ACCESSES, LINE_BYTES, access_steps, steps
-from profiler.machine.roofs.timing import Effort, Work
+from profiler.machine.roofs.timing import Effort, Task, Work
 
 ONE = Linear(1.0)
 
@@ -81,6 +82,35 @@ def test_the_work_is_made_when_its_roof_is_taken_and_once_for_each_thread() -> N
     assert later.take(Effort(1, 0.0)).bytes == 64
     assert workload.made[3:] == [("kernel call", 64)]
     assert workload.runs
+
+
+def blas_threads() -> set[int]:
+    return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
+
+
+@pytest.mark.parametrize("size", [0, 1 << 20])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_librarys_product_has_one_thread_in_each_task(size: int, threads: int) -> None:
+    """Else it takes all processors, and a net of one thread seems to need half of the time that it takes."""
+    if not blas_threads():
+        pytest.skip("numpy's library of products is not one whose threads can be counted")
+    seen: set[int] = set()
+
+    def product(repeats: int) -> None:
+        seen.update(blas_threads())
+        time.sleep(1e-4 * repeats)
+
+    def make() -> Task:
+        return product
+
+    (*_, step) = steps(
+        [(Term(KERNEL, "product", ONE, size), threads)], lambda name, size: Work(1.0, make)
+    )
+    with threadpool_limits(3):
+        before = blas_threads()
+        step.take(Effort(1, 0.0))
+        assert blas_threads() == before
+    assert seen == {1}
 
 
 def test_what_no_kernel_is_called_is_an_error_of_the_law() -> None:

@@ -66,11 +66,15 @@ def access_steps() -> list[Step]:
 
 def _kernel(key: Key, work_of: WorkOf) -> Callable[[Effort], Roof]:
     def timed(effort: Effort) -> Roof:
+        from threadpoolctl import threadpool_limits
+
         work = work_of(key.name, key.bytes)
         tasks = [work.make() for _ in range(key.threads)]
-        if key.bytes and key.threads == 1 and not work.in_turn:
-            return after_pauses(key, work.operations, tasks[0])
-        return together(key, work.operations * key.threads, tasks, effort)
+        # Else a library's product, in a task that is one thread's, would take all processors.
+        with threadpool_limits(1):
+            if key.bytes and key.threads == 1 and not work.in_turn:
+                return after_pauses(key, work.operations, tasks[0])
+            return together(key, work.operations * key.threads, tasks, effort)
 
     return timed
 
