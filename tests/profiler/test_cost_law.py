@@ -411,5 +411,5 @@ def test_a_call_takes_as_long_as_one_after_so_much_was_read() -> None:
     terms = [Term(CALL, "call", Linear(1.0), size) for size in (0, 1 << 20, 1 << 22)]
     assert [law_of(Cost(terms=(term,)), table).calls[1].fixed for term in terms] == [100, 300, 0]
     assert law_of(Cost(terms=(terms[2],)), table).missing == ("call",)
-    # What a call after others waits for a pass over the same data at once again may find at hand.
+    # Only a call after other data waits for what these have pushed out.
     assert [law_of(Cost(terms=(term,)), table).after_others.fixed for term in terms] == [0, 300, 0]
