@@ -128,7 +128,7 @@ class OfScoring(_OfBlocks):
         """BadInput where scoring a block again would not be the same work."""
         scorer = self._scorer
         scorer.score(block, 0, NullLane())
-        if not scorer.replayable:
+        if scorer.lazy or not scorer.replayable:
             raise BadInput(
                 "With these settings a block cannot be scored again: scoring goes by what it computed before, "
                 "or takes turns with the search; choose gmm.senones=all or dnn.senones=all and no method that "

@@ -74,7 +74,7 @@ class Beside:
     ) -> int:
         """A block from `frame` on has ended `now`, which took `took_ns`; returns when the next one may begin.
 
-        `scores`: what the search was given of it at once; None where it went frame by frame, or has gone on since.
+        `scores`: what the search was given of it, at once or frame by frame; None where it has gone on since.
         """
         replay, after = self._replay, now
         if replay.chosen:
@@ -87,8 +87,8 @@ class Beside:
             if self.roofs is not None:
                 after = self.roofs.take(after, frame)
                 self._due_ns = min(self._due_ns, self.roofs.due_ns)
-        # A beam that follows the time is another one when the block is done again, and lazy scores come frame by frame.
-        same = not recogniser.config.search.adaptive_beam and not recogniser.scorer.lazy
+        # A beam that follows the time is another one when the block is done again.
+        same = not recogniser.config.search.adaptive_beam
         after = (
             replay.plan(
                 recogniser.scorer, recogniser.search if same else None, self._recorded, took_ns

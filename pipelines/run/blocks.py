@@ -11,7 +11,8 @@ from collections.abc import Callable
 from pipelines.run.recogniser import Recogniser
 from pipelines.run.tally import Tally
 from pipelines.scoring import MAX_FRAMES
-from profiler.arrays import Array
+from pipelines.scoring.scorer import Scores
+from profiler.arrays import F32, Array
 from profiler.spans import Lane, NullLane
 
 TALLIED_FROM = 4
@@ -25,6 +26,8 @@ class Blocks:
         """`between`: the stage of what lies between scoring and search."""
         self._lane, self._clock, self._between = lane, clock, between
         self._tally = Tally() if isinstance(lane, Lane) else None
+        self.begun_ns = 0
+        """When scoring of the last block was called."""
 
     def decode(
         self,
@@ -34,19 +37,19 @@ class Blocks:
         count: int,
         first: int,
         scores_ahead: bool,
-    ) -> Array | None:
+    ) -> Scores | list[F32] | None:
         """Take frames begin … begin + count of an utterance through scorer and search; `first`: the run's number of it.
 
         `padded`: its features f32 [frames, dim] with the scorer's context around them. `scores_ahead`: the device is
-        given the block that follows before this one is searched. Returns the scores f32 [count, senones]; None where
-        the two took turns.
+        given the block that follows before this one is searched. Returns the scores f32 [count, senones], or where the
+        two took turns those of each frame, f32 [senones]; None where there are no longer those of all frames.
         """
         beyond = sum(recogniser.scorer.context)
         block = padded[begin : begin + count + beyond]
         if recogniser.scorer.lazy:
-            self._take_turns(recogniser, block, first)
-            return None
-        lane, asked_ns = self._lane, self._clock()
+            return self._take_turns(recogniser, block, first)
+        lane = self._lane
+        self.begun_ns = self._clock()
         scores: Array = recogniser.scorer.score(block, first, lane)
         after = begin + count
         left = len(padded) - beyond - after
@@ -54,24 +57,36 @@ class Blocks:
             ahead = min(recogniser.config.block, left) + beyond
             recogniser.score_ahead(padded[after : after + ahead], first + count, lane)
         # Coming back from scoring, and going to code that scoring has pushed out of the caches.
-        lane.put(self._between, max(lane.last_end_ns, asked_ns), self._clock(), first, count)
+        lane.put(self._between, max(lane.last_end_ns, self.begun_ns), self._clock(), first, count)
         recogniser.search.advance(scores, first, lane)
         return scores
 
-    def _take_turns(self, recogniser: Recogniser, block: Array, first: int) -> None:
+    def _take_turns(self, recogniser: Recogniser, block: Array, first: int) -> list[F32] | None:
         """Score and search frame by frame, the scorer told each time what the search wants."""
         scorer, search = recogniser.scorer, recogniser.search
+        clock, between = self._clock, self._between
+        rows: list[F32] = []
         beyond = sum(scorer.context)
         for at in range(0, len(block) - beyond, MAX_FRAMES):
             part = block[at : at + MAX_FRAMES + beyond]
             n = len(part) - beyond
             tally = self._tally if n >= TALLIED_FROM else None
             steps = tally or self._lane
-            start = self._clock()
+            # A part is scored where the one before it was.
+            rows = []
+            start = clock()
+            self.begun_ns = self.begun_ns if at else start
             state = scorer.prepare(part, first + at, steps)
             for t in range(n):
-                row = scorer.frame(state, t, search.active_senones(steps))
-                search.advance(row[None], first + at + t, steps)
+                frame = first + at + t
+                steps.put(between, max(steps.last_end_ns, start), clock(), frame, 1)
+                active = search.active_senones(steps)
+                steps.put(between, steps.last_end_ns, clock(), frame, 1)
+                row = scorer.frame(state, t, active)
+                steps.put(between, steps.last_end_ns, clock(), frame, 1)
+                search.advance(row[None], frame, steps)
+                rows.append(row)
             if tally is not None:
                 assert isinstance(self._lane, Lane)
                 tally.pour(self._lane, start, first + at, n)
+        return rows if len(block) - beyond <= MAX_FRAMES else None

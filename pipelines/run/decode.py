@@ -218,7 +218,6 @@ class Decoder:
                 padded = with_context(begun.features, context)
             begin = self._frame - first
             count = min(recogniser.config.block, n_frames - begin)
-            begun_ns = clock()
             scores = self._blocks.decode(
                 recogniser, padded, begin, count, self._frame, scores_ahead
             )
@@ -231,6 +230,7 @@ class Decoder:
             elif told:
                 words = recogniser.search.partial(lane)
             # Coming back from there, out of caches that scoring has emptied, is Python of the run as well.
+            begun_ns = self._blocks.begun_ns
             searched_ns = max(lane.last_end_ns, begun_ns)
             if told:
                 # The search has gone on from where the block ended: it is no longer to be done again.

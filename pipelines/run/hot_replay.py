@@ -122,8 +122,13 @@ class HotReplay:
         return self._chosen is not None
 
     def forget(self) -> None:
-        """The block that was chosen is not to be done again; the same half of another is, when there is one."""
-        self._chosen = None
+        """The block that was chosen is not to be done again; the same half of another is, when there is one.
+
+        What keeping its state took is earned first: there may never be a block that can be done again.
+        """
+        if self._chosen is not None:
+            self._chosen = None
+            self._wait = ceil(self._kept_ns / max(self._each_ns, 1.0) / self._share)
 
     def forget_search(self) -> None:
         """What was kept of the search no longer is its state; scoring does not depend on what came before."""
@@ -175,7 +180,10 @@ class HotReplay:
         if turn != self._next:
             self._next, self._in_turn = turn, 0.0
         self._chosen = half
-        if turn == SEARCH:
+        if turn == SCORING:
+            assert isinstance(scorer, LayeredScorer)
+            scorer.note()
+        else:
             assert isinstance(search, Viterbi)
             if self._search is None or self._search.viterbi is not search:
                 self._search = SearchReplay(search)
@@ -188,11 +196,13 @@ class HotReplay:
     def take(self, scorer: Scorer, scores: Scores | None, recorded: int, frame: int) -> int:
         """Do the chosen block again, from `frame` on, that was decoded last; returns when that ended, 0 without one.
 
-        `scores`: of the block, as the search had them; None where it had them frame by frame or went on since.
+        `scores`: of the block, as the search had them; None where there are none any more, or it went on since.
         `recorded`: spans that the lane had before it.
         """
+        if scores is None:
+            self.forget()
         half, self._chosen = self._chosen, None
-        if half is None or scores is None:
+        if half is None:
             return 0
         start = self._clock()
         timed = self._sums(self._lane, self._lane.recorded - recorded, half.group)
@@ -250,7 +260,8 @@ class HotReplay:
             if not isinstance(scorer, LayeredScorer) or not scorer.replayable:
                 return {}
             self._own.take()
-            scorer.again(frame, self._own)
+            if not scorer.again(frame, self._own):
+                return {}
             return self._sums(self._own, self._own.waiting, "scoring")
 
         return once
@@ -260,7 +271,7 @@ class HotReplay:
         search = self._search
 
         def once() -> dict[int, int]:
-            if search is None or not isinstance(scores, np.ndarray):
+            if search is None or not isinstance(scores, np.ndarray | list):
                 return {}
             found = search.again(scores, frame, self._own)
             return {self._recorder.stage_id(name): ns for name, ns in found.items()}

@@ -83,8 +83,8 @@ class Recogniser:
         """The same of scoring and search alone."""
         scoring = self.scorer.costs()
         on_host = (cost.working_set_bytes for cost in scoring.values() if not cost.device)
-        frames = 1 if self.scorer.lazy else self.config.block
-        return scoring | self.search.costs(frames, max(on_host, default=0.0))
+        most = max(on_host, default=0.0)
+        return scoring | self.search.costs(self.config.block, most, self.scorer.lazy)
 
 
 def build(

@@ -19,6 +19,10 @@ after so many bytes of other data had the nearest caches."""
 MOST_PASSED = 8 << 20
 """Bytes: what fills a second cache, of 2 MiB or more on some; of more there is no more of a call to be pushed out."""
 
+FRAME_PASSED = 1 << 20
+"""Bytes: about what scoring and search of one frame go through where they take turns, tokens and their arcs and the
+rows of what is active (`python -m tests.bench.constants --only speech` counts them)."""
+
 FIRST_CACHE = 16 << 10
 """Bytes that surely fit the first cache beside what else a kernel touches."""
 
@@ -78,6 +82,18 @@ def calls(count: int, before: float = math.inf) -> tuple[Term, ...]:
     passed = power_of_two(min(before, MOST_PASSED))
     first = Term(CALL, KERNEL_CALL, Linear(fixed=1.0), passed)
     return (first, more_calls(count - 1)) if count > 1 else (first,)
+
+
+def turns(roof: str, frames: int, before: float) -> tuple[Term, ...]:
+    """Return the terms of one call for every frame of a block, where scoring and search take turns.
+
+    The first of them comes after `before` bytes, the others after those of a frame.
+    """
+    passed = power_of_two(min(before, MOST_PASSED))
+    first = Term(CALL, roof, Linear(per_frame=1.0 / frames), passed)
+    if frames == 1:
+        return (first,)
+    return first, Term(CALL, roof, Linear(per_frame=1.0 - 1.0 / frames), FRAME_PASSED)
 
 
 def more_calls(count: int) -> Term:

@@ -91,6 +91,18 @@ class LastFrame:
         return self._known
 
 
+@dataclass(eq=False)
+class _Latest:
+    """What was scored last, for `again`. `block`: as it came with its context; `where`: which frames of it, None: all.
+
+    `asked`: the frames and their senones that a lazy rule was asked for, int32; None where that was not noted.
+    """
+
+    block: Array
+    where: Array | None = None
+    asked: list[tuple[int, Array]] | None = None
+
+
 class LayeredScorer(ABC):
     """A frame rule over a senone rule over whatever computes senones (`_arranged`)."""
 
@@ -116,8 +128,8 @@ class LayeredScorer(ABC):
         self._last = LastFrame(n_senones)
         self._all = np.arange(n_senones)
         self._frame = 0
-        # The block scored last and which of its frames were, for `again`.
-        self._latest: tuple[Array, Array | None] | None = None
+        self._latest: _Latest | None = None
+        self._noting = False
         self._spare: Array | None = None
 
     @abstractmethod
@@ -201,6 +213,7 @@ class LayeredScorer(ABC):
         n = max(0, len(block) - beyond)
         # Before the checks: what calling a stage costs is charged to it.
         self._meter.begin(first_frame, min(n, MAX_FRAMES), lane)
+        self._noting = False
         block = self._checked(block)
         if n > len(self._scores):
             self._scores = np.zeros((n, self.n_senones), np.float32)
@@ -209,34 +222,52 @@ class LayeredScorer(ABC):
             part = scores[at : at + MAX_FRAMES]
             if at:
                 self._meter.begin(first_frame + at, len(part), lane)
-            self._latest = block[at : at + len(part) + beyond], None
-            self._part_of(self._input(self._latest[0]), part)
+            self._latest = _Latest(block[at : at + len(part) + beyond])
+            self._part_of(self._input(self._latest.block), part)
         if n > MAX_FRAMES:
             self._latest = None
         return scores
 
     @property
     def replayable(self) -> bool:
-        """Whether `again` can score the last block once more and leave no trace."""
-        return self._latest is not None and not self.lazy and not self._remembers
+        """Whether `again` can score such a block as the last once more and leave no trace; a lazy one after `note`."""
+        return self._latest is not None and not self._remembers
 
     @property
     def _remembers(self) -> bool:
         """Whether what computes senones goes by what it computed before."""
         return False
 
-    def again(self, first_frame: int, lane: Lane | NullLane) -> None:
-        """Score the chosen frames of the last block once more, with all that belongs to it, into spare room."""
-        assert self._latest is not None, "only where `replayable` says so"
-        block, where = self._latest
+    def note(self) -> None:
+        """The next block is to be scored `again`: what the search asks for of it is noted."""
+        self._noting = True
+
+    def again(self, first_frame: int, lane: Lane | NullLane) -> bool:
+        """Score the last block once more, with all that belongs to it, into spare room.
+
+        Of frames that are copied nothing. False where nobody knows what it was asked for.
+        """
+        latest, meter = self._latest, self._meter
+        assert latest is not None, "only where `replayable` says so"
+        if self.lazy and latest.asked is None:
+            return False
         if self._spare is None:
             self._spare = np.zeros((MAX_FRAMES, self.n_senones), np.float32)
-        self._meter.begin(first_frame, len(block) - sum(self.context), lane)
-        block = self._input(block)
-        if where is not None:
-            block = block[where]
+        meter.begin(first_frame, len(latest.block) - sum(self.context), lane)
+        block = self._input(latest.block)
+        if latest.asked is not None:
+            self._layer.begin(block, meter, ahead=self._rule is None)
+            for t, senones in latest.asked:
+                # As the search has just put them there, whatever was done since.
+                active = senones.astype(np.int64)
+                meter.begin(first_frame + t, 1, lane)
+                self._layer.frame(t, active, self._spare, meter)
+            return True
+        if latest.where is not None:
+            block = block[latest.where]
         if len(block):
-            self._layer.score(block, self._spare[: len(block)], self._meter)
+            self._layer.score(block, self._spare[: len(block)], meter)
+        return True
 
     def _checked(self, block: Array) -> Array:
         if block.ndim != 2 or block.shape[1] != self._dim:
@@ -256,7 +287,7 @@ class LayeredScorer(ABC):
             chosen = self._choose(block)
             where = np.flatnonzero(chosen)
             if self._latest is not None:
-                self._latest = self._latest[0], where
+                self._latest.where = where
             computed = self._computed[: len(where)]
             if len(where):
                 self._layer.score(block[where], computed, meter)
@@ -287,6 +318,8 @@ class LayeredScorer(ABC):
         block = self._checked(block)
         if n > MAX_FRAMES:
             raise ValueError(f"{n} frames at once, expected at most {MAX_FRAMES}")
+        self._latest = _Latest(block, asked=[] if self._noting else None)
+        self._noting = False
         block = self._input(block)
         scored = np.ones(len(block), np.bool_) if self._rule is None else self._choose(block)
         self._layer.begin(block, self._meter, ahead=self._rule is None)
@@ -318,6 +351,8 @@ class LayeredScorer(ABC):
             if noted:
                 known[active] = True
             self._layer.frame(t, active, scores, meter)
+            if self._latest is not None and self._latest.asked is not None:
+                self._latest.asked.append((t, active.astype(np.int32)))
         if last:
             self._last.stand(scores, t)
         self._frame += 1

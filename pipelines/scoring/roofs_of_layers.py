@@ -12,13 +12,20 @@ from pipelines.config import Config
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.kernel_work import FIRST_CACHE, Family, Numbers
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.roofs_tasks import filled, recording
+from pipelines.scoring.roofs_tasks import after_reading, filled, recording
 from pipelines.scoring.selection.vq_table import LOOKUPS, lookup
-from pipelines.scoring.senones import Parents
+from pipelines.scoring.senones import Parents, active
 from pipelines.scoring.senones._backoff import DECIDED, STAGE, ByParent
+from pipelines.scoring.senones.active import DUE, DUE_CALL
 from profiler.arrays import Array
 from profiler.costs import Cost
 from profiler.machine.roofs.timing import Task, Work
+
+ASKED_AGAIN = 4
+"""Frames that a senone is computed for at once, in the work of DUE."""
+THIRD = 1 / 3
+"""Of all senones, about those that a frame asks for."""
+_ONE_SENONE = Parents(np.zeros(1, np.int64), np.zeros(1, np.int32))
 
 
 @njit(nogil=True, cache=True)
@@ -92,5 +99,42 @@ def decided(size: int, numbers: Numbers) -> Work:
     return Work(float(senones), make)
 
 
-FAMILIES: Mapping[str, Family] = MappingProxyType({LOOKUPS: lookups, DECIDED: decided})
+@njit(nogil=True, cache=True)
+def _due(senones: Array, until: Array, found: Array, repeats: int) -> None:
+    for senone in range(len(until)):
+        # They are due again in turn, not all in the same frame.
+        until[senone] = senone % ASKED_AGAIN
+    for t in range(repeats):
+        active.due(senones, until, t, t + ASKED_AGAIN, found)
+
+
+def due(size: int, numbers: Numbers) -> Work:
+    """Which of a third of all senones are not computed yet, a quarter of them in each frame: units are senones."""
+    (senones,) = numbers
+    asked = np.flatnonzero(np.random.default_rng(0).random(senones) < THIRD)
+
+    def make() -> Task:
+        until, found = np.empty(senones, np.int64), np.empty(senones, np.int64)
+        return lambda repeats: _due(asked, until, found, repeats)
+
+    return Work(float(len(asked)), make)
+
+
+def due_call(size: int, numbers: Numbers) -> Work:
+    """Whether one senone is computed already, as it is, after `size` bytes were read."""
+
+    def make() -> Task:
+        rule, meter = active.Rule(1, _ONE_SENONE, ahead=2), recording(active.STAGE)
+        rule.configure(Config().gmm, _Nothing())
+        rule.begin(np.zeros((2, 1), np.float32), Meter(), ahead=True)
+        asked, scores = np.zeros(1, np.int64), filled((2, 1))
+        rule.frame(0, asked, scores, meter)
+        return after_reading(size, lambda: rule.frame(1, asked, scores, meter))
+
+    return Work(1.0, make)
+
+
+FAMILIES: Mapping[str, Family] = MappingProxyType(
+    {LOOKUPS: lookups, DECIDED: decided, DUE: due, DUE_CALL: due_call}
+)
 """Family of roofs → what makes its work from a size and the numbers of its name."""

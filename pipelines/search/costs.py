@@ -5,7 +5,8 @@ Which record comes next is known only from the one before, so that all of them a
 
 from __future__ import annotations
 
-from pipelines.scoring.kernel_work import COLD, named, power_of_two
+from pipelines.scoring import kernel_work
+from pipelines.scoring.kernel_work import COLD, FRAME_PASSED, named, power_of_two
 from pipelines.search import roofs
 from pipelines.search.graph.wfst import Graph
 from pipelines.search.kernels.layout import ARC, STATE
@@ -50,7 +51,7 @@ def _loop(roof: str, units: Linear, frames: int, by_heart: float = BY_HEART) -> 
     return Term(KERNEL, roof, units.times(1.0 - LEARNED), most=units, by_heart=known)
 
 
-def _emit(graph: Graph, touched: float, frames: int, between: float) -> Cost:
+def _emit(graph: Graph, touched: float, frames: int, between: float, turns: bool) -> Cost:
     """A token's self-loop takes 2 additions and a comparison, a listed arc 2 additions and 2 comparisons.
 
     Least bytes are the fields read (a token's cost, loop and fate 20, an arc's source, label, weight and total 16);
@@ -87,21 +88,32 @@ def _emit(graph: Graph, touched: float, frames: int, between: float) -> Cost:
                 Linear(per_work=(0.0, 0.0, roofs.FRESH)),
                 1.0 * graph.states.nbytes,
             ),
-            Term(CALL, roofs.ADVANCE, Linear(fixed=1.0)),
-            *_far_call(between),
+            *_advance(frames, between, turns),
         ),
     )
 
 
-def _far_call(between: float) -> tuple[Term, ...]:
-    """What a call waits for its own code and books, where `between` bytes have gone through the caches since the last.
+def _advance(frames: int, between: float, turns: bool) -> tuple[Term, ...]:
+    """The call of a block or, where they take turns with scoring, those of its frames."""
+    if not turns:
+        return _called(Linear(fixed=1.0), between)
+    first = _called(Linear(per_frame=1.0 / frames), between)
+    if frames == 1:
+        return first
+    return *first, *_called(Linear(per_frame=1.0 - 1.0 / frames), FRAME_PASSED)
+
+
+def _called(count: Linear, between: float) -> tuple[Term, ...]:
+    """So many calls, and what they wait for their own code and books, where `between` bytes have gone through the
+    caches since the last.
 
     So much is no call's own work: one that is repeated at once finds all of it near.
     """
+    call = Term(CALL, roofs.ADVANCE, count)
     if not between:
-        return ()
+        return (call,)
     size = power_of_two(min(between, COLD))
-    return (Term(ACCESS, named(roofs.ADVANCE, own=CALLS_OWN, frames=1), Linear(fixed=1.0), size),)
+    return call, Term(ACCESS, named(roofs.ADVANCE, own=CALLS_OWN, frames=1), count, size)
 
 
 def _epsilon(graph: Graph, touched: float, frames: int) -> Cost:
@@ -143,7 +155,7 @@ def _epsilon(graph: Graph, touched: float, frames: int) -> Cost:
     )
 
 
-def _prune(graph: Graph, touched: float, frames: int) -> Cost:
+def _prune(graph: Graph, touched: float, frames: int, between: float, turns: bool) -> Cost:
     """4 comparisons and a subtraction per token.
 
     Most bytes with the lists closed up, and a token's state and arcs fetched.
@@ -203,6 +215,7 @@ def _prune(graph: Graph, touched: float, frames: int) -> Cost:
                 SLOT_BYTES * graph.n_states,
                 Linear(per_work=(0.0, 0.0, living)),
             ),
+            *(kernel_work.turns(roofs.PRUNE_CALL, frames, between) if turns else ()),
         ),
     )
 
@@ -219,8 +232,12 @@ def _rank(states: float, frames: int) -> Cost:
     )
 
 
-def _active(graph: Graph, touched: float, frames: int) -> Cost:
-    """A store for an arc, a list entry for a senone."""
+def _active(graph: Graph, touched: float) -> Cost:
+    """A store for an arc, a list entry for a senone, and a copy of the list.
+
+    No branch depends on data, so a loop is as fast over those of speech as over any. It comes right after pruning,
+    which has just called and looked at the same.
+    """
     senones = graph.n_senones
     return Cost(
         {"scalar": Linear(per_frame=1.0 * senones, per_work=(1.0, 1.0, 0.0))},
@@ -229,9 +246,16 @@ def _active(graph: Graph, touched: float, frames: int) -> Cost:
         touched,
         scattered=True,
         terms=(
-            _loop(roofs.ACTIVE, Linear(per_work=(1.0, 0.0, 0.0)), frames),
-            Term(KERNEL, f"{roofs.FOUND}/{senones}", Linear(per_frame=1.0 * senones)),
-            Term(CALL, roofs.ACTIVE_CALL, Linear(fixed=1.0)),
+            Term(KERNEL, roofs.ACTIVE, Linear(per_work=(1.0, 0.0, 0.0))),
+            # The look through all senones is in the roof of those looked at, too.
+            Term(
+                KERNEL,
+                f"{roofs.FOUND}/{senones}",
+                Linear(per_frame=1.0 * senones, per_work=(-roofs.FOUND_EACH, 0.0, 0.0)),
+            ),
+            Term(KERNEL, roofs.COPIED, Linear(per_work=(0.0, 1.0, 0.0))),
+            Term(STREAM, "read", _NONE, touched, Linear(per_work=(8.0, 0.0, 0.0))),
+            Term(CALL, roofs.ACTIVE_CALL, Linear(per_frame=1.0), FRAME_PASSED),
         ),
     )
 
@@ -253,10 +277,15 @@ def _lattice(graph: Graph, touched: float, frames: int, history_bytes: float) ->
 
 
 def laws(
-    graph: Graph, max_active: int, history_bytes: float, frames: int = 1, between: float = 0.0
+    graph: Graph,
+    max_active: int,
+    history_bytes: float,
+    frames: int = 1,
+    between: float = 0.0,
+    turns: bool = False,
 ) -> dict[str, Cost]:
-    """Laws by stage, for at most `max_active` tokens over `graph`, in calls of `frames`; `between` two of them scoring
-    goes through so many bytes.
+    """Laws by stage, for at most `max_active` tokens over `graph`, in blocks of `frames`; `between` two of them scoring
+    goes through so many bytes. `turns`: whether scoring and search take turns, so that each frame is a call.
 
     Terms: the kernels' own loops on lists in the second cache; lists that scoring may have put out of it, once a
     frame at most; lines of graph and slots, which a frame may or may not find there from the frame before. Which
@@ -267,11 +296,11 @@ def laws(
     # Of the graph a frame touches what its new tokens stand on; else the lists of the living.
     touched = states * (TOKEN_BYTES + LINE_BYTES) + arcs * LISTED_BYTES
     return {
-        "search.emit": _emit(graph, touched, frames, between),
+        "search.emit": _emit(graph, touched, frames, between, turns),
         "search.epsilon": _epsilon(graph, touched, frames),
-        "search.prune": _prune(graph, touched, frames),
+        "search.prune": _prune(graph, touched, frames, between, turns),
         "search.rank": _rank(states, frames),
-        "search.active": _active(graph, touched, frames),
+        "search.active": _active(graph, touched),
         "search.lattice": _lattice(graph, touched, frames, history_bytes),
         "search.backtrace": Cost(unmodelled=BACKTRACE),
     }

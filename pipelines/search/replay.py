@@ -6,7 +6,7 @@ then where it was, to the bit: what follows from the same tokens and scores is t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -55,17 +55,23 @@ class SearchReplay:
             self._space.grow(len(theirs))
         self._space.books.history[:used] = theirs[:used]
 
-    def again(self, scores: F32, first_frame: int, lane: Lane) -> dict[str, int]:
+    def again(self, scores: F32 | Sequence[F32], first_frame: int, lane: Lane) -> dict[str, int]:
         """Do the block kept before again; the ns of each stage, by its name.
 
-        `scores` and `first_frame` as `advance` was given them; `lane`: one for this alone, its spans are taken out.
-        Empty where nothing can be repeated: nothing lived, or the history was collected in between.
+        `scores` and `first_frame` as `advance` was given them, of the block or, where it was asked before each frame
+        which senones are active, of its frames f32 [n_senones] one by one. `lane`: one for this alone, its spans are
+        taken out. Empty where nothing can be repeated: nothing lived, or the history was collected in between.
         """
         if self._lost or self._collected != self._space.collected:
             return {}
         lane.take()
         self._put_back()
-        self.viterbi.advance(scores, first_frame, lane)
+        if isinstance(scores, np.ndarray):
+            self.viterbi.advance(scores, first_frame, lane)
+        else:
+            for t, row in enumerate(scores):
+                self.viterbi.active_senones(lane)
+                self.viterbi.advance(row[None], first_frame + t, lane)
         spans = np.frombuffer(lane.take(), SPAN)
         names = {number: name for name, number in self.viterbi._stage.items()}
         return {

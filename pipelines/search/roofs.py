@@ -13,6 +13,7 @@ from typing import Final
 
 import numpy as np
 
+from pipelines.scoring.roofs_tasks import after_reading
 from pipelines.search.graph.wfst import Graph
 from pipelines.search.kernels import layout
 from pipelines.search.kernels import repeats as repeats_of
@@ -29,7 +30,8 @@ EXAMINED, ENTERED, CLOSED_UP = "search examined", "search entered", "search clos
 ACTIVE, FOUND, WAYS = "search active arcs", "search found", "search ways"
 RANKED: Final = "search ranked"
 ADVANCE: Final = "search call"
-ACTIVE_CALL: Final = "search active call"
+ACTIVE_CALL, PRUNE_CALL = "search active call", "search prune call"
+COPIED: Final = "search senones copied"
 
 Numbers = tuple[int, ...]
 Family = Callable[[int, Numbers], Work]
@@ -41,6 +43,8 @@ ARCS_EACH = 5.77
 """Listed emitting arcs of two tokens."""
 SENONES = 5126
 """Labels that are looked up: 20 KB, which share the first cache with the lists."""
+FOUND_EACH = 0.324
+"""Senones that are looked through for each token or listed arc in the work of ACTIVE."""
 ARCS_PER_PASSED = 3.94
 """Tokens and listed arcs for each that passes in the work of PASSED, as ARCS_EACH and PASSING make them."""
 PASSING = 1 / 3
@@ -70,6 +74,8 @@ LATTICE_BEAM = 0.5
 """Ways within half of what costs range over are recorded."""
 KEPT_BY_RANK = 0.83
 """Of the tokens within the beam, where they are too many."""
+ACTIVE_SENONES = 0.37
+"""Of all senones, those that are active."""
 SPANS = 256
 """Room in the ring that a call is lent, emptied when half full."""
 BY_ARC = 0.52
@@ -367,10 +373,26 @@ def advance(size: int, numbers: Numbers) -> Work:
     return Work(1.0, lambda: task)
 
 
+def copied(size: int, numbers: Numbers) -> Work:
+    """The list of those found copied for who scores: units are senones."""
+    senones = np.arange(int(ACTIVE_SENONES * SENONES))
+    return Work(float(len(senones)), lambda: repeated(senones.copy))
+
+
 def active_call(size: int, numbers: Numbers) -> Work:
-    """A look for active senones where nothing lives: units are calls."""
+    """A look for active senones where nothing lives, after `size` bytes were read: units are calls."""
     space = _living(_graph(0, senones=1), 0)
-    return Work(1.0, lambda: repeated(space.active_senones))
+    return _call(size, space.active_senones)
+
+
+def prune_call(size: int, numbers: Numbers) -> Work:
+    """Pruning where nothing lives, in a call of its own after `size` bytes were read: units are calls."""
+    space = _living(_graph(0), 0)
+    return _call(size, space.prune_alone)
+
+
+def _call(size: int, once: Callable[[], object]) -> Work:
+    return Work(1.0, lambda: after_reading(size, once) if size else repeated(once))
 
 
 FAMILIES: Mapping[str, Family] = MappingProxyType(
@@ -389,6 +411,8 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
         WAYS: ways,
         ADVANCE: advance,
         ACTIVE_CALL: active_call,
+        PRUNE_CALL: prune_call,
+        COPIED: copied,
     }
 )
 """Family of roofs → what makes its work from a size and the numbers of its name."""

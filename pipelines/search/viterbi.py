@@ -175,20 +175,24 @@ class Viterbi:
 
     def active_senones(self, lane: Lane | NullLane = _NO_LANE) -> I64:
         """Senones that the next frame will look up, ascending; stages search.prune, search.rank and search.active."""
-        begin = now_ns()
+        called_ns = now_ns()
+        space, pruned_ns = self._space, called_ns
+        pending = space.books.decoder_state[layout.PENDING] and not self._lost
+        if pending:
+            self._lost = not space.prune_alone()
+            pruned_ns = now_ns()
+        result, arcs = space.active_senones()
+        end_ns = now_ns()
+        # To record is part of neither.
         frame = self._latest[0] + self._latest[1]
-        if self._space.books.decoder_state[layout.PENDING] and not self._lost:
-            work = self._space.books.work
-            work[:] = 0
-            self._lost = not self._space.prune()
-            begin, start = now_ns(), begin
-            ranking = begin - int(work[layout.RANKING_NS])
-            lane.put(self._stage["search.prune"], start, ranking, frame, 1, *work[_PRUNED].tolist())
+        if pending:
+            work = space.books.work.tolist()
+            ranking = pruned_ns - work[layout.RANKING_NS]
+            lane.put(self._stage["search.prune"], called_ns, ranking, frame, 1, *work[_PRUNED])
             if work[layout.RANKED]:
-                ranked = int(work[layout.RANKED])
-                lane.put(self._stage["search.rank"], ranking, begin, frame, 1, ranked)
-        result, arcs = self._space.active_senones()
-        lane.put(self._stage["search.active"], begin, now_ns(), frame, 1, arcs, len(result))
+                ranked = work[layout.RANKED]
+                lane.put(self._stage["search.rank"], ranking, pruned_ns, frame, 1, ranked)
+        lane.put(self._stage["search.active"], pruned_ns, end_ns, frame, 1, arcs, len(result))
         return result
 
     def partial(self, lane: Lane | NullLane = _NO_LANE) -> list[Word]:
@@ -203,14 +207,18 @@ class Viterbi:
         """
         return self._backtrace(True, lane)
 
-    def costs(self, frames: int = 1, between: float = 0.0) -> dict[str, Cost]:
-        """Cost laws of the stages in calls of `frames`; scoring goes through so many bytes `between` two of them."""
+    def costs(self, frames: int = 1, between: float = 0.0, turns: bool = False) -> dict[str, Cost]:
+        """Cost laws of the stages in blocks of `frames`; scoring goes through so many bytes `between` two of them.
+
+        `turns`: whether it takes turns with scoring frame by frame.
+        """
         return costs.laws(
             self.graph,
             self._space.numbers.max_active,
             float(self._space.books.history.nbytes),
             frames,
             between,
+            turns,
         )
 
     def _use_beam(self, beam: float) -> None:
@@ -227,7 +235,8 @@ class Viterbi:
         pruned = counts[layout.EXAMINED], counts[layout.ENTERED], counts[layout.CLOSED_UP]
         lane.put(emit, begin, at, first, frames, *emitted)
         lane.put(epsilon, at, at, first, frames, *closed)
-        lane.put(prune, at, at, first, frames, *pruned)
+        if counts[layout.EXAMINED]:
+            lane.put(prune, at, at, first, frames, *pruned)
         if counts[layout.RANKED]:
             lane.put(rank, at, at, first, frames, counts[layout.RANKED])
         if self._config.lattice:

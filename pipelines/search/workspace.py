@@ -194,6 +194,11 @@ class Workspace:
                 return bool(status == layout.DONE)
             self.make_room()
 
+    def prune_alone(self) -> bool:
+        """The same in a call of its own, whose work is counted from nothing."""
+        self.books.work[:] = 0
+        return self.prune()
+
     def active_senones(self) -> tuple[I64, int]:
         """Senones that the next frame will look up, ascending; and how many arcs were gone over."""
         count, arcs = calls.active_senones(self._table)

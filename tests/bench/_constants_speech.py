@@ -17,6 +17,7 @@ from pipelines.models import opening
 from pipelines.models.sphinx import AcousticModel
 from pipelines.run.recogniser import Recogniser, build
 from pipelines.scoring import kernel_work
+from pipelines.scoring.kernel_work import FRAME_PASSED
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.strategy import never, quietly
 from pipelines.scoring.tied.gmm import Gmm
@@ -30,8 +31,10 @@ from profiler.errors import BadInput
 from profiler.spans import NullLane, Recorder
 from tests.bench import _data
 from tests.bench._constants_products import row
-from tests.bench._constants_searched import LinesUsed, searched
+from tests.bench._constants_searched import MIB, WHERE, LinesUsed, searched
 
+ROW_BYTES = 256
+"""Of a senone, in the output layer of the ladder's nets in 8 bits."""
 FILES = ("librivox-0870", "cards-001")
 WIDE, NARROW = 13.0, 10.0
 TIMES = 5
@@ -122,8 +125,13 @@ def _searched(
         ("RECORDED", "of their arcs, those of the history", met["recorded"], met["by arc"]),
         ("DEAD", "of the listed tokens, when lists are closed up", met["dead"], met["closed up"]),
         ("KEPT_BY_RANK", "of too many within the beam", met["most"], met["too many"]),
+        ("ACTIVE_SENONES", "of all senones, those active", met["wanted"], met["pruned senones"]),
     ):
         yield row(where + name, what, round(getattr(roofs, name), 3), top / bottom, "")
+    rows = met["wanted"] / met["pruned"] * ROW_BYTES
+    what = f"what a frame touches, and its active rows of {ROW_BYTES} bytes"
+    now = (lines.bytes_of(1) + rows) / MIB
+    yield row(WHERE + "FRAME_PASSED", what, FRAME_PASSED / MIB, now, "MiB")
 
 
 def _pruned(search: Viterbi, model: AcousticModel) -> Counter[str]:
@@ -133,6 +141,7 @@ def _pruned(search: Viterbi, model: AcousticModel) -> Counter[str]:
     best, costs = space.books.floats[layout.BEST], space.arrays.tokens.new_cost[:m].copy()
     wanted = search.active_senones()
     met = Counter({"pruned": 1, "codebooks": len(np.unique(model.senone_codebook[wanted]))})
+    met += Counter({"wanted": len(wanted), "pruned senones": model.n_senones})
     cut = best + space.books.floats[layout.CUTOFF]
     if space.books.work[layout.CLOSED_UP]:
         met += Counter({"closed up": n, "dead": int((costs[:n] >= cut).sum())})

@@ -8,7 +8,7 @@ from search_graphs import settings, thousand_words
 from pipelines.config import Config, assign
 from pipelines.kernel_roofs import work_of
 from pipelines.run.recogniser import Recogniser
-from pipelines.scoring.kernel_work import COLD
+from pipelines.scoring.kernel_work import COLD, FRAME_PASSED
 from pipelines.search import roofs
 from pipelines.search.costs import BY_HEART
 from pipelines.search.viterbi import Viterbi
@@ -21,11 +21,19 @@ def costs():
     return Viterbi(thousand_words(), settings()).costs()
 
 
-def test_every_stage_has_terms_and_what_they_name_runs(costs):
+@pytest.fixture(scope="module")
+def in_turns():
+    return Viterbi(thousand_words(), settings()).costs(16, 5e6, turns=True)
+
+
+def test_every_stage_has_terms_and_what_they_name_runs(costs, in_turns):
     words = costs["search.backtrace"]
     assert words.unmodelled, "Python, of which it says so"
     assert all(cost.terms for cost in costs.values() if cost is not words)
-    names = {term.roof for term, _ in needed(costs.values()) if term.roof != "numpy"}
+    every = [*costs.values(), *in_turns.values()]
+    names = {term.roof for term, _ in needed(every) if term.roof != "numpy"}
+    # What a call waits for is of a size of its own, and looked at below.
+    names = {name for name in names if "+" not in name}
     assert {name.partition("/")[0] for name in names} == set(roofs.FAMILIES)
     for name in names:
         work = work_of(name, 0)
@@ -60,7 +68,39 @@ def test_a_run_tells_the_search_how_much_scoring_goes_through():
     for lazy in (False, True):
         scorer = SimpleNamespace(costs=lambda: scoring, lazy=lazy)
         assert Recogniser(config, None, scorer, search).decoding_costs() == scoring
-    assert given == [(16, 5e6), (1, 5e6)], "the most of what lies in the host's memory"
+    assert given == [(16, 5e6, False), (16, 5e6, True)], (
+        "the most of what lies in the host's memory"
+    )
+
+
+@pytest.mark.parametrize("frames", [1, 16])
+def test_in_turns_each_frame_is_a_call_whose_first_comes_after_all_of_scoring(frames):
+    made = Viterbi(thousand_words(), settings())
+    laws, whole = (made.costs(frames, 5e6, turns=turns) for turns in (True, False))
+    calls = {stage: [t for t in law.terms or () if t.kind == CALL] for stage, law in laws.items()}
+    for stage in ("search.emit", "search.prune", "search.active"):
+        counts = [term.count for term in calls[stage]]
+        assert sum(count.per_frame for count in counts) == pytest.approx(1.0)
+        assert not any(count.fixed for count in counts), "spans of many frames may be one"
+    prunes = [(term.roof, term.bytes) for term in calls["search.prune"]]
+    after = [4 << 20, FRAME_PASSED][: 1 if frames == 1 else 2]
+    assert prunes == [(roofs.PRUNE_CALL, size) for size in after]
+    waits = [t for t in laws["search.emit"].terms if t.roof.startswith(f"{roofs.ADVANCE}+")]
+    assert [term.bytes for term in waits] == after
+    # A block at once has no call but its own.
+    assert not [term for term in whole["search.prune"].terms if term.kind == CALL]
+    assert {name for name in laws if laws[name] != whole[name]} == {"search.emit", "search.prune"}
+
+
+def test_the_look_through_all_senones_counts_once(in_turns):
+    """Where tokens and arcs are as many as in the roof, that roof has all of it."""
+    arcs = work_of(roofs.ACTIVE, 0).operations
+    terms = {term.roof.partition("/")[0]: term for term in in_turns["search.active"].terms}
+    count = terms[roofs.FOUND].count
+    assert count.per_frame == thousand_words().n_senones
+    assert arcs * -count.per_work[0] == pytest.approx(roofs.SENONES, rel=0.01)
+    # None of its branches depend on data.
+    assert all(term.by_heart == 0.0 for term in terms.values())
 
 
 def test_of_many_frames_a_replay_knows_fewer_branches():

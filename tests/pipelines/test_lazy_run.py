@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pipelines.audio import loading as audio
 from pipelines.config import Config, assign, presets
-from pipelines.run.blocks import TALLIED_FROM
+from pipelines.run.blocks import TALLIED_FROM, Blocks
 from pipelines.run.control import Control
+from pipelines.run.recogniser import build
 from pipelines.run.session_run import Outcome, Request, execute
 from pipelines.run.tally import Tally
 from profiler.analysis.breakdown import breakdown
 from profiler.session.reader import Session
-from profiler.spans import SPAN, TILING, Recorder
+from profiler.spans import SPAN, TILING, NullLane, Recorder
 
 FILES = ("01-slt-morning.flac", "08-kal16-short.flac")
 
@@ -133,3 +135,41 @@ def test_a_tally_adds_up_by_stage_and_charges_the_gaps_to_what_follows() -> None
     tally.pour(lane, 5000, 43, 1)
     (third,) = np.frombuffer(lane.take(), SPAN)
     assert (third["stage"], third["duration_ns"], third["work0"]) == (stages[1], 100, 7)
+
+
+@pytest.mark.parametrize(("block", "handed_over"), [(1, True), (16, True), (100, False)])
+def test_what_the_search_was_given_frame_by_frame_is_handed_on_while_it_stands(
+    quick: Config, bundled_speech: Path, block: int, handed_over: bool
+) -> None:
+    recorder = Recorder()
+    lane = recorder.lane("decode", decode=True)
+    config = assign(quick, {"gmm.senones": "active", "block": block})
+    recogniser = build(config, recorder, lane, lambda *_: None, lambda: False)
+    recogniser.register(recorder)
+    given: list[np.ndarray] = []
+    advance = recogniser.search.advance
+
+    def watched(scores: np.ndarray, *more: Any) -> None:
+        given.append(scores[0].copy())
+        advance(scores, *more)
+
+    recogniser.search.advance = watched  # type: ignore[method-assign]
+    features = recogniser.frontend.features(
+        audio.load(bundled_speech / FILES[1]).samples, 0, NullLane()
+    )
+    between = recorder.stage("decode.between", "overhead")
+    recogniser.search.start(0)
+    lane.take()
+    rows = Blocks(lane, recorder.clock, between).decode(recogniser, features, 0, block, 0, False)
+    assert len(given) == block
+    assert (rows is not None) == handed_over
+    for row, copy in zip(rows or (), given, strict=handed_over):
+        np.testing.assert_array_equal(row, copy)
+    # Between scoring and search, and back, no time is in no stage.
+    spans = np.frombuffer(lane.take(), SPAN)
+    spans = spans[np.argsort(spans["start_ns"], kind="stable")]
+    ends = spans["start_ns"] + spans["duration_ns"]
+    gaps = spans["start_ns"][1:] - ends[:-1]
+    assert (spans["stage"] == between).sum() >= 1
+    if block < TALLIED_FROM:
+        assert not gaps[np.flatnonzero(spans["stage"] == between) - 1].any()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipelines.config import Config
+from pipelines.config import Config, assign
 from pipelines.run import beside, hot_replay
 from pipelines.run.beside import OTHERS_EVERY_NS, Beside
 from pipelines.run.hot_replay import LIMIT, USUAL_TIMES
@@ -26,7 +26,6 @@ class Again(LayeredScorer):
     """A scorer that could score its block again."""
 
     replayable = True
-    lazy = False  # type: ignore[assignment]
 
     def __init__(self) -> None:
         pass
@@ -35,7 +34,7 @@ class Again(LayeredScorer):
         raise NotImplementedError
 
 
-NOBODY: Any = SimpleNamespace(scorer=SimpleNamespace(lazy=False), search=None, config=Config())
+NOBODY: Any = SimpleNamespace(scorer=SimpleNamespace(), search=None, config=Config())
 SOMEBODY: Any = SimpleNamespace(scorer=Again(), search=None, config=Config())
 
 
@@ -101,21 +100,22 @@ def test_a_replay_is_planned_after_enough_blocks_if_any_can_be(
     assert rig.names() == planned
 
 
-@pytest.mark.parametrize("lazy", [False, True])
-def test_a_search_that_was_given_scores_frame_by_frame_is_not_kept(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch, lazy: bool
+@pytest.mark.parametrize("adaptive", [False, True])
+def test_a_search_whose_beam_follows_the_time_is_not_kept(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, adaptive: bool
 ) -> None:
-    """There would be nothing to do it again with, and so its state would be kept before every block."""
+    """It would be another one when it is done again."""
     kept: list[int] = []
     replay = SimpleNamespace(viterbi=None, keep=lambda: kept.append(1))
     monkeypatch.setattr(hot_replay, "SearchReplay", lambda search: replay)
+    config = assign(Config(), {"search.adaptive_beam": adaptive})
     who: Any = SimpleNamespace(
-        scorer=SimpleNamespace(lazy=lazy), search=Viterbi.__new__(Viterbi), config=Config()
+        scorer=SimpleNamespace(), search=Viterbi.__new__(Viterbi), config=config
     )
     for _ in range(100 * USUAL_TIMES + 1):
         rig.clock.advance(1000)
         rig.beside.between(who, None, rig.clock(), 0, 1000)
-    assert len(kept) == (not lazy)
+    assert len(kept) == (not adaptive)
 
 
 def test_what_others_ran_while_probes_were_taken_is_no_blocks(rig: Rig) -> None:

@@ -73,22 +73,80 @@ def test_scoring_again_records_the_stages_that_scoring_records(models: Any) -> N
         assert once[name].tolist() == again[name].tolist(), name
 
 
-@pytest.mark.parametrize(
-    "chosen",
-    [{"gmm.selection.method": "last-top-n"}, {"gmm.senones": "active"}],
-    ids=["remembers", "lazy"],
-)
-def test_what_is_no_function_of_the_block_is_not_replayed(
-    models: Any, chosen: dict[str, Any]
-) -> None:
+def test_what_goes_by_the_block_before_is_not_replayed(models: Any) -> None:
     scorer = build_scorer(Config(), models["tied"])
     assert not scorer.replayable, "nothing was scored yet"
     list(scored(scorer, False))
     assert scorer.replayable
-    scorer.configure(assign(Config(), chosen))
-    if not scorer.lazy:
-        list(scored(scorer, False))
+    scorer.configure(assign(Config(), {"gmm.selection.method": "last-top-n"}))
+    list(scored(scorer, False))
     assert not scorer.replayable
+
+
+FRAME_BY_FRAME: dict[str, dict[str, Any]] = {
+    "active": {},
+    "active-ci": {"gmm.senones": "active-ci"},
+    "capped": {"gmm.senones": "active-ci", "gmm.ci_cap": 9},
+    "every second frame": {"frames.skip": 2},
+    "clusters": {"gmm.selection.method": "clusters"},
+}
+
+
+def turns(scorer: Any, lanes: Any, *, again: bool, block: int = 7) -> Iterator[np.ndarray]:
+    """The scores of each block that takes turns with a search which asks for some senones of each frame.
+
+    `lanes`: of the block, and of the block done again.
+    """
+    rng = np.random.default_rng(8)
+    given, beyond = features(40, scorer._dim), sum(scorer.context)
+    padded = with_context(given, scorer.context)
+    scorer.reset()
+    for at in range(0, len(given), block):
+        n = min(block, len(given) - at)
+        if again:
+            scorer.note()
+        state = scorer.prepare(padded[at : at + n + beyond], at, lanes[0])
+        asked = [np.flatnonzero(rng.random(scorer.n_senones) < 0.4) for _ in range(n)]
+        scores = [scorer.frame(state, t, some)[some].copy() for t, some in enumerate(asked)]
+        if again:
+            whole = scorer._scores.copy()
+            assert scorer.replayable
+            assert scorer.again(at, lanes[1])
+            assert scorer.again(at, NullLane())
+            assert scorer._scores.tobytes() == whole.tobytes()
+        yield np.concatenate(scores)
+
+
+@pytest.mark.parametrize("chosen", FRAME_BY_FRAME.values(), ids=FRAME_BY_FRAME.keys())
+def test_frames_scored_again_one_by_one_leave_no_trace_and_record_the_same(
+    models: Any, chosen: dict[str, Any]
+) -> None:
+    config = assign(
+        Config(), {**SOME, "gmm.selection.enabled": False, "gmm.senones": "active", **chosen}
+    )
+    plain, replayed = (build_scorer(config, models["tied"]) for _ in range(2))
+    recorder = Recorder()
+    lanes = [recorder.lane(name) for name in ("once", "again")]
+    replayed.stages(recorder)
+    for one, other in zip(
+        turns(plain, (LANE, LANE), again=False), turns(replayed, lanes, again=True), strict=True
+    ):
+        assert one.tobytes() == other.tobytes()
+    once, again = (np.frombuffer(lane.take(), SPAN) for lane in lanes)
+    once = once[once["stage"] != recorder.stage_id("score.copy")]
+    assert len(once)
+    for name in ("stage", "frames", "first_frame", "work0", "work1", "work2"):
+        assert once[name].tolist() == again[name].tolist(), name
+
+
+def test_what_was_not_noted_is_not_scored_again(models: Any) -> None:
+    scorer = build_scorer(assign(Config(), {"gmm.senones": "active"}), models["tied"])
+    list(turns(scorer, (LANE, LANE), again=False))
+    assert not scorer.again(0, LANE)
+    list(turns(scorer, (LANE, LANE), again=True))
+    # Noted is one block.
+    list(turns(scorer, (LANE, LANE), again=False))
+    assert not scorer.again(0, LANE)
 
 
 def test_nets_are_replayed_but_for_heads(models: Any, tmp_path: Path) -> None:
@@ -98,6 +156,12 @@ def test_nets_are_replayed_but_for_heads(models: Any, tmp_path: Path) -> None:
     one, other = (build_scorer(plain, models["real"]) for _ in range(2))
     for wanted, got in zip(scored(one, False), scored(other, True), strict=True):
         assert wanted.tobytes() == got.tobytes()
+    for rule in ("active", "active-ahead"):
+        lazy = assign(plain, {"dnn.senones": rule})
+        one, other = (build_scorer(lazy, models["real"]) for _ in range(2))
+        blocks = (turns(scorer, (LANE, LANE), again=scorer is other) for scorer in (one, other))
+        for wanted, got in zip(*blocks, strict=True):
+            assert wanted.tobytes() == got.tobytes()
     heads = assign(plain, {"frames.skip": 3, "frames.rule": "multi-frame"})
     scorer = build_scorer(heads, models["real"])
     list(scored(scorer, False))

@@ -41,8 +41,11 @@ def books(decoder):
     ]
 
 
-def decode(scores, block, replayed, **changes):
-    """Words, cost and books after each block; what the repeats took; the spans of the decode lane."""
+def decode(scores, block, replayed, turns=False, **changes):
+    """Words, cost and books after each block; what the repeats took; the spans of the decode lane.
+
+    `turns`: asked before each frame which senones are active.
+    """
     decoder, recorder = Viterbi(thousand_words(), settings(beam=10.0, **changes)), Recorder()
     decoder.stages(recorder)
     lane, own = recorder.lane("decode", decode=True), Lane(7, "replay", "cpu", False)
@@ -53,19 +56,24 @@ def decode(scores, block, replayed, **changes):
         part = scores[at : at + block]
         if replay:
             replay.keep()
-        decoder.advance(part, at, lane)
+        for t in range(len(part)) if turns else ():
+            decoder.active_senones(lane)
+            decoder.advance(part[t : t + 1], at + t, lane)
+        if not turns:
+            decoder.advance(part, at, lane)
         if replay:
-            taken.append(replay.again(part, at, own))
+            taken.append(replay.again(list(part) if turns else part, at, own))
         after.append(books(decoder))
     return (decoder.finish(), decoder.best_cost, after), taken, lane.recorded
 
 
 @pytest.mark.parametrize("block", [1, 16, 64])
 @pytest.mark.parametrize("lattice", [False, True])
-def test_the_search_is_to_the_bit_what_it_is_without(scores, block, lattice):
-    (words, cost, books), _, spans = decode(scores, block, False, lattice=lattice)
+@pytest.mark.parametrize("turns", [False, True])
+def test_the_search_is_to_the_bit_what_it_is_without(scores, block, lattice, turns):
+    (words, cost, books), _, spans = decode(scores, block, False, turns, lattice=lattice)
     (same_words, same_cost, same_books), taken, same_spans = decode(
-        scores, block, True, lattice=lattice
+        scores, block, True, turns, lattice=lattice
     )
     assert words == same_words
     assert cost == same_cost
@@ -76,6 +84,7 @@ def test_the_search_is_to_the_bit_what_it_is_without(scores, block, lattice):
     assert len(taken) == -(-FRAMES // block)
     wanted = {"search.emit", "search.epsilon", "search.prune"}
     wanted |= {"search.lattice"} if lattice else set()
+    wanted |= {"search.active"} if turns else set()
     assert all(set(least) - {"search.rank"} == wanted for least in taken)
     assert all(least["search.emit"] > 0 for least in taken)
 

@@ -16,7 +16,7 @@ from pipelines.scoring.continuous import kernels, roofs
 from pipelines.scoring.continuous.packing import PackedContinuous
 from pipelines.scoring.gaussians import roofs as products
 from pipelines.scoring.gaussians.expansion import expand
-from pipelines.scoring.kernel_work import calls, units
+from pipelines.scoring.kernel_work import KERNEL_CALL, MOST_PASSED, calls, turns, units
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import LANES, aligned
 from pipelines.scoring.strategy import Kind
@@ -160,7 +160,7 @@ class ContinuousGmm:
                 Linear(per_work=(per_gaussian, 0.0, 0.0)),
                 padding,
                 parameters,
-                (product, *calls(1)),
+                (product, *turns(KERNEL_CALL, frames, MOST_PASSED)),
             ),
             "score.lse": self._lse_cost(padding, MAX_FRAMES * row, (summed,)),
             WAIT_STAGE: Cost(unmodelled=WAITS),

@@ -222,6 +222,6 @@ def _cost(weights: Array, operation: str, scaling: float, frames: int) -> Cost:
         bytes_max=Linear(per_work=(float(VECTOR_BYTES + FLOAT), size + 2.0 * FLOAT, 0.0)),
         working_set_bytes=float(weights.nbytes),
         terms=terms.rows(
-            weights.itemsize, weights.shape[1], float(weights.nbytes), min(AHEAD, frames)
+            weights.itemsize, weights.shape[1], float(weights.nbytes), min(AHEAD, frames), frames
         ),
     )

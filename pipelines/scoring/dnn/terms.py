@@ -6,7 +6,7 @@ of a call.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.kernel_work import (
@@ -14,6 +14,7 @@ from pipelines.scoring.kernel_work import (
     MOST_PASSED,
     named,
     power_of_two,
+    turns,
 )
 from profiler.costs import CALL, KERNEL, STREAM, Linear, Term
 
@@ -154,9 +155,10 @@ def relu(call: Call, outputs: int) -> tuple[Term, ...]:
     )
 
 
-def rows(weight_bytes: int, width: int, size: float, most: int) -> tuple[Term, ...]:
+def rows(weight_bytes: int, width: int, size: float, most: int, frames: int) -> tuple[Term, ...]:
     """What bounds chosen rows, by (scores, rows), where a row is computed for up to `most` frames at once.
 
+    `frames`: of a block, each of which is a call. The first comes after the hidden layers.
     The time of a row grows with its frames along the line between one frame and `most`, of which both are measured.
     """
 
@@ -164,11 +166,7 @@ def rows(weight_bytes: int, width: int, size: float, most: int) -> tuple[Term, .
         name = named(ROWS, weight_bytes, frames, width)
         return Term(KERNEL, name, Linear(per_work=(scores, rows, 0.0)), size)
 
-    # Spans of a block's frames may be one; each frame is a call.
-    call = tuple(
-        replace(term, count=Linear(per_frame=term.count.fixed))
-        for term in calls(ROWS_CALL, (weight_bytes,), MOST_PASSED)
-    )
+    call = turns(named(ROWS_CALL, weight_bytes), frames, MOST_PASSED)
     if most == 1:
         return of(1, 0.0, 1.0), *call
     part = 1.0 / (most - 1)

@@ -16,16 +16,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
+from pipelines.scoring.kernel_work import FRAME_PASSED, turns, units
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.senones import Parents, Source
 from profiler.arrays import Array, ArrayError
-from profiler.spans import Cost
+from profiler.costs import STREAM, Cost, Linear, Term
 
 if TYPE_CHECKING:
     from pipelines import config as settings
 
 AHEAD = 8
 """Frames for which a senone of mixtures is computed at once; 16 fetch little less (4 %) and compute 47 %."""
+
+
+STAGE = "score.due"
+DUE, DUE_CALL = "senones due", "senones due call"
+"""Roofs: senones that are asked for; a call that asks for one."""
+INDEX = 8.0
+"""Bytes of a senone's number."""
 
 
 @njit(nogil=True, cache=True)
@@ -47,7 +55,7 @@ def due(senones: Array, until: Array, t: int, end: int, found: Array) -> int:
 class Rule:
     """Computes what is asked for."""
 
-    stages: Mapping[str, tuple[str, ...]] = {}
+    stages: Mapping[str, tuple[str, ...]] = {STAGE: ("asked", "due")}
     lazy = True
 
     def __init__(self, n_senones: int, parents: Parents, ahead: int = AHEAD) -> None:
@@ -81,9 +89,26 @@ class Rule:
             return
         end = min(t + self._ahead, self._frames)
         n = due(senones, self._until, t, end, self._due)
+        meter.done(STAGE, len(senones), n)
         if n:
             self._source.score_some(t, end, self._due[:n], scores, meter)
 
     def costs(self, frames: int) -> dict[str, Cost]:
-        """Those of the layers below."""
-        return self._source.costs_of_some(frames)
+        """Those of the layers below, and which senones are not computed yet."""
+        costs = self._source.costs_of_some(frames)
+        return costs | {STAGE: self._due_cost(frames)} if self._most > 1 else costs
+
+    def _due_cost(self, frames: int) -> Cost:
+        """A comparison for each senone asked for: its number, until when it is computed, and its place on the list."""
+        moved = Linear(per_work=(3.0 * INDEX, 0.0, 0.0))
+        return Cost(
+            operations={"scalar": Linear(per_work=(1.0, 0.0, 0.0))},
+            bytes_min=Linear(per_work=(2.0 * INDEX, 2.0 * INDEX, 0.0)),
+            bytes_max=Linear(per_work=(3.0 * INDEX, INDEX, 0.0)),
+            working_set_bytes=2.0 * INDEX * len(self._all),
+            terms=(
+                units(DUE, len(self._all)),
+                Term(STREAM, "read", Linear(), float(FRAME_PASSED), moved),
+                *turns(DUE_CALL, frames, FRAME_PASSED),
+            ),
+        )

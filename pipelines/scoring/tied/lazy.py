@@ -13,7 +13,7 @@ import numpy as np
 
 from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.kernel_work import calls, searched, units
+from pipelines.scoring.kernel_work import KERNEL_CALL, MOST_PASSED, searched, turns, units
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.dot_products import ROWS
 from pipelines.scoring.simd.vector import LANES
@@ -113,4 +113,5 @@ class LazyMixtures:
         densities = self._mixtures[0].shape[2]
         first = units(LAZY, 1, densities, size=size, search=searched(frames), work=2)
         others = Term(KERNEL, f"{LAZY}/{FEW}/{densities}", Linear(per_work=(1.0, 0.0, -1.0)))
-        return (first, *calls(1)) if frames == 1 else (first, others, *calls(1))
+        called = turns(KERNEL_CALL, frames, MOST_PASSED)
+        return (first, *called) if frames == 1 else (first, others, *called)

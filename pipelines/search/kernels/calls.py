@@ -189,9 +189,11 @@ def _record(
     at += epsilon_ns
     ranking_ns: int = work[RANKING_NS]
     prune_ns -= ranking_ns
-    counts = work[EXAMINED], work[ENTERED], work[CLOSED_UP]
-    put(spans, stages[2], at, at + prune_ns, begun, done, counts)
-    at += prune_ns
+    if work[EXAMINED] > 0:
+        # Else it was pruned before the call, to know which senones are active.
+        counts = work[EXAMINED], work[ENTERED], work[CLOSED_UP]
+        put(spans, stages[2], at, at + prune_ns, begun, done, counts)
+        at += prune_ns
     if work[RANKED] > 0:
         put(spans, stages[4], at, at + ranking_ns, begun, done, (work[RANKED], 0, 0))
         at += ranking_ns

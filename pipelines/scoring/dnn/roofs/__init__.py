@@ -1,7 +1,8 @@
 """The kernels of nets as roofs, at their tile shapes: within the first cache, or over as many bytes of weights.
 
 Each is called as scoring calls it; its units are those of the cost law that names it. Products that a library computes
-are timed as the library's own at that shape, with one matrix of weights of its own size in place of the first cache.
+are timed as the library's own at that shape, with as much of a matrix as the nearest two caches keep in place of the
+first one.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.dnn import rows, terms
 from pipelines.scoring.dnn.products import blas, blocks, csr, scalar, simd
 from pipelines.scoring.dnn.products._frames import by_sixteen, room
-from pipelines.scoring.kernel_work import Family, Numbers
+from pipelines.scoring.kernel_work import KEPT, Family, Numbers
 from pipelines.scoring.roofs_tasks import HOT_BYTES, filled
 from pipelines.scoring.simd.dot_products import ROWS
 from pipelines.scoring.simd.vector import LANES, address, aligned
@@ -141,8 +141,10 @@ def panels(size: int, numbers: Numbers) -> Work:
 
 
 def library(size: int, numbers: Numbers) -> Work:
-    """The library's product; units are multiply-adds. Without a size one matrix alone."""
+    """The library's product; units are multiply-adds. Without a size as much of a matrix as the nearest caches keep."""
     n, inputs, outputs, in_rows = numbers
+    if not size:
+        outputs = min(outputs, max(1, KEPT // (inputs * FLOAT)))
     count = max(1, size // (inputs * outputs * FLOAT))
 
     def make() -> Task:

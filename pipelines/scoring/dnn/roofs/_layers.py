@@ -9,16 +9,18 @@ from typing import ClassVar
 import numpy as np
 from numba import njit
 
+from pipelines.config import Config
 from pipelines.models.nets import FORMAT, Card, Net
 from pipelines.scoring.blocks import FLOAT, MAX_FRAMES
-from pipelines.scoring.dnn import dense, products, rows, terms
+from pipelines.scoring.dnn import dense, products, terms
 from pipelines.scoring.dnn.dense import DenseNet, Splicer, bound
 from pipelines.scoring.dnn.products import Product, blas, blocks, csr, scalar, simd
-from pipelines.scoring.dnn.rows import ByteRows, FloatRows
+from pipelines.scoring.dnn.quantised import QuantisedNet
 from pipelines.scoring.dnn.terms import Call
 from pipelines.scoring.kernel_work import Family, Numbers
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.roofs_tasks import CALLED, HOT_BYTES, after_reading, filled, recording
+from pipelines.scoring.senones import Parents, active
 from pipelines.scoring.thread_pool import shared
 from profiler.arrays import Array
 from profiler.costs import Term
@@ -162,23 +164,19 @@ def handed_over(size: int, numbers: Numbers) -> Work:
 
 
 def rows_call(size: int, numbers: Numbers) -> Work:
-    """The active output of a frame that has one, after `size` bytes were read."""
+    """The active output of a frame that has one, as a rule asks a net of one weight, after `size` bytes were read."""
     (weight_bytes,) = numbers
 
     def make() -> Task:
-        asked, scores, meter = np.zeros(1, np.int64), filled((1, 1)), recording()
-        of_bytes = ByteRows(np.ones((1, 1), np.int8), filled((1,)), filled((1,)))
-        of_floats, scales = FloatRows(filled((1, 2))), filled((1,))
-        floats, small = rows.room(1, 1), rows.room(1, 1, np.int8)
-
-        def once() -> None:
-            if weight_bytes == 1:
-                of_bytes.score(small, scales, 0, 1, asked, scores)
-            else:
-                of_floats.score(floats, 0, 1, asked, scores)
-            meter.done(CALLED, 1, 1)
-
-        return after_reading(size, once)
+        card = _card(1, 0)
+        tensors = {name: filled(shape) for name, shape in card.shapes.items()}
+        made = QuantisedNet if weight_bytes == 1 else DenseNet
+        net, meter = made(Net("", card, tensors), 1, 1), recording(dense.ACTIVE_STAGE)
+        rule = active.Rule(1, Parents(np.zeros(1, np.int64), np.zeros(1, np.int32)), ahead=1)
+        rule.configure(Config().gmm, net)
+        rule.begin(filled((1, 2)), Meter())
+        asked, scores = np.zeros(1, np.int64), filled((1, 1))
+        return after_reading(size, lambda: rule.frame(0, asked, scores, meter))
 
     return Work(1.0, make)
 

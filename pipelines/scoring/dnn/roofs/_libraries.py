@@ -9,7 +9,7 @@ import numpy as np
 
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.dnn import bf16, compiled, terms
-from pipelines.scoring.kernel_work import Family, Numbers
+from pipelines.scoring.kernel_work import KEPT, Family, Numbers
 from pipelines.scoring.roofs_tasks import filled
 from profiler.machine.roofs.timing import Task, Work, repeated
 
@@ -18,8 +18,10 @@ BF16_AT_BEST = (64, 256, 256)
 
 
 def bf16_layers(size: int, numbers: Numbers) -> Work:
-    """Layers in 16 bits; units are multiply-adds. Without a size one layer alone."""
+    """Layers in 16 bits; units are multiply-adds. Without a size as much of one as the nearest caches keep."""
     n, inputs, outputs, relu = numbers
+    if not size:
+        outputs = min(outputs, max(1, KEPT // (bf16.BF16 * inputs)))
     count = max(1, size // (bf16.BF16 * inputs * outputs))
 
     def make() -> Task:
@@ -106,9 +108,11 @@ def bf16_rows(size: int, numbers: Numbers) -> Work:
 def compiled_layers(size: int, numbers: Numbers) -> Work:
     """Torch's float32 layers with frozen weights, of which a compiled net consists; units are multiply-adds.
 
-    Without a size one layer alone.
+    Without a size as much of one as the nearest caches keep.
     """
     n, inputs, outputs = numbers
+    if not size:
+        outputs = min(outputs, max(1, KEPT // (FLOAT * inputs)))
     count = max(1, size // (FLOAT * inputs * outputs))
 
     def make() -> Task:
