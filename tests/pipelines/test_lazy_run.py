@@ -137,39 +137,66 @@ def test_a_tally_adds_up_by_stage_and_charges_the_gaps_to_what_follows() -> None
     assert (third["stage"], third["duration_ns"], third["work0"]) == (stages[1], 100, 7)
 
 
+class OneBlock:
+    """A recogniser that scores lazily, and the spans of its first block."""
+
+    def __init__(self, config: Config, folder: Path, block: int) -> None:
+        self.recorder = Recorder()
+        lane = self.recorder.lane("decode", decode=True)
+        config = assign(config, {"gmm.senones": "active", "block": block})
+        self.recogniser = build(config, self.recorder, lane, lambda *_: None, lambda: False)
+        self.recogniser.register(self.recorder)
+        self.between = self.recorder.stage("decode.between", "overhead")
+        samples = audio.load(folder / FILES[1]).samples
+        self._features = self.recogniser.frontend.features(samples, 0, NullLane())
+        self._lane, self._block = lane, block
+
+    def decode(self) -> tuple[Any, np.ndarray]:
+        """What the search was given, as the block hands it on, and the spans in order."""
+        self.recogniser.search.start(0)
+        self._lane.take()
+        blocks = Blocks(self._lane, self.recorder.clock, self.between)
+        rows = blocks.decode(self.recogniser, self._features, 0, self._block, 0, False)
+        spans = np.frombuffer(self._lane.take(), SPAN)
+        return rows, spans[np.argsort(spans["start_ns"], kind="stable")]
+
+
 @pytest.mark.parametrize(("block", "handed_over"), [(1, True), (16, True), (100, False)])
 def test_what_the_search_was_given_frame_by_frame_is_handed_on_while_it_stands(
     quick: Config, bundled_speech: Path, block: int, handed_over: bool
 ) -> None:
-    recorder = Recorder()
-    lane = recorder.lane("decode", decode=True)
-    config = assign(quick, {"gmm.senones": "active", "block": block})
-    recogniser = build(config, recorder, lane, lambda *_: None, lambda: False)
-    recogniser.register(recorder)
-    given: list[np.ndarray] = []
-    advance = recogniser.search.advance
+    one = OneBlock(quick, bundled_speech, block)
+    search, given = one.recogniser.search, []
+    advance = search.advance
 
     def watched(scores: np.ndarray, *more: Any) -> None:
         given.append(scores[0].copy())
         advance(scores, *more)
 
-    recogniser.search.advance = watched  # type: ignore[method-assign]
-    features = recogniser.frontend.features(
-        audio.load(bundled_speech / FILES[1]).samples, 0, NullLane()
-    )
-    between = recorder.stage("decode.between", "overhead")
-    recogniser.search.start(0)
-    lane.take()
-    rows = Blocks(lane, recorder.clock, between).decode(recogniser, features, 0, block, 0, False)
+    search.advance = watched  # type: ignore[method-assign]
+    rows, _ = one.decode()
     assert len(given) == block
     assert (rows is not None) == handed_over
     for row, copy in zip(rows or (), given, strict=handed_over):
         np.testing.assert_array_equal(row, copy)
-    # Between scoring and search, and back, no time is in no stage.
-    spans = np.frombuffer(lane.take(), SPAN)
-    spans = spans[np.argsort(spans["start_ns"], kind="stable")]
+
+
+def test_between_scorer_and_search_no_time_is_in_no_stage(
+    quick: Config, bundled_speech: Path
+) -> None:
+    one = OneBlock(quick, bundled_speech, 1)
+    _, spans = one.decode()
+    between = np.flatnonzero(spans["stage"] == one.between)
+    assert len(between) == 3, "before the search is asked, after it answered, and before it goes on"
     ends = spans["start_ns"] + spans["duration_ns"]
-    gaps = spans["start_ns"][1:] - ends[:-1]
-    assert (spans["stage"] == between).sum() >= 1
-    if block < TALLIED_FROM:
-        assert not gaps[np.flatnonzero(spans["stage"] == between) - 1].any()
+    assert not (spans["start_ns"][1:] - ends[:-1])[between - 1].any()
+
+
+@pytest.mark.parametrize(("block", "asked"), [(1, False), (16, True)])
+def test_what_is_due_is_asked_only_where_frames_lie_ahead(
+    quick: Config, bundled_speech: Path, block: int, asked: bool
+) -> None:
+    one = OneBlock(quick, bundled_speech, block)
+    _, spans = one.decode()
+    assert (one.recorder.stage_id("score.due") in spans["stage"]) == asked
+    assert ("score.due" in one.recogniser.costs()) == asked

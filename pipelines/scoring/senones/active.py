@@ -78,7 +78,9 @@ class Rule:
 
     def begin(self, features: Array, meter: Meter, ahead: bool = False) -> None:
         """A block begins."""
-        self._frames, self._ahead = len(features), self._most if ahead else 1
+        # Of one frame there is nothing ahead.
+        self._frames = len(features)
+        self._ahead = min(self._most, self._frames) if ahead else 1
         self._until[:] = 0
         self._source.begin_some(features, meter)
 
@@ -96,7 +98,7 @@ class Rule:
     def costs(self, frames: int) -> dict[str, Cost]:
         """Those of the layers below, and which senones are not computed yet."""
         costs = self._source.costs_of_some(frames)
-        return costs | {STAGE: self._due_cost(frames)} if self._most > 1 else costs
+        return costs | {STAGE: self._due_cost(frames)} if min(self._most, frames) > 1 else costs
 
     def _due_cost(self, frames: int) -> Cost:
         """A comparison for each senone asked for: its number, until when it is computed, and its place on the list."""
