@@ -131,6 +131,9 @@ def split(
         late = np.clip(law_ns.after_others.of(spans), 0.0, np.maximum(calls, 0.0))
         late = np.divide(late, calls, out=np.zeros_like(own), where=calls > 0)
         spared = _spared_calls(law, own - mid, late)
+        # How much was pushed out that a call needs, its law does not know: where it says more than the time, less was.
+        excess = np.maximum(least.sum(axis=0) - own, 0.0)
+        least[_CALLS] -= np.minimum(excess, _spared_calls(least, own - mid, late))
         low, mid, high = (np.maximum(waited - spared, 0.0) for waited in (low, mid, high))
         likely = at_least_waiting(likely, mid + hot[1], law)
         most = at_least_waiting(most, high + hot[2], law)

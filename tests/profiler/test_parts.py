@@ -153,7 +153,7 @@ def test_branches_that_a_replay_had_learned_are_no_waiting() -> None:
     assert [end[row, 0] for end in barely[1:]] == pytest.approx([0, 0, 2_000])
 
 
-def after_others(time: int, waiting: Waited) -> Split:
+def after_others(time: int, waiting: Waited | None) -> Split:
     """Of a loop of 10 000 ns and a call that takes 9 000 after other data were read, in a span of `time`."""
     late = 1 << 20
     roofs = RoofTable((*ROOFS.roofs, roof(table.OVERHEAD, "kernel call", 9_000.0, late)))
@@ -181,6 +181,36 @@ def test_what_a_call_waited_for_is_not_memory_once_more(
 ) -> None:
     found = after_others(time, share_of(waited, waited, waited))
     assert found.likely[LATENCY_ROW, 0] == pytest.approx(latency)
+
+
+CALLS_ROW = LAW_PARTS.index("calls")
+LOOP = 10_000 / 1.1
+"""ns that the loop takes at least, as its roof is an interval."""
+
+
+@pytest.mark.parametrize(
+    ("time", "waited", "calls"),
+    [
+        (25_000, 0.4, 8_100),  # there is room for it
+        (15_000, 0.4, 15_000 - LOOP),  # less was pushed out than its law says
+        (15_000, 0.0, 15_000 - LOOP),  # hot it took no less: the call found all that it needs
+        (8_000, 0.4, 0),  # the loop alone is more than there is, which stays to be seen
+        (15_000, None, 8_100),  # no replay says how much it waited
+    ],
+)
+def test_a_call_after_other_data_is_at_least_what_the_time_leaves_it(
+    time: int, waited: float | None, calls: float
+) -> None:
+    waiting = None if waited is None else share_of(waited, waited, waited)
+    found = after_others(time, waiting)
+    assert found.least[CALLS_ROW, 0] == pytest.approx(calls)
+    loop = found.least[:, 0].sum() - found.least[CALLS_ROW, 0] - found.least[LATENCY_ROW, 0]
+    assert loop == pytest.approx(LOOP)
+
+
+def test_a_call_that_does_not_wait_is_never_less_than_its_law_says() -> None:
+    found = split(one(10_500), law(units=10_000, calls=1), ROOFS, waiting=share_of(0.4, 0.4, 0.4))
+    assert found.least[CALLS_ROW, 0] == pytest.approx(900)
 
 
 def test_what_a_call_waited_for_comes_off_all_ends_alike() -> None:
