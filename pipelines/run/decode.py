@@ -40,7 +40,7 @@ TILES = ("decode.utterance", "decode.block")
 
 OWN_WORK = {
     "decode.begin": "Python of the run itself before a block: changes that were asked for, and the frames it needs",
-    "decode.between": "Python of the run itself between scoring a block and searching it",
+    "decode.between": "Python of the run itself between scoring and search, and back where they take turns",
     "decode.end": "Python of the run itself after a block: the words so far, and how long other programs ran",
 }
 """What the loop does at the two ends of a block and in between, which no law counts."""

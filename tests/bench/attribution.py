@@ -13,7 +13,8 @@ and verdicts that are not the same in nine runs of ten. Then how much of the tim
 the probes of the machine add at their defaults. With --load, so many other programs compute and read memory meanwhile.
 With --ladder, the rungs of the ladder of nets take the place of the usual configurations, but for those that are among
 these. With --sessions, what was recorded is kept in a folder, and what lies there is looked at again and not run: so a
-change of the analysis is seen on the same runs.
+change of the analysis is seen on the same runs. Roofs are timed again in every run and get surer with it; on a machine
+that has none of this version's yet, run each configuration once or twice before those whose verdicts are to agree.
 """
 
 from __future__ import annotations
