@@ -131,6 +131,11 @@ def split(
         late = np.clip(law_ns.after_others.of(spans), 0.0, np.maximum(calls, 0.0))
         late = np.divide(late, calls, out=np.zeros_like(own), where=calls > 0)
         spared = _spared_calls(law, own - mid, late)
+        # What a replay is sure that calls waited they took, beside what they took hot, whatever their roof is off by.
+        instructions = most.sum(axis=0) - most[_MEMORY].sum(axis=0) - most[_CALLS]
+        hot_calls = np.clip(own - high - instructions, 0.0, np.maximum(law[_CALLS] - spared, 0.0))
+        sure = np.where(spared > 0.0, hot_calls + np.minimum(low, spared), 0.0)
+        least[_CALLS] = np.maximum(least[_CALLS], sure)
         # How much was pushed out that a call needs, its law does not know: where it says more than the time, less was.
         excess = np.maximum(least.sum(axis=0) - own, 0.0)
         least[_CALLS] -= np.minimum(excess, _spared_calls(least, own - mid, late))

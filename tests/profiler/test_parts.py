@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -206,6 +208,28 @@ def test_a_call_after_other_data_is_at_least_what_the_time_leaves_it(
     assert found.least[CALLS_ROW, 0] == pytest.approx(calls)
     loop = found.least[:, 0].sum() - found.least[CALLS_ROW, 0] - found.least[LATENCY_ROW, 0]
     assert loop == pytest.approx(LOOP)
+
+
+@pytest.mark.parametrize(
+    ("waited", "calls"),
+    [
+        ((0.55, 0.58, 0.61), 0.39 * 11_400 + 0.55 * 11_400),
+        ((0.2, 0.58, 0.9), 6_000.0),  # it is sure of less than the roof is
+        (None, 6_000.0),
+    ],
+)
+def test_what_a_replay_is_sure_that_a_call_waited_is_the_least_that_it_took(
+    waited: tuple[float, float, float] | None, calls: float
+) -> None:
+    """A call after other data takes twice as long at some moments, so that its roof is wide."""
+    late = 1 << 20
+    wide = dataclasses.replace(
+        roof(table.OVERHEAD, "kernel call", 13_000.0, late), low=6_000.0, high=28_000.0
+    )
+    cost = Cost(terms=(Term(CALL, "kernel call", Linear(1.0), late),))
+    waiting = None if waited is None else share_of(*waited)
+    found = split(one(11_400), cost, RoofTable((wide,)), waiting=waiting)
+    assert found.least[CALLS_ROW, 0] == pytest.approx(calls)
 
 
 def test_a_call_that_does_not_wait_is_never_less_than_its_law_says() -> None:
