@@ -12,7 +12,7 @@ from pipelines.config import Config
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.kernel_work import FIRST_CACHE, Family, Numbers
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.roofs_tasks import after_reading, filled, recording
+from pipelines.scoring.roofs_tasks import THIRD, after_reading, filled, recording
 from pipelines.scoring.selection.vq_table import LOOKUPS, lookup
 from pipelines.scoring.senones import Parents, active
 from pipelines.scoring.senones._backoff import DECIDED, STAGE, ByParent
@@ -23,8 +23,6 @@ from profiler.machine.roofs.timing import Task, Work
 
 ASKED_AGAIN = 4
 """Frames that a senone is computed for at once, in the work of DUE."""
-THIRD = 1 / 3
-"""Of all senones, about those that a frame asks for."""
 _ONE_SENONE = Parents(np.zeros(1, np.int64), np.zeros(1, np.int32))
 
 

@@ -131,10 +131,7 @@ def split(
         late = np.clip(law_ns.after_others.of(spans), 0.0, np.maximum(calls, 0.0))
         late = np.divide(late, calls, out=np.zeros_like(own), where=calls > 0)
         spared = _spared_calls(law, own - mid, late)
-        # What a replay is sure that calls waited they took, beside what they took hot, whatever their roof is off by.
-        instructions = most.sum(axis=0) - most[_MEMORY].sum(axis=0) - most[_CALLS]
-        hot_calls = np.clip(own - high - instructions, 0.0, np.maximum(law[_CALLS] - spared, 0.0))
-        sure = np.where(spared > 0.0, hot_calls + np.minimum(low, spared), 0.0)
+        sure = _sure_of_calls(law[_CALLS], most, spared, low, own - high)
         least[_CALLS] = np.maximum(least[_CALLS], sure)
         # How much was pushed out that a call needs, its law does not know: where it says more than the time, less was.
         excess = np.maximum(least.sum(axis=0) - own, 0.0)
@@ -169,6 +166,18 @@ def _spared_calls(times: Array, hot: Array, late: Array) -> Array:
     core = times.sum(axis=0) - times[_MEMORY].sum(axis=0)
     spared: Array = np.clip(core - hot, 0.0, late * times[_CALLS])
     return spared
+
+
+def _sure_of_calls(calls: Array, most: Array, spared: Array, waited: Array, hot: Array) -> Array:
+    """Return what calls took at least by a replay, whatever their roof is off by; 0 where it tells nothing of them.
+
+    That is the `waited` time [...] that it is sure of, as far as it is theirs (`spared`), and what instructions at
+    their `most` [5, …] leave of its least `hot` time. `calls`: those of the law.
+    """
+    instructions = most.sum(axis=0) - most[_MEMORY].sum(axis=0) - most[_CALLS]
+    hot_calls = np.clip(hot - instructions, 0.0, np.maximum(calls - spared, 0.0))
+    sure: Array = np.where(spared > 0.0, hot_calls + np.minimum(waited, spared), 0.0)
+    return sure
 
 
 def at_least_waiting(times: Array, waited: Array, law: Array) -> Array:

@@ -21,6 +21,7 @@ from pipelines.scoring.dnn.arithmetic import can_choose
 from pipelines.scoring.dnn.roofs import _layers
 from pipelines.scoring.dnn.rows import FloatRows
 from pipelines.scoring.meter import Meter
+from pipelines.scoring.roofs_tasks import outputs_of
 from profiler.analysis.law import law_of, needed
 from profiler.arrays import Array
 from profiler.costs import CALL, KERNEL, Cost, Linear, Term
@@ -234,3 +235,13 @@ def test_closing_a_span_is_part_of_what_a_call_takes() -> None:
     before = mine._lane.recorded
     spliced()
     assert mine._lane.recorded == before + 1
+
+
+@pytest.mark.parametrize(
+    ("size", "outputs", "row_bytes", "computed"),
+    [(0, 5126, 1024, 256), (0, 100, 1024, 100), (0, 9, 1 << 30, 1), (1 << 23, 5126, 1024, 5126)],
+)
+def test_a_librarys_product_in_the_nearest_caches_is_of_as_many_outputs_as_these_keep(
+    size: int, outputs: int, row_bytes: int, computed: int
+) -> None:
+    assert outputs_of(size, outputs, row_bytes) == computed

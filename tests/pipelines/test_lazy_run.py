@@ -190,6 +190,8 @@ def test_between_scorer_and_search_no_time_is_in_no_stage(
     assert len(between) == 3, "before the search is asked, after it answered, and before it goes on"
     ends = spans["start_ns"] + spans["duration_ns"]
     assert not (spans["start_ns"][1:] - ends[:-1])[between - 1].any()
+    # Pruned before it is asked, the search has nothing to prune when it goes on, and says nothing of it.
+    assert (spans["stage"] == one.recorder.stage_id("search.prune")).sum() == 1
 
 
 @pytest.mark.parametrize(("block", "asked"), [(1, False), (16, True)])

@@ -12,8 +12,15 @@ from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.dnn import integers, quantised, terms
 from pipelines.scoring.dnn.integers import FRAMES, PANEL
 from pipelines.scoring.dnn.roofs._layers import before_layer
-from pipelines.scoring.kernel_work import KEPT, Family, Numbers
-from pipelines.scoring.roofs_tasks import CALLED, HOT_BYTES, after_reading, filled, recording
+from pipelines.scoring.kernel_work import Family, Numbers
+from pipelines.scoring.roofs_tasks import (
+    CALLED,
+    HOT_BYTES,
+    after_reading,
+    filled,
+    outputs_of,
+    recording,
+)
 from pipelines.scoring.simd.byte_products import GROUP
 from pipelines.scoring.simd.vector import aligned
 from profiler.arrays import Array
@@ -91,8 +98,7 @@ def library(size: int, numbers: Numbers) -> Work:
     """The library's product of integers; units are multiply-adds. Without a size as much of a matrix as the nearest
     caches keep."""
     n, inputs, outputs = numbers
-    if not size:
-        outputs = min(outputs, max(1, KEPT // inputs))
+    outputs = outputs_of(size, outputs, inputs)
     count = max(1, size // (inputs * outputs))
 
     def make() -> Task:

@@ -12,8 +12,8 @@ from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.dnn import rows, terms
 from pipelines.scoring.dnn.products import blas, blocks, csr, scalar, simd
 from pipelines.scoring.dnn.products._frames import by_sixteen, room
-from pipelines.scoring.kernel_work import KEPT, Family, Numbers
-from pipelines.scoring.roofs_tasks import HOT_BYTES, filled
+from pipelines.scoring.kernel_work import Family, Numbers
+from pipelines.scoring.roofs_tasks import HOT_BYTES, THIRD, filled, outputs_of
 from pipelines.scoring.simd.dot_products import ROWS
 from pipelines.scoring.simd.vector import LANES, address, aligned
 from profiler.arrays import Array, ArrayError
@@ -23,8 +23,6 @@ HOT_INPUTS, HOT_PANEL = 48, 12 << 10
 """Inputs, at least, and bytes of weights of a panel within the first cache, and of its frames as far as these go: each
 panel begins and ends a loop, so that of few inputs takes longer than it is in a run."""
 TENTH = 0.1
-THIRD = 1 / 3
-"""A frame of speech asks for 37 % of all senones (5 000 words, beam 13)."""
 
 
 @njit(nogil=True, cache=True)
@@ -143,8 +141,7 @@ def panels(size: int, numbers: Numbers) -> Work:
 def library(size: int, numbers: Numbers) -> Work:
     """The library's product; units are multiply-adds. Without a size as much of a matrix as the nearest caches keep."""
     n, inputs, outputs, in_rows = numbers
-    if not size:
-        outputs = min(outputs, max(1, KEPT // (inputs * FLOAT)))
+    outputs = outputs_of(size, outputs, inputs * FLOAT)
     count = max(1, size // (inputs * outputs * FLOAT))
 
     def make() -> Task:

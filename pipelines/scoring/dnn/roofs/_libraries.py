@@ -9,8 +9,8 @@ import numpy as np
 
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.dnn import bf16, compiled, terms
-from pipelines.scoring.kernel_work import KEPT, Family, Numbers
-from pipelines.scoring.roofs_tasks import filled
+from pipelines.scoring.kernel_work import Family, Numbers
+from pipelines.scoring.roofs_tasks import filled, outputs_of
 from profiler.machine.roofs.timing import Task, Work, repeated
 
 BF16_AT_BEST = (64, 256, 256)
@@ -20,8 +20,7 @@ BF16_AT_BEST = (64, 256, 256)
 def bf16_layers(size: int, numbers: Numbers) -> Work:
     """Layers in 16 bits; units are multiply-adds. Without a size as much of one as the nearest caches keep."""
     n, inputs, outputs, relu = numbers
-    if not size:
-        outputs = min(outputs, max(1, KEPT // (bf16.BF16 * inputs)))
+    outputs = outputs_of(size, outputs, bf16.BF16 * inputs)
     count = max(1, size // (bf16.BF16 * inputs * outputs))
 
     def make() -> Task:
@@ -111,8 +110,7 @@ def compiled_layers(size: int, numbers: Numbers) -> Work:
     Without a size as much of one as the nearest caches keep.
     """
     n, inputs, outputs = numbers
-    if not size:
-        outputs = min(outputs, max(1, KEPT // (FLOAT * inputs)))
+    outputs = outputs_of(size, outputs, FLOAT * inputs)
     count = max(1, size // (FLOAT * inputs * outputs))
 
     def make() -> Task:
