@@ -102,9 +102,12 @@ class _Sum:
         self._high: list[tuple[Linear, float]] = []
 
     def add(self, count: Linear, each: tuple[float, float, float], most: Linear | None) -> None:
-        """Add `count` units (`most` at most) of `each` ns: least, likely, most; negative counts take off."""
+        """Add `count` units (`most` at most) of `each` ns: least, likely, most; negative counts take off.
+
+        A difference, items less those that are counted elsewhere, is never below nothing and takes nothing off.
+        """
         low, mid, high = each
-        if min(count.as_list()) < 0:
+        if min(count.as_list()) < 0 >= max(count.as_list()):
             # What comes off leaves least where it is most itself.
             low, high = high, low
         self._low.append((count, low))

@@ -19,7 +19,9 @@ from pipelines.scoring.blocks import MAX_FRAMES
 from pipelines.scoring.dnn import products, terms
 from pipelines.scoring.dnn.arithmetic import can_choose
 from pipelines.scoring.dnn.roofs import _layers
+from pipelines.scoring.dnn.roofs._kernels import FEW_OUTPUTS
 from pipelines.scoring.dnn.rows import FloatRows
+from pipelines.scoring.kernel_work import FRAME_PASSED, MOST_PASSED, OWN
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.roofs_tasks import outputs_of
 from profiler.analysis.law import law_of, needed
@@ -133,7 +135,7 @@ ARITHMETIC = ("gemm", "gemm:int8", "gemm:bfloat16", "scalar")
 def test_rows_lie_between_those_of_one_frame_and_of_four(frames: int) -> None:
     law = FloatRows(np.ones((100, 33), np.float32)).cost(16)
     counts = {t.roof: t.count for t in law.terms or () if t.kind == KERNEL}
-    one, four = (counts[terms.named(terms.ROWS, 4, n, 32)] for n in (1, 4))
+    one, four = (counts[terms.named(terms.ROWS, 4, n, 32, own=12_800, frames=1)] for n in (1, 4))
 
     def of(count: object) -> float:
         assert hasattr(count, "total")
@@ -245,3 +247,55 @@ def test_a_librarys_product_in_the_nearest_caches_is_of_as_many_outputs_as_these
     size: int, outputs: int, row_bytes: int, computed: int
 ) -> None:
     assert outputs_of(size, outputs, row_bytes) == computed
+
+
+def test_before_a_librarys_product_is_timed_its_code_is_called_and_no_weight_of_it_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    called: list[tuple[int, ...]] = []
+    product = np.matmul
+
+    def noted(weight: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
+        called.append(weight.shape)
+        product(weight, x, out=out)
+
+    monkeypatch.setattr(np, "matmul", noted)
+    task = work_of("net blas/1/64/500/0", 64 * 500 * 4).make()
+    task(0)
+    assert called == [(FEW_OUTPUTS, 64)]
+    task(2)
+    assert called[1:] == [(500, 64)] * 2
+
+
+@pytest.mark.parametrize(
+    ("passed", "products"), [(terms.AFTER_SEARCH, True), (1 << 20, False), (1 << 19, False)]
+)
+def test_only_the_first_layer_of_a_block_finds_the_librarys_code_pushed_out(
+    passed: int, products: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called = 0
+    product = np.matmul
+
+    def noted(weight: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
+        nonlocal called
+        called += 1
+        product(weight, x, out=out)
+
+    monkeypatch.setattr(np, "matmul", noted)
+    work_of("net blas layer/1", passed).make()(3)
+    assert called == (3 if products else 0)
+
+
+@pytest.mark.parametrize(
+    ("frames", "between"), [(1, MOST_PASSED), (2, FRAME_PASSED), (64, FRAME_PASSED)]
+)
+def test_between_two_frames_the_search_goes_through_its_own_and_of_one_the_layers_too(
+    frames: int, between: int
+) -> None:
+    rows = FloatRows(np.ones((100, 33), np.float32))
+    kernels = [t for t in rows.cost(frames).terms or () if t.kind == KERNEL]
+    assert [t.bytes for t in kernels] == [rows.nbytes + between] * len(kernels)
+    # Those of the search are no part of its own: they are read between two uses.
+    assert all(
+        term.roof.split(OWN)[1].startswith(f"{-(-rows.nbytes // 1024)}x") for term in kernels
+    )

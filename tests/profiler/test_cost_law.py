@@ -401,6 +401,14 @@ def test_what_comes_off_leaves_least_where_it_is_most() -> None:
     assert [end.fixed for end in calls] == [90 - 50, 100 - 30, 120 - 20]
 
 
+def test_a_difference_that_is_never_below_nothing_takes_least_where_its_unit_does() -> None:
+    """Rows less those that share their frames: as many as there are, each in 20 to 50 ns."""
+    table = RoofTable((Roof(OVERHEAD, "row", "", 1, 0, 30.0, 20.0, 50.0, "ns"),))
+    rest = Linear(per_work=(-1 / 3, 4 / 3, 0.0))
+    calls = law_of(Cost(terms=(Term(CALL, "row", rest),)), table).calls
+    assert [end.total(1, 1, (6.0, 6.0, 0.0)) for end in calls] == pytest.approx([120, 180, 300])
+
+
 def test_a_call_takes_as_long_as_one_after_so_much_was_read() -> None:
     table = RoofTable(
         tuple(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.kernel_work import (
     COLD,
+    FRAME_PASSED,
     MOST_PASSED,
     named,
     power_of_two,
@@ -158,13 +159,16 @@ def relu(call: Call, outputs: int) -> tuple[Term, ...]:
 def rows(weight_bytes: int, width: int, size: float, most: int, frames: int) -> tuple[Term, ...]:
     """What bounds chosen rows, by (scores, rows), where a row is computed for up to `most` frames at once.
 
-    `frames`: of a block, each of which is a call. The first comes after the hidden layers.
+    `frames`: of a block, each of which is a call. The first comes after the hidden layers. The rows of all senones are
+    `size` bytes, and between two calls the search of a frame goes through its own; where a block is one frame, so do
+    the hidden layers.
     The time of a row grows with its frames along the line between one frame and `most`, of which both are measured.
     """
+    between = MOST_PASSED if frames == 1 else FRAME_PASSED
 
     def of(frames: int, scores: float, rows: float) -> Term:
-        name = named(ROWS, weight_bytes, frames, width)
-        return Term(KERNEL, name, Linear(per_work=(scores, rows, 0.0)), size)
+        name = named(ROWS, weight_bytes, frames, width, own=size, frames=1)
+        return Term(KERNEL, name, Linear(per_work=(scores, rows, 0.0)), size + between)
 
     call = turns(named(ROWS_CALL, weight_bytes), frames, MOST_PASSED)
     if most == 1:

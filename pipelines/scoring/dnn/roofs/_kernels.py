@@ -23,6 +23,8 @@ HOT_INPUTS, HOT_PANEL = 48, 12 << 10
 """Inputs, at least, and bytes of weights of a panel within the first cache, and of its frames as far as these go: each
 panel begins and ends a loop, so that of few inputs takes longer than it is in a run."""
 TENTH = 0.1
+FEW_OUTPUTS = 32
+"""Of a product that is there for the library's code alone: the same code as that of a layer, and soon done."""
 
 
 @njit(nogil=True, cache=True)
@@ -148,12 +150,17 @@ def library(size: int, numbers: Numbers) -> Work:
         weights = [filled((outputs, inputs)) for _ in range(count)]
         x = filled((n, inputs)).T if in_rows else filled((inputs, n))
         out = filled((outputs, n))
+        few, of_few = filled((FEW_OUTPUTS, inputs)), filled((FEW_OUTPUTS, n))
 
-        def once() -> None:
-            for weight in weights:
-                np.matmul(weight, x, out=out)
+        def task(repeats: int) -> None:
+            if not repeats:
+                # What the library itself needs for a call, its code among it, is there from the layer before.
+                np.matmul(few, x, out=of_few)
+            for _ in range(repeats):
+                for weight in weights:
+                    np.matmul(weight, x, out=out)
 
-        return repeated(once)
+        return task
 
     return Work(float(count * n * inputs * outputs), make)
 

@@ -110,16 +110,21 @@ class _Nothing(Product):
         return ()
 
 
-def layer_call(name: str) -> Family:
-    """A layer of one output and one weight by so many frames, after bytes were read; "": without its product."""
+def layer_call(name: str, library: bool = False) -> Family:
+    """A layer of one input and two outputs by so many frames, after bytes were read.
+
+    `library`: its product is no part of this, as it has the call of the library in its own time; but where a block
+    begins, what the library needs for a call was pushed out, too.
+    """
 
     def family(size: int, numbers: Numbers) -> Work:
         (n,) = numbers
 
         def make() -> Task:
-            weight, meter = filled((1, 2)), recording()
-            layer = products.create(name, weight, 1, n) if name else _Nothing(weight, 1, n)
-            layer_once, _ = bound(layer, True, filled((2, n)), filled((2 * n,)))
+            weight, meter = filled((2, 2)), recording()
+            without = library and size != terms.AFTER_SEARCH
+            layer = _Nothing(weight, 1, n) if without else products.create(name, weight, 1, n)
+            layer_once, _ = bound(layer, True, filled((2, n)), filled((3 * n,)))
 
             def once() -> None:
                 layer_once()
@@ -190,7 +195,7 @@ def _card(features: int, before: int, heads: int = 1) -> Card:
 FAMILIES: Mapping[str, Family] = MappingProxyType(
     {
         simd.CALL: layer_call("simd"),
-        blas.CALL: layer_call(""),
+        blas.CALL: layer_call("blas", library=True),
         scalar.CALL: layer_call("scalar"),
         f"{csr.KERNEL} layer": layer_call("csr"),
         f"{blocks.KERNEL} layer": layer_call("blocks"),
