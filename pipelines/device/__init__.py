@@ -18,7 +18,7 @@ from pipelines.device.base import (
     is_out_of_memory,
 )
 from pipelines.device.host import HostDevice
-from pipelines.device.launches import launched
+from pipelines.device.launches import Launches, Work, launched, work_of
 from pipelines.device.opening import open_device
 from pipelines.device.work import DOWNLOAD, UPLOAD, DeviceWork
 
@@ -34,11 +34,14 @@ __all__ = [
     "DeviceLost",
     "DeviceWork",
     "HostDevice",
+    "Launches",
     "QueueDevice",
     "TorchDevice",
+    "Work",
     "first_line",
     "is_lost",
     "is_out_of_memory",
     "launched",
     "open_device",
+    "work_of",
 ]

@@ -181,6 +181,12 @@ class TorchDevice(_Torch):
         """An uninitialised tensor in the host's memory, page-locked where asked for."""
         return self._empty(shape, dtype=dtype, pin_memory=pinned)
 
+    @_telling
+    def device_tensor(self, stream: int, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+        """An uninitialised tensor of the stream's pool; of torch's own stream it would be, which no other waits for."""
+        with self._on(stream):
+            return self._empty(shape, dtype=dtype, device=self.where)
+
     def capture(self, work: Callable[[], object]) -> Callable[[], object] | None:
         """A graph of CUDA; all graphs share one pool of memory, as they run one after the other.
 
@@ -293,6 +299,11 @@ class QueueDevice(_Torch):
     def host_tensor(self, shape: tuple[int, ...], dtype: torch.dtype, *, pinned: bool) -> Tensor:
         """An uninitialised tensor."""
         return self._empty(shape, dtype=dtype)
+
+    @_telling
+    def device_tensor(self, stream: int, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+        """An uninitialised tensor on the device, which has one queue."""
+        return self._empty(shape, dtype=dtype, device=self.where)
 
     def capture(self, work: Callable[[], object]) -> Callable[[], object] | None:
         """torch has no graphs for it."""

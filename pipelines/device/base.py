@@ -82,6 +82,12 @@ class Device(DeviceClock, Protocol):
     def host_tensor(self, shape: tuple[int, ...], dtype: torch.dtype, *, pinned: bool) -> Tensor:
         """An uninitialised tensor in the host's memory, page-locked where that is asked for and possible."""
 
+    def device_tensor(self, stream: int, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+        """An uninitialised tensor on the device, in memory of `stream`: only that one may touch it at once.
+
+        Any other waits for it first, as it would for work.
+        """
+
     def free_bytes(self) -> int | None:
         """Memory that is free on the device, or None where nothing tells."""
 

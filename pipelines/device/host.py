@@ -143,6 +143,12 @@ class HostDevice:
 
         return torch.empty(shape, dtype=dtype)
 
+    def device_tensor(self, stream: int, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+        """An uninitialised tensor; all memory is the processor's."""
+        import torch
+
+        return torch.empty(shape, dtype=dtype)
+
     def free_bytes(self) -> int | None:
         """Memory that the machine can still give."""
         import psutil

@@ -1,14 +1,15 @@
-"""How many kernels a stage gives to its device: counted where torch dispatches them, while warming up.
+"""What a stage gives to its device: counted where torch dispatches it, while warming up.
 
-Each operation of torch that computes or moves something is taken for one kernel; views and new tensors are none. A few
-operations are several kernels (a sort, a sum in two steps), so that the count is a lower end.
+Each operation of torch that computes or moves something is taken for one kernel; views and new tensors are none, and
+take the host's time all the same. A few operations are several kernels (a sort, a sum in two steps), so that the count
+is a lower end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from profiler.costs import CALL, STREAM, Cost, Linear, Term
 
@@ -39,31 +40,44 @@ class _Operation(Protocol):
     def __call__(self, *args: object, **kwargs: object) -> object: ...
 
 
+class Work(NamedTuple):
+    """What a piece of work asks of torch: kernels, and what is none (views, new tensors)."""
+
+    kernels: float = 0.0
+    others: float = 0.0
+
+
 class Launches:
-    """Kernels by stage, of the pieces of work that ran counted."""
+    """Kernels by stage, of the pieces of work of one owner that ran counted."""
 
     def __init__(self) -> None:
-        self._found: dict[int, tuple[int, int, int]] = {}
+        self._found: dict[int, tuple[int, int, Work]] = {}
 
     def counted(self, stage: int, frames: int, work: Callable[[], object]) -> Callable[[], object]:
         """`work` on so many frames, whose kernels are counted for `stage` when it runs, in whichever thread."""
 
         def run() -> None:
-            kernels = kernels_of(work)
-            pieces, over, before = self._found.get(stage, (0, 0, 0))
-            self._found[stage] = pieces + 1, over + frames, before + kernels
+            more = work_of(work)
+            pieces, over, before = self._found.get(stage, (0, 0, Work()))
+            both = Work(*(a + b for a, b in zip(before, more, strict=True)))
+            self._found[stage] = pieces + 1, over + frames, both
 
         return run
 
-    def each(self, stage: int) -> float:
-        """Kernels of a piece of work of `stage`; 0 where none was counted."""
-        pieces, _, kernels = self._found.get(stage, (0, 0, 0))
-        return kernels / pieces if pieces else 0.0
+    def each(self, stage: int) -> Work:
+        """Of a piece of work of `stage`; nothing where none was counted."""
+        pieces, _, work = self._found.get(stage, (0, 0, Work()))
+        return Work(*(count / pieces for count in work)) if pieces else Work()
 
-    def a_frame(self, stage: int) -> float:
-        """Kernels of a frame of `stage`; 0 where none was counted."""
-        _, frames, kernels = self._found.get(stage, (0, 0, 0))
-        return kernels / frames if frames else 0.0
+    def a_frame(self, stage: int) -> Work:
+        """Of a frame of `stage`; nothing where none was counted."""
+        _, frames, work = self._found.get(stage, (0, 0, Work()))
+        return Work(*(count / frames for count in work)) if frames else Work()
+
+    def renumber(self, before: Mapping[str, int], after: Mapping[str, int]) -> None:
+        """Stages have other numbers now: a recogniser is warm before anybody records it."""
+        numbers = {before[name]: after[name] for name in before.keys() & after.keys()}
+        self._found = {numbers.get(stage, stage): each for stage, each in self._found.items()}
 
     def forget(self, stages: Iterable[int]) -> None:
         """Count these stages anew."""
@@ -71,11 +85,11 @@ class Launches:
             self._found.pop(stage, None)
 
 
-def kernels_of(work: Callable[[], object]) -> int:
-    """Do `work` and count its kernels."""
+def work_of(work: Callable[[], object]) -> Work:
+    """Do `work` and count what it asks of torch."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    found = 0
+    kernels = others = 0
 
     class Counting(TorchDispatchMode):
         def __init__(self) -> None:
@@ -88,13 +102,14 @@ def kernels_of(work: Callable[[], object]) -> int:
             args: tuple[object, ...] = (),
             kwargs: Mapping[str, object] | None = None,
         ) -> object:
-            nonlocal found
-            found += not _is_free(func)
+            nonlocal kernels, others
+            free = _is_free(func)
+            kernels, others = kernels + (not free), others + free
             return func(*args, **(kwargs or {}))
 
     with Counting():
         work()
-    return found
+    return Work(kernels, others)
 
 
 def _is_free(operation: _Operation) -> bool:
@@ -103,10 +118,20 @@ def _is_free(operation: _Operation) -> bool:
     return views or str(operation.overloadpacket) in FREE
 
 
-def launched(cost: Cost, launches: Linear) -> Cost:
-    """`cost` with so many kernels that the host gives to the device; the processor launches none."""
-    if not cost.device or launches == Linear():
+def launched(cost: Cost, work: Work, held: bool, of: Callable[[float], Linear]) -> Cost:
+    """`cost` with what the host gives to the device for it; a processor is given nothing.
+
+    `held`: all kernels are one graph, given at once, and each waits for the one before it. `of`: so many of each piece,
+    or of each frame.
+    """
+    if not cost.device or not work.kernels:
         return cost
     most = None if cost.bytes_max == cost.bytes_min else cost.bytes_max
     moved = Term(STREAM, "read", cost.bytes_min, cost.working_set_bytes, most)
-    return replace(cost, terms=(moved, Term(CALL, f"launch@{cost.device}", launches)))
+    counts = {"launch": work.kernels, "view": work.others}
+    if held:
+        counts = {"launch": 1.0, "held": work.kernels}
+    calls = [
+        Term(CALL, f"{name}@{cost.device}", of(count)) for name, count in counts.items() if count
+    ]
+    return replace(cost, terms=(moved, *calls))

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from pipelines.availability import availability
 from pipelines.device.accelerator import QueueDevice, TorchDevice
 from pipelines.device.base import HOST, Device, DeviceError
@@ -41,7 +45,8 @@ def identity(name: str) -> dict[str, str]:
     """
     import torch
 
-    found = {"products": torch.get_float32_matmul_precision()}
+    with _older_settings():
+        found = {"products": torch.get_float32_matmul_precision()}
     if version := torch.version.cuda or getattr(torch.version, "hip", None):
         found["runtime"] = str(version)
     tell = getattr(getattr(torch, name), "get_device_properties", None)
@@ -61,5 +66,14 @@ def exact_products() -> None:
     """Let torch multiply float32 in float32, not in TF32."""
     import torch
 
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.set_float32_matmul_precision("highest")
+    with _older_settings():
+        torch.backends.cuda.matmul.allow_tf32 = False
+        torch.set_float32_matmul_precision("highest")
+
+
+@contextmanager
+def _older_settings() -> Iterator[None]:
+    """Without the warning of torch 2.9 to 2.12 that there are newer settings for this, which older ones lack."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Please use the new API settings", UserWarning)
+        yield

@@ -39,8 +39,7 @@ class DeviceWork:
         self._since = 0
         names = [f"{device.name} {stream}" for stream in device.streams]
         self.timer = DeviceTimer(recorder, device, lane, names)
-        self.launches = Launches()
-        self._counting = False
+        self._counting: Launches | None = None
         self._preparing = recorder.stage(PREPARING, "overhead")
 
     @staticmethod
@@ -49,14 +48,14 @@ class DeviceWork:
         return {UPLOAD: TRANSFER_COST, DOWNLOAD: TRANSFER_COST, PREPARING: PREPARES}
 
     @contextmanager
-    def warming(self) -> Iterator[None]:
-        """Nothing of the context is recorded; the kernels of its work are counted by stage (`launches`)."""
-        self._counting = True
+    def warming(self, launches: Launches) -> Iterator[None]:
+        """Nothing of the context is recorded; the kernels of its work are counted by stage, in `launches`."""
+        self._counting = launches
         try:
             with self.timer.silent():
                 yield
         finally:
-            self._counting = False
+            self._counting = None
 
     @contextmanager
     def launching(self, stage: int, first_frame: int, frames: int) -> Iterator[None]:
@@ -82,8 +81,8 @@ class DeviceWork:
 
         `directly`: nothing was given to the stream since the piece before, not even a wait for another stream.
         """
-        if self._counting:
-            work = self.launches.counted(stage, frames, work)
+        if self._counting is not None:
+            work = self._counting.counted(stage, frames, work)
         timer = self.timer
         if not timer.recording:
             self.device.run(stream, work)

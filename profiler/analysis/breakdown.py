@@ -354,7 +354,7 @@ class _Model:
         if not roof_table:
             return
         for term in cost.terms or ():
-            if term.kind == CALL and cost.device:
+            if term.kind == CALL and term.roof.startswith("launch@"):
                 self.launches += term.count.total(*counts)
         law = law_of_cached(cost, roof_table)
         # Arithmetic of which a part has no roof is unknown, not what the rest takes.

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from pipelines.device import COMPUTE, COPY, STREAMS
@@ -51,6 +52,7 @@ class LazyDevice:
         self._left_out = {"follow": follows_left_out, "wait": waits_left_out}
         self.calls = {"follow": 0, "wait": 0, "run": 0}
         self.captured = 0
+        self.works = False
         self.identity: dict[str, str] = {}
         self.notices: list[str] = []
 
@@ -99,6 +101,10 @@ class LazyDevice:
         fill = float("nan") if dtype.is_floating_point else -(1 << 20)
         return torch.full(shape, fill, dtype=dtype)
 
+    def device_tensor(self, stream: int, shape: tuple[int, ...], dtype: Any) -> Any:
+        with self._working():
+            return self.host_tensor(shape, dtype, pinned=False)
+
     def free_bytes(self) -> int | None:
         return None
 
@@ -145,5 +151,15 @@ class LazyDevice:
         if after is not None and not after.at_ns:
             return False
         queue.popleft()
-        work()
+        with self._working():
+            work()
         return True
+
+    @contextmanager
+    def _working(self) -> Iterator[None]:
+        """What torch is asked for in the context is a stream's."""
+        before, self.works = self.works, True
+        try:
+            yield
+        finally:
+            self.works = before

@@ -21,7 +21,7 @@ from pipelines.scoring.dnn.arithmetic import can_choose
 from pipelines.scoring.dnn.roofs import _layers
 from pipelines.scoring.dnn.roofs._kernels import FEW_OUTPUTS
 from pipelines.scoring.dnn.rows import FloatRows
-from pipelines.scoring.kernel_work import FRAME_PASSED, MOST_PASSED, OWN
+from pipelines.scoring.kernel_work import OWN, SEARCHED_PER_FRAME
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.roofs_tasks import outputs_of
 from profiler.analysis.law import law_of, needed
@@ -133,7 +133,7 @@ ARITHMETIC = ("gemm", "gemm:int8", "gemm:bfloat16", "scalar")
 
 @pytest.mark.parametrize("frames", [1, 2, 3, 4])
 def test_rows_lie_between_those_of_one_frame_and_of_four(frames: int) -> None:
-    law = FloatRows(np.ones((100, 33), np.float32)).cost(16)
+    law = FloatRows(np.ones((100, 33), np.float32)).cost(16, 0.0)
     counts = {t.roof: t.count for t in law.terms or () if t.kind == KERNEL}
     one, four = (counts[terms.named(terms.ROWS, 4, n, 32, own=12_800, frames=1)] for n in (1, 4))
 
@@ -287,13 +287,14 @@ def test_only_the_first_layer_of_a_block_finds_the_librarys_code_pushed_out(
 
 
 @pytest.mark.parametrize(
-    ("frames", "between"), [(1, MOST_PASSED), (2, FRAME_PASSED), (64, FRAME_PASSED)]
+    ("frames", "between"),
+    [(1, SEARCHED_PER_FRAME + 5e6), (2, SEARCHED_PER_FRAME), (64, SEARCHED_PER_FRAME)],
 )
 def test_between_two_frames_the_search_goes_through_its_own_and_of_one_the_layers_too(
-    frames: int, between: int
+    frames: int, between: float
 ) -> None:
     rows = FloatRows(np.ones((100, 33), np.float32))
-    kernels = [t for t in rows.cost(frames).terms or () if t.kind == KERNEL]
+    kernels = [t for t in rows.cost(frames, 5e6).terms or () if t.kind == KERNEL]
     assert [t.bytes for t in kernels] == [rows.nbytes + between] * len(kernels)
     # Those of the search are no part of its own: they are read between two uses.
     assert all(

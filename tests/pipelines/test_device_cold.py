@@ -28,7 +28,6 @@ from tests.pipelines.scoring_reference import likely_features
 
 LANE = NullLane()
 BLOCK = 8
-LAUNCH = CALL, "launch@cuda"
 
 
 @pytest.fixture(scope="module")
@@ -36,9 +35,11 @@ def tied(tmp_path_factory: Any) -> Any:
     return sphinx.load(sphinx_writer.write_model(tmp_path_factory.mktemp("tied"), 4, 5))
 
 
-def scorer_of(tied: Any, device: Any, **chosen: Any) -> DeviceScorer:
+def scorer_of(
+    tied: Any, device: Any, work: DeviceWork | None = None, **chosen: Any
+) -> DeviceScorer:
     config = settings.assign(Config(), {"device": "torch-cpu", "block": BLOCK, **chosen})
-    work = DeviceWork(device, Recorder(), LANE)
+    work = work or DeviceWork(device, Recorder(), LANE)
     return DeviceScorer(config, tied, work, lambda: pytest.fail("no spare"))
 
 
@@ -92,9 +93,11 @@ def test_another_number_type_is_warm_before_the_next_block(
     assert sizes == []
 
 
-def given(cost: Cost) -> list[Linear]:
-    """How many kernels a law says that a device is given."""
-    return [each.count for each in cost.terms or () if (each.kind, each.roof) == LAUNCH]
+def given(cost: Cost, name: str = "launch") -> list[Linear]:
+    """How many kernels a law says that a device is given; or views; or kernels of graphs."""
+    return [
+        term.count for term in cost.terms or () if (term.kind, term.roof) == (CALL, f"{name}@cuda")
+    ]
 
 
 def test_kernels_are_counted_by_stage_and_a_graph_is_one(tied: Any) -> None:
@@ -102,6 +105,11 @@ def test_kernels_are_counted_by_stage_and_a_graph_is_one(tied: Any) -> None:
         device = LazyDevice(EAGER)
         scorer = scorer_of(tied, device, **{"placement.graphs": graphs})
         scorer.warm_up()
+        # A recogniser is warm before a session has stages for it.
+        recorder = Recorder()
+        for name in ("setup.graph", "frontend.mfcc"):
+            recorder.stage(name, "setup")
+        scorer.stages(recorder)
         launches = {name: scorer.launches(name) for name in scorer._arithmetic.stages}
         if graphs:
             assert set(launches.values()) == {1.0}
@@ -112,6 +120,55 @@ def test_kernels_are_counted_by_stage_and_a_graph_is_one(tied: Any) -> None:
         device.where = "cuda"  # of a processor's laws none says how many
         laws = scorer.costs()
         assert all(given(laws[name]) == [Linear(fixed=each)] for name, each in launches.items())
+        views, held = (
+            {name: sum(each.fixed for each in given(laws[name], kind)) for name in launches}
+            for kind in ("view", "held")
+        )
+        # A graph has the kernels in it, one after the other, and Python asks for no view of anything.
+        assert held["score.exp"] > 3 if graphs else not any(held.values())
+        assert not any(views.values()) if graphs else views["score.mixture"] > 3
+
+
+def test_scoring_and_search_on_one_device_count_their_own_kernels(tied: Any) -> None:
+    """Before a session has stages for them both number theirs from nought."""
+    device = LazyDevice(EAGER)
+    device.can_capture = False
+    work = DeviceWork(device, Recorder(), LANE)  # type: ignore[arg-type]
+    scorer = scorer_of(tied, device, work)
+    search = DeviceViterbi(search_graphs.random_graph(1, True), search_graphs.settings(), work)
+    laws = []
+    for warmed in ((scorer,), (search,)):
+        for each in warmed:
+            each.warm_up()
+        device.where = "cuda"
+        laws.append({**scorer.costs(), **search.costs()})
+        device.where = "cpu"
+    assert [given(each["search.frames"]) != [] for each in laws] == [False, True]
+    assert laws[0]["score.exp"] == laws[1]["score.exp"]
+
+
+def test_memory_of_a_device_is_taken_by_the_stream_that_first_touches_it(
+    tied: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Memory of torch's own stream may still be in use there, which no other stream waits for."""
+    import torch
+
+    device, outside = LazyDevice(EAGER), []
+    for name in ("empty", "zeros", "ones", "full"):
+        made = getattr(torch, name)
+
+        def noted(*args: Any, made: Any = made, **more: Any) -> Any:
+            if more.get("device") is not None and not device.works:
+                outside.append(made.__name__)
+            return made(*args, **more)
+
+        monkeypatch.setattr(torch, name, noted)
+    work = DeviceWork(device, Recorder(), LANE)  # type: ignore[arg-type]
+    scorer = scorer_of(tied, device, work)
+    scorer.warm_up()
+    scorer.score(likely_features(tied, 3), 0, LANE)
+    DeviceViterbi(search_graphs.random_graph(1, True), search_graphs.settings(), work).warm_up()
+    assert outside == []
 
 
 def test_kernels_of_a_search_are_counted_by_frame_and_a_graph_is_one() -> None:

@@ -375,7 +375,7 @@ def test_on_a_device_of_torch_no_two_leaves_of_the_host_overlap(
 ):
     import torch
 
-    def empty(shape, dtype, pin_memory=False):
+    def empty(shape, dtype, pin_memory=False, device=""):
         return torch.empty(shape, dtype=dtype)
 
     device = TorchDevice("cuda", Immediate, empty)

@@ -175,7 +175,7 @@ def test_a_small_set_is_read_many_times_in_one_launch() -> None:
         def empty(self, *shape: Any, device: Any = None) -> Any:
             return torch.empty(*shape)
 
-        def zeros(self, n: int, device: Any = None) -> Any:
+        def zeros(self, *shape: Any, dtype: Any = None, device: Any = None) -> Any:
             return Tiny()
 
         def sum(self, values: Any, dim: Any, out: Any) -> None:

@@ -47,13 +47,12 @@ class Batch:
         rows = BLOCK_FRAMES + sum(self.context)
         device, shape = work.device, (size, rows, self._arithmetic.dim)
         self._here = device.host_tensor(shape, torch.float32, pinned=config.placement.pinned)
-        # Filling them would be work on torch's own stream, which no other waits for.
-        self._there = torch.empty(shape, device=device.where)
-        self._scores = torch.empty(
-            (size * BLOCK_FRAMES, self._arithmetic.n_senones), device=device.where
+        self._there = device.device_tensor(COPY, shape, torch.float32)
+        frames, wide = size * BLOCK_FRAMES, (1 + sum(self.context)) * self._arithmetic.dim
+        self._scores, self._x = (
+            device.device_tensor(COMPUTE, (frames, each), torch.float32)
+            for each in (self._arithmetic.n_senones, wide)
         )
-        wide = (1 + sum(self.context)) * self._arithmetic.dim
-        self._x = torch.empty((size * BLOCK_FRAMES, wide), device=device.where)
         self._ids: dict[str, int] = {}
         self.stages(Recorder())
 

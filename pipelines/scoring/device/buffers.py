@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipelines.device import Device
+from pipelines.device import COMPUTE, COPY, Device
 from pipelines.scoring.device.arithmetic import Arithmetic
 
 if TYPE_CHECKING:
@@ -39,15 +39,15 @@ def slot(device: Device, arithmetic: Arithmetic, pinned: bool, keep: bool) -> Sl
     def here(shape: tuple[int, int]) -> Tensor:
         return device.host_tensor(shape, torch.float32, pinned=pinned)
 
-    def there(shape: tuple[int, int]) -> Tensor:
-        return torch.empty(shape, dtype=torch.float32, device=device.where)
+    def there(stream: int, shape: tuple[int, int]) -> Tensor:
+        return device.device_tensor(stream, shape, torch.float32)
 
     return Slot(
         here(features),
-        there(features),
+        there(COPY, features),
         here(scores),
-        there(scores),
-        there(scores) if keep else None,
+        there(COMPUTE, scores),
+        there(COMPUTE, scores) if keep else None,
     )
 
 

@@ -33,7 +33,7 @@ class Parameters:
             here = on.work.device.host_tensor(array.shape, kept, pinned=pinned)
             here.copy_(torch.from_numpy(np.ascontiguousarray(arithmetic.fitting(name, on.dtype))))
             self._here[name] = here
-            self.there[name] = torch.empty(array.shape, dtype=kept, device=on.where)
+            self.there[name] = on.work.device.device_tensor(COPY, array.shape, kept)
         self.upload(0, 0)
         self._work.wait_for(self._work.mark(COPY), COPY)
 

@@ -39,7 +39,7 @@ class Repeated:
 
         self._work = work
         self.last = np.zeros(n_senones, np.float32)
-        self.last_there = torch.empty((1, n_senones), device=work.device.where)
+        self.last_there = work.device.device_tensor(COMPUTE, (1, n_senones), torch.float32)
         work.device.run(COMPUTE, self.last_there.zero_)
 
     @contextmanager

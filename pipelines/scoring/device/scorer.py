@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipelines.device import COMPUTE, COPY, DeviceWork, first_line, is_out_of_memory, launched
+from pipelines.device import (
+    COMPUTE,
+    COPY,
+    DeviceWork,
+    Launches,
+    first_line,
+    is_out_of_memory,
+    launched,
+)
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring.blocks import MAX_FRAMES
 from pipelines.scoring.device import dnn, gmm
@@ -80,6 +88,7 @@ class DeviceScorer:
         self._repeated = Repeated(work, self.n_senones)
         self.context, self._dim = self._arithmetic.context, self._arithmetic.dim
         self._ids: dict[str, int] = {}
+        self._launches = Launches()
         self._settings = 0
         self._sizes: tuple[int, int, Arithmetic] | None = None
         self._slots: list[Slot] = []
@@ -93,19 +102,20 @@ class DeviceScorer:
 
     def stages(self, recorder: Recorder) -> None:
         """Register every stage that it records."""
-        self._recorder = recorder
+        self._recorder, before = recorder, dict(self._ids)
         own: dict[str, tuple[str, ...]] = {LAUNCH: (), COPY_STAGE: ("copied",)}
         for name, counts in {**self._arithmetic.stages, **own}.items():
             self._ids[name] = recorder.stage(name, "scoring", counts)
+        self._launches.renumber(before, self._ids)
         if self._spare is not None:
             self._spare.stages(recorder)
 
     def warm_up(self) -> None:
         """Score what blocks will be like, unrecorded: kernels are loaded and chosen by size, and memory is taken."""
         self._held, self._is_warm = Held(), True
-        with self._work.warming():
+        with self._work.warming(self._launches):
             for frames in (1, self._block):
-                self._work.launches.forget(self._ids.values())
+                self._launches.forget(self._ids.values())
                 for _ in range(WARMING):
                     self.reset()
                     self.score(np.zeros((frames + self._beyond, self._dim), np.float32), 0, LANE)
@@ -212,7 +222,7 @@ class DeviceScorer:
 
     def launches(self, stage: str) -> float:
         """Kernels that a piece of a block gives to the device for `stage`, or graphs of them; 0 before it is warm."""
-        return 1.0 if self._held else self._work.launches.each(self._ids[stage])
+        return 1.0 if self._held else self._launches.each(self._ids[stage]).kernels
 
     def costs(self) -> dict[str, Cost]:
         """Cost laws of the stages under the present configuration."""
@@ -221,14 +231,20 @@ class DeviceScorer:
             return spare
         frames = 1 if self._placement.transfer == "frame" else max(1, self._block // self._skip)
         row = Linear(per_work=(8.0 * self.n_senones, 0.0, 0.0))
-        own = {
-            LAUNCH: Cost(unmodelled=LAUNCHES),
-            COPY_STAGE: self._on.cost({}, row, 8.0 * self.n_senones * self._block),
+        copied = self._on.cost({}, row, 8.0 * self.n_senones * self._block)
+        found = {
+            name: launched(
+                cost,
+                self._launches.each(self._ids[name]),
+                bool(self._held) and name != COPY_STAGE,
+                lambda each: Linear(fixed=each),
+            )
+            for name, cost in {
+                **self._arithmetic.costs(frames, self._on),
+                COPY_STAGE: copied,
+            }.items()
         }
-        found = self._arithmetic.costs(frames, self._on)
-        for name, cost in found.items():
-            found[name] = launched(cost, Linear(fixed=self.launches(name)))
-        return found | own | self._work.costs()
+        return found | {LAUNCH: Cost(unmodelled=LAUNCHES)} | self._work.costs()
 
     def _make(self, config: Config) -> _Made:
         if config.model == "dnn":

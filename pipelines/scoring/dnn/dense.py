@@ -227,7 +227,8 @@ class DenseNet(Splicer):
 
     def costs_of_some(self, frames: int) -> dict[str, Cost]:
         """Cost laws of `splice`, `begin_some` and `score_some`."""
-        return self._hidden_costs(frames) | {ACTIVE_STAGE: self._rows.cost(frames)}
+        hidden = float(sum(layer.nbytes for layer, _ in self._layers))
+        return self._hidden_costs(frames) | {ACTIVE_STAGE: self._rows.cost(frames, hidden)}
 
     def _hidden_costs(self, frames: int) -> dict[str, Cost]:
         costs = {SPLICE_STAGE: self.splice_cost(frames)}

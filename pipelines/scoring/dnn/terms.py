@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.kernel_work import (
     COLD,
-    FRAME_PASSED,
     MOST_PASSED,
+    SEARCHED_PER_FRAME,
     named,
     power_of_two,
     turns,
@@ -156,15 +156,17 @@ def relu(call: Call, outputs: int) -> tuple[Term, ...]:
     )
 
 
-def rows(weight_bytes: int, width: int, size: float, most: int, frames: int) -> tuple[Term, ...]:
+def rows(
+    weight_bytes: int, width: int, size: float, most: int, frames: int, hidden: float
+) -> tuple[Term, ...]:
     """What bounds chosen rows, by (scores, rows), where a row is computed for up to `most` frames at once.
 
-    `frames`: of a block, each of which is a call. The first comes after the hidden layers. The rows of all senones are
-    `size` bytes, and between two calls the search of a frame goes through its own; where a block is one frame, so do
-    the hidden layers.
+    `frames`: of a block, each of which is a call. The first comes after the hidden layers, of `hidden` bytes. The rows
+    of all senones are `size` bytes, and between two calls the search of a frame goes through its own; where a block is
+    one frame, so do the hidden layers.
     The time of a row grows with its frames along the line between one frame and `most`, of which both are measured.
     """
-    between = MOST_PASSED if frames == 1 else FRAME_PASSED
+    between = SEARCHED_PER_FRAME + (hidden if frames == 1 else 0.0)
 
     def of(frames: int, scores: float, rows: float) -> Term:
         name = named(ROWS, weight_bytes, frames, width, own=size, frames=1)

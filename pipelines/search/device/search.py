@@ -16,7 +16,15 @@ import numpy as np
 
 from pipelines.availability import SEARCH_OBSTACLES
 from pipelines.config import Search
-from pipelines.device import COMPUTE, COPY, DeviceError, DeviceWork, is_out_of_memory, launched
+from pipelines.device import (
+    COMPUTE,
+    COPY,
+    DeviceError,
+    DeviceWork,
+    Launches,
+    is_out_of_memory,
+    launched,
+)
 from pipelines.search.device.frontier import (
     BLOCK_FRAMES,
     COUNTS,
@@ -69,7 +77,8 @@ class DeviceSearch:
             )
         self._work = work
         self._arcs: DirectArcs = direct_arcs(graph)
-        self._ids = dict.fromkeys(STAGES, 0)
+        self._ids: dict[str, int] = {}
+        self.launches = Launches()
         self._frontiers: dict[Room, Frontier] = {}
         self._frontier: Frontier | None = None
         self._peak = self._room = Room(0, 0)
@@ -84,8 +93,10 @@ class DeviceSearch:
 
     def stages(self, recorder: Recorder) -> None:
         """Make the stages known to `recorder`."""
+        before = dict(self._ids)
         for name, counts in STAGES.items():
             self._ids[name] = recorder.stage(name, "search", counts)
+        self.launches.renumber(before, self._ids)
 
     def configure(self, config: Search) -> None:
         """Take over settings, from the next block on."""
@@ -156,11 +167,12 @@ class DeviceSearch:
             scattered=True,
             device=device,
         )
-        a_frame = self._work.launches.a_frame(self._ids["search.frames"])
-        if self._frontier is not None and self._frontier.held_as_graph:
-            a_frame = 1.0
+        frontier, given = self._frontier, self.launches.a_frame(self._ids["search.frames"])
+        held = frontier is not None and frontier.held_as_graph
+        if frontier is not None and held:
+            given = frontier.step_work
         return {
-            "search.frames": launched(frames, Linear(per_frame=a_frame)),
+            "search.frames": launched(frames, given, held, lambda each: Linear(per_frame=each)),
             "search.launch": Cost(unmodelled=LAUNCHES),
             "search.history": Cost(unmodelled=KEEPS),
             "search.active": Cost(unmodelled=ASKS),

@@ -79,7 +79,7 @@ class DeviceViterbi:
 
     def warm_up(self) -> None:
         """Load and compile what the first utterance would otherwise pay for."""
-        with self._work.warming():
+        with self._work.warming(self._search.launches):
             self.start(0)
             self.advance(np.zeros((2, self.graph.n_senones), np.float32), 0)
             self.active_senones()

@@ -25,6 +25,7 @@ from profiler.costs import Term
 from profiler.files import cache
 from profiler.machine.describe import describe, usable_cores
 from profiler.machine.roofs import cpu, probe, terms, timing, torch_child
+from profiler.machine.roofs import device as device_roofs
 from profiler.machine.roofs.cpu import Step
 from profiler.machine.roofs.table import (
     KERNEL,
@@ -376,7 +377,7 @@ def _name() -> str:
     same += [machine["versions"].get(name) for name in BUILD]
     if "gpus" in machine:
         # Another device, another driver, another of several devices: other roofs.
-        same += [machine["gpus"], machine.get("gpu_settings")]
+        same += [device_roofs.METHOD, machine["gpus"], machine.get("gpu_settings")]
     digest = hashlib.sha256(json.dumps(same, sort_keys=True, default=str).encode()).hexdigest()
     return digest[:20]
 

@@ -3,8 +3,10 @@
 Written against `torch.accelerator`, so that it serves CUDA, XPU and MPS alike; torch is handed in by the
 process that has it. Everything is timed on the host's clock from the first launch to the end of a
 synchronisation, over enough repeats that neither counts. Names end in the device's kind: "gemm.torch@cuda",
-"read@cuda", "to_device.pinned@cuda", "launch@cuda" (host time of one launch, not waiting), "roundtrip@cuda"
-(one launch and the wait for it). Multiply-adds outside of products run at the rate of float32 products without TF32,
+"read@cuda", "to_device.pinned@cuda", "launch@cuda" (host time of one launch, not waiting), "view@cuda" (the same of
+what launches nothing), "held@cuda" (a kernel of a graph, each waiting for the one before), "roundtrip@cuda" (one
+launch and the wait for it). Launches and views are several, of which the quickest, the middle and the slowest make
+the roof's interval. Multiply-adds outside of products run at the rate of float32 products without TF32,
 which the same units compute; exponentials and logarithms are what such a pass takes beyond one that only negates.
 What a device cannot do is missing, with the library's own words.
 """
@@ -30,6 +32,16 @@ LEAST_BEYOND: Final = 0.05
 READ_BYTES: Final = 1 << 30
 """What one launch reads, going over a small set many times: 0.2 ms at 5 TB/s."""
 
+SHIFTS: Final = 8
+SHIFT: Final = 32
+"""Rows that go over a small set begin at so many places, so many values apart: torch adds up rows by the lines of
+memory they lie in where these follow each other, and not where all rows are one."""
+
+SMALL: Final = 64
+"""Values that a kernel has when the launch is what takes the time."""
+IN_A_GRAPH: Final = 100
+"""Kernels of a graph: so many that giving it counts little."""
+
 LAUNCHES_LONG: Final = 10
 """A pass over memory that takes less than so many launches measures these, and is no roof."""
 
@@ -44,6 +56,8 @@ FREE_SHARE: Final = 0.25
 
 Missing = tuple[str, str]
 Take = Callable[[Effort], Roof]
+METHOD: Final = 2
+"""Counted up when a figure is measured differently, so that cached ones of machines with a device are taken again."""
 
 
 class Device(NamedTuple):
@@ -53,6 +67,9 @@ class Device(NamedTuple):
     kind: str
     wait: Callable[[], object]
     free: int | None = None
+
+
+Call = Callable[[Any, Device, Key, Effort], Roof]
 
 
 def accelerator(torch: Any, missing: list[Missing]) -> Device | None:
@@ -113,9 +130,12 @@ def steps(torch: Any, device: Device | None, missing: list[Missing]) -> Iterator
             for size in COPY_BYTES:
                 key = Key(BANDWIDTH, f"{direction}_device.{memory}@{device.kind}", bytes=size)
                 yield key, lambda effort, key=key: _copy(torch, device, key, effort)  # type: ignore[misc]
-    for name in ("launch", "roundtrip"):
+    calls: dict[str, Call] = {"launch": _launch, "view": _view, "roundtrip": _roundtrip}
+    if hasattr(getattr(torch, device.kind, None), "CUDAGraph"):
+        calls["held"] = _held
+    for name, take in calls.items():
         key = Key(OVERHEAD, f"{name}@{device.kind}", "")
-        yield key, lambda effort, key=key: _launch(torch, device, key, effort)  # type: ignore[misc]
+        yield key, lambda effort, key=key, take=take: take(torch, device, key, effort)  # type: ignore[misc]
 
 
 def _until_done(device: Device, work: Callable[[], object]) -> Task:
@@ -184,19 +204,17 @@ def _memory(torch: Any, device: Device, key: Key, effort: Effort) -> Roof:
 
         moved = 12.0 * n
     else:
-        values = torch.ones(key.bytes // 4, device=device.where)
-        out = torch.empty((), device=device.where)
-
-        # One launch goes over a small set again and again: it would be timed itself otherwise.
         times = max(1, READ_BYTES // key.bytes) if name == "read" else 1
-        rows = values.expand(times, len(values))
+        rows = _again_and_again(torch, device, key.bytes // 4, times)
+        out = torch.empty(rows.shape[:-1], device=device.where)
 
         def work() -> object:
-            return torch.sum(rows, dim=(0, 1), out=out) if name == "read" else values.fill_(1.0)
+            return torch.sum(rows, dim=-1, out=out) if name == "read" else rows.fill_(1.0)
 
         moved = float(key.bytes) * times
     found = roof_of(key, moved, _until_done(device, work), effort)
-    launch = _launch(torch, device, Key(OVERHEAD, f"launch@{device.kind}", ""), Effort(3, 0.0))
+    quickest = Key(OVERHEAD, f"launch@{device.kind}", "")
+    launch = roof_of(quickest, 1.0, _until_done(device, _small(torch, device)[0]), Effort(3, 0.0))
     if moved / found.median * 1e9 < LAUNCHES_LONG * launch.median:
         raise RuntimeError(
             f"a pass over {size_text(key.bytes)} takes less than {LAUNCHES_LONG} launches, so that these would be "
@@ -215,13 +233,78 @@ def _copy(torch: Any, device: Device, key: Key, effort: Effort) -> Roof:
     return roof_of(key, float(key.bytes), task, effort)
 
 
+def _again_and_again(torch: Any, device: Device, values: int, times: int) -> Any:
+    """Return so many values as a tensor of one row; or as `times` rows that are nearly the same ones.
+
+    One launch goes over a small set again and again: it would be timed itself otherwise.
+    """
+    if times == 1:
+        return torch.ones(values, device=device.where)
+    shifts = min(SHIFTS, times)
+    all_values = torch.ones(values + (shifts - 1) * SHIFT, device=device.where)
+    return all_values.as_strided((times // shifts, shifts, values), (0, SHIFT, 1))
+
+
+def _small(torch: Any, device: Device) -> tuple[Callable[[], object], ...]:
+    """Return operations of one kernel each, as scoring and search are made of: some change, some make tensors."""
+    row = torch.zeros(SMALL, device=device.where)
+    square = torch.zeros((8, SMALL // 8), device=device.where)
+    places = torch.zeros(SMALL, dtype=torch.int64, device=device.where)
+    return (
+        lambda: row.add_(1.0),
+        lambda: torch.mul(row, row),
+        lambda: torch.mm(square, square),
+        lambda: square.amax(dim=1),
+        lambda: row.index_select(0, places),
+    )
+
+
+def _over(
+    key: Key, device: Device, kinds: tuple[Callable[[], object], ...], effort: Effort
+) -> Roof:
+    """Return the roof of calls of several kinds: the quickest, the middle one, the slowest."""
+    each = sorted(
+        (roof_of(key, 1.0, _until_done(device, call), effort) for call in kinds),
+        key=lambda roof: roof.median,
+    )
+    return replace(each[len(each) // 2], low=each[0].low, high=each[-1].high)
+
+
 def _launch(torch: Any, device: Device, key: Key, effort: Effort) -> Roof:
+    return _over(key, device, _small(torch, device), effort)
+
+
+def _view(torch: Any, device: Device, key: Key, effort: Effort) -> Roof:
+    square = torch.zeros((8, SMALL // 8), device=device.where)
+    kinds: tuple[Callable[[], object], ...] = (
+        lambda: square.view(-1),
+        lambda: square[1:3],
+        lambda: square.unsqueeze(0),
+        lambda: torch.empty((8, 8), device=device.where),
+    )
+    return _over(key, device, kinds, effort)
+
+
+def _held(torch: Any, device: Device, key: Key, effort: Effort) -> Roof:
+    kinds = _small(torch, device)
+
+    def work() -> None:
+        for i in range(IN_A_GRAPH):
+            kinds[i % len(kinds)]()
+
+    work()
+    device.wait()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        work()
+    return roof_of(key, float(IN_A_GRAPH), _until_done(device, graph.replay), effort)
+
+
+def _roundtrip(torch: Any, device: Device, key: Key, effort: Effort) -> Roof:
     tiny = torch.zeros(1, device=device.where)
-    if key.name.startswith("roundtrip"):
 
-        def together() -> None:
-            tiny.add_(1.0)
-            device.wait()
+    def together() -> None:
+        tiny.add_(1.0)
+        device.wait()
 
-        return roof_of(key, 1.0, _until_done(device, together), effort)
-    return roof_of(key, 1.0, _until_done(device, lambda: tiny.add_(1.0)), effort)
+    return roof_of(key, 1.0, _until_done(device, together), effort)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+import traceback
 from pathlib import Path
 
-from profiler.errors import BadInput
 from tests.bench.device_steps import checks, runs, throughput
 from tests.bench.device_steps.found import Found, Task, write
 
@@ -31,10 +31,12 @@ def main(step: str, task: Task, out: Path) -> None:
     """Take `step` and keep its row; what goes wrong is its answer."""
     try:
         found = STEPS[step](task)
-    except (RuntimeError, BadInput, OSError, AssertionError, ValueError) as problem:
+    except Exception as problem:  # whatever it is, the person who has the device is told all of it
         lines = str(problem).strip().splitlines()
         found = Found(
-            False, f"{type(problem).__name__}: {lines[0] if lines else 'no reason given'}"
+            False,
+            f"{type(problem).__name__}: {lines[0] if lines else 'no reason given'}",
+            {"traceback": traceback.format_exc()},
         )
     write(out, step, found)
 

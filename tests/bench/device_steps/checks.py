@@ -13,7 +13,6 @@ import numpy as np
 from pipelines import config as settings
 from pipelines.config import Config
 from pipelines.device import COMPUTE, DeviceWork, open_device
-from pipelines.device import opening as device_opening
 from pipelines.models import sphinx
 from pipelines.scoring import build_scorer
 from pipelines.scoring.device import gmm as device_gmm
@@ -53,7 +52,7 @@ def identity(task: Task) -> Found:
     machine = describe.describe()
     told |= {key: machine[key] for key in ("cpu", "gpus", "gpu_settings") if machine.get(key)}
     if task.accelerator:
-        told |= device_opening.identity(task.device)
+        told |= open_device(task.device).identity
     return rules.identity(told, task.accelerator)
 
 
