@@ -122,7 +122,7 @@ def launched(cost: Cost, work: Work, held: bool, of: Callable[[float], Linear]) 
     """`cost` with what the host gives to the device for it; a processor is given nothing.
 
     `held`: all kernels are one graph, given at once, and each waits for the one before it. `of`: so many of each piece,
-    or of each frame.
+    or of each frame. Every piece begins and ends with an event on its stream.
     """
     if not cost.device or not work.kernels:
         return cost
@@ -134,4 +134,5 @@ def launched(cost: Cost, work: Work, held: bool, of: Callable[[float], Linear]) 
     calls = [
         Term(CALL, f"{name}@{cost.device}", of(count)) for name, count in counts.items() if count
     ]
-    return replace(cost, terms=(moved, *calls))
+    piece = Term(CALL, f"piece@{cost.device}", Linear(fixed=1.0))
+    return replace(cost, terms=(moved, *calls, piece))

@@ -178,12 +178,19 @@ def test_kernels_of_a_search_are_counted_by_frame_and_a_graph_is_one() -> None:
         work = DeviceWork(device, Recorder(), LANE)  # type: ignore[arg-type]
         viterbi = DeviceViterbi(search_graphs.random_graph(1, True), search_graphs.settings(), work)
         viterbi.warm_up()
-        viterbi.advance(search_graphs.smooth_scores(1, 6, 7), 0)
-        device.where = "cuda"
-        (each,) = given(viterbi.costs()["search.frames"])
-        # Some sixty operations on tensors pass the tokens over a frame.
-        assert each.fixed == 0.0
-        assert each.per_frame == 1.0 if graphs else 30 <= each.per_frame <= 120
+        for advanced in (False, True):
+            if advanced:
+                viterbi.advance(search_graphs.smooth_scores(1, 6, 7), 0)
+            device.where = "cuda"
+            cost = viterbi.costs()["search.frames"]
+            device.where = "cpu"
+            (each,) = given(cost)
+            # Some sixty operations on tensors pass the tokens over a frame.
+            kernels = given(cost, "held")[0] if graphs else each
+            assert 30 <= kernels.per_frame <= 120
+            assert kernels.fixed == each.fixed == 0.0
+            assert each.per_frame == (1.0 if graphs else kernels.per_frame)
+            assert given(cost, "piece") == [Linear(fixed=1.0)]
 
 
 def watching(note: Callable[[str, Any], None]) -> Any:

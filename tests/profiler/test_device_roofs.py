@@ -201,6 +201,25 @@ def test_a_small_set_is_read_many_times_in_one_launch() -> None:
             device_roofs._memory(Library(), _stand_in(), key, Effort(3, 0.0))
 
 
+@pytest.mark.parametrize("power", range(16, 27))
+def test_passes_over_a_small_set_stay_in_it_and_begin_at_different_places(power: int) -> None:
+    import torch
+
+    from profiler.machine.roofs import device as device_roofs
+
+    device = device_roofs.Device(torch.device("cpu"), "cpu", lambda: None)
+    values, times = (1 << power) // 4, device_roofs.READ_BYTES >> power
+    rows = device_roofs._again_and_again(torch, device, values, times)
+    again, places, half = rows.shape
+    assert rows.numel() == times * values
+    assert places >= min(128, 2 * times)
+    assert rows.stride() == (0, rows.stride(1), 1)
+    # The last row ends within the set, and begins at a line of its own as all do.
+    assert 0.95 * values <= rows.stride(1) * (places - 1) + half <= values
+    assert rows.stride(1) % device_roofs.LINE == 0
+    assert again >= 1
+
+
 def test_exponentials_count_beyond_the_traffic_of_their_pass() -> None:
     import torch
 

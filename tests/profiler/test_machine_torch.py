@@ -222,7 +222,7 @@ def test_the_devices_roofs_on_the_processor_in_its_place() -> None:
     assert said["waits"]
     rows = said["rows"]
     overheads = {name for kind, name, *_ in rows if kind == OVERHEAD}
-    assert overheads == {"launch@cpu", "view@cpu", "roundtrip@cpu"}
+    assert overheads == {"launch@cpu", "view@cpu", "piece@cpu", "roundtrip@cpu"}
     dtypes = {dtype for _, name, dtype, *_ in rows if name == "gemm.torch@cpu"}
     assert dtypes == {"float32", "bfloat16", "float16", "int8"}
     classes = {name for kind, name, *_ in rows if kind == RATE}

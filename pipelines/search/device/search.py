@@ -167,7 +167,9 @@ class DeviceSearch:
             scattered=True,
             device=device,
         )
-        frontier, given = self._frontier, self.launches.a_frame(self._ids["search.frames"])
+        given = self.launches.a_frame(self._ids["search.frames"])
+        # Between utterances none is in use; all that were made are alike in this.
+        frontier = next(reversed(self._frontiers.values()), None)
         held = frontier is not None and frontier.held_as_graph
         if frontier is not None and held:
             given = frontier.step_work

@@ -3,12 +3,12 @@
 Written against `torch.accelerator`, so that it serves CUDA, XPU and MPS alike; torch is handed in by the
 process that has it. Everything is timed on the host's clock from the first launch to the end of a
 synchronisation, over enough repeats that neither counts. Names end in the device's kind: "gemm.torch@cuda",
-"read@cuda", "to_device.pinned@cuda", "launch@cuda" (host time of one launch, not waiting), "view@cuda" (the same of
-what launches nothing), "held@cuda" (a kernel of a graph, each waiting for the one before), "roundtrip@cuda" (one
-launch and the wait for it). Launches and views are several, of which the quickest, the middle and the slowest make
-the roof's interval. Multiply-adds outside of products run at the rate of float32 products without TF32,
-which the same units compute; exponentials and logarithms are what such a pass takes beyond one that only negates.
-What a device cannot do is missing, with the library's own words.
+"read@cuda", "to_device.pinned@cuda"; and by call "launch@cuda" (host time of one launch, not waiting), "view@cuda" (the
+same of what launches nothing), "piece@cuda" (of an event behind nothing), "held@cuda" (a kernel of a graph, each waiting
+for the one before), "roundtrip@cuda" (one launch and the wait for it). Launches and views are of several kinds: the
+quickest, the middle and the slowest make the roof's interval. Multiply-adds outside of products run at the rate of
+float32 products without TF32, which the same units compute; exponentials and logarithms are what such a pass takes
+beyond one that only negates. What a device cannot do is missing, with the library's own words.
 """
 
 from collections.abc import Callable, Iterator
@@ -32,10 +32,11 @@ LEAST_BEYOND: Final = 0.05
 READ_BYTES: Final = 1 << 30
 """What one launch reads, going over a small set many times: 0.2 ms at 5 TB/s."""
 
-SHIFTS: Final = 8
-SHIFT: Final = 32
-"""Rows that go over a small set begin at so many places, so many values apart: torch adds up rows by the lines of
-memory they lie in where these follow each other, and not where all rows are one."""
+PLACES: Final = 512
+"""Where the passes over a small set begin, at most: as many as a device has under way at once, so that no two of them
+read the same at the same time, which caches would give both for the price of one."""
+LINE: Final = 32
+"""Values of a line of memory."""
 
 SMALL: Final = 64
 """Values that a kernel has when the launch is what takes the time."""
@@ -130,7 +131,12 @@ def steps(torch: Any, device: Device | None, missing: list[Missing]) -> Iterator
             for size in COPY_BYTES:
                 key = Key(BANDWIDTH, f"{direction}_device.{memory}@{device.kind}", bytes=size)
                 yield key, lambda effort, key=key: _copy(torch, device, key, effort)  # type: ignore[misc]
-    calls: dict[str, Call] = {"launch": _launch, "view": _view, "roundtrip": _roundtrip}
+    calls: dict[str, Call] = {
+        "launch": _launch,
+        "view": _view,
+        "piece": _piece,
+        "roundtrip": _roundtrip,
+    }
     if hasattr(getattr(torch, device.kind, None), "CUDAGraph"):
         calls["held"] = _held
     for name, take in calls.items():
@@ -234,15 +240,18 @@ def _copy(torch: Any, device: Device, key: Key, effort: Effort) -> Roof:
 
 
 def _again_and_again(torch: Any, device: Device, values: int, times: int) -> Any:
-    """Return so many values as a tensor of one row; or as `times` rows that are nearly the same ones.
+    """Return so many values as a tensor of one row; or rows of half of them each, `times` as many values in all.
 
-    One launch goes over a small set again and again: it would be timed itself otherwise.
+    One launch goes over a small set again and again: it would be timed itself otherwise. Each row begins elsewhere.
     """
     if times == 1:
         return torch.ones(values, device=device.where)
-    shifts = min(SHIFTS, times)
-    all_values = torch.ones(values + (shifts - 1) * SHIFT, device=device.where)
-    return all_values.as_strided((times // shifts, shifts, values), (0, SHIFT, 1))
+    half, rows = values // 2, 2 * times
+    apart = max(half // min(PLACES, rows) // LINE, 1) * LINE
+    places = min(rows, half // apart)
+    places = 1 << (places.bit_length() - 1)
+    all_values = torch.ones(values, device=device.where)
+    return all_values.as_strided((rows // places, places, half), (0, apart, 1))
 
 
 def _small(torch: Any, device: Device) -> tuple[Callable[[], object], ...]:
@@ -283,6 +292,20 @@ def _view(torch: Any, device: Device, key: Key, effort: Effort) -> Roof:
         lambda: torch.empty((8, 8), device=device.where),
     )
     return _over(key, device, kinds, effort)
+
+
+def _piece(torch: Any, device: Device, key: Key, effort: Effort) -> Roof:
+    """What it takes to give nothing to a stream, and a timed event behind it; without streams, to wait."""
+    backend = getattr(torch, device.kind, None)
+    if backend is None or device.kind == "cpu" or not hasattr(backend, "Stream"):
+        return roof_of(key, 1.0, _until_done(device, device.wait), effort)
+    stream, event = backend.Stream(), backend.Event(enable_timing=True)
+
+    def once() -> None:
+        with backend.stream(stream):
+            event.record(stream)
+
+    return roof_of(key, 1.0, _until_done(device, once), effort)
 
 
 def _held(torch: Any, device: Device, key: Key, effort: Effort) -> Roof:
