@@ -82,8 +82,12 @@ def scored(scorer: DeviceScorer, features: Array, lane: Any = LANE, block: int =
         if i + 1 < len(blocks):
             scorer.ahead(blocks[i + 1], (i + 1) * block, lane)
         if not isinstance(scores, np.ndarray):
-            scorer._work.wait_for(scorer._work.mark(COMPUTE), COMPUTE)
-            scores = scores.cpu().numpy()
+            # On their own stream: the next block waits for no other before it writes them anew.
+            kept: list[Any] = []
+            scorer._work.device.run(
+                COMPUTE, lambda there=scores, kept=kept: kept.append(there.cpu())
+            )
+            scores = kept[0].numpy()
         found.append(scores.copy())
     return np.concatenate(found)
 

@@ -196,8 +196,17 @@ def test_a_small_set_is_read_many_times_in_one_launch() -> None:
         roof = device_roofs._memory(Library(), _stand_in(), key, Effort(3, 0.0))
         assert roof.median == pytest.approx(5e12, rel=0.01)
         assert min(passes) >= device_roofs.READ_BYTES
-        patch.setattr(device_roofs, "READ_BYTES", 1 << 16)
+        # Over a set that no cache holds each launch goes once: 64 MiB take 13 µs, more than two launches.
+        passes.clear()
+        small = _stand_in()._replace(cache=48 << 20)
+        large = Key(BANDWIDTH, "read@cuda", bytes=1 << 26)
+        assert device_roofs._memory(Library(), small, large, Effort(3, 0.0)).median > 4.9e12
+        assert set(passes) == {1 << 26}
+        patch.setattr(device_roofs, "READ_BYTES", 1 << 17)
         with pytest.raises(RuntimeError, match="64 KiB takes less than 10 launches"):
+            device_roofs._memory(Library(), _stand_in(), key, Effort(3, 0.0))
+        patch.setattr(device_roofs, "READ_BYTES", 1 << 16)
+        with pytest.raises(RuntimeError, match="64 KiB takes less than 2 launches"):
             device_roofs._memory(Library(), _stand_in(), key, Effort(3, 0.0))
 
 

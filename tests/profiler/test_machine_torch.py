@@ -176,16 +176,18 @@ def test_roofs_of_a_device_that_does_not_tell_its_memory_are_measured_all_the_sa
         "current_accelerator": lambda: where,
         "synchronize": lambda: None,
     }
-    backends: list[tuple[Any, int | None]] = [
-        (SimpleNamespace(mem_get_info=refuse), None),
-        (SimpleNamespace(), None),
-        (SimpleNamespace(mem_get_info=lambda: (1_000, 8_000)), 1_000),
+    about = SimpleNamespace(L2_cache_size=50 << 20)
+    backends: list[tuple[Any, int | None, int]] = [
+        (SimpleNamespace(mem_get_info=refuse), None, 0),
+        (SimpleNamespace(get_device_properties=lambda _: SimpleNamespace()), None, 0),
+        (SimpleNamespace(get_device_properties=lambda _: about), None, 50 << 20),
+        (SimpleNamespace(mem_get_info=lambda: (1_000, 8_000)), 1_000, 0),
     ]
-    for backend, free in backends:
+    for backend, free, cache in backends:
         torch = fake_torch(accelerator=SimpleNamespace(**found), xpu=backend)
         device = device_roofs.accelerator(torch, [])
         assert device is not None
-        assert (device.kind, device.free) == ("xpu", free)
+        assert (device.kind, device.free, device.cache) == ("xpu", free, cache)
 
 
 DEVICE_ON_THE_PROCESSOR = """
@@ -197,7 +199,8 @@ device_roofs.LADDER_BYTES = (1 << 14, 1 << 16, 1 << 40)
 device_roofs.COPY_BYTES = (1 << 12, 1 << 14)
 timing.REPEAT_SECONDS = 0.0002
 waits, missing, rows = [], [], []
-device_roofs.ELEMENTS, device_roofs.READ_BYTES, device_roofs.LAUNCHES_LONG = 1 << 12, 1 << 18, 0
+device_roofs.ELEMENTS, device_roofs.READ_BYTES = 1 << 12, 1 << 18
+device_roofs.LAUNCHES_LONG = device_roofs.LAUNCHES_AHEAD = 0
 stand_in = device_roofs.Device(torch.device("cpu"), "cpu", lambda: waits.append(1), free=1 << 20)
 for key, take in device_roofs.steps(torch, stand_in, missing):
     roof = take(Effort(2, 0.0))
