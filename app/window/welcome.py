@@ -15,7 +15,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+import assets
 from app.model.pipeline import Pipeline, missing_file
+from app.model.recent import SESSION_SUFFIX
 from app.style.plain_text import Button, Label, describe, set_tip
 from app.style.theme import font
 from app.widgets import Elided
@@ -160,6 +162,10 @@ class Welcome(QScrollArea):
         self._recent = QVBoxLayout()
         self._recent.setSpacing(2)
         right.addLayout(self._recent)
+        right.addSpacing(18)
+        right.addWidget(self._heading(self.tr("Recorded on other machines")))
+        for path in sample_sessions():
+            right.addWidget(self._session_row(path, "sample-session", _size(path.stat().st_size)))
         for group in presets.groups():
             right.addSpacing(18)
             self._add_group(right, group)
@@ -232,17 +238,17 @@ class Welcome(QScrollArea):
             self._recent.addWidget(none)
             return
         for path in sessions:
-            self._recent.addWidget(self._recent_row(path))
+            self._recent.addWidget(self._session_row(path, "recent-session", _about(path)))
 
-    def _recent_row(self, path: Path) -> Button:
+    def _session_row(self, path: Path, kind: str, told: str) -> Button:
         button = Button()
         button.setProperty("quiet", True)
-        button.setObjectName("recent-session")
+        button.setObjectName(kind)
         describe(button, self.tr("Open {0}").format(path.name))
         set_tip(button, str(path))
         button.setMinimumHeight(34)
         name = Elided(path.stem)
-        about = Label(_about(path))
+        about = Label(told)
         about.setObjectName("muted")
         row = QHBoxLayout(button)
         row.setContentsMargins(10, 3, 10, 3)
@@ -254,10 +260,19 @@ class Welcome(QScrollArea):
         return button
 
 
+def sample_sessions() -> list[Path]:
+    """Sessions that ship with the program, by name."""
+    return sorted(assets.path("sessions").glob(f"*{SESSION_SUFFIX}"))
+
+
 def _about(path: Path) -> str:
     try:
         stat = path.stat()
         day = datetime.fromtimestamp(stat.st_mtime).strftime("%Y-%m-%d %H:%M")
     except (OSError, ValueError, OverflowError):  # gone, or a date that no calendar has
         return ""
-    return f"{day} · {stat.st_size / MEGABYTE:.1f} MB"
+    return f"{day} · {_size(stat.st_size)}"
+
+
+def _size(count: int) -> str:
+    return f"{count / MEGABYTE:.1f} MB"

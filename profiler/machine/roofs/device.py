@@ -205,7 +205,7 @@ def _beyond(torch: Any, device: Device, key: Key, effort: Effort) -> Roof:
 
 
 def _memory(torch: Any, device: Device, key: Key, effort: Effort) -> Roof:
-    name = key.name.partition("@")[0]
+    name, times = key.name.partition("@")[0], 1
     if name == "triad":
         n = key.bytes // 12
         a, b, c = (torch.ones(n, device=device.where) for _ in range(3))
@@ -217,7 +217,8 @@ def _memory(torch: Any, device: Device, key: Key, effort: Effort) -> Roof:
     else:
         # Of a larger set than the last cache a second pass would find in it what the first has just left.
         again = name == "read" and not 0 < device.cache < key.bytes
-        times = max(1, READ_BYTES // key.bytes) if again else 1
+        if again:
+            times = max(1, READ_BYTES // key.bytes)
         rows = _again_and_again(torch, device, key.bytes // 4, times)
         out = torch.empty(rows.shape[:-1], device=device.where)
 

@@ -1,0 +1,45 @@
+"""Sessions that ship with the program: what a person without such a machine can look at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QAbstractButton
+
+from app.window.welcome import sample_sessions
+from profiler.analysis.breakdown import breakdown
+from profiler.session.reader import Session
+
+MOST_BYTES = 2_000_000
+
+
+@pytest.mark.parametrize("path", sample_sessions(), ids=lambda path: path.stem)
+def test_each_is_small_complete_and_names_its_device(path: Path) -> None:
+    assert path.stat().st_size <= MOST_BYTES
+    # What tells of the person's folders has no place in it.
+    assert b"/work" not in path.read_bytes()
+    assert b"/home" not in path.read_bytes()
+    with Session.open(path) as session:
+        assert session.state == "closed"
+        (device,) = session.meta["devices"].values()
+        assert "H100" in device["name"]
+        parts = breakdown(session)
+        assert sum(parts.categories.values()) == pytest.approx(parts.wall_ns, rel=1e-6)
+        on_device = {row.lane for row in parts.stages if row.group in ("scoring", "search")}
+        assert "cuda compute" in on_device
+        assert [row.name for row in parts.stages if row.defect] == []
+        assert len(session.utterances) == 3
+
+
+def test_there_is_one() -> None:
+    assert sample_sessions() != []
+
+
+def test_the_first_page_opens_it(qtbot, window):
+    w = window()
+    rows = w.welcome.findChildren(QAbstractButton, "sample-session")
+    assert len(rows) == len(sample_sessions())
+    rows[0].click()
+    qtbot.waitUntil(lambda: w.playhead.path == sample_sessions()[0])
+    assert w.pages.currentWidget() is not w.welcome
