@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from importlib.util import find_spec
 
 import numpy as np
@@ -15,8 +16,8 @@ from pipelines.kernel_roofs import work_of
 from pipelines.models import nets
 from pipelines.models.nets import Net
 from pipelines.scoring import dnn, roofs, roofs_tasks
-from pipelines.scoring.blocks import MAX_FRAMES
-from pipelines.scoring.dnn import products, terms
+from pipelines.scoring.blocks import FLOAT, MAX_FRAMES
+from pipelines.scoring.dnn import dense, products, terms
 from pipelines.scoring.dnn.arithmetic import can_choose
 from pipelines.scoring.dnn.roofs import _layers
 from pipelines.scoring.dnn.roofs._kernels import FEW_OUTPUTS
@@ -284,6 +285,21 @@ def test_only_the_first_layer_of_a_block_finds_the_librarys_code_pushed_out(
     monkeypatch.setattr(np, "matmul", noted)
     work_of("net blas layer/1", passed).make()(3)
     assert called == (3 if products else 0)
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "int8"])
+def test_before_the_rows_of_one_frame_come_the_layers_of_their_net(dtype: str) -> None:
+    net = read("base")
+    made = dnn.create(Dnn(dtype=dtype), net, 1, MAX_FRAMES)
+    each = 1 if dtype == "int8" else FLOAT
+    shapes = net.card.shapes.items()
+    hidden = sum(each * math.prod(shape) for name, shape in shapes if name.startswith("layers"))
+    one, more = (
+        {t.bytes for t in made.costs_of_some(n)[dense.ACTIVE_STAGE].terms or () if t.kind == KERNEL}
+        for n in (1, 16)
+    )
+    # Layers are filled up to whole panels, and have their scales beside them.
+    assert max(one) - max(more) == pytest.approx(hidden, rel=0.1)
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,13 @@ def test_of_two_witnesses_the_surer_one_counts_more(
     assert judged.too_close
 
 
+def test_a_law_is_off_by_a_tenth_at_least_however_its_roofs_agree() -> None:
+    parts = known(0.15, bandwidth=48, calls=40, not_attributed=12)
+    judged = judge(Evidence(100.0, 1, 1, parts, by_law=by_law(bandwidth=40, calls=41)))
+    assert judged.verdict == "bandwidth-bound"
+    assert judged.too_close
+
+
 def test_a_part_that_was_surely_larger_is_the_verdict_whatever_the_law_has_first() -> None:
     parts = known(0.2, latency=60, instructions=30, not_attributed=10)
     judged = judge(Evidence(100.0, 1, 1, parts, by_law=by_law(instructions=30, latency=5)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,6 +39,7 @@ TABLE = RoofTable(
         roof(BANDWIDTH, "to_device.pinned@cuda", 20e9, 1 << 24),
         roof(BANDWIDTH, "from_device.pageable@cuda", 4e9, 1 << 12),
         roof(OVERHEAD, "launch@cuda", LAUNCH_NS, dtype=""),
+        roof(OVERHEAD, "held@cuda", 1_500.0, dtype=""),
     )
 )
 
@@ -103,6 +106,33 @@ def test_a_stage_of_many_small_kernels_is_launch_bound(tmp_path: Any) -> None:
         assert row.parts.likely["bandwidth"] == pytest.approx(4 * US, rel=0.01)
         assert "is given as 10 kernels per block" in row.sentence
         assert row.defect is None
+
+
+def test_kernels_of_a_graph_are_one_launch_and_a_time_each(tmp_path: Any) -> None:
+    made = law(1)
+    held = Term(CALL, "held@cuda", Linear(fixed=30))
+    graph = replace(made, terms=(*(made.terms or ()), held))
+    with recorded(tmp_path, graph, 64 * US) as session:
+        row = row_of(session)
+        # 6 µs of launch and 30 kernels of 1.5 µs; 1 µs of them is what moves the bytes.
+        assert row.parts.likely["calls"] == pytest.approx(4 * 50 * US, rel=0.01)
+        assert "is given as one kernel per block" in row.sentence
+
+
+def test_a_roof_of_several_kinds_of_calls_reaches_from_the_quickest_to_the_slowest() -> None:
+    from profiler.machine.roofs import device as device_roofs
+    from profiler.machine.roofs import timing
+    from profiler.machine.roofs.table import Key
+    from profiler.machine.roofs.timing import Effort
+
+    clock = FakeClock(0)
+    calls = tuple(partial(clock.advance, ns) for ns in (9_000, 3_000, 20_000))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(timing, "clock", lambda: clock() / 1e9)
+        patch.setattr(timing, "cpu_clock", lambda: clock() / 1e9)
+        key = Key(OVERHEAD, "launch@cuda", "")
+        roof = device_roofs._over(key, _stand_in(), calls, Effort(3, 0.0))
+    assert (roof.low, roof.median, roof.high) == pytest.approx((3_000, 9_000, 20_000))
 
 
 def test_launches_behind_which_the_device_works_cost_nothing(tmp_path: Any) -> None:
