@@ -20,17 +20,18 @@ from pipelines.kernel_roofs import work_of
 from pipelines.run.hot_replay import LIMIT
 from pipelines.run.recogniser import Progress, Recogniser, build
 from pipelines.scoring import MAX_FRAMES, roofs, with_context
+from pipelines.scoring.scorer import Scores
 from profiler.analysis.breakdown import StageRow, breakdown
 from profiler.analysis.conditions import OTHER_COUNT
 from profiler.analysis.law import needed
 from profiler.analysis.parts import MEMORY_PARTS
-from profiler.arrays import Array
+from profiler.arrays import F32, Array
 from profiler.errors import BadInput, Cancelled
 from profiler.frames import FRAME_S
 from profiler.machine.roofs import calibration
 from profiler.machine.roofs.table import RoofTable
 from profiler.machine.run_queue import RunQueue
-from profiler.spans import NullLane, Recorder
+from profiler.spans import Lane, NullLane, Recorder
 
 ROUNDS: Final = 5
 MOST_ROUNDS: Final = 15
@@ -210,8 +211,7 @@ class _Again:
                     search.start(first)
                     queue.waited_ns()
                 start, recorded = clock(), lane.recorded
-                scores = self._recogniser.scorer.score(self._of(utterance, at, n), first, lane)
-                search.advance(scores, first, lane)
+                self._decoded(self._of(utterance, at, n), first, lane)
                 after = lane.recorded
                 end, other = clock(), min(queue.waited_ns(), LIMIT)
                 lane.put(self._tile, start, end, first, n, other)
@@ -230,15 +230,13 @@ class _Again:
         """Decode once more, and do each chosen block again in every way."""
         sums: dict[str, float] = {}
         frames: dict[str, int] = {}
-        scorer, search = self._recogniser.scorer, self._recogniser.search
         for utterance, at, n in self._blocks():
             if at == 0:
-                search.start(at)
+                self._recogniser.search.start(at)
             chosen = (utterance, at) in self._chosen
             if chosen:
                 self._replays.keep()
-            scores = scorer.score(self._of(utterance, at, n), at, NullLane())
-            search.advance(scores, at, NullLane())
+            scores = self._decoded(self._of(utterance, at, n), at, NullLane())
             if not chosen:
                 continue
             longest = min(self._lengths[utterance] - at, MAX_FRAMES)
@@ -280,6 +278,21 @@ class _Again:
         likely, low, high = _middle(ratios)
         waiting = low, likely, high
         return Explanation(row, ways, waiting, len(ratios), len(self._chosen))
+
+    def _decoded(self, block: Array, first: int, lane: Lane | NullLane) -> Scores:
+        """Score and search a block as a run does; returns the scores, of a lazy scorer its frames f32 [senones]."""
+        scorer, search = self._recogniser.scorer, self._recogniser.search
+        if not scorer.lazy:
+            scores = scorer.score(block, first, lane)
+            search.advance(scores, first, lane)
+            return scores
+        rows: list[F32] = []
+        state = scorer.prepare(block, first, lane)
+        for t in range(len(block) - self._beyond):
+            row = scorer.frame(state, t, search.active_senones(lane))
+            search.advance(row[None], first + t, lane)
+            rows.append(row)
+        return rows
 
     @property
     def _pieces_end(self) -> int:

@@ -53,7 +53,6 @@ _AS_RUN: Final = {
 NO_BLOCKS: Final = {
     "frontend": "the front end works on whole utterances, and only blocks can be done again",
     "search.backtrace": "it follows the best path back when words are wanted, and is no part of a block",
-    "search.active": "it runs only where scoring and search take turns frame by frame, which cannot be done again",
 }
 """Why a stage, or those of a group, cannot be explained so."""
 
@@ -84,7 +83,8 @@ class Replays(Protocol):
     ) -> Iterator[tuple[str, float, int]]:
         """Do the block of `n` frames, from `at` on, again: (way, ns of the stage, frames).
 
-        `scores`: what scoring gave for it. Afterwards scorer and search are as they were.
+        `scores`: what scoring gave for it, of a lazy scorer frame by frame. Afterwards scorer and search are as they
+        were.
         """
 
 
@@ -128,11 +128,10 @@ class OfScoring(_OfBlocks):
         """BadInput where scoring a block again would not be the same work."""
         scorer = self._scorer
         scorer.score(block, 0, NullLane())
-        if scorer.lazy or not scorer.replayable:
+        if not scorer.replayable:
             raise BadInput(
-                "With these settings a block cannot be scored again: scoring goes by what it computed before, "
-                "or takes turns with the search; choose gmm.senones=all or dnn.senones=all and no method that "
-                "follows the last frame."
+                "With these settings a block cannot be scored again: scoring goes by what it computed before; choose "
+                "no method that follows the last frame."
             )
 
     def prepare(
@@ -148,7 +147,8 @@ class OfScoring(_OfBlocks):
                 self._elsewhere.append(other)
 
     def keep(self) -> None:
-        """Nothing: the scorer keeps its block."""
+        """The scorer keeps its block, and what the search asks for of it."""
+        self._scorer.note()
 
     def again(
         self, rows: Rows, scores: Scores, n: int, at: int
@@ -161,9 +161,16 @@ class OfScoring(_OfBlocks):
         ways = [(PLACED, other, n) for other in self._elsewhere]
         ways += [(way, self._elsewhere[0], of) for way, of in ((LESS, n - 1), (MORE, n + 1))]
         for way, other, frames in ways:
-            if (block := rows(frames)) is not None:
+            if scorer.lazy:
+                # Nobody knows what the search would ask of a frame more.
+                if not 0 < frames <= n:
+                    continue
+                other.follow(scorer, frames)
+            elif (block := rows(frames)) is not None:
                 other.score(block, at, NullLane())
-                yield way, self._hot(other), frames
+            else:
+                continue
+            yield way, self._hot(other), frames
 
     @property
     def _scorer(self) -> LayeredScorer:
@@ -213,10 +220,10 @@ class OfSearch(_OfBlocks):
                 "the time; set search.adaptive_beam=false."
             )
         scorer = self._recogniser.scorer
-        if scorer.lazy or not isinstance(scorer.score(block, 0, NullLane()), np.ndarray):
+        if not isinstance(scorer.score(block, 0, NullLane()), np.ndarray):
             raise BadInput(
-                "With these settings the search takes its scores frame by frame or from a device, so that no block of "
-                "it can be done again; choose device=cpu, and gmm.senones=all or dnn.senones=all."
+                "With these settings the search takes its scores from a device, so that no block of it can be done "
+                "again; choose device=cpu."
             )
 
     def prepare(
@@ -245,12 +252,13 @@ class OfSearch(_OfBlocks):
         self, rows: Rows, scores: Scores, n: int, at: int
     ) -> Iterator[tuple[str, float, int]]:
         """Search the block again in every way; the last one leaves the state as the block had left it."""
-        assert isinstance(scores, np.ndarray)
+        assert isinstance(scores, np.ndarray | list)
         for other in self._elsewhere:
             other.take_over(self._kept)
             yield PLACED, self._hot(other, scores, at), n
         other = self._elsewhere[0]
-        if self._usual.max_active > 1:
+        # With fewer tokens it may look up what nobody computed, where scores are those that it asked for.
+        if self._usual.max_active > 1 and isinstance(scores, np.ndarray):
             other.viterbi.configure(self._halved)
             yield HALVED, self._hot(other, scores, at), n
             other.viterbi.configure(self._usual)
@@ -266,10 +274,10 @@ class OfSearch(_OfBlocks):
         assert isinstance(search, Viterbi)
         return search
 
-    def _hot(self, replay: SearchReplay, scores: F32, at: int) -> float:
+    def _hot(self, replay: SearchReplay, scores: F32 | list[F32], at: int) -> float:
         return _hot(lambda: self._once(replay, scores, at))
 
-    def _once(self, replay: SearchReplay, scores: F32, at: int) -> int:
+    def _once(self, replay: SearchReplay, scores: F32 | list[F32], at: int) -> int:
         return replay.again(scores, at, self._own).get(self._name, 0)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -241,6 +241,17 @@ class LayeredScorer(ABC):
     def note(self) -> None:
         """The next block is to be scored `again`: what the search asks for of it is noted."""
         self._noting = True
+
+    def follow(self, other: LayeredScorer, frames: int) -> None:
+        """What `other` scored last, of it so many frames, is scored `again` here: both have the same parameters."""
+        latest = other._latest
+        assert latest is not None, "only where `replayable` says so"
+        asked = latest.asked
+        self._latest = replace(
+            latest,
+            block=latest.block[: frames + sum(self.context)],
+            asked=None if asked is None else [(t, senones) for t, senones in asked if t < frames],
+        )
 
     def again(self, first_frame: int, lane: Lane | NullLane) -> bool:
         """Score the last block once more, with all that belongs to it, into spare room.

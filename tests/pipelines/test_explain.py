@@ -83,6 +83,85 @@ def test_a_stage_of_search_is_done_again_in_every_way(stretch):
     assert found.conclusion.startswith("Replayed hot")
 
 
+@pytest.mark.parametrize(
+    ("changes", "stage", "ways"),
+    [
+        ({"gmm.senones": "active"}, "search.emit", [RUN, HOT, COLD, PLACED, FRAME_LESS]),
+        ({"gmm.senones": "active"}, "search.active", [RUN, HOT, COLD, PLACED, FRAME_LESS]),
+        ({"gmm.senones": "active"}, "score.lazy", [RUN, HOT, COLD, PLACED, LESS]),
+        (
+            {"model": "dnn", "dnn.senones": "active-ahead", "dnn.dtype": "int8"},
+            "score.active outputs",
+            [RUN, HOT, COLD, PLACED, LESS],
+        ),
+    ],
+)
+def test_where_scoring_and_search_take_turns_a_block_is_done_again_frame_by_frame(
+    stretch, changes, stage, ways
+):
+    config = settings.assign(QUICK, changes)
+    found = explain.explain(config, stage, stretch, quiet, lambda: False)
+    assert [way.name for way in found.ways] == ways
+    assert all(0 < way.low <= way.ns <= way.high for way in found.ways)
+    assert found.row.name == stage
+    assert found.row.parts is not None
+    assert found.conclusion.startswith("Replayed hot")
+
+
+@pytest.mark.parametrize("block", [1, 16])
+def test_decoding_in_turns_and_doing_blocks_again_changes_no_word(stretch, block, monkeypatch):
+    """What the explanation decodes is what a run decodes, before its replays and after them."""
+    config = settings.assign(QUICK, {"gmm.senones": "active", "block": block})
+    words, finish = [], Viterbi.finish
+
+    def told(self, *args):
+        words.append([word for word, _, _ in finish(self, *args)])
+        return words[-1]
+
+    class Ended(explain._Again):
+        def _blocks(self):
+            yield from super()._blocks()
+            self._recogniser.search.finish()
+
+    monkeypatch.setattr(explain, "_Again", Ended)
+    monkeypatch.setattr(Viterbi, "finish", told)
+    explain.explain(config, "score.lazy", stretch, quiet, lambda: False)
+    decoded = words[-4:]
+    assert decoded[0]
+    assert all(each == decoded[0] for each in decoded)
+    explain.explain(
+        settings.replace(config, "gmm.senones", "all"),
+        "score.mixture",
+        stretch,
+        quiet,
+        lambda: False,
+    )
+    assert words[-1] == decoded[0]
+
+
+def test_another_scorer_of_the_same_model_follows_what_was_asked_of_one():
+    config = settings.assign(QUICK, {"gmm.senones": "active"})
+    model = open_model(config)
+    asked, follows = (build_scorer(config, model) for _ in range(2))
+    own = Lane(0, "replay", "cpu", False)
+    features = np.random.default_rng(1).standard_normal((8, 39)).astype(np.float32)
+    asked.stages(Recorder())
+    follows.stages(Recorder())
+    asked.note()
+    state = asked.prepare(features, 0, NullLane())
+    active = [np.arange(t, 400, 3 + t) for t in range(8)]
+    rows = [asked.frame(state, t, active[t]).copy() for t in range(8)]
+    for frames in (8, 7):
+        follows.follow(asked, frames)
+        if follows._spare is not None:
+            follows._spare[:] = np.nan
+        assert follows.again(0, own)
+        for t in range(frames):
+            np.testing.assert_array_equal(follows._spare[t, active[t]], rows[t][active[t]])
+    # Of the frame that was left out nothing was computed.
+    assert np.isnan(follows._spare[7]).all()
+
+
 def test_rounds_that_other_programs_took_are_taken_again(stretch, monkeypatch):
     busy = iter([1 << 40] * 24)
     monkeypatch.setattr(explain.RunQueue, "waited_ns", lambda self: next(busy, 0))
@@ -167,10 +246,8 @@ def test_searching_again_in_every_way_changes_no_word():
         ({}, "score.nothing", "no stage of scoring or search here.*score.mixture.*search.emit"),
         ({}, "frontend.mfcc", "frontend.mfcc cannot be explained.*whole utterances"),
         ({}, "search.backtrace", "search.backtrace cannot be explained.*no part of a block"),
-        ({"gmm.senones": "active"}, "search.active", "take turns frame by frame"),
-        ({"gmm.senones": "active"}, "search.emit", "frame by frame"),
+        ({}, "search.active", "search.active did not run"),
         ({"search.adaptive_beam": True}, "search.emit", "its beam follows the time"),
-        ({"gmm.senones": "active"}, "score.mixture", "cannot be scored again"),
         (
             {"gmm.selection.enabled": True, "gmm.selection.method": "last-top-n"},
             "score.mixture",
