@@ -18,7 +18,7 @@ from pipelines.device.base import (
     is_out_of_memory,
 )
 from pipelines.device.host import HostDevice
-from pipelines.device.launches import Launches, Work, launched, work_of
+from pipelines.device.launches import Dispatched, Launches, dispatched_by, launched
 from pipelines.device.opening import open_device
 from pipelines.device.work import DOWNLOAD, UPLOAD, DeviceWork
 
@@ -33,15 +33,15 @@ __all__ = [
     "DeviceError",
     "DeviceLost",
     "DeviceWork",
+    "Dispatched",
     "HostDevice",
     "Launches",
     "QueueDevice",
     "TorchDevice",
-    "Work",
+    "dispatched_by",
     "first_line",
     "is_lost",
     "is_out_of_memory",
     "launched",
     "open_device",
-    "work_of",
 ]

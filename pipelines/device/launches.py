@@ -40,7 +40,7 @@ class _Operation(Protocol):
     def __call__(self, *args: object, **kwargs: object) -> object: ...
 
 
-class Work(NamedTuple):
+class Dispatched(NamedTuple):
     """What a piece of work asks of torch: kernels, and what is none (views, new tensors)."""
 
     kernels: float = 0.0
@@ -51,28 +51,28 @@ class Launches:
     """Kernels by stage, of the pieces of work of one owner that ran counted."""
 
     def __init__(self) -> None:
-        self._found: dict[int, tuple[int, int, Work]] = {}
+        self._found: dict[int, tuple[int, int, Dispatched]] = {}
 
     def counted(self, stage: int, frames: int, work: Callable[[], object]) -> Callable[[], object]:
         """`work` on so many frames, whose kernels are counted for `stage` when it runs, in whichever thread."""
 
         def run() -> None:
-            more = work_of(work)
-            pieces, over, before = self._found.get(stage, (0, 0, Work()))
-            both = Work(*(a + b for a, b in zip(before, more, strict=True)))
+            more = dispatched_by(work)
+            pieces, over, before = self._found.get(stage, (0, 0, Dispatched()))
+            both = Dispatched(*(a + b for a, b in zip(before, more, strict=True)))
             self._found[stage] = pieces + 1, over + frames, both
 
         return run
 
-    def each(self, stage: int) -> Work:
+    def each(self, stage: int) -> Dispatched:
         """Of a piece of work of `stage`; nothing where none was counted."""
-        pieces, _, work = self._found.get(stage, (0, 0, Work()))
-        return Work(*(count / pieces for count in work)) if pieces else Work()
+        pieces, _, work = self._found.get(stage, (0, 0, Dispatched()))
+        return Dispatched(*(count / pieces for count in work)) if pieces else Dispatched()
 
-    def a_frame(self, stage: int) -> Work:
+    def a_frame(self, stage: int) -> Dispatched:
         """Of a frame of `stage`; nothing where none was counted."""
-        _, frames, work = self._found.get(stage, (0, 0, Work()))
-        return Work(*(count / frames for count in work)) if frames else Work()
+        _, frames, work = self._found.get(stage, (0, 0, Dispatched()))
+        return Dispatched(*(count / frames for count in work)) if frames else Dispatched()
 
     def renumber(self, before: Mapping[str, int], after: Mapping[str, int]) -> None:
         """Stages have other numbers now: a recogniser is warm before anybody records it."""
@@ -85,7 +85,7 @@ class Launches:
             self._found.pop(stage, None)
 
 
-def work_of(work: Callable[[], object]) -> Work:
+def dispatched_by(work: Callable[[], object]) -> Dispatched:
     """Do `work` and count what it asks of torch."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -109,7 +109,7 @@ def work_of(work: Callable[[], object]) -> Work:
 
     with Counting():
         work()
-    return Work(kernels, others)
+    return Dispatched(kernels, others)
 
 
 def _is_free(operation: _Operation) -> bool:
@@ -118,19 +118,19 @@ def _is_free(operation: _Operation) -> bool:
     return views or str(operation.overloadpacket) in FREE
 
 
-def launched(cost: Cost, work: Work, held: bool, of: Callable[[float], Linear]) -> Cost:
+def launched(cost: Cost, asked: Dispatched, held: bool, of: Callable[[float], Linear]) -> Cost:
     """`cost` with what the host gives to the device for it; a processor is given nothing.
 
     `held`: all kernels are one graph, given at once, and each waits for the one before it. `of`: so many of each piece,
     or of each frame. Every piece begins and ends with an event on its stream.
     """
-    if not cost.device or not work.kernels:
+    if not cost.device or not asked.kernels:
         return cost
     most = None if cost.bytes_max == cost.bytes_min else cost.bytes_max
     moved = Term(STREAM, "read", cost.bytes_min, cost.working_set_bytes, most)
-    counts = {"launch": work.kernels, "view": work.others}
+    counts = {"launch": asked.kernels, "view": asked.others}
     if held:
-        counts = {"launch": 1.0, "held": work.kernels}
+        counts = {"launch": 1.0, "held": asked.kernels}
     calls = [
         Term(CALL, f"{name}@{cost.device}", of(count)) for name, count in counts.items() if count
     ]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pipelines.device import Device, Work, work_of
+from pipelines.device import Device, Dispatched, dispatched_by
 from pipelines.search.device.graph import ARC_BYTES, DirectArcs
 from pipelines.search.device.pruning import survivors
 from profiler.arrays import Array
@@ -115,7 +115,7 @@ class Frontier:
         self.room, self.min_active = room, min_active
         self._b = buffers
         self._replay: Callable[[], object] | None = None
-        self.step_work = Work()
+        self.dispatched = Dispatched()
         """What a frame asks of torch, where it is held as a graph."""
 
     def place(self) -> None:
@@ -165,7 +165,7 @@ class Frontier:
         if shared.device.can_capture:
             shared.restart(CHOOSING + 1)
             for _ in range(CHOOSING):  # libraries choose their kernels on the first calls
-                self.step_work = work_of(self.step)
+                self.dispatched = dispatched_by(self.step)
             self._replay = shared.device.capture(self.step)
 
     def held(self, states: Array, costs: Array) -> Iterator[tuple[Tensor, Tensor]]:

@@ -172,7 +172,7 @@ class DeviceSearch:
         frontier = next(reversed(self._frontiers.values()), None)
         held = frontier is not None and frontier.held_as_graph
         if frontier is not None and held:
-            given = frontier.step_work
+            given = frontier.dispatched
         return {
             "search.frames": launched(frames, given, held, lambda each: Linear(per_frame=each)),
             "search.launch": Cost(unmodelled=LAUNCHES),
