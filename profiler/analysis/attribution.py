@@ -8,7 +8,7 @@ attributed. See Williams et al. 2009 (roofline) and Treibig & Hager 2009 (execut
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
@@ -75,14 +75,6 @@ def assign(
     return {**found, UNEXPLAINED: duration - np.sum(list(found.values()), axis=0)}
 
 
-class Interval(NamedTuple):
-    """A time in ns: the least that it may be, the most likely, the most."""
-
-    low: float
-    mid: float
-    high: float
-
-
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """Sums over a stage's spans that its verdict rests on; times in ns, None where not known.
@@ -108,14 +100,14 @@ class Evidence:
     roofs: bool = True
     unknown: bool = False
     launches: float = 0.0
-    by_law: Mapping[str, Interval] = field(default_factory=dict)
+    by_law: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What bounds a stage, how well that is known (A B C D –), in plain words, and what is wrong.
 
-    `too_close`: the part of the sentence that says that its cost law had a voice, or None.
+    `too_close`: the part of the sentence that says that its cost law had to decide, or None.
     """
 
     verdict: str | None
@@ -144,10 +136,6 @@ def judge(e: Evidence) -> Verdict:
     return Verdict(verdict, grade, _sentence(e, e.parts, too_close), defect, too_close)
 
 
-LAW_OFF: Final = 0.1
-"""Part of its time by which a law is off at best, where all moments of its roofs agree: machines change by so much."""
-LEAST_VARIANCE: Final = 1.0
-"""Of a figure, in ns²: no clock tells less than 1 ns."""
 LEAST_OF_LARGEST: Final = 0.5
 """A part that is less than this of the largest is not what bounds a stage, whatever its law says."""
 
@@ -155,14 +143,13 @@ LEAST_OF_LARGEST: Final = 0.5
 def _verdict(e: Evidence, parts: Parts) -> tuple[str, str | None]:
     """What bounds a stage, by two witnesses: its parts, and its cost law alone at the machine's usual roofs.
 
-    A part that was surely larger than the next one does. Otherwise the largest by both: what was measured where that is
-    sure, the law where waiting differs from block to block. That a neighbour slows memory down for a while is no reason
-    to say otherwise. Where other programs, which no law knows, were the largest part, or where nothing
+    The law's largest part does, unless another one was surely larger: that a neighbour slows memory down for a while is
+    no reason to say otherwise. Where other programs, which no law knows, were the largest part, or where nothing
     accounts for it, that is said. Arithmetic without a roof may be all that is not attributed. Launches count only
     where the stage took longer than its work: twice any other part, they are what it waited for, although their
     interval begins at nothing.
 
-    With it comes what is to be said where the law had a voice.
+    With it comes what is to be said where the law decided.
     """
     order = sorted(PARTS, key=lambda name: parts.likely[name], reverse=True)
     first, second = order[:2]
@@ -178,7 +165,7 @@ def _verdict(e: Evidence, parts: Parts) -> tuple[str, str | None]:
     rival = next(name for name in order[1:] if name in LAW_PARTS)
     if _surely_larger(parts, first, rival):
         return VERDICT_OF[first], None
-    named = _by_both(e, parts)
+    named = _by_law(e)
     if (
         named is None
         or _surely_larger(parts, first, named)
@@ -188,28 +175,13 @@ def _verdict(e: Evidence, parts: Parts) -> tuple[str, str | None]:
     return VERDICT_OF[named], _too_close(parts, named, rival if named == first else first)
 
 
-def _by_both(e: Evidence, parts: Parts) -> str | None:
-    """The largest part by both witnesses, the mean of what they say weighted by how sure each is.
-
-    None where the law says nothing, or where that is launches, which are judged by what was measured.
-    """
-    if not any(each.mid for each in e.by_law.values()):
+def _by_law(e: Evidence) -> str | None:
+    """The part that the law has first; None where it says nothing, or of launches, which are judged by what was
+    measured."""
+    if not any(e.by_law.values()):
         return None
-    means = {
-        name: _mean(law, Interval(parts.low[name], parts.likely[name], parts.high[name]))
-        for name, law in e.by_law.items()
-    }
-    named = max(means, key=lambda name: means[name])
+    named = max(e.by_law, key=lambda name: e.by_law[name])
     return None if e.launches and named == "calls" else named
-
-
-def _mean(law: Interval, measured: Interval) -> float:
-    """The mean of two estimates of a part, each weighted by the inverse of its variance."""
-    weights = [
-        1.0 / max(((each.high - each.low) / 2) ** 2 + (off * each.mid) ** 2, LEAST_VARIANCE)
-        for each, off in ((law, LAW_OFF), (measured, 0.0))
-    ]
-    return (weights[0] * law.mid + weights[1] * measured.mid) / sum(weights)
 
 
 def _surely_larger(parts: Parts, one: str, other: str) -> bool:
@@ -241,10 +213,10 @@ def _sentence(e: Evidence, parts: Parts, too_close: str | None) -> str:
 
 
 def _too_close(parts: Parts, named: str, rival: str) -> str:
-    """What is said where the law helps to name one of two parts whose order was not measured."""
+    """What is said where the law names one of two parts whose order was not measured."""
     order = sorted((named, rival), key=lambda name: -parts.likely[name])
     both = " and ".join(PART_NAMES[name] for name in order)
-    return f"{both} are too close to tell which is more, and with the cost law it is {PART_NAMES[named]}"
+    return f"{both} are too close to tell which is more, and the cost law has {PART_NAMES[named]} first"
 
 
 def _count(kernels: float) -> str:

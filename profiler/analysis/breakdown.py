@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from profiler.analysis.attribution import Evidence, Interval, judge
+from profiler.analysis.attribution import Evidence, judge
 from profiler.analysis.categories import CATEGORIES, LAW_PARTS, OVERHEAD
 from profiler.analysis.device import hidden_ns
 from profiler.analysis.law import NS, law_of_cached
@@ -333,7 +333,7 @@ class _Model:
     launches: float = 0.0
     learned: float = 0.0
     missing: list[str] = field(default_factory=list)
-    by_law: Array = field(default_factory=lambda: np.zeros((3, len(LAW_PARTS))))
+    by_law: Array = field(default_factory=lambda: np.zeros(len(LAW_PARTS)))
 
     def add(self, cost: Cost | None, part: Sums, roof_table: RoofTable) -> None:
         """Add what the law of an epoch says of its spans."""
@@ -362,7 +362,7 @@ class _Model:
         self.missing += law.missing
         self.learned += law.by_heart.total(*counts)
         usually = law_of_cached(cost, roof_table.usual)
-        self.by_law += usually.times(lambda each: np.asarray(each.total(*counts)))
+        self.by_law += usually.times(lambda each: np.asarray(each.total(*counts)))[1]
         self.arithmetic += law.arithmetic.mid.total(*counts)
         memory = roof_table.bandwidth(cost.working_set_bytes, cost.threads, device=cost.device)
         if memory is not None:
@@ -396,7 +396,5 @@ class _Model:
             roofs=roofs,
             unknown=self.unknown,
             launches=self.launches,
-            by_law={
-                name: Interval(*self.by_law[:, i].tolist()) for i, name in enumerate(LAW_PARTS)
-            },
+            by_law=dict(zip(LAW_PARTS, self.by_law.tolist(), strict=True)),
         )
