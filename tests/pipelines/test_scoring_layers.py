@@ -6,6 +6,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scoring_reference import brute_force, likely_features
 
 from pipelines import config as settings
@@ -14,7 +16,7 @@ from pipelines.scoring import MAX_FRAMES, build_scorer, frames, senones
 from pipelines.scoring.clustering import codewords
 from pipelines.scoring.frames import conditional
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.senones.active import AHEAD
+from pipelines.scoring.senones.active import AHEAD, due
 from profiler.spans import SPAN, NullLane, Recorder
 
 LANE = NullLane()
@@ -396,3 +398,18 @@ def test_every_choice_of_the_configuration_exists():
     assert set(settings.option("frames.rule").choices) == set(frames.rules())
     with pytest.raises(ValueError, match="expected one of active, active-ci, all"):
         senones.create("nothing", 1, None)
+
+
+@given(st.lists(st.sets(st.integers(0, 30)), min_size=1, max_size=40), st.integers(1, 9))
+def test_a_senone_is_due_where_nothing_that_was_computed_reaches_it(
+    asked: list[set[int]], ahead: int
+) -> None:
+    until, found = np.zeros(31, np.int64), np.full(31, -1, np.int64)
+    reaches = dict.fromkeys(range(31), 0)
+    for t, wanted in enumerate(asked):
+        end = min(t + ahead, len(asked))
+        n = due(np.array(sorted(wanted), np.int64), until, t, end, found)
+        expected = [senone for senone in sorted(wanted) if reaches[senone] <= t]
+        assert found[:n].tolist() == expected
+        reaches |= dict.fromkeys(expected, end)
+        assert until.tolist() == list(reaches.values())
