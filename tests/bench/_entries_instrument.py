@@ -337,7 +337,7 @@ ENTRIES = (
     ),
     Entry(
         "explain-ladder",
-        ("python -m tests.bench.attribution --ladder --repeat 2 --json",),
+        ("python -m tests.bench.attribution --ladder --repeat 3 --json",),
         explained,
         600,
         _data.human_speech,
