@@ -262,7 +262,7 @@ class Welcome(QScrollArea):
 
 def sample_sessions() -> list[Path]:
     """Sessions that ship with the program, by name."""
-    return sorted(assets.path("sessions").glob(f"*{SESSION_SUFFIX}"))
+    return sorted(assets.path("samples").glob(f"*{SESSION_SUFFIX}"))
 
 
 def _about(path: Path) -> str:
