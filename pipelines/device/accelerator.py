@@ -183,7 +183,7 @@ class TorchDevice(_Torch):
 
     @_telling
     def device_tensor(self, stream: int, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-        """An uninitialised tensor of the stream's pool; of torch's own stream it would be, which no other waits for."""
+        """An uninitialised tensor in the stream's own memory; that of torch's own stream no other stream waits for."""
         with self._on(stream):
             return self._empty(shape, dtype=dtype, device=self.where)
 

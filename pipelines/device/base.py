@@ -83,9 +83,9 @@ class Device(DeviceClock, Protocol):
         """An uninitialised tensor in the host's memory, page-locked where that is asked for and possible."""
 
     def device_tensor(self, stream: int, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-        """An uninitialised tensor on the device, in memory of `stream`: only that one may touch it at once.
+        """An uninitialised tensor on the device, in memory of `stream`: that stream may use it at once.
 
-        Any other waits for it first, as it would for work.
+        Any other stream waits for it first, as it would for work.
         """
 
     def free_bytes(self) -> int | None:

@@ -4,7 +4,7 @@ Written against `torch.accelerator`, so that it serves CUDA, XPU and MPS alike; 
 has it. Everything is timed on the host's clock from the first launch to the end of a synchronisation, over enough
 repeats that neither counts. Names end in the device's kind: "gemm.torch@cuda", "read@cuda", "to_device.pinned@cuda";
 and by call "launch@cuda" (host time of one launch, not waiting), "view@cuda" (the same of what launches nothing),
-"piece@cuda" (of an event behind nothing), "held@cuda" (a kernel of a graph, each waiting for the one before),
+"piece@cuda" (of an event with no work before it), "held@cuda" (a kernel of a graph, each waiting for the one before),
 "roundtrip@cuda" (one launch and the wait for it). Launches and views are of several kinds: the quickest, the middle
 and the slowest make the roof's interval. Multiply-adds outside of products run at the rate of float32 products
 without TF32, which the same units compute; exponentials and logarithms are what such a pass takes beyond one that
