@@ -156,7 +156,7 @@ def _check(
     roof_table = _again.roof_table([before.threads], progress, cancelled)
     arms = [rerun.Arm("unchanged", before), rerun.Arm("changed", after)]
     rounds = rerun.decode(arms, stretch, roof_table, progress, cancelled)
-    unchanged, changed = (arm.times for arm in arms)
+    unchanged, changed = (arm.times.whole_repeats() for arm in arms)
     found = pairs(unchanged, changed)
     measured = total(found.values()).ratio()
     factors = {line.name: line.factor for line in prediction.lines}

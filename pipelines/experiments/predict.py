@@ -131,7 +131,8 @@ def _of_arm(arm: Arm) -> Tried:
     assert recording is not None
     group_of = {stage.name: stage.group for stage in recording.stages.values()}
     groups: dict[str, dict[str, float]] = {}
-    for name, times in arm.times.stages.items():
+    # A session runs every cell once, and not the fastest of each.
+    for name, times in arm.times.whole_repeats().stages.items():
         group = group_of.get(name, OVERHEAD)
         # What lies between the stages is one with what the run does at the ends of its blocks, as in a prediction.
         line = OVERHEAD if group == OVERHEAD else name

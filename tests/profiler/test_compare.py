@@ -12,7 +12,7 @@ import pytest
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.categories import OVERHEAD
 from profiler.analysis.comparison import arms
-from profiler.analysis.comparison.arms import FrameSums
+from profiler.analysis.comparison.arms import FrameSums, Times, pairs
 from profiler.analysis.comparison.compare import (
     A_FASTER,
     B_FASTER,
@@ -387,3 +387,23 @@ def test_a_long_session_is_cut_into_fewer_cells(
     monkeypatch.setattr(arms, "MAX_CELLS", 2)
     coarse = compared(path)
     assert coarse.overall.ratio.ratio == pytest.approx(fine.overall.ratio.ratio, abs=0.02)
+
+
+def test_whole_repeats_do_not_prefer_the_arm_whose_cells_differ_more() -> None:
+    """One call of a stage in a cell differs more from repeat to repeat than the mean of sixteen."""
+    draw = np.random.default_rng(7)
+    calls = draw.gamma(20.0, 1.0 / 20.0, (2, 12, 200, 16))
+    one = Times({"score.one": calls[0, :, :, 0]}, np.zeros((12, 1)))
+    sixteen = Times({"score.one": calls[1].mean(axis=2)}, np.zeros((12, 1)))
+    by_cell = pairs(one, sixteen)["score.one"].ratio()
+    whole = pairs(one.whole_repeats(), sixteen.whole_repeats())["score.one"].ratio()
+    assert by_cell is not None and by_cell.ratio > 1.1
+    assert whole is not None and whole.ratio == pytest.approx(1.0, abs=0.02)
+
+
+def test_whole_repeats_hold_all_of_the_time() -> None:
+    times = Times({"a": np.array([[1.0, 2.0], [3.0, 4.0]]), "b": np.ones((2, 1))}, np.ones((2, 1)))
+    whole = times.whole_repeats()
+    assert whole.stages["a"].tolist() == [[3.0], [7.0]]
+    assert whole.stages["b"].tolist() == [[1.0], [1.0]]
+    assert whole.by_utterance is times.by_utterance
