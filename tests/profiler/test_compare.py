@@ -397,8 +397,10 @@ def test_whole_repeats_do_not_prefer_the_arm_whose_cells_differ_more() -> None:
     sixteen = Times({"score.one": calls[1].mean(axis=2)}, np.zeros((12, 1)))
     by_cell = pairs(one, sixteen)["score.one"].ratio()
     whole = pairs(one.whole_repeats(), sixteen.whole_repeats())["score.one"].ratio()
-    assert by_cell is not None and by_cell.ratio > 1.1
-    assert whole is not None and whole.ratio == pytest.approx(1.0, abs=0.02)
+    assert by_cell is not None
+    assert by_cell.ratio > 1.1
+    assert whole is not None
+    assert whole.ratio == pytest.approx(1.0, abs=0.02)
 
 
 def test_whole_repeats_hold_all_of_the_time() -> None:
