@@ -192,31 +192,46 @@ def test_runs_without_parts_are_refused() -> None:
         attribution.figures([{"stages": []}])
 
 
-def test_a_prediction_beside_its_outcome() -> None:
-    row = whatif_check.figures(
-        "block=64",
-        {
-            "wall_s": 10.0,
-            "stages": [{"name": n, "time_s": s} for n, s in (("a", 5.0), ("b", 4.0), ("c", 0.1))],
-            "check": {
-                "predicted_ratio": 0.9,
-                "ratio": 0.8,
-                "ci95": [0.7, 0.9],
-                "difference": -0.1111,
-                "stages": [
-                    {"name": "a", "predicted": 1.0, "ratio": 0.9},
-                    {"name": "b", "predicted": 1.0, "ratio": 1.5},
-                    {"name": "c", "predicted": 1.0, "ratio": 9.0},
-                    {"name": "d", "predicted": None, "ratio": 9.0},
-                ],
-            },
+def outcome(ratio: float, of_b: float) -> dict[str, object]:
+    """What `asrscope whatif --check --json` says, of which the bench reads this."""
+    return {
+        "wall_s": 10.0,
+        "stages": [{"name": n, "time_s": s} for n, s in (("a", 5.0), ("b", 4.0), ("c", 0.1))],
+        "check": {
+            "predicted_ratio": 0.9,
+            "ratio": ratio,
+            "ci95": [ratio - 0.1, ratio + 0.1],
+            "difference": ratio / 0.9 - 1.0,
+            "stages": [
+                {"name": "a", "predicted": 1.0, "ratio": 0.9},
+                {"name": "b", "predicted": 1.0, "ratio": of_b},
+                {"name": "c", "predicted": 1.0, "ratio": 9.0},
+                {"name": "d", "predicted": None, "ratio": 9.0},
+            ],
         },
-    )
+    }
+
+
+def test_a_prediction_beside_its_outcome() -> None:
+    row = whatif_check.figures("block=64", [outcome(0.8, 1.5)])
     assert row["worst_stage"]["name"] == "b"
     text = whatif_check.table({"rows": [{"preset": "gmm", **row}]}).markdown()
     assert (
         "| gmm | `block=64` | 0.900 | 0.800 (0.700 to 0.900) | -11.1% | `b`: 1.00 · 1.50 |" in text
     )
+
+
+def test_of_several_rounds_the_middle_counts_and_the_ends_are_told() -> None:
+    trees = [outcome(0.99, 1.02), outcome(0.45, 3.0), outcome(0.918, 1.01)]
+    row = whatif_check.figures("block=64", trees)
+    assert row["worst_stage"] == {"name": "a", "predicted": 1.0, "ratio": 0.9}
+    text = whatif_check.table({"rows": [{"preset": "gmm", **row}]}).markdown()
+    assert "| 0.918 (0.818 to 1.018) | +2.0% (-50.0% to +10.0%) | `a`" in text
+
+
+def test_no_round_at_all(capsys: pytest.CaptureFixture[str]) -> None:
+    assert whatif_check.main(["--repeat", "0"]) == 2
+    assert "--repeat must be at least 1 round, not 0." in capsys.readouterr().err
 
 
 def test_roofs_as_tables_of_threads_and_sizes() -> None:
