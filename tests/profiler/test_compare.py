@@ -41,8 +41,11 @@ OVERHEAD_NS = 2_000
 class Recording:
     """A session made of blocks whose stage times are `NS` times given factors, with seeded noise."""
 
-    def __init__(self, path: Path, seed: int = 0, noise: float = 0.01, **meta: Any) -> None:
+    def __init__(
+        self, path: Path, seed: int = 0, noise: float = 0.01, block: int = BLOCK, **meta: Any
+    ) -> None:
         self.path = path
+        self.block = block
         self.draw = np.random.default_rng(seed)
         self.noise = noise
         self.clock = FakeClock(1_000_000_000)
@@ -76,8 +79,8 @@ class Recording:
             np.zeros((frames, 2), np.int8),
         )  # fmt: skip
         start = self.clock()
-        for at in range(0, frames, BLOCK):
-            count = min(BLOCK, frames - at)
+        for at in range(0, frames, self.block):
+            count = min(self.block, frames - at)
             nest = self.clock()
             for stage in stages:
                 group, _, short = stage.partition(".")
@@ -409,3 +412,20 @@ def test_whole_repeats_hold_all_of_the_time() -> None:
     assert whole.stages["a"].tolist() == [[3.0], [7.0]]
     assert whole.stages["b"].tolist() == [[1.0], [1.0]]
     assert whole.by_utterance is times.by_utterance
+
+
+def test_blocks_of_different_sizes_are_compared_by_whole_repeats(tmp_path: Path) -> None:
+    def decoded(block: int) -> Path:
+        recording = Recording(tmp_path / f"{block}.asrs", block, noise=0.3, block=block)
+        recording.config(0, block=block)
+        for _ in range(10):
+            recording.utterance("long", frames=1600)
+        return recording.close()
+
+    long, short = decoded(BLOCK), decoded(1)
+    found = compared(long, short)
+    # By cells of a block the short blocks seem a fifth slower.
+    (of_stage,) = (stage for stage in found.stages if stage.name == "search.two")
+    assert of_stage.ratio.ratio == pytest.approx(1.0, abs=0.08)
+    assert any("Blocks differ (16 frames in A, 1 in B)" in said for said in found.warnings)
+    assert not any("Blocks differ" in said for said in compared(long, long).warnings)

@@ -128,6 +128,8 @@ def compare_arms(a: Arm, b: Arm, floor: float | None = None) -> Comparison:
         dropped = (times_a.warm_up(), times_b.warm_up())
     repeats = min(times_a.repeats - dropped[0], times_b.repeats - dropped[1])
     times_a, times_b = times_a.last(repeats), times_b.last(repeats)
+    if _cut_otherwise(a, b):
+        times_a, times_b = times_a.whole_repeats(), times_b.whole_repeats()
     found = pairs(times_a, times_b, alternated if interleaved else apart)
     everything = total(found.values()) if found else None
     whole_ratio = everything.ratio() if everything else None
@@ -237,6 +239,12 @@ def _warnings(
             f"Too few repeats for an interval ({repeats}; {MIN_REPEATS} are the least, 10 are good): one "
             "run per arm cannot know the noise between runs, so nothing is decided."
         )
+    if _cut_otherwise(a, b):
+        block_a, block_b = (_plain(arm.config.get("block")) for arm in (a, b))
+        yield (
+            f"Blocks differ ({block_a} frames in A, {block_b} in B), and a long one differs more from repeat to repeat "
+            "than several short ones: whole repeats are compared, not pieces of them."
+        )
     for name, missing in zip("AB", unmatched, strict=True):
         if missing:
             shown = ", ".join(missing[:3]) + (" …" if len(missing) > 3 else "")
@@ -258,6 +266,10 @@ def _warnings(
                 "session, not between them; `asrscope ab` interleaves."
             )
         yield from _differences(a, b)
+
+
+def _cut_otherwise(a: Arm, b: Arm) -> bool:
+    return bool(a.config.get("block") != b.config.get("block"))
 
 
 def _differences(a: Arm, b: Arm) -> Iterable[str]:
