@@ -107,7 +107,7 @@ class Evidence:
 class Verdict:
     """What bounds a stage, how well that is known (A B C D –), in plain words, and what is wrong.
 
-    `too_close`: the part of the sentence that says that its cost law had to decide, or None.
+    `too_close`: the part of the sentence that says that the run alone did not decide, or None.
     """
 
     verdict: str | None
@@ -141,15 +141,15 @@ LEAST_OF_LARGEST: Final = 0.5
 
 
 def _verdict(e: Evidence, parts: Parts) -> tuple[str, str | None]:
-    """What bounds a stage, by two witnesses: its parts, and its cost law alone at the machine's usual roofs.
+    """What bounds a stage: the part that was surely the largest, or the first of two witnesses together.
 
-    The law's largest part does, unless another one was surely larger: that a neighbour slows memory down for a while is
-    no reason to say otherwise. Where other programs, which no law knows, were the largest part, or where nothing
-    accounts for it, that is said. Arithmetic without a roof may be all that is not attributed. Launches count only
-    where the stage took longer than its work: twice any other part, they are what it waited for, although their
-    interval begins at nothing.
+    These are its parts and its cost law alone at the machine's usual roofs: that a neighbour slows memory down for a
+    while, or that a roof was lately measured at a lucky moment, is no reason to say otherwise. Where other programs,
+    which no law knows, were the largest part, or where nothing accounts for it, that is said. Arithmetic without a
+    roof may be all that is not attributed. Launches count only where the stage took longer than its work: twice any
+    other part, they are what it waited for, although their interval begins at nothing.
 
-    With it comes what is to be said where the law decided.
+    With it comes what is to be said where the two witnesses decided.
     """
     order = sorted(PARTS, key=lambda name: parts.likely[name], reverse=True)
     first, second = order[:2]
@@ -165,7 +165,7 @@ def _verdict(e: Evidence, parts: Parts) -> tuple[str, str | None]:
     rival = next(name for name in order[1:] if name in LAW_PARTS)
     if _surely_larger(parts, first, rival):
         return VERDICT_OF[first], None
-    named = _by_law(e)
+    named = _by_both(e, parts)
     if (
         named is None
         or _surely_larger(parts, first, named)
@@ -175,12 +175,16 @@ def _verdict(e: Evidence, parts: Parts) -> tuple[str, str | None]:
     return VERDICT_OF[named], _too_close(parts, named, rival if named == first else first)
 
 
-def _by_law(e: Evidence) -> str | None:
-    """The part that the law has first; None where it says nothing, or of launches, which are judged by what was
-    measured."""
-    if not any(e.by_law.values()):
+def _by_both(e: Evidence, parts: Parts) -> str | None:
+    """The part of which the run and the law have most together, each by its share of what the law knows.
+
+    None where the law says nothing, or of launches, which are judged by what was measured.
+    """
+    by_run = sum(parts.likely[name] for name in LAW_PARTS)
+    by_law = sum(e.by_law.values())
+    if not by_law or not by_run:
         return None
-    named = max(e.by_law, key=lambda name: e.by_law[name])
+    named = max(LAW_PARTS, key=lambda name: parts.likely[name] / by_run + e.by_law[name] / by_law)
     return None if e.launches and named == "calls" else named
 
 
@@ -213,10 +217,10 @@ def _sentence(e: Evidence, parts: Parts, too_close: str | None) -> str:
 
 
 def _too_close(parts: Parts, named: str, rival: str) -> str:
-    """What is said where the law names one of two parts whose order was not measured."""
+    """What is said where one of two parts is named whose order was not measured."""
     order = sorted((named, rival), key=lambda name: -parts.likely[name])
     both = " and ".join(PART_NAMES[name] for name in order)
-    return f"{both} are too close to tell which is more, and the cost law has {PART_NAMES[named]} first"
+    return f"{both} are too close to tell which is more; run and cost law together have {PART_NAMES[named]} first"
 
 
 def _count(kernels: float) -> str:

@@ -60,19 +60,37 @@ def by_law(**ns: float) -> dict[str, float]:
     return {name: ns.get(name, 0.0) for name in LAW_PARTS}
 
 
-TOO_CLOSE = "; memory latency and instructions beyond peak are too close to tell which is more, and the cost law has "
+TOO_CLOSE = (
+    "; memory latency and instructions beyond peak are too close to tell which is more; "
+    "run and cost law together have "
+)
 
 
 @pytest.mark.parametrize(
-    ("law_says", "verdict"), [("instructions", "instruction-bound"), ("latency", "latency-bound")]
+    ("instructions", "latency", "first"),
+    [(50, 0, "instructions"), (50, 48, "latency"), (50, 40, "instructions"), (0, 50, "latency")],
 )
-def test_of_parts_too_close_to_tell_the_law_names_one_and_the_sentence_says_so(
-    law_says: str, verdict: str
+def test_of_parts_too_close_to_tell_run_and_law_name_one_and_the_sentence_says_so(
+    instructions: float, latency: float, first: str
 ) -> None:
+    """The run has latency 7 % of both before instructions: the law decides if it has the other by more."""
     parts = known(0.2, latency=46, instructions=40, not_attributed=14)
-    judged = judge(Evidence(100.0, 1, 1, parts, by_law=by_law(**{law_says: 50, "calls": 5})))
-    assert judged.verdict == verdict
-    assert judged.sentence.endswith(f"{TOO_CLOSE}{PART_NAMES[law_says]} first.")
+    law_says = by_law(instructions=instructions, latency=latency)
+    judged = judge(Evidence(100.0, 1, 1, parts, by_law=law_says))
+    assert judged.verdict == {"latency": "latency-bound"}.get(first, "instruction-bound")
+    assert judged.sentence.endswith(f"{TOO_CLOSE}{PART_NAMES[first]} first.")
+
+
+def test_how_long_the_law_takes_is_no_matter_for_what_it_has_first() -> None:
+    """Its figures are of the work, those of a disturbed run are longer: shares are compared."""
+    parts = known(0.2, latency=46, instructions=40, not_attributed=14)
+    verdicts = {
+        judge(
+            Evidence(100.0, 1, 1, parts, by_law=by_law(instructions=5 * size, latency=4 * size))
+        ).verdict
+        for size in (0.1, 1.0, 10.0, 1000.0)
+    }
+    assert verdicts == {"instruction-bound"}
 
 
 def test_a_part_that_was_surely_larger_is_the_verdict_whatever_the_law_has_first() -> None:
