@@ -154,9 +154,9 @@ class Times:
         """The same with one cell for everything, so that the fastest repeats count and not the fastest cells.
 
         For arms that cut the work otherwise. With blocks of 16 frames a cell is one call of a stage, with blocks of one
-        frame the mean of sixteen, which differs less from repeat to repeat: the fastest cells of both said that
-        nets at block 1 took 4.92 of the time of block 16, where the sums of everything said 4.76. One burst spoils a
-        whole repeat then.
+        frame the mean of sixteen, which differs less from repeat to repeat: by the fastest cells of both, nets at block
+        1 took 4.92 times as long as at block 16, and by the sums of everything 4.76 times. One burst spoils a whole
+        repeat then.
         """
         whole = {name: times.sum(axis=1, keepdims=True) for name, times in self.stages.items()}
         return Times(whole, self.by_utterance)
