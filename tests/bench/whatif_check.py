@@ -7,7 +7,7 @@ A round records one session of the labelled human speech with each preset; every
 run beside the unchanged settings in turns, and both ratios of wall times (changed / unchanged) are kept. The stage that
 was predicted worst, of those that take more than some part of the time, stands beside the whole. Of several rounds the
 table shows the middle, and between which ends the outcomes lay: where a program's data lie in memory differs from start
-to start, and layers of nets run up to 15 % faster in one start of twelve.
+to start, and in some starts a layer of a net runs up to 15 % faster.
 """
 
 from __future__ import annotations
