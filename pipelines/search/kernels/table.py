@@ -14,7 +14,7 @@ import numpy as np
 
 from pipelines.search.kernels.intrinsics import arrays_in
 from pipelines.search.kernels.layout import KINDS, Arrays
-from profiler.arrays import I64, check
+from profiler.arrays import I64, Array, check
 
 GROUPS: Final = tuple(tuple(np.dtype(kind) for kind in KINDS[group]) for group in Arrays._fields)
 arrays_at = arrays_in(GROUPS)
@@ -23,8 +23,10 @@ arrays_at = arrays_in(GROUPS)
 
 def table(arrays: Arrays) -> I64:
     """[arrays, 2]: address and length of each, group by group; ArrayError where one is not what KINDS says."""
+    # Declared, since mypy does not find in every one of its runs what such unlike tuples have in common.
+    groups: tuple[tuple[Array, ...], ...] = arrays
     rows = []
-    for name, group, kinds in zip(Arrays._fields, arrays, GROUPS, strict=True):
+    for name, group, kinds in zip(Arrays._fields, groups, GROUPS, strict=True):
         for column, (array, kind) in enumerate(zip(group, kinds, strict=True)):
             # The graph is only read, and kernels write all else.
             writable = name != "graph"
