@@ -1,4 +1,4 @@
-"""What a recorded run measures beside its stages: other programs, the machine's speed, its roofs, and hot replays.
+"""What a recorded run measures beside its stages: other programs, the machine's speed, calls, and hot replays.
 
 All of it between blocks and outside the wall time, but for reading how long the thread waited for its processor.
 """
@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from pipelines.run.calls_again import CallsAgain
 from pipelines.run.hot_replay import LIMIT, HotReplay
 from pipelines.run.recogniser import Recogniser
-from pipelines.run.roofs_again import RoofsAgain
 from pipelines.scoring.scorer import Scores
 from profiler.analysis.waiting import DISTURBED
 from profiler.lanes import Lane
@@ -29,25 +29,25 @@ class Beside:
     def __init__(
         self, recorder: Recorder, lane: Lane, replay: float, journal: SessionWriter | None = None
     ) -> None:
-        """`replay`: share of the time that hot replays, and roofs timed again, may take each, 0…1.
+        """`replay`: share of the time that hot replays, and calls timed again, may take each, 0…1.
 
-        `journal`: where roofs timed again are told; without one none are.
+        `journal`: where calls timed again are told; without one none are.
         """
         self._lane = lane
         self._queue = RunQueue()
         self._probe = Probe(recorder, lane)
         self._replay = HotReplay(recorder, lane, self._queue, replay)
-        self.roofs: RoofsAgain | None = None
+        self.calls: CallsAgain | None = None
         if journal is not None:
-            self.roofs = RoofsAgain(recorder, lane, journal, self._probe, replay)
-        self._recorded = self._other_ns = self._asked_ns = self._due_ns = 0
+            self.calls = CallsAgain(recorder, lane, journal, self._probe, replay)
+        self._recorded = self._other_ns = self._asked_ns = self._due_ns = self._decoded_ns = 0
         self._probe.take(recorder.clock(), 0)
 
     def close(self) -> None:
-        """Give the file of the run queue back, and tell what is known of the roofs by now."""
+        """Give the file of the run queue back, and tell what is known of the calls by now."""
         self._queue.close()
-        if self.roofs is not None:
-            self.roofs.tell()
+        if self.calls is not None:
+            self.calls.tell()
 
     def begin(self) -> None:
         """What is counted begins anew: a block follows."""
@@ -76,6 +76,7 @@ class Beside:
 
         `scores`: what the search was given of it, at once or frame by frame; None where it has gone on since.
         """
+        self._decoded_ns += took_ns
         replay, after = self._replay, now
         if replay.chosen:
             if self._other_ns > DISTURBED * took_ns:
@@ -84,9 +85,9 @@ class Beside:
         if after >= self._due_ns:
             after = self._probe.take(after, frame)
             self._due_ns = self._probe.due_ns
-            if self.roofs is not None:
-                after = self.roofs.take(after, frame)
-                self._due_ns = min(self._due_ns, self.roofs.due_ns)
+            if self.calls is not None:
+                after = self.calls.take(after, frame, self._decoded_ns)
+                self._due_ns = min(self._due_ns, self.calls.due_ns)
         # A beam that follows the time is another one when the block is done again.
         same = not recogniser.config.search.adaptive_beam
         after = (

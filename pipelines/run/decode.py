@@ -131,7 +131,7 @@ class Decoder:
     def measure_roofs(self, costs: Iterable[Cost]) -> None:
         """Measure now what these laws name, so that a later change need not wait for it."""
         if self._roofs_needed is not None:
-            self._roofs_needed.take(costs)
+            self._roofs_needed.ahead(costs)
 
     @property
     def _stopping(self) -> bool:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Final, Protocol
 
 from pipelines.kernel_roofs import work_of
-from pipelines.run.roofs_again import RoofsAgain
+from pipelines.run.calls_again import CallsAgain
 from pipelines.scoring.roofs import KERNELS
 from profiler.analysis.law import needed
 from profiler.costs import ACCESS, CALL, KERNEL, Cost, Term
@@ -83,9 +83,9 @@ class NeededRoofs:
         lane: Lane | NullLane,
         progress: Callable[[str, float | None], None],
         cancelled: Callable[[], bool],
-        again: RoofsAgain | None = None,
+        again: CallsAgain | None = None,
     ) -> None:
-        """`again`: what times them on while the run goes on."""
+        """`again`: what times calls on while the run goes on."""
         self._again = again
         self._roof_table = RoofTable()
         self._journal, self._recorder, self._lane = journal, recorder, lane
@@ -94,24 +94,32 @@ class NeededRoofs:
         self._terms: dict[tuple[str, str, float, int], tuple[Term, int]] = {}
 
     def take(self, costs: Iterable[Cost], frame: int = 0) -> int:
-        """Measure what `costs` name until it is done or the run is being stopped.
+        """From now on these `costs` count: measure what they name until it is done or the run is being stopped.
 
         Returns when that was, 0 where nothing lacked.
         """
-        start = self._recorder.clock()
         every = needed(costs)
+        # A live change acts at once: what is known of its roofs will do.
+        end = self._lacking(every, frame, settle=not frame)
+        if self._again is not None:
+            self._again.need(every, self._roof_table)
+        return end
+
+    def ahead(self, costs: Iterable[Cost]) -> None:
+        """Measure what these `costs` name, which may count later; what counts now stays."""
+        self._lacking(needed(costs), 0, settle=True)
+
+    def _lacking(self, every: Iterable[tuple[Term, int]], frame: int, *, settle: bool) -> int:
+        """Measure those of a run's terms that it has not met; returns when that was done, 0 where there were none."""
+        start = self._recorder.clock()
         terms = [
             (term, threads)
             for term, threads in every
             if (term.kind, term.roof, term.bytes, threads) not in self._terms
         ]
-        if terms:
-            # A live change acts at once: what is known of its roofs will do.
-            self._measure(terms, settle=not frame)
-        if self._again is not None:
-            self._again.need(every, self._roof_table)
         if not terms:
             return 0
+        self._measure(terms, settle=settle)
         end = self._recorder.clock()
         self._lane.put(self._stage, start, end, frame, 0)
         return end
@@ -129,7 +137,8 @@ class NeededRoofs:
             aged=calibration.AGED_SECONDS,
         )
         if self._again is not None:
-            self._again.known(self._roof_table)
+            # What the run itself met stays what its calls are judged by.
+            self._again.tell(anew=True)
 
     def _measure(
         self,

@@ -236,7 +236,7 @@ def _roofs_needed(
 ) -> NeededRoofs | None:
     if not isinstance(journal, SessionWriter):
         return None
-    again = beside.roofs if beside is not None else None
+    again = beside.calls if beside is not None else None
     return NeededRoofs(journal, recorder, lane, progress, lambda: control.stopping, again)
 
 

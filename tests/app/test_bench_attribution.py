@@ -48,7 +48,7 @@ def run(rest: float, *stages: dict[str, Any]) -> dict[str, Any]:
         "stages": list(stages),
         "wall_s": 10.0,
         "categories": {"overhead_s": rest / 10},
-        "added": {"replay": 0.009, "probes": rest / 1000},
+        "added": {"replay": 0.009, "probes": rest / 1000, "calls": 0.008},
     }
 
 
@@ -75,16 +75,16 @@ def test_figures_of_several_runs() -> None:
     assert row["verdicts"] == {"scoring.a": {"compute-bound": 2, "undecided": 1}}
     assert row["without_stage"] == pytest.approx(0.03)
     assert attribution.without_stage(trees[2]) == pytest.approx(0.2)
-    assert row["added"] == {"replay": 0.009, "probes": pytest.approx(0.002)}
+    assert row["added"] == {"replay": 0.009, "probes": pytest.approx(0.002), "calls": 0.008}
     steady = attribution.figures([trees[0]] * 9 + [trees[1]])
     assert steady["changing"] == []
     assert steady["widest_stage"] == "scoring.a"
     whole = {"rows": [{"configuration": "gmm", "block": 1, **row}]}
     loaded = attribution.table({**whole, "load": 4}).markdown()
     text = attribution.table({**whole, "load": 0}).markdown()
-    assert "| – | 0.90% | 0.20% |" in loaded
+    assert "| – | 0.90% | 0.20% | 0.80% |" in loaded
     assert "| gmm | 1 | 20% | 20% | 50% (`scoring.a`) | 1 of 3 (`scoring.a`) |" in text
-    assert "| 3.0% | 0.90% | 0.20% |" in text
+    assert "| 3.0% | 0.90% | 0.20% | 0.80% |" in text
 
 
 def test_a_session_that_was_kept_is_looked_at_and_not_run(
@@ -139,12 +139,14 @@ def test_a_folder_for_sessions_must_be_one(
 
 
 def test_what_a_run_takes_aside_is_of_its_wall_time() -> None:
-    names = ("score.a", "setup.replay", "setup.probe memory", "setup.probe arithmetic", "setup.x")
+    probes = "setup.probe memory", "setup.probe arithmetic"
+    names = ("score.a", "setup.replay", *probes, "setup.x", "setup.calls again")
     stages = {i: SimpleNamespace(name=name) for i, name in enumerate(names)}
-    spans = spans_of([(0, 900, 0, 0, 1), *((1000 * i, 10 * i, i, 0, 1) for i in (1, 1, 2, 3, 4))])
+    spans = spans_of([(0, 900, 0, 0, 1), *((1000 * i, 10 * i, i, 0, 1) for i in (1, 1, 2, 3, 4, 5))])
     utterances = [SimpleNamespace(wall_ns=ns) for ns in (600, None, 400)]
     session = SimpleNamespace(stages=stages, spans=spans, utterances=utterances)
-    assert attribution.added(session) == {"replay": 0.02, "probes": 0.05}  # type: ignore[arg-type]
+    added = attribution.added(session)  # type: ignore[arg-type]
+    assert added == {"replay": 0.02, "probes": 0.05, "calls": 0.05}
 
 
 def test_other_programs_run_as_long_as_they_are_wanted() -> None:

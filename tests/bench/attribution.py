@@ -8,13 +8,14 @@
 
 Every configuration decodes the labelled human speech beside the checkout N times with `asrscope run … --json`, in
 turns, so that a busy minute is not all of one configuration's. Beside the middle of the shares stand what would make
-them worth little: wide intervals, parts whose least figures are together more than the time, stages left undecided,
-and verdicts that are not the same in nine runs of ten. Then how much of the time no stage has, and what hot replay and
-the probes of the machine add at their defaults. With --load, so many other programs compute and read memory meanwhile.
-With --ladder, the rungs of the ladder of nets take the place of the usual configurations, but for those that are among
-these. With --sessions, what was recorded is kept in a folder, and what lies there is looked at again and not run: so a
-change of the analysis is seen on the same runs. Roofs are timed again in every run and get surer with it; on a machine
-that has none of this version's yet, run each configuration once or twice before those whose verdicts are to agree.
+them worth little: wide intervals, parts whose least figures are together more than the time, stages left undecided, and
+verdicts that are not the same in nine runs of ten. Then how much of the time no stage has, and what hot replay, the
+probes of the machine and calls timed again add at their defaults. With --load, so many other programs compute and read
+memory meanwhile. With --ladder, the rungs of the ladder of nets take the place of the usual configurations, but for
+those that are among these. With --sessions, what was recorded is kept in a folder, and what lies there is looked at
+again and not run: so a change of the analysis is seen on the same runs. Roofs are taken once more in every run and get
+surer with it; on a machine that has none of this version's yet, run each configuration once or twice before those whose
+verdicts are to agree.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ STEADY = 0.9
 """Part of the runs in which a stage must have the same verdict."""
 NOT_ATTRIBUTED = "not_attributed_s"
 REPEAT = 3
-ASIDE = {"replay": "setup.replay", "probes": "setup.probe"}
+ASIDE = {"replay": "setup.replay", "probes": "setup.probe", "calls": "setup.calls again"}
 """How the stages begin that a run takes aside, by what they are."""
 
 
@@ -111,7 +112,7 @@ def over_explained(stage: Tree) -> bool:
 
 
 def added(session: Session) -> dict[str, float]:
-    """What hot replay and the probes took beside a recorded run, of its wall time; 0 where they never came."""
+    """What was done beside the stages of a recorded run took, of its wall time; 0 where it never came."""
     wall_ns = sum(utterance.wall_ns or 0 for utterance in session.utterances)
     taken = dict.fromkeys(ASIDE, 0.0)
     for number, stage in session.stages.items():
@@ -245,6 +246,7 @@ def table(tree: Tree) -> Table:
             "in no stage",
             "hot replay adds",
             "probes add",
+            "calls timed again add",
         ),
         [
             (

@@ -166,6 +166,37 @@ def test_at_the_end_what_the_laws_named_is_taken_at_one_more_moment(
         assert found.median == 9.0
 
 
+class Again:
+    """What times calls on: notes what it is told."""
+
+    def __init__(self) -> None:
+        self.needed: list[list[str]] = []
+        self.anew: list[bool] = []
+
+    def need(self, terms: Asked, roof_table: RoofTable) -> None:
+        assert {roof.name for roof in roof_table.roofs} >= {term.roof for term, _ in terms}
+        self.needed.append([term.roof for term, _ in terms])
+
+    def tell(self, *, anew: bool = False) -> None:
+        self.anew.append(anew)
+
+
+def test_calls_are_timed_on_by_the_laws_that_count_and_not_by_those_that_may(rig: Rig) -> None:
+    again = Again()
+    rig.needed._again = again  # type: ignore[assignment]
+    rig.needed.take([of((CALL, "now", 0))])
+    rig.needed.ahead([])
+    rig.needed.ahead([of((CALL, "later", 0))])
+    assert rig.measured == [["now"], ["later"]]
+    assert rig.settled == [True, True]
+    assert again.needed == [["now"]]
+    rig.needed.take([of((CALL, "later", 0))], 9)
+    assert rig.measured[2:] == []
+    assert again.needed == [["now"], ["later"]]
+    rig.needed.settle()
+    assert again.anew == [True], "what the run met, after what the calibration has"
+
+
 def test_laws_that_name_no_roof_of_their_own_take_no_time(rig: Rig) -> None:
     assert rig.needed.take([Cost(), Cost(terms=()), of((STREAM, "read", 8))]) == 0
     assert not rig.measured

@@ -72,7 +72,7 @@ def _window(complaints: IO[bytes]) -> Iterator[Window]:
 
 
 def start(window: Window, out: Path, audio: Path, **changes: Any) -> None:
-    # Neither replays nor roofs timed again: nothing here is about figures.
+    # Neither replays nor calls timed again: nothing here is about figures.
     config = assign(presets.load("gmm-quick").config, {"replay": 0.0, **changes})
     window.say(
         do="start", config=to_dict(config), preset="gmm-quick", audio=[str(audio)], out=str(out)
