@@ -141,15 +141,16 @@ LEAST_OF_LARGEST: Final = 0.5
 
 
 def _verdict(e: Evidence, parts: Parts) -> tuple[str, str | None]:
-    """What bounds a stage: the part that was surely the largest, or the first of two witnesses together.
+    """What bounds a stage: the first of two witnesses together, or a part of which the run had twice as much.
 
     These are its parts and its cost law alone at the machine's usual roofs: that a neighbour slows memory down for a
-    while, or that a roof was lately measured at a lucky moment, is no reason to say otherwise. Where other programs,
+    while, or that a roof was lately measured at a lucky moment, is no reason to say otherwise. What the law has first
+    is not named where the run had less than half as much of it as of another part. Where other programs,
     which no law knows, were the largest part, or where nothing accounts for it, that is said. Arithmetic without a
     roof may be all that is not attributed. Launches count only where the stage took longer than its work: twice any
     other part, they are what it waited for, although their interval begins at nothing.
 
-    With it comes what is to be said where the two witnesses decided.
+    With it comes what is to be said where the run alone does not tell, or tells otherwise.
     """
     order = sorted(PARTS, key=lambda name: parts.likely[name], reverse=True)
     first, second = order[:2]
@@ -163,16 +164,13 @@ def _verdict(e: Evidence, parts: Parts) -> tuple[str, str | None]:
         launched = parts.likely[first] >= 2 * parts.likely[second]
         return LAUNCH_BOUND if launched else UNDECIDED, None
     rival = next(name for name in order[1:] if name in LAW_PARTS)
-    if _surely_larger(parts, first, rival):
-        return VERDICT_OF[first], None
+    surely = _surely_larger(parts, first, rival)
     named = _by_both(e, parts)
-    if (
-        named is None
-        or _surely_larger(parts, first, named)
-        or parts.likely[named] < LEAST_OF_LARGEST * parts.likely[first]
-    ):
-        return UNDECIDED, None
-    return VERDICT_OF[named], _too_close(parts, named, rival if named == first else first)
+    if named is None or parts.likely[named] < LEAST_OF_LARGEST * parts.likely[first]:
+        return (VERDICT_OF[first] if surely else UNDECIDED), None
+    if named != first:
+        return VERDICT_OF[named], _not_the_runs(parts, named, first)
+    return VERDICT_OF[first], None if surely else _not_the_runs(parts, first, rival)
 
 
 def _by_both(e: Evidence, parts: Parts) -> str | None:
@@ -216,11 +214,15 @@ def _sentence(e: Evidence, parts: Parts, too_close: str | None) -> str:
     return whole[0].upper() + whole[1:] + "."
 
 
-def _too_close(parts: Parts, named: str, rival: str) -> str:
-    """What is said where one of two parts is named whose order was not measured."""
-    order = sorted((named, rival), key=lambda name: -parts.likely[name])
-    both = " and ".join(PART_NAMES[name] for name in order)
-    return f"{both} are too close to tell which is more; run and cost law together have {PART_NAMES[named]} first"
+def _not_the_runs(parts: Parts, named: str, rival: str) -> str:
+    """What is said where of two parts the run does not have the `named` one surely first."""
+    larger, smaller = sorted((named, rival), key=lambda name: -parts.likely[name])
+    if _surely_larger(parts, larger, smaller):
+        of_run = f"{PART_NAMES[larger]} was more than {PART_NAMES[smaller]} in this run"
+    else:
+        both = f"{PART_NAMES[larger]} and {PART_NAMES[smaller]}"
+        of_run = f"{both} are too close to tell which is more"
+    return f"{of_run}; run and cost law together have {PART_NAMES[named]} first"
 
 
 def _count(kernels: float) -> str:

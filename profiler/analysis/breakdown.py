@@ -42,7 +42,8 @@ class StageRow:
     the time, and `law` the same by LAW_PARTS (empty without one); `learned_ns`: how much of it a replay may be spared
     as branches repeat (`Term.by_heart`). `compute_ns` + `memory_ns` + `other_ns` + `unexplained_ns` = `time_ns`.
     `parts`: None where the session's laws name no terms. `defect`: a sentence when the stage ran faster than the
-    measured roofs allow. `too_close`: what of the sentence says that the run does not tell two parts apart.
+    measured roofs allow. `too_close`: what of the sentence says that the run does not tell two parts apart,
+    or had another one first than the verdict.
     """
 
     name: str

@@ -142,7 +142,9 @@ def test_what_a_run_takes_aside_is_of_its_wall_time() -> None:
     probes = "setup.probe memory", "setup.probe arithmetic"
     names = ("score.a", "setup.replay", *probes, "setup.x", "setup.calls again")
     stages = {i: SimpleNamespace(name=name) for i, name in enumerate(names)}
-    spans = spans_of([(0, 900, 0, 0, 1), *((1000 * i, 10 * i, i, 0, 1) for i in (1, 1, 2, 3, 4, 5))])
+    spans = spans_of(
+        [(0, 900, 0, 0, 1), *((1000 * i, 10 * i, i, 0, 1) for i in (1, 1, 2, 3, 4, 5))]
+    )
     utterances = [SimpleNamespace(wall_ns=ns) for ns in (600, None, 400)]
     session = SimpleNamespace(stages=stages, spans=spans, utterances=utterances)
     added = attribution.added(session)  # type: ignore[arg-type]

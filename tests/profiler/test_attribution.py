@@ -93,11 +93,32 @@ def test_how_long_the_law_takes_is_no_matter_for_what_it_has_first() -> None:
     assert verdicts == {"instruction-bound"}
 
 
-def test_a_part_that_was_surely_larger_is_the_verdict_whatever_the_law_has_first() -> None:
-    parts = known(0.2, latency=60, instructions=30, not_attributed=10)
+@pytest.mark.parametrize(
+    ("instructions", "verdict"), [(29, "latency-bound"), (31, "instruction-bound")]
+)
+def test_of_what_a_run_had_twice_as_much_is_the_verdict_whatever_the_law_has_first(
+    instructions: float, verdict: str
+) -> None:
+    parts = known(0.2, latency=60, instructions=instructions, not_attributed=10)
     judged = judge(Evidence(100.0, 1, 1, parts, by_law=by_law(instructions=30, latency=5)))
-    assert judged.verdict == "latency-bound"
+    assert judged.verdict == verdict
     assert "too close" not in judged.sentence
+
+
+def test_a_part_surely_larger_in_one_run_is_not_the_verdict_where_the_law_has_another_by_far() -> (
+    None
+):
+    """A neighbour had slowed memory down for all of the run."""
+    parts = known(0.05, latency=50, instructions=35, not_attributed=15)
+    judged = judge(Evidence(100.0, 1, 1, parts, by_law=by_law(instructions=67, latency=22)))
+    assert judged.verdict == "instruction-bound"
+    assert judged.sentence.endswith(
+        "; memory latency was more than instructions beyond peak in this run; "
+        "run and cost law together have instructions beyond peak first."
+    )
+    # If the law has it by no more than the run has the other, the run's word stands, and needs no words.
+    judged = judge(Evidence(100.0, 1, 1, parts, by_law=by_law(instructions=35, latency=32)))
+    assert (judged.verdict, judged.too_close) == ("latency-bound", None)
 
 
 def test_a_neighbour_that_slows_memory_for_a_while_changes_no_verdict() -> None:
@@ -127,8 +148,8 @@ def test_a_neighbour_that_slows_memory_for_a_while_changes_no_verdict() -> None:
         # The law's part is far from the largest, although that is not surely larger.
         (known(0.9, latency=60, instructions=20), "instructions", "undecided"),
         (known(0.9, latency=60, instructions=31), "instructions", "instruction-bound"),
-        # Both that were measured are surely more than the law's, and their order is open.
-        (known(0.15, latency=38, bandwidth=37, calls=25), "calls", "undecided"),
+        # Of both that were measured there was more than twice the law's, and their order is open.
+        (known(0.15, latency=38, bandwidth=37, calls=18), "calls", "undecided"),
         # No law knows of other programs, nor of what nothing accounts for.
         (known(0.9, other_programs=40, arithmetic=39), "arithmetic", "preempted"),
         (known(0.9, not_attributed=40, arithmetic=39), "arithmetic", "undecided"),
