@@ -86,6 +86,20 @@ def test_the_machine_is_probed_before_the_first_block_and_then_at_times(rig: Rig
     assert rig.names() == list(PROBES)
 
 
+def test_calls_are_timed_after_a_block_by_what_all_of_them_have_taken(rig: Rig) -> None:
+    told: list[tuple[int, int]] = []
+
+    def take(now: int, frame: int, decoded_ns: int) -> int:
+        told.append((frame, decoded_ns))
+        return rig.clock.advance(70)
+
+    rig.beside.calls = SimpleNamespace(take=take, due_ns=0)  # type: ignore[assignment]
+    for frame in (16, 32):
+        now = rig.clock.advance(1000)
+        assert rig.beside.between(NOBODY, None, now, frame, 900) == now + 70
+    assert told == [(16, 900), (32, 1800)]
+
+
 @pytest.mark.parametrize(("who", "planned"), [(SOMEBODY, ["setup.replay"]), (NOBODY, [])])
 def test_a_replay_is_planned_after_enough_blocks_if_any_can_be(
     rig: Rig, who: Any, planned: list[str]
