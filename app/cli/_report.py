@@ -14,10 +14,11 @@ def as_text(tree: Tree) -> str:
     """The report as text."""
     lines = report_lines.headline(tree)
     # What is decoded again and again, and heard alike, is one line.
-    heard = Counter((each["id"], each["hypothesis"]) for each in tree["utterances"])
-    for (name, hypothesis), times in heard.items():
+    heard = Counter((each["id"], report_lines.heard(each)) for each in tree["utterances"])
+    for (name, words), times in heard.items():
         again = f"  (×{times})" if times > 1 else ""
-        lines.append(f"  {name:24} {hypothesis or '(nothing)'}{again}")
+        lines.append(f"  {name:24} {words}{again}")
+    lines += _apart([f"note: {note}" for note in report_lines.notes(tree)])
     if tree["categories"]:
         lines += ["", f"{'category':28} {'time':>10} {'share':>7}"]
         lines += [

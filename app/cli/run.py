@@ -87,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _without_session(outcome: Outcome, config: Config) -> dict[str, Any]:
     """The report of a run without a session: what the decode loop itself knows."""
-    from pipelines.audio.word_errors import word_errors
+    from pipelines.audio.word_errors import transcribed, word_errors
     from pipelines.config import to_dict
     from profiler.analysis.utterances import real_time_factor
     from profiler.machine.describe import describe
@@ -106,6 +106,8 @@ def _without_session(outcome: Outcome, config: Config) -> dict[str, Any]:
         "latency": None,
         "shares": None,
         **report.words(word_errors(result.utterances)),
+        "transcribed": transcribed(result.utterances)._asdict(),
+        "notes": list(outcome.notes),
         "utterances": [report.utterance(u, u.alternatives) for u in result.utterances],
         "categories": None,
         "stages": [],

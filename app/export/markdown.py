@@ -175,7 +175,7 @@ def _notes(session: Session, tree: Tree) -> list[str]:
     """What else was found, and what nobody measured."""
     from app.model import report_lines
 
-    found = report_lines.parts_of_groups(tree)
+    found = report_lines.notes(tree) + report_lines.parts_of_groups(tree)
     for told in (
         report_lines.defects,
         report_lines.transfers,

@@ -14,7 +14,7 @@ from profiler.frames import FRAME_S
 
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot
-    from pipelines.audio.word_errors import ErrorCount
+    from pipelines.audio.word_errors import ErrorCount, Transcribed
     from profiler.analysis.own_cost import RecorderCost
 
 NOW_S = 3.0
@@ -41,13 +41,14 @@ def load() -> None:
 @dataclass(frozen=True)
 class Figures:
     """RTF of ``scope`` and of all that is shown; word errors of what is finished under the settings in force, or of the
-    selection.
+    selection, and how many of those utterances have a transcript.
     """
 
     rtf: float | None
     scope: str
     rtf_whole: float | None
     errors: ErrorCount
+    transcribed: Transcribed
     of_selection: bool = False
 
 
@@ -65,7 +66,7 @@ def figures(snapshot: Snapshot) -> Figures:
     """Return the large figures for what is shown."""
     from app.model.alignment import errors_within
     from app.model.effects import effects_of
-    from pipelines.audio.word_errors import word_errors
+    from pipelines.audio.word_errors import transcribed, word_errors
 
     end = snapshot.cursor_frame
     whole = _rtf(snapshot, 0, end)
@@ -78,11 +79,17 @@ def figures(snapshot: Snapshot) -> Figures:
         rtf, scope = whole, "whole run"
     done = [u for u in snapshot.session.utterances if u.first_frame + u.n_frames <= end]
     if selected is not None:
-        return Figures(rtf, scope, whole, errors_within(done, *selected), of_selection=True)
+        within = [
+            u
+            for u in done
+            if u.first_frame < selected[1] and u.first_frame + u.n_frames > selected[0]
+        ]
+        errors = errors_within(done, *selected)
+        return Figures(rtf, scope, whole, errors, transcribed(within), of_selection=True)
     # What other settings made wrong says nothing of these.
     alike = effects_of(snapshot.session).configurations.alike(snapshot.session, end)
     done = [u for u in done if alike.issuperset(u.epochs)]
-    return Figures(rtf, scope, whole, word_errors(done))
+    return Figures(rtf, scope, whole, word_errors(done), transcribed(done))
 
 
 def recorder_cost(snapshot: Snapshot) -> RecorderCost:

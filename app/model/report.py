@@ -32,7 +32,7 @@ ALTERNATIVES = ("nbest", "confidences")
 
 def report(session: Session) -> Tree:
     """The JSON object of `run` and `show` for an open session."""
-    from pipelines.audio.word_errors import word_errors
+    from pipelines.audio.word_errors import transcribed, word_errors
     from profiler import counting
     from profiler.analysis import device
     from profiler.analysis.breakdown import breakdown
@@ -59,6 +59,8 @@ def report(session: Session) -> Tree:
         "latency": None if waits is None else waits.as_dict(),
         "shares": shares(session, track),
         **words(word_errors(session.utterances)),
+        "transcribed": transcribed(session.utterances)._asdict(),
+        "notes": session.meta.get("notes") or [],
         "utterances": utterances,
         "configurations": configurations(session),
         "categories": _categories(parts),
@@ -117,6 +119,8 @@ def utterance(u: Any, alternatives: Any) -> dict[str, Any]:
         "hypothesis": u.hypothesis,
         "reference": u.reference,
         **words(errors_of(u)),
+        "complete": u.complete,
+        "notes": list(u.notes),
         **{key: alternatives[key] for key in ALTERNATIVES if key in (alternatives or {})},
     }
 

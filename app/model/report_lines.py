@@ -39,7 +39,7 @@ def headline(tree: Tree) -> list[str]:
     if tree["wer"] is not None:
         lines.append(
             f"WER {tree['wer']:.1%}: {counted(tree['wer_errors'], 'error', 'errors')} in "
-            f"{counted(tree['wer_words'], 'word', 'words')}"
+            f"{counted(tree['wer_words'], 'word', 'words')}{_transcribed(tree)}"
         )
     if len(tree.get("configurations") or ()) > 1:
         lines += [_words_with(row) for row in tree["configurations"] if row["wer"] is not None]
@@ -52,6 +52,40 @@ def headline(tree: Tree) -> list[str]:
     ]
     if done:
         lines.append(", ".join(done))
+    return lines
+
+
+def _transcribed(tree: Tree) -> str:
+    """Of how many utterances the word errors are, where some have no transcript."""
+    found = tree["transcribed"]
+    if found["utterances"] == found["of"]:
+        return ""
+    return f"; {found['utterances']} of {found['of']} utterances have a transcript"
+
+
+def heard(row: Tree) -> str:
+    """The words of an utterance, and whether a grammar has no such sentence."""
+    said = row["hypothesis"] or "(nothing)"
+    return f"{said}  (no sentence of the grammar)" if row["complete"] is False else said
+
+
+NAMED: Final = 3
+"""Utterances that a note names."""
+
+
+def notes(tree: Tree) -> list[str]:
+    """What was done to the sound, or left out of sound, model and texts; a note of several utterances is one line."""
+    named: dict[str, dict[str, None]] = {}
+    for row in tree["utterances"]:
+        for note in row["notes"]:
+            named.setdefault(note, {})[row["id"]] = None
+    lines = list(tree["notes"])
+    everyone = len({row["id"] for row in tree["utterances"]})
+    for note, ids in named.items():
+        some = ", ".join([*ids][:NAMED])
+        more = f" and {len(ids) - NAMED} more" if len(ids) > NAMED else ""
+        who = f"all {everyone} utterances" if 1 < everyone == len(ids) else some + more
+        lines.append(f"{who}: {note}")
     return lines
 
 

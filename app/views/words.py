@@ -168,7 +168,9 @@ class WordsView(ChartView[WordsModel]):
                 if words:
                     kind = "" if words[0].kind == SAME else f" ({self.tr(words[0].kind)})"
                     lines.append(Line(title, " ".join(t.text for t in words) + kind))
-            return lines
+            if spoken.complete is False:
+                lines.append(Line("", self.tr("no sentence of the grammar")))
+            return [*lines, *(Line("", note) for note in spoken.notes)]
         return []
 
     def summary(self) -> str:
@@ -178,9 +180,10 @@ class WordsView(ChartView[WordsModel]):
             return self.tr("No speech in view yet.")
         spoken = model.spoken[model.current]
         heard = " ".join(token.text for token in spoken.heard) or self.tr("empty")
-        return self.tr("Utterance {0} ({1}): hypothesis “{2}”; {3}.").format(
+        said = self.tr("Utterance {0} ({1}): hypothesis “{2}”; {3}.").format(
             spoken.number, spoken.name, heard, self._errors(spoken)
         )
+        return " ".join([said, *(f"{note}." for note in spoken.notes)])
 
     def table(self) -> Table:
         """Return every column of the alignments in view."""
@@ -215,6 +218,12 @@ class WordsView(ChartView[WordsModel]):
         return spoken.first_s < frames[1] * FRAME_S and spoken.last_s > frames[0] * FRAME_S
 
     def _errors(self, spoken: Spoken) -> str:
+        errors = self._scored(spoken)
+        if spoken.complete is False:
+            return self.tr("no sentence of the grammar, {0}").format(errors)
+        return errors
+
+    def _scored(self, spoken: Spoken) -> str:
         if spoken.count is None:
             if spoken.said is None:
                 return self.tr("no reference")

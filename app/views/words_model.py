@@ -45,6 +45,8 @@ class Spoken:
             reference, and where the run did not score it: decoded under two configurations.
         right_s: [words, 2] first and last second of every word recognised as it was said.
         wrong_s: [errors, 2] first and last second of every word that went wrong.
+        complete: whether the words are a sentence of the grammar, None without one or before the end.
+        notes: what was done to the sound or left out of it.
     """
 
     name: str
@@ -58,6 +60,8 @@ class Spoken:
     count: ErrorCount | None
     right_s: F64
     wrong_s: F64
+    complete: bool | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -393,4 +397,6 @@ def _spoken(utterance: Utterance, number: int, cursor_frame: int) -> Spoken:
         count=score,
         right_s=np.array(right).reshape(-1, 2),
         wrong_s=np.array(wrong).reshape(-1, 2),
+        complete=None if partial else utterance.complete,
+        notes=utterance.notes,
     )

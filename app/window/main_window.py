@@ -89,6 +89,7 @@ class MainWindow(FirstWindow):
         from app.window.bars.menus import Menus
         from app.window.bars.statusline import StatusLine
         from app.window.bars.topbar import TopBar
+        from app.window.input_notes import InputNotes
         from app.window.welcome import Welcome
 
         self._snapshot: Snapshot | None = None
@@ -114,6 +115,7 @@ class MainWindow(FirstWindow):
         column.addWidget(self.status)
         self.setCentralWidget(page)
         self.notices.lie_over(self.pages)
+        InputNotes(self.playhead, self.notices)
         self.menus = Menus(self, self.actions_, self.memory)
         self.menus.fill()
         self._late_figures = QTimer(self)

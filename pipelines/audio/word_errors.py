@@ -163,6 +163,10 @@ class Decoded(Protocol):
     """An utterance with its word errors, None where nothing is known, and the configurations it ran under."""
 
     @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def reference(self) -> str | None: ...  # noqa: D102
+    @property
     def errors(self) -> int | None: ...  # noqa: D102
     @property
     def reference_words(self) -> int | None: ...  # noqa: D102
@@ -185,6 +189,19 @@ def word_errors(utterances: Iterable[Decoded]) -> ErrorCount:
     """Word errors of all utterances that count."""
     known = [count for u in utterances if (count := errors_of(u)) is not None]
     return ErrorCount(sum(c.errors for c in known), sum(c.words for c in known))
+
+
+class Transcribed(NamedTuple):
+    """How many utterances have a transcript, of how many."""
+
+    utterances: int
+    of: int
+
+
+def transcribed(utterances: Iterable[Decoded]) -> Transcribed:
+    """How many utterances have a transcript; one that is decoded again counts once."""
+    known = {u.name: u.reference is not None for u in utterances}
+    return Transcribed(sum(known.values()), len(known))
 
 
 # -- the shortest way from one list of words to the other ------------------------------------------

@@ -58,6 +58,8 @@ class _Begun(NamedTuple):
     duration_s: float
     wall_ns: int
     """What reading and features took."""
+    notes: tuple[str, ...]
+    """What was done to the sound."""
 
 
 class Decoder:
@@ -186,9 +188,10 @@ class Decoder:
             sound.duration_s,
             item.reference,
             peaks,
+            sound.notes,
         )
         lane.put(stage["setup.waveform"], end, clock(), first, 0)
-        return _Begun(utterance, features, sound.duration_s, end - start)
+        return _Begun(utterance, features, sound.duration_s, end - start, tuple(sound.notes))
 
     def _utterance(self, item: Item) -> None:
         clock, lane, stage, recogniser = self._clock, self._lane, self._stage, self.recogniser
@@ -221,8 +224,8 @@ class Decoder:
             scores = self._blocks.decode(
                 recogniser, padded, begin, count, self._frame, scores_ahead
             )
-            complete = begin + count == n_frames
-            last = complete or self._stopping
+            done = begin + count == n_frames
+            last = done or self._stopping
             told = not last and block_start_ns >= partial_due
             words = []
             if last:
@@ -263,7 +266,7 @@ class Decoder:
                 if self._beside is not None:
                     self._beside.begin()
         audio_s = begun.duration_s * (self._frame - first) / n_frames
-        self._done(item, utterance, words, wall_ns, audio_s, complete)
+        self._done(item, begun, words, wall_ns, audio_s, done)
 
     def _other_programs_ns(self, now: int, *, surely: bool) -> int:
         return 0 if self._beside is None else self._beside.other_programs_ns(now, surely=surely)
@@ -280,32 +283,33 @@ class Decoder:
     def _done(
         self,
         item: Item,
-        utterance: int,
+        begun: _Begun,
         words: list[Word],
         wall_ns: int,
         audio_s: float,
-        complete: bool,
+        done: bool,
     ) -> None:
-        start = self._clock()
+        start, utterance, search = self._clock(), begun.number, self.recogniser.search
         hypothesis = _text(words)
         epochs = list(self._epochs)
-        errors = reference_words = None
+        errors = reference_words = complete = None
+        if done and self.recogniser.config.graph.grammar:
+            complete = search.complete
         # An utterance decoded under more than one configuration says nothing about either.
-        count = wer.scored(item.reference, hypothesis) if complete and len(epochs) == 1 else None
+        count = wer.scored(item.reference, hypothesis) if done and len(epochs) == 1 else None
         if count is not None:
             errors, reference_words = count.errors, count.reference_words
-        if complete:
+        if done:
             self._journal.utterance_done(
-                utterance, hypothesis, words, wall_ns, epochs, errors, reference_words
+                utterance, hypothesis, words, wall_ns, epochs, errors, reference_words, complete
             )
         else:
             self._journal.utterance_partial(utterance, hypothesis, words)
-        search = self.recogniser.search
         if search.lost:
             text = f"{item.name}: no token survived; the hypothesis ends there."
             self._journal.marker("error", text, self._frame)
         alternatives = None
-        if complete and self.recogniser.config.search.lattice:
+        if done and self.recogniser.config.search.lattice:
             alternatives = {
                 "nbest": [{"hypothesis": " ".join(h.words), "cost": h.cost} for h in search.nbest],
                 "confidences": search.confidences,
@@ -321,8 +325,10 @@ class Decoder:
                 item.reference,
                 errors,
                 reference_words,
-                complete,
+                done,
                 tuple(epochs),
+                complete,
+                begun.notes,
                 alternatives,
             )
         )

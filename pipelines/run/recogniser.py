@@ -6,7 +6,7 @@ search graph, compiling kernels. Each step reports progress and can be cancelled
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -40,6 +40,8 @@ class Recogniser:
     """Where the acoustic model's parameters come from, in words."""
     devices: Mapping[str, DeviceWork] = field(default_factory=dict)
     """What scoring and search use, by name."""
+    notes: Sequence[str] = ()
+    """What was left out or read otherwise of the model, dictionary, language model or grammar, a sentence each."""
 
     def configure(self, config: Config, prepared: Made = None) -> None:
         """Take over live settings, from the next block on.
@@ -128,4 +130,5 @@ def build(
         search.warm_up()
     if cancelled():
         raise Cancelled
-    return Recogniser(config, frontend, scorer, search, model.origin, devices)
+    notes = (*model.notes, *graph.notes)
+    return Recogniser(config, frontend, scorer, search, model.origin, devices, notes)

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 class Decoded:
     """What came of one utterance. `errors` is None where nothing can be said about word errors.
 
-    `audio_s`: of its whole length the part that its decoded frames are.
+    `audio_s`: of its whole length the part that its decoded frames are. `done`: decoded to its end. `complete`:
+    whether the words are a sentence of the grammar, None without one. `notes`: what was done to the sound.
     """
 
     name: str
@@ -19,8 +20,10 @@ class Decoded:
     reference: str | None
     errors: int | None
     reference_words: int | None
-    complete: bool
+    done: bool
     epochs: tuple[int, ...]  # the configurations it ran under
+    complete: bool | None = None
+    notes: tuple[str, ...] = ()
     alternatives: dict[str, object] | None = None  # nbest and confidences, as JSON values
 
 

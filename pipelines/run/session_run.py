@@ -57,13 +57,17 @@ class Request:
 
 @dataclass
 class Outcome:
-    """How a run ended: closed (to its end), stopped (by a person) or failed (`problem` says why)."""
+    """How a run ended: closed (to its end), stopped (by a person) or failed (`problem` says why).
+
+    `notes`: what was left out or read otherwise of model, dictionary, language model or grammar, a sentence each.
+    """
 
     session: Path | None
     state: str
     result: Result
     setup_ns: int = 0
     problem: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 class Course(Protocol):
@@ -111,7 +115,7 @@ def execute(
         except Cancelled:
             state = "stopped"
             return outcome
-        outcome.setup_ns = recorder.clock() - start
+        outcome.setup_ns, outcome.notes = recorder.clock() - start, tuple(recogniser.notes)
         if isinstance(lane, Lane) and isinstance(journal, SessionWriter):
             beside = Beside(recorder, lane, request.config.replay, journal)
         needed = _roofs_needed(journal, recorder, lane, progress, control, beside)
@@ -203,12 +207,15 @@ def _prepare(
         lane.put(stage, start, recorder.clock())
 
     origins: dict[str, None] = {}
+    notes: dict[str, None] = {}
     scored: set[tuple[int, tuple[int, int]]] = set()
 
     def made(config: Config) -> Recogniser:
         recogniser = build(config, recorder, lane, progress, lambda: control.stopping)
         origins[recogniser.origin] = None
         journal.meta("acoustic_models", list(origins))
+        notes.update(dict.fromkeys(recogniser.notes))
+        journal.meta("notes", list(notes))
         if recogniser.devices:
             about_devices = {n: w.device.identity for n, w in recogniser.devices.items()}
             journal.meta("devices", about_devices)

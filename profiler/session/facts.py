@@ -13,6 +13,7 @@ from msgspec import Meta
 Count = Annotated[int, Meta(ge=0, lt=1 << 32)]
 Label = Annotated[str, Meta(max_length=200)]
 Name = Annotated[str, Meta(max_length=1 << 14)]
+Note = Annotated[str, Meta(max_length=1 << 16)]
 Argument = Annotated[str, Meta(max_length=1 << 17)]
 """Systems take no longer one."""
 Nanoseconds = Annotated[float, Meta(ge=0, le=1e12)]
@@ -105,6 +106,7 @@ FACTS: Final[dict[str, Any]] = {
     "argv": list[Argument],
     "audio": list[Name],
     "acoustic_models": list[Name],
+    "notes": list[Note],
     "machine": dict[str, Any],
     "devices": dict[Name, dict[Label, Name]],
     "device_events": Events,

@@ -70,6 +70,8 @@ class Utterance:
     """A stretch of audio and what was recognised in it: frames first_frame … + n_frames, run-global.
 
     `peaks`: int8 [n, 2], lowest and highest sample of each frame. `words`: (word, first_frame, n_frames).
+    `complete`: whether the words are a sentence of the grammar, None without one. `notes`: what was done to the
+    sound or left out of it.
     """
 
     id: int
@@ -87,6 +89,8 @@ class Utterance:
     reference_words: int | None
     done: bool
     peaks: Array = field(repr=False, compare=False)
+    complete: bool | None = None
+    notes: tuple[str, ...] = ()
 
 
 class Utterances(list[Utterance]):

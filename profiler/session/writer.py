@@ -144,14 +144,18 @@ class SessionWriter:
         audio_s: float,
         reference: str | None,
         peaks: Array,
+        notes: Iterable[str] = (),
     ) -> int:
-        """Store the beginning of an utterance and return its id; `peaks` is int8 [n, 2]."""
+        """Store the beginning of an utterance and return its id; `peaks` is int8 [n, 2].
+
+        `notes`: a sentence each for what was done to the sound or left out of it.
+        """
         if peaks.ndim != 2 or peaks.shape[1] != 2 or peaks.dtype != np.int8:
             raise ValueError(f"peaks must be int8 [n, 2], not {peaks.dtype} {list(peaks.shape)}")
         utterance = next(self._utterance_ids)
         self._say(
             "INSERT INTO utterance(id, revision, name, path, first_frame, n_frames, audio_s, "
-            "reference, words, epochs, done) VALUES(?,?,?,?,?,?,?,?,'[]','[]',0)",
+            "reference, words, epochs, done, notes) VALUES(?,?,?,?,?,?,?,?,'[]','[]',0,?)",
             (
                 utterance,
                 REVISION,
@@ -161,6 +165,7 @@ class SessionWriter:
                 int(n_frames),
                 float(audio_s),
                 reference,
+                to_json([note[: schema.LONGEST_MARK] for note in notes]),
             ),
         )
         self._say("INSERT INTO peaks VALUES(?,?)", (utterance, peaks.tobytes()))
@@ -183,12 +188,16 @@ class SessionWriter:
         epochs: Iterable[int],
         errors: int | None,
         reference_words: int | None,
+        complete: bool | None = None,
     ) -> None:
-        """Store the final words of an utterance, its decode-lane time and the epochs it ran under."""
+        """Store the final words of an utterance, its decode-lane time and the epochs it ran under.
+
+        `complete`: whether the words are a sentence of the grammar; None without a grammar.
+        """
         self._commands.put((self._tables.drop_partial, (utterance,)))
         self._say(
             "UPDATE utterance SET revision=?, hypothesis=?, words=?, wall_ns=?, epochs=?, errors=?, "
-            "reference_words=?, done=1 WHERE id=?",
+            "reference_words=?, done=1, complete=? WHERE id=?",
             (
                 REVISION,
                 hypothesis,
@@ -197,6 +206,7 @@ class SessionWriter:
                 to_json(list(epochs)),
                 errors,
                 reference_words,
+                None if complete is None else int(complete),
                 utterance,
             ),
         )

@@ -289,17 +289,23 @@ def test_the_command_line_loads_no_qt_and_no_torch() -> None:
     assert done.stderr.strip() == "[]"
 
 
+def heard_row(name: str, words: str, *notes: str) -> dict[str, object]:
+    return {"id": name, "hypothesis": words, "complete": None, "notes": [*notes]}
+
+
 def test_a_strangers_words_do_not_steer_the_terminal() -> None:
     from app.cli._report import as_text
 
     tree = {
         "audio_s": 1.0, "wall_s": 1.0, "rtf": 1.0, "setup_s": 0.0, "idle_s": 0.0, "wer": None,
-        "utterances": [{"id": "a\x1b[2J", "hypothesis": "b\x07\nc"}],
+        "utterances": [heard_row("a\x1b[2J", "b\x07\nc", "d\x1be")], "notes": ["f\x1bg"],
         "categories": None, "stages": [], "recorder": None,
     }  # fmt: skip
     page = as_text(tree)
     assert "a\\x1b[2J" in page
     assert "b\\x07\\nc" in page
+    assert "d\\x1be" in page
+    assert "f\\x1bg" in page
 
 
 def test_what_is_heard_again_alike_is_one_line() -> None:
@@ -308,7 +314,7 @@ def test_what_is_heard_again_alike_is_one_line() -> None:
     heard = [("a", "yes"), ("b", "no"), ("a", "yes"), ("a", ""), ("a", "yes")]
     tree = {
         "audio_s": 1.0, "wall_s": 1.0, "rtf": 1.0, "setup_s": 0.0, "idle_s": 0.0, "wer": None,
-        "utterances": [{"id": name, "hypothesis": words} for name, words in heard],
+        "utterances": [heard_row(name, words) for name, words in heard], "notes": [],
         "categories": None, "stages": [], "recorder": None,
     }  # fmt: skip
     lines = [line.split() for line in as_text(tree).splitlines() if line.startswith("  ")]
@@ -329,7 +335,7 @@ def test_stages_say_why_they_have_no_parts_what_the_law_decided_and_what_is_flag
     ]  # fmt: skip
     tree = {
         "audio_s": 1.0, "wall_s": 1.0, "rtf": 1.0, "setup_s": 0.0, "idle_s": 0.0, "wer": None,
-        "utterances": [], "categories": None, "recorder": None, "parts": {},
+        "utterances": [], "notes": [], "categories": None, "recorder": None, "parts": {},
         "stages": [{**row, "time_s": 0.5} for row in rows],
     }  # fmt: skip
     lines = as_text(tree).splitlines()

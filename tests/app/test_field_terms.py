@@ -16,7 +16,7 @@ from app.model.pipeline import Pipeline
 from app.model.report_lines import _words_with, defects
 from app.window.actions.actions import Registry
 from pipelines import config as settings
-from pipelines.audio.word_errors import ErrorCount
+from pipelines.audio.word_errors import ErrorCount, Transcribed
 from pipelines.config import presets
 from profiler import analysis
 from profiler.plain import counted
@@ -124,8 +124,8 @@ def test_the_top_bar_counts_one_word(qtbot) -> None:
         registry.add(Action(action_id, action_id, "Run", lambda: None))
     bar = TopBar(Pipeline(), registry)
     qtbot.addWidget(bar)
-    bar.show_figures(Figures(0.1, "whole run", 0.1, ErrorCount(1, 1)))
-    assert bar.wer.accessibleName() == "WER 100.0 % 1 word"
+    bar.show_figures(Figures(0.1, "whole run", 0.1, ErrorCount(1, 1), Transcribed(1, 2)))
+    assert bar.wer.accessibleName() == "WER 100.0 % 1 word *"
     assert "1 error in 1 word of" in bar.wer.toolTip()
 
 

@@ -315,7 +315,7 @@ def test_very_short_audio_is_decoded(quick: Config, tmp_path: Path) -> None:
     soundfile.write(path, np.full(80, 0.1, np.float32), 16000)
     outcome = run(quick, [path], tmp_path / "click.asrs")
     assert outcome.state == "closed"
-    assert outcome.result.utterances[0].complete
+    assert outcome.result.utterances[0].done
 
 
 @pytest.mark.parametrize("where", ["missing-folder/a.asrs", "a-folder"])
@@ -354,3 +354,33 @@ def test_the_session_is_plain_sqlite_without_side_files(recorded: tuple[Outcome,
     with closing(sqlite3.connect(path)) as database:
         assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         assert database.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+
+
+def test_what_was_done_to_the_sound_and_a_half_sentence_are_told(
+    quick: Config, bundled_speech: Path, tmp_path: Path
+) -> None:
+    grammar = tmp_path / "yes.gram"
+    grammar.write_text("#JSGF V1.0; grammar yes; public <yes> = yes of course;")
+    sound, rate = soundfile.read(bundled_speech / "08-kal16-short.flac", dtype="float32")
+    whole, half = tmp_path / "whole.wav", tmp_path / "half.wav"
+    soundfile.write(whole, np.stack([sound, sound], 1), rate)
+    soundfile.write(half, sound[: len(sound) // 2], rate)
+    config = assign(quick, {"graph.grammar": str(grammar)})
+    outcome = run(config, [whole, half], tmp_path / "run.asrs")
+    first, second = outcome.result.utterances
+    assert (first.hypothesis, first.complete, first.notes) == (
+        "yes of course",
+        True,
+        ("mixed down from 2 channels",),
+    )
+    assert (second.complete, second.notes) == (False, ())
+    with Session.open(tmp_path / "run.asrs") as session:
+        assert [u.complete for u in session.utterances] == [True, False]
+        assert [u.notes for u in session.utterances] == [first.notes, ()]
+
+
+def test_without_a_grammar_no_sentence_is_incomplete(recorded: tuple[Outcome, Path]) -> None:
+    outcome, path = recorded
+    assert {u.complete for u in outcome.result.utterances} == {None}
+    with Session.open(path) as session:
+        assert {u.complete for u in session.utterances} == {None}

@@ -1,13 +1,11 @@
 """Sessions for tests: a small deterministic recording, and stand-ins that need no file.
 
-Run as a program it writes tests/data/sessions/v1.asrs, the kept file of schema version 1:
-`python tests/profiler/profiler_sessions.py`. Kept files are never made again once released.
+Those in tests/data/sessions were made by released versions, and are never made again.
 """
 
 from __future__ import annotations
 
 import sqlite3
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -86,6 +84,7 @@ def record(path: Path, *, replace: bool = False, **meta: Any) -> SessionWriter:
         FRAMES / 100,
         "hello world",
         np.full((FRAMES, 2), 7, np.int8),
+        ["mixed down from 2 channels"],
     )
     marker = writer.marker("option", "skip every second frame", FRAMES // 2 - 1, "frames.skip", 2)
     writer.marker_applied(marker, FRAMES // 2, 1)
@@ -105,7 +104,14 @@ def record(path: Path, *, replace: bool = False, **meta: Any) -> SessionWriter:
         writer.counters([faults])
         writer.sample(clock(), {"process.cpu_percent": float(block), "absent": None})
     writer.utterance_done(
-        utterance, "hello word", [("hello", 2, 10), ("word", 15, 20)], clock() - start, [0, 1], 1, 2
+        utterance,
+        "hello word",
+        [("hello", 2, 10), ("word", 15, 20)],
+        clock() - start,
+        [0, 1],
+        1,
+        2,
+        False,
     )
     return writer
 
@@ -147,15 +153,3 @@ def edit(path: Path, *statements: str) -> None:
     for statement in statements:
         connection.execute(statement)
     connection.close()
-
-
-def main() -> None:
-    target = KEPT / "v1.asrs"
-    if target.exists():
-        sys.exit(f"{target} is kept as it is")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    record(target, session_id="00000000-0000-4000-8000-000000000001").close()
-
-
-if __name__ == "__main__":
-    main()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import sqlite3
 import struct
 from contextlib import closing
@@ -19,7 +20,7 @@ from profiler.analysis.track import CostTrack
 from profiler.costs import MOST_TERMS
 from profiler.export import chrome_trace, speedscope, table, writers
 from profiler.machine.describe import own_version
-from profiler.session.errors import SessionError
+from profiler.session.errors import Damaged, SessionError
 from profiler.session.format import schema
 from profiler.session.reader import Session
 from profiler.spans import SPAN
@@ -297,6 +298,7 @@ def test_the_kept_file_of_version_1_opens_and_says_what_it_said_then() -> None:
         assert [row.name for row in parts.stages] == ["score.gaussians", "search.emit"]
         assert parts.setup_ns == 5_000_000
         assert session.utterances[0].hypothesis == "hello word"
+        assert (session.utterances[0].complete, session.utterances[0].notes) == (None, ())
 
 
 def test_the_kept_run_opens_and_says_what_it_said_then() -> None:
@@ -322,62 +324,49 @@ def test_every_kept_file_is_of_the_schema_it_is_called_after(path: Path) -> None
         assert all(u.done for u in session.utterances)
 
 
+def test_the_kept_run_of_version_2_knows_its_grammar_and_its_sound() -> None:
+    with Session.open(KEPT / "v2-0.1.0.asrs") as session:
+        sound, other = session.utterances
+        assert sound.notes[0] == "mixed down from 2 channels"
+        assert (sound.complete, other.complete, other.notes) == (True, False, ())
+
+
 def test_a_file_of_this_version_is_kept() -> None:
     assert (KEPT / f"v{schema.VERSION}-{own_version()}.asrs").exists()
 
 
-def old_session(small: Path) -> None:
-    """Make a session of a version 0 that never was: markers kept their time as `moment`."""
-    edit(small, "ALTER TABLE marker RENAME COLUMN t_ns TO moment", "PRAGMA user_version = 0")
+@pytest.fixture
+def older(tmp_path: Path) -> Path:
+    """A session of version 1, which a migration leads on from."""
+    return Path(shutil.copy(KEPT / "v1.asrs", tmp_path / "older.asrs"))
 
 
-LAYOUT_0 = tuple(
-    statement.replace("t_ns INTEGER NOT NULL, asked", "moment INTEGER NOT NULL, asked")
-    for statement in schema.LAYOUTS[1]
-)
-
-
-def from_0(connection: sqlite3.Connection) -> None:
-    columns = "id, revision, kind, text, {}, asked_frame, applied_frame, epoch, key, value"
-    connection.execute("DROP INDEX marker_by_revision")
-    connection.execute("ALTER TABLE marker RENAME TO old")
-    connection.execute(schema.TABLES["marker"])
-    connection.execute(
-        f"INSERT INTO marker({columns.format('t_ns')}) SELECT {columns.format('moment')} FROM old"
-    )
-    connection.execute("DROP TABLE old")
-    connection.execute(schema.INDEXES["marker_by_revision"])
-
-
-def test_an_older_session_is_migrated_in_a_copy(
-    small: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    old_session(small)
-    before = small.read_bytes()
-    monkeypatch.setitem(schema.LAYOUTS, 0, LAYOUT_0)
-    monkeypatch.setitem(schema.MIGRATIONS, 0, from_0)
-    with Session.open(small) as session:
-        assert session.path == small
+def test_an_older_session_is_migrated_in_a_copy(older: Path, tmp_path: Path) -> None:
+    before = older.read_bytes()
+    with Session.open(older) as session:
+        assert session.path == older
         assert session.state == "closed"
-        assert "version 0" in session.notes[0]
-        assert session.markers[0].t_ns > 0
-        assert use(small, tmp_path)
-    assert small.read_bytes() == before
+        assert "version 1" in session.notes[0]
+        assert use(older, tmp_path)
+    assert older.read_bytes() == before
+
+
+def test_a_migrated_session_is_laid_out_as_a_new_one(older: Path) -> None:
+    with closing(sqlite3.connect(older, isolation_level=None)) as file:
+        with pytest.raises(Damaged):
+            schema.check(file, schema.VERSION)
+        schema.migrate(file, 1)
+        schema.check(file, schema.VERSION)
 
 
 def test_an_older_session_without_a_way_forward_is_one_sentence(small: Path) -> None:
-    old_session(small)
+    edit(small, "PRAGMA user_version = 0")
     text = sentence(small)
     assert "version 0" in text
     assert "cannot convert" in text
 
 
-def test_a_code_in_an_older_session_does_not_run(
-    small: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    old_session(small)
-    edit(small, *INTRUDERS["trigger"])
-    monkeypatch.setitem(schema.LAYOUTS, 0, LAYOUT_0)
-    monkeypatch.setitem(schema.MIGRATIONS, 0, from_0)
-    assert "damaged" in sentence(small)
-    assert os.path.exists(small)
+def test_a_code_in_an_older_session_does_not_run(older: Path) -> None:
+    edit(older, *INTRUDERS["trigger"])
+    assert "damaged" in sentence(older)
+    assert os.path.exists(older)

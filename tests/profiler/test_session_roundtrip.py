@@ -69,6 +69,8 @@ def test_everything_said_is_read_back(small: Path) -> None:
         assert utterance.words == (("hello", 2, 10), ("word", 15, 20))
         assert (utterance.errors, utterance.reference_words, utterance.epochs) == (1, 2, (0, 1))
         assert utterance.done
+        assert utterance.complete is False
+        assert utterance.notes == ("mixed down from 2 channels",)
         assert utterance.peaks.shape == (FRAMES, 2)
         assert session.sample_names == ["process.cpu_percent"]
         times, values = session.samples("process.cpu_percent")

@@ -237,10 +237,14 @@ class TopBar(QFrame):
         counts = self.tr("{0} in {1} of the utterances finished under these settings")
         if shown.of_selection:
             counts = self.tr("{0} in {1} of the selection")
+        tip, of = counts.format(wrong, words), shown.transcribed
+        if of.utterances < of.of:
+            words += " *"
+            tip += self.tr("; {0} of {1} utterances have a transcript").format(of.utterances, of.of)
         self.wer.show_value(
             f"{100 * rate:.1f} %",
             words,
-            counts.format(wrong, words),
+            tip,
         )
 
     def resizeEvent(self, event: QResizeEvent) -> None:

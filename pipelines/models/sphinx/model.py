@@ -35,7 +35,7 @@ class AcousticModel:
     `transitions`: f32 [matrices, 3, 4]; `senone_codebook`: int32 [senones]; `kind`: "ptm", "semi"
     or "continuous"; `feat_params`: the options of `feat.params` without their dash; `checksum`:
     SHA-256 over the files, the identity of the model for caches; `origin`: in words, what the
-    parameters were derived from or estimated on.
+    parameters were derived from or estimated on; `notes`: a sentence for each thing in the folder that is ignored.
     """
 
     directory: Path
@@ -49,6 +49,7 @@ class AcousticModel:
     feat_params: dict[str, str]
     checksum: str
     origin: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def n_codebooks(self) -> int:

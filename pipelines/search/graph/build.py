@@ -111,7 +111,12 @@ def compile_graph(recipe: Recipe, progress: Progress) -> Graph:
         Senones(definition.senone_phone, definition.senone_state, definition.filler),
         said.words,
         [_phones(said.dictionary, word, definition) for word in said.words],
-        {"recipe": recipe.as_dict(), "words": len(said.dictionary), **said.about},
+        {
+            "recipe": recipe.as_dict(),
+            "words": len(said.dictionary),
+            "notes": list(said.notes),
+            **said.about,
+        },
     )
 
 

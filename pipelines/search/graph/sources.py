@@ -25,13 +25,14 @@ JSGF_SUFFIXES = (".jsgf", ".gram")
 class Source:
     """G as an acceptor with labels `words` index + 1, and the dictionary of those with sound.
 
-    `about`: figures for the graph's own record.
+    `about`: figures for the graph's own record; `notes`: what was left out or read otherwise, a sentence each.
     """
 
     acceptor: Fst
     words: tuple[str, ...]
     dictionary: Dictionary
     about: Mapping[str, object]
+    notes: tuple[str, ...] = ()
 
 
 def source(recipe: Recipe, definition: ModelDefinition) -> Source:

@@ -71,6 +71,12 @@ class Graph:
             raise GraphError(f"The graph is damaged: {wrong}.")
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What was left out of dictionary, language model or grammar, or read otherwise, a sentence each."""
+        found = self.made.get("notes", ())
+        return tuple(map(str, found)) if isinstance(found, list | tuple) else ()
+
+    @property
     def n_states(self) -> int:
         """Number of states."""
         return len(self.final)

@@ -16,7 +16,7 @@ from profiler.session.errors import Damaged, plain
 APPLICATION_ID: Final = 0x41535253
 """The letters ASRS in SQLite's application_id field (byte 68 of the file)."""
 
-VERSION: Final = 1
+VERSION: Final = 2
 """The schema written here, in SQLite's user_version field (byte 60 of the file)."""
 
 BLOCK_RECORDS: Final = 1000
@@ -80,13 +80,14 @@ TABLES: Final[dict[str, str]] = {
         "text TEXT NOT NULL, t_ns INTEGER NOT NULL, asked_frame INTEGER NOT NULL, "
         "applied_frame INTEGER, epoch INTEGER, key TEXT, value TEXT) STRICT"
     ),
-    # words: JSON list of [word, first_frame, n_frames]; epochs: JSON list
+    # words: JSON list of [word, first_frame, n_frames]; epochs: JSON list; complete: 0 where a grammar's result is
+    # no sentence of it, null without a grammar; notes: JSON list of what was done to the sound or left out of it
     "utterance": (
         "CREATE TABLE utterance(id INTEGER PRIMARY KEY, revision INTEGER NOT NULL, "
         "name TEXT NOT NULL, path TEXT NOT NULL, first_frame INTEGER NOT NULL, "
         "n_frames INTEGER NOT NULL, audio_s REAL NOT NULL, reference TEXT, hypothesis TEXT, "
         "words TEXT NOT NULL, wall_ns INTEGER, epochs TEXT NOT NULL, errors INTEGER, "
-        "reference_words INTEGER, done INTEGER NOT NULL) STRICT"
+        "reference_words INTEGER, done INTEGER NOT NULL, complete INTEGER, notes TEXT NOT NULL) STRICT"
     ),
     # data: int8 [n, 2], lowest and highest sample per frame, -127…127
     "peaks": "CREATE TABLE peaks(utterance INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT",
@@ -127,10 +128,26 @@ INDEXES: Final[dict[str, str]] = {
     "utterance_by_revision": "CREATE INDEX utterance_by_revision ON utterance(revision)",
 }
 
-LAYOUTS: Final[dict[int, tuple[str, ...]]] = {VERSION: (*TABLES.values(), *INDEXES.values())}
+_UTTERANCE_1: Final = TABLES["utterance"].replace(", complete INTEGER, notes TEXT NOT NULL", "")
+
+LAYOUTS: Final[dict[int, tuple[str, ...]]] = {
+    1: (*(TABLES | {"utterance": _UTTERANCE_1}).values(), *INDEXES.values()),
+    VERSION: (*TABLES.values(), *INDEXES.values()),
+}
 """Schema version → the statements that lay it out. A file of that version holds exactly these."""
 
-MIGRATIONS: Final[dict[int, Callable[[sqlite3.Connection], None]]] = {}
+
+def _from_1(connection: sqlite3.Connection) -> None:
+    """Version 1 knew nothing of `complete` and `notes`."""
+    connection.execute("DROP INDEX utterance_by_revision")
+    connection.execute("ALTER TABLE utterance RENAME TO old")
+    connection.execute(TABLES["utterance"])
+    connection.execute("INSERT INTO utterance SELECT *, NULL, '[]' FROM old")
+    connection.execute("DROP TABLE old")
+    connection.execute(INDEXES["utterance_by_revision"])
+
+
+MIGRATIONS: Final[dict[int, Callable[[sqlite3.Connection], None]]] = {1: _from_1}
 """Schema version → function that turns such a database into the next version, in place.
 
 Readers run them on a private copy; the user's file stays as it is. The layout of the version stays in `LAYOUTS`.
