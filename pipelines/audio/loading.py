@@ -14,10 +14,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
+import msgspec
 import numpy as np
 import soundfile
 import soxr
+from msgspec import Meta
 
 from pipelines.audio import containers
 from pipelines.frontend.parameters import SAMPLE_RATE
@@ -50,6 +53,7 @@ LONGEST_S = 2 * 3600
 0.7 GB for two hours. (A day of silence is a FLAC of 5 MB.)"""
 MAX_FILE_BYTES = 64 << 30
 """Two hours of sixteen channels at 192 kHz are 88 GB as floats, 44 GB as 16-bit integers."""
+MAX_CHANNELS = 1024  # as libsndfile has it
 GROWTH = 1.25  # of the sample array if the length in the header was too small
 TABLE_HEADER = ["file", "transcript"]
 MAX_TABLE_BYTES = 64 << 20
@@ -61,6 +65,22 @@ MAX_TRANSCRIPT = 250_000
 
 class AudioError(BadInput):
     """Sound or a transcript table that cannot be used; the message is one sentence."""
+
+
+class Part(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Which part of a sound file is one utterance.
+
+    `channel`: from 0; None: all channels, mixed. `begin_s`, `end_s`: seconds from the start of the file, None: to its
+    end. `raw`: rate and sample format of a file without a header, as in the setting `audio.raw`.
+    """
+
+    channel: Annotated[int, Meta(ge=0, lt=MAX_CHANNELS)] | None = None
+    begin_s: Annotated[float, Meta(ge=0)] = 0.0
+    end_s: Annotated[float, Meta(gt=0)] | None = None
+    raw: str = ""
+
+
+WHOLE = Part()
 
 
 @dataclass(frozen=True)

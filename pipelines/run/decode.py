@@ -13,6 +13,8 @@ import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
+import msgspec
+
 from pipelines import config as settings
 from pipelines.audio import loading as audio
 from pipelines.audio import word_errors as wer
@@ -189,6 +191,7 @@ class Decoder:
             item.reference,
             peaks,
             sound.notes,
+            msgspec.to_builtins(item.part),
         )
         lane.put(stage["setup.waveform"], end, clock(), first, 0)
         return _Begun(utterance, features, sound.duration_s, end - start, tuple(sound.notes))

@@ -13,11 +13,12 @@ from pipelines.audio import loading as audio
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One file to decode; `reference` is None where nothing is known of what was said."""
+    """A file, or part of it, to decode; `reference` is None where nothing is known of what was said."""
 
     name: str
     path: Path
     reference: str | None
+    part: audio.Part = audio.WHOLE
 
 
 def bundled_speech() -> tuple[list[str], str]:

@@ -69,7 +69,7 @@ LIMITS: Final = {
     sqlite3.SQLITE_LIMIT_ATTACHED: 0,
     sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
 }
-"""What SQLite is held to in a stranger's file: our longest statement has 500 characters, our widest table 17
+"""What SQLite is held to in a stranger's file: our longest statement has 500 characters, our widest table 18
 columns. The first is raised once the schema is known."""
 
 

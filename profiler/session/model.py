@@ -1,5 +1,6 @@
 """What a reader hands out: small immutable records, one per row of the session's tables."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -71,7 +72,7 @@ class Utterance:
 
     `peaks`: int8 [n, 2], lowest and highest sample of each frame. `words`: (word, first_frame, n_frames).
     `complete`: whether the words are a sentence of the grammar, None without one. `notes`: what was done to the
-    sound or left out of it.
+    sound or left out of it. `part`: which part of the file at `path` it is, in the recogniser's words; empty: all of it.
     """
 
     id: int
@@ -91,6 +92,7 @@ class Utterance:
     peaks: Array = field(repr=False, compare=False)
     complete: bool | None = None
     notes: tuple[str, ...] = ()
+    part: Mapping[str, int | float | str | None] = field(default_factory=dict)
 
 
 class Utterances(list[Utterance]):

@@ -145,17 +145,19 @@ class SessionWriter:
         reference: str | None,
         peaks: Array,
         notes: Iterable[str] = (),
+        part: Mapping[str, int | float | str | None] | None = None,
     ) -> int:
         """Store the beginning of an utterance and return its id; `peaks` is int8 [n, 2].
 
-        `notes`: a sentence each for what was done to the sound or left out of it.
+        `notes`: a sentence each for what was done to the sound or left out of it. `part`: which part of the file it
+        is; None: all of it.
         """
         if peaks.ndim != 2 or peaks.shape[1] != 2 or peaks.dtype != np.int8:
             raise ValueError(f"peaks must be int8 [n, 2], not {peaks.dtype} {list(peaks.shape)}")
         utterance = next(self._utterance_ids)
         self._say(
             "INSERT INTO utterance(id, revision, name, path, first_frame, n_frames, audio_s, "
-            "reference, words, epochs, done, notes) VALUES(?,?,?,?,?,?,?,?,'[]','[]',0,?)",
+            "reference, words, epochs, done, notes, part) VALUES(?,?,?,?,?,?,?,?,'[]','[]',0,?,?)",
             (
                 utterance,
                 REVISION,
@@ -166,6 +168,7 @@ class SessionWriter:
                 float(audio_s),
                 reference,
                 to_json([note[: schema.LONGEST_MARK] for note in notes]),
+                to_json(part or {}),
             ),
         )
         self._say("INSERT INTO peaks VALUES(?,?)", (utterance, peaks.tobytes()))

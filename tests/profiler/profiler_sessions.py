@@ -85,6 +85,7 @@ def record(path: Path, *, replace: bool = False, **meta: Any) -> SessionWriter:
         "hello world",
         np.full((FRAMES, 2), 7, np.int8),
         ["mixed down from 2 channels"],
+        {"channel": 1, "begin_s": 0.5},
     )
     marker = writer.marker("option", "skip every second frame", FRAMES // 2 - 1, "frames.skip", 2)
     writer.marker_applied(marker, FRAMES // 2, 1)

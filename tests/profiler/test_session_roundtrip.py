@@ -71,6 +71,7 @@ def test_everything_said_is_read_back(small: Path) -> None:
         assert utterance.done
         assert utterance.complete is False
         assert utterance.notes == ("mixed down from 2 channels",)
+        assert utterance.part == {"channel": 1, "begin_s": 0.5}
         assert utterance.peaks.shape == (FRAMES, 2)
         assert session.sample_names == ["process.cpu_percent"]
         times, values = session.samples("process.cpu_percent")

@@ -24,7 +24,7 @@ from profiler.spans import GROUPS, WORK_COUNTS, Cost
 MARKER: Final = "revision, id, kind, text, t_ns, asked_frame, applied_frame, epoch, key, value"
 UTTERANCE: Final = (
     "revision, id, name, path, first_frame, n_frames, audio_s, reference, hypothesis, words, wall_ns, "
-    "epochs, errors, reference_words, done, complete, notes"
+    "epochs, errors, reference_words, done, complete, notes, part"
 )
 CALIBRATION: Final = schema.CALIBRATION
 
@@ -54,6 +54,7 @@ LONGEST_AUDIO_S: Final = 1e8
 Frame = Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]
 Words = tuple[tuple[str, Frame, Frame], ...]
 Epochs = tuple[Annotated[int, msgspec.Meta(ge=0, lt=MAX_IDS)], ...]
+Part = dict[str, int | float | str | None]
 Notes = tuple[Annotated[str, msgspec.Meta(max_length=schema.LONGEST_MARK)], ...]
 
 _PAIRS: Final = 2
@@ -301,6 +302,7 @@ def utterance(row: tuple[Any, ...], wave: Array) -> tuple[int, Utterance]:
         done,
         complete,
         notes,
+        part,
     ) = row
     what = "utterance"
     seconds = real(audio_s, what)
@@ -324,4 +326,5 @@ def utterance(row: tuple[Any, ...], wave: Array) -> tuple[int, Utterance]:
         wave,
         None if complete is None else bool(complete),
         json(notes, what, Notes),
+        json(part, what, Part),
     )

@@ -81,13 +81,15 @@ TABLES: Final[dict[str, str]] = {
         "applied_frame INTEGER, epoch INTEGER, key TEXT, value TEXT) STRICT"
     ),
     # words: JSON list of [word, first_frame, n_frames]; epochs: JSON list; complete: 0 where a grammar's result is
-    # no sentence of it, null without a grammar; notes: JSON list of what was done to the sound or left out of it
+    # no sentence of it, null without a grammar; notes: JSON list of what was done to the sound or left out of it;
+    # part: JSON object, which part of the file it is (empty: all of it)
     "utterance": (
         "CREATE TABLE utterance(id INTEGER PRIMARY KEY, revision INTEGER NOT NULL, "
         "name TEXT NOT NULL, path TEXT NOT NULL, first_frame INTEGER NOT NULL, "
         "n_frames INTEGER NOT NULL, audio_s REAL NOT NULL, reference TEXT, hypothesis TEXT, "
         "words TEXT NOT NULL, wall_ns INTEGER, epochs TEXT NOT NULL, errors INTEGER, "
-        "reference_words INTEGER, done INTEGER NOT NULL, complete INTEGER, notes TEXT NOT NULL) STRICT"
+        "reference_words INTEGER, done INTEGER NOT NULL, complete INTEGER, notes TEXT NOT NULL, "
+        "part TEXT NOT NULL) STRICT"
     ),
     # data: int8 [n, 2], lowest and highest sample per frame, -127…127
     "peaks": "CREATE TABLE peaks(utterance INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT",
@@ -128,7 +130,9 @@ INDEXES: Final[dict[str, str]] = {
     "utterance_by_revision": "CREATE INDEX utterance_by_revision ON utterance(revision)",
 }
 
-_UTTERANCE_1: Final = TABLES["utterance"].replace(", complete INTEGER, notes TEXT NOT NULL", "")
+_UTTERANCE_1: Final = TABLES["utterance"].replace(
+    ", complete INTEGER, notes TEXT NOT NULL, part TEXT NOT NULL", ""
+)
 
 LAYOUTS: Final[dict[int, tuple[str, ...]]] = {
     1: (*(TABLES | {"utterance": _UTTERANCE_1}).values(), *INDEXES.values()),
@@ -138,11 +142,11 @@ LAYOUTS: Final[dict[int, tuple[str, ...]]] = {
 
 
 def _from_1(connection: sqlite3.Connection) -> None:
-    """Version 1 knew nothing of `complete` and `notes`."""
+    """Version 1 knew nothing of `complete`, `notes` and `part`."""
     connection.execute("DROP INDEX utterance_by_revision")
     connection.execute("ALTER TABLE utterance RENAME TO old")
     connection.execute(TABLES["utterance"])
-    connection.execute("INSERT INTO utterance SELECT *, NULL, '[]' FROM old")
+    connection.execute("INSERT INTO utterance SELECT *, NULL, '[]', '{}' FROM old")
     connection.execute("DROP TABLE old")
     connection.execute(INDEXES["utterance_by_revision"])
 
