@@ -72,7 +72,7 @@ class Utterance:
 
     `peaks`: int8 [n, 2], lowest and highest sample of each frame. `words`: (word, first_frame, n_frames).
     `complete`: whether the words are a sentence of the grammar, None without one. `notes`: what was done to the
-    sound or left out of it. `part`: which part of the file at `path` it is, as the recogniser names it; empty: all of it.
+    sound or left out of it. `part`: which part of the file at `path` it is, as the recogniser names it (empty: all).
     """
 
     id: int
