@@ -23,7 +23,7 @@ import soxr
 from msgspec import Meta
 
 from pipelines.audio import containers
-from pipelines.frontend.parameters import SAMPLE_RATE
+from pipelines.frontend.parameters import SAMPLE_RATE, WIDE_BAND, Target
 from profiler.arrays import F32, I8
 from profiler.errors import BadInput
 from profiler.files import inputs
@@ -37,12 +37,10 @@ COST = Cost(
 )
 """Reading has no cost law: libsndfile and soxr do the work."""
 
-HOP_SAMPLES = round(SAMPLE_RATE * FRAME_S)
 SUFFIXES = frozenset({".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aif", ".aiff"})
 """Suffixes that folders and patterns match; a file given by name may have any suffix."""
 
-MODEL_BAND = 6_800  # Hz, upper edge of the default model's mel filters
-SHORTEST_WINDOW = 410  # one analysis window of the front end, 25.6 ms
+SHORTEST_WINDOW_S = 0.0256  # one analysis window of the front end
 LOWEST_RATE, HIGHEST_RATE = 1_000, 768_000  # Hz; beyond these a header is broken or hostile
 FULL_SCALE_LIMIT = 32.0  # 30 dB above full scale no float recording reaches: integers as floats
 BLOCK_SAMPLES = 1 << 17  # samples decoded per call: a few milliseconds
@@ -85,7 +83,7 @@ WHOLE = Part()
 
 @dataclass(frozen=True)
 class Audio:
-    """One file's sound: float32 samples in -1…1, one channel at 16 kHz."""
+    """One file's sound: float32 samples in -1…1, one channel at `sample_rate`."""
 
     path: Path
     samples: F32
@@ -100,11 +98,11 @@ class Audio:
         return len(self.samples) / self.sample_rate
 
 
-def load(path: str | Path) -> Audio:
-    """Read one sound file whole. Raises AudioError with one sentence that names the file."""
+def load(path: str | Path, target: Target = WIDE_BAND) -> Audio:
+    """Read one sound file whole, at the target's rate. Raises AudioError with one sentence that names the file."""
     path = Path(path)
     with _opened(path) as file:
-        return _read(path, file)
+        return _read(path, file, target)
 
 
 def look(path: str | Path) -> None:
@@ -177,21 +175,21 @@ def _clock(seconds: float) -> str:
     return f"{minutes // 60:,}:{minutes % 60:02}:{left:02} h"
 
 
-def _read(path: Path, file: soundfile.SoundFile) -> Audio:
+def _read(path: Path, file: soundfile.SoundFile, target: Target) -> Audio:
     rate, channels, notes = file.samplerate, file.channels, []
     if channels > 1:
         notes.append(f"mixed down from {channels} channels")
     resampler = None
-    if rate != SAMPLE_RATE:
-        resampler = soxr.ResampleStream(rate, SAMPLE_RATE, 1, dtype="float32")
-        empty = rate / 2 < MODEL_BAND
+    if rate != target.rate:
+        resampler = soxr.ResampleStream(rate, target.rate, 1, dtype="float32")
+        empty = rate / 2 < target.band
         notes.append(
             f"resampled from {rate} Hz"
-            + f", with nothing above {rate // 2} Hz where the model listens up to {MODEL_BAND}"
+            + f", with nothing above {rate // 2} Hz where the model listens up to {target.band:.0f}"
             * empty
         )
     known = file.frames if file.frames < UNKNOWN_FRAMES else 0
-    samples = _Samples(known * SAMPLE_RATE // rate + BLOCK_SAMPLES)
+    samples = _Samples(known * target.rate // rate + BLOCK_SAMPLES)
     n_read = 0
     for block in _blocks(path, file):
         n_read += len(block)
@@ -211,11 +209,11 @@ def _read(path: Path, file: soundfile.SoundFile) -> Audio:
     sound = samples.taken()
     if len(sound) == 0:
         raise AudioError(
-            f"{shown(path)} contains no sound: {n_read} samples at {rate} Hz are less than one at 16 kHz."
+            f"{shown(path)} contains no sound: {n_read} samples at {rate} Hz are less than one at {target.rate} Hz."
         )
-    if len(sound) < SHORTEST_WINDOW:
+    if len(sound) < SHORTEST_WINDOW_S * target.rate:
         notes.append("shorter than one analysis window: a single frame padded with silence")
-    return Audio(path, sound, rate, channels, notes)
+    return Audio(path, sound, rate, channels, notes, target.rate)
 
 
 class _Samples:
@@ -394,13 +392,14 @@ class _Places:
         return Path(path if direct else os.path.realpath(path))
 
 
-def peaks(samples: F32, n_frames: int) -> I8:
+def peaks(samples: F32, n_frames: int, rate: int = SAMPLE_RATE) -> I8:
     """Lowest and highest sample of each 10 ms frame, int8[n_frames, 2], ±127 at full scale.
 
     The last frame also covers what lies beyond it; frames beyond the sound are silent.
     """
     out = np.zeros((n_frames, 2), np.int8)
-    starts = np.arange(0, min(n_frames * HOP_SAMPLES, len(samples)), HOP_SAMPLES)
+    hop = round(rate * FRAME_S)
+    starts = np.arange(0, min(n_frames * hop, len(samples)), hop)
     if len(starts):
         for column, extreme in enumerate((np.minimum, np.maximum)):
             level = np.rint(extreme.reduceat(samples, starts) * 127.0)

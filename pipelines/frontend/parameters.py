@@ -52,6 +52,18 @@ STREAM_DIM = 13
 STREAM_SPEC = "0-12/13-25/26-38"
 
 
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The sound that a model was trained on: its sample rate, and the upper edge of its mel filters, in Hz."""
+
+    rate: int = SAMPLE_RATE
+    band: float = 6_800.0
+
+
+WIDE_BAND = Target()
+"""The default model's."""
+
+
 class FeatureParameterError(BadInput):
     """A `feat.params` that cannot be read or requires features that are not implemented."""
 
@@ -75,6 +87,11 @@ class FeatureParameters:
     remove_dc: bool = False
     remove_noise: bool = False
     cmn: str = "batch"
+
+    @property
+    def target(self) -> Target:
+        """The sound that these parameters are for."""
+        return Target(SAMPLE_RATE, self.upperf)
 
     @property
     def window_samples(self) -> int:

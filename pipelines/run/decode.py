@@ -174,14 +174,14 @@ class Decoder:
             self._beside.forget()
             self._beside.begin()
         start = clock()
-        sound = audio.load(item.path)
+        sound = audio.load(item.path, recogniser.frontend.parameters.target)
         n_frames = recogniser.frontend.n_frames(len(sound.samples))
         lane.put(stage["frontend.audio"], start, clock(), first, n_frames)
         features = recogniser.frontend.features(sound.samples, first, lane)
         other_ns = self._other_programs_ns(clock(), surely=True)
         end = clock()
         lane.put(stage["decode.utterance"], start, end, first, n_frames, other_ns)
-        peaks = audio.peaks(sound.samples, n_frames)
+        peaks = audio.peaks(sound.samples, n_frames, sound.sample_rate)
         utterance = self._journal.utterance(
             item.name,
             str(item.path),
