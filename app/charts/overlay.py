@@ -123,7 +123,7 @@ class Overlay(PixelItem):
         self._place()
         self.update()
 
-    def scroll(self) -> None:
+    def lay_out(self) -> None:
         """Lay the flags out for a range that moved."""
         if self._marks:
             self._place()

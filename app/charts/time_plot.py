@@ -196,7 +196,8 @@ class TimePlot(pg.GraphicsView):
     @property
     def columns(self) -> int:
         """Columns of pixels of the area, at least one."""
-        return max(1, round(self.box.width()))
+        columns: int = max(1, round(self.box.width()))
+        return columns
 
     @property
     def visible(self) -> tuple[float, float]:
@@ -215,7 +216,8 @@ class TimePlot(pg.GraphicsView):
 
     def in_widget(self, at: QPointF) -> QPoint:
         """Position in the widget of a position in the area."""
-        return self.mapFromScene(self.box.mapToScene(at))
+        place: QPoint = self.mapFromScene(self.box.mapToScene(at))
+        return place
 
     def show_drawing(self) -> None:
         """Show the range in view, and paint."""
@@ -245,7 +247,8 @@ class TimePlot(pg.GraphicsView):
         return at if self.box.rect().contains(at) else None
 
     def _at(self, event: QMouseEvent | QWheelEvent) -> QPointF:
-        return event.position() - self.box.geometry().topLeft()
+        origin: QPointF = self.box.geometry().topLeft()
+        return event.position() - origin
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Ctrl: zoom at the cursor; otherwise pan in time (down and right go on in time)."""

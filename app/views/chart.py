@@ -147,7 +147,7 @@ class ChartView(View, Generic[Model]):
     def scroll_drawing(self, snapshot: Snapshot) -> bool:
         """Move on what is laid out for the range in view; whether the rest is right as it is (extend)."""
         band = self.overlay.band
-        self.overlay.scroll()
+        self.overlay.lay_out()
         return self.overlay.band == band
 
     def axis_changed(self) -> None:
