@@ -31,8 +31,11 @@ DECADES = 3
 """Most powers of ten that a logarithmic scale shows."""
 
 
-STEPS_S = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600)
-"""Distances between two time labels: round seconds and minutes."""
+STEPS_S = (
+    *(factor * 10.0**power for power in range(-6, 0) for factor in (1, 2, 5)),
+    *(1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600),
+)
+"""Distances between two time labels: round microseconds to minutes."""
 
 LABEL_APART = 90.0
 """Minimum distance of two time labels in pixels."""

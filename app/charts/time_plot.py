@@ -137,16 +137,20 @@ class TimePlot(pg.GraphicsView):
 
     Signals:
         hovered: second of audio under the mouse, or None when it left.
+        clicked: a click into the area, in its pixels.
         resized: the area has another size.
     """
 
     hovered = Signal(object)
+    clicked = Signal(QPointF)
     resized = Signal()
 
     def __init__(self, axis: TimeAxis, parent: QWidget | None = None) -> None:
         super().__init__(parent, background=None)
         self.axis = axis
         self._hovers = False
+        self.mouse = QPointF()
+        """Where the mouse was seen last, in the area's pixels."""
         self._pressed: QPointF | None = None
         self._dragged: QPointF | None = None
         self.setViewportUpdateMode(QGraphicsView.ViewportUpdateMode.NoViewportUpdate)
@@ -273,6 +277,7 @@ class TimePlot(pg.GraphicsView):
         if self._pressed is not None and event.buttons() != Qt.MouseButton.NoButton:
             self._drag(event, self._pressed, self._at(event))
         at = self._inside(event)
+        self.mouse = self._at(event)
         self._hover(None if at is None else self.second_at(at))
 
     def _drag(self, event: QMouseEvent, start: QPointF, at: QPointF) -> None:
@@ -295,11 +300,8 @@ class TimePlot(pg.GraphicsView):
         clicked = self._pressed is not None and self._dragged is None
         self._pressed = self._dragged = None
         if clicked and event.button() == Qt.MouseButton.LeftButton:
-            self.clicked_at(self._at(event))
-
-    def clicked_at(self, at: QPointF) -> None:
-        """A click into the area: clears the selection (a plot of things to choose overrides it)."""
-        self.axis.clear()
+            self.axis.clear()
+            self.clicked.emit(self._at(event))
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         """Fit."""

@@ -44,6 +44,7 @@ class ChartView(View, Generic[Model]):
         parent: Qt parent.
         flags: most rows of marker labels above the plot; 0 draws the lines only.
         margin: least pixels kept free above the plot.
+        plot_axis: the plot's own axis, where it is not over decoded audio.
     """
 
     def __init__(
@@ -53,13 +54,14 @@ class ChartView(View, Generic[Model]):
         *,
         flags: int = 0,
         margin: float = 0.0,
+        plot_axis: TimeAxis | None = None,
     ) -> None:
         super().__init__(axis, parent)
         body = QWidget()
         self.column = QVBoxLayout(body)
         self.column.setContentsMargins(0, 0, 0, 0)
         self.column.setSpacing(2)
-        self.plot = TimePlot(axis)
+        self.plot = TimePlot(plot_axis or axis)
         self.overlay = Overlay(self.plot, flags, margin)
         self.column.addWidget(self.plot, 1)
         self.set_body(body)
@@ -98,16 +100,17 @@ class ChartView(View, Generic[Model]):
     def draw(self, snapshot: Snapshot) -> None:
         """Reduce to the plot's pixel columns and hand over."""
         self._soon.stop()
-        ahead = AHEAD if snapshot.moving and self.axis.windowed else 0
+        ahead = AHEAD if snapshot.moving and self.plot.axis.windowed else 0
         columns = self.plot.columns
-        number, width = column_grid(*self.axis.visible, columns)
+        number, width = column_grid(*self.plot.axis.visible, columns)
         self._drawn = number, width, ahead
         end = number + columns + ahead
         self._model = self.reduce(snapshot, columns + ahead, (number * width, end * width))
         self.show_model(self._model)
         self._state, self._drawn_s = self._state_of(snapshot), time.monotonic()
         self._scrolled = False
-        moved, self._range = self.axis.visible != self._range, self.axis.visible
+        visible = self.plot.axis.visible
+        moved, self._range = visible != self._range, visible
         self._texts.ask(snapshot.moving or moved)
         self._hovered(self.plot.hover_s)
         self.plot.show_drawing()
@@ -121,7 +124,7 @@ class ChartView(View, Generic[Model]):
             return
         self._soon.stop()
         self._scrolled = True
-        self._range = self.axis.visible
+        self._range = self.plot.axis.visible
         self._texts.ask(snapshot.moving)
         self._hovered(self.plot.hover_s)
         self.plot.show_drawing()
@@ -129,7 +132,7 @@ class ChartView(View, Generic[Model]):
     def _can_scroll(self, snapshot: Snapshot) -> bool:
         """Whether what was drawn last is still right, at another place, and is there now."""
         state = self._state_of(snapshot)
-        number, width = column_grid(*self.axis.visible, self.plot.columns)
+        number, width = column_grid(*self.plot.axis.visible, self.plot.columns)
         drawn, as_wide, ahead = self._drawn
         if state is None or state != self._state or width != as_wide:
             return False

@@ -184,6 +184,7 @@ class SpeechItems:
         # Loudest sample of what is in view fills the row; quiet speech is still speech.
         loudest = max(float(np.abs(model.low[there]).max()), float(model.high[there].max()), 0.05)
         columns, height = len(model.high), float(self._plot.plot_size()[1])
+        self._plot.set_height_range(0.0, height)
         wave, _ = self.areas()
         first_s, last_s = aligned(model.first_s, model.last_s, columns)
         inside = np.zeros(columns, bool)
