@@ -87,17 +87,20 @@ class RasterItem(QGraphicsItem):
         place = painter.worldTransform().mapRect(self.boundingRect())
         place = QRectF(round(place.left()), place.top(), place.width(), place.height())
         painter.save()
-        painter.setWorldTransform(QTransform())
-        if is_vector(painter):
-            raster.shapes(painter, place)
-        else:
-            self._blit(painter, raster, place, raster_scale(painter))
-        painter.restore()
+        try:
+            painter.setWorldTransform(QTransform())
+            if is_vector(painter):
+                raster.shapes(painter, place)
+            else:
+                self._blit(painter, raster, place, raster_scale(painter))
+        finally:
+            painter.restore()
 
     def _blit(self, painter: QPainter, raster: Raster, place: QRectF, scale: int) -> None:
         height = max(1, round(place.height() * scale))
         if (height, scale) != self._drawn or self._pixels is None:
-            self._drawn, self._pixels = (height, scale), raster.draw(height, scale)
+            self._pixels = raster.draw(height, scale)
+            self._drawn = height, scale
         rows, across = self._pixels.shape
         image = QImage(
             self._pixels.data, across, rows, 4 * across, QImage.Format.Format_ARGB32_Premultiplied
@@ -141,9 +144,11 @@ class PixelItem(QGraphicsItem):
     ) -> None:
         """Hand over to `paint_pixels` with a clean painter."""
         painter.save()
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-        self.paint_pixels(painter, self.boundingRect())
-        painter.restore()
+        try:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+            self.paint_pixels(painter, self.boundingRect())
+        finally:
+            painter.restore()
 
     def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
         """Draw into `area` (override)."""

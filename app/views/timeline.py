@@ -143,7 +143,8 @@ class TimelineView(ChartView[TimelineModel]):
         tokens = theme()
         for lane, rect in zip(model.lanes, rects, strict=True):
             shown = np.flatnonzero(lane.busy.any(axis=0))
-            top, bottom = round(rect.top() * scale), round(rect.bottom() * scale)
+            # A plot that has just become lower is painted before its lanes are laid out again.
+            top, bottom = (min(round(y * scale), height) for y in (rect.top(), rect.bottom()))
             if not len(shown) or bottom <= top:
                 continue
             colors = [tokens.color(COLORS[KINDS[kind]]).name() for kind in shown]
