@@ -9,6 +9,7 @@ from pathlib import Path
 
 import assets
 from pipelines.audio import loading as audio
+from pipelines.audio.transcripts import read_transcripts
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ def build(paths: Sequence[str], transcripts: str | None) -> list[Item]:
         paths, bundled = bundled_speech()
         transcripts = transcripts or bundled
     files = audio.collect(paths)
-    said = audio.read_transcripts(transcripts) if transcripts else {}
+    said = read_transcripts(transcripts) if transcripts else {}
     places = [Path(os.path.realpath(file)) for file in files]
     if said and not any(place in said for place in places):
         raise audio.AudioError(

@@ -8,6 +8,7 @@ import pytest
 import soundfile
 
 from pipelines.audio import loading as audio
+from pipelines.audio import transcripts
 from pipelines.audio.loading import AudioError
 from pipelines.run import playlist
 from tests.pipelines.sound_files import RATE, make, sentence, table, voice
@@ -57,7 +58,7 @@ def test_transcripts_are_relative_to_their_table(tmp_path: Path) -> None:
     (a, b) = make(tmp_path / "a.wav", tmp_path / "sub" / "b.wav")
     text = f"file\ttranscript\nsub/b.wav\thello  there \n\n{a}\t\nlater.wav\tcaf\u00e9\n"
     for encoding in ("utf-8", "utf-8-sig"):
-        said = audio.read_transcripts(table(tmp_path, text, encoding))
+        said = transcripts.read_transcripts(table(tmp_path, text, encoding))
         expected = {b: "hello  there", a: "", tmp_path / "later.wav": "caf\u00e9"}
         assert said == {path.resolve(): words for path, words in expected.items()}
         assert next(iter(said)) == b.resolve(), "the table's order"
@@ -81,16 +82,18 @@ def test_transcripts_are_relative_to_their_table(tmp_path: Path) -> None:
 def test_broken_transcripts_are_refused(text: str, parts: list[str], tmp_path: Path) -> None:
     make(tmp_path / "a.wav")
     with pytest.raises(AudioError) as error:
-        audio.read_transcripts(table(tmp_path, text))
+        transcripts.read_transcripts(table(tmp_path, text))
     sentence(error, "t.tsv", *parts)
 
 
 def test_transcripts_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     with pytest.raises(AudioError) as error:
-        audio.read_transcripts(tmp_path / "none.tsv")
+        transcripts.read_transcripts(tmp_path / "none.tsv")
     sentence(error, "none.tsv", "cannot be read")
     with pytest.raises(AudioError) as error:
-        audio.read_transcripts(table(tmp_path, "file\ttranscript\na.wav\tcaf\u00e9\n", "latin-1"))
+        transcripts.read_transcripts(
+            table(tmp_path, "file\ttranscript\na.wav\tcaf\u00e9\n", "latin-1")
+        )
     sentence(error, "not UTF-8")
 
 
@@ -126,10 +129,10 @@ def test_what_is_no_file_is_refused_without_waiting(tmp_path: Path) -> None:
         assert len(str(error.value)) < 400
     table(tmp_path, f"file\ttranscript\nloop.wav\thello\n{'x' * 5000}\thello\n")
     with pytest.raises(AudioError, match="none exists"):
-        audio.read_transcripts(tmp_path / "t.tsv")
+        transcripts.read_transcripts(tmp_path / "t.tsv")
     for path in (tmp_path / "pipe.wav", Path("/dev/zero"), tmp_path):
         with pytest.raises(AudioError, match="cannot be read"):
-            audio.read_transcripts(path)
+            transcripts.read_transcripts(path)
 
 
 def test_a_playlist_without_a_file_that_can_be_decoded_is_refused(tmp_path: Path) -> None:
@@ -157,7 +160,7 @@ def test_hostile_transcripts_are_refused_in_a_short_sentence(
     text: str, part: str, tmp_path: Path
 ) -> None:
     with pytest.raises(AudioError) as error:
-        audio.read_transcripts(table(tmp_path, "file\ttranscript\n" + text))
+        transcripts.read_transcripts(table(tmp_path, "file\ttranscript\n" + text))
     sentence(error, part)
     assert len(str(error.value)) < 500
 
