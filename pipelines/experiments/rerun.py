@@ -144,7 +144,7 @@ def audio_of(paths: Iterable[str], folder: Path, limit_s: float = STRETCH_S) -> 
         what = f"{seconds:.1f} s of the session's audio, from {files}"
         beginning = not left_out and given[: len(items)] == wanted[: len(items)]
         return Stretch(items, seconds, what, beginning)
-    voices = [item.path for item in playlist.build((), None)]
+    voices = [item.path for item in playlist.build((), None).items]
     items, seconds, _ = _gather(voices, folder, limit_s)
     why = "the session's audio is gone" if wanted else "the session names no audio"
     return Stretch(

@@ -69,8 +69,8 @@ def test_transcripts_are_relative_to_their_table(tmp_path: Path) -> None:
     [
         ("", ["an empty file"]),
         ("a.wav\thello\n", ["must begin with", "a.wav"]),
-        ("file,transcript\na.wav,hello\n", ["must begin with"]),
-        ("transcript\tfile\n", ["must begin with"]),
+        ("name,words\na.wav,hello\n", ["must begin with", "name,words"]),
+        ("transcript\tfile\n", ["name no file"]),
         ("file\ttranscript\na.wav\n", ["line 2", "found 1 column."]),
         ("file\ttranscript\n\na.wav\thello\tthere\n", ["line 3", "found 3 columns."]),
         ("file\ttranscript\n\thello\n", ["line 2"]),
@@ -104,7 +104,7 @@ def test_a_name_that_is_no_utf8_is_read(name: str, tmp_path: Path) -> None:
     odd = tmp_path / os.fsdecode(b"caf\xe9\x1b[31m-" + name.encode())
     (tmp_path / name).rename(odd)
     assert audio.collect([odd]) == [odd]
-    (item,) = playlist.build([str(odd)], None)
+    (item,) = playlist.build([str(odd)], None).items
     assert audio.load(item.path).duration_s == pytest.approx(1.0, abs=0.1)
     odd.write_bytes(b"no sound at all, only some words")
     with pytest.raises(AudioError) as error:
@@ -143,7 +143,7 @@ def test_a_playlist_without_a_file_that_can_be_decoded_is_refused(tmp_path: Path
         playlist.build(list(map(str, bad)), None)
     with pytest.raises(AudioError, match=r"b\.wav cannot be read as sound"):
         playlist.build([str(bad[0])], None)
-    assert len(playlist.build(list(map(str, [*bad, good])), None)) == 3
+    assert len(playlist.build(list(map(str, [*bad, good])), None).items) == 3
 
 
 @pytest.mark.parametrize(

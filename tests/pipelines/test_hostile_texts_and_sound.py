@@ -51,7 +51,7 @@ def problem_of(use: Callable[[], object]) -> str:
 
 
 def listen(paths: tuple[str, ...]) -> None:
-    for item in playlist.build(paths, None):
+    for item in playlist.build(paths, None).items:
         sound = audio.load(item.path)
         assert sound.samples.dtype == np.float32
         assert np.isfinite(sound.samples).all()
