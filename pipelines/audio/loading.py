@@ -98,14 +98,14 @@ class Audio:
         return len(self.samples) / self.sample_rate
 
 
-def load(path: str | Path, target: Target = WIDE_BAND) -> Audio:
-    """Read one sound file whole, at the target's rate. Raises AudioError with one sentence that names the file."""
+def load(path: str | Path, part: Part = WHOLE, target: Target = WIDE_BAND) -> Audio:
+    """Read a part of one sound file, at the target's rate. Raises AudioError with one sentence that names the file."""
     path = Path(path)
     with _opened(path) as file:
-        return _read(path, file, target)
+        return _read(path, file, part, target)
 
 
-def look(path: str | Path) -> None:
+def look(path: str | Path, part: Part = WHOLE) -> None:
     """Check the container, rate and length of a sound file without decoding it; AudioError as from `load`."""
     with _opened(Path(path)):
         pass
@@ -175,7 +175,7 @@ def _clock(seconds: float) -> str:
     return f"{minutes // 60:,}:{minutes % 60:02}:{left:02} h"
 
 
-def _read(path: Path, file: soundfile.SoundFile, target: Target) -> Audio:
+def _read(path: Path, file: soundfile.SoundFile, part: Part, target: Target) -> Audio:
     rate, channels, notes = file.samplerate, file.channels, []
     if channels > 1:
         notes.append(f"mixed down from {channels} channels")
