@@ -174,7 +174,7 @@ class Decoder:
             self._beside.forget()
             self._beside.begin()
         start = clock()
-        sound = audio.load(item.path, recogniser.frontend.parameters.target)
+        sound = audio.load(item.path, item.part, recogniser.frontend.parameters.target)
         n_frames = recogniser.frontend.n_frames(len(sound.samples))
         lane.put(stage["frontend.audio"], start, clock(), first, n_frames)
         features = recogniser.frontend.features(sound.samples, first, lane)
