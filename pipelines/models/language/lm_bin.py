@@ -12,7 +12,13 @@ import os
 
 import numpy as np
 
-from pipelines.models.language.ngram import MAX_GRAMS, LanguageModelError, NGram, make
+from pipelines.models.language.ngram import (
+    MAX_GRAMS,
+    MAX_ORDER,
+    LanguageModelError,
+    NGram,
+    make,
+)
 from profiler.arrays import F64, I64, U8, Array
 from profiler.files import inputs
 from profiler.plain import one_line
@@ -23,7 +29,6 @@ MAGIC = b"Trie Language Model"
 LOG_BASE = 1.0001
 TABLE_BITS = 16
 TABLE_SIZE = 1 << TABLE_BITS
-MAX_ORDER = 3
 _UNIGRAM = np.dtype([("prob", "<f4"), ("backoff", "<f4"), ("next", "<u4")])
 
 
@@ -102,7 +107,7 @@ class _Reader:
             probs.append(tables[k - 2][0][_field(array, at, TABLE_BITS)])
         words = self._words(counts[0])
         kept = min(order, max_order)
-        return make(words, ids, probs, backoffs[: kept - 1])
+        return make(words, ids, probs, backoffs[: kept - 1], self.file)
 
     def _tables(self, order: int) -> list[tuple[F64, F64]]:
         """Per order from 2 on: natural-log probabilities and back-off weights by index."""
