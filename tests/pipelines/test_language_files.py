@@ -366,6 +366,8 @@ def test_pruned_models_score_as_in_pocketsphinx(tmp_path_factory, levels, draw):
 
 
 def test_longer_n_grams_than_any_setting_uses_are_said(tmp_path):
+    import pocketsphinx
+
     grams = {("<s>",): (-1.0, -0.5), ("</s>",): (-1.0, 0.0), ("a",): (-0.5, -0.25)}
     longer = [{(*["a"] * k,): (-0.1 * k, 0.0)} for k in range(2, 6)]
     path = tmp_path / "five.arpa"
@@ -376,7 +378,15 @@ def test_longer_n_grams_than_any_setting_uses_are_said(tmp_path):
     assert note.startswith(
         "n-grams of up to 2 words are used of the language model, which lists them up to 5"
     )
-    assert read_language_model(path, 3).counts == (3, 1, 1)
+    whole = read_language_model(path, 3)
+    assert whole.counts == (3, 1, 1)
+    # The same as pocketsphinx packs it.
+    config = pocketsphinx.Config(loglevel="FATAL")
+    peer = pocketsphinx.NGramModel(config, pocketsphinx.LogMath(), str(path))
+    peer.write(str(tmp_path / "five.lm.bin"))
+    packed = read_language_model(tmp_path / "five.lm.bin", 3)
+    assert packed.notes == whole.notes
+    same(packed, whole, 2e-4)
 
 
 def test_doubled_n_grams_and_probabilities_above_1_are_read_and_said(tmp_path):

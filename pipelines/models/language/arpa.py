@@ -16,16 +16,16 @@ from pipelines.models.language.lines import MAX_IDLE_LINES, Lines, opened
 from pipelines.models.language.ngram import (
     LOG_ZERO,
     MAX_GRAMS,
+    MAX_LISTED_ORDER,
     MAX_ORDER,
     LanguageModelError,
     NGram,
+    longer,
     make,
 )
 from profiler.arrays import F64, I32
 from profiler.plain import one_line
 
-MAX_LISTED_ORDER = 10
-"""Of the blocks of a file; those that are longer than what is used are gone through and dropped."""
 SHOWN = 60
 """Characters of a line that a sentence repeats."""
 LN10 = float(np.log(10.0))
@@ -71,16 +71,7 @@ def _parse(lines: Lines, max_order: int) -> NGram:
             ids.append(grams)
             probs.append(prob)
             backoffs.append(backoff)
-    model = make(list(index), ids, probs, backoffs[: kept - 1], lines.file)
-    return model if len(counts) <= MAX_ORDER else model.noted(_longer(len(counts), kept))
-
-
-def _longer(listed: int, used: int) -> str:
-    """The note on a model whose longest n-grams no setting would use."""
-    return (
-        f"n-grams of up to {used} words are used of the language model, which lists them up to {listed} "
-        f"(graph.order, at most {MAX_ORDER})"
-    )
+    return longer(make(list(index), ids, probs, backoffs[: kept - 1], lines.file), len(counts))
 
 
 def _block(

@@ -20,6 +20,9 @@ from profiler.errors import BadInput
 from profiler.plain import one_line
 
 MAX_ORDER = 3
+"""Of n-grams that are used."""
+MAX_LISTED_ORDER = 10
+"""Of n-grams in a file; the longest are gone through and dropped."""
 SENTENCE_START = "<s>"
 SENTENCE_END = "</s>"
 MAX_GRAMS = 50_000_000
@@ -64,10 +67,6 @@ class NGram:
     def counts(self) -> tuple[int, ...]:
         """Number of n-grams of each length."""
         return tuple(len(i) for i in self.ids)
-
-    def noted(self, *notes: str) -> NGram:
-        """The same model with more notes."""
-        return replace(self, notes=(*self.notes, *notes))
 
     def index(self) -> dict[str, int]:
         """Word -> id."""
@@ -193,6 +192,17 @@ def _shown(words: Sequence[str], grams: Ids) -> str:
     shown = [" ".join(words[i] for i in gram) for gram in grams[:SHOWN].tolist()]
     more = " …" if len(grams) > SHOWN else ""
     return ", ".join(f"'{one_line(gram, SHOWN_GRAM)}'" for gram in shown) + more
+
+
+def longer(model: NGram, listed: int) -> NGram:
+    """`model`, with a note where its file lists n-grams of so many words that no setting uses them."""
+    if listed <= MAX_ORDER:
+        return model
+    note = (
+        f"n-grams of up to {model.order} words are used of the language model, which lists them up to {listed} "
+        f"(graph.order, at most {MAX_ORDER})"
+    )
+    return replace(model, notes=(*model.notes, note))
 
 
 def restrict(model: NGram, vocabulary: Sequence[str]) -> NGram:
