@@ -160,7 +160,7 @@ def test_what_is_no_file_is_not_run_again(short, tmp_path) -> None:
     found = rerun.audio_of([str(pipe), str(link), "nul\0", str(short)], tmp_path, 12.0)
     assert [item.path for item in found.items] == [short]
     session = tmp_path / "s.asrs"
-    assert rerun.named_files(QUICK, session) == []
+    assert rerun.named_files(QUICK, session) == (QUICK, [])
     for key, value in (
         ("graph.dictionary", pipe),
         ("dnn.net", link),
@@ -172,7 +172,8 @@ def test_what_is_no_file_is_not_run_again(short, tmp_path) -> None:
             rerun.named_files(settings.replace(QUICK, key, str(value)), session)
     named = settings.replace(QUICK, "graph.dictionary", str(short))
     named = settings.replace(named, "model_directory", str(tmp_path))
-    (sentence,) = rerun.named_files(named, session)
+    config, (sentence,) = rerun.named_files(named, session)
+    assert config == named
     assert f"graph.dictionary={short}" in sentence
     assert f"model_directory={tmp_path}" in sentence
 
