@@ -35,12 +35,13 @@ from pipelines.run.roofs_needed import judge_alike
 from pipelines.scoring import Prepared
 from profiler.analysis.comparison.arms import FrameSums, Times, lay_out
 from profiler.arrays import Array
+from profiler.drained_lane import DrainedLane
 from profiler.errors import BadInput, Cancelled
 from profiler.files import inputs, named
 from profiler.machine.roofs.table import RoofTable
 from profiler.plain import one_line
 from profiler.session.model import LaneInfo, StageInfo
-from profiler.spans import SPAN, Cost, Lane, NullLane, Recorder
+from profiler.spans import SPAN, Cost, NullLane, Recorder
 
 STRETCH_S: Final = 12.0
 """Audio that an arm decodes per round: half a second to three seconds of work."""
@@ -295,9 +296,9 @@ class Taken:
         self._spans: list[Array] = []
         self._pieces: list[Piece] = []
 
-    def add(self, lane: Lane, piece: Piece) -> None:
+    def add(self, lane: DrainedLane, piece: Piece) -> None:
         """Take the spans of `piece` out of the lane."""
-        self._spans.append(drained(lane))
+        self._spans.append(lane.drain())
         self._pieces.append(piece)
 
     def hand_over(self, arm: Arm, items: int) -> None:
@@ -319,7 +320,7 @@ class Runner:
     ) -> None:
         self._config, self._recogniser, self._prepared = config, recogniser, prepared
         self._recorder = Recorder()
-        self._lane = self._recorder.lane("decode", decode=True)
+        self._lane = self._recorder.lane("decode", decode=True, make=DrainedLane)
         recogniser.configure(config, prepared)
         self._decoder = Decoder(recogniser, self._recorder, self._lane, NullWriter(), Control())
         costs = {(stage, epoch): cost for stage, epoch, cost in self._recorder.costs}
@@ -342,13 +343,3 @@ class Runner:
             self._recogniser.configure(self._config, self._prepared)
         # Another arm may have made the shared stages known to its own recorder.
         self._recogniser.register(self._recorder)
-
-
-def drained(lane: Lane) -> Array:
-    """Take all spans out of a lane; BadInput when the ring was too small for them."""
-    if lane.dropped:
-        raise BadInput("More spans were recorded than fit the ring; take shorter audio.")
-    parts = []
-    while lane.waiting:
-        parts.append(np.frombuffer(lane.take(), SPAN))
-    return np.concatenate(parts) if parts else np.empty(0, SPAN)
