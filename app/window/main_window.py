@@ -343,7 +343,8 @@ class MainWindow(FirstWindow):
 
     def _on_opened(self, session: Session) -> None:
         if session.configs:
-            self.pipeline.adopt(session.configs[-1].tree, str(session.meta.get("preset", "")))
+            preset = str(session.meta.get("preset", ""))
+            self.pipeline.adopt(session.configs[-1].tree, preset, session.path)
         self.pages.setCurrentWidget(self.desk)
         self.refresh()
 

@@ -33,6 +33,7 @@ from pipelines.scoring import with_context
 from profiler.analysis.categories import OVERHEAD
 from profiler.analysis.conditions import OTHER_COUNT
 from profiler.arrays import Array
+from profiler.files import named
 from profiler.session.writer import SessionWriter
 from profiler.spans import Cost, Lane, NullLane, Recorder
 
@@ -184,7 +185,7 @@ class Decoder:
         peaks = audio.peaks(sound.samples, n_frames, sound.sample_rate)
         utterance = self._journal.utterance(
             item.name,
-            str(item.path),
+            named.kept(str(item.path)),
             first,
             n_frames,
             sound.duration_s,
@@ -384,10 +385,11 @@ class Decoder:
         costs |= {name: Cost(unmodelled=why) for name, why in OWN_WORK.items()}
         for name, cost in costs.items():
             self._recorder.cost(self._recorder.stage_id(name), self._epoch, cost)
-        self._journal.config(self._epoch, self._frame, settings.to_dict(config))
-        if config.model == "dnn" and config.dnn.net not in self._nets:
+        kept = settings.kept(config)
+        self._journal.config(self._epoch, self._frame, settings.to_dict(kept))
+        if config.model == "dnn" and kept.dnn.net not in self._nets:
             # What a reader would otherwise have to look up in a file that is named there.
-            self._nets[config.dnn.net] = {"context": list(self.recogniser.scorer.context)}
+            self._nets[kept.dnn.net] = {"context": list(self.recogniser.scorer.context)}
             self._journal.meta("nets", self._nets)
         return measured_ns
 

@@ -245,6 +245,14 @@ def test_an_opened_session_shows_its_own_settings() -> None:
     assert pipeline.next == recorded
 
 
+def test_the_files_of_an_opened_session_are_found_beside_it(tmp_path) -> None:
+    (tmp_path / "own.gram").write_text("")
+    recorded = settings.assign(presets.load("gmm").config, {"graph.grammar": "own.gram"})
+    pipeline = Pipeline()
+    pipeline.adopt(settings.to_dict(recorded), "gmm", tmp_path / "s.asrs")
+    assert pipeline.value("graph.grammar") == str(tmp_path / "own.gram")
+
+
 class Wine(settings.Config, frozen=True, forbid_unknown_fields=True):
     """A tree whose last settings stand in each other's way."""
 
@@ -332,7 +340,9 @@ def test_a_path_is_typed_chosen_or_dropped(qtbot, form, pipeline, tmp_path, monk
     grammar.write_text("")
     box = form.fields["graph.grammar"].editor
     monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(grammar), ""))
-    qtbot.mouseClick(box.button, Qt.MouseButton.LeftButton)
+    entries = {action.text(): action for action in box.offered().actions()}
+    assert {"digits", "cards", "robot"} < set(entries), "those that ship with the program"
+    entries["A file…"].trigger()
     assert pipeline.value("graph.grammar") == box.path == str(grammar)
     box.clearFocus()
     assert box.text() != grammar.name
@@ -341,6 +351,8 @@ def test_a_path_is_typed_chosen_or_dropped(qtbot, form, pipeline, tmp_path, monk
     box.setFocus()
     assert box.text() == str(grammar)
     box.selectAll()
+    (tmp_path / "other.gram").write_text("")
+    monkeypatch.chdir(tmp_path)
     qtbot.keyClicks(box, "other.gram")
     qtbot.keyClick(box, Qt.Key.Key_Return)
     assert pipeline.value("graph.grammar") == "other.gram"
