@@ -161,8 +161,9 @@ class Decoder:
                 try:
                     self._utterance(item)
                 except audio.AudioError as error:
-                    self.result.refused.append(str(error))
-                    self._journal.marker("error", str(error), self._frame)
+                    if str(error) not in self.result.refused:  # once, however often it comes again
+                        self.result.refused.append(str(error))
+                        self._journal.marker("error", str(error), self._frame)
         finally:
             self._live.cancel(wait=True)
         return self.result
