@@ -334,6 +334,7 @@ class Decoder:
                 complete,
                 begun.notes,
                 alternatives,
+                str(item.path),
             )
         )
         self._lane.put(self._stage["setup.errors"], start, self._clock(), self._frame, 0)
