@@ -140,6 +140,7 @@ class PipelineForm(QFrame):
                     layer.column.addLayout(self._speech_row())
             field = Field(option)
             field.edited.connect(pipeline.set)
+            field.refused.connect(pipeline.refused)
             self.fields[option.key] = field
             layer.add(field)
         column.addStretch(1)
