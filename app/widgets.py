@@ -424,10 +424,10 @@ class ChoiceBox(QComboBox):
 
     def event(self, event: QEvent) -> bool:
         """A letter looks for an entry of the list that begins with it, and is no command meanwhile."""
-        if event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent):
-            if event.text().isalpha():
-                event.accept()
-                return True
+        typed = event.text() if isinstance(event, QKeyEvent) else ""
+        if event.type() == QEvent.Type.ShortcutOverride and typed.isalpha():
+            event.accept()
+            return True
         return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
