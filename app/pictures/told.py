@@ -19,7 +19,7 @@ from app.model.effects import Effect, effects_of
 from app.model.figures import figures, rtf_text
 from app.model.latency import settings_before
 from app.model.pipeline import Pipeline
-from app.pictures.provenance import provenance_of
+from app.model.provenance import provenance_of
 from app.style.theme import FONT_FAMILY
 from pipelines import config as settings
 from pipelines.config import Config, ConfigError, presets

@@ -17,8 +17,8 @@ from PySide6.QtWidgets import QLabel
 from sample_session import write_sample
 
 from app.charts.raster import StackRaster
+from app.model.provenance import caption, provenance_of
 from app.pictures.layout import CAPTION
-from app.pictures.provenance import caption, provenance_of
 from app.pictures.studio import desk_picture
 from app.pictures.wanted import PictureError, Wanted
 from app.pictures.writers import export
