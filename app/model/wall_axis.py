@@ -65,7 +65,8 @@ class WallAxis(TimeAxis):
         more = max(0.0, frames - timeline.reached) + min(0.0, frames)
         first, last = timeline.ns_at(np.array([0.0, timeline.reached]))
         per_frame = (last - first) / timeline.reached
-        return (float(timeline.ns_at(frames)) + more * per_frame - self._origin_ns) * 1e-9
+        ns = float(timeline.ns_at(frames)) + more * float(per_frame)
+        return (ns - self._origin_ns) * 1e-9
 
     def audio_at(self, second: float) -> float:
         """Which second of audio was decoded then."""

@@ -246,15 +246,13 @@ class Timeline:
         """When frames were decoded (fractions: within their block), ns of the session's clock."""
         if not len(self._frames):
             return np.zeros(np.shape(frames))
-        found: F64 = np.interp(frames, self._frames.view, self._times.view)
-        return found
+        return np.asarray(np.interp(frames, self._frames.view, self._times.view))
 
     def frames_at(self, ns: Array | float) -> F64:
         """Which frame was decoded at times of the session's clock, with fractions."""
         if not len(self._times):
             return np.zeros(np.shape(ns))
-        found: F64 = np.interp(ns, self._times.view, self._frames.view)
-        return found
+        return np.asarray(np.interp(ns, self._times.view, self._frames.view))
 
     @property
     def reached(self) -> float:
