@@ -88,7 +88,7 @@ def test_the_first_ten_seconds(qtbot: QtBot, desk: MainWindow) -> None:
     assert not [b for b in w.notices.banners if b.kind == "error"]
 
     # Everything that matters is on the window.
-    bars = w.desk.breakdown.bars
+    bars = w.desk.breakdown.tree
     for widget in (w.top.rtf, w.top.wer, w.top.toggles[TOGGLE], w.desk.transport, w.status.hint):
         # A figure that has just become wider stands over the edge until the window is laid out again.
         until(lambda widget=widget: seen(w, widget))

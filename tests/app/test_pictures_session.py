@@ -222,7 +222,7 @@ def test_a_stage_is_explained(
 
     def settle(view: BreakdownView) -> None:
         real(view)
-        line = view.bars.explained()
+        line = view.tree.explained()
         explained.append(line and line.name)
 
     monkeypatch.setattr(BreakdownView, "settle", settle)

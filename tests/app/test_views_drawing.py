@@ -177,7 +177,7 @@ def test_closing_the_session_empties_the_views(desk: Desk) -> None:
 
 
 def test_a_stage_can_be_asked_about(desk: Desk) -> None:
-    bars = desk.breakdown.bars
+    bars = desk.breakdown.tree
     assert bars.stages
     first = bars.explained()
     assert first is bars.stages[0]
@@ -197,7 +197,7 @@ def test_a_stage_can_be_asked_about(desk: Desk) -> None:
 
 def test_the_parts_of_stages_and_groups_are_shown_with_their_intervals(desk: Desk) -> None:
     view = desk.breakdown
-    bars, headers = view.bars, view.table()[0]
+    bars, headers = view.tree, view.table()[0]
     groups = [line for line in bars.rows if line not in bars.stages]
     assert [line.name for line in groups] == ["scoring", "search"]
     for line in bars.rows:
@@ -224,7 +224,7 @@ def test_the_parts_of_stages_and_groups_are_shown_with_their_intervals(desk: Des
 
 
 def test_the_strip_of_a_stage_has_the_colours_of_its_parts(desk: Desk) -> None:
-    bars = desk.breakdown.bars
+    bars = desk.breakdown.tree
     emit = next(i for i, line in enumerate(bars.rows) if line.name == "search.emit")
     bottom = bars._stage_top() + (emit + 1) * STAGE_ROW
     strip = bars.grab(QRect(0, bottom - STRIP - 1, bars.width(), STRIP)).toImage()
@@ -237,7 +237,7 @@ def test_the_strip_of_a_stage_has_the_colours_of_its_parts(desk: Desk) -> None:
 def test_no_line_ends_between_a_number_and_its_unit(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bars, written = desk.breakdown.bars, []
+    bars, written = desk.breakdown.tree, []
     monkeypatch.setattr("app.views.bars.write", lambda *given: written.append(given[-1]))
     bars.grab()
     line = bars.explained()
@@ -303,11 +303,11 @@ def test_no_line_shows_through_the_heading_of_a_lane(desk: Desk) -> None:
 def test_breakdown_says_sum_and_reason(desk: Desk) -> None:
     model = desk.breakdown.model()
     assert model is not None
-    text = desk.breakdown.bars.sum_text(model)
+    text = desk.breakdown.tree.sum_text(model)
     assert text.startswith("sum ")
     assert "= wall" in text
     assert "RTF" in text
-    assert desk.breakdown.bars.before_text(model) == "no baseline yet: other speech"
+    assert desk.breakdown.tree.before_text(model) == "no baseline yet: other speech"
     _, rows = desk.breakdown.table()
     transfer = next(row for row in rows if row[0] == "transfer")
     assert "none: everything runs on the CPU" in transfer
@@ -352,19 +352,19 @@ def test_stages_of_a_long_session_come_little_by_little_or_for_a_picture_at_once
     playhead.open(sample)
     view.draw(view.snapshot)
     assert view.model() is not None, "the categories are there at once"
-    assert not view.bars.stages
+    assert not view.tree.stages
     end = time.monotonic() + 60
-    while not view.bars.stages:
+    while not view.tree.stages:
         assert time.monotonic() < end
         QApplication.processEvents()
-    stages = view.bars.stages
+    stages = view.tree.stages
     playhead.close()
     view.clear()
     playhead.open(sample)
     view.draw(view.snapshot)
-    assert not view.bars.stages
+    assert not view.tree.stages
     view.settle()
-    assert view.bars.stages == stages
+    assert view.tree.stages == stages
     playhead.close()
     view.clear()
     view.deleteLater()
@@ -375,11 +375,11 @@ def test_a_picture_has_the_stages_of_its_own_range_however_short_ago_others_were
 ) -> None:
     view = desk.breakdown
     view.settle()
-    whole = view.bars.stages
+    whole = view.tree.stages
     view._pause_s = 1000.0  # as after a count that took long
     desk.playhead.seek(FRAMES - 100)
     view.settle()
-    assert view.bars.stages != whole
+    assert view.tree.stages != whole
 
 
 @pytest.mark.parametrize("token", sorted(set(COLORS.values())))

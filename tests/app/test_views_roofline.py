@@ -95,17 +95,17 @@ def test_a_layer_says_what_it_is_of_all_and_which_roof_is_above_it(qtbot: QtBot)
     qtbot.addWidget(view)
     output = next(line for line in stage_lines(FRAME, 1) if line.name == "scoring.output")
     assert output.of_group == pytest.approx((0.75, 0.75, 0.75))
-    text = view.bars.explanation(output)
+    text = view.tree.explanation(output)
     assert text == (
         "scoring.output is 75 % of the time, 75 % of the operations, 75 % of the bytes of all scoring "
         "stages; 0.5 operations per byte, below the roof of memory bandwidth. It runs."
     )
     many = next(line for line in stage_lines(BLOCK, 16) if line.name == "scoring.output")
-    assert "8 operations per byte, below the roof of arithmetic" in view.bars.explanation(many)
+    assert "8 operations per byte, below the roof of arithmetic" in view.tree.explanation(many)
     # One stage is no part of a group.
     alone = stage_lines([row("search.emit", 2.0, 0.0, 20e6)], 1)[0]
     assert alone.of_group == (None, None, None)
-    assert view.bars.explanation(alone) == "It runs."
+    assert view.tree.explanation(alone) == "It runs."
 
 
 def test_the_roofline_stands_below_the_stages_where_there_is_room(
@@ -121,12 +121,12 @@ def test_the_roofline_stands_below_the_stages_where_there_is_room(
     view.show()
     playhead.open(path)
     view.settle()
-    known = [line.name for line in view.bars.stages if line.intensity is not None]
+    known = [line.name for line in view.tree.stages if line.intensity is not None]
     assert {p.name for p in view.roofline.points} <= set(known)
     last = view.roofline.points[-1]
     assert not view.roofline.isHidden()
     view.roofline.chosen.emit(last.name)
-    assert view.bars.explained().name == last.name
+    assert view.tree.explained().name == last.name
     assert view.roofline.marked is last
     view.resize(360, (LEAST_STAGES + HEIGHT + HEADER) - 100)
     assert view.roofline.isHidden()
@@ -156,7 +156,7 @@ def test_no_row_is_cut_by_the_roofline(qtbot: QtBot, tmp_path: Path, width: int)
     view.show()
     playhead.open(path)
     view.settle()
-    bars, rows = view.bars, len(view.bars.rows)
+    bars, rows = view.tree, len(view.tree.rows)
     seen = set()
     for more in range(0, 400, 9):
         view.resize(width, least + more)

@@ -101,9 +101,9 @@ def test_the_breakdown_is_laid_out_once_where_its_stages_are_counted(
     moving: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     view, shown = moving.breakdown, []
-    show = view.bars.show_model
+    show = view.tree.show_model
     monkeypatch.setattr(
-        view.bars, "show_model", lambda *found: (shown.append(found[0]), show(*found))
+        view.tree, "show_model", lambda *found: (shown.append(found[0]), show(*found))
     )
     moving.playhead._playing = True
     moving.playhead._position = 1000.0

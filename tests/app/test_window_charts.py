@@ -71,12 +71,12 @@ def test_the_roofline_takes_the_place_of_the_stages(shown: MainWindow) -> None:
     assert shown.actions_.trigger("view.roofline")
     settle()
     assert view.roofline.isVisible()
-    assert not view.bars.isVisible()
+    assert not view.tree.isVisible()
     assert view.roofline.height() > 2 * HEIGHT
     view.show_table(True)
     assert shown.actions_.trigger("view.roofline")
     settle()
-    assert view.bars.isVisible() or view._toggle.isChecked()
+    assert view.tree.isVisible() or view._toggle.isChecked()
 
 
 def test_rates_have_their_unit() -> None:
