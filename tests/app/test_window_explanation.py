@@ -258,10 +258,10 @@ def test_stages_of_scoring_and_search_have_the_entry_and_others_have_it_greyed(
     view.explain.disconnect()
     view.explain.connect(asked.append)
     found, can = {}, {line.name for line in view.tree.stages if line.group in ("scoring", "search")}
-    for y in range(view.tree.height()):
-        line = view.tree.stage_at(QPoint(10, y))
+    for y in range(view.tree.viewport().height()):
+        line = view.tree.stage_at(QPoint(40, y))
         if line in view.tree.stages and line.name not in found:
-            menu = view.menu_at(QPoint(10, y))
+            menu = view.menu_at(QPoint(40, y))
             (entry,) = menu.actions()
             assert entry.isEnabled() or "scoring and search" in entry.toolTip()
             assert entry.isEnabled() or menu.toolTipsVisible()
