@@ -39,7 +39,7 @@ def headline(tree: Tree) -> list[str]:
     if tree["wer"] is not None:
         lines.append(
             f"WER {tree['wer']:.1%}: {counted(tree['wer_errors'], 'error', 'errors')} in "
-            f"{counted(tree['wer_words'], 'word', 'words')}{_transcribed(tree)}"
+            f"{counted(tree['wer_words'], 'word', 'words')}{transcribed(tree)}"
         )
     if len(tree.get("configurations") or ()) > 1:
         lines += [_words_with(row) for row in tree["configurations"] if row["wer"] is not None]
@@ -55,8 +55,8 @@ def headline(tree: Tree) -> list[str]:
     return lines
 
 
-def _transcribed(tree: Tree) -> str:
-    """Of how many utterances the word errors are, where some have no transcript."""
+def transcribed(tree: Tree) -> str:
+    """Of how many utterances the word errors are, where some have no transcript; to be put behind them."""
     found = tree["transcribed"]
     if found["utterances"] == found["of"]:
         return ""

@@ -265,6 +265,9 @@ def _figures(snapshot: Snapshot, place: Place) -> tuple[Figure, ...]:
     counted = tr("1 word") if words == 1 else tr("{0} words").format(words)
     if len(snapshot.session.configs) > 1 and not found.of_selection:
         counted = tr("{0} under these settings").format(counted)
+    of = found.transcribed
+    if of.utterances < of.of:
+        counted = tr("{0}; {1} of {2} utterances have a transcript").format(counted, *of)
     return (
         Figure(tr("RTF"), rtf_text(found.rtf), scope),
         Figure(
