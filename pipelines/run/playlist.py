@@ -66,7 +66,7 @@ def build(paths: Sequence[str], transcripts: str | None) -> Playlist:
     rows, notes = _matched(said.rows if said else (), files)
     if said is not None and not rows:
         raise audio.AudioError(
-            f"{audio.shown(transcripts or '')}, {said.title}, names none of the {len(files)} audio files given; "
+            f"{audio.shown(transcripts or '')}, {said.title}, names none of the {counted(len(files), 'audio file', 'audio files')} given; "
             "its paths are read relative to itself, and names are those of files, with or without a suffix."
         )
     _look(files)
@@ -87,7 +87,6 @@ def _matched(rows: Sequence[Row], files: Sequence[Path]) -> tuple[dict[Path, lis
     best: dict[tuple[Path, audio.Part, str], tuple[float, Row]] = {}
     lost: list[Row] = []
     unclear: list[Row] = []
-    elsewhere: list[Row] = []
     for row in rows:
         found, fit = meant.of(row)
         if len(found) != 1:
@@ -104,11 +103,12 @@ def _matched(rows: Sequence[Row], files: Sequence[Path]) -> tuple[dict[Path, lis
             best[key] = fit, row
         if before.text != row.text:
             lost.append(row if before_fit >= fit else before)
-        if fit < len(_parts(row.file)) - 1 and row.place is not None:
-            elsewhere.append(row)
     matched: dict[Path, list[Row]] = defaultdict(list)
-    for (file, _, _), (_, row) in best.items():
+    elsewhere = []
+    for (file, _, _), (fit, row) in best.items():
         matched[file].append(row)
+        if row.place is not None and fit < len(_parts(row.file)) - 1:
+            elsewhere.append(row)
     notes = [
         _note(lost, "no file that is decoded"),
         _note(unclear, "more than one file, not scored"),
@@ -132,8 +132,7 @@ class _Files:
     def of(self, row: Row) -> tuple[list[Path], float]:
         """The files that a row may mean, one if it is clear which, and how well they fit."""
         if row.place is not None:
-            place = str(row.place)
-            found = self._by_place.get(place) or self._by_form.get(_composed(place))
+            found = self._by_place.get(row.place) or self._by_form.get(_composed(row.place))
             if found is not None:
                 return [found], math.inf
         *folders, name = _parts(row.file) or [""]
@@ -141,7 +140,7 @@ class _Files:
         named = self._by_name.get(name)
         if named is None and suffix.lower() in audio.SUFFIXES:
             named = self._by_name.get(stem)
-        if named is None or (row.place is not None and row.place.exists()):
+        if named is None or (row.place is not None and os.path.exists(row.place)):
             return [], 0
         shared = {file: _alike(folders, _parts(os.path.realpath(file))[:-1]) for file in named}
         most = max(shared.values())
