@@ -65,9 +65,10 @@ def build(paths: Sequence[str], transcripts: str | None) -> Playlist:
     files = audio.collect(paths)
     rows, notes = _matched(said.rows if said else (), files)
     if said is not None and not rows:
+        given = counted(len(files), "audio file", "audio files")
         raise audio.AudioError(
-            f"{audio.shown(transcripts or '')}, {said.title}, names none of the {counted(len(files), 'audio file', 'audio files')} given; "
-            "its paths are read relative to itself, and names are those of files, with or without a suffix."
+            f"{audio.shown(transcripts or '')}, {said.title}, names none of the {given} given; its paths are read "
+            "relative to itself, and names are those of files, with or without a suffix."
         )
     _look(files)
     names = _distinct(files)
