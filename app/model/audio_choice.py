@@ -9,10 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import assets
 from app.model.recent import is_audio
 from profiler.files.inputs import InputError, open_input, regular
+
+if TYPE_CHECKING:
+    from profiler.session.reader import Session
 
 TRANSCRIPTS_SUFFIXES = (".tsv", ".csv", ".trn", ".transcription", ".stm", ".ctm")
 """Of transcripts, the likelier ones first; Kaldi's `text` has none."""
@@ -62,6 +66,16 @@ def bundled() -> AudioChoice | None:
     if not voices:
         return None
     return AudioChoice(tuple(map(str, voices)), _transcripts_in(folder), bundled=True)
+
+
+def recorded(session: Session) -> AudioChoice | None:
+    """What a session was to decode: files that need not be there any more. None where it does not say."""
+    told = session.meta.get("audio")
+    paths = told if isinstance(told, list) else dict.fromkeys(u.path for u in session.utterances)
+    names = tuple(str(path) for path in paths)
+    folder = str(assets.path("speech"))
+    bundled = all(os.path.dirname(name) == folder for name in names)
+    return AudioChoice(names, None, bundled) if names else None
 
 
 def chosen(paths: Sequence[str | Path]) -> AudioChoice:

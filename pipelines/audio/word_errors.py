@@ -186,6 +186,8 @@ class Spoken(Protocol):
     @property
     def name(self) -> str: ...  # noqa: D102
     @property
+    def path(self) -> str: ...  # noqa: D102
+    @property
     def reference(self) -> str | None: ...  # noqa: D102
 
 
@@ -212,8 +214,22 @@ def errors_of(utterance: Decoded) -> ErrorCount | None:
 
 
 def word_errors(utterances: Iterable[Decoded]) -> ErrorCount:
-    """Word errors of all utterances that count."""
-    known = [count for u in utterances if (count := errors_of(u)) is not None]
+    """Word errors of all utterances that count, all decoded with the same settings.
+
+    One that was decoded again counts once, as it was decoded last: a noisy one that comes more often than others says
+    no more of the settings.
+    """
+    return total_of(last_of_each(utterances).values())
+
+
+def last_of_each(utterances: Iterable[Decoded]) -> dict[tuple[str, str], ErrorCount]:
+    """Word errors of each utterance that counts, by name and file, as it was decoded last."""
+    return {(u.name, u.path): count for u in utterances if (count := errors_of(u)) is not None}
+
+
+def total_of(counts: Iterable[ErrorCount]) -> ErrorCount:
+    """The sum of some counts."""
+    known = list(counts)
     return ErrorCount(sum(c.errors for c in known), sum(c.words for c in known))
 
 

@@ -226,9 +226,17 @@ def _look(files: Sequence[Path]) -> None:
     )
 
 
-def passes(items: Sequence[Item], repeat: int, again: Callable[[], bool]) -> Iterator[Item]:
-    """`items` `repeat` times over, then once more for as long as `again` says so."""
+def passes(
+    items: Sequence[Item], repeat: int, again: Callable[[], bool], frame: Callable[[], int]
+) -> Iterator[Item]:
+    """`items` `repeat` times over, then once more for as long as `again` says so.
+
+    They end after a pass in which `frame`, the number of frames decoded so far, has not grown: none can be read.
+    """
     done = 0
     while done < repeat or again():
+        before = frame()
         yield from items
+        if frame() == before:
+            return
         done += 1

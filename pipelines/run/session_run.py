@@ -34,6 +34,7 @@ from profiler import counting
 from profiler.counting import CountingLane
 from profiler.device.time import EVENTS
 from profiler.errors import Cancelled
+from profiler.files import named
 from profiler.machine import describe
 from profiler.machine.counters import Group
 from profiler.machine.roofs import calibration, cpu, table
@@ -174,7 +175,7 @@ def _open(
         return NullWriter(), NullLane()
     meta = {
         "preset": request.preset,
-        "audio": [str(item.path) for item in items],
+        "audio": [named.kept(str(item.path)) for item in items],
         "argv": [Path(sys.argv[0]).name, *sys.argv[1:]],
         "machine": describe.describe(),
         "versions": describe.versions(),
