@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     with closing(Session.open(arguments.session)) as session:
         again = _again.prepare(session)
         parts = breakdown(session, again.first_frame, again.last_frame)
-        paths, path = [u.path for u in session.utterances], session.path
+        spoken, path = session.utterances, session.path
     row = next((row for row in parts.stages if row.name == arguments.stage), None)
     if row is None:
         names = ", ".join(row.name for row in parts.stages)
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     again.notes.extend(rerun.named_files(again.config, path))
     with _again.interruptible() as (progress, cancelled), tempfile.TemporaryDirectory() as folder:
-        stretch = rerun.audio_of(paths, Path(folder))
+        stretch = rerun.audio_of(rerun.items_of(spoken), Path(folder))
         threads = again.config.threads
         wanted = [threads - 1, threads, threads + 1] if row.group == "scoring" else [threads]
         roof_table = _again.roof_table(wanted, progress, cancelled)

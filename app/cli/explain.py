@@ -45,21 +45,21 @@ def run(arguments: argparse.Namespace) -> int:
         config = _pipeline.preset(arguments).config
         from pipelines.run import playlist
 
-        items = playlist.build(tuple(arguments.audio), None)
-        paths, origin = [str(item.path) for item in items], RUN
+        spoken, origin = playlist.build(tuple(arguments.audio), None, config.audio), RUN
     else:
         _of_a_run_alone(arguments)
         with closing(Session.open(arguments.session)) as session:
             again = _again.prepare(session)
             config, notes = again.config, again.notes
-            paths, origin = [u.path for u in session.utterances], str(session.path)
+            utterances, origin = session.utterances, str(session.path)
         from pipelines.experiments import rerun
 
+        spoken = rerun.items_of(utterances)
         notes.extend(rerun.named_files(config, Path(origin)))
     from pipelines.experiments import explain, rerun
 
     with _again.interruptible() as (progress, cancelled), tempfile.TemporaryDirectory() as folder:
-        stretch = rerun.audio_of(paths, Path(folder))
+        stretch = rerun.audio_of(spoken, Path(folder))
         found = explain.explain(config, arguments.stage, stretch, progress, cancelled)
     row, parts = found.row, found.row.parts
     frames = row.work["frames"]

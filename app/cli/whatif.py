@@ -84,6 +84,10 @@ def run(arguments: argparse.Namespace) -> int:
         if assignments:
             from pipelines.experiments import rerun
 
+            if changed := [key for key in settings.SOUND if key in assignments]:
+                raise BadInput(
+                    f"{changed[0]} says what is decoded; what it changes is not predicted."
+                )
             again.notes.extend(rerun.named_files(again.config, session.path))
         tree: dict[str, Any] = {"schema": 1, "session": str(session.path), "check": None}
         progress, cancelled = stack.enter_context(_again.interruptible())
@@ -93,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
             from pipelines.experiments.predict import Predictor
 
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            stretch = rerun.audio_of((u.path for u in session.utterances), folder)
+            stretch = rerun.audio_of(rerun.items_of(session.utterances), folder)
             predictor = Predictor(
                 again.config, new, session.calibration, stretch, progress, cancelled
             )

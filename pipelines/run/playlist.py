@@ -9,6 +9,11 @@ from pathlib import Path
 
 import assets
 from pipelines.audio import loading as audio
+from pipelines.audio import suffixes
+from pipelines.audio.channels import parts_of
+from pipelines.config import Audio
+
+ALL = Audio()
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +24,8 @@ class Item:
     path: Path
     reference: str | None
     part: audio.Part = audio.WHOLE
+    notes: tuple[str, ...] = ()
+    """Of how the file was found."""
 
 
 def bundled_speech() -> tuple[list[str], str]:
@@ -27,8 +34,8 @@ def bundled_speech() -> tuple[list[str], str]:
     return [str(folder)], str(folder / "transcripts.tsv")
 
 
-def build(paths: Sequence[str], transcripts: str | None) -> list[Item]:
-    """The files that `paths` (files, folders, globs) name, matched with a transcript table.
+def build(paths: Sequence[str], transcripts: str | None, choice: Audio = ALL) -> list[Item]:
+    """The files that `paths` (files, folders, globs) name, matched with a transcript table, in the parts of `choice`.
 
     Without any path the bundled synthetic voices are taken. Raises `audio.AudioError`, also when none of
     the files can be decoded; those among others that cannot be are named when their turn comes.
@@ -36,7 +43,7 @@ def build(paths: Sequence[str], transcripts: str | None) -> list[Item]:
     if not paths:
         paths, bundled = bundled_speech()
         transcripts = transcripts or bundled
-    files = audio.collect(paths)
+    files = audio.collected(paths, suffixes.SUFFIXES | (suffixes.RAW if choice.raw else set()))
     said = audio.read_transcripts(transcripts) if transcripts else {}
     places = [Path(os.path.realpath(file)) for file in files]
     if said and not any(place in said for place in places):
@@ -44,19 +51,32 @@ def build(paths: Sequence[str], transcripts: str | None) -> list[Item]:
             f"{audio.shown(transcripts or '')} names none of the {len(files)} audio files given; "
             "its paths are read relative to the table itself."
         )
-    _look(files)
+    _look(list(files), choice)
     return [
-        Item(file.stem, file, said.get(place) or None)
-        for file, place in zip(files, places, strict=True)
+        # What was said on one channel alone is not known.
+        Item(
+            file.stem + ending,
+            file,
+            (ending == "" and said.get(place)) or None,
+            part,
+            _links(times),
+        )
+        for (file, times), place in zip(files.items(), places, strict=True)
+        for ending, part in parts_of(file, choice).items()
     ]
 
 
-def _look(files: Sequence[Path]) -> None:
+def _links(times: int) -> tuple[str, ...]:
+    return (f"{times:,} links to the same file are decoded once",) * (times > 1)
+
+
+def _look(files: Sequence[Path], choice: Audio) -> None:
     """AudioError when none of `files` can be decoded, as their headers say."""
     refused = []
     for file in files:
         try:
-            audio.look(file)
+            for part in parts_of(file, choice).values():
+                audio.look(file, part)
             return
         except audio.AudioError as error:
             refused.append(error)

@@ -99,7 +99,7 @@ def execute(
     being decoded, problems end up in the outcome and what was recorded stays.
     """
     control.config = settings.check(request.config)
-    items = playlist.build(request.audio, request.transcripts)
+    items = playlist.build(request.audio, request.transcripts, request.config.audio)
     course = course or Straight(request.repeat, control, progress)
     recorder = Recorder()
     group = Group() if request.config.counters and request.out is not None else None
@@ -170,7 +170,7 @@ def _open(
         return NullWriter(), NullLane()
     meta = {
         "preset": request.preset,
-        "audio": [str(item.path) for item in items],
+        "audio": list(dict.fromkeys(str(item.path) for item in items)),
         "argv": [Path(sys.argv[0]).name, *sys.argv[1:]],
         "machine": describe.describe(),
         "versions": describe.versions(),
