@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     from pipelines.experiments import audit
     from pipelines.run import playlist
 
-    playing = playlist.build(arguments.audio, arguments.transcripts)
+    playing = playlist.build(arguments.audio, arguments.transcripts, chosen.config.audio)
     with _again.interruptible() as (progress, cancelled):
         found = audit.audit(chosen.config, playing.items, progress, cancelled)
     tree = audit.report(found) | {"notes": list(playing.notes)}

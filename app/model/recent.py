@@ -21,7 +21,6 @@ EXPORT_FOLDER = "export/folder"
 """Key of the folder into which a picture or data were written last."""
 
 SESSION_SUFFIX = ".asrs"
-AUDIO_SUFFIXES = (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aiff", ".aif", ".au")
 
 
 class Memory:
@@ -105,8 +104,3 @@ class Memory:
     def sync(self) -> None:
         """Write to disk now."""
         self._settings.sync()
-
-
-def is_audio(path: Path) -> bool:
-    """Tell by its name whether ``path`` is an audio file."""
-    return path.suffix.lower() in AUDIO_SUFFIXES

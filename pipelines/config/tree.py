@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from pipelines.config.audio import Audio
 from pipelines.config.conditions import DENSE, DEVICES, NOT_DENSE
 from pipelines.config.dnn import Dnn
 from pipelines.config.fitting import quoted
@@ -78,6 +79,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             le=256,
         ),
     ] = 16
+    audio: Audio = Audio()
     model: Annotated[
         Literal["ptm", "continuous", "single-stream", "dnn"],
         setting(

@@ -298,7 +298,9 @@ def _with_fewer_codebooks(
         return Perturbation(
             change.name, unavailable="the whole model fits the cache, or nothing does"
         )
-    samples = audio.load(stretch.items[0].path).samples[: int(ALONE_S * SAMPLE_RATE)]
+    samples = audio.load(stretch.items[0].path, stretch.items[0].part).samples[
+        : int(ALONE_S * SAMPLE_RATE)
+    ]
     features = Mfcc(model.feat_params).features(samples)
     arms = Arm("all", config), Arm("fewer", config)
     alone.score([(arms[0], model), (arms[1], fewer_codebooks(model, count))], features, roof_table)

@@ -183,6 +183,7 @@ class Decoder:
         other_ns = self._other_programs_ns(clock(), surely=True)
         end = clock()
         lane.put(stage["decode.utterance"], start, end, first, n_frames, other_ns)
+        notes = [*item.notes, *sound.notes]
         peaks = audio.peaks(sound.samples, n_frames, sound.sample_rate)
         utterance = self._journal.utterance(
             item.name,
@@ -192,11 +193,11 @@ class Decoder:
             sound.duration_s,
             item.reference,
             peaks,
-            sound.notes,
+            notes,
             msgspec.to_builtins(item.part),
         )
         lane.put(stage["setup.waveform"], end, clock(), first, 0)
-        return _Begun(utterance, features, sound.duration_s, end - start, tuple(sound.notes))
+        return _Begun(utterance, features, sound.duration_s, end - start, tuple(notes))
 
     def _utterance(self, item: Item) -> None:
         clock, lane, stage, recogniser = self._clock, self._lane, self._stage, self.recogniser

@@ -197,6 +197,9 @@ class Field(QWidget):
         path = PathBox(
             option.key.endswith(FOLDERS), self.tr(option.title), option.shipped(), option.suffixes
         )
+        if option.like:  # a text that is no path
+            path.setPlaceholderText(option.like)
+            path.button.hide()
         path.chosen.connect(self._edited)
         path.setFixedWidth(FIELD_WIDTH)
         return path
