@@ -19,15 +19,14 @@ from app.model.effects import Effect, effects_of
 from app.model.figures import figures, rtf_text
 from app.model.latency import settings_before
 from app.model.pipeline import Pipeline
-from app.pictures.provenance import provenance_of
+from app.model.provenance import provenance_of
 from app.style.theme import FONT_FAMILY
-from app.views.scale import clock
 from pipelines import config as settings
 from pipelines.config import Config, ConfigError, presets
 from profiler.analysis.utterances import audio_seconds
 from profiler.frames import FRAME_S
 from profiler.machine.roofs.table import sound_drift
-from profiler.plain import one_line
+from profiler.plain import clock, one_line
 
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot

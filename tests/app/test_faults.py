@@ -267,8 +267,8 @@ def test_settings_of_no_sense_are_ignored(qtbot, tmp_path, finished, value: obje
     kind, scope = QSettings.Format.IniFormat, QSettings.Scope.UserScope
     written = QSettings(kind, scope, ORGANISATION, APPLICATION)
     written.setValue("schema", 1)
-    columns = [f"layout/{name}/{n}" for name, n in (("columns", 3), ("middle", 3), ("right", 1))]
-    for key in ("recent", "audio", "theme", "preset", "geometry", *columns):
+    layout = ("layout/now", "layout/name", "layout/form", "layouts/mine")
+    for key in ("recent", "audio", "theme", "preset", "geometry", *layout):
         written.setValue(key, value)
     written.sync()
     w = MainWindow((sys.executable, "-c", "pass"))

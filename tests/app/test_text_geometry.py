@@ -14,6 +14,7 @@ from pytestqt.qtbot import QtBot
 from sample_session import write_sample
 from text_geometry import cut_short, faults, texts
 
+from app.charts.legend import LINE, Legend
 from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
 from app.pictures.layout import settle
@@ -21,12 +22,10 @@ from app.style.theme import set_theme
 from app.views import VIEWS, create
 from app.views.bars import Bars
 from app.views.breakdown_model import REASONS, WHOLE, BreakdownModel, StageLine
-from app.views.frames import CATEGORIES
-from app.views.legend import LINE, Legend
 from app.widgets import Elided
 from app.window.main_window import MainWindow
-from app.window.skeleton import RIGHT_BOUNDS
 from profiler.analysis.attribution import VERDICT_OF
+from profiler.analysis.lod.series import CATEGORIES
 
 FRAMES = 2048
 SIZES = ((1280, 800), (1600, 1000), (3840, 2160))
@@ -111,7 +110,7 @@ def test_a_label_without_room_is_told(page: QWidget) -> None:
 VERDICTS = sorted(set(VERDICT_OF.values()))
 
 
-@pytest.mark.parametrize("width", [RIGHT_BOUNDS[0] - 50, 276, 340, 500])
+@pytest.mark.parametrize("width", [200, 276, 340, 500])
 def test_verdicts_and_reasons_are_whole_words_in_a_narrow_column(qtbot: QtBot, width: int) -> None:
     """50 pixels: margins of the card and its scroll bar."""
     bars = Bars()

@@ -216,13 +216,13 @@ def test_themes_switch_by_key_and_reach_the_style(qtbot, window):
 
 def test_panels_can_be_hidden_and_brought_back(qtbot, window):
     window.show_desk()
-    qtbot.keyClick(window, Qt.Key.Key_1, Qt.KeyboardModifier.ControlModifier)
+    qtbot.keyClick(window, Qt.Key.Key_0, Qt.KeyboardModifier.ControlModifier)
     assert window.desk.form.isHidden()
     window.actions_.trigger("panel.words")
-    assert not window.desk.is_shown("words")
-    window.actions_.trigger("panel.reset")
+    assert not window.desk.docks.is_open("words")
+    window.actions_.trigger("layout.reset")
     assert not window.desk.form.isHidden()
-    assert window.desk.is_shown("words")
+    assert window.desk.docks.is_open("words")
 
 
 def test_whatever_is_greyed_says_why(window):

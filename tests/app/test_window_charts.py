@@ -36,7 +36,7 @@ def test_the_scale_is_locked_and_made_logarithmic_by_actions(shown: MainWindow) 
         assert shown.actions_[key].isChecked()
     assert cost.holding.locked
     assert cost.holding.log
-    button = next(b for b in cost.findChildren(QToolButton) if b.text() == "Scale")
+    button = next(b for b in shown.desk.findChildren(QToolButton) if b.text() == "Scale")
     button.click()
     menu = QApplication.activePopupWidget()
     assert isinstance(menu, QMenu)
@@ -86,7 +86,8 @@ def test_rates_have_their_unit() -> None:
 
 
 def test_no_text_of_a_table_is_cut_however_many_columns_it_has(shown: MainWindow) -> None:
-    for view in shown.desk.views.values():
+    for view_id, view in shown.desk.views.items():
+        shown.desk.docks.open(view_id)
         view.show_table(True)
         settle()
         table = view._table

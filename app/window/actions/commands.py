@@ -48,9 +48,11 @@ def register(actions: Registry, window: MainWindow) -> None:
 def register_views(actions: Registry, window: MainWindow) -> None:
     """Register the actions about views; this loads the views, so it waits until the desk exists."""
     from app.window.actions.charts import chart_actions
+    from app.window.actions.views import register_own_layouts, view_actions
 
-    for action in (*_exports(window), *_panels(window), *chart_actions(window)):
+    for action in (*_exports(window), *view_actions(window), *chart_actions(window)):
         actions.add(action)
+    register_own_layouts(actions, window)
 
 
 def _file(w: MainWindow) -> list[Action]:
@@ -114,14 +116,6 @@ def _exports(w: MainWindow) -> list[Action]:
             for writer in writers()
         ),
     ]
-
-
-def _view_shown(w: MainWindow, view_id: str) -> bool:
-    return w.desk.is_shown(view_id)
-
-
-def _toggle_view(w: MainWindow, view_id: str) -> None:
-    w.desk.show_view(view_id, not w.desk.is_shown(view_id))
 
 
 def _run(w: MainWindow) -> list[Action]:
@@ -260,43 +254,6 @@ def _toggle_window(w: MainWindow) -> None:
         w.axis.fit()
     else:
         w.axis.follow_window()
-
-
-def _panels(w: MainWindow) -> list[Action]:
-    group = tr("Panels")
-
-    def add(
-        id: str,
-        text: str,
-        handler: Callable[[], object],
-        *keys: str,
-        checked: Callable[[], bool] | None = None,
-    ) -> Action:
-        return Action(id, text, group, handler, keys, checked=checked)
-
-    found = [
-        add(
-            "panel.form",
-            tr("Pipeline"),
-            lambda: w.desk.form.setVisible(w.desk.form.isHidden()),
-            "Ctrl+1",
-            checked=lambda: not w.desk.form.isHidden(),
-        )
-    ]
-    for number, (view_id, entry) in enumerate(VIEWS.items(), start=2):
-        found.append(
-            add(
-                f"panel.{view_id}",
-                tr(entry.load().title),
-                partial(_toggle_view, w, view_id),
-                *([f"Ctrl+{number}"] if number <= 9 else []),
-                checked=partial(_view_shown, w, view_id),
-            )
-        )
-    return [
-        *found,
-        add("panel.reset", tr("Reset the layout"), w.reset_layout),
-    ]
 
 
 def _help(w: MainWindow) -> list[Action]:

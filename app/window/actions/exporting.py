@@ -40,7 +40,7 @@ def open_picture(window: MainWindow, view_id: str | None = None) -> PictureDialo
     if session is None:
         return None
     desk = window.desk
-    views = (view_id,) if view_id else tuple(name for name in desk.views if desk.is_shown(name))
+    views = (view_id,) if view_id else desk.docks.in_front()
     begin = start(window.playhead, desk.breakdown, views)
     ask = partial(ask_picture, window.files)
     dialog = PictureDialog(window.playhead.path or session.path, begin, ask, window)
