@@ -1,7 +1,7 @@
-"""Reads sound files as 16 kHz mono, and finds the files that a user means.
+"""Reads sound files as one channel at a model's rate, and finds the files that a user means.
 
-Everything that libsndfile reads is accepted (WAV, FLAC, OGG, MP3 …), at any rate and channel count;
-`Audio.notes` says what was changed. A file that cannot be trusted (cut short,
+Everything that libsndfile reads is accepted (WAV, FLAC, OGG, MP3 …), at any rate and channel count, and joined files;
+`Audio.notes` says what was changed or left out. A file that cannot be trusted (cut short,
 without sound, with samples that are no numbers) is refused with one sentence rather than decoded.
 """
 
@@ -380,7 +380,9 @@ class _Samples:
 
     def expect(self, more: int) -> None:
         """Make room for so many more; memory that is not written to costs nothing."""
-        if self._n + more > len(self._array):
+        if self._n == 0:
+            self._array = np.empty(more, np.float32)
+        elif self._n + more > len(self._array):
             self._array.resize(self._n + more, refcheck=False)
 
     def add(self, piece: F32) -> None:
