@@ -40,7 +40,7 @@ MIN_WEIGHT, LARGEST_WEIGHT = 1e-30, 1e30
 """Beyond these a share of several weights could be no number; probabilities in use are far from either."""
 SHOWN = 40
 """Characters of a name or word that a sentence repeats."""
-_HEADER = re.compile(r"\s*#JSGF[ \t]+V1(\.\d+)?(?:[ \t]+(?P<declared>[^;\n]*))?;", re.IGNORECASE)
+_HEADER = re.compile(r"\s*#JSGF[ \t]+V1(\.\d+)?(?P<declared>[ \t][^;\n]*)?;", re.IGNORECASE)
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
