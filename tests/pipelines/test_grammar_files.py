@@ -40,6 +40,7 @@ def said(path, longest=3):
         ("public <a> = <b> <b>; <b> = x | y;", dict.fromkeys(["x x", "x y", "y x", "y y"], 0.25)),
         ("public <a> = <test.b> ; <b> = x;", {"x": 1.0}),
         ('public <a> = "new york" city {the \\} tag} {another};', {"new york city": 1.0}),
+        ("// one\rpublic <a> = three; // four\r", {"three": 1.0}),
         ("// one\npublic <a> = /* two */ three // four\n;", {"three": 1.0}),
         ("public <a> = one <NULL> two <NULL>*;", {"one two": 1.0}),
         ("public <a> = one | two <VOID> | <VOID>;", {"one": 1.0}),

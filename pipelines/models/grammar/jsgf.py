@@ -9,6 +9,7 @@ first line declares, UTF-8 where it declares none. A recursive-descent parser ov
 from __future__ import annotations
 
 import codecs
+import io
 import os
 import re
 from pathlib import Path
@@ -100,7 +101,7 @@ def _text(file: Path) -> str:
     encoding = next((name for mark, name in _MARKS if content.startswith(mark)), "")
     encoding = encoding or (declared[0] if declared and _is_encoding(declared[0]) else "utf-8")
     try:
-        return content.decode(encoding)
+        return io.StringIO(content.decode(encoding), newline=None).read()
     except UnicodeError as error:
         at = getattr(error, "start", 0)
         line = content.count(b"\n", 0, at) + 1
