@@ -213,14 +213,25 @@ def option_of(tree: type[msgspec.Struct], key: str) -> Option:
     for candidate in known:
         if candidate.key == named:
             return candidate
-    import difflib
-
     shown = one_line(key, SHOWN)
-    near = difflib.get_close_matches(shown, [o.key for o in known], n=1, cutoff=0.4)
-    hint = f"; did you mean {near[0]}?" if near else ""
+    near = _nearest(shown, [o.key for o in known])
+    hint = f"; did you mean {near}?" if near else "."
     raise ConfigError(
         f"There is no setting called '{shown}'{hint} `asrscope options` lists them all."
     )
+
+
+def _nearest(given: str, keys: list[str]) -> str:
+    """The key that `given` shortens (`graph.lm`, `graph.dict`), else the one most like it; empty if none is."""
+    import difflib
+
+    group, _, name = given.rpartition(".")
+    for key in keys:
+        inside, _, full = key.rpartition(".")
+        initials = "".join(word[0] for word in full.split("_"))
+        if group in ("", inside) and name and (name == initials != full or full.startswith(name)):
+            return key
+    return next(iter(difflib.get_close_matches(given, keys, n=1, cutoff=0.4)), "")
 
 
 def get(config: msgspec.Struct, key: str) -> Value:
