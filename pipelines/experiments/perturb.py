@@ -299,7 +299,7 @@ def _with_fewer_codebooks(
             change.name, unavailable="the whole model fits the cache, or nothing does"
         )
     samples = audio.load(stretch.items[0].path).samples[: int(ALONE_S * SAMPLE_RATE)]
-    features = Mfcc(model.feat_params).features(samples)
+    features = Mfcc(model.feat_params, transform=model.transform).features(samples)
     arms = Arm("all", config), Arm("fewer", config)
     alone.score([(arms[0], model), (arms[1], fewer_codebooks(model, count))], features, roof_table)
     before, after = (_row(arm, row.name) for arm in arms)

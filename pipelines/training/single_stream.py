@@ -204,7 +204,7 @@ class _Maker:
 
     def __init__(self, base: AcousticModel) -> None:
         self._base = base
-        self._frontend = Mfcc(base.feat_params)
+        self._frontend = Mfcc(base.feat_params, transform=base.transform)
         self._aligner: Aligner | None = None
         self._scorer: Scorer | None = None
         state = base.mdef.senone_phone.astype(np.int64) * 8 + base.mdef.senone_state
