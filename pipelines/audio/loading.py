@@ -1,4 +1,4 @@
-"""Reads sound files as 16 kHz mono, and finds the files that a user means.
+"""Reads sound files as mono at the rate of a model, mostly 16 kHz, and finds the files that a user means.
 
 Everything that libsndfile reads is accepted (WAV, FLAC, OGG, MP3 …), at any rate and channel count;
 `Audio.notes` says what was changed. A file that cannot be trusted (cut short,

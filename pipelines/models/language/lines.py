@@ -32,7 +32,6 @@ _OTHERS = (
     (b"Trie Language Model", "a packed .lm.bin: unpack it first"),
     (b"mmap lm http", "a binary file of KenLM: name the ARPA file that it was made of"),
     (b"blmt", "a binary file of IRSTLM: convert it with compile-lm --text=yes to ARPA"),
-    (b"version https://git-lfs", "a pointer of Git LFS: fetch the file itself with git lfs pull"),
     (b"\xd6\xfd\xb2\x7e", "an OpenFst file: name the ARPA file that it was made of"),
     (b"\xfd7zXZ", "packed with xz: unpack it first"),
     (b"PK\x03\x04", "a ZIP archive: unpack it first"),
