@@ -1,4 +1,4 @@
-"""Reads sound files as one channel at a model's rate, and finds the files that a user means.
+"""Reads sound files as one channel at a model's rate, mostly 16 kHz, and finds the files that a user means.
 
 Everything that libsndfile reads is accepted (WAV, FLAC, OGG, MP3 …), at any rate and channel count, and joined files;
 `Audio.notes` says what was changed or left out. A file that cannot be trusted (cut short,

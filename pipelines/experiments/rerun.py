@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 from pipelines import config as settings
 from pipelines.audio import loading as audio
 from pipelines.config import Config, Value
-from pipelines.frontend.parameters import SAMPLE_RATE
+from pipelines.frontend.parameters import Target
 from pipelines.run import playlist
 from pipelines.run.control import Control
 from pipelines.run.decode import Decoder
@@ -202,9 +202,11 @@ def _gather(
         try:
             if not (named.of_this_machine(str(item.path)) and inputs.regular(item.path)):
                 raise OSError
-            length = audio.load(item.path, item.part).duration_s
+            sound = audio.load(item.path, item.part)
+            length = sound.duration_s
             if length > 1.25 * left:
-                item, length = _cut(item, left, folder / f"{len(items)}.wav"), left
+                cut = folder / f"{len(items)}.wav"
+                item, length = _cut(item, sound.source_rate, left, cut), left
         except (audio.AudioError, OSError):
             left_out = True
             continue
@@ -213,10 +215,11 @@ def _gather(
     return tuple(items), seconds, left_out
 
 
-def _cut(item: Item, seconds: float, target: Path) -> Item:
-    samples = audio.load(item.path, item.part).samples[: int(seconds * SAMPLE_RATE)]
-    soundfile.write(target, samples, SAMPLE_RATE, subtype="FLOAT")
-    return Item(target.stem, target, None)
+def _cut(item: Item, rate: int, seconds: float, to: Path) -> Item:
+    """The beginning of a recording, at its own rate: a model may take more or less than most."""
+    samples = audio.load(item.path, item.part, Target(rate)).samples[: int(seconds * rate)]
+    soundfile.write(to, samples, rate, subtype="FLOAT")
+    return Item(to.stem, to, None)
 
 
 def decode(

@@ -32,11 +32,6 @@ _OTHERS = (
     (0, b"Trie Language Model", "a packed .lm.bin: unpack it first"),
     (0, b"mmap lm http", "a binary file of KenLM: name the ARPA file that it was made of"),
     (0, b"blmt", "a binary file of IRSTLM: convert it with compile-lm --text=yes to ARPA"),
-    (
-        0,
-        b"version https://git-lfs",
-        "a pointer of Git LFS: fetch the file itself with git lfs pull",
-    ),
     (0, b"\xd6\xfd\xb2\x7e", "an OpenFst file: name the ARPA file that it was made of"),
     (0, b"\xfd7zXZ", "packed with xz: unpack it first"),
     (0, b"PK\x03\x04", "a ZIP archive: unpack it first"),
