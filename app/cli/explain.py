@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
         config = _pipeline.preset(arguments).config
         from pipelines.run import playlist
 
-        items = playlist.build(tuple(arguments.audio), None)
+        items = playlist.build(tuple(arguments.audio), None).items
         paths, origin = [str(item.path) for item in items], RUN
     else:
         _of_a_run_alone(arguments)

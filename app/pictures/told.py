@@ -263,7 +263,11 @@ def _figures(snapshot: Snapshot, place: Place) -> tuple[Figure, ...]:
     scope = tr(found.scope) if not place.counted else place.counted
     rate, words = found.errors.rate, found.errors.words
     counted = tr("1 word") if words == 1 else tr("{0} words").format(words)
-    if len(snapshot.session.configs) > 1 and not found.of_selection:
+    if found.unlike:
+        counted = tr("{0}, other speech before").format(counted)
+    elif found.before is not None and found.before.rate is not None:
+        counted = tr("{0}, before {1} %").format(counted, f"{100 * found.before.rate:.1f}")
+    elif len(snapshot.session.configs) > 1 and not found.of_selection:
         counted = tr("{0} under these settings").format(counted)
     return (
         Figure(tr("RTF"), rtf_text(found.rtf), scope),

@@ -121,8 +121,10 @@ def explain(
     recogniser.register(recorder)
     group = replays.group_of(stage, recorder)
     found = replays.KINDS[group](recogniser, recorder.stage_id(stage))
+    target = recogniser.frontend.parameters.target
     features = [
-        recogniser.frontend.features(audio.load(item.path).samples) for item in stretch.items
+        recogniser.frontend.features(audio.load(item.path, item.part, target).samples)
+        for item in stretch.items
     ]
     found.refuse(with_context(features[0][:1], recogniser.scorer.context))
     table = _roofs(config, recogniser, progress, cancelled)

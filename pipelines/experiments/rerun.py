@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 from pipelines import config as settings
 from pipelines.audio import loading as audio
 from pipelines.config import Config, Value
-from pipelines.frontend.parameters import SAMPLE_RATE
+from pipelines.frontend.parameters import Target
 from pipelines.run import playlist
 from pipelines.run.control import Control
 from pipelines.run.decode import Decoder
@@ -157,7 +157,7 @@ def audio_of(
         what = f"{seconds:.1f} s of the session's audio, from {files}"
         beginning = not left_out and given[: len(items)] == wanted[: len(items)]
         return Stretch(items, seconds, what, beginning)
-    voices = [item.path for item in playlist.build((), None)]
+    voices = [item.path for item in playlist.build((), None).items]
     items, seconds, _ = _gather(voices, folder, limit_s)
     why = "the session names no audio"
     if wanted:
@@ -181,9 +181,11 @@ def _gather(
         try:
             if not (named.of_this_machine(path) and inputs.regular(path)):
                 raise OSError
-            length = audio.load(path).duration_s
+            sound = audio.load(path)
+            length = sound.duration_s
             if length > 1.25 * left:
-                path, length = _cut(path, left, folder / f"{len(items)}.wav"), left
+                cut = folder / f"{len(items)}.wav"
+                path, length = _cut(path, sound.source_rate, left, cut), left
         except (audio.AudioError, OSError):
             left_out = True
             continue
@@ -192,10 +194,11 @@ def _gather(
     return tuple(items), seconds, left_out
 
 
-def _cut(path: Path, seconds: float, target: Path) -> Path:
-    samples = audio.load(path).samples[: int(seconds * SAMPLE_RATE)]
-    soundfile.write(target, samples, SAMPLE_RATE, subtype="FLOAT")
-    return target
+def _cut(path: Path, rate: int, seconds: float, to: Path) -> Path:
+    """The beginning of a file, at its own rate: a model may take more or less than most."""
+    samples = audio.load(path, target=Target(rate)).samples[: int(seconds * rate)]
+    soundfile.write(to, samples, rate, subtype="FLOAT")
+    return to
 
 
 def decode(

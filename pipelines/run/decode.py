@@ -162,8 +162,9 @@ class Decoder:
                 try:
                     self._utterance(item)
                 except audio.AudioError as error:
-                    self.result.refused.append(str(error))
-                    self._journal.marker("error", str(error), self._frame)
+                    if str(error) not in self.result.refused:  # once, however often it comes again
+                        self.result.refused.append(str(error))
+                        self._journal.marker("error", str(error), self._frame)
         finally:
             self._live.cancel(wait=True)
         return self.result
@@ -175,7 +176,7 @@ class Decoder:
             self._beside.forget()
             self._beside.begin()
         start = clock()
-        sound = audio.load(item.path, recogniser.frontend.parameters.target)
+        sound = audio.load(item.path, item.part, recogniser.frontend.parameters.target)
         n_frames = recogniser.frontend.n_frames(len(sound.samples))
         lane.put(stage["frontend.audio"], start, clock(), first, n_frames)
         features = recogniser.frontend.features(sound.samples, first, lane)
@@ -334,6 +335,7 @@ class Decoder:
                 complete,
                 begun.notes,
                 alternatives,
+                str(item.path),
             )
         )
         self._lane.put(self._stage["setup.errors"], start, self._clock(), self._frame, 0)

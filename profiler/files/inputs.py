@@ -7,6 +7,7 @@ whoever walks the tree later meets nothing that Python cannot hold. Every refusa
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import stat
@@ -32,6 +33,28 @@ _NO_WAITING: Final = (
     getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 )
 
+_HEAD_BYTES: Final = 64
+_INSTEAD: Final = (
+    (
+        b"version https://git-lfs.github.com/",
+        "a Git LFS pointer, not the file itself: run `git lfs pull`",
+    ),
+    (
+        b"<!doctype html",
+        "an HTML page, not the file itself: the address that it came from shows a page",
+    ),
+    (b"<html", "an HTML page, not the file itself: the address that it came from shows a page"),
+)
+"""What downloads leave in place of a file: how it begins, in small letters, and what it is."""
+
+_MARKED: Final = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+"""Byte order marks: the longer one first, which begins as the shorter one does."""
+
 
 class InputError(BadInput):
     """A file that cannot be read, or a tree that is not of the form asked for."""
@@ -40,7 +63,8 @@ class InputError(BadInput):
 def open_input(path: str | os.PathLike[str], what: str, limit: int) -> BufferedReader:
     """Open the regular file `path` of at most `limit` bytes for reading.
 
-    `what` names what it should be ("a dictionary"), for the sentence of the InputError otherwise.
+    `what` names what it should be ("a dictionary"), for the sentence of the InputError otherwise. A Git LFS pointer
+    and an HTML page are none of the files that this program reads.
     """
     shown = one_line(os.fspath(path))
     try:
@@ -64,6 +88,11 @@ def open_input(path: str | os.PathLike[str], what: str, limit: int) -> BufferedR
             raise InputError(
                 f"{shown}: the file has {about.st_size:,} bytes; {what} of more than {limit:,} is not read."
             )
+        head = os.read(descriptor, _HEAD_BYTES).lstrip(codecs.BOM_UTF8 + b" \t\r\n").lower()
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        for beginning, instead in _INSTEAD:
+            if head.startswith(beginning):
+                raise InputError(f"{shown}: this is {instead}.")
         return os.fdopen(descriptor, "rb")
     except BaseException:  # whatever ends this, nobody else knows the descriptor
         os.close(descriptor)
@@ -94,15 +123,38 @@ def read_bytes(path: str | os.PathLike[str], what: str, limit: int) -> bytes:
 
 
 def read_text(path: str | os.PathLike[str], what: str, limit: int) -> str:
-    """Return the UTF-8 text of the regular file `path`, without a byte order mark."""
+    """Return the text of the regular file `path`: UTF-8, or UTF-16 or UTF-32 where a byte order mark says so.
+
+    Without that mark.
+    """
     content = read_bytes(path, what, limit)
+    name = one_line(os.fspath(path))
+    for mark, encoding in _MARKED:
+        if content.startswith(mark):
+            try:
+                return content.decode(encoding)
+            except UnicodeDecodeError as error:
+                line = content[: error.start].decode(encoding, "ignore").count("\n") + 1
+                raise InputError(
+                    f"{name}: line {line} is not {encoding.upper()}, which its byte order mark announces; "
+                    "save the file as UTF-8."
+                ) from error
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise InputError(
-            f"{one_line(os.fspath(path))}: line {line} is not UTF-8; save the file as UTF-8."
-        ) from error
+        raise InputError(f"{name}: line {line} is not UTF-8; save the file as UTF-8.") from error
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines of `text`, which end at a line feed or the end of the text, without carriage returns before it.
+
+    `str.splitlines` ends them at eight more characters, which people's texts have inside their lines.
+    """
+    lines = text.split("\n")
+    if not lines[-1]:
+        del lines[-1]
+    return [line.removesuffix("\r") for line in lines]
 
 
 def read_json(path: str | os.PathLike[str], what: str, limit: int = TREE_BYTES) -> object:

@@ -119,9 +119,29 @@ def test_a_number_out_of_range_is_not_taken(qtbot, form, pipeline):
     box = form.fields["search.beam"].editor
     box.setFocus()
     box.selectAll()
-    qtbot.keyClicks(box, "999")
+    told = []
+    pipeline.refused.connect(lambda key, text: told.append((key, text)))
+    qtbot.keyClicks(box, "9999")
+    assert box.text() == "9999 nat"
     qtbot.keyClick(box, Qt.Key.Key_Return)
-    assert pipeline.value("search.beam") <= 40.0
+    assert pipeline.value("search.beam") == 13.0
+    assert box.text() == "13 nat"
+    sentence = "Beam must be a number from 1 to 40; 9999 is not taken."
+    assert told == [("search.beam", sentence)]
+
+
+def test_a_whole_number_out_of_range_is_not_taken(qtbot, form, pipeline):
+    before = pipeline.value("threads")
+    box = form.fields["threads"].editor
+    told = []
+    pipeline.refused.connect(lambda key, text: told.append(text))
+    box.setFocus()
+    box.selectAll()
+    qtbot.keyClicks(box, "99999")
+    box.clearFocus()
+    assert pipeline.value("threads") == before
+    assert len(told) == 1
+    assert "99999 is not taken" in told[0]
 
 
 def test_a_value_that_does_not_fit_is_refused_in_a_sentence(pipeline):

@@ -50,6 +50,31 @@ def test_a_link_to_a_file_is_that_file(tmp_path: Path) -> None:
     assert inputs.read_text(tmp_path / "link", "a thing", 9) == "there"
 
 
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb\nsize 9\n",
+            "this is a Git LFS pointer, not the file itself: run `git lfs pull`.",
+        ),
+        (
+            b"\xef\xbb\xbf\n <!DOCTYPE html>\n<title>404</title>",
+            "this is an HTML page, not the file",
+        ),
+        (b"<HTML lang=en>", "this is an HTML page, not the file itself"),
+    ],
+)
+def test_what_a_download_leaves_in_place_of_a_file_is_named(
+    tmp_path: Path, content: bytes, said: str
+) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(content)
+    for read in (inputs.read_bytes, inputs.read_text):
+        assert f"{path}: {said}" in refused(lambda read=read: read(path, "a thing", 999))
+    path.write_bytes(b"<" + content)
+    assert inputs.read_bytes(path, "a thing", 999) == b"<" + content
+
+
 @pytest.mark.skipif(not PIPES, reason="this system has no named pipes")
 def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
@@ -130,6 +155,30 @@ def test_text_is_utf_8_with_or_without_a_mark(tmp_path: Path) -> None:
 
 DEEP = inputs.TREE_DEPTH
 NOT_JSON = ["", "{", "[1,]", "NaN,", "[" * 100_000, '{"a":' * 5000, "9" * 5000, "\ud800"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-be"])
+def test_a_byte_order_mark_tells_the_encoding(encoding: str, tmp_path: Path) -> None:
+    mark = "" if encoding in ("utf-16", "utf-32") else "\ufeff"
+    path = tmp_path / "text"
+    path.write_bytes(f"{mark}one\r\n\u0926\u094b \U0001f600".encode(encoding))
+    assert inputs.read_text(path, "a thing", 99) == "one\r\n\u0926\u094b \U0001f600"
+    broken = "\ufeffone\ntwo\nthr\ud800ee\nfour".encode("utf-16-le", "surrogatepass")
+    path.write_bytes(broken)
+    assert "line 3 is not UTF-16" in refused(lambda: inputs.read_text(path, "a thing", 99))
+
+
+@given(lines=st.lists(st.text(st.characters(exclude_characters="\r\n")), min_size=1))
+def test_lines_end_at_line_feeds_alone(lines: list[str]) -> None:
+    last = [""] if lines[-1] else []
+    for end in ("\n", "\r\n"):
+        assert inputs.lines_of(end.join([*lines, *last])) == lines[: None if last else -1]
+    assert inputs.lines_of("") == []
+    assert inputs.lines_of("a\u2028b\x85c\x0bd\x0ce\x1cf\n\nb\rc\n") == [
+        "a\u2028b\x85c\x0bd\x0ce\x1cf",
+        "",
+        "b\rc",
+    ]
 
 
 @pytest.mark.parametrize("text", NOT_JSON)
