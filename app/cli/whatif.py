@@ -95,8 +95,8 @@ def run(arguments: argparse.Namespace) -> int:
             from pipelines.experiments.predict import Predictor
 
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            paths = [u.path for u in session.utterances]
-            stretch = rerun.audio_of(paths, folder, session=session.path)
+            spoken = rerun.items_of(session.utterances, session.path)
+            stretch = rerun.audio_of(spoken, folder)
             predictor = Predictor(
                 again.config, new, session.calibration, stretch, progress, cancelled
             )

@@ -64,6 +64,7 @@ def setting(
     toggle: Toggle | None = None,
     names_in: str = "",
     suffixes: tuple[str, ...] = (),
+    like: str = "",
     main: bool = False,
     words: Mapping[Value, str] | None = None,
     reasons: Mapping[str, str] | None = None,
@@ -78,9 +79,9 @@ def setting(
     other settings must have for this one to act. `choices_when` says the same for some of its choices; if it
     gives several conditions, one is enough (see :func:`obstacle`). `names_in` is the folder of assets whose
     files a text may name, without the first of `suffixes`; any other text is the path of a file with one of
-    these suffixes (an empty one: whatever its name). `reasons`: why a choice needs the values of
-    `choices_when`, by the setting that has another one. `main`: whether the form shows it without being asked
-    for more. `words` says values that a number does not explain.
+    these suffixes (an empty one: whatever its name). `like` is an example of a text that is no path. `reasons`:
+    why a choice needs the values of `choices_when`, by the setting that has another one. `main`: whether the form
+    shows it without being asked for more. `words` says values that a number does not explain.
     """
     return msgspec.Meta(
         title=title,
@@ -100,6 +101,7 @@ def setting(
             "toggle": toggle,
             "names_in": names_in,
             "suffixes": suffixes,
+            "like": like,
             "main": main,
             "words": words or {},
             "reasons": reasons or {},
@@ -128,6 +130,7 @@ class Option:
     toggle: Toggle | None = None
     names_in: str = ""
     suffixes: tuple[str, ...] = ()
+    like: str = ""
     main: bool = False
     words: Mapping[Value, str] = field(default_factory=dict)
     reasons: Mapping[str, str] = field(default_factory=dict)
@@ -197,6 +200,7 @@ def _walk(tree: type[msgspec.Struct], prefix: str) -> Iterator[Option]:
             toggle=extra.get("toggle"),
             names_in=extra.get("names_in", ""),
             suffixes=extra.get("suffixes", ()),
+            like=extra.get("like", ""),
             main=extra.get("main", False),
             words=extra.get("words", {}),
         )

@@ -132,7 +132,7 @@ class _Clock:
     def begun_ns(self, frame: int) -> int:
         """When the utterance was begun whose first frame this is: its features come before its blocks."""
         start = int(self._start[self._block(frame)])
-        return min(self._prepared.get(frame, start), start)
+        return min(int(self._prepared.get(frame, start)), start)
 
     def at_ns(self, frame: int) -> int:
         """When decoding had come as far as the beginning of `frame`."""
