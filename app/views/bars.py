@@ -383,7 +383,9 @@ class Bars(ThemedWidget):
 
     def _of_group(self, line: StageLine) -> str:
         largest = max(line.parts, key=lambda part: part.share)
-        text = self.tr("All stages of {0} take {1} ms per frame; {2} is the largest part ({3}).")
+        text = self.tr(
+            "All stages of {0} take {1} ms per 10 ms frame; {2} is the largest part ({3})."
+        )
         whole = text.format(
             line.name, milliseconds(line.ms), PART_NAMES[largest.name], percent(largest.share)
         )

@@ -159,7 +159,7 @@ class BreakdownView(View):
         # Stages under way show it all in a moment: laying it out and painting it twice costs as much again.
         if not (begun and self._slices.busy):
             self._show()
-        self.set_note(self._note_text(model))
+        self._show_note()
 
     def _show(self) -> None:
         self.bars.show_model(self._model, self._stages, self._groups)
@@ -177,6 +177,7 @@ class BreakdownView(View):
             self.show_table(False)
         self._scroll.setVisible(not alone)
         self.set_title(self.tr("Roofline") if alone else self.tr(self.title))
+        self._show_note()
         self._show_roofline()
 
     def _show_roofline(self) -> None:
@@ -264,7 +265,9 @@ class BreakdownView(View):
         if model is None or not model.frames:
             return self.tr("No frames in range yet.")
         largest = int(np.argmax(model.ms))
-        text = self.tr("A frame takes {0} ms (RTF {1}); {2} is the largest part ({3}).").format(
+        text = self.tr(
+            "A frame of 10 ms takes {0} ms (RTF {1}); {2} is the largest part ({3})."
+        ).format(
             milliseconds(model.wall_ms),
             rtf_text(model.rtf),
             CATEGORY_TITLES[CATEGORIES[largest]],
@@ -279,9 +282,9 @@ class BreakdownView(View):
             self.tr(text)
             for text in (
                 "part",
-                "ms per frame",
+                "ms per 10 ms frame",
                 "share",
-                "baseline ms",
+                "baseline, ms per frame",
                 "verdict",
                 "grade",
                 "op/byte",
@@ -359,7 +362,18 @@ class BreakdownView(View):
         self._pause_s = max(STAGES_EVERY_S, self._took_s / STAGES_DUTY)
         self._show()
 
-    def _note_text(self, model: BreakdownModel) -> str:
+    def _show_note(self) -> None:
+        """Say over which frames figures count, and of what their milliseconds are; the roofline has none."""
+        if self._model is None:
+            return
+        over = self._over(self._model)
+        if self.roofline_alone:
+            self.set_note(over)
+        else:
+            units = self.tr("ms per 10 ms frame"), self.tr("ms per frame")
+            self.set_note(*(f"{unit} · {over}" for unit in units), over)
+
+    def _over(self, model: BreakdownModel) -> str:
         if model.scope == bm.SELECTION:
             text = self.tr("selection {0} – {1}").format(
                 clock(model.first_frame * FRAME_S, 2), clock(model.last_frame * FRAME_S, 2)

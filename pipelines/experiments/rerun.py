@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
@@ -141,8 +141,11 @@ def named_files(
     return there, [f"Run again with what the session names: {', '.join(found)}."] if found else []
 
 
-def items_of(utterances: Iterable[Utterance]) -> list[Item]:
-    """What utterances of a session were: files, or parts of them. BadInput for a part that makes no sense."""
+def items_of(utterances: Iterable[Utterance], session: Path | None = None) -> list[Item]:
+    """What utterances of a session were: files, or parts of them. BadInput for a part that makes no sense.
+
+    `session`: the file that names them, from where they are looked for.
+    """
     items = []
     for spoken in utterances:
         try:
@@ -152,23 +155,17 @@ def items_of(utterances: Iterable[Utterance]) -> list[Item]:
                 f"The session says of {one_line(spoken.name)} that it is a part of a file which there cannot be: "
                 f"{one_line(str(error))}."
             ) from None
-        items.append(Item(spoken.name, Path(spoken.path), None, part))
+        path = spoken.path if session is None else named.found(spoken.path, session)
+        items.append(Item(spoken.name, Path(path), None, part))
     return items
 
 
-def audio_of(
-    spoken: Iterable[Item], folder: Path, limit_s: float = STRETCH_S, session: Path | None = None
-) -> Stretch:
+def audio_of(spoken: Iterable[Item], folder: Path, limit_s: float = STRETCH_S) -> Stretch:
     """The first `limit_s` seconds of what was `spoken`; what is longer is cut into `folder`.
 
     Files gone, unreadable or none (pipes, devices) are left out; without any, the bundled voices are taken.
-    `session`: the file that names them.
     """
     items_given = list(spoken)
-    if session is not None:
-        items_given = [
-            replace(item, path=Path(named.found(str(item.path), session))) for item in items_given
-        ]
     given = [(item.path, item.part) for item in items_given]
     once = dict(reversed([*zip(given, items_given, strict=True)]))
     wanted = list(dict.fromkeys(given))
@@ -200,7 +197,7 @@ def _gather(
         if left < limit_s / 4 and items:
             break
         try:
-            if not (named.of_this_machine(str(item.path)) and inputs.regular(item.path)):
+            if not (named.of_this_machine(item.path) and inputs.regular(item.path)):
                 raise OSError
             sound = audio.load(item.path, item.part)
             length = sound.duration_s
@@ -216,9 +213,9 @@ def _gather(
 
 
 def _cut(item: Item, rate: int, seconds: float, to: Path) -> Item:
-    """The beginning of a recording, at its own rate: a model may take more or less than most."""
-    samples = audio.load(item.path, item.part, Target(rate)).samples[: int(seconds * rate)]
-    soundfile.write(to, samples, rate, subtype="FLOAT")
+    """The beginning of a file, at its own rate: a model may take more or less than most."""
+    sound = audio.load(item.path, item.part, Target(rate))
+    soundfile.write(to, sound.samples[: int(seconds * rate)], rate, subtype="FLOAT")
     return Item(to.stem, to, None)
 
 
