@@ -48,7 +48,7 @@ FULL_SCALE_LIMIT = 32.0  # 30 dB above full scale no float recording reaches: in
 BLOCK_SAMPLES = 1 << 17  # samples decoded per call: a few milliseconds
 MAX_PARTS = 64  # of a pattern of files; deeper ones recurse deeper than Python does
 UNKNOWN_FRAMES = 1 << 62  # libsndfile's length of a stream that does not tell its own
-LONGEST_S = 2 * 3600
+LONGEST_S = 3 * 3600
 """Seconds of one recording. The mean of its cepstra is of all of it, so samples and features are held whole:
 0.7 GB for two hours. (A day of silence is a FLAC of 5 MB.)"""
 MAX_FILE_BYTES = 64 << 30
