@@ -13,7 +13,7 @@ from typing import Final
 from PySide6.QtCore import QByteArray, QChildEvent, QEvent, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QMouseEvent
 from PySide6.QtWidgets import (
-    QApplication,
+    QAbstractButton,
     QDockWidget,
     QFrame,
     QHBoxLayout,
@@ -51,6 +51,7 @@ BODY_MARGINS: Final = (14, 2, 14, 8)
 class DockTitle(QFrame):
     """The header of a view as the title of its dock: one drags it, and a double-click gives the view all the room."""
 
+    pressed = Signal()
     double_clicked = Signal()
 
     def __init__(self, view: View) -> None:
@@ -102,17 +103,23 @@ class DockTitle(QFrame):
             self.style().unpolish(self)
             self.style().polish(self)
 
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Say so; the dock takes the mouse and may be dragged."""
+        self.pressed.emit()
+        event.ignore()
+
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        """Ask for all the room, in place of what Qt does (float)."""
+        """Say so, in place of what Qt does (float)."""
         if event.button() == Qt.MouseButton.LeftButton:
             self.double_clicked.emit()
             event.accept()
 
 
 class ViewDock(QDockWidget):
-    """A view in a dock; `awake` while somebody sees it."""
+    """A view in a dock, asleep while nobody sees it."""
 
     woken = Signal()
+    """It came to the front: its view is to be updated."""
 
     def __init__(self, view: View, parent: QWidget) -> None:
         super().__init__(parent)
@@ -124,17 +131,26 @@ class ViewDock(QDockWidget):
         view.asleep = True
         self.title = DockTitle(view)
         self.title.close_button.clicked.connect(lambda _=False: self.close())
-        self.title.float_button.clicked.connect(
-            lambda _=False: self.setFloating(not self.isFloating())
-        )
+        self.title.float_button.clicked.connect(lambda _=False: self.float_or_dock())
         for part in (self.title, view):
             policy = part.sizePolicy()
             policy.setRetainSizeWhenHidden(True)
             part.setSizePolicy(policy)
         self.setTitleBarWidget(self.title)
         self.setWidget(view)
-        view.windowTitleChanged.connect(self.setWindowTitle)
         self.visibilityChanged.connect(self._seen)
+
+    def float_or_dock(self) -> None:
+        """Float, or go back among the others."""
+        self.setFloating(not self.isFloating())
+        self.raise_()
+
+    def give_keys(self) -> None:
+        """Give the view the keyboard: its chart or table, not a button."""
+        inside = [child for child in self.view.findChildren(QWidget) if _takes_keys(child)]
+        self.activateWindow()
+        if inside:
+            inside[0].setFocus(Qt.FocusReason.ShortcutFocusReason)
 
     def _seen(self, seen: bool) -> None:
         # Qt says that it is seen also on a page that is not shown, and that it is not at the left of the first screen.
@@ -164,19 +180,18 @@ class Docks(QMainWindow):
         self.setTabPosition(everywhere, QTabWidget.TabPosition.North)
         self.offered: Sequence[QAction] = ()
         self._before: QByteArray | None = None
-        self._current = next(iter(views), "")
         self._later = QTimer(self, singleShot=True, interval=0)
         self._later.timeout.connect(self._show_titles)
         self.docks = {view_id: ViewDock(view, self) for view_id, view in views.items()}
         for view_id, dock in self.docks.items():
-            dock.title.double_clicked.connect(partial(self.toggle_alone, view_id))
+            dock.title.pressed.connect(dock.give_keys)
+            dock.title.double_clicked.connect(partial(self._double_clicked, view_id))
             for changed in (
                 dock.visibilityChanged,
                 dock.topLevelChanged,
                 dock.dockLocationChanged,
             ):
                 changed.connect(lambda *_: self._later.start())
-        QApplication.instance().focusChanged.connect(self._focus_moved)
 
     # -- layouts -----------------------------------------------------------------------
 
@@ -211,7 +226,7 @@ class Docks(QMainWindow):
     def _share(
         self, docks: Sequence[QDockWidget], shares: Sequence[int], along: Qt.Orientation
     ) -> None:
-        """Resize docks that lie side by side; Qt enlarges all alike to fit, but does not make them smaller."""
+        """Divide the room among docks that lie side by side."""
         self.resizeDocks(list(docks), list(shares)[: len(docks)], along)
 
     def save(self) -> QByteArray:
@@ -219,10 +234,19 @@ class Docks(QMainWindow):
         return self.saveState(VERSION) if self._before is None else self._before
 
     def restore(self, state: QByteArray) -> bool:
-        """Put the docks where they were; whether `state` was of use."""
+        """Put the docks where they were, and those that `state` does not know behind one; whether it was of use."""
+        if not self.restoreState(state, VERSION):
+            return False
         self._before = None
         self._later.start()
-        return self.restoreState(state, VERSION)
+        known, new = [], []
+        for dock in self.docks.values():
+            (known if _is_named(state, dock) else new).append(dock)
+        host = next((dock for dock in known if not (dock.isHidden() or dock.isFloating())), None)
+        for dock in new if host is not None else ():
+            self.tabifyDockWidget(host, dock)
+            host.raise_()
+        return True
 
     # -- single views ------------------------------------------------------------------
 
@@ -250,13 +274,19 @@ class Docks(QMainWindow):
         if self._before is not None:
             self._hide_others(view_id)
         self.open(view_id)
-        self._give_keys(self.docks[view_id])
+        self.docks[view_id].give_keys()
 
     @property
     def current(self) -> str:
-        """The view that had the keyboard last, if it is in front; else the first that is."""
+        """The view that has the keyboard, if it is in front; else the first that is."""
         front = self.in_front()
-        return self._current if self._current in front or not front else front[0]
+        for view_id in front:
+            dock = self.docks[view_id]
+            focus = self.window().focusWidget()
+            inside = focus is not None and dock.isAncestorOf(focus)
+            if inside or (dock.isFloating() and dock.isActiveWindow()):
+                return view_id
+        return front[0] if front else next(iter(self.docks))
 
     @property
     def is_alone(self) -> bool:
@@ -286,8 +316,14 @@ class Docks(QMainWindow):
         view_id = view_id or self.current
         self.open(view_id)  # Qt would float what is behind another where nobody sees it
         dock = self.docks[view_id]
-        dock.setFloating(not dock.isFloating())
-        self._give_keys(dock)
+        dock.float_or_dock()
+        dock.give_keys()
+
+    def hide_floating(self) -> None:
+        """Hide what would be there after the window; that is after `save`."""
+        for dock in self.docks.values():
+            if dock.isFloating():
+                dock.hide()
 
     def _hide_others(self, view_id: str) -> None:
         self.open(view_id)
@@ -297,29 +333,23 @@ class Docks(QMainWindow):
 
     # -- inner -------------------------------------------------------------------------
 
-    @staticmethod
-    def _give_keys(dock: ViewDock) -> None:
-        inside = [child for child in dock.view.findChildren(QWidget) if _takes_keys(child)]
-        target = inside[0] if inside else dock.title.close_button
-        dock.activateWindow()
-        target.setFocus(Qt.FocusReason.ShortcutFocusReason)
+    def _double_clicked(self, view_id: str) -> None:
+        dock = self.docks[view_id]
+        if dock.isFloating():
+            dock.float_or_dock()
+        else:
+            self.toggle_alone(view_id)
 
-    def _focus_moved(self, _old: QWidget | None, now: QWidget | None) -> None:
-        while now is not None and not isinstance(now, ViewDock):
-            now = now.parentWidget()
-        if now is not None and now.view.id in self.docks:
-            self._current = now.view.id
+    def _tab_double_clicked(self, title: str) -> None:
+        for view_id in self.in_front():
+            if self.docks[view_id].windowTitle() == title:
+                self.toggle_alone(view_id)
 
     def _show_titles(self) -> None:
         for dock in self.docks.values():
             tabbed = not dock.isFloating() and bool(self.tabifiedDockWidgets(dock))
             dock.title.show_tabbed(tabbed)
         self.rearranged.emit()
-
-    def _tab_double_clicked(self, title: str) -> None:
-        for view_id, dock in self.docks.items():
-            if dock.windowTitle() == title:
-                self.toggle_alone(view_id)
 
     def childEvent(self, event: QChildEvent) -> None:
         """Set up the tab bars, which Qt makes where docks lie on top of each other."""
@@ -339,4 +369,10 @@ class Docks(QMainWindow):
 
 
 def _takes_keys(widget: QWidget) -> bool:
-    return widget.isVisible() and widget.isEnabled() and widget.focusPolicy() != NO_FOCUS
+    shown = widget.isVisible() and widget.isEnabled()
+    return shown and widget.focusPolicy() != NO_FOCUS and not isinstance(widget, QAbstractButton)
+
+
+def _is_named(state: QByteArray, dock: QDockWidget) -> bool:
+    """Whether a saved state knows of a dock: its name is in it as Qt writes texts."""
+    return state.contains(dock.objectName().encode("utf-16-be"))
