@@ -5,31 +5,24 @@ A dock that nobody sees costs nothing: its view sleeps, and is updated as soon a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Final
 
 from PySide6.QtCore import QByteArray, QChildEvent, QEvent, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QAction, QMouseEvent
+from PySide6.QtGui import QAction, QResizeEvent
 from PySide6.QtWidgets import (
-    QAbstractButton,
     QDockWidget,
-    QFrame,
-    QHBoxLayout,
     QMainWindow,
     QMenu,
     QTabBar,
     QTabWidget,
-    QWidget,
 )
 
-from app.style.icons import icon
-from app.style.keys import ToolButton
-from app.style.plain_text import Label, describe, new_menu, set_tip, set_title
-from app.style.theme import Tokens, theme, theme_changed
+from app.style.plain_text import describe, new_menu
 from app.views.view import View
-from app.widgets import Elided
+from app.window.dock import ViewDock
 from app.window.layouts import WIDTHS, columns
 
 VERSION: Final = 1
@@ -38,129 +31,11 @@ VERSION: Final = 1
 AREA: Final = Qt.DockWidgetArea.LeftDockWidgetArea
 """All docks share one area, which takes all the room since there is nothing in the centre."""
 
-NO_FOCUS: Final = Qt.FocusPolicy.NoFocus
-LEFT, RIGHT = Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignRight
-V_CENTER: Final = Qt.AlignmentFlag.AlignVCenter
+FIRST_SIZE: Final = QSize(1000, 560)
+"""Before the docks are shown; what is divided then is divided alike in any other size."""
 
-ICON: Final = QSize(13, 13)
-
-TITLE_MARGINS: Final = (14, 5, 7, 3)
-BODY_MARGINS: Final = (14, 2, 14, 8)
-
-
-class DockTitle(QFrame):
-    """The header of a view as the title of its dock: one drags it, and a double-click gives the view all the room."""
-
-    pressed = Signal()
-    double_clicked = Signal()
-
-    def __init__(self, view: View) -> None:
-        super().__init__()
-        self.setObjectName("dock-title")
-        self._name = view.tr(view.title)
-        around = view.layout()
-        assert around is not None
-        around.removeItem(view.header)
-        around.setContentsMargins(*BODY_MARGINS)
-        buttons = QHBoxLayout()
-        buttons.setSpacing(0)
-        self.float_button = self._button(self.tr("Float {0}"), self.tr("Float, or dock again"))
-        self.close_button = self._button(
-            self.tr("Close {0}"), self.tr("Close; the menu View has it")
-        )
-        for button in (self.float_button, self.close_button):
-            buttons.addWidget(button)
-        view.header.addLayout(buttons)
-        view.header.setParent(None)
-        view.header.setContentsMargins(*TITLE_MARGINS)
-        self.setLayout(view.header)
-        self._note = self.findChild(Elided, "card-note")
-        theme_changed.connect(self.apply_theme)
-        self.apply_theme(theme())
-
-    def _button(self, name: str, tip: str) -> ToolButton:
-        button = ToolButton()
-        button.setObjectName("dock-button")
-        button.setIconSize(ICON)
-        describe(button, name.format(self._name))
-        set_tip(button, tip)
-        return button
-
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Draw the icons in its colours."""
-        for button, name in ((self.float_button, "float"), (self.close_button, "close")):
-            button.setIcon(icon(name, tokens.color("muted"), tokens.color("border")))
-
-    def show_tabbed(self, tabbed: bool) -> None:
-        """Leave the title to the tab, if there is one."""
-        label = self.findChild(Label, "card-title")
-        if label is not None:
-            label.setVisible(not tabbed)
-        if self._note is not None:
-            self._note.setAlignment(V_CENTER | (LEFT if tabbed else RIGHT))
-        if self.property("tabbed") != tabbed:
-            self.setProperty("tabbed", tabbed)
-            self.style().unpolish(self)
-            self.style().polish(self)
-
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Say so; the dock takes the mouse and may be dragged."""
-        self.pressed.emit()
-        event.ignore()
-
-    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        """Say so, in place of what Qt does (float)."""
-        if event.button() == Qt.MouseButton.LeftButton:
-            self.double_clicked.emit()
-            event.accept()
-
-
-class ViewDock(QDockWidget):
-    """A view in a dock, asleep while nobody sees it."""
-
-    woken = Signal()
-    """It came to the front: its view is to be updated."""
-
-    def __init__(self, view: View, parent: QWidget) -> None:
-        super().__init__(parent)
-        self.setObjectName(f"dock-{view.id}")
-        set_title(self, view.tr(view.title))
-        describe(self, view.tr(view.title))
-        self.view = view
-        view.setProperty("card", "docked")
-        view.asleep = True
-        self.title = DockTitle(view)
-        self.title.close_button.clicked.connect(lambda _=False: self.close())
-        self.title.float_button.clicked.connect(lambda _=False: self.float_or_dock())
-        for part in (self.title, view):
-            policy = part.sizePolicy()
-            policy.setRetainSizeWhenHidden(True)
-            part.setSizePolicy(policy)
-        self.setTitleBarWidget(self.title)
-        self.setWidget(view)
-        self.visibilityChanged.connect(self._seen)
-
-    def float_or_dock(self) -> None:
-        """Float, or go back among the others."""
-        self.setFloating(not self.isFloating())
-        self.raise_()
-
-    def give_keys(self) -> None:
-        """Give the view the keyboard: its chart or table, not a button."""
-        inside = [child for child in self.view.findChildren(QWidget) if _takes_keys(child)]
-        self.activateWindow()
-        if inside:
-            inside[0].setFocus(Qt.FocusReason.ShortcutFocusReason)
-
-    def _seen(self, seen: bool) -> None:
-        # Qt says that it is seen also on a page that is not shown, and that it is not at the left of the first screen.
-        seen = self.isVisible() and (seen or self.isFloating())
-        slept, self.view.asleep = self.view.asleep, not seen
-        # For Qt a dock behind another is visible, out of sight: Tab would go there.
-        for part in (self.title, self.view):
-            part.setVisible(seen)
-        if seen and slept:
-            self.woken.emit()
+LOW: Final = 460
+"""Pixels of height below which a column has two rows at most: the third view is a tab."""
 
 
 class Docks(QMainWindow):
@@ -178,10 +53,13 @@ class Docks(QMainWindow):
         self.setDocumentMode(True)
         everywhere = Qt.DockWidgetArea.AllDockWidgetAreas
         self.setTabPosition(everywhere, QTabWidget.TabPosition.North)
+        self.resize(FIRST_SIZE)
         self.offered: Sequence[QAction] = ()
+        self.begun_with = ""
+        """The layout that this began as, of those that come with the program."""
         self._before: QByteArray | None = None
         self._later = QTimer(self, singleShot=True, interval=0)
-        self._later.timeout.connect(self._show_titles)
+        self._later.timeout.connect(self._arranged)
         self.docks = {view_id: ViewDock(view, self) for view_id, view in views.items()}
         for view_id, dock in self.docks.items():
             dock.title.pressed.connect(dock.give_keys)
@@ -198,10 +76,11 @@ class Docks(QMainWindow):
     def arrange(self, name: str) -> None:
         """Put every dock at its place in a layout that comes with the program."""
         self._before = None
+        self.begun_with = name
         for dock in self.docks.values():
             dock.setFloating(False)
             self.removeDockWidget(dock)
-        found = columns(name, self.docks)
+        found = columns(name, self.docks, self.height() < LOW)
         heads = [[self.docks[row.views[0]] for row in column] for column in found]
         tops = [column[0] for column in heads]
         self.addDockWidget(AREA, tops[0])
@@ -227,17 +106,43 @@ class Docks(QMainWindow):
         self, docks: Sequence[QDockWidget], shares: Sequence[int], along: Qt.Orientation
     ) -> None:
         """Divide the room among docks that lie side by side."""
-        self.resizeDocks(list(docks), list(shares)[: len(docks)], along)
+        shares = shares[: len(docks)]
+        room = self.width() if along == Qt.Orientation.Horizontal else self.height()
+        sizes = [round(room * share / sum(shares)) for share in shares]
+        self.resizeDocks(list(docks), sizes, along)
+
+    def _fit_rows(self) -> None:
+        """Take on the layout again, with as many rows as there is room for, if nobody has rearranged it."""
+        if self.begun_with and not self.is_alone:
+            low = self.height() < LOW
+            fit, other = (_rows(self.begun_with, self.docks, which) for which in (low, not low))
+            if fit != other and self._groups() == other:
+                self.arrange(self.begun_with)
+
+    def _groups(self) -> list[set[str]]:
+        """The views in each place, by column and row; not those that float."""
+        ids = {dock: view_id for view_id, dock in self.docks.items()}
+        found = []
+        for dock in sorted(self.docks.values(), key=lambda dock: (dock.x(), dock.y())):
+            if not (dock.view.asleep or dock.isFloating()):
+                mates = [mate for mate in self.tabifiedDockWidgets(dock) if mate in ids]
+                found.append({ids[dock], *(ids[mate] for mate in mates)})
+        return found
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """See whether the rows fit."""
+        super().resizeEvent(event)
+        self._later.start()
 
     def save(self) -> QByteArray:
         """What `restore` takes."""
         return self.saveState(VERSION) if self._before is None else self._before
 
-    def restore(self, state: QByteArray) -> bool:
-        """Put the docks where they were, and those that `state` does not know behind one; whether it was of use."""
+    def restore(self, state: QByteArray, begun_with: str = "") -> bool:
+        """Put the docks where they were, those that `state` does not know behind one of them; whether it was of use."""
         if not self.restoreState(state, VERSION):
             return False
-        self._before = None
+        self._before, self.begun_with = None, begun_with
         self._later.start()
         known, new = [], []
         for dock in self.docks.values():
@@ -302,7 +207,7 @@ class Docks(QMainWindow):
     def show_all(self) -> None:
         """Put the others back where they were."""
         if self._before is not None:
-            self.restore(self._before)
+            self.restore(self._before, self.begun_with)
 
     def toggle_alone(self, view_id: str = "") -> None:
         """Give a view all the room, or put the others back; without a name, the current one."""
@@ -345,7 +250,8 @@ class Docks(QMainWindow):
             if self.docks[view_id].windowTitle() == title:
                 self.toggle_alone(view_id)
 
-    def _show_titles(self) -> None:
+    def _arranged(self) -> None:
+        self._fit_rows()
         for dock in self.docks.values():
             tabbed = not dock.isFloating() and bool(self.tabifiedDockWidgets(dock))
             dock.title.show_tabbed(tabbed)
@@ -358,6 +264,8 @@ class Docks(QMainWindow):
         if event.type() == QEvent.Type.ChildPolished and isinstance(bar, QTabBar):
             bar.setExpanding(False)
             bar.setDrawBase(False)
+            bar.setElideMode(Qt.TextElideMode.ElideNone)
+            bar.setUsesScrollButtons(True)
             describe(bar, self.tr("Views in one place"))
             bar.tabBarDoubleClicked.connect(lambda n: self._tab_double_clicked(bar.tabText(n)))
 
@@ -368,9 +276,8 @@ class Docks(QMainWindow):
         return menu
 
 
-def _takes_keys(widget: QWidget) -> bool:
-    shown = widget.isVisible() and widget.isEnabled()
-    return shown and widget.focusPolicy() != NO_FOCUS and not isinstance(widget, QAbstractButton)
+def _rows(name: str, known: Iterable[str], low: bool) -> list[set[str]]:
+    return [set(row.views) for column in columns(name, known, low) for row in column]
 
 
 def _is_named(state: QByteArray, dock: QDockWidget) -> bool:
