@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, QSize, Qt
+from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QFontMetricsF,
     QKeyEvent,
@@ -177,7 +177,7 @@ class WheelGuard(QObject):
 
 
 class NumberKeys(QObject):
-    """Leaves to the window the keys that no number is written with: Space pauses and letters are commands there too.
+    """Leaves Space to the window, where it pauses; letters are the field's, whether it can use them or not.
 
     Escape is first the field's, which shows its value again, and then whoever's is around it.
     """
@@ -186,8 +186,7 @@ class NumberKeys(QObject):
         """Do not let the field claim such a key, nor take it when it was no command."""
         kinds = (QEvent.Type.ShortcutOverride, QEvent.Type.KeyPress)
         if event.type() in kinds and isinstance(event, QKeyEvent):
-            text = event.text()
-            if text == " " or text.isalpha() or text == "?":
+            if event.text() == " ":
                 event.ignore()
                 return True
             if event.key() == Qt.Key.Key_Escape and isinstance(watched, WholeBox | RealBox):
@@ -238,7 +237,12 @@ class Words:
 
 
 class WholeBox(QSpinBox):
-    """Whole numbers with thin spaces between thousands; a change is emitted only when entered."""
+    """Whole numbers with thin spaces between thousands; a change is emitted only when entered.
+
+    ``refused``: a number out of range was entered, and the old one stays.
+    """
+
+    refused = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -285,12 +289,24 @@ class WholeBox(QSpinBox):
             return QValidator.State.Acceptable, text, position
         plain = "".join(c for c in text if not c.isspace())
         suffix = "".join(c for c in self.suffix() if not c.isspace())
-        state, _, _ = super().validate(plain.removesuffix(suffix), position)
+        plain = plain.removesuffix(suffix)
+        state, _, _ = super().validate(plain, position)
+        if state == QValidator.State.Invalid and _number_in(plain) is not None:
+            state = QValidator.State.Intermediate  # out of range: `fixup` says so
         return state, text, position
+
+    def fixup(self, text: str) -> str:
+        """Refuse what was entered, and show the old number again."""
+        return _refuse(self, text)
 
 
 class RealBox(QDoubleSpinBox):
-    """Real numbers with a decimal point and no trailing zeros; a change is emitted only when entered."""
+    """Real numbers with a decimal point and no trailing zeros; a change is emitted only when entered.
+
+    ``refused``: a number out of range was entered, and the old one stays.
+    """
+
+    refused = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -332,7 +348,33 @@ class RealBox(QDoubleSpinBox):
         if self._words.value(text) is not None:
             return QValidator.State.Acceptable, text, position
         state, _, _ = super().validate(text, position)
+        plain = text.strip().removesuffix(self.suffix().strip())
+        if state == QValidator.State.Invalid and _number_in(plain) is not None:
+            state = QValidator.State.Intermediate  # out of range: `fixup` says so
         return state, text, position
+
+    def fixup(self, text: str) -> str:
+        """Refuse what was entered, and show the old number again."""
+        return _refuse(self, text)
+
+
+def _number_in(text: str) -> float | None:
+    """The number that a text is, or None."""
+    plain = "".join(c for c in text if not c.isspace())
+    if not plain.isascii() or not set(plain) <= set("0123456789.-"):
+        return None
+    try:
+        return float(plain)
+    except ValueError:
+        return None
+
+
+def _refuse(box: WholeBox | RealBox, text: str) -> str:
+    """Say that a text names no number in range; returns the text of the number that stays."""
+    plain = text.strip().removesuffix(box.suffix().strip()).strip()
+    if _number_in(plain) is not None:
+        box.refused.emit(plain)
+    return box.prefix() + box.textFromValue(box.value()) + box.suffix()
 
 
 def draw_arrow(widget: QWidget) -> None:
@@ -379,6 +421,14 @@ class ChoiceBox(QComboBox):
         self.installEventFilter(WheelGuard(self))
         self.setMinimumContentsLength(4)
         self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+
+    def event(self, event: QEvent) -> bool:
+        """A letter looks for an entry of the list that begins with it, and is no command meanwhile."""
+        typed = event.text() if isinstance(event, QKeyEvent) else ""
+        if event.type() == QEvent.Type.ShortcutOverride and typed.isalpha():
+            event.accept()
+            return True
+        return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Enter opens the list; Space is the window's."""

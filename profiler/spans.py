@@ -10,7 +10,7 @@ This and `profiler.kernel_spans` are the only modules of the profiler that hot c
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar, overload
 
 from profiler.clock import now_ns
 from profiler.costs import WORK_COUNTS, Cost, Linear
@@ -54,6 +54,8 @@ TILING: Final = ("prepare", "decode")
 """The groups whose spans on the decode lane add up to its wall time."""
 
 _LIMIT_16: Final = 1 << 16
+
+Made = TypeVar("Made", bound=Lane)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,14 @@ class Recorder:
     def cost_of(self, stage_id: int, epoch: int) -> Cost | None:
         """What `cost` was told last of the stage under `epoch`, or None."""
         return self._latest.get((stage_id, epoch))
+
+    @overload
+    def lane(self, name: str, kind: str = "cpu", decode: bool = False) -> Lane: ...
+
+    @overload
+    def lane(
+        self, name: str, kind: str = "cpu", decode: bool = False, *, make: type[Made]
+    ) -> Made: ...
 
     def lane(
         self, name: str, kind: str = "cpu", decode: bool = False, make: type[Lane] = Lane

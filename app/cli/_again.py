@@ -1,19 +1,20 @@
-"""What `confirm` and `whatif` need from a session before its pipeline is run again."""
+"""What `confirm`, `explain` and `whatif` need from a session before its pipeline is run again."""
 
 from __future__ import annotations
 
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from app.cli import _output
+from pipelines import config as settings
+from pipelines.config import Config, Value
 
 if TYPE_CHECKING:
-    from pipelines.config import Config
     from profiler.machine.roofs.table import RoofTable
     from profiler.session.reader import Session
 
@@ -59,6 +60,32 @@ def prepare(session: Session) -> Again:
         )
         return Again(config, first, last, notes)
     return Again(config, None, None, notes)
+
+
+def moved_files(texts: Iterable[str]) -> dict[str, Value]:
+    """What --set says of files that a session names and that lie elsewhere now; BadInput for other settings."""
+    from profiler.errors import BadInput
+    from profiler.files import named
+
+    found: dict[str, Value] = {}
+    for text in texts:
+        key, value = settings.parse_assignment(text)
+        if (option := settings.option(key)) not in settings.of_files():
+            names = ", ".join(option.key for option in settings.of_files())
+            raise BadInput(
+                f"--set {key}: a session brings its own settings; beside it --set says only where its files are now "
+                f"({names})."
+            )
+        found[option.key] = value if value in option.shipped() else named.kept(str(value))
+    return found
+
+
+def with_files(again: Again, session: Session, moved: Mapping[str, Value]) -> Again:
+    """The same with the files found that its settings name; `moved`: settings for those that are gone."""
+    from pipelines.experiments import rerun
+
+    config, notes = rerun.named_files(again.config, session.path, moved)
+    return replace(again, config=config, notes=[*again.notes, *notes])
 
 
 def roof_table(

@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
             outcome = execute(request, control, progress, course=course)
     finally:
         progress.done()
-    problems = [*dict.fromkeys(outcome.result.refused)]
+    problems = list(outcome.result.refused)
     if outcome.problem:
         problems.append(outcome.problem)
     status = 2 if problems else stop.status if outcome.state == "stopped" else 0

@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     from pipelines.experiments import audit
     from pipelines.run import playlist
 
-    items = playlist.build(arguments.audio, arguments.transcripts)
+    items = playlist.build(arguments.audio, arguments.transcripts).items
     with _again.interruptible() as (progress, cancelled):
         found = audit.audit(chosen.config, items, progress, cancelled)
     tree = dict(audit.report(found))

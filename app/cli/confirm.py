@@ -2,11 +2,13 @@
 
     asrscope confirm run.asrs score.mixture
     asrscope confirm run.asrs search.emit --json
+    asrscope confirm run.asrs search.emit --set graph.grammar=new/place/lamp.gram
 
 A verdict predicts the effect of a change: a bandwidth-bound stage takes less time per frame if more frames
 share a block, a compute-bound stage does not, and a call-bound stage takes half the time with half the calls.
 Where possible, block ×2 and ×½, another thread, a shorter data type and a smaller model are run on a few seconds
-of the session's audio, interleaved with the unchanged configuration, on this machine.
+of the session's audio, interleaved with the unchanged configuration, on this machine. --set says where a file is now
+that the session names (grammar, language model, dictionary, net, model folder).
 """
 
 from __future__ import annotations
@@ -14,10 +16,12 @@ from __future__ import annotations
 import argparse
 import tempfile
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from app.cli import _again, _output
+from pipelines import config as settings
 from profiler.plain import counted
 
 
@@ -25,6 +29,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
     parser.add_argument("session", metavar="SESSION", help="a session file (.asrs)")
     parser.add_argument("stage", metavar="STAGE", help="a stage, named as in `asrscope show`")
+    parser.add_argument(
+        "--set",
+        metavar="key=PATH",
+        action="append",
+        default=[],
+        help="where a file is now that the session names; can be repeated",
+    )
     _output.json_flag(parser)
 
 
@@ -34,10 +45,13 @@ def run(arguments: argparse.Namespace) -> int:
     from profiler.errors import BadInput
     from profiler.session.reader import Session
 
+    moved = _again.moved_files(arguments.set)
     with closing(Session.open(arguments.session)) as session:
         again = _again.prepare(session)
         parts = breakdown(session, again.first_frame, again.last_frame)
         paths, path = [u.path for u in session.utterances], session.path
+        again = replace(again, config=settings.assign(again.config, moved))
+        again = _again.with_files(again, session, moved)
     row = next((row for row in parts.stages if row.name == arguments.stage), None)
     if row is None:
         names = ", ".join(row.name for row in parts.stages)
@@ -45,9 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
     from pipelines.experiments import perturb, rerun
     from profiler.analysis.comparison.perturbation import conclude
 
-    again.notes.extend(rerun.named_files(again.config, path))
     with _again.interruptible() as (progress, cancelled), tempfile.TemporaryDirectory() as folder:
-        stretch = rerun.audio_of(paths, Path(folder))
+        stretch = rerun.audio_of(paths, Path(folder), session=path)
         threads = again.config.threads
         wanted = [threads - 1, threads, threads + 1] if row.group == "scoring" else [threads]
         roof_table = _again.roof_table(wanted, progress, cancelled)

@@ -3,11 +3,13 @@
     asrscope explain run.asrs score.mixture
     asrscope explain run score.gaussians --preset gmm-continuous --set block=1
     asrscope explain run.asrs search.emit --json
+    asrscope explain run.asrs search.emit --set graph.grammar=new/place/lamp.gram
 
-SESSION is a session file, whose settings and audio are taken, or the word `run` for the settings given here. A block
-scored, or searched from the same tokens, again at once finds its data hot: what it took longer in the run, it waited
-for caches and memory. That is measured on this machine, now, and laid beside what the stage's cost law says. Scoring is
-also done with a frame more and less, the search with half as many tokens.
+SESSION is a session file, whose settings and audio are taken (--set says where a file is now that it names), or the
+word `run` for the settings given here. A block scored, or searched from the same tokens, again at once finds its data
+hot: what it took longer in the run, it waited for caches and memory. That is measured on this machine, now, and laid
+beside what the stage's cost law says. Scoring is also done with a frame more and less, the search with half as many
+tokens.
 """
 
 from __future__ import annotations
@@ -15,10 +17,12 @@ from __future__ import annotations
 import argparse
 import tempfile
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from app.cli import _again, _output, _pipeline
+from pipelines import config as settings
 from profiler.errors import BadInput
 from profiler.plain import counted
 
@@ -45,21 +49,22 @@ def run(arguments: argparse.Namespace) -> int:
         config = _pipeline.preset(arguments).config
         from pipelines.run import playlist
 
-        items = playlist.build(tuple(arguments.audio), None)
+        items = playlist.build(tuple(arguments.audio), None).items
         paths, origin = [str(item.path) for item in items], RUN
     else:
         _of_a_run_alone(arguments)
+        moved = _again.moved_files(arguments.set)
         with closing(Session.open(arguments.session)) as session:
             again = _again.prepare(session)
+            again = replace(again, config=settings.assign(again.config, moved))
+            again = _again.with_files(again, session, moved)
             config, notes = again.config, again.notes
             paths, origin = [u.path for u in session.utterances], str(session.path)
-        from pipelines.experiments import rerun
-
-        notes.extend(rerun.named_files(config, Path(origin)))
     from pipelines.experiments import explain, rerun
 
     with _again.interruptible() as (progress, cancelled), tempfile.TemporaryDirectory() as folder:
-        stretch = rerun.audio_of(paths, Path(folder))
+        named_in = None if origin == RUN else Path(origin)
+        stretch = rerun.audio_of(paths, Path(folder), session=named_in)
         found = explain.explain(config, arguments.stage, stretch, progress, cancelled)
     row, parts = found.row, found.row.parts
     frames = row.work["frames"]
@@ -107,7 +112,7 @@ def _of_a_run_alone(arguments: argparse.Namespace) -> None:
     """BadInput where settings are given beside a session, which has its own."""
     given = [
         f"--{name}"
-        for name in ("preset", "config", "set", "audio", "transcripts")
+        for name in ("preset", "config", "audio", "transcripts")
         if getattr(arguments, name)
     ]
     if given:

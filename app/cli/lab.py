@@ -6,8 +6,9 @@
     asrscope lab --all --json
     asrscope lab --all --sessions build/labs --docs docs
 
-Every run is a session with the figures and the verdict: holds here, does not hold here, undecided, cannot be tried
-here. `asrscope export FILE.asrs --png F` draws it. Use the machine for nothing else meanwhile. Ctrl+C stops it.
+Every run is a session with the figures and the verdict: holds here, holds in part, does not hold here, undecided,
+cannot be tried here. `asrscope export FILE.asrs --png F` draws it. Use the machine for nothing else meanwhile. Ctrl+C
+stops it.
 """
 
 from __future__ import annotations

@@ -80,11 +80,13 @@ def run(arguments: argparse.Namespace) -> int:
         again = _again.prepare(session)
         start = whatif.unchanged(breakdown(session, again.first_frame, again.last_frame))
         whatif.scaled(start, factors)  # a wrong name is found before anything slow
-        new = settings.assign(again.config, assignments)
+        settings.assign(again.config, assignments)
         if assignments:
             from pipelines.experiments import rerun
 
-            again.notes.extend(rerun.named_files(again.config, session.path))
+            given = {settings.option(key).key: value for key, value in assignments.items()}
+            again = _again.with_files(again, session, given)
+        new = settings.assign(again.config, assignments)
         tree: dict[str, Any] = {"schema": 1, "session": str(session.path), "check": None}
         progress, cancelled = stack.enter_context(_again.interruptible())
 
@@ -93,7 +95,8 @@ def run(arguments: argparse.Namespace) -> int:
             from pipelines.experiments.predict import Predictor
 
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            stretch = rerun.audio_of((u.path for u in session.utterances), folder)
+            paths = [u.path for u in session.utterances]
+            stretch = rerun.audio_of(paths, folder, session=session.path)
             predictor = Predictor(
                 again.config, new, session.calibration, stretch, progress, cancelled
             )

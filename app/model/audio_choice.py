@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import codecs
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import assets
 from app.model.recent import is_audio
 from profiler.files.inputs import InputError, open_input, regular
 
-TRANSCRIPTS_SUFFIX = ".tsv"
+if TYPE_CHECKING:
+    from profiler.session.reader import Session
+
+TRANSCRIPTS_SUFFIXES = (".tsv", ".csv", ".trn", ".transcription", ".stm", ".ctm")
+"""Of transcripts, the likelier ones first; Kaldi's `text` has none."""
+KALDI = ("text", ".trans.txt")
+"""Name of Kaldi's transcripts, and how those of LibriSpeech end, which are alike."""
+WORDS = ("transcript", "sentence", "text", "transcription")
+"""One of them is the title of a column of transcripts; a CSV beside the audio may hold anything."""
 
 MOST_LOOKED_INTO = 100
 """Files of one choice whose beginning is read: ten thousand on a slow disk would hold up the window."""
@@ -58,16 +68,26 @@ def bundled() -> AudioChoice | None:
     return AudioChoice(tuple(map(str, voices)), _transcripts_in(folder), bundled=True)
 
 
+def recorded(session: Session) -> AudioChoice | None:
+    """What a session was to decode: files that need not be there any more. None where it does not say."""
+    told = session.meta.get("audio")
+    paths = told if isinstance(told, list) else dict.fromkeys(u.path for u in session.utterances)
+    names = tuple(str(path) for path in paths)
+    folder = str(assets.path("speech"))
+    bundled = all(os.path.dirname(name) == folder for name in names)
+    return AudioChoice(names, None, bundled) if names else None
+
+
 def chosen(paths: Sequence[str | Path]) -> AudioChoice:
     """Make a choice of files and folders; ``ValueError`` with one sentence when none holds audio.
 
-    A transcripts table is taken along when it is among the paths or the only one beside the audio.
+    Transcripts are taken along when they are among the paths, or the only ones of their kind beside the audio.
     """
     audio: list[Path] = []
     table: str | None = None
     for given in paths:
         path = Path(given)
-        if path.suffix.lower() == TRANSCRIPTS_SUFFIX and regular(path):
+        if (_kind(path) is not None or path.suffix.lower() == ".txt") and regular(path):
             table = str(path)
         elif os.path.isdir(path):
             inside = audio_in(path)
@@ -87,7 +107,7 @@ def chosen(paths: Sequence[str | Path]) -> AudioChoice:
         else:
             audio.append(path)
     if not audio:
-        raise ValueError("A transcripts table alone cannot be decoded; add the audio files.")
+        raise ValueError("Transcripts alone cannot be decoded; add the audio files.")
     folder = audio[0] if os.path.isdir(audio[0]) else audio[0].parent
     return AudioChoice(tuple(str(p) for p in audio), table or _transcripts_in(folder))
 
@@ -127,9 +147,33 @@ def _none_of_sound(files: Sequence[Path]) -> str | None:
     return first
 
 
+def _kind(path: Path) -> int | None:
+    """Which of the kinds of transcripts a file is by its name, the likeliest 0; None for another file."""
+    if path.name == KALDI[0] or path.name.endswith(KALDI[1]):
+        return len(TRANSCRIPTS_SUFFIXES)
+    suffix = path.suffix.lower()
+    return TRANSCRIPTS_SUFFIXES.index(suffix) if suffix in TRANSCRIPTS_SUFFIXES else None
+
+
 def _transcripts_in(folder: Path) -> str | None:
+    """The transcripts of the likeliest kind in a folder, if it is one file."""
+    found: dict[int, list[Path]] = {}
     try:
-        tables = sorted(p for p in folder.iterdir() if p.suffix.lower() == TRANSCRIPTS_SUFFIX)
+        for path in folder.iterdir():
+            if (kind := _kind(path)) is not None and regular(path) and _may_be_transcripts(path):
+                found.setdefault(kind, []).append(path)
     except OSError:
         return None
+    tables = found[min(found)] if found else []
     return str(tables[0]) if len(tables) == 1 else None
+
+
+def _may_be_transcripts(path: Path) -> bool:
+    if path.suffix.lower() != ".csv":
+        return True
+    try:
+        with open_input(path, "a table of transcripts", ANY_SIZE) as file:
+            header = file.readline(HEAD_BYTES).decode("utf-8", "replace").casefold()
+    except (InputError, OSError):
+        return False
+    return not set(WORDS).isdisjoint(re.split(r"[\W_]+", header))

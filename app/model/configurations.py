@@ -59,6 +59,18 @@ class Configurations:
                 found.append((_epochs(rows, settings), settings))
         return found
 
+    def scored(self, session: Session, end: int) -> tuple[frozenset[int], frozenset[int]]:
+        """Epochs whose word errors are those of the settings in force before `end`, and of the settings before them.
+
+        Without the turns of an A/B that was asked for while the run went on: it decodes one utterance again and again.
+        """
+        turns = turns_within(session)
+        going = going_on(session, end) if turns else None
+        end = end if going is None else going.start
+        sides = self.sides(session, end, None)
+        before = frozenset() if sides is None else sides.before
+        return self.alike(session, end) - turns, before - turns
+
     def since(self, session: Session, end: int) -> int:
         """The frame from which the settings in force before `end` have been so without a break."""
         rows = [row for row in session.configs if row.first_frame < max(end, 1)]
@@ -123,6 +135,12 @@ def going_on(session: Session, end: int) -> GoingOn | None:
     if epochs is None or start is None or end <= start or (over is not None and end > over):
         return None
     return GoingOn(start, epochs)
+
+
+def turns_within(session: Session) -> frozenset[int]:
+    """The epochs of an A/B that was asked for within a run; none where all of the session is one."""
+    about = session.meta.get("ab") or {}
+    return frozenset(_epochs_of_arms(session) or ()) if "ended" in about else frozenset()
 
 
 def _epochs_of_arms(session: Session) -> tuple[int, int] | None:

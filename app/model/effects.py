@@ -13,7 +13,8 @@ from weakref import WeakKeyDictionary
 
 from PySide6.QtCore import QCoreApplication
 
-from app.model.configurations import Configurations, going_on
+from app.model.as_set import value_text
+from app.model.configurations import Configurations, Settings, differing, going_on
 from pipelines.audio.word_errors import ErrorCount, word_errors
 from pipelines.config import COURSE
 from profiler.errors import BadInput
@@ -53,7 +54,7 @@ class Effect:
     interval, None where there is none yet. `before`, `after`: word errors over the same utterances. `seconds`: of
     speech that the times are of. `turns`: of the A/B, 0 without one. `baseline`: stretches of frames that the time
     before is of. `follows`: what is being decoded brings what lacks; `lacking`: only an A/B brings word errors, for
-    no utterance was decoded to its end with the settings before.
+    no utterance was decoded to its end with the settings before. `arm`: of an A/B, what B has that A has not.
     """
 
     kind: Kind
@@ -67,6 +68,7 @@ class Effect:
     baseline: tuple[tuple[int, int], ...] = ()
     follows: bool = False
     lacking: bool = False
+    arm: str = ""
 
     @property
     def decided(self) -> bool:
@@ -89,10 +91,27 @@ class Effect:
             return tr("other speech")
         if self.kind == "no difference":
             return tr("no difference")
-        factor = self.factor if self.factor >= 1 else 1 / self.factor
-        decimals = 0 if factor >= TENFOLD else 2 if factor < NEAR else 1
-        times = f"{factor:.{decimals}f}"
-        return (tr("{0}× faster") if self.factor >= 1 else tr("{0}× slower")).format(times)
+        if not self.arm:
+            return self._times(self.factor)
+        spread = ""
+        if self.low and self.high:
+            ends = (self.low, self.high) if self.factor >= 1 else (1 / self.high, 1 / self.low)
+            spread = " ({:.2f}–{:.2f})".format(*ends)
+        return tr("{0} is {1}{2}").format(self.arm, self._times(self.factor, exact=True), spread)
+
+    @property
+    def brief(self) -> str:
+        """The headline without the interval of an A/B, for where there is no room for it."""
+        if not self.arm or self.factor is None or self.kind == "no difference":
+            return self.headline
+        return f"{self.arm}: {self._times(self.factor)}"
+
+    def _times(self, factor: float, exact: bool = False) -> str:
+        """A factor in words: 1.5× slower."""
+        size = factor if factor >= 1 else 1 / factor
+        decimals = 0 if size >= TENFOLD else 2 if size < NEAR or exact else 1
+        times = f"{size:.{decimals}f}"
+        return (tr("{0}× faster") if factor >= 1 else tr("{0}× slower")).format(times)
 
     @property
     def change(self) -> str:
@@ -236,6 +255,9 @@ class Effects:
                 if turns is not None and (enough or going_on(session, end) is not None):
                     found = replace(turns, decoded=found.decoded)
         effect = _told(found)
+        if found.repeats:
+            of = dict(self.configurations.of(session, end))
+            effect = replace(effect, arm=_arm(of[min(sides.before)], of[min(sides.after)]))
         if session.state != "recording" or effect.points is not None:
             return effect
         again = bool(setting(session.configs[-1].tree, "repeat_on_change"))
@@ -245,6 +267,17 @@ class Effects:
             if u.first_frame + u.n_frames <= end
         )
         return replace(effect, follows=again, lacking=not whole)
+
+
+def _arm(a: Settings, b: Settings) -> str:
+    """What B of an A/B has that A has not, where it is one setting: on, off, 16; else its name."""
+    changed = differing(a, b)
+    if len(changed) != 1:
+        return "B"
+    value = b.get(*changed)
+    if isinstance(value, bool):
+        return tr("on") if value else tr("off")
+    return value_text(value)
 
 
 _effects: WeakKeyDictionary[Session, Effects] = WeakKeyDictionary()

@@ -42,6 +42,9 @@ def load() -> None:
 class Figures:
     """RTF of ``scope`` and of all that is shown; word errors of what is finished under the settings in force, or of the
     selection, and how many of those utterances have a transcript.
+
+    `before`: word errors of the same utterances under the settings before these, None where there were no others or
+    where some were not decoded then, which is the case for `unlike` of the `scored` utterances.
     """
 
     rtf: float | None
@@ -50,6 +53,9 @@ class Figures:
     errors: ErrorCount
     transcribed: Transcribed
     of_selection: bool = False
+    before: ErrorCount | None = None
+    unlike: int = 0
+    scored: int = 0
 
 
 def _rtf(snapshot: Snapshot, first: int, last: int) -> float | None:
@@ -66,15 +72,18 @@ def figures(snapshot: Snapshot) -> Figures:
     """Return the large figures for what is shown."""
     from app.model.alignment import errors_within
     from app.model.effects import effects_of
-    from pipelines.audio.word_errors import transcribed, word_errors
+    from pipelines.audio.word_errors import last_of_each, total_of, transcribed
 
     end = snapshot.cursor_frame
     whole = _rtf(snapshot, 0, end)
     selected = snapshot.axis.selected_frames
+    arm = None if snapshot.live else _arm(snapshot)
     if selected is not None:
         rtf, scope = _rtf(snapshot, *selected), "selection"
     elif snapshot.live or end < snapshot.track.n_frames:
         rtf, scope = _rtf(snapshot, end - round(NOW_S / FRAME_S), end), "last 3 s"
+    elif arm is not None:
+        rtf, scope = arm
     else:
         rtf, scope = whole, "whole run"
     done = [u for u in snapshot.session.utterances if u.first_frame + u.n_frames <= end]
@@ -87,9 +96,39 @@ def figures(snapshot: Snapshot) -> Figures:
         errors = errors_within(done, *selected)
         return Figures(rtf, scope, whole, errors, transcribed(within), of_selection=True)
     # What other settings made wrong says nothing of these.
-    alike = effects_of(snapshot.session).configurations.alike(snapshot.session, end)
-    done = [u for u in done if alike.issuperset(u.epochs)]
-    return Figures(rtf, scope, whole, word_errors(done), transcribed(done))
+    now, earlier = effects_of(snapshot.session).configurations.scored(snapshot.session, end)
+    under_these = [u for u in done if now.issuperset(u.epochs)]
+    counts = last_of_each(under_these)
+    known = last_of_each(u for u in done if u.epochs and earlier.issuperset(u.epochs))
+    unlike = sum(which not in known for which in counts) if earlier else 0
+    comparable = bool(counts) and bool(earlier) and not unlike
+    return Figures(
+        rtf,
+        scope,
+        whole,
+        total_of(counts.values()),
+        transcribed(under_these),
+        before=total_of(known[which] for which in counts) if comparable else None,
+        unlike=unlike,
+        scored=len(counts),
+    )
+
+
+def _arm(snapshot: Snapshot) -> tuple[float | None, str] | None:
+    """RTF of the arm at the cursor and its name where all of a session is an A/B, without the warm-up; else None."""
+    from app.model.configurations import going_on
+    from profiler.analysis.utterances import real_time_factor
+
+    session, end = snapshot.session, snapshot.cursor_frame
+    going = going_on(session, end)
+    over = [u for u in session.utterances if u.first_frame + u.n_frames <= end]
+    if going is None or not over or over[-1].epochs not in {(epoch,) for epoch in going.epochs}:
+        return None
+    mine = [u for u in over if u.epochs == over[-1].epochs and u.first_frame >= going.start]
+    row = snapshot.track.wall_row
+    wall = sum(row.total(u.first_frame, u.first_frame + u.n_frames) for u in mine)
+    rtf = real_time_factor(wall, sum(u.audio_s for u in mine))
+    return rtf, ("arm A", "arm B")[going.epochs.index(over[-1].epochs[0])]
 
 
 def recorder_cost(snapshot: Snapshot) -> RecorderCost:

@@ -26,10 +26,10 @@ def missing_file(config: Config, key: str | None = None) -> str | None:
         if not option.names_in or key not in (None, option.key):
             continue
         value, names = str(settings.get(config, option.key)), option.shipped()
-        there = value.endswith(option.suffixes) and Path(value).is_file()
+        there = value.endswith(option.suffixes) and Path(value).expanduser().is_file()
         idle = key is None and settings.obstacle(config, option.key) is not None
-        if not (value in names or there or idle):
-            known, ends = ", ".join(names) or "none", " or ".join(option.suffixes)
+        if not (value in (*names, option.default) or there or idle):
+            known, ends = ", ".join(names) or "none", " or ".join(filter(None, option.suffixes))
             return (
                 f"{option.key}: there is no file {value!r}; {known} came with the program, and any other is "
                 f"the path of a {ends} file."
@@ -239,8 +239,8 @@ class Pipeline(QObject):
             self._recorded, self._recorded_with = config, preset
             self.replaced.emit()
 
-    def adopt(self, tree: Mapping[str, object], preset: str) -> None:
-        """Take the settings that a session was recorded with: the form shows them, the next run repeats them.
+    def adopt(self, tree: Mapping[str, object], preset: str, session: Path | None = None) -> None:
+        """Take the settings that `session` was recorded with: the form shows them, the next run repeats them.
 
         Settings of another version, and any session opened during a run, leave things as they are.
         """
@@ -250,6 +250,8 @@ class Pipeline(QObject):
             wanted = settings.from_dict(tree)
         except ConfigError:
             return
+        if session is not None:
+            wanted = settings.found_again(wanted, session)
         if preset in presets.names():
             self.preset = presets.load(preset)
         self._next = self._adopted = wanted

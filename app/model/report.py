@@ -32,7 +32,7 @@ ALTERNATIVES = ("nbest", "confidences")
 
 def report(session: Session) -> Tree:
     """The JSON object of `run` and `show` for an open session."""
-    from pipelines.audio.word_errors import transcribed, word_errors
+    from pipelines.audio.word_errors import total_of, transcribed
     from profiler import counting
     from profiler.analysis import device
     from profiler.analysis.breakdown import breakdown
@@ -58,7 +58,7 @@ def report(session: Session) -> Tree:
         "rtf": parts.rtf,
         "latency": None if waits is None else waits.as_dict(),
         "shares": shares(session, track),
-        **words(word_errors(session.utterances)),
+        **words(total_of(errors for _, _, errors in _by_settings(session))),
         "transcribed": transcribed(session.utterances)._asdict(),
         "notes": session.meta.get("notes") or [],
         "utterances": utterances,
@@ -137,17 +137,34 @@ def words(count: ErrorCount | None) -> dict[str, Any]:
 
 def configurations(session: Session) -> list[dict[str, Any]]:
     """Every configuration of the session: its epochs, what differs from the first one, and its word errors."""
-    from app.model.configurations import Configurations, differing
-    from pipelines.audio.word_errors import word_errors
+    from app.model.configurations import differing
 
-    found = Configurations().all(session)
+    found = _by_settings(session)
     return [
         {
             "epochs": sorted(epochs),
             "set": {key: settings.get(key) for key in sorted(differing(found[0][1], settings))},
-            **words(word_errors(u for u in session.utterances if epochs.issuperset(u.epochs))),
+            **words(errors),
         }
-        for epochs, settings in found
+        for epochs, settings, errors in found
+    ]
+
+
+def _by_settings(
+    session: Session,
+) -> list[tuple[frozenset[int], Mapping[str, object], ErrorCount]]:
+    """Every configuration: epochs, settings, and word errors without those of an A/B within the run."""
+    from app.model.configurations import Configurations, turns_within
+    from pipelines.audio.word_errors import word_errors
+
+    turns = turns_within(session)
+    return [
+        (
+            epochs,
+            settings,
+            word_errors(u for u in session.utterances if (epochs - turns).issuperset(u.epochs)),
+        )
+        for epochs, settings in Configurations().all(session)
     ]
 
 

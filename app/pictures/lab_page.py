@@ -23,7 +23,7 @@ from pipelines.labs import record
 from pipelines.labs.declaration import GROUPS, Said
 from pipelines.labs.record import Record
 from pipelines.labs.texts import figure
-from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, UNDECIDED, Verdict
+from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, PART, UNDECIDED, Verdict
 from profiler.files.outputs import writing
 from profiler.plain import one_line
 from profiler.session.reader import Session
@@ -45,6 +45,7 @@ beside the numbers of the claims. Of {all} claims {verdicts}.{missing}
 
 COUNTED: Final[Mapping[Verdict, str]] = {
     HOLDS: "hold there",
+    PART: "hold in part",
     FAILS: "do not",
     UNDECIDED: "could not be decided",
     IMPOSSIBLE: "could not be tried",

@@ -19,15 +19,14 @@ from app.model.effects import Effect, effects_of
 from app.model.figures import figures, rtf_text
 from app.model.latency import settings_before
 from app.model.pipeline import Pipeline
-from app.pictures.provenance import provenance_of
+from app.model.provenance import provenance_of
 from app.style.theme import FONT_FAMILY
-from app.views.scale import clock
 from pipelines import config as settings
 from pipelines.config import Config, ConfigError, presets
 from profiler.analysis.utterances import audio_seconds
 from profiler.frames import FRAME_S
 from profiler.machine.roofs.table import sound_drift
-from profiler.plain import one_line
+from profiler.plain import clock, one_line
 
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot
@@ -263,7 +262,11 @@ def _figures(snapshot: Snapshot, place: Place) -> tuple[Figure, ...]:
     scope = tr(found.scope) if not place.counted else place.counted
     rate, words = found.errors.rate, found.errors.words
     counted = tr("1 word") if words == 1 else tr("{0} words").format(words)
-    if len(snapshot.session.configs) > 1 and not found.of_selection:
+    if found.unlike:
+        counted = tr("{0}, other speech before").format(counted)
+    elif found.before is not None and found.before.rate is not None:
+        counted = tr("{0}, before {1} %").format(counted, f"{100 * found.before.rate:.1f}")
+    elif len(snapshot.session.configs) > 1 and not found.of_selection:
         counted = tr("{0} under these settings").format(counted)
     return (
         Figure(tr("RTF"), rtf_text(found.rtf), scope),

@@ -56,6 +56,8 @@ QFrame[bar="true"] { background: $card; border: none; }
 #path-button { background: transparent; border: none; padding: 0 0 4px 0; color: $muted; }
 #path-button:hover, #path-button:focus { color: $text; background: $hover; }
 #big-figure { color: $text; }
+#pale-figure { color: $muted; }
+#first-column { border-right: 1px solid $border; }
 #danger-text { color: $danger; }
 #effect { color: $muted; }
 #hint-away { background: transparent; border: none; padding: 3px; }

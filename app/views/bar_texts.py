@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QCoreApplication
 
+from app.charts.scale import milliseconds
 from app.model.figures import rtf_text
 from app.views.breakdown_model import REASONS
-from app.views.scale import milliseconds
 
 if TYPE_CHECKING:
     from app.views.breakdown_model import BreakdownModel, StageLine

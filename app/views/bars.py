@@ -17,18 +17,18 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from app.charts.raster import blended
+from app.charts.scale import milliseconds, percent, round_up
+from app.charts.swatch import paint_swatch
+from app.charts.themed import ThemedWidget
 from app.model.figures import rtf_text
 from app.style.plain_text import fitting, show_tip, unbroken, write
 from app.style.theme import CATEGORY_TITLES, font
 from app.views.bar_texts import before_text, reasons, sum_text, verdicts
 from app.views.breakdown_model import BreakdownModel, StageLine
-from app.views.frames import CATEGORIES
 from app.views.part_bars import PART_ROW, STRIP, paint_rows, paint_strip, rows_of, told
-from app.views.raster import blended
-from app.views.scale import milliseconds, percent, round_up
-from app.views.swatch import paint_swatch
-from app.views.themed import ThemedWidget
 from profiler.analysis.categories import PART_NAMES
+from profiler.analysis.lod.series import CATEGORIES
 
 ROW = 25
 """Height of a category's row in pixels."""

@@ -16,8 +16,11 @@ from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QMenu, QScrollArea, QVBoxLayout, QWidget
 
+from app.charts.scale import milliseconds, percent
 from app.model.figures import rtf_text
+from app.model.pace import single_shot
 from app.model.playhead import Snapshot
+from app.model.slices import Slices
 from app.model.time_axis import TimeAxis
 from app.style.keys import ToolButton
 from app.style.plain_text import add_entry, describe, new_menu, set_tip
@@ -32,19 +35,17 @@ from app.views.breakdown_model import (
     group_lines,
     stage_lines,
 )
-from app.views.frames import CATEGORIES
-from app.views.pace import single_shot
 from app.views.part_bars import share_text
 from app.views.roofline import ALONE_HIGH, HEIGHT, WIDTHS_HIGH, Roofline
 from app.views.roofline_model import Point, points
 from app.views.roofline_places import height_below
-from app.views.scale import clock, milliseconds, percent
-from app.views.slices import Slices
 from app.views.table_twin import Table
 from app.views.view import View
 from profiler.analysis.breakdown import breakdown_in_steps
 from profiler.analysis.categories import PART_NAMES, PARTS
+from profiler.analysis.lod.series import CATEGORIES
 from profiler.frames import FRAME_S
+from profiler.plain import clock
 
 EXPLAINED = ("scoring", "search")
 """Groups whose stages can be done again, to explain them."""

@@ -23,6 +23,8 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from app.charts.scale import percent
+from app.charts.themed import ThemedWidget
 from app.style.plain_text import describe, show_tip, write
 from app.style.theme import font
 from app.views.roofline_model import Point, rate, short
@@ -36,8 +38,6 @@ from app.views.roofline_places import (
     pieces,
     turned,
 )
-from app.views.scale import percent
-from app.views.themed import ThemedWidget
 
 HEIGHT = 236
 """Pixels that the whole drawing takes at least; alone it takes all there is."""

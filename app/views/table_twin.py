@@ -1,4 +1,8 @@
-"""The table twin of a chart: the same numbers as rows; columns are as wide as their texts, and scrolled to."""
+"""The table twin of a chart: the same numbers as rows; columns are as wide as their texts, and scrolled to.
+
+A click on a header sorts by it; rows are copied with their headers as text with tabs, which spreadsheets take; what a
+row is of, its first column, stays in sight.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,10 @@ import re
 from collections.abc import Sequence
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
-from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QAbstractItemView, QFrame, QTableView, QWidget
+from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QKeyEvent, QKeySequence, QResizeEvent
+from PySide6.QtWidgets import QAbstractItemView, QFrame, QMenu, QTableView, QWidget
 
+from app.style.plain_text import add_entry
 from profiler.plain import one_line
 
 Table = tuple[Sequence[str], Sequence[Sequence[object]]]
@@ -35,20 +40,52 @@ class TableModel(QAbstractTableModel):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._headers: Sequence[str] = ()
+        self._given: Sequence[Sequence[object]] = ()
         self._rows: Sequence[Sequence[object]] = ()
+        self._column, self._order = -1, Qt.SortOrder.AscendingOrder
 
     def replace(self, headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """Show other rows; scrolling and selection survive when the shape stays."""
         same = list(headers) == list(self._headers) and len(rows) == len(self._rows)
         if same:
-            self._rows = rows
-            if rows and headers:
-                last = self.index(len(rows) - 1, len(headers) - 1)
-                self.dataChanged.emit(self.index(0, 0), last)
+            self._given = rows
+            self._show_sorted()
             return
         self.beginResetModel()
-        self._headers, self._rows = headers, rows
+        self._headers, self._given = headers, rows
+        self._rows = self._sorted(rows)
         self.endResetModel()
+
+    def sort(self, column: int, order: Qt.SortOrder = Qt.SortOrder.AscendingOrder) -> None:
+        """Show the rows in the order of a column's numbers or texts, blanks last; column −1: as they were given."""
+        self._column, self._order = column, order
+        self._show_sorted()
+
+    def _show_sorted(self) -> None:
+        self._rows = self._sorted(self._given)
+        if self._rows and self._headers:
+            last = self.index(len(self._rows) - 1, len(self._headers) - 1)
+            self.dataChanged.emit(self.index(0, 0), last)
+
+    def _sorted(self, rows: Sequence[Sequence[object]]) -> Sequence[Sequence[object]]:
+        column = self._column
+        if not 0 <= column < len(self._headers):
+            return rows
+        known = [row for row in rows if row[column] not in BLANK]
+        down = self._order == Qt.SortOrder.DescendingOrder
+        known.sort(key=lambda row: _rank(row[column]), reverse=down)
+        return known + [row for row in rows if row[column] in BLANK]
+
+    def row(self, number: int) -> Sequence[object]:
+        """The values of a row as it is shown now."""
+        return self._rows[number]
+
+    def text(self, rows: Sequence[int]) -> str:
+        """These rows with the headers above them, cells parted by tabs."""
+        places = range(len(self._headers))
+        lines = [[one_line(header) for header in self._headers]]
+        lines += [[str(self.data(self.index(row, column))) for column in places] for row in rows]
+        return "\n".join("\t".join(line) for line in lines) + "\n"
 
     def rowCount(self, parent: _Index = QModelIndex()) -> int:  # noqa: B008
         """Rows at the top level; cells have no children."""
@@ -91,9 +128,43 @@ class TableModel(QAbstractTableModel):
 NUMBER = re.compile(r"\d[\d.\u202f]*(e[+-]?\d+)?( %)?( \(.*\))?")
 
 
+BLANK = (None, "", "–")
+"""Cells without a value."""
+
+LEADING = re.compile(r"[-\N{MINUS SIGN}]?\d[\d\u2009\u202f]*(\.\d+)?(e[+-]?\d+)?")
+
+
+def _rank(value: object) -> tuple[int, float, str]:
+    """What a cell is sorted by: its number, or the number that its text begins with; texts without one come after."""
+    if isinstance(value, (int, float)):
+        return 0, float(value), ""
+    text = str(value)
+    if found := LEADING.match(text):
+        plain = found[0].replace("\N{MINUS SIGN}", "-")
+        return 0, float("".join(c for c in plain if not c.isspace())), text
+    return 1, 0.0, text.casefold()
+
+
 def _numeric(value: object) -> bool:
     """Whether a cell reads as a number, with or without a unit or an interval: 135 634, 41 %, 28 % (25–33 %)."""
     return isinstance(value, str) and NUMBER.fullmatch(value) is not None
+
+
+def _plain_rows(table: QTableView) -> None:
+    """Read-only rows, selected as a whole."""
+    table.verticalHeader().hide()
+    table.verticalHeader().setDefaultSectionSize(ROW)
+    table.setShowGrid(False)
+    table.setAlternatingRowColors(True)
+    table.setSelectionBehavior(QTableView.SelectionBehavior.SelectRows)
+    table.setEditTriggers(QTableView.EditTrigger.NoEditTriggers)
+    table.setTextElideMode(Qt.TextElideMode.ElideNone)
+    table.setWordWrap(False)
+    table.setFrameShape(QFrame.Shape.NoFrame)
+    header = table.horizontalHeader()
+    header.setSortIndicator(-1, Qt.SortOrder.AscendingOrder)
+    header.setSortIndicatorClearable(True)
+    table.setSortingEnabled(True)
 
 
 class TableTwin(QTableView):
@@ -101,18 +172,90 @@ class TableTwin(QTableView):
 
     def __init__(self, model: TableModel, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._model = model
         self.setModel(model)
-        self.verticalHeader().hide()
-        self.setShowGrid(False)
-        self.setAlternatingRowColors(True)
-        self.setSelectionBehavior(QTableView.SelectionBehavior.SelectRows)
-        self.setEditTriggers(QTableView.EditTrigger.NoEditTriggers)
+        _plain_rows(self)
         self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        self.setTextElideMode(Qt.TextElideMode.ElideNone)
-        self.setWordWrap(False)
-        self.verticalHeader().setDefaultSectionSize(ROW)
+        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.horizontalHeader().setResizeContentsPrecision(MEASURED_ROWS)
-        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.first = self._first_column(model)
+
+    def _first_column(self, model: TableModel) -> QTableView:
+        """A second view of the same rows, of their first column alone, that lies over the first."""
+        first = QTableView(self)
+        first.setObjectName("first-column")
+        first.setModel(model)
+        first.setSelectionModel(self.selectionModel())
+        _plain_rows(first)
+        first.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        first.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        first.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        first.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        first.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)
+        self.verticalScrollBar().valueChanged.connect(
+            lambda value: first.verticalScrollBar().setValue(value)
+        )
+        self.horizontalScrollBar().valueChanged.connect(self._place_first)
+        for one, other in ((self, first), (first, self)):
+            one.horizontalHeader().sortIndicatorChanged.connect(
+                lambda *by, other=other: other.horizontalHeader().setSortIndicator(*by)
+            )
+        model.modelReset.connect(self._place_first)
+        first.hide()
+        return first
+
+    def _place_first(self) -> None:
+        """Show the first column where it would have gone out of sight."""
+        away = self.horizontalScrollBar().value() > 0 and self._model.columnCount() > 1
+        if away:
+            for column in range(self._model.columnCount()):
+                self.first.setColumnHidden(column, column > 0)
+            width = self.columnWidth(0)
+            self.first.setColumnWidth(0, width)
+            self.first.horizontalHeader().setFixedHeight(self.horizontalHeader().height())
+            height = self.viewport().height() + self.horizontalHeader().height()
+            self.first.setGeometry(self.frameWidth(), self.frameWidth(), width, height)
+            self.first.verticalScrollBar().setValue(self.verticalScrollBar().value())
+            self.first.raise_()
+        self.first.setVisible(away)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Copy all rows that are selected, not the one cell that the keyboard is at."""
+        if event.matches(QKeySequence.StandardKey.Copy):
+            self.copy_selected()
+        else:
+            super().keyPressEvent(event)
+
+    def copy_selected(self) -> None:
+        """Put the rows selected, or all where none is, on the clipboard."""
+        rows = sorted(index.row() for index in self.selectionModel().selectedRows())
+        self._copy(rows or range(self._model.rowCount()))
+
+    def _copy(self, rows: Sequence[int]) -> None:
+        QGuiApplication.clipboard().setText(self._model.text(rows))
+
+    def menu(self) -> QMenu:
+        """What can be done with the rows."""
+        made = QMenu(self)
+        selected = self.selectionModel().hasSelection()
+        copy = add_entry(made, self.tr("Copy rows selected"), self.copy_selected)
+        copy.setEnabled(selected)
+        add_entry(made, self.tr("Copy table"), lambda: self._copy(range(self._model.rowCount())))
+        made.addSeparator()
+        add_entry(made, self.tr("Select all"), self.selectAll)
+        unsorted = add_entry(
+            made,
+            self.tr("As recorded"),
+            lambda: self.horizontalHeader().setSortIndicator(-1, Qt.SortOrder.AscendingOrder),
+        )
+        unsorted.setEnabled(self.horizontalHeader().sortIndicatorSection() >= 0)
+        return made
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        """Offer to copy."""
+        menu = self.menu()
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.popup(event.globalPos())
 
     def fit_columns(self) -> None:
         """Give each column the width of its widest text; room that is left is shared out."""
@@ -125,6 +268,7 @@ class TableTwin(QTableView):
         spare = max(0, self.viewport().width() - sum(widths))
         for column, width in enumerate(widths):
             header.resizeSection(column, width + spare // columns)
+        self._place_first()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Share the room out again."""

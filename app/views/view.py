@@ -21,10 +21,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.model.pace import Pace
 from app.style.keys import ToolButton
 from app.style.plain_text import Label, describe, new_menu, set_tip
 from app.style.theme import Tokens, font, theme_changed
-from app.views.pace import Pace
 from app.views.table_twin import Table, TableModel, TableTwin
 from app.widgets import Elided
 

@@ -299,10 +299,20 @@ class MainWindow(FirstWindow):
         self._show_recording()
         if self._desk is not None:
             form, at = self._desk.form, self.at_cursor
-            form.show_speech(self.runs.audio, self.runs.audio_waits)
+            self._show_speech()
             form.show_which(at.editing, at.offered, not self.when.is_idle())
         path = self.playhead.path
         set_title(self, "asrscope" if path is None else f"{path.stem} – asrscope")
+
+    def _show_speech(self) -> None:
+        """Show in the form what the next run decodes, or what the recording did whose settings are shown."""
+        from app.model import audio_choice
+
+        session, form = self.playhead.session, self.desk.form
+        if session is None or self.at_cursor.editing:
+            form.show_speech(self.runs.audio, self.runs.audio_waits)
+        else:
+            form.show_speech(audio_choice.recorded(session), recorded=True)
 
     def _on_layouts(self) -> None:
         from app.window.actions.views import register_own_layouts
@@ -354,7 +364,8 @@ class MainWindow(FirstWindow):
 
     def _on_opened(self, session: Session) -> None:
         if session.configs:
-            self.pipeline.adopt(session.configs[-1].tree, str(session.meta.get("preset", "")))
+            preset = str(session.meta.get("preset", ""))
+            self.pipeline.adopt(session.configs[-1].tree, preset, session.path)
         self.pages.setCurrentWidget(self.desk)
         self.refresh()
 

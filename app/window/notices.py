@@ -23,9 +23,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.charts.readout import NOTICES
 from app.style.plain_text import Button, Label, Wrapped, describe, shown
 from app.style.theme import font
-from app.views.readout import NOTICES
 
 Kind = Literal["info", "error", "progress", "question"]
 MAX_NOTICES = 3

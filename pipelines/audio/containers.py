@@ -1,22 +1,26 @@
-"""Does a sound file contain everything that its container declares?
+"""What a sound file consists of: one recording or several joined ones, whole or cut.
 
-libsndfile reads a WAV, AIFF, OGG or MP3 file that was cut in the middle without complaint and
-returns what is left. Half a recording decodes to half the words, and nothing would say why; so the
-container's own structure is walked here before decoding. (A cut FLAC makes the decoder fail.) An MP3
-that does not note its length, or too short a one, is given a right note: libsndfile stops there.
+libsndfile reads a file that was cut in the middle without complaint and returns what is left, and of joined files
+it reads the first alone. Half a recording decodes to half the words, and nothing would say why; so the container's
+own structure is walked here before decoding. Each recording found becomes a `Link`, which is decoded as a file of
+its own; what is not decoded is said in a note. (A cut FLAC makes the decoder fail.)
 
 A walk reads a few bytes at each place and takes a bounded number of steps, whatever the file says. (Nothing is
 mapped into memory: a mapped file that shrinks kills the process.)
 
-Formats: RIFF/RF64 (EBU Tech 3306), AIFF, Ogg (RFC 3533), MPEG audio frames (ISO 11172-3, 13818-3).
+Formats: RIFF/RF64 (EBU Tech 3306), Wave64, AIFF, CAF, AU, NIST SPHERE, Ogg (RFC 3533), FLAC (RFC 9639), MPEG audio
+(`pipelines.audio.mpeg`).
 """
 
 from __future__ import annotations
 
-import io
-import os
+import re
 import struct
-from typing import BinaryIO
+from collections.abc import Callable
+from typing import BinaryIO, Final, NamedTuple
+
+from pipelines.audio import foreign, mpeg
+from pipelines.audio.links import Content, Contents, Fault, Link
 
 UNKNOWN_SIZE = 0x7FFF_F000
 """Chunk sizes from here on are placeholders of programs that write into a pipe."""
@@ -24,214 +28,356 @@ MAX_CHUNKS = 10_000
 """Maximum chunks before the sound; editors that write a chunk for every marker write a few hundred."""
 MAX_PAGES = 4_000_000
 """Ogg pages: two hours of the shortest Opus packets (2.5 ms), each on its own page, are 2.9 million."""
-MAX_MPEG_FRAMES = 1_000_000
-"""Two hours of the shortest MPEG frames (8 ms, layer I at 48 kHz) are 0.9 million."""
+MAX_LINKS = 10_000
+"""Recordings joined in one file: two hours of pieces of a second are 7,200."""
+TOLERATED = 512
+"""Bytes by which a header may promise too much: programs count headers and chunks in (44 bytes, 28, 16 …)."""
+LEAST_UNREAD = 1024
+"""Bytes behind the sound from which on they are told of; fewer are 30 ms of sound at most, or padding."""
+SCAN = 1 << 20  # bytes searched at once
 
-_MP3_KBIT = {  # bit rates by (is MPEG-1, layer), ISO 11172-3 2.4.2.3 and 13818-3 2.4.2.3
-    (True, 1): (32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448),
-    (True, 2): (32, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384),
-    (True, 3): (32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320),
-    (False, 1): (32, 48, 56, 64, 80, 96, 112, 128, 144, 160, 176, 192, 224, 256),
-    (False, 2): (8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160),
-    (False, 3): (8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160),
+_WAV_CHUNKS: Final = frozenset(
+    b"fmt |data|fact|LIST|list|bext|iXML|axml|cue |plst|smpl|inst|acid|PEAK|peak|levl|cart|JUNK|junk|PAD |FLLR|"
+    b"FAKE|id3 |ID3 |_PMX|umid|minf|elm1|elmo|regn|afsp|DISP|wavl|slnt|labl|note|ltxt|AFAn|SAUR|ResU|chna|ds64".split(
+        b"|"
+    )
+)
+"""Names of WAV's chunks, to find the next one behind a chunk of odd length that was not padded."""
+
+
+class _Form(NamedTuple):
+    """How the chunks of a container are written."""
+
+    name: str
+    head: int
+    """Bytes before the first chunk."""
+    sound: bytes
+    """Name of the chunk that holds the sound."""
+    size: struct.Struct
+    size_at: int
+    """Place of the size in a chunk's head."""
+    chunk_head: int
+    counts_head: bool = False
+    align: int = 2
+
+
+_WAV = _Form("WAV", 12, b"data", struct.Struct("<I"), 4, 8)
+_FORMS: Final = {
+    b"RIFF": _WAV,
+    b"RF64": _WAV,
+    b"BW64": _WAV,
+    b"RIFX": _WAV._replace(size=struct.Struct(">I")),
+    b"FORM": _Form("AIFF", 12, b"SSND", struct.Struct(">I"), 4, 8),
+    b"riff": _Form("Wave64", 40, b"data", struct.Struct("<Q"), 16, 24, True, 8),
+    b"caff": _Form("CAF", 8, b"data", struct.Struct(">Q"), 4, 12, align=1),
 }
-_MP3_RATES = {3: (44_100, 48_000, 32_000), 2: (22_050, 24_000, 16_000), 0: (11_025, 12_000, 8_000)}
 
 
-class _Content:
-    """The bytes of a file by offset, a few at a time."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self.size = os.fstat(file.fileno()).st_size
-
-    def at(self, place: int, n: int) -> bytes:
-        """`n` bytes from offset `place`, fewer at the end of the file."""
-        self._file.seek(place)
-        return self._file.read(n)
-
-
-def fault(file: BinaryIO) -> str | None:
-    """What is wrong with the sound file, as the rest of a sentence that begins with its name, or None.
+def contents(file: BinaryIO) -> Contents:
+    """The recordings in a sound file, and notes on it; Fault says what is wrong with the file.
 
     Formats that are not known here, and structures that make no sense, are left to the decoder.
     """
-    data = _Content(file)
-    head = data.at(0, 16)
-    if len(head) < 16:
-        return None
-    if head[:4] in (b"RIFF", b"RF64", b"BW64", b"RIFX") and head[8:12] == b"WAVE":
-        return _chunks(data, b"data", "WAV", "big" if head[:4] == b"RIFX" else "little")
-    if head[:4] == b"FORM" and head[8:12] in (b"AIFF", b"AIFC"):
-        return _chunks(data, b"SSND", "AIFF", "big")
-    if head[:4] == b"OggS":
-        return _ogg(data)
-    if _is_mp3(head):
-        return _mp3(data)
+    data = Content(file)
+    found = Contents()
+    at = mpeg.behind_tags(data, 0)
+    while at < data.size:
+        read = _reader(data, at, first=not found.links)
+        if read is None:
+            break
+        begin, at = at, mpeg.behind_tags(data, read(data, at, found))
+        if at <= begin:  # lengths that make no sense
+            break
+        if len(found.links) > MAX_LINKS:
+            raise Fault(f"has more than {MAX_LINKS:,} recordings joined in it")
+    if not found.links:
+        if what := foreign.format_of(data):
+            raise Fault(what)
+        return whole(file)
+    if len(found.links) > 1:
+        found.notes.insert(0, f"{len(found.links)} recordings joined in one file")
+    unread = data.size - at
+    if unread >= LEAST_UNREAD:
+        found.notes.append(_not_read(unread, found.bytes_per_s))
+    return found
+
+
+def whole(file: BinaryIO) -> Contents:
+    """A file without a header: one recording."""
+    return Contents([Link(((0, Content(file).size),))])
+
+
+Reader = Callable[[Content, int, Contents], int]
+"""Adds the recording at a place to the contents and returns where it ends."""
+
+
+def _reader(data: Content, at: int, *, first: bool) -> Reader | None:
+    """What walks the recording that begins at a place of the file."""
+    head = data.at(at, 16)
+    kind, inner = head[:4], head[8:12]
+    if kind in (b"RIFF", b"RF64", b"BW64", b"RIFX"):
+        return _chunks if inner == b"WAVE" else None
+    if kind == b"FORM":
+        return _chunks if inner in (b"AIFF", b"AIFC") else None
+    if kind in (b"riff", b"caff"):
+        return _chunks
+    if kind == b"OggS":
+        return _ogg
+    if kind == b"fLaC":
+        return _flac
+    if kind in (b".snd", b"dns."):
+        return _au
+    if head[:8] == foreign.NIST:
+        return _nist
+    if mpeg.begins(data, at, least=1 if first else 3):
+        return mpeg.recordings
     return None
 
 
-def _chunks(data: _Content, wanted: bytes, name: str, order: str) -> str | None:
+def _not_read(n: int, bytes_per_s: int) -> str:
+    how_long = f" ({n / bytes_per_s:.2f} s)" if bytes_per_s else ""
+    return f"{n:,} bytes{how_long} behind its sound are not read"
+
+
+def _chunks(data: Content, at: int, found: Contents) -> int:
+    form = _FORMS[data.at(at, 4)]
+    first, start = not found.links, at
     size_of_long_data = None
-    at = 12
+    heads: dict[bytes, bytes] = {}  # `fmt ` and `fact`, to write the header again
+    unpadded = False
+    at += form.head
     for _ in range(MAX_CHUNKS):
-        head = data.at(at, 24)
-        if len(head) < 8:
-            return None
+        head = data.at(at, max(24, form.chunk_head))
+        if len(head) < form.chunk_head:
+            return _as_it_is(data, start, found)
         kind = head[:4]
-        size: int = struct.unpack_from("<I" if order == "little" else ">I", head, 4)[0]
+        size: int = form.size.unpack_from(head, form.size_at)[0]
+        if form.counts_head:
+            size -= form.chunk_head
+        if size < 0:
+            return _as_it_is(data, start, found)
         if kind == b"ds64" and len(head) == 24:
             size_of_long_data = struct.unpack_from("<Q", head, 16)[0]
-        if kind == wanted:
-            if size == 0xFFFF_FFFF and size_of_long_data is not None:
-                size = size_of_long_data
-            elif size >= UNKNOWN_SIZE:
-                return None
-            there = data.size - at - 8
-            if there < size:
-                return f"is cut short: its {name} header promises {size} bytes of sound, but only {there} are there"
-            return None
-        at += 8 + size + (size & 1)
-    return f"has more than {MAX_CHUNKS:,} chunks before its sound, as no {name} recording has"
+        begin = at + form.chunk_head
+        if kind == form.sound:
+            break
+        if form.name == "WAV" and kind in (b"fmt ", b"fact") and size <= 4096:
+            heads[kind] = data.at(begin, size)
+        at = begin + -(-size // form.align) * form.align
+        if form.name == "WAV" and size & 1 and _unpadded(data, at):
+            unpadded, at = True, at - 1
+    else:
+        raise Fault(
+            f"has more than {MAX_CHUNKS:,} chunks before its sound, as no {form.name} recording has"
+        )
+    is_mpeg = False
+    if form.name == "WAV":
+        found.bytes_per_s, is_mpeg = _codec(heads.get(b"fmt ", b""), form)
+    there = data.size - begin
+    promised = size
+    if size == 0xFFFF_FFFF and size_of_long_data is not None:
+        promised = size_of_long_data
+    elif UNKNOWN_SIZE <= size <= 0xFFFF_FFFF or size >= 1 << 62:
+        return _as_it_is(data, start, found, is_mpeg)
+    if promised == 0 and there and not _is_chunk(data, begin, form):
+        _zero(form.name, there, found)
+        if form.name == "WAV":
+            found.links.append(_rewritten(data, begin, there, form, heads))
+        else:
+            before = data.at(start, at - start + form.size_at)
+            said = there + form.chunk_head * form.counts_head
+            found.links.append(Link(((begin, data.size),), before + form.size.pack(said)))
+        return data.size
+    _check_length(form.name, promised, there, found)
+    sound = min(promised, there)
+    end = begin + -(-sound // form.align) * form.align
+    for _ in range(MAX_CHUNKS):
+        if not _is_chunk(data, end, form):
+            break
+        size = form.size.unpack_from(data.at(end, form.chunk_head), form.size_at)[0]
+        size += 0 if form.counts_head else form.chunk_head
+        end += -(-size // form.align) * form.align
+    end = min(end, data.size)
+    inner = data.up_to(begin + sound)
+    if is_mpeg and mpeg.begins(inner, begin, least=1):
+        mpeg.recordings(inner, begin, found)
+    elif unpadded:
+        found.links.append(_rewritten(data, begin, sound, form, heads))
+    elif first and end >= data.size - LEAST_UNREAD:
+        return _as_it_is(data, start, found, is_mpeg)
+    else:
+        found.links.append(Link(((start, end),), mpeg=is_mpeg))
+    return end
 
 
-def _ogg(data: _Content) -> str | None:
-    at, open_streams = 0, set()
-    for _ in range(MAX_PAGES):
+def _as_it_is(data: Content, start: int, found: Contents, is_mpeg: bool = False) -> int:
+    """Leave everything from `start` on to the decoder."""
+    found.links.append(Link(((start, data.size),), mpeg=is_mpeg))
+    return data.size
+
+
+def _zero(name: str, there: int, found: Contents) -> None:
+    """Tell of a header that says 0; Fault for those that say the number of samples elsewhere besides."""
+    if name in ("AIFF", "NIST"):
+        raise Fault(
+            f"has an {name} header that says 0 bytes of sound, though {there:,} bytes lie behind it; repair the header"
+        )
+    found.notes.append(f"its header says 0 bytes of sound; the {there:,} bytes behind it are read")
+
+
+def _unpadded(data: Content, at: int) -> bool:
+    """Whether the chunk behind one of odd length begins a byte before `at`, where it should."""
+    near = data.at(at - 1, 5)
+    return near[:4] in _WAV_CHUNKS and near[1:] not in _WAV_CHUNKS
+
+
+def _is_chunk(data: Content, at: int, form: _Form) -> bool:
+    """Whether a chunk lies at a place, as far as its name and length tell."""
+    head = data.at(at, form.chunk_head)
+    if len(head) < form.chunk_head or head[:4] in _FORMS:
+        return False
+    size = form.size.unpack_from(head, form.size_at)[0]
+    whole = at + size + (0 if form.counts_head else form.chunk_head)
+    name = head[:4]
+    return all(0x20 <= c < 0x7F for c in name) and at < whole <= data.size + 1
+
+
+def _check_length(name: str, promised: int, there: int, found: Contents) -> None:
+    """Fault when more sound is promised than there is; a note where that is hardly any."""
+    missing = promised - there
+    if missing <= 0:
+        return
+    if missing > TOLERATED or there <= 0:
+        raise Fault(
+            f"is cut short: its {name} header promises {promised} bytes of sound, but only {max(there, 0)} are there"
+        )
+    per_s = found.bytes_per_s
+    how_long = f" ({1000 * missing / per_s:.1f} ms)" if per_s else ""
+    found.notes.append(f"its header promises {missing} bytes{how_long} more sound than there are")
+
+
+def _codec(fmt: bytes, form: _Form) -> tuple[int, bool]:
+    """Bytes of sound per second of a WAV, and whether they are MPEG frames; Fault for a codec that is not read."""
+    if len(fmt) < 16:
+        return 0, False
+    order = form.size.format[0]
+    tag, _, _, per_s = struct.unpack_from(f"{order}HHII", fmt)
+    if tag == 0xFFFE and len(fmt) >= 26:
+        (tag,) = struct.unpack_from(f"{order}H", fmt, 24)
+    if what := foreign.codec_of_wav(tag):
+        raise Fault(what)
+    return int(per_s), tag == foreign.MP3_IN_WAV
+
+
+def _rewritten(data: Content, begin: int, n: int, form: _Form, heads: dict[bytes, bytes]) -> Link:
+    """The `n` bytes of sound from `begin` on behind a WAV header that says so."""
+    order = form.size.format[0]
+    body = b"WAVE"
+    for kind in (b"fmt ", b"fact"):
+        if kind in heads:
+            chunk = heads[kind]
+            body += kind + struct.pack(f"{order}I", len(chunk)) + chunk + b"\0" * (len(chunk) & 1)
+    long = 0xFFFF_FFFF
+    body += b"data" + struct.pack(f"{order}I", min(n, long))
+    name = b"RIFF" if order == "<" else b"RIFX"
+    head = name + struct.pack(f"{order}I", min(len(body) + n, long)) + body
+    return Link(((begin, begin + n),), head)
+
+
+def _au(data: Content, at: int, found: Contents) -> int:
+    head = data.at(at, 24)
+    if len(head) < 24:
+        return _as_it_is(data, at, found)
+    order = ">" if head[:4] == b".snd" else "<"
+    begin, size = struct.unpack_from(f"{order}II", head, 4)
+    if size >= UNKNOWN_SIZE:
+        return _as_it_is(data, at, found)
+    there = data.size - at - begin
+    if size == 0 and there > 0:
+        _zero("AU", there, found)
+        unknown = head[:8] + b"\xff" * 4 + head[12:]
+        found.links.append(Link(((at + 24, data.size),), unknown))
+        return data.size
+    _check_length("AU", size, there, found)
+    return _up_to(data, at, at + begin + size, found)
+
+
+def _up_to(data: Content, at: int, end: int, found: Contents) -> int:
+    end = min(end, data.size)
+    found.links.append(Link(((at, end),)))
+    return end
+
+
+def _nist(data: Content, at: int, found: Contents) -> int:
+    head = data.at(at, 1 << 14)
+    if what := foreign.codec_of_nist(head):
+        raise Fault(what)
+    fields = dict(re.findall(rb"(\w+) -i (\d{1,18})", head.partition(b"end_head")[0]))
+    try:
+        begin = max(int(head[8:16]), 0)
+        size = int(fields[b"sample_count"]) * int(fields[b"sample_n_bytes"])
+        size *= int(fields[b"channel_count"])
+    except (ValueError, KeyError):
+        return _as_it_is(data, at, found)
+    there = data.size - at - begin
+    if size == 0 and there > 0:
+        _zero("NIST", there, found)
+    _check_length("NIST", size, there, found)
+    return _up_to(data, at, at + begin + size, found)
+
+
+def _ogg(data: Content, at: int, found: Contents) -> int:
+    start, open_streams, begun = at, set(), False
+    while True:
         head = data.at(at, 27 + 255)
         if len(head) < 27 or head[:4] != b"OggS":
+            if open_streams:
+                raise Fault("is cut short: it stops before the Ogg page that marks its end")
             break
         flags, stream, n_segments = head[5], head[14:18], head[26]
+        if flags & 2:  # a stream begins
+            if begun:  # RFC 3533: behind another recording
+                break
+        else:
+            begun = True
         segments = head[27 : 27 + n_segments]
         end = at + 27 + n_segments + sum(segments)
         if len(segments) < n_segments or end > data.size:
-            return "is cut short: its last Ogg page is incomplete"
+            raise Fault("is cut short: its last Ogg page is incomplete")
         open_streams.add(stream)
         if flags & 4:  # end of stream
             open_streams.discard(stream)
         at = end
-    else:
-        return f"has more than {MAX_PAGES:,} Ogg pages, as no recording has that can be decoded"
-    return "is cut short: it stops before the Ogg page that marks its end" if open_streams else None
+        found.steps += 1
+        if found.steps > MAX_PAGES:
+            raise Fault(
+                f"has more than {MAX_PAGES:,} Ogg pages, as no recording has that can be decoded"
+            )
+    if at == start:
+        return _as_it_is(data, start, found)
+    found.links.append(Link(((start, at),)))
+    if open_streams:
+        found.notes.append(f"recording {len(found.links)} in it stops before its end")
+    return at
 
 
-def _is_mp3(head: bytes) -> bool:
-    return head[:3] == b"ID3" or (len(head) > 1 and head[0] == 0xFF and head[1] & 0xE0 == 0xE0)
-
-
-def _mp3(data: _Content) -> str | None:
-    starts, end = _mp3_frames(data)
-    if len(starts) > MAX_MPEG_FRAMES:
-        return f"has more than {MAX_MPEG_FRAMES:,} MPEG frames, as no recording has that can be decoded"
-    if end > data.size:
-        return f"is cut short: its last MPEG frame is incomplete (frame {len(starts)})"
-    promised = _xing_frames(data.at(starts[0], 64)) if starts else None
-    if promised is not None and len(starts) < promised:  # some encoders count the info frame itself
-        return f"is cut short: its header promises {promised} MPEG frames, but only {len(starts)} are there"
-    return None
-
-
-def mp3_with_length(file: BinaryIO) -> BinaryIO | None:
-    """The MPEG frames of an MP3 that does not note their number, behind a frame that does, as a file to read.
-
-    None for files that are no MP3 or note it themselves. It reads from `file`, which has to stay open.
-    """
-    data = _Content(file)
-    if not _is_mp3(data.at(0, 4)):
-        return None
-    starts, end = _mp3_frames(data)
-    if starts and (noted := _xing_frames(data.at(starts[0], 64))) is not None:
-        if noted >= len(starts) - 1:
-            return None
-        del starts[0]  # joined files: the note is that of the first
-    if not starts:
-        return None
-    first = data.at(starts[0], 4)
-    # The note is an otherwise silent frame at 128 kbit/s (large enough to hold it), without a CRC.
-    mpeg1, mono = first[1] >> 3 & 3 == 3, first[3] >> 6 == 3
-    rate = _MP3_KBIT[mpeg1, 3].index(128) + 1
-    header = bytes([0xFF, first[1] | 1, rate << 4 | first[2] & 0x0C, first[3]])
-    side_information = {(True, False): 32, (True, True): 17, (False, False): 17, (False, True): 9}
-    note = (
-        header + bytes(side_information[mpeg1, mono]) + b"Xing" + struct.pack(">II", 1, len(starts))
-    )
-    length = _mp3_frame_bytes(header) or 0
-    return io.BufferedReader(_Behind(note.ljust(length, b"\0"), file, starts[0], end))
-
-
-class _Behind(io.RawIOBase):
-    """`head` and behind it the bytes [begin, end) of `file`, as one file to read."""
-
-    def __init__(self, head: bytes, file: BinaryIO, begin: int, end: int) -> None:
-        self._head, self._file, self._begin = head, file, begin
-        self._size = len(head) + end - begin
-        self._at = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
-        self._at = max(base + offset, 0)
-        return self._at
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        wanted = max(min(len(buffer), self._size - self._at), 0)
-        if self._at < len(self._head):
-            part = self._head[self._at : self._at + wanted]
-        else:
-            self._file.seek(self._begin + self._at - len(self._head))
-            part = self._file.read(wanted)
-        buffer[: len(part)] = part
-        self._at += len(part)
-        return len(part)
-
-
-def _mp3_frames(data: _Content) -> tuple[list[int], int]:
-    """Where the frames begin (of the first MAX_MPEG_FRAMES + 1), and where the last one ends or should end."""
-    at = 0
-    tag = data.at(0, 10)
-    if tag[:3] == b"ID3" and len(tag) == 10:
-        size = tag[6] << 21 | tag[7] << 14 | tag[8] << 7 | tag[9]
-        at = 10 + size + (10 if tag[5] & 0x10 else 0)
-    starts: list[int] = []
-    header = data.at(at, 4)
-    while len(header) == 4 and len(starts) <= MAX_MPEG_FRAMES:
-        length = _mp3_frame_bytes(header)
-        if length is None:
-            break  # a tag at the end, or not MPEG audio after all
-        starts.append(at)
-        at += length
-        header = data.at(at, 4)
-    if starts and 0 < len(header) < 4 and header[0] == 0xFF:  # a header that was cut itself
-        starts.append(at)
-        at += 4
-    return starts, at
-
-
-def _mp3_frame_bytes(header: bytes) -> int | None:
-    """Length of the MPEG audio frame that starts with these four bytes, None if none does."""
-    if header[0] != 0xFF or header[1] & 0xE0 != 0xE0:
-        return None
-    version, layer = header[1] >> 3 & 3, 4 - (header[1] >> 1 & 3)
-    bit_rate, rate, padding = header[2] >> 4, header[2] >> 2 & 3, header[2] >> 1 & 1
-    if version == 1 or layer == 4 or bit_rate in (0, 15) or rate == 3:
-        return None
-    bits = 1000 * _MP3_KBIT[version == 3, layer][bit_rate - 1]
-    hertz = _MP3_RATES[version][rate]
-    if layer == 1:
-        return (12 * bits // hertz + padding) * 4
-    samples = 576 if layer == 3 and version != 3 else 1152
-    return samples // 8 * bits // hertz + padding
-
-
-def _xing_frames(frame: bytes) -> int | None:
-    """Number of frames after this one that an encoder noted in its first frame, if it did."""
-    for mark in (b"Xing", b"Info"):
-        at = frame.find(mark, 4, 40 + len(mark))
-        if at >= 0 and len(frame) >= at + 12 and frame[at + 7] & 1:
-            return int.from_bytes(frame[at + 8 : at + 12], "big")
-    return None
+def _flac(data: Content, at: int, found: Contents) -> int:
+    """A FLAC stream does not tell its length in bytes: it ends where another begins, if any does."""
+    start, last = at, False
+    at += 4
+    for _ in range(MAX_CHUNKS):
+        block = data.at(at, 4)
+        if last or len(block) < 4:
+            break
+        last = bool(block[0] & 0x80)
+        at += 4 + int.from_bytes(block[1:4], "big")
+    end = data.size
+    mark = re.compile(rb"fLaC[\x00\x80]\x00\x00\x22")  # with the head of its first block
+    while at < data.size:
+        piece = data.at(at, SCAN + 7)
+        if other := mark.search(piece):
+            end = at + other.start()
+            break
+        at += SCAN
+    found.links.append(Link(((start, end),)))
+    return end

@@ -1,4 +1,4 @@
-"""Reads sound files as 16 kHz mono, finds the files that a user means, and reads their transcripts.
+"""Reads sound files as 16 kHz mono, and finds the files that a user means.
 
 Everything that libsndfile reads is accepted (WAV, FLAC, OGG, MP3 …), at any rate and channel count;
 `Audio.notes` says what was changed. A file that cannot be trusted (cut short,
@@ -8,13 +8,14 @@ without sound, with samples that are no numbers) is refused with one sentence ra
 from __future__ import annotations
 
 import glob
+import io
 import os
-import sys
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, BinaryIO
 
 import msgspec
 import numpy as np
@@ -22,7 +23,10 @@ import soundfile
 import soxr
 from msgspec import Meta
 
-from pipelines.audio import containers
+from pipelines.audio import containers, raw
+from pipelines.audio.level import FULL_SCALE, FULL_SCALE_16, Level
+from pipelines.audio.links import Contents, Fault, Link, LinkFile
+from pipelines.audio.raw import Format
 from pipelines.frontend.parameters import SAMPLE_RATE, WIDE_BAND, Target
 from profiler.arrays import F32, I8
 from profiler.errors import BadInput
@@ -52,13 +56,12 @@ LONGEST_S = 2 * 3600
 MAX_FILE_BYTES = 64 << 30
 """Two hours of sixteen channels at 192 kHz are 88 GB as floats, 44 GB as 16-bit integers."""
 MAX_CHANNELS = 1024  # as libsndfile has it
+BUFFER_BYTES = 1 << 16  # read from a file at once
+STDERR = 2
+ENDS_EARLY_S = 0.01  # a frame: from here on it is told when a file ends before the part asked for
+SEEKABLE = ("PCM", "FLOAT", "DOUBLE", "ULAW", "ALAW")
+"""Subtypes in which a place is found by its number; others are decoded from the start."""
 GROWTH = 1.25  # of the sample array if the length in the header was too small
-TABLE_HEADER = ["file", "transcript"]
-MAX_TABLE_BYTES = 64 << 20
-"""The transcripts of the thousand hours of LibriSpeech have 60 MB."""
-MAX_TABLE_LINES = 500_000
-MAX_TRANSCRIPT = 250_000
-"""Characters said in one file: two hours at four words a second are some 170 000."""
 
 
 class AudioError(BadInput):
@@ -98,17 +101,23 @@ class Audio:
         return len(self.samples) / self.sample_rate
 
 
-def load(path: str | Path, target: Target = WIDE_BAND) -> Audio:
-    """Read one sound file whole, at the target's rate. Raises AudioError with one sentence that names the file."""
+def load(path: str | Path, part: Part = WHOLE, target: Target = WIDE_BAND) -> Audio:
+    """Read a part of one sound file, at the target's rate. Raises AudioError with one sentence that names the file."""
     path = Path(path)
-    with _opened(path) as file:
-        return _read(path, file, target)
+    with _opened(path, part) as source:
+        sound = _read(source, part, target)
+        level, used = sound.level, part.channel
+        if used is None and level.channels_cancel:
+            used = level.loudest
+            sound = _read(source, msgspec.structs.replace(part, channel=used), target)
+    notes = [*source.notes, *_of_channels(sound, part.channel, level), *sound.notes]
+    return Audio(path, sound.samples, sound.rates[0], sound.channels, notes, target.rate)
 
 
-def look(path: str | Path) -> None:
-    """Check the container, rate and length of a sound file without decoding it; AudioError as from `load`."""
-    with _opened(Path(path)):
-        pass
+def look(path: str | Path, part: Part = WHOLE) -> int:
+    """How many channels a sound file has, as its header says; AudioError as from `load`. Nothing is decoded."""
+    with _opened(Path(path), part) as source, source.open(0) as file:
+        return file.channels
 
 
 def shown(path: str | Path) -> str:
@@ -116,40 +125,104 @@ def shown(path: str | Path) -> str:
     return one_line(str(path))
 
 
+@dataclass
+class _Source:
+    """A sound file that is open: what it consists of, and its recordings as files to be read."""
+
+    name: str
+    content: BinaryIO
+    found: Contents
+    raw: Format | None
+    notes: list[str]
+
+    @contextmanager
+    def open(self, number: int) -> Iterator[soundfile.SoundFile]:
+        """One of its recordings; AudioError, LibsndfileError or OSError for what cannot be used."""
+        link = self.found.links[number]
+        bare = LinkFile(self.content, link)
+        with _quiet(link):
+            file = _sound_file(io.BufferedReader(bare, BUFFER_BYTES), self.raw)
+        with file:
+            _check_header(self.name, file)
+            yield file
+        if bare.error is not None:
+            raise bare.error
+
+
+def _sound_file(file: io.BufferedReader, raw: Format | None) -> soundfile.SoundFile:
+    if raw is None:
+        return soundfile.SoundFile(file)
+    return soundfile.SoundFile(
+        file,
+        samplerate=raw.rate,
+        channels=raw.channels,
+        subtype=raw.subtype,
+        endian=raw.endian,
+        format="RAW",
+    )
+
+
 @contextmanager
-def _opened(path: Path) -> Iterator[soundfile.SoundFile]:
+def _opened(path: Path, part: Part) -> Iterator[_Source]:
     """The sound file, ready to be read; AudioError for what cannot be used, while it is read as well."""
     name = shown(path)
     if os.path.isdir(path):
         raise AudioError(f"{name} is a folder; a sound file is needed.")
     if not os.path.exists(path):
         raise AudioError(f"{name} does not exist.")
+    format = raw.format_of(part.raw) if part.raw else None
+    if part.raw and format is None:
+        raise AudioError(f"audio.raw must be {raw.WANTED}; not {one_line(part.raw)!r}.")
     try:
         with inputs.open_input(path, "a sound file", MAX_FILE_BYTES) as content:
             if os.fstat(content.fileno()).st_size == 0:
                 raise AudioError(f"{name} is empty (0 bytes); a sound file is needed.")
-            if fault := containers.fault(content):
-                raise AudioError(f"{name} {fault}.")
-            source = containers.mp3_with_length(content)
-            # By its bytes: soundfile refuses names that are no UTF-8.
-            place = str(path) if sys.platform == "win32" else os.fsencode(path)
-            with soundfile.SoundFile(place if source is None else source) as file:
-                _check_header(name, file)
-                yield file
+            found = containers.whole(content) if format else containers.contents(content)
+            yield _Source(name, content, found, format, list(found.notes))
             return
+    except Fault as fault:
+        raise AudioError(f"{name} {fault}.") from None
     except inputs.InputError as error:
         raise AudioError(str(error)) from None
     except soundfile.LibsndfileError as error:
         reason = error.error_string.strip().rstrip(".").removeprefix("Error : ")
         if "does not exist" in reason:  # what libsndfile says of an MP3 that is none
             reason = "Format not recognised"
-    except (TypeError, soundfile.SoundFileError) as error:  # TypeError: a headerless .raw file
+    except soundfile.SoundFileError as error:
         reason = one_line(str(error)).rstrip(".")
     except OSError as error:
         raise AudioError(f"{name} cannot be read: {error.strerror or error}.") from None
+    if path.suffix.lower() in raw.SUFFIXES:
+        raise AudioError(
+            f"{name} cannot be read as sound: it has no header, and its rate and sample format are to be given, "
+            "for example by --set audio.raw=16000:s16le."
+        )
     raise AudioError(
         f"{name} cannot be read as sound (WAV, FLAC, OGG or MP3 with a header, whole): {reason}."
     )
+
+
+_stderr = threading.Lock()
+
+
+@contextmanager
+def _quiet(link: Link) -> Iterator[None]:
+    """Without the lines that mpg123 writes to stderr itself, also of sound that it decodes well."""
+    if not link.mpeg:
+        yield
+        return
+    with _stderr, open(os.devnull, "wb") as nothing:
+        try:
+            kept = os.dup(STDERR)
+        except OSError:  # there is none
+            yield
+            return
+        try:
+            os.dup2(nothing.fileno(), STDERR)
+            yield
+        finally:
+            os.dup2(kept, STDERR)
+            os.close(kept)
 
 
 def _check_header(name: str, file: soundfile.SoundFile) -> None:
@@ -175,53 +248,139 @@ def _clock(seconds: float) -> str:
     return f"{minutes // 60:,}:{minutes % 60:02}:{left:02} h"
 
 
-def _read(path: Path, file: soundfile.SoundFile, target: Target) -> Audio:
-    rate, channels, notes = file.samplerate, file.channels, []
-    if channels > 1:
-        notes.append(f"mixed down from {channels} channels")
+@dataclass
+class _Sound:
+    """What was read of a file, and what there is to say of it."""
+
+    samples: F32
+    rates: list[int]
+    """Of its recordings, each once."""
+    channels: int
+    level: Level
+    notes: list[str]
+
+
+def _read(source: _Source, part: Part, target: Target) -> _Sound:
+    name, level = source.name, Level()
+    samples = _Samples()
+    rates: dict[int, None] = {}
+    channels, at_s = 0, 0.0
+    for number in range(len(source.found.links)):
+        if part.end_s is not None and at_s >= part.end_s:
+            break
+        try:
+            with source.open(number) as file:
+                rates[file.samplerate] = None
+                channels = max(channels, file.channels)
+                at_s += _read_one(source, number, file, part, at_s, samples, level, target)
+        except soundfile.LibsndfileError:
+            if number == 0 or at_s == 0:
+                raise
+            source.notes.append(f"what follows after {at_s:.2f} s cannot be read as sound")
+            break
+    if part.channel is not None and part.channel >= channels:
+        raise AudioError(
+            f"{name} has {channels} channel{'s' * (channels > 1)}; there is no channel {part.channel + 1}."
+        )
+    if at_s == 0:
+        raise AudioError(f"{name} contains no sound: it has a header and no samples.")
+    sound = samples.taken()
+    if len(sound) == 0 and part.begin_s >= at_s:
+        raise AudioError(
+            f"{name} is {at_s:.2f} s long; there is nothing of it from {part.begin_s:.2f} s on."
+        )
+    if len(sound) == 0:
+        raise AudioError(
+            f"{name} contains no sound: {level.n} samples at {next(iter(rates))} Hz are less than one at "
+            f"{target.rate} Hz."
+        )
+    notes = [_of_rate(rate, target) for rate in rates if rate != target.rate]
+    if part.end_s is not None and part.end_s - at_s > ENDS_EARLY_S:
+        notes.append(f"ends {part.end_s - at_s:.2f} s before the end that is asked for")
+    notes += level.notes()
+    if len(sound) < SHORTEST_WINDOW_S * target.rate:
+        notes.append("shorter than one analysis window: a single frame padded with silence")
+    return _Sound(sound, list(rates), channels, level, notes)
+
+
+def _of_rate(rate: int, target: Target) -> str:
+    note = f"resampled from {rate} Hz"
+    if rate / 2 < target.band:
+        note += (
+            f", with nothing above {rate // 2} Hz where the model listens up to {target.band:.0f}"
+        )
+    return note
+
+
+def _of_channels(sound: _Sound, channel: int | None, mixed: Level) -> list[str]:
+    """Which channels are decoded, where there are several; `mixed`: the level of what was to be decoded."""
+    n = sound.channels
+    if n == 1:
+        return []
+    if channel is not None:
+        return [f"channel {channel + 1} of {n}"]
+    if mixed.channels_cancel:
+        return [
+            f"its {n} channels cancel each other (opposite polarity): channel {mixed.loudest + 1} alone is decoded"
+        ]
+    return [f"mixed down from {n} channels"]
+
+
+def _read_one(
+    source: _Source,
+    number: int,
+    file: soundfile.SoundFile,
+    part: Part,
+    at_s: float,
+    samples: _Samples,
+    level: Level,
+    target: Target,
+) -> float:
+    """Add what lies within the part, of a recording that begins at `at_s`; returns its seconds as far as read."""
+    name, rate = source.name, file.samplerate
+    known = file.frames if file.frames < UNKNOWN_FRAMES else 0
+    begin = max(round((part.begin_s - at_s) * rate), 0)
+    end = UNKNOWN_FRAMES if part.end_s is None else round((part.end_s - at_s) * rate)
+    wanted = min(known or BLOCK_SAMPLES, end) - begin
     resampler = None
     if rate != target.rate:
         resampler = soxr.ResampleStream(rate, target.rate, 1, dtype="float32")
-        empty = rate / 2 < target.band
-        notes.append(
-            f"resampled from {rate} Hz"
-            + f", with nothing above {rate // 2} Hz where the model listens up to {target.band:.0f}"
-            * empty
-        )
-    known = file.frames if file.frames < UNKNOWN_FRAMES else 0
-    samples = _Samples(known * target.rate // rate + BLOCK_SAMPLES)
+    samples.expect(max(wanted, 0) * target.rate // rate + BLOCK_SAMPLES)
     n_read = 0
-    for block in _blocks(path, file):
-        n_read += len(block)
-        if n_read > LONGEST_S * rate:
-            raise _too_long(shown(path), "goes on after that")
-        samples.add(block if resampler is None else resampler.resample_chunk(block))
-    # The length of an MP3 is an estimate of the decoder; its frames were counted before.
-    if n_read < file.frames < UNKNOWN_FRAMES and file.format != "MP3":
+    if 0 < begin < known and file.subtype.startswith(SEEKABLE):
+        n_read = file.seek(begin)
+    for block in _blocks(source, number, file, n_read):
+        at, n_read = n_read, n_read + len(block)
+        if at_s * rate + n_read > LONGEST_S * rate:
+            raise _too_long(name, "goes on after that")
+        block = block[max(begin - at, 0) : max(end - at, 0)]
+        if len(block):
+            mono = level.add(block, part.channel, FULL_SCALE.get(file.subtype, FULL_SCALE_16))
+            samples.add(mono if resampler is None else resampler.resample_chunk(mono))
+        if n_read >= end:
+            break
+    # The length of MPEG sound is an estimate of the decoder; its frames were counted before.
+    if n_read < min(known, end) and not file.subtype.startswith("MPEG"):
         raise AudioError(
-            f"{shown(path)} is cut short: its header promises {file.frames} samples per channel and "
+            f"{name} is cut short: its header promises {file.frames} samples per channel and "
             f"only {n_read} are there."
         )
-    if n_read == 0:
-        raise AudioError(f"{shown(path)} contains no sound: it has a header and no samples.")
     if resampler is not None:
         samples.add(resampler.resample_chunk(np.empty(0, np.float32), last=True))
-    sound = samples.taken()
-    if len(sound) == 0:
-        raise AudioError(
-            f"{shown(path)} contains no sound: {n_read} samples at {rate} Hz are less than one at {target.rate} Hz."
-        )
-    if len(sound) < SHORTEST_WINDOW_S * target.rate:
-        notes.append("shorter than one analysis window: a single frame padded with silence")
-    return Audio(path, sound, rate, channels, notes, target.rate)
+    return n_read / rate
 
 
 class _Samples:
     """Samples put one behind the other into one array: joining pieces at the end would take twice the memory."""
 
-    def __init__(self, expected: int) -> None:
-        self._array = np.empty(expected, np.float32)  # memory that is not written to costs nothing
+    def __init__(self) -> None:
+        self._array = np.empty(0, np.float32)
         self._n = 0
+
+    def expect(self, more: int) -> None:
+        """Make room for so many more; memory that is not written to costs nothing."""
+        if self._n + more > len(self._array):
+            self._array.resize(self._n + more, refcheck=False)
 
     def add(self, piece: F32) -> None:
         """Append f32[n]."""
@@ -237,28 +396,30 @@ class _Samples:
         return self._array
 
 
-def _blocks(path: Path, file: soundfile.SoundFile) -> Iterator[F32]:
-    """The file's sound in blocks, mixed to one channel and checked."""
-    position = 0
+def _blocks(
+    source: _Source, number: int, file: soundfile.SoundFile, position: int
+) -> Iterator[F32]:
+    """The sound of a recording from a sample on in blocks f32[n, channels], checked."""
+    link = source.found.links[number]
     while True:
-        block = file.read(BLOCK_SAMPLES // file.channels, dtype="float32", always_2d=True)
+        with _quiet(link):
+            block = file.read(BLOCK_SAMPLES // file.channels, dtype="float32", always_2d=True)
         if len(block) == 0:
             return
-        mono = block[:, 0] if block.shape[1] == 1 else block.mean(axis=1, dtype=np.float32)
-        peak = float(np.abs(mono).max())
+        peak = float(np.abs(block).max())
         if not np.isfinite(peak):
-            bad = position + int(np.flatnonzero(~np.isfinite(mono))[0])
+            bad = position + int(np.flatnonzero(~np.isfinite(block).all(axis=1))[0])
             raise AudioError(
-                f"{shown(path)} holds a sample that is not a finite number, {bad / file.samplerate:.3f} s "
+                f"{source.name} holds a sample that is not a finite number, {bad / file.samplerate:.3f} s "
                 "from its start."
             )
         if peak > FULL_SCALE_LIMIT:
             raise AudioError(
-                f"{shown(path)} holds float samples up to {peak:.0f} where 1 is full scale; "
+                f"{source.name} holds float samples up to {peak:.0f} where 1 is full scale; "
                 "write them as integers or scale them to -1…1."
             )
-        position += len(mono)
-        yield np.ascontiguousarray(mono)
+        position += len(block)
+        yield block
 
 
 def collect(paths: Iterable[str | Path]) -> list[Path]:
@@ -321,75 +482,6 @@ def _matching(pattern: Path) -> list[Path]:
 
 def _is_sound(path: Path) -> bool:
     return path.suffix.lower() in SUFFIXES and path.name[:1] != "." and inputs.regular(path)
-
-
-def read_transcripts(table: str | Path) -> dict[Path, str]:
-    """What is said in each file: resolved path to transcript, in the table's order.
-
-    The table is UTF-8, tab-separated, with the header `file<TAB>transcript`; paths are relative to
-    it. An empty transcript means: decode, but do not score. Files that do not exist are left in
-    (a table may describe more than what lies here), unless none of them exists.
-    """
-    name = shown(table)
-    try:
-        lines = inputs.read_text(table, "a table of transcripts", MAX_TABLE_BYTES).splitlines()
-    except inputs.InputError as error:
-        raise AudioError(f"The transcripts cannot be read: {error}") from None
-    if not lines or lines[0].split("\t") != TABLE_HEADER:
-        found = repr(lines[0][:60]) if lines else "an empty file"
-        raise AudioError(
-            f"The transcripts {name} must begin with the line file<TAB>transcript, found {found}."
-        )
-    if len(lines) > MAX_TABLE_LINES:
-        raise AudioError(
-            f"The transcripts {name} have {len(lines):,} lines; more than {MAX_TABLE_LINES:,} are not read."
-        )
-    transcripts: dict[Path, str] = {}
-    place = _Places(table)
-    for number, line in enumerate(lines[1:], start=2):
-        if not line.strip():
-            continue
-        where = f"The transcripts {name}, line {number}"
-        columns = line.split("\t")
-        if len(columns) != 2 or not columns[0].strip():
-            raise AudioError(
-                f"{where}: a file and its transcript separated by "
-                f"one tab are needed, found {len(columns)} column{'s' * (len(columns) != 1)}."
-            )
-        file, text = columns[0].strip(), columns[1].strip()
-        if "\0" in line:
-            raise AudioError(f"{where}: a NUL character stands there.")
-        if len(text) > MAX_TRANSCRIPT:
-            raise AudioError(
-                f"{where}: a transcript of {len(text):,} characters; one file says at most {MAX_TRANSCRIPT:,}."
-            )
-        if transcripts.setdefault(place.of(file), text) != text:
-            raise AudioError(f"{where}: {shown(file)} has two different transcripts.")
-    if not transcripts:
-        raise AudioError(f"The transcripts {name} name no file below their header.")
-    if not any(os.path.exists(path) for path in transcripts):
-        raise AudioError(
-            f"The transcripts {name} name {len(transcripts)} file(s) of which none exists; "
-            "paths are relative to the table."
-        )
-    return transcripts
-
-
-class _Places:
-    """Where the files that a table names are: each folder's real path is found out once."""
-
-    def __init__(self, table: str | Path) -> None:
-        self._folder = os.path.dirname(os.path.abspath(table))
-        self._real: dict[str, str] = {}
-
-    def of(self, file: str) -> Path:
-        """The resolved path of `file`, which is relative to the table."""
-        folder, name = os.path.split(os.path.join(self._folder, file))
-        if folder not in self._real:
-            self._real[folder] = os.path.realpath(folder)
-        path = os.path.join(self._real[folder], name)
-        direct = name not in ("", os.curdir, os.pardir) and not os.path.islink(path)
-        return Path(path if direct else os.path.realpath(path))
 
 
 def peaks(samples: F32, n_frames: int, rate: int = SAMPLE_RATE) -> I8:

@@ -22,8 +22,29 @@ INSERTED: Kind = "inserted"
 
 _FILLER = re.compile(r"<[^<>\s]*>|\[[^\[\]\s]*\]|\+\+[^+\s]*\+\+")  # <sil>, [NOISE], ++UM++
 _VARIANT = re.compile(r"\(\d+\)")  # second pronunciation: read(2)
-# An accent that no single letter carries is no gap in a word.
-_NOT_IN_WORDS = re.compile(r"[^\w'\u0300-\u036f]|_")
+_APOSTROPHES = re.compile("[\u2019\u2018\u201b\u02bc\u02bb`\u00b4\u2032\uff07\uff40]")
+"""What is written in place of an apostrophe."""
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+"""Default_Ignorable_Code_Point of Unicode, less the two joiners and the zero width space, which parts words."""
+_JOINERS = "\u200c\u200d"
+"""They choose the form of the letters beside them (Indic, Arabic); at the edge of a word there are none."""
+
+
+class _Gaps(dict[int, int]):
+    """For `str.translate`: what is no letter, mark, digit, joiner or apostrophe is a space."""
+
+    def __missing__(self, code: int) -> int:
+        char = chr(code)
+        inside = char.isalnum() or char == "'" or char in _JOINERS
+        found = code if inside or unicodedata.category(char)[0] == "M" else ord(" ")
+        self[code] = found
+        return found
+
+
+_GAPS = _Gaps()
 
 
 class Aligned(NamedTuple):
@@ -69,17 +90,17 @@ class Count:
 
 
 def words(text: str) -> list[str]:
-    """The words of `text` in the form used for comparison.
+    """The words of `text` in the form used for comparison: runs of letters, marks, digits and joiners.
 
-    Without case; fillers in brackets and marks of pronunciation variants removed; punctuation parts
-    words, except an apostrophe inside one (an outer one is as likely a quotation mark).
+    Without case (full case folding), without invisible characters, and the same whichever way accents are written;
+    fillers in brackets and marks of pronunciation variants removed; punctuation parts words, except an apostrophe
+    inside one (an outer one is as likely a quotation mark).
     """
-    # Decomposed before and composed after: the same whichever way the accents are written.
+    text = _INVISIBLE.sub("", text)
+    # Decomposed before and composed after: canonical caseless matching of Unicode (3.13, D145).
     text = unicodedata.normalize("NFC", unicodedata.normalize("NFD", text).casefold())
-    text = text.replace("\u2019", "'")
-    text = spelled(_FILLER.sub(" ", text))
-    parts = _NOT_IN_WORDS.sub(" ", text).split()
-    return [word for part in parts if (word := part.strip("'"))]
+    text = spelled(_FILLER.sub(" ", _APOSTROPHES.sub("'", text)))
+    return [word for part in text.translate(_GAPS).split() if (word := part.strip(f"'{_JOINERS}"))]
 
 
 @lru_cache(maxsize=1 << 14)
@@ -165,6 +186,8 @@ class Decoded(Protocol):
     @property
     def name(self) -> str: ...  # noqa: D102
     @property
+    def path(self) -> str: ...  # noqa: D102
+    @property
     def reference(self) -> str | None: ...  # noqa: D102
     @property
     def errors(self) -> int | None: ...  # noqa: D102
@@ -186,8 +209,22 @@ def errors_of(utterance: Decoded) -> ErrorCount | None:
 
 
 def word_errors(utterances: Iterable[Decoded]) -> ErrorCount:
-    """Word errors of all utterances that count."""
-    known = [count for u in utterances if (count := errors_of(u)) is not None]
+    """Word errors of all utterances that count, all decoded with the same settings.
+
+    One that was decoded again counts once, as it was decoded last: a noisy one that comes more often than others says
+    no more of the settings.
+    """
+    return total_of(last_of_each(utterances).values())
+
+
+def last_of_each(utterances: Iterable[Decoded]) -> dict[tuple[str, str], ErrorCount]:
+    """Word errors of each utterance that counts, by name and file, as it was decoded last."""
+    return {(u.name, u.path): count for u in utterances if (count := errors_of(u)) is not None}
+
+
+def total_of(counts: Iterable[ErrorCount]) -> ErrorCount:
+    """The sum of some counts."""
+    known = list(counts)
     return ErrorCount(sum(c.errors for c in known), sum(c.words for c in known))
 
 

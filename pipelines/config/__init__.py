@@ -5,6 +5,7 @@ The window imports this package, so it must load nothing heavier than msgspec.
 
 from pipelines.config.conditions import DEVICES
 from pipelines.config.dnn import Dnn
+from pipelines.config.files import found_again, kept, of_files
 from pipelines.config.frames import Frames
 from pipelines.config.gmm import Gmm, Selection
 from pipelines.config.graph import Graph
@@ -48,10 +49,13 @@ __all__ = [
     "assign",
     "check",
     "flatten",
+    "found_again",
     "from_dict",
     "get",
+    "kept",
     "named_now",
     "obstacle",
+    "of_files",
     "option",
     "options",
     "options_of",

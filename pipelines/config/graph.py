@@ -97,5 +97,7 @@ class Graph(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "which may be said in any number and order; or a grammar that ships with the program: cards, digits, "
             "robot.",
             layer="Graph",
+            names_in="grammars",
+            suffixes=(".gram", ".jsgf", ""),
         ),
     ] = ""

@@ -78,9 +78,9 @@ def setting(
     other settings must have for this one to act. `choices_when` says the same for some of its choices; if it
     gives several conditions, one is enough (see :func:`obstacle`). `names_in` is the folder of assets whose
     files a text may name, without the first of `suffixes`; any other text is the path of a file with one of
-    these suffixes. `reasons`: why a choice needs the values of `choices_when`, by the setting that has another one.
-    `main`: whether the form shows it without being asked for more. `words` says values that a
-    number does not explain.
+    these suffixes (an empty one: whatever its name). `reasons`: why a choice needs the values of
+    `choices_when`, by the setting that has another one. `main`: whether the form shows it without being asked
+    for more. `words` says values that a number does not explain.
     """
     return msgspec.Meta(
         title=title,

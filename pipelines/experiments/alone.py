@@ -19,6 +19,7 @@ from pipelines.scoring import build_scorer, with_context
 from pipelines.scoring.kernel_work import without_search
 from profiler.analysis.conditions import OTHER_COUNT
 from profiler.arrays import Array
+from profiler.drained_lane import DrainedLane
 from profiler.frames import FRAME_S
 from profiler.machine.roofs.table import RoofTable
 from profiler.spans import Recorder
@@ -40,7 +41,7 @@ class Alone:
 
     def __init__(self, config: Config, model: AcousticModel, roof_table: RoofTable) -> None:
         self._recorder, self._block, self._frame = Recorder(), config.block, 0
-        self._lane = self._recorder.lane("decode", decode=True)
+        self._lane = self._recorder.lane("decode", decode=True, make=DrainedLane)
         self._scorer = build_scorer(config, model)
         self._scorer.stages(self._recorder)
         self._of_blocks = self._recorder.stage("decode.block", "decode", (OTHER_COUNT,))

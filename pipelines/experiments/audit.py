@@ -207,7 +207,9 @@ def audits(
     for place, item in enumerate(items):
         progress("decoding by both", place / max(1, len(items)))
         try:
-            samples = audio.load(item.path).samples
+            samples = audio.load(
+                item.path, item.part, recogniser.frontend.parameters.target
+            ).samples
         except audio.AudioError as error:
             for result in results:
                 result.refused.append(str(error))

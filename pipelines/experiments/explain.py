@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 from pipelines.audio import loading as audio
 from pipelines.config import Config
 from pipelines.experiments import replays
-from pipelines.experiments.rerun import Piece, Recording, Stretch, drained
+from pipelines.experiments.rerun import Piece, Recording, Stretch
 from pipelines.kernel_roofs import work_of
 from pipelines.run.hot_replay import LIMIT
 from pipelines.run.recogniser import Progress, Recogniser, build
@@ -26,6 +26,7 @@ from profiler.analysis.conditions import OTHER_COUNT
 from profiler.analysis.law import needed
 from profiler.analysis.parts import MEMORY_PARTS
 from profiler.arrays import F32, Array
+from profiler.drained_lane import DrainedLane
 from profiler.errors import BadInput, Cancelled
 from profiler.frames import FRAME_S
 from profiler.machine.roofs import calibration
@@ -120,8 +121,10 @@ def explain(
     recogniser.register(recorder)
     group = replays.group_of(stage, recorder)
     found = replays.KINDS[group](recogniser, recorder.stage_id(stage))
+    target = recogniser.frontend.parameters.target
     features = [
-        recogniser.frontend.features(audio.load(item.path).samples) for item in stretch.items
+        recogniser.frontend.features(audio.load(item.path, item.part, target).samples)
+        for item in stretch.items
     ]
     found.refuse(with_context(features[0][:1], recogniser.scorer.context))
     table = _roofs(config, recogniser, progress, cancelled)
@@ -172,7 +175,7 @@ class _Again:
         self._tile = recorder.stage("decode.block", "decode", (OTHER_COUNT,))
         for name, cost in recogniser.decoding_costs().items():
             recorder.cost(recorder.stage_id(name), 0, cost)
-        self._lane = recorder.lane("decode", decode=True)
+        self._lane = recorder.lane("decode", decode=True, make=DrainedLane)
         context = recogniser.scorer.context
         self._padded = [with_context(x, context) for x in features]
         self._beyond, self._block = sum(context), min(recogniser.config.block, MAX_FRAMES)
@@ -308,7 +311,7 @@ class _Again:
         return block
 
     def _keep(self, utterance: int, counts: bool) -> None:
-        spans = drained(self._lane)
+        spans = self._lane.drain()
         if counts:
             self._spans.append(spans)
             length = self._lengths[utterance]

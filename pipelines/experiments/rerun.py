@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from pipelines import config as settings
 from pipelines.audio import loading as audio
-from pipelines.config import Config
+from pipelines.config import Config, Value
 from pipelines.frontend.parameters import SAMPLE_RATE
 from pipelines.run import playlist
 from pipelines.run.control import Control
@@ -35,12 +35,13 @@ from pipelines.run.roofs_needed import judge_alike
 from pipelines.scoring import Prepared
 from profiler.analysis.comparison.arms import FrameSums, Times, lay_out
 from profiler.arrays import Array
+from profiler.drained_lane import DrainedLane
 from profiler.errors import BadInput, Cancelled
-from profiler.files import inputs
+from profiler.files import inputs, named
 from profiler.machine.roofs.table import RoofTable
 from profiler.plain import one_line
 from profiler.session.model import LaneInfo, StageInfo
-from profiler.spans import SPAN, Cost, Lane, NullLane, Recorder
+from profiler.spans import SPAN, Cost, NullLane, Recorder
 
 STRETCH_S: Final = 12.0
 """Audio that an arm decodes per round: half a second to three seconds of work."""
@@ -52,6 +53,8 @@ BUDGET_S: Final = 40.0
 
 FOLDER_KEY: Final = "model_directory"
 """The setting that names a folder; every other text names a file."""
+
+NO_SETTINGS: Final[Mapping[str, Value]] = {}
 
 
 @dataclass(frozen=True)
@@ -105,38 +108,48 @@ def settings_of(configs: Sequence[Any], n_frames: int) -> tuple[Config, int, int
     return config, *spans[longest]
 
 
-def named_files(config: Config, session: Path) -> list[str]:
-    """A sentence on the files that settings of a session name, which running them again opens.
+def named_files(
+    config: Config, session: Path, instead: Mapping[str, Value] = NO_SETTINGS
+) -> tuple[Config, list[str]]:
+    """Settings of a session with the files found that they name, and a sentence on these, which running again opens.
 
-    They may be a stranger's choice: BadInput for one that is no regular file (no folder, for a folder) of this
-    machine.
+    `instead`: settings, of which those are taken whose file is gone. The files may be a stranger's choice: BadInput
+    for one that is no regular file (no folder, for a folder) of this machine.
     """
-    named = []
-    for option in settings.options():
-        value = settings.get(config, option.key)
-        if option.type != "text" or not value or str(value) in option.shipped():
+    there = settings.found_again(config, session)
+    found = []
+    for option in settings.of_files():
+        value = str(settings.get(there, option.key))
+        if not value or value in option.shipped():
             continue
-        path = Path(str(value))
         folder = option.key == FOLDER_KEY
-        if not _of_this_machine(path) or not (path.is_dir() if folder else inputs.regular(path)):
-            raise BadInput(
-                f"{session} names {one_line(str(value))} as its {option.key}, and no {'folder' if folder else 'file'} "
-                "of this machine is there; it cannot be run again."
-            )
-        named.append(f"{option.key}={one_line(str(value))}")
-    return [f"Run again with what the session names: {', '.join(named)}."] if named else []
+        if not named.of_this_machine(value) or not (
+            os.path.isdir(value) if folder else inputs.regular(Path(value))
+        ):
+            if option.key not in instead:
+                kind, tried = "folder" if folder else "file", ""
+                if not os.path.isabs(value):
+                    tried = ", neither beside the session nor in the current folder"
+                raise BadInput(
+                    f"{session} names {one_line(value)} as its {option.key}, and no {kind} of this machine is "
+                    f"there{tried}; say with --set {option.key}=PATH where it is now."
+                )
+            there = settings.replace(there, option.key, instead[option.key])
+            value = str(instead[option.key])
+        found.append(f"{option.key}={one_line(value)}")
+    return there, [f"Run again with what the session names: {', '.join(found)}."] if found else []
 
 
-def _of_this_machine(path: Path) -> bool:
-    """Whether a path leads to no other computer by its form: \\\\server\\share would tell it who asks."""
-    return not (os.name == "nt" and path.drive.startswith("\\\\"))
-
-
-def audio_of(paths: Iterable[str], folder: Path, limit_s: float = STRETCH_S) -> Stretch:
+def audio_of(
+    paths: Iterable[str], folder: Path, limit_s: float = STRETCH_S, session: Path | None = None
+) -> Stretch:
     """The first `limit_s` seconds of the files at `paths`; a longer file is cut into `folder`.
 
     Files gone, unreadable or none (pipes, devices) are left out; without any, the bundled voices are taken.
+    `session`: the file that names them.
     """
+    if session is not None:
+        paths = [named.found(path, session) for path in paths]
     wanted = list(dict.fromkeys(given := list(paths)))
     items, seconds, left_out = _gather([Path(path) for path in wanted], folder, limit_s)
     if items:
@@ -144,9 +157,12 @@ def audio_of(paths: Iterable[str], folder: Path, limit_s: float = STRETCH_S) -> 
         what = f"{seconds:.1f} s of the session's audio, from {files}"
         beginning = not left_out and given[: len(items)] == wanted[: len(items)]
         return Stretch(items, seconds, what, beginning)
-    voices = [item.path for item in playlist.build((), None)]
+    voices = [item.path for item in playlist.build((), None).items]
     items, seconds, _ = _gather(voices, folder, limit_s)
-    why = "the session's audio is gone" if wanted else "the session names no audio"
+    why = "the session names no audio"
+    if wanted:
+        others = f" and {len(wanted) - 1} more" if len(wanted) > 1 else ""
+        why = f"the session's audio is gone ({one_line(wanted[0])}{others})"
     return Stretch(
         items, seconds, f"{why}: {seconds:.1f} s of the bundled synthetic voices instead"
     )
@@ -163,7 +179,7 @@ def _gather(
         if left < limit_s / 4 and items:
             break
         try:
-            if not (_of_this_machine(path) and inputs.regular(path)):
+            if not (named.of_this_machine(path) and inputs.regular(path)):
                 raise OSError
             length = audio.load(path).duration_s
             if length > 1.25 * left:
@@ -280,9 +296,9 @@ class Taken:
         self._spans: list[Array] = []
         self._pieces: list[Piece] = []
 
-    def add(self, lane: Lane, piece: Piece) -> None:
+    def add(self, lane: DrainedLane, piece: Piece) -> None:
         """Take the spans of `piece` out of the lane."""
-        self._spans.append(drained(lane))
+        self._spans.append(lane.drain())
         self._pieces.append(piece)
 
     def hand_over(self, arm: Arm, items: int) -> None:
@@ -304,7 +320,7 @@ class Runner:
     ) -> None:
         self._config, self._recogniser, self._prepared = config, recogniser, prepared
         self._recorder = Recorder()
-        self._lane = self._recorder.lane("decode", decode=True)
+        self._lane = self._recorder.lane("decode", decode=True, make=DrainedLane)
         recogniser.configure(config, prepared)
         self._decoder = Decoder(recogniser, self._recorder, self._lane, NullWriter(), Control())
         costs = {(stage, epoch): cost for stage, epoch, cost in self._recorder.costs}
@@ -327,13 +343,3 @@ class Runner:
             self._recogniser.configure(self._config, self._prepared)
         # Another arm may have made the shared stages known to its own recorder.
         self._recogniser.register(self._recorder)
-
-
-def drained(lane: Lane) -> Array:
-    """Take all spans out of a lane; BadInput when the ring was too small for them."""
-    if lane.dropped:
-        raise BadInput("More spans were recorded than fit the ring; take shorter audio.")
-    parts = []
-    while lane.waiting:
-        parts.append(np.frombuffer(lane.take(), SPAN))
-    return np.concatenate(parts) if parts else np.empty(0, SPAN)

@@ -38,7 +38,7 @@ def spoken(items: Iterable[Item], max_s: float) -> Iterator[tuple[Item, Audio]]:
     left = max_s
     first = True
     for item in items:
-        sound = audio.load(item.path)
+        sound = audio.load(item.path, item.part)
         if not first and sound.duration_s > left:
             continue
         left -= sound.duration_s

@@ -25,9 +25,8 @@ PROCESSOR: Final = 1e12
 MEMORY: Final = 100e9
 """Bytes/s of the main memory of a mid-range server, as the note has it."""
 
-SHARE: Final = 10**-0.5
-"""Up to here a share is nearer to a tenth than to all, on a scale of factors. The note says less than a tenth, and its
-own two numbers make exactly one: they are orders of magnitude."""
+SHARE: Final = 0.1
+"""What the note says: less than a tenth; its own two numbers make exactly one."""
 
 LEAST_ROUNDS: Final = 5
 
@@ -105,7 +104,7 @@ def measure(effort: Effort, desk: Desk) -> Ladder:
 
 
 def judge(found: Ladder) -> Finding:
-    """What memory delivers to all cores, over what they take from their first caches: about a tenth or less."""
+    """What memory delivers to all cores, over what they take from their first caches: a tenth or less."""
     near, far = found.all_cores[0], found.all_cores[-1]
     share = ratio(near, far)
     first, memory = 1.0 / seconds(near), 1.0 / seconds(far)
@@ -154,9 +153,7 @@ LAB = Lab(
     measured="Bytes per second read in order by one core and by all, over data from 16 KiB to four times the last "
     "cache, held against what the first caches deliver. The claim reckons with 16 cores; that figure is ours per core "
     "times 16. Writing and copying are slower still (`asrscope calibrate`).",
-    bound="The claim reckons in orders of magnitude: its own 100 GB/s are exactly a tenth of its 10¹² bytes/s. "
-    "So a share counts as a tenth where it is nearer to that than to all, on a scale of factors: up to "
-    "0.32. That reading is ours.",
+    bound="It holds up to a tenth, the claim's own number: its 100 GB/s are exactly a tenth of its 10¹² bytes/s.",
     parameters=Effort(),
     stored=Ladder,
     measure=measure,

@@ -15,7 +15,7 @@ from pipelines.labs.chart import Axis, Bars, Chart, Line, Mark
 from pipelines.labs.declaration import Lab, Measured, Parameters
 from pipelines.labs.figures import between, columns, ratio_apart, seconds
 from pipelines.labs.texts import figure, told, whole
-from pipelines.labs.verdicts import HOLDS, Finding, all_of, at_least
+from pipelines.labs.verdicts import UNDECIDED, Finding, all_of, at_least
 
 if TYPE_CHECKING:
     from pipelines.labs.desk import Desk
@@ -141,7 +141,7 @@ def judge(found: Calls) -> Finding:
     for name in ("numpy", "torch"):
         one = [at_once * t for t in found.times[name][0]]
         gains[name] = ratio_apart(one, found.times[name][place])
-    verdict = all_of(*(at_least(gain, WORTH) for gain in gains.values())) if place else HOLDS
+    verdict = all_of(*(at_least(gain, WORTH) for gain in gains.values())) if place else UNDECIDED
     calls = ", ".join(f"{n} {figure(seconds(t[0]), 's')}" for n, t in found.times.items())
     lasts = {name: enough(found, name) for name in found.times if name != PYTHON}
     from_here = ", ".join(

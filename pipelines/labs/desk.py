@@ -339,7 +339,7 @@ class Desk:
         """The files of --audio, or the shipped synthetic voices, with what was said where that is known."""
         from pipelines.run import playlist
 
-        return playlist.build(self.audio, self.transcripts)
+        return playlist.build(self.audio, self.transcripts).items
 
 
 def _inner(inner: int | Mapping[str, int] | None, name: str) -> int | None:

@@ -101,7 +101,7 @@ def heard(count: int, desk: Desk) -> tuple[F32, F32]:
     parts: list[F32] = []
     for item in desk.speech():
         desk.check()
-        parts.append(front_end.features(loading.load(item.path).samples))
+        parts.append(front_end.features(loading.load(item.path, item.part).samples))
         if sum(map(len, parts)) >= count:
             break
     features = np.concatenate(parts)[:count] if parts else np.empty((0, 1), np.float32)

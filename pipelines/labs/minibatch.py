@@ -12,8 +12,9 @@ from pipelines.labs import _training as shared
 from pipelines.labs.chart import Axis, Chart, Line, Mark
 from pipelines.labs.declaration import Lab, Measured, Parameters
 from pipelines.labs.figures import between, columns
+from pipelines.labs.figures import ratio as ratio_of
 from pipelines.labs.texts import told, whole
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, at_most
+from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least, at_most
 from pipelines.training.parallel.job import DIVERGED
 
 if TYPE_CHECKING:
@@ -64,6 +65,11 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     seconds: list[float] = []
     examples: list[int] = []
     segments: list[list[float]] = []
+
+    @property
+    def per_example(self) -> list[float]:
+        """Seconds per example of each piece."""
+        return [s / n for n, s in zip(self.examples, self.seconds, strict=True)]
 
     @property
     def losses(self) -> list[float]:
@@ -143,7 +149,8 @@ def judge(found: Sizes) -> Finding:
     ratio = shared.loss_ratio(inner.segments[-1], outer.segments[-1])
     rate = {size: sum(run.examples) / sum(run.seconds) for size, run in chosen.items()}
     smallest, largest = min(rate), max(rate)
-    verdict = at_most(ratio, 1.0)
+    badly = ratio_of(chosen[smallest].per_example, inner.per_example)
+    verdict = all_of(at_most(ratio, 1.0), at_least(badly, 1.0))
     winner = inner if _last(inner) <= _last(outer) else outer
     end = sum(winner.seconds)
     why = (
@@ -212,8 +219,9 @@ LAB = Lab(
     "would mislead. The voices are a minute of speech, changed at random: longer trainings would favour larger "
     "minibatches.",
     bound="It holds where the best minibatch within the claim's 256 to 1024 ends with a lower loss than the best "
-    "without, after the same time. The loss is that of the frames that are taught: the claim is about "
-    "descent, and a minute of speech is learnt by heart long before other sentences would say anything.",
+    "without, after the same time, and where the smallest one takes longer for a frame. The loss is that of the "
+    "frames that are taught: the claim is about descent, and a minute of speech is learnt by heart long before "
+    "other sentences would say anything.",
     parameters=Budget(),
     stored=Sizes,
     measure=measure,

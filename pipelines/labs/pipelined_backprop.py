@@ -13,7 +13,17 @@ from pipelines.labs.chart import Axis, Bars, Block, Chart, Gantt, Line, Mark
 from pipelines.labs.declaration import Lab, Measured, Said
 from pipelines.labs.figures import between, columns, ratio, seconds
 from pipelines.labs.texts import told
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least, at_most
+from pipelines.labs.verdicts import (
+    FAILS,
+    HOLDS,
+    IMPOSSIBLE,
+    PART,
+    UNDECIDED,
+    Finding,
+    all_of,
+    at_least,
+    at_most,
+)
 from pipelines.training.parallel.balance import Stage, speed_up, split
 from profiler.machine.describe import usable_cores
 
@@ -207,9 +217,12 @@ def judge(found: Piped) -> Finding:
     speed_of_most = ratio(alone.per_example, longest.per_example)
     loss = shared.loss_ratio(longest.segments[-1], alone.segments[-1])
     delays = [_usual_delay(each.delays) for each in longest.by_worker]
-    verdict = all_of(at_least(speed, SAID_2), at_most(loss, shared.NO_LOSS))
-    if longest.workers == 4 <= found.devices:
-        verdict = all_of(verdict, at_least(speed_of_most, SAID_4))
+    four = longest.workers == 4 <= found.devices
+    verdict = all_of(
+        at_least(speed, SAID_2),
+        at_most(loss, shared.NO_LOSS),
+        at_least(speed_of_most, SAID_4) if four else IMPOSSIBLE,
+    )
     model = {k: simulated(found, k) for k in SIMULATED}
     what = f"{found.devices} core{'s' if found.devices > 1 else ''}"
     why = (
@@ -322,6 +335,8 @@ LAB = Lab(
     picture=picture,
     follows={
         HOLDS: "So: split a net that one device computes too slowly by its layers, balanced by measured cost.",
+        PART: "So: split a net that one device computes too slowly by its layers, and try four where there are four "
+        "devices.",
         FAILS: "So: the dearest layer, here the output layer, sets the pace of the pipe, and cores share what "
         "devices would not; split it, or train data parallel.",
         UNDECIDED: "So: give it more rounds (--set rounds=40) with nothing else running.",

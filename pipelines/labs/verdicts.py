@@ -1,4 +1,4 @@
-"""What comes of a claim: the four verdicts, and how an interval decides between them."""
+"""What comes of a claim: the five verdicts, and how an interval decides between them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ from typing import Final, Literal
 
 from profiler.analysis.comparison.statistics import Ratio
 
-Verdict = Literal["holds here", "does not hold here", "undecided", "cannot be tried here"]
+Verdict = Literal[
+    "holds here", "holds in part", "does not hold here", "undecided", "cannot be tried here"
+]
 
 HOLDS: Final = "holds here"
+PART: Final = "holds in part"
+"""What could be tried holds, and the rest of the claim cannot be tried here."""
+
 FAILS: Final = "does not hold here"
 UNDECIDED: Final = "undecided"
 IMPOSSIBLE: Final = "cannot be tried here"
@@ -47,8 +52,14 @@ def at_most(ratio: Ratio | None, bound: float) -> Verdict:
 
 
 def all_of(*verdicts: Verdict) -> Verdict:
-    """Whether everything of a claim holds: one part that does not is enough for it not to."""
-    for worst in (IMPOSSIBLE, FAILS, UNDECIDED):
-        if worst in verdicts:
-            return worst
-    return HOLDS
+    """Whether everything of a claim holds: one part that does not is enough for it not to.
+
+    Where some parts hold and others cannot be tried, it holds in part.
+    """
+    if FAILS in verdicts:
+        return FAILS
+    if UNDECIDED in verdicts:
+        return UNDECIDED
+    if all(verdict == HOLDS for verdict in verdicts):
+        return HOLDS
+    return IMPOSSIBLE if all(verdict == IMPOSSIBLE for verdict in verdicts) else PART

@@ -1,23 +1,26 @@
 """Reads pronouncing dictionaries in cmudict's format, and a model's list of filler words.
 
 One pronunciation per line, `word PH ON ES`; alternates are `word(2)`, `word(3)`. Lines that begin
-with `;;;` or `##` are comments. The filler list (`noisedict`) has the same format; its words never
-appear in a transcript.
+with `;;;` or `##` are comments, and so is what follows a `#` behind the phones. The filler list
+(`noisedict`) has the same format; its words never appear in a transcript.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import io
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import unicodedata
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from profiler.errors import BadInput
 from profiler.files import inputs
-from profiler.plain import one_line
+from profiler.plain import one_line, printable
 
 MAX_FILE_BYTES = 32 << 20
 """cmudict with its 134 000 words has 3.2 MB."""
@@ -25,7 +28,11 @@ MAX_PRONUNCIATIONS = 1_000_000
 SHOWN_WORD = 40
 """Characters of a word that a sentence repeats."""
 _ALTERNATE = re.compile(r"^(?P<word>.+)\((?P<number>\d+)\)$")
+JOINERS = "\u200c\u200d"
+"""Characters that do not show and that words of many scripts need."""
 _COMMENT = (";;;", "##")
+_STRESSED = re.compile(r"[A-Z]+[0-2]")
+"""A vowel of cmudict as CMU publishes it: AH0 is not stressed, AH1 and AH2 are."""
 
 Pronunciation = tuple[str, ...]
 
@@ -57,9 +64,29 @@ class Dictionary:
     def __getitem__(self, word: str) -> tuple[Pronunciation, ...]:
         return self.pronunciations[word]
 
+    def find(self, word: str) -> str | None:
+        """How `word` stands here: as written, in another form of Unicode, or in other capitals; None if it does not."""
+        return word if word in self.pronunciations else self._folded.get(_folded(word))
+
+    @cached_property
+    def _folded(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for word in self.pronunciations:
+            key = _folded(word)
+            # Of several, the one in small letters.
+            if key not in found or word == key:
+                found[key] = word
+        return found
+
     def words(self) -> list[str]:
         """All words, in the order of the file."""
         return list(self.pronunciations)
+
+    def phones(self) -> frozenset[str]:
+        """All phones of all pronunciations."""
+        return frozenset(
+            p for prons in self.pronunciations.values() for pron in prons for p in pron
+        )
 
     def restrict(self, words: Iterable[str]) -> Dictionary:
         """Only these words; DictionaryError when some have no pronunciation."""
@@ -69,8 +96,20 @@ class Dictionary:
             raise DictionaryError(f"{self._name} has no pronunciation of {listed(missing)}.")
         return Dictionary({w: self.pronunciations[w] for w in chosen}, self.path)
 
-    def check_phones(self, phones: Iterable[str]) -> None:
-        """DictionaryError when a pronunciation has another phone than these."""
+    def without_stress(self, phones: Collection[str]) -> Dictionary:
+        """The same without the stress digits of vowels that are not among `phones` as they stand."""
+        return replace(
+            self,
+            pronunciations={
+                word: tuple(
+                    dict.fromkeys(tuple(unstressed(p, phones) for p in pron) for pron in prons)
+                )
+                for word, prons in self.pronunciations.items()
+            },
+        )
+
+    def check_phones(self, phones: Iterable[str], fillers: Iterable[str] = ()) -> None:
+        """DictionaryError when a pronunciation has another phone than these; `fillers` is what else the model has."""
         known = frozenset(phones)
         strange: dict[str, None] = {}
         words = []
@@ -79,16 +118,39 @@ class Dictionary:
             if unknown:
                 words.append(word)
                 strange.update(dict.fromkeys(unknown))
-        if words:
+        if not words:
+            return
+        lacking = [phone for phone in strange if phone not in frozenset(fillers)]
+        if lacking:
             raise DictionaryError(
                 f"{self._name} pronounces {listed(words)} with phones that the "
-                f"acoustic model lacks: {listed(list(strange))}."
+                f"acoustic model lacks: {listed(lacking)}."
             )
+        raise DictionaryError(
+            f"{self._name} pronounces {listed(words)} with fillers of the acoustic model, which stand between words "
+            f"and not in them: {listed(list(strange))}."
+        )
 
 
-def listed(words: Sequence[str], shown: int = 4) -> str:
+def unstressed(phone: str, known: Collection[str]) -> str:
+    """`phone` without its stress digit, if only so it is among the `known` ones."""
+    bare = phone[:-1]
+    return bare if phone not in known and bare in known and _STRESSED.fullmatch(phone) else phone
+
+
+def _folded(word: str) -> str:
+    """What words have in common that differ in capitals or in the form of Unicode alone."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", word).casefold())
+
+
+def same_capitals(word: str, other: str) -> bool:
+    """Whether two words that are one to `Dictionary.find` have the same capitals."""
+    return unicodedata.normalize("NFC", word) == unicodedata.normalize("NFC", other)
+
+
+def listed(words: Sequence[str], shown: int = 4, quote: str = "'") -> str:
     """The first few of `words` in quotation marks, and how many there are besides."""
-    names = ", ".join(f"'{one_line(word, SHOWN_WORD)}'" for word in words[:shown])
+    names = ", ".join(f"{quote}{one_line(word, SHOWN_WORD)}{quote}" for word in words[:shown])
     more = len(words) - shown
     return f"{names} and {more} more" if more > 0 else names
 
@@ -97,9 +159,10 @@ def read(path: str | os.PathLike[str]) -> Dictionary:
     """The dictionary; DictionaryError (one sentence) for a file that is none."""
     file, name = Path(path), one_line(os.fspath(path))
     try:
-        lines = inputs.read_text(file, "a dictionary", MAX_FILE_BYTES).splitlines()
+        text = inputs.read_text(file, "a dictionary", MAX_FILE_BYTES)
     except inputs.InputError as error:
         raise DictionaryError(f"The dictionary cannot be read: {error}") from None
+    lines = io.StringIO(text, newline=None).readlines()
     if len(lines) > MAX_PRONUNCIATIONS:
         raise DictionaryError(
             f"{name} has {len(lines):,} lines; a dictionary of more than {MAX_PRONUNCIATIONS:,} is not read."
@@ -109,9 +172,15 @@ def read(path: str | os.PathLike[str]) -> Dictionary:
         word, *phones = line.split() or [""]
         if not word or line.startswith(_COMMENT):
             continue
-        if not phones or not word.isprintable():
+        if "#" in phones:
+            del phones[phones.index("#") :]
+        if not phones:
             raise DictionaryError(
                 f"{name}, line {number}: a word and its phones should stand here."
+            )
+        if printable(word, JOINERS) != word:
+            raise DictionaryError(
+                f"{name}, line {number}: the word '{one_line(word, SHOWN_WORD)}' has a character that does not show."
             )
         if word[-1] == ")" and (alternate := _ALTERNATE.match(word)):
             word = alternate["word"]

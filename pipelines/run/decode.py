@@ -33,6 +33,7 @@ from pipelines.scoring import with_context
 from profiler.analysis.categories import OVERHEAD
 from profiler.analysis.conditions import OTHER_COUNT
 from profiler.arrays import Array
+from profiler.files import named
 from profiler.session.writer import SessionWriter
 from profiler.spans import Cost, Lane, NullLane, Recorder
 
@@ -161,8 +162,9 @@ class Decoder:
                 try:
                     self._utterance(item)
                 except audio.AudioError as error:
-                    self.result.refused.append(str(error))
-                    self._journal.marker("error", str(error), self._frame)
+                    if str(error) not in self.result.refused:  # once, however often it comes again
+                        self.result.refused.append(str(error))
+                        self._journal.marker("error", str(error), self._frame)
         finally:
             self._live.cancel(wait=True)
         return self.result
@@ -174,7 +176,7 @@ class Decoder:
             self._beside.forget()
             self._beside.begin()
         start = clock()
-        sound = audio.load(item.path, recogniser.frontend.parameters.target)
+        sound = audio.load(item.path, item.part, recogniser.frontend.parameters.target)
         n_frames = recogniser.frontend.n_frames(len(sound.samples))
         lane.put(stage["frontend.audio"], start, clock(), first, n_frames)
         features = recogniser.frontend.features(sound.samples, first, lane)
@@ -184,7 +186,7 @@ class Decoder:
         peaks = audio.peaks(sound.samples, n_frames, sound.sample_rate)
         utterance = self._journal.utterance(
             item.name,
-            str(item.path),
+            named.kept(str(item.path)),
             first,
             n_frames,
             sound.duration_s,
@@ -333,6 +335,7 @@ class Decoder:
                 complete,
                 begun.notes,
                 alternatives,
+                str(item.path),
             )
         )
         self._lane.put(self._stage["setup.errors"], start, self._clock(), self._frame, 0)
@@ -384,10 +387,11 @@ class Decoder:
         costs |= {name: Cost(unmodelled=why) for name, why in OWN_WORK.items()}
         for name, cost in costs.items():
             self._recorder.cost(self._recorder.stage_id(name), self._epoch, cost)
-        self._journal.config(self._epoch, self._frame, settings.to_dict(config))
-        if config.model == "dnn" and config.dnn.net not in self._nets:
+        kept = settings.kept(config)
+        self._journal.config(self._epoch, self._frame, settings.to_dict(kept))
+        if config.model == "dnn" and kept.dnn.net not in self._nets:
             # What a reader would otherwise have to look up in a file that is named there.
-            self._nets[config.dnn.net] = {"context": list(self.recogniser.scorer.context)}
+            self._nets[kept.dnn.net] = {"context": list(self.recogniser.scorer.context)}
             self._journal.meta("nets", self._nets)
         return measured_ns
 

@@ -76,7 +76,7 @@ class Straight:
 
     def _order(self, decoder: Decoder, items: Sequence[Item], journal: Journal) -> Iterator[Item]:
         again = lambda: decoder.recogniser.config.loop  # noqa: E731
-        for item in playlist.passes(items, self._repeat, again):
+        for item in playlist.passes(items, self._repeat, again, lambda: decoder.frame):
             coming = [item]
             while coming:
                 following = coming.pop(0)

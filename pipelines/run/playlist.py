@@ -2,23 +2,44 @@
 
 from __future__ import annotations
 
+import math
 import os
+import re
+import unicodedata
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
 
 import assets
 from pipelines.audio import loading as audio
+from pipelines.audio import transcripts as texts
+from pipelines.audio.transcripts import Row
+from profiler.plain import counted, one_line
+
+NAMED = 3
+"""Rows that a note names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A file, or part of it, to decode; `reference` is None where nothing is known of what was said."""
+    """A file, or part of it, to decode; `reference` is None where nothing is known of what was said.
+
+    No two utterances of a playlist have the same `name`.
+    """
 
     name: str
     path: Path
     reference: str | None
     part: audio.Part = audio.WHOLE
+
+
+@dataclass(frozen=True)
+class Playlist:
+    """The utterances to decode, and what was left out, a sentence each."""
+
+    items: list[Item]
+    notes: tuple[str, ...] = ()
 
 
 def bundled_speech() -> tuple[list[str], str]:
@@ -27,28 +48,166 @@ def bundled_speech() -> tuple[list[str], str]:
     return [str(folder)], str(folder / "transcripts.tsv")
 
 
-def build(paths: Sequence[str], transcripts: str | None) -> list[Item]:
-    """The files that `paths` (files, folders, globs) name, matched with a transcript table.
+def build(paths: Sequence[str], transcripts: str | None) -> Playlist:
+    """The files that `paths` (files, folders, globs) name, matched with transcripts (`pipelines.audio.transcripts`).
 
-    Without any path the bundled synthetic voices are taken. Raises `audio.AudioError`, also when none of
-    the files can be decoded; those among others that cannot be are named when their turn comes.
+    Without any path the files that the transcripts name are taken; without those, too, the bundled synthetic voices.
+    Raises `audio.AudioError`, also when none of the files can be decoded; those among others that cannot be are named
+    when their turn comes.
     """
+    said = texts.read(transcripts, plain=not paths) if transcripts else None
+    if not paths and said is not None:
+        paths = said.files()
     if not paths:
         paths, bundled = bundled_speech()
-        transcripts = transcripts or bundled
+        if said is None:
+            transcripts, said = bundled, texts.read(bundled)
     files = audio.collect(paths)
-    said = audio.read_transcripts(transcripts) if transcripts else {}
-    places = [Path(os.path.realpath(file)) for file in files]
-    if said and not any(place in said for place in places):
+    rows, notes = _matched(said.rows if said else (), files)
+    if said is not None and not rows:
         raise audio.AudioError(
-            f"{audio.shown(transcripts or '')} names none of the {len(files)} audio files given; "
-            "its paths are read relative to the table itself."
+            f"{audio.shown(transcripts or '')}, {said.title}, names none of the {len(files)} audio files given; "
+            "its paths are read relative to itself, and names are those of files, with or without a suffix."
         )
     _look(files)
-    return [
-        Item(file.stem, file, said.get(place) or None)
-        for file, place in zip(files, places, strict=True)
+    names = _distinct(files)
+    items = []
+    for file in files:
+        said_of = rows.get(file) or [Row("", "", 0)]
+        items += [Item(r.name or names[file], file, r.text or None, r.part) for r in said_of]
+    return Playlist(_numbered(items), tuple(notes))
+
+
+# -- rows and files --------------------------------------------------------------------------------
+
+
+def _matched(rows: Sequence[Row], files: Sequence[Path]) -> tuple[dict[Path, list[Row]], list[str]]:
+    """The rows of each file in their order, and notes on those that are of no use."""
+    meant = _Files(files)
+    best: dict[tuple[Path, audio.Part, str], tuple[float, Row]] = {}
+    lost: list[Row] = []
+    unclear: list[Row] = []
+    elsewhere: list[Row] = []
+    for row in rows:
+        found, fit = meant.of(row)
+        if len(found) != 1:
+            (unclear if found else lost).append(row)
+            continue
+        key = found[0], row.part, row.name
+        before_fit, before = best.get(key, (-1.0, row))
+        if before_fit == fit and before.text != row.text:
+            raise audio.AudioError(
+                f"The transcripts have two different ones of {audio.shown(found[0])}, in lines {before.line} and "
+                f"{row.line}."
+            )
+        if before_fit < fit:
+            best[key] = fit, row
+        if before.text != row.text:
+            lost.append(row if before_fit >= fit else before)
+        if fit < len(_parts(row.file)) - 1 and row.place is not None:
+            elsewhere.append(row)
+    matched: dict[Path, list[Row]] = defaultdict(list)
+    for (file, _, _), (_, row) in best.items():
+        matched[file].append(row)
+    notes = [
+        _note(lost, "no file that is decoded"),
+        _note(unclear, "more than one file, not scored"),
+        _note(elsewhere, "a path that is not there; a file of the same name was taken"),
     ]
+    return matched, [note for note in notes if note]
+
+
+class _Files:
+    """Files as rows name them: by path, else by name; whichever way Unicode writes an accent."""
+
+    def __init__(self, files: Sequence[Path]) -> None:
+        self._by_place = {os.path.realpath(file): file for file in files}
+        self._by_form = {_composed(place): file for place, file in self._by_place.items()}
+        self._by_name: dict[str, dict[Path, None]] = defaultdict(dict)
+        for place, file in self._by_place.items():
+            for path in (PurePath(place), file):
+                for name in (path.name, path.stem):
+                    self._by_name[_composed(name)][file] = None
+
+    def of(self, row: Row) -> tuple[list[Path], float]:
+        """The files that a row may mean, one if it is clear which, and how well they fit."""
+        if row.place is not None:
+            place = str(row.place)
+            found = self._by_place.get(place) or self._by_form.get(_composed(place))
+            if found is not None:
+                return [found], math.inf
+        *folders, name = _parts(row.file) or [""]
+        stem, suffix = os.path.splitext(name)
+        named = self._by_name.get(name)
+        if named is None and suffix.lower() in audio.SUFFIXES:
+            named = self._by_name.get(stem)
+        if named is None or (row.place is not None and row.place.exists()):
+            return [], 0
+        shared = {file: _alike(folders, _parts(os.path.realpath(file))[:-1]) for file in named}
+        most = max(shared.values())
+        return [file for file, count in shared.items() if count == most], most
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in re.split(r"[\\/]", _composed(path)) if part not in ("", ".")]
+
+
+def _alike(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many of the last folders are the same."""
+    pairs = enumerate(zip(reversed(one), reversed(other), strict=False))
+    return next((n for n, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _composed(text: str) -> str:
+    return unicodedata.normalize("NFC", text)
+
+
+def _note(rows: Sequence[Row], what: str) -> str:
+    if not rows:
+        return ""
+    first = ", ".join(one_line(row.name or row.file, 60) for row in rows[:NAMED])
+    more = f" and {len(rows) - NAMED} more" if len(rows) > NAMED else ""
+    one = len(rows) == 1
+    return f"{counted(len(rows), 'row', 'rows')} of the transcripts name{'s' * one} {what}: {first}{more}"
+
+
+# -- names -----------------------------------------------------------------------------------------
+
+
+def _distinct(files: Sequence[Path]) -> dict[Path, str]:
+    """A name for each file: without suffix and folder, or with as many folders as tell it from others."""
+    alike: dict[str, list[Path]] = defaultdict(list)
+    for file in files:
+        alike[_composed(file.stem)].append(file)
+    names: dict[Path, str] = {}
+    for stem, group in alike.items():
+        folders = {file: Path(os.path.abspath(file)).parent.parts for file in group}
+        for depth in range(max(map(len, folders.values())) + 1):
+            named = {
+                f: _composed(str(PurePath(*p[len(p) - min(depth, len(p)) :], stem)))
+                for f, p in folders.items()
+            }
+            if len(set(named.values())) == len(set(folders.values())):
+                break
+        times = Counter(named.values())
+        names |= {f: n + f.suffix if times[n] > 1 else n for f, n in named.items()}
+    return names
+
+
+def _numbered(items: Sequence[Item]) -> list[Item]:
+    """The items with a number behind the names that are taken already."""
+    taken = {item.name for item in items}
+    seen: set[str] = set()
+    found = []
+    for item in items:
+        name, number = item.name, 2
+        if name in seen:
+            while (name := f"{item.name}-{number}") in taken:
+                number += 1
+            taken.add(name)
+        seen.add(name)
+        found.append(replace(item, name=name))
+    return found
 
 
 def _look(files: Sequence[Path]) -> None:
@@ -67,9 +226,17 @@ def _look(files: Sequence[Path]) -> None:
     )
 
 
-def passes(items: Sequence[Item], repeat: int, again: Callable[[], bool]) -> Iterator[Item]:
-    """`items` `repeat` times over, then once more for as long as `again` says so."""
+def passes(
+    items: Sequence[Item], repeat: int, again: Callable[[], bool], frame: Callable[[], int]
+) -> Iterator[Item]:
+    """`items` `repeat` times over, then once more for as long as `again` says so.
+
+    They end after a pass in which `frame`, the number of frames decoded so far, has not grown: none can be read.
+    """
     done = 0
     while done < repeat or again():
+        before = frame()
         yield from items
+        if frame() == before:
+            return
         done += 1

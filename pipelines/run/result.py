@@ -25,6 +25,7 @@ class Decoded:
     complete: bool | None = None
     notes: tuple[str, ...] = ()
     alternatives: dict[str, object] | None = None  # nbest and confidences, as JSON values
+    path: str = ""
 
 
 @dataclass

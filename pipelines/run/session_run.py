@@ -34,6 +34,7 @@ from profiler import counting
 from profiler.counting import CountingLane
 from profiler.device.time import EVENTS
 from profiler.errors import Cancelled
+from profiler.files import named
 from profiler.machine import describe
 from profiler.machine.counters import Group
 from profiler.machine.roofs import calibration, cpu, table
@@ -59,7 +60,7 @@ class Request:
 class Outcome:
     """How a run ended: closed (to its end), stopped (by a person) or failed (`problem` says why).
 
-    `notes`: what was left out or read otherwise of model, dictionary, language model or grammar, a sentence each.
+    `notes`: what was left out or read otherwise of transcripts, model, dictionary, language model or grammar.
     """
 
     session: Path | None
@@ -99,7 +100,8 @@ def execute(
     being decoded, problems end up in the outcome and what was recorded stays.
     """
     control.config = settings.check(request.config)
-    items = playlist.build(request.audio, request.transcripts)
+    playing = playlist.build(request.audio, request.transcripts)
+    items = playing.items
     course = course or Straight(request.repeat, control, progress)
     recorder = Recorder()
     group = Group() if request.config.counters and request.out is not None else None
@@ -111,11 +113,14 @@ def execute(
     try:
         start = recorder.clock()
         try:
-            recogniser = _prepare(request, control, progress, recorder, journal, lane, course)
+            recogniser = _prepare(
+                request, control, progress, recorder, journal, lane, course, playing.notes
+            )
         except Cancelled:
             state = "stopped"
             return outcome
-        outcome.setup_ns, outcome.notes = recorder.clock() - start, tuple(recogniser.notes)
+        outcome.setup_ns = recorder.clock() - start
+        outcome.notes = (*playing.notes, *recogniser.notes)
         if isinstance(lane, Lane) and isinstance(journal, SessionWriter):
             beside = Beside(recorder, lane, request.config.replay, journal)
         needed = _roofs_needed(journal, recorder, lane, progress, control, beside)
@@ -170,7 +175,7 @@ def _open(
         return NullWriter(), NullLane()
     meta = {
         "preset": request.preset,
-        "audio": [str(item.path) for item in items],
+        "audio": [named.kept(str(item.path)) for item in items],
         "argv": [Path(sys.argv[0]).name, *sys.argv[1:]],
         "machine": describe.describe(),
         "versions": describe.versions(),
@@ -192,8 +197,9 @@ def _prepare(
     journal: Journal,
     lane: Lane | NullLane,
     course: Course,
+    told: Sequence[str],
 ) -> Recogniser:
-    """Everything slow that comes before the first frame. Raises Cancelled when asked to stop."""
+    """Everything slow that comes before the first frame; `told`: notes from before. Raises Cancelled."""
     if isinstance(journal, SessionWriter):
         stage, start = recorder.stage("setup.roofs", "setup"), recorder.clock()
         measured = calibration.load_or_measure(
@@ -207,7 +213,7 @@ def _prepare(
         lane.put(stage, start, recorder.clock())
 
     origins: dict[str, None] = {}
-    notes: dict[str, None] = {}
+    notes = dict.fromkeys(told)
     scored: set[tuple[int, tuple[int, int]]] = set()
 
     def made(config: Config) -> Recogniser:

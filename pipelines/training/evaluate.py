@@ -35,7 +35,7 @@ def word_errors(
 
     `settings`: of the nets; the mixtures are scored as ever.
     """
-    items = [item for item in playlist.build(audio, transcripts) if item.reference]
+    items = [item for item in playlist.build(audio, transcripts).items if item.reference]
     found = {}
     for name in names:
         config = Config()

@@ -22,6 +22,7 @@ import numpy as np
 
 import assets
 from pipelines.audio import loading as audio
+from pipelines.audio import transcripts
 from pipelines.audio import word_errors as wer
 from pipelines.config import Config
 from pipelines.frontend.mfcc import Mfcc
@@ -98,7 +99,7 @@ def synthetic(text: Path) -> Speech:
 def recorded(folder: Path, about: str = "") -> Speech:
     """The sound files of `folder` that its `transcripts.tsv` names. AudioError."""
     utterances = []
-    for file, words in sorted(audio.read_transcripts(folder / "transcripts.tsv").items()):
+    for file, words in sorted(transcripts.read_transcripts(folder / "transcripts.tsv").items()):
         key = f"{hashlib.sha256(file.read_bytes()).hexdigest()} {words}"
         samples = partial(lambda f: audio.load(f).samples, file)
         utterances.append(Utterance(key, wer.words(words), samples))

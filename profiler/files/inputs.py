@@ -7,6 +7,7 @@ whoever walks the tree later meets nothing that Python cannot hold. Every refusa
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import stat
@@ -31,6 +32,14 @@ INTEGER_BITS: Final = 63
 _NO_WAITING: Final = (
     getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 )
+
+_MARKED: Final = (
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+"""Byte order marks: the longer one first, which begins as the shorter one does."""
 
 
 class InputError(BadInput):
@@ -94,15 +103,38 @@ def read_bytes(path: str | os.PathLike[str], what: str, limit: int) -> bytes:
 
 
 def read_text(path: str | os.PathLike[str], what: str, limit: int) -> str:
-    """Return the UTF-8 text of the regular file `path`, without a byte order mark."""
+    """Return the text of the regular file `path`: UTF-8, or UTF-16 or UTF-32 where a byte order mark says so.
+
+    Without that mark.
+    """
     content = read_bytes(path, what, limit)
+    name = one_line(os.fspath(path))
+    for mark, encoding in _MARKED:
+        if content.startswith(mark):
+            try:
+                return content.decode(encoding)
+            except UnicodeDecodeError as error:
+                line = content[: error.start].decode(encoding, "ignore").count("\n") + 1
+                raise InputError(
+                    f"{name}: line {line} is not {encoding.upper()}, which its byte order mark announces; "
+                    "save the file as UTF-8."
+                ) from error
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise InputError(
-            f"{one_line(os.fspath(path))}: line {line} is not UTF-8; save the file as UTF-8."
-        ) from error
+        raise InputError(f"{name}: line {line} is not UTF-8; save the file as UTF-8.") from error
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines of `text`, which end at a line feed or the end of the text, without carriage returns before it.
+
+    `str.splitlines` ends them at eight more characters, which people's texts have inside their lines.
+    """
+    lines = text.split("\n")
+    if not lines[-1]:
+        del lines[-1]
+    return [line.removesuffix("\r") for line in lines]
 
 
 def read_json(path: str | os.PathLike[str], what: str, limit: int = TREE_BYTES) -> object:

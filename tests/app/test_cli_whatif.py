@@ -164,3 +164,47 @@ def test_help_shows_the_three_questions() -> None:
     text = here("whatif", "--help").stdout
     for question in ("scoring free", "search twice as fast", "host-device copies removed"):
         assert question in text
+
+
+def test_a_session_of_a_shipped_grammar_is_run_again_from_any_folder(
+    bundled_speech: Path, tmp_path: Path, short_runs: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here_, elsewhere, out = tmp_path / "here", tmp_path / "elsewhere", tmp_path / "d.asrs"
+    here_.mkdir()
+    elsewhere.mkdir()
+    (here_ / "said.flac").write_bytes((bundled_speech / "08-kal16-short.flac").read_bytes())
+    monkeypatch.chdir(here_)
+    done = here("run", "--preset", "digits", "--audio", "said.flac", "--out", out)
+    assert done.returncode == 0, done.stderr
+    monkeypatch.chdir(elsewhere)
+    tree = answer("whatif", out, "--set", "frames.skip=2")
+    assert tree["predicted_rtf"] is not None
+    assert any("of the session's audio" in sentence for sentence in tree["assumptions"])
+    assert answer("confirm", out, "search.emit")["stage"] == "search.emit"
+    assert "of the session's audio" in answer("explain", out, "search.emit")["audio"]
+
+
+def test_a_file_that_has_moved_can_be_named(
+    bundled_speech: Path, tmp_path: Path, short_runs: None
+) -> None:
+    (tmp_path / "was.txt").write_text("yes\nno\n")
+    out = tmp_path / "g.asrs"
+    done = here(
+        "run", "--preset", "gmm-quick", "--set", f"graph.grammar={tmp_path / 'was.txt'}",
+        "--audio", bundled_speech / "08-kal16-short.flac", "--out", out,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "was.txt").rename(tmp_path / "is.txt")
+    moved = "--set", f"graph.grammar={tmp_path / 'is.txt'}"
+    for words in (
+        ("whatif", out, "--set", "frames.skip=2"),
+        ("confirm", out, "search.emit"),
+        ("explain", out, "search.emit"),
+    ):
+        said = refused(*words)
+        assert str(tmp_path / "was.txt") in said
+        assert "--set graph.grammar=PATH" in said
+        tree = answer(*words, *moved)
+        notes = tree["assumptions"] if words[0] == "whatif" else tree["notes"]
+        assert any("is.txt" in note for note in notes)
+    assert "where its files are now" in refused("explain", out, "search.emit", "--set", "block=8")

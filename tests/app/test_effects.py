@@ -301,7 +301,9 @@ def test_an_ab_holds_its_arms_against_each_other_whichever_has_its_turn(flipped:
         assert effect.factor > 1, f"at frame {end}"
     effect = flipped.effect(SELECTION)
     assert effect is not None
-    assert (effect.kind, effect.turns, effect.headline) == ("faster", 3, "4.0× faster")
+    assert (effect.kind, effect.turns, effect.arm) == ("faster", 3, "on")
+    assert effect.headline == f"on is 4.00× faster ({effect.low:.2f}–{effect.high:.2f})"
+    assert effect.brief == "on: 4.0× faster"
     assert effect.words == "+20.0 points (n = 10 words)"
 
 
@@ -370,3 +372,64 @@ def test_the_wer_of_the_top_bar_is_that_of_the_settings_in_force(flipped: Run) -
     flipped.change(SELECTION, False)
     flipped.decode("two", 5e6, errors=4)
     assert errors(flipped.end) == ErrorCount(5, 20), "both of the times when it was off"
+
+
+def shown(run: Run, end: int | None = None) -> Any:
+    """The figures of the top bar, in a recording that has come to `end`."""
+    at = run.end if end is None else end
+    snapshot = SimpleNamespace(
+        session=run, track=run.track, cursor_frame=at, live=False, axis=TimeAxis()
+    )
+    return figures(cast("Any", snapshot))
+
+
+def test_an_utterance_decoded_again_counts_once_for_the_word_error_rate() -> None:
+    run = Run()
+    run.decode("clear", 5e6, errors=1)
+    for _ in range(3):
+        run.decode("noisy", 5e6, errors=9)
+    assert shown(run).errors == ErrorCount(10, 20)
+
+
+def test_turns_of_an_ab_do_not_count_for_the_word_error_rate() -> None:
+    run = Run()
+    run.change(SELECTION, True)
+    run.decode("clear", 5e6, errors=1)
+    run.decode("noisy", 5e6, errors=2)
+    before = shown(run).errors
+    now, epoch = run.now, run.epoch
+    ab(run, 2)
+    for end in range(run.end - 1500, run.end + 1, 500):
+        assert shown(run, end).errors == before
+    run.meta["ab"]["ended"] = run.end
+    run.now, run.epoch = now, epoch
+    run._config()
+    assert shown(run).errors == before
+
+
+def test_beside_the_word_error_rate_is_that_of_the_same_words_before() -> None:
+    run = Run()
+    run.decode("one", 5e6, errors=1)
+    run.decode("two", 5e6, errors=9)
+    assert shown(run).before is None
+    run.change(SELECTION, True)
+    run.decode("one", 5e6, errors=2)
+    found = shown(run)
+    assert (found.errors, found.before) == (ErrorCount(2, 10), ErrorCount(1, 10))
+    run.decode("three", 5e6, errors=3)
+    found = shown(run)
+    assert (found.before, found.unlike, found.scored) == (None, 1, 2)
+
+
+def test_the_rtf_of_an_ab_is_that_of_its_arm_without_the_warm_up() -> None:
+    run = Run(state="closed")
+    run.decode("one", 50e6)  # warm-up, as A
+    start = run.end
+    ab(run, 4)
+    a, b = (arm["epoch"] for arm in run.meta["ab"]["arms"])
+    run.utterances[0] = replace(run.utterances[0], epochs=(a,))
+    run.meta["ab"]["measured_from"] = start
+    del run.meta["ab"]["ended"]
+    assert run.utterances[-1].epochs == (a,)
+    assert (shown(run).rtf, shown(run).scope) == (pytest.approx(0.8), "arm A")
+    assert b not in run.utterances[-1].epochs

@@ -22,8 +22,8 @@ from app.model.audio_choice import AudioChoice
 from app.model.effects import Effect, effects_of
 from app.views.bars import ROW
 from app.views.breakdown_model import breakdown_model
-from app.views.frames import CATEGORIES
 from app.window.main_window import MainWindow
+from profiler.analysis.lod.series import CATEGORIES
 from profiler.session.reader import Session
 from tests.waiting import SOON_MS
 

@@ -19,8 +19,8 @@ from app.pictures.studio import Studio
 from app.pictures.told import Figure, Headline, Switched
 from app.pictures.wanted import Wanted
 from app.style.theme import CATEGORY_TITLES
-from app.views.frames import CATEGORIES
 from pipelines.audio.word_errors import ErrorCount
+from profiler.analysis.lod.series import CATEGORIES
 
 DEMO = Headline(
     "Demo: where the time goes",

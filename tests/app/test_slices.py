@@ -13,14 +13,15 @@ from PySide6.QtWidgets import QApplication
 from sample_session import write_sample
 
 from app import gui
+from app.model import slices
+from app.model.pace import Pace
 from app.model.playhead import Playhead
+from app.model.slices import Slices
 from app.model.time_axis import TimeAxis
-from app.views import blocks, slices
 from app.views.breakdown import BreakdownView
-from app.views.pace import Pace
-from app.views.slices import Slices
 from app.views.view import TABLE_REFRESH_S
 from profiler.analysis.breakdown import breakdown, breakdown_in_steps
+from profiler.analysis.lod import blocks
 from profiler.analysis.track import CostTrack
 from profiler.session.reader import Session
 

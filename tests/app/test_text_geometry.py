@@ -14,6 +14,7 @@ from pytestqt.qtbot import QtBot
 from sample_session import write_sample
 from text_geometry import cut_short, faults, texts
 
+from app.charts.legend import LINE, Legend
 from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
 from app.pictures.layout import settle
@@ -21,11 +22,10 @@ from app.style.theme import set_theme
 from app.views import VIEWS, create
 from app.views.bars import Bars
 from app.views.breakdown_model import REASONS, WHOLE, BreakdownModel, StageLine
-from app.views.frames import CATEGORIES
-from app.views.legend import LINE, Legend
 from app.widgets import Elided
 from app.window.main_window import MainWindow
 from profiler.analysis.attribution import VERDICT_OF
+from profiler.analysis.lod.series import CATEGORIES
 
 FRAMES = 2048
 SIZES = ((1280, 800), (1600, 1000), (3840, 2160))

@@ -29,6 +29,8 @@ from views_desk import (
     wheel,
 )
 
+from app.charts.readout import Line, Readout
+from app.charts.scale import percent
 from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
 from app.style.plain_text import unbroken
@@ -37,8 +39,6 @@ from app.views.bars import STAGE_ROW
 from app.views.breakdown import BreakdownView
 from app.views.cost import CostView
 from app.views.part_bars import STRIP
-from app.views.readout import Line, Readout
-from app.views.scale import percent
 from app.views.words import WordsView
 from app.views.work_lanes import COLORS, HEADING
 
@@ -46,7 +46,7 @@ from app.views.work_lanes import COLORS, HEADING
 def test_plots_line_up_to_the_pixel(desk: Desk) -> None:
     spans = set()
     for view in (desk.cost, desk.work, desk.words):
-        rect = view.plot.box.rect
+        rect = view.plot.box.geometry()
         left = view.plot.mapTo(desk.window, rect.topLeft().toPoint()).x()
         spans.add((left, round(rect.width())))
     assert len(spans) == 1
@@ -291,7 +291,7 @@ def test_no_line_shows_through_the_heading_of_a_lane(desk: Desk) -> None:
     line = QColor("#ff00ff")
     image.fill(line)
     with QPainter(image) as painter:
-        headings._paint_headings(painter)
+        headings.paint_pixels(painter, headings.boundingRect())
     tops = [rect.top() for rect in desk.work.panels.panel_rects(model.panels)]
     assert len(tops) > 2
     for top in tops:
@@ -431,7 +431,7 @@ def test_real_time_is_written_beside_a_cursor_at_the_end(desk: Desk) -> None:
     """Its ground covered a part of the cursor."""
     desk.playhead.go_live()
     settle()
-    item, plot = desk.cost.realtime, desk.cost.plot
+    item, plot = desk.cost.items.labels, desk.cost.plot
     drawn = QImage(*plot.plot_size(), QImage.Format.Format_ARGB32)
     drawn.fill(Qt.GlobalColor.transparent)
     with QPainter(drawn) as painter:

@@ -64,6 +64,16 @@ def test_form_and_toggles_follow_the_cursor(opened: MainWindow) -> None:
         assert opened.desk.form.fields[SELECTION].editor.isChecked() == on
 
 
+def test_the_speech_is_that_of_the_recording(qtbot: QtBot, opened: MainWindow) -> None:
+    form = opened.desk.form
+    opened.playhead.seek(300)
+    assert form.speech.text() == "voice.wav"
+    assert not form.speech.isEnabled()
+    qtbot.mouseClick(form.which.next, LEFT)
+    assert form.speech.text() == f"{opened.runs.audio.files} voices"
+    assert form.speech.isEnabled()
+
+
 def test_nothing_of_a_recording_can_be_changed(qtbot: QtBot, opened: MainWindow) -> None:
     before = opened.pipeline.next
     opened.playhead.seek(300)

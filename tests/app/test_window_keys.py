@@ -170,6 +170,26 @@ def test_the_button_of_a_path_types_nothing_into_it(qtbot: QtBot, live: MainWind
     assert live.pipeline.next.frames.skip == 2
 
 
+def test_a_number_being_typed_swallows_letters(qtbot: QtBot, live: MainWindow) -> None:
+    box = live.desk.form.fields["search.beam"].editor
+    before, following = live.pipeline.next, live.playhead.following
+    box.setFocus()
+    for key in (Qt.Key.Key_K, Qt.Key.Key_G, Qt.Key.Key_B, Qt.Key.Key_A):
+        press(qtbot, live, key)
+    assert live.pipeline.next == before
+    assert not live.side_by_side.active
+    assert live.playhead.following == following
+    assert box.text() == "13 nat"
+
+
+def test_a_list_of_choices_swallows_letters(qtbot: QtBot, live: MainWindow) -> None:
+    choice = live.desk.form.fields["frames.rule"].editor
+    live.desk.form.reveal("frames.rule")
+    choice.setFocus()
+    press(qtbot, live, Qt.Key.Key_K)
+    assert live.pipeline.next.frames.skip == 1
+
+
 def test_a_number_takes_digits_and_leaves_commands_to_the_window(
     qtbot: QtBot, live: MainWindow
 ) -> None:

@@ -119,9 +119,29 @@ def test_a_number_out_of_range_is_not_taken(qtbot, form, pipeline):
     box = form.fields["search.beam"].editor
     box.setFocus()
     box.selectAll()
-    qtbot.keyClicks(box, "999")
+    told = []
+    pipeline.refused.connect(lambda key, text: told.append((key, text)))
+    qtbot.keyClicks(box, "9999")
+    assert box.text() == "9999 nat"
     qtbot.keyClick(box, Qt.Key.Key_Return)
-    assert pipeline.value("search.beam") <= 40.0
+    assert pipeline.value("search.beam") == 13.0
+    assert box.text() == "13 nat"
+    sentence = "Beam must be a number from 1 to 40; 9999 is not taken."
+    assert told == [("search.beam", sentence)]
+
+
+def test_a_whole_number_out_of_range_is_not_taken(qtbot, form, pipeline):
+    before = pipeline.value("threads")
+    box = form.fields["threads"].editor
+    told = []
+    pipeline.refused.connect(lambda key, text: told.append(text))
+    box.setFocus()
+    box.selectAll()
+    qtbot.keyClicks(box, "99999")
+    box.clearFocus()
+    assert pipeline.value("threads") == before
+    assert len(told) == 1
+    assert "99999 is not taken" in told[0]
 
 
 def test_a_value_that_does_not_fit_is_refused_in_a_sentence(pipeline):
@@ -245,6 +265,14 @@ def test_an_opened_session_shows_its_own_settings() -> None:
     assert pipeline.next == recorded
 
 
+def test_the_files_of_an_opened_session_are_found_beside_it(tmp_path) -> None:
+    (tmp_path / "own.gram").write_text("")
+    recorded = settings.assign(presets.load("gmm").config, {"graph.grammar": "own.gram"})
+    pipeline = Pipeline()
+    pipeline.adopt(settings.to_dict(recorded), "gmm", tmp_path / "s.asrs")
+    assert pipeline.value("graph.grammar") == str(tmp_path / "own.gram")
+
+
 class Wine(settings.Config, frozen=True, forbid_unknown_fields=True):
     """A tree whose last settings stand in each other's way."""
 
@@ -332,7 +360,9 @@ def test_a_path_is_typed_chosen_or_dropped(qtbot, form, pipeline, tmp_path, monk
     grammar.write_text("")
     box = form.fields["graph.grammar"].editor
     monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_: (str(grammar), ""))
-    qtbot.mouseClick(box.button, Qt.MouseButton.LeftButton)
+    entries = {action.text(): action for action in box.offered().actions()}
+    assert {"digits", "cards", "robot"} < set(entries), "those that ship with the program"
+    entries["A file…"].trigger()
     assert pipeline.value("graph.grammar") == box.path == str(grammar)
     box.clearFocus()
     assert box.text() != grammar.name
@@ -341,6 +371,8 @@ def test_a_path_is_typed_chosen_or_dropped(qtbot, form, pipeline, tmp_path, monk
     box.setFocus()
     assert box.text() == str(grammar)
     box.selectAll()
+    (tmp_path / "other.gram").write_text("")
+    monkeypatch.chdir(tmp_path)
     qtbot.keyClicks(box, "other.gram")
     qtbot.keyClick(box, Qt.Key.Key_Return)
     assert pipeline.value("graph.grammar") == "other.gram"

@@ -29,7 +29,7 @@ def human_speech(folder: Path | None = None) -> list[Item]:
     table = folder / "transcripts.tsv"
     if not table.is_file():
         raise BadInput(f"The bench needs human speech, and there is no {table}; {GIVE}.")
-    found = [item for item in playlist.build([str(folder)], str(table)) if item.reference]
+    found = [item for item in playlist.build([str(folder)], str(table)).items if item.reference]
     if not found:
         raise BadInput(f"The bench needs to know what was said, and {table} says nothing; {GIVE}.")
     return found
@@ -63,7 +63,7 @@ def speech_for_words(paths: Sequence[str], transcripts: str | None) -> list[Item
         paths, transcripts = [str(folder)], str(folder / "transcripts.tsv")
     enough: list[Item] = []
     words = 0
-    for item in playlist.build(paths, transcripts):
+    for item in playlist.build(paths, transcripts).items:
         if words >= WORDS:
             break
         enough.append(item)

@@ -161,7 +161,7 @@ class Validation:
                 self._config, Recorder(), NullLane(), lambda *_: None, lambda: False
             )
             self._recogniser.scorer._meter = self._meter  # type: ignore[attr-defined]
-        items = playlist.build([], None)
+        items = playlist.build([], None).items
         if kind == "aa":
             items = [item for item in items if item.name in AA_FILES]
         plain = self._recogniser

@@ -116,7 +116,7 @@ def run(
     paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress
 ) -> dict[str, Any]:
     """Decode `paths` (default: the bundled voices) `repeat` times on both sides, per vocabulary."""
-    items = playlist.build(paths, transcripts)
+    items = playlist.build(paths, transcripts).items
     audio_s = sum(audio.load(item.path).duration_s for item in items)
     preset = settings.replace(presets.load(PRESET).config, "search.beam", BEAM)
     sizes: dict[int, dict[str, Any]] = {}

@@ -49,7 +49,7 @@ def run(
     progress: Callable[[str, float | None], None],
 ) -> dict[str, Any]:
     """Decode the first utterances of `paths` (default: the bundled voices) `repeat` times on both sides."""
-    items = playlist.build(paths, transcripts)
+    items = playlist.build(paths, transcripts).items
     here = {found.name for found in availability.probe() if found.available}
     here -= set(availability.obstacles("search.device"))
     usable = [name for name in ("cuda", "xpu", "torch-cpu") if name in here]

@@ -234,7 +234,7 @@ def holds(found: dict[str, float | None]) -> dict[str, dict[str, Any]]:
 
 def speech_of(paths: Sequence[str], transcripts: str | None) -> list[Item]:
     """The files given, or the labelled human speech beside the checkout; BadInput where there is neither."""
-    return build(paths, transcripts) if paths else human_speech()
+    return build(paths, transcripts).items if paths else human_speech()
 
 
 @dataclass

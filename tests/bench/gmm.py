@@ -123,7 +123,7 @@ def run(
 ) -> dict[str, Any]:
     """Time all sides `repeat` times over, audit the selection, and hold dense kernels against bare products."""
     for_words = speech_for_words(paths, transcripts)
-    items = playlist.build(paths, transcripts)
+    items = playlist.build(paths, transcripts).items
     ptm = assign(Config(), {"block": MAX_FRAMES})
     dense = assign(Config(), {"model": "continuous", "block": 1})
     selected = assign(dense, SELECTION)

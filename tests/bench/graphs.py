@@ -86,7 +86,7 @@ def run(
     paths: list[str], transcripts: str | None, repeat: int, progress: Progress
 ) -> dict[str, Any]:
     """Build all graphs once, the peer's `repeat` times in turns, and decode what there is."""
-    items = playlist.build(paths, transcripts) if paths else human_speech()
+    items = playlist.build(paths, transcripts).items if paths else human_speech()
     cut = [item.path for item in items] if paths else spoken_digits()
     if not any(map(_is_cut, cut)):
         needs_words(items)

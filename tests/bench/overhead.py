@@ -373,7 +373,7 @@ def run(
     paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress
 ) -> dict[str, Any]:
     """Decode `paths` (default: the bundled voices) in pairs at every block size, then time events."""
-    items = playlist.build(paths, transcripts)
+    items = playlist.build(paths, transcripts).items
     config = presets.load(PRESET).config
     recogniser = build(config, Recorder(), NullLane(), progress, lambda: False)
     rows: list[dict[str, Any]] = []

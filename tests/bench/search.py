@@ -66,7 +66,7 @@ def run(
     """Compare on `paths` (default: the bundled voices), `repeat` rounds per setting."""
     config = presets.load("gmm").config
     model = sphinx.load(sphinx.default_directory())
-    items = playlist.build(paths, transcripts)
+    items = playlist.build(paths, transcripts).items
     utterances = {item.name: _scores(config, model, item.path) for item in items}
     scale = config.search.acoustic_scale
     scaled = {name: scores * np.float32(scale) for name, scores in utterances.items()}

@@ -35,12 +35,11 @@ def planted(share, noise=0.01, threads=2):
     ("share", "noise", "verdict"),
     [
         (0.05, 0.01, "holds here"),
-        (0.2, 0.01, "holds here"),
-        (0.5, 0.01, "does not hold here"),
-        (0.316, 1.0, "undecided"),
+        (0.2, 0.01, "does not hold here"),
+        (0.1, 1.0, "undecided"),
     ],
 )
-def test_what_is_nearer_to_a_tenth_than_to_all_decides(share, noise, verdict):
+def test_a_tenth_decides(share, noise, verdict):
     found = LAB.judge(planted(share, noise))
     assert found.verdict == verdict
     assert found.figures["memory_share_of_first_cache"] == pytest.approx(

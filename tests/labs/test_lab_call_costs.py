@@ -49,6 +49,12 @@ def test_it_holds_where_the_call_is_most_of_a_small_sum():
     assert found.figures["torch_call_is_a_tenth_from"] == 16384
 
 
+def test_one_number_alone_decides_nothing():
+    one = planted()
+    found = Calls(sizes=one.sizes[:1], times={k: t[:1] for k, t in one.times.items()}, device=None)
+    assert LAB.judge(found).verdict == "undecided"
+
+
 def test_it_does_not_where_calls_cost_next_to_nothing():
     found = LAB.judge(planted(call_ns=1.0, number_ns=10.0))
     assert found.verdict == "does not hold here"

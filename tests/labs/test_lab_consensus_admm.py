@@ -9,7 +9,7 @@ from pipelines.labs.desk import Desk
 from tests.labs.planted_training import curve
 
 
-def planted(losses=(2.6, 2.0, 2.3), sent=10, noise=0.01):
+def planted(losses=(2.6, 2.0, 2.3), sent=10, noise=0.01, workers=5):
     ours = [
         curve(
             f"ADMM {rho}", loss=loss, sent=sent, noise=noise, residuals=[(0.1, 0.2), (0.01, 0.02)]
@@ -20,7 +20,9 @@ def planted(losses=(2.6, 2.0, 2.3), sent=10, noise=0.01):
         curve("synchronous", loss=2.0, noise=noise),
         curve("asynchronous", loss=2.01, noise=noise, delays={1: 5, 3: 5}, ranks=3),
     ]
-    return Agreed(workers=2, rhos=list(RHOS), exchanges=1, parameters=10, curves=[*others, *ours])
+    return Agreed(
+        workers=workers, rhos=list(RHOS), exchanges=1, parameters=10, curves=[*others, *ours]
+    )
 
 
 def test_it_holds_where_the_best_rho_is_no_worse_on_fewer_bytes():
@@ -35,6 +37,10 @@ def test_it_holds_where_the_best_rho_is_no_worse_on_fewer_bytes():
 @pytest.mark.parametrize("change", [{"losses": (2.6, 2.4, 2.5)}, {"sent": 2000}])
 def test_it_does_not_where_it_is_worse_or_sends_more(change):
     assert LAB.judge(planted(**change)).verdict == "does not hold here"
+
+
+def test_it_is_not_tried_with_four_workers():
+    assert LAB.judge(planted(workers=4)).verdict == "cannot be tried here"
 
 
 def test_noise_decides_nothing():

@@ -44,6 +44,21 @@ def test_it_does_not_where_a_smaller_or_larger_one_is_better(ends):
     assert LAB.judge(planted(ends)).verdict == "does not hold here"
 
 
+def test_it_does_not_where_small_ones_use_the_machine_as_well():
+    found = planted({16: 3.0, 256: 2.0})
+    runs = [
+        Run(
+            size=run.size,
+            rate=run.rate,
+            seconds=[t / (100 if run.size == 16 else 1) for t in run.seconds],
+            examples=run.examples,
+            segments=run.segments,
+        )
+        for run in found.runs
+    ]
+    assert LAB.judge(Sizes(runs=runs)).verdict == "does not hold here"
+
+
 def test_noise_decides_nothing():
     assert LAB.judge(planted({16: 2.02, 256: 2.0}, noise=0.5)).verdict == "undecided"
 

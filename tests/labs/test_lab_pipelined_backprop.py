@@ -30,7 +30,7 @@ def planted(pair=0.5, loss=2.0, noise=0.001, four=0.28, devices=2):
 
 def test_it_holds_where_two_are_nearly_twice_as_fast_and_the_loss_is_the_same():
     found = LAB.judge(planted())
-    assert found.verdict == "holds here"
+    assert found.verdict == "holds in part"  # four have not a device each
     assert found.figures["speed_up_2"] == pytest.approx(2.0, rel=0.01)
     assert found.figures["delay_of_first"] == 6
     assert found.figures["output_layer_share"] == pytest.approx(1 / LAYERS)
@@ -46,7 +46,7 @@ def test_it_does_not_where_it_is_slow_or_late_gradients_cost(change):
 
 @pytest.mark.parametrize(
     ("devices", "four", "verdict"),
-    [(4, 0.28, "holds here"), (4, 0.5, "does not hold here"), (3, 0.5, "holds here")],
+    [(4, 0.28, "holds here"), (4, 0.5, "does not hold here"), (3, 0.5, "holds in part")],
 )
 def test_four_workers_are_judged_where_each_has_a_device(devices, four, verdict):
     assert LAB.judge(planted(four=four, devices=devices)).verdict == verdict

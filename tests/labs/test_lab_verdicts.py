@@ -8,6 +8,7 @@ from pipelines.labs.verdicts import (
     FAILS,
     HOLDS,
     IMPOSSIBLE,
+    PART,
     UNDECIDED,
     Verdict,
     all_of,
@@ -44,7 +45,13 @@ def test_without_a_ratio_nothing_is_decided() -> None:
 
 
 def test_the_worst_part_of_a_claim_decides() -> None:
-    assert all_of(HOLDS, UNDECIDED, FAILS, IMPOSSIBLE) == IMPOSSIBLE
+    assert all_of(HOLDS, UNDECIDED, FAILS, IMPOSSIBLE) == FAILS
+    assert all_of(HOLDS, UNDECIDED, IMPOSSIBLE) == UNDECIDED
     assert all_of(HOLDS, UNDECIDED, FAILS) == FAILS
     assert all_of(HOLDS, UNDECIDED) == UNDECIDED
     assert all_of(HOLDS, HOLDS) == HOLDS
+
+
+def test_a_claim_of_which_a_part_cannot_be_tried_holds_in_part() -> None:
+    assert all_of(HOLDS, IMPOSSIBLE) == PART
+    assert all_of(IMPOSSIBLE, IMPOSSIBLE) == IMPOSSIBLE

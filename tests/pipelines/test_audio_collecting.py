@@ -8,6 +8,7 @@ import pytest
 import soundfile
 
 from pipelines.audio import loading as audio
+from pipelines.audio import transcripts
 from pipelines.audio.loading import AudioError
 from pipelines.run import playlist
 from tests.pipelines.sound_files import RATE, make, sentence, table, voice
@@ -57,7 +58,7 @@ def test_transcripts_are_relative_to_their_table(tmp_path: Path) -> None:
     (a, b) = make(tmp_path / "a.wav", tmp_path / "sub" / "b.wav")
     text = f"file\ttranscript\nsub/b.wav\thello  there \n\n{a}\t\nlater.wav\tcaf\u00e9\n"
     for encoding in ("utf-8", "utf-8-sig"):
-        said = audio.read_transcripts(table(tmp_path, text, encoding))
+        said = transcripts.read_transcripts(table(tmp_path, text, encoding))
         expected = {b: "hello  there", a: "", tmp_path / "later.wav": "caf\u00e9"}
         assert said == {path.resolve(): words for path, words in expected.items()}
         assert next(iter(said)) == b.resolve(), "the table's order"
@@ -68,8 +69,8 @@ def test_transcripts_are_relative_to_their_table(tmp_path: Path) -> None:
     [
         ("", ["an empty file"]),
         ("a.wav\thello\n", ["must begin with", "a.wav"]),
-        ("file,transcript\na.wav,hello\n", ["must begin with"]),
-        ("transcript\tfile\n", ["must begin with"]),
+        ("name,words\na.wav,hello\n", ["must begin with", "name,words"]),
+        ("transcript\tfile\n", ["name no file"]),
         ("file\ttranscript\na.wav\n", ["line 2", "found 1 column."]),
         ("file\ttranscript\n\na.wav\thello\tthere\n", ["line 3", "found 3 columns."]),
         ("file\ttranscript\n\thello\n", ["line 2"]),
@@ -81,16 +82,18 @@ def test_transcripts_are_relative_to_their_table(tmp_path: Path) -> None:
 def test_broken_transcripts_are_refused(text: str, parts: list[str], tmp_path: Path) -> None:
     make(tmp_path / "a.wav")
     with pytest.raises(AudioError) as error:
-        audio.read_transcripts(table(tmp_path, text))
+        transcripts.read_transcripts(table(tmp_path, text))
     sentence(error, "t.tsv", *parts)
 
 
 def test_transcripts_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     with pytest.raises(AudioError) as error:
-        audio.read_transcripts(tmp_path / "none.tsv")
+        transcripts.read_transcripts(tmp_path / "none.tsv")
     sentence(error, "none.tsv", "cannot be read")
     with pytest.raises(AudioError) as error:
-        audio.read_transcripts(table(tmp_path, "file\ttranscript\na.wav\tcaf\u00e9\n", "latin-1"))
+        transcripts.read_transcripts(
+            table(tmp_path, "file\ttranscript\na.wav\tcaf\u00e9\n", "latin-1")
+        )
     sentence(error, "not UTF-8")
 
 
@@ -101,7 +104,7 @@ def test_a_name_that_is_no_utf8_is_read(name: str, tmp_path: Path) -> None:
     odd = tmp_path / os.fsdecode(b"caf\xe9\x1b[31m-" + name.encode())
     (tmp_path / name).rename(odd)
     assert audio.collect([odd]) == [odd]
-    (item,) = playlist.build([str(odd)], None)
+    (item,) = playlist.build([str(odd)], None).items
     assert audio.load(item.path).duration_s == pytest.approx(1.0, abs=0.1)
     odd.write_bytes(b"no sound at all, only some words")
     with pytest.raises(AudioError) as error:
@@ -126,10 +129,10 @@ def test_what_is_no_file_is_refused_without_waiting(tmp_path: Path) -> None:
         assert len(str(error.value)) < 400
     table(tmp_path, f"file\ttranscript\nloop.wav\thello\n{'x' * 5000}\thello\n")
     with pytest.raises(AudioError, match="none exists"):
-        audio.read_transcripts(tmp_path / "t.tsv")
+        transcripts.read_transcripts(tmp_path / "t.tsv")
     for path in (tmp_path / "pipe.wav", Path("/dev/zero"), tmp_path):
         with pytest.raises(AudioError, match="cannot be read"):
-            audio.read_transcripts(path)
+            transcripts.read_transcripts(path)
 
 
 def test_a_playlist_without_a_file_that_can_be_decoded_is_refused(tmp_path: Path) -> None:
@@ -140,7 +143,7 @@ def test_a_playlist_without_a_file_that_can_be_decoded_is_refused(tmp_path: Path
         playlist.build(list(map(str, bad)), None)
     with pytest.raises(AudioError, match=r"b\.wav cannot be read as sound"):
         playlist.build([str(bad[0])], None)
-    assert len(playlist.build(list(map(str, [*bad, good])), None)) == 3
+    assert len(playlist.build(list(map(str, [*bad, good])), None).items) == 3
 
 
 @pytest.mark.parametrize(
@@ -157,7 +160,7 @@ def test_hostile_transcripts_are_refused_in_a_short_sentence(
     text: str, part: str, tmp_path: Path
 ) -> None:
     with pytest.raises(AudioError) as error:
-        audio.read_transcripts(table(tmp_path, "file\ttranscript\n" + text))
+        transcripts.read_transcripts(table(tmp_path, "file\ttranscript\n" + text))
     sentence(error, part)
     assert len(str(error.value)) < 500
 

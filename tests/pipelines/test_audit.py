@@ -11,6 +11,7 @@ import pytest
 
 from app.cli.main import main
 from pipelines.audio import loading as audio
+from pipelines.audio import transcripts
 from pipelines.audio.word_errors import Count
 from pipelines.config import Config, ConfigError, assign, presets
 from pipelines.experiments.audit import (
@@ -47,7 +48,7 @@ def quick() -> Config:
 
 @pytest.fixture(scope="module")
 def items(bundled_speech: Path) -> list[Item]:
-    said = audio.read_transcripts(bundled_speech / "transcripts.tsv")
+    said = transcripts.read_transcripts(bundled_speech / "transcripts.tsv")
     paths = [bundled_speech / name for name in ("08-kal16-short.flac", "04-kal16-numbers.flac")]
     return [Item(path.stem, path, said[path.resolve()]) for path in paths]
 

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from app.cli.bench import names
+from pipelines import config as settings
+from pipelines.config import Config
 from pipelines.models.nets import Layer
+from pipelines.run.playlist import Item
+from pipelines.run.recogniser import build
 from pipelines.scoring import MAX_FRAMES
 from pipelines.scoring.dnn import DenseNet
+from profiler.spans import NullLane, Recorder
 from tests.bench import _data, _rounds, dnn
 from tests.bench import _dnn_runs as runs
 from tests.pipelines.net_files import card, forward, net
@@ -32,6 +38,29 @@ def test_both_sides_are_given_the_same_net_and_the_same_frames() -> None:
         for side in (peer, ours):
             assert np.abs(side.scores(number) - expected).max() < 1e-3
             assert side.side(5).take(number) > 0
+
+
+def test_files_of_any_length_are_decoded(
+    small_net: Config, short: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ring holds a minute at block 1; here it holds some frames."""
+
+    class Small(runs.Sums):
+        def __init__(self, *about: Any) -> None:
+            super().__init__(*about, capacity=64)
+
+    config = settings.replace(small_net, "block", 1)
+    recogniser = build(config, Recorder(), NullLane(), lambda *_: None, lambda: False)
+    arms = [runs.Arm(name, recogniser) for name in ("whole", "small")]
+    for arm, lane in zip(arms, (runs.Sums, Small), strict=True):
+        monkeypatch.setattr(runs, "Sums", lane)
+        arm.begin()
+        arm.take(Item("short", short, None))
+    whole, small = arms
+    assert small.work == whole.work
+    assert small.work["search.emit", "tokens"] > 0
+    assert set(small.rounds[0]) == set(whole.rounds[0])
+    assert small.rounds[0]["search.emit"] > 0
 
 
 def test_what_was_wanted_stands_beside_what_was_found() -> None:

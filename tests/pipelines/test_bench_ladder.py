@@ -52,7 +52,7 @@ def kept_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def items(bundled_speech: Path) -> list[Item]:
     files = [str(bundled_speech / "08-kal16-short.flac")]
-    return playlist.build(files, str(bundled_speech / "transcripts.tsv"))
+    return playlist.build(files, str(bundled_speech / "transcripts.tsv")).items
 
 
 def test_sides_take_turns_and_every_utterance_goes_through_all() -> None:
@@ -75,7 +75,7 @@ def test_sides_take_turns_and_every_utterance_goes_through_all() -> None:
 
 
 def test_speech_is_taken_up_to_a_length_and_never_none(bundled_speech: Path) -> None:
-    items = playlist.build([], None)
+    items = playlist.build([], None).items
     lengths = [sound.duration_s for _, sound in spoken(items, 8.0)]
     assert len(lengths) > 1
     assert sum(lengths[1:]) <= 8.0

@@ -23,6 +23,16 @@ def test_alternates_comments_and_repetitions(tmp_path):
     assert read.path == path
 
 
+def test_joiners_and_any_end_of_line(tmp_path):
+    path = tmp_path / "words.dict"
+    path.write_bytes("\ufeffമഴ\u200d M\r\nنمی\u200cدانم N # the rest\rto T UW\n".encode())
+    assert dictionary.read(path).pronunciations == {
+        "മഴ\u200d": (("M",),),
+        "نمی\u200cدانم": (("N",),),
+        "to": (("T", "UW"),),
+    }
+
+
 def test_write_and_read_again(tmp_path):
     words = full_dictionary().restrict(["read", "the", "a"])
     dictionary.write(words, tmp_path / "out.dict")
@@ -62,6 +72,9 @@ def test_phones_that_the_model_lacks_are_named_with_their_words():
         (b"ok K\n\x00\x01 K\n", "line 2"),
         (b"\xff\xfe\x00", "not UTF-8"),
         (b";;; nothing\n", "no pronunciation"),
+        ("go G OW\nfor\xadward F\n".encode(), r"line 2: the word 'for\\xadward' has a character"),
+        ("go G\u2028 OW\nb\n".encode(), "line 2: a word and its phones"),
+        (b"go # G OW\n", "line 1: a word and its phones"),
     ],
 )
 def test_bad_files_are_refused(tmp_path, content, message):

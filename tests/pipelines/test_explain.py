@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,6 +34,7 @@ from pipelines.search.viterbi import Viterbi
 from profiler.analysis.breakdown import StageRow
 from profiler.analysis.categories import PARTS
 from profiler.analysis.parts import Parts
+from profiler.drained_lane import DrainedLane
 from profiler.errors import BadInput, Cancelled
 from profiler.spans import Lane, NullLane, Recorder
 
@@ -71,6 +73,18 @@ def test_a_stage_is_done_again_in_every_way(stretch):
     assert parts is not None
     assert sum(parts.likely.values()) == pytest.approx(found.row.time_ns)
     assert found.conclusion.startswith("Replayed hot")
+
+
+def test_speech_of_any_length_is_explained(stretch, monkeypatch):
+    class Small(DrainedLane):
+        def __init__(self, *about: Any) -> None:
+            super().__init__(*about, capacity=64)
+
+    monkeypatch.setattr(explain, "DrainedLane", Small)
+    config = settings.replace(QUICK, "block", 1)
+    found = explain.explain(config, "score.mixture", stretch, quiet, lambda: False)
+    assert found.rounds == 2
+    assert found.row.calls == 2 * round(stretch.audio_s * 100) - 2
 
 
 def test_a_stage_of_search_is_done_again_in_every_way(stretch):

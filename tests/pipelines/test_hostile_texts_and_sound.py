@@ -13,6 +13,7 @@ import pytest
 
 from pipelines import config as settings
 from pipelines.audio import loading as audio
+from pipelines.audio import transcripts
 from pipelines.config import presets
 from pipelines.frontend.parameters import SAMPLE_RATE
 from pipelines.models import dictionary
@@ -50,7 +51,7 @@ def problem_of(use: Callable[[], object]) -> str:
 
 
 def listen(paths: tuple[str, ...]) -> None:
-    for item in playlist.build(paths, None):
+    for item in playlist.build(paths, None).items:
         sound = audio.load(item.path)
         assert sound.samples.dtype == np.float32
         assert np.isfinite(sound.samples).all()
@@ -67,7 +68,7 @@ def read(command: tuple[str, ...]) -> None:
     if "--config" in given:
         presets.from_file(given["--config"])
     if "--transcripts" in given:
-        audio.read_transcripts(given["--transcripts"])
+        transcripts.read_transcripts(given["--transcripts"])
     readers: dict[str, Callable[[str], object]] = {
         "graph.grammar": say,
         "graph.dictionary": dictionary.read,

@@ -1,5 +1,6 @@
 """Language model files: against pocketsphinx' own reading, and against damage."""
 
+import bz2
 import gzip
 import os
 
@@ -71,6 +72,10 @@ def test_arpa_round_trip(small, tmp_path):
     same(arpa.read(tmp_path / "m.arpa"), model, 3e-6)
     (tmp_path / "m.arpa.gz").write_bytes(gzip.compress((tmp_path / "m.arpa").read_bytes()))
     same(arpa.read(tmp_path / "m.arpa.gz"), model, 3e-6)
+    (tmp_path / "m.arpa.bz2").write_bytes(bz2.compress((tmp_path / "m.arpa").read_bytes()))
+    same(read_language_model(tmp_path / "m.arpa.bz2", 3), model, 3e-6)
+    (tmp_path / "bom.arpa").write_bytes(b"\xef\xbb\xbf" + (tmp_path / "m.arpa").read_bytes())
+    same(arpa.read(tmp_path / "bom.arpa"), model, 3e-6)
     assert arpa.read(tmp_path / "m.arpa", max_order=1).order == 1
 
 
@@ -135,34 +140,46 @@ def test_flipped_bytes_never_crash(small, tmp_path_factory, data):
     assert not problem or problem.endswith(".")
 
 
+UNIGRAMS = "\\data\\\nngram 1=3\n\n\\1-grams:\n-1 <s>\n-1 </s>\n-1 a\n"
+BIGRAMS = UNIGRAMS.replace("ngram 1=3\n", "ngram 1=3\nngram 2=1\n") + "\n\\2-grams:\n"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("hello\n", "no .data. block"),
-        ("\\data\\\nngram 1=99999999999\n\n\\1-grams:\n", "announces order 1"),
-        ("\\data\\\nngram 1=3\n\n\\1-grams:\n-1 <s>\n-1 </s>\n\\end\\\n", "announces 3 1-grams"),
-        ("\\data\\\nngram 1=2\n\n\\1-grams:\n-1 <s>\n-1 </s>\n-1 a\n\\end\\\n", "more than the 2"),
-        ("\\data\\\nngram 1=2\n\n\\1-grams:\n-1 <s>\nx </s>\n\\end\\\n", "'x </s>' is not"),
-        ("\\data\\\nngram 1=2\n\n\\1-grams:\n-1 <s>\n-1 </s>\n", "not whole"),
-        ("\\data\\\nngram 1=2\n\n\\1-grams:\n-1 <s>\n-1 </s>\n\\2-grams:\n", "stands where"),
-        ("\\data\\\nngram 1=2\n\n\\1-grams:\n-1 <s>\nnan </s>\n\\end\\\n", "not finite"),
-        ("x" * 5000, "a line is over"),
-        ("\\data\\\nngram 1=\u00b2\n\n\\1-grams:\n", "no .data. block"),
-        ("\\data\\\nngram 1=" + "9" * 4001 + "\n", "announces order 1 and 999"),
-        (
-            "\\data\\\nngram 1=3\n\n\\1-grams:\n-1 a\n-1 a\n-1 b\n\\end\\\n",
-            "lists the word 'a' twice",
-        ),
-        ("\\data\\\nngram 1=1\n\n\\1-grams:\n\x1b[31m" + "y" * 900 + "\n", "is not a probability"),
+        ("\\data\\\nngram 1=99999999999\n\n\\1-grams:\n", "line 2: 99999999999 1-grams are announced"),
+        (UNIGRAMS.replace("1=3", "1=4") + "\\end\\\n", r"line 8: \\end\\ follows 3 1-grams where 4 are"),
+        (UNIGRAMS.replace("1=3", "1=2") + "\\end\\\n", "line 7: this is one more than the 2 1-grams"),
+        (UNIGRAMS.replace("-1 a", "x a"), "line 7: 'x a' is no 1-gram"),
+        (UNIGRAMS, r"not whole: it lacks \\end\\ after its 3 1-grams"),
+        (UNIGRAMS.replace("1=3", "1=4"), "not whole: it ends after 3 of its 4 1-grams"),
+        (UNIGRAMS + "\\2-grams:\n", r"line 8: '\\2-grams:' stands where \\end\\ should"),
+        (UNIGRAMS.replace("-1 a", "nan a"), "line 7: the 1-gram 'a' has a value that is not a finite"),
+        (UNIGRAMS.replace("-1 a", "-1 a inf"), "line 7: the 1-gram 'a' has a value that is not a finite"),
+        (UNIGRAMS.replace("<s>", "<S>") + "\\end\\\n", "bad.arpa lacks the sentence mark <s>; it has <S>"),
+        (BIGRAMS + "-1 a b\n", "line 11: the 2-gram 'a b' has the word 'b', which is none of the 1-grams"),
+        (BIGRAMS + "-1 a\n", "line 11: '-1 a' is no 2-gram"),
+        ("x" * 5000, "line 1: this is no ARPA file: the line is over"),
+        ("\\data\\\nngram 1=\u00b2\n\n\\1-grams:\n", "line 2: 'ngram 1=\u00b2' stands where ngram 1=… should"),
+        ("\\data\\\nngram 1=3\nngram 3=3\n", r"line 3: 'ngram 3=3' stands where \\1-grams: or ngram 2=…"),
+        ("\\data\\\nngram 1=" + "9" * 4001 + "\n", "line 2: 999"),
+        ("\\data\\\n" + "".join(f"ngram {k}=3\n" for k in range(1, 12)), "line 12: n-grams of more than 10"),
+        ("\\data\\\nngram 1=1\n\n\\1-grams:\n\x1b[31m" + "y" * 900 + "\n", "is no 1-gram"),
         ("\n" * 20_000, "lines of it are blank"),
         ("hello\n" * 20_000, "no .data. block"),
+        ("\x11\0\0\0Darpa Trigram LM\0", "is a Sphinx DMP file: convert it with sphinx_lm_convert"),
+        ("mmap lm http://kheafield.com/code format version 5\n\0", "a binary file of KenLM"),
+        ("version https://git-lfs.github.com/spec/v1\n", "a pointer of Git LFS"),
+        ("\\data\\\nngram 1=3\n\n\\1-grams:\n-1 \udce9t\udce9\n", "line 5: the text is not UTF-8"),
     ],
-)
+)  # fmt: skip
 def test_bad_arpa_is_refused_in_one_sentence(tmp_path, text, message):
     path = tmp_path / "bad.arpa"
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8", errors="surrogateescape")
     with pytest.raises(LanguageModelError, match=message) as caught:
         arpa.read(path)
+    assert "bad.arpa" in str(caught.value)
     assert len(str(caught.value)) < 400
     assert printable(str(caught.value)) == str(caught.value)
 
@@ -170,7 +187,11 @@ def test_bad_arpa_is_refused_in_one_sentence(tmp_path, text, message):
 PACKED = [
     ("blank", b"\\data\\\nngram 1=2\n\n\\1-grams:\n" + b"\n" * 40_000_000, "are blank"),
     ("before", b"hello\n" * 8_000_000, "no .data. block"),
-    ("word", b"\\data\\\nngram 1=40000000\n\\1-grams:\n" + b"-1 a\n" * 9_000_000, "word 'a' twice"),
+    (
+        "word",
+        b"\\data\\\nngram 1=40000000\n\\1-grams:\n" + b"-1 a\n" * 9_000_000,
+        "unpacks to more than 16 times its size",
+    ),
     (
         "pair",
         b"\\data\\\nngram 1=2\nngram 2=40000000\n\\1-grams:\n-1 <s>\n-1 </s>\n\\2-grams:\n"
@@ -212,15 +233,16 @@ def test_a_vocabulary_too_large_for_its_order_is_refused():
         ngram.make(words, ids, probs, [np.zeros(len(words)), none])
 
 
-def test_damaged_gzip_is_refused(small, tmp_path):
+def test_damaged_packing_is_refused(small, tmp_path):
     model, _ = small
     arpa.write(model, tmp_path / "m.arpa")
-    packed = gzip.compress((tmp_path / "m.arpa").read_bytes())
+    text = (tmp_path / "m.arpa").read_bytes()
     path = tmp_path / "m.arpa.gz"
-    for damaged in (packed[: len(packed) // 2], packed[:200] + b"\xff" * 40 + packed[240:]):
-        path.write_bytes(damaged)
-        with pytest.raises(LanguageModelError):
-            arpa.read(path)
+    for kind, packed in (("gzip", gzip.compress(text)), ("bzip2", bz2.compress(text))):
+        for damaged in (packed[: len(packed) // 2], packed[:200] + b"\xff" * 40 + packed[240:]):
+            path.write_bytes(damaged)
+            with pytest.raises(LanguageModelError, match=f"m.arpa.gz is a damaged {kind} file"):
+                arpa.read(path)
 
 
 def test_missing_and_foreign_files(tmp_path):
@@ -243,3 +265,142 @@ def test_what_never_ends_is_refused_at_once(tmp_path):
                 reader(path, 2)
         with pytest.raises(LanguageModelError, match="folder"):
             reader(tmp_path, 2)
+
+
+def arpa_text(levels):
+    """The file of an n-gram model: per order {words: (log10 of the probability, log10 of the back-off weight)}."""
+    lines = ["\\data\\", *(f"ngram {k}={len(level)}" for k, level in enumerate(levels, 1))]
+    for k, level in enumerate(levels, 1):
+        lines += ["", f"\\{k}-grams:"]
+        lines += [f"{p:.6f}\t{' '.join(gram)}\t{b:.6f}" for gram, (p, b) in level.items()]
+    return "\n".join([*lines, "", "\\end\\", ""])
+
+
+def evaluated(levels, gram):
+    """log10 P(last word | the others), by the definition of backing off."""
+    if gram in levels[len(gram) - 1]:
+        return levels[len(gram) - 1][gram][0]
+    if len(gram) == 1:
+        raise KeyError(gram)
+    _, weight = levels[len(gram) - 2].get(gram[:-1], (0.0, 0.0))
+    return weight + evaluated(levels, gram[1:])
+
+
+LOG10 = st.floats(-4.0, 0.0).map(lambda value: round(value, 6))
+
+
+def well_placed(gram):
+    """Whether a sentence can have this."""
+    return "<s>" not in gram[1:] and "</s>" not in gram[:-1]
+
+
+@st.composite
+def pruned_models(draw, least=0, sound=False):
+    """Any n-grams of any order up to 5, whether or not their beginnings and ends are listed, in any order.
+
+    `least`: so many of each order; `sound`: sentence marks at beginnings and ends alone, and the ends of all n-grams
+    are listed, since pocketsphinx rounds what it adds for them to the nearest probability of the file.
+    """
+    words = ["<s>", "</s>", *draw(st.lists(st.sampled_from("abcdé"), min_size=1, unique=True))]
+    orders = draw(st.integers(1, 5))
+    levels = []
+    for k in range(1, orders + 1):
+        grams = st.tuples(*[st.sampled_from(words)] * k)
+        if sound:
+            grams = grams.filter(well_placed)
+        chosen = draw(st.permutations([(w,) for w in words])) if k == 1 else draw(
+            st.lists(grams, min_size=least, max_size=12, unique=True)
+        )  # fmt: skip
+        # The last order has no back-off weights; a file may write them all the same.
+        levels.append({gram: (draw(LOG10), draw(LOG10) if k < orders else 0.0) for gram in chosen})
+    for k in range(orders - 1, 0, -1) if sound else ():
+        for gram in levels[k]:
+            levels[k - 1].setdefault(gram[1:], (draw(LOG10), draw(LOG10)))
+    return levels
+
+
+@settings(max_examples=150, deadline=None)
+@given(pruned_models(), st.integers(1, 3), st.randoms(use_true_random=False))
+def test_any_arpa_file_scores_as_backing_off_is_defined(tmp_path_factory, levels, order, draw):
+    path = tmp_path_factory.getbasetemp() / "pruned.arpa"
+    path.write_text(arpa_text(levels), encoding="utf-8")
+    model = arpa.read(path, order)
+    assert model.order == min(order, len(levels))
+    assert bool(model.notes) == (len(levels) > 3)
+    kept = levels[: model.order]
+    ids = model.index()
+    for k in range(1, model.order + 1):
+        for _ in range(20):
+            gram = tuple(draw.choice(model.words) for _ in range(k))
+            score = float(model.score(np.array([[ids[w] for w in gram]], np.int32))[0])
+            assert score / np.log(10) == pytest.approx(evaluated(kept, gram), abs=1e-9)
+    for k in range(2, model.order):
+        assert (model.find(model.ids[k][:, :-1]) >= 0).all()
+    # Whatever it holds, a graph is made of what is a distribution.
+    small = ngram.restrict(model, [w for w in model.words if w[0] != "<"])
+    for level in small.log_prob:
+        assert np.isfinite(level).all()
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    pruned_models(least=1, sound=True).filter(lambda levels: len(levels) > 1),
+    st.randoms(use_true_random=False),
+)
+def test_pruned_models_score_as_in_pocketsphinx(tmp_path_factory, levels, draw):
+    import pocketsphinx
+
+    levels = levels[:3]
+    path = tmp_path_factory.getbasetemp() / "peer.arpa"
+    path.write_text(arpa_text(levels), encoding="utf-8")
+    model, ids = arpa.read(path), arpa.read(path).index()
+    config = pocketsphinx.Config(loglevel="FATAL")
+    peer = pocketsphinx.NGramModel(config, pocketsphinx.LogMath(), str(path))
+    for _ in range(20):
+        gram = tuple(draw.choice(model.words) for _ in range(model.order))
+        if not well_placed(gram):
+            continue
+        score = float(model.score(np.array([[ids[w] for w in gram]], np.int32))[0])
+        theirs = peer.prob(list(gram[::-1])) * np.log(1.0001)
+        assert theirs == pytest.approx(score, abs=6 * np.log(1.0001))
+
+
+def test_longer_n_grams_than_any_setting_uses_are_said(tmp_path):
+    import pocketsphinx
+
+    grams = {("<s>",): (-1.0, -0.5), ("</s>",): (-1.0, 0.0), ("a",): (-0.5, -0.25)}
+    longer = [{(*["a"] * k,): (-0.1 * k, 0.0)} for k in range(2, 6)]
+    path = tmp_path / "five.arpa"
+    path.write_text(arpa_text([grams, *longer]))
+    model = read_language_model(path, 2)
+    assert model.counts == (3, 1)
+    (note,) = model.notes
+    assert note.startswith(
+        "n-grams of up to 2 words are used of the language model, which lists them up to 5"
+    )
+    whole = read_language_model(path, 3)
+    assert whole.counts == (3, 1, 1)
+    # The same as pocketsphinx packs it.
+    config = pocketsphinx.Config(loglevel="FATAL")
+    peer = pocketsphinx.NGramModel(config, pocketsphinx.LogMath(), str(path))
+    peer.write(str(tmp_path / "five.lm.bin"))
+    packed = read_language_model(tmp_path / "five.lm.bin", 3)
+    assert packed.notes == whole.notes
+    same(packed, whole, 2e-4)
+
+
+def test_doubled_n_grams_and_probabilities_above_1_are_read_and_said(tmp_path):
+    path = tmp_path / "odd.arpa"
+    path.write_text(
+        "\\data\\\nngram 1=5\nngram 2=4\n\n\\1-grams:\n-1 <s> 0\n-1 </s> 0\n0.05 a -0.1\n-0.9 b 0\n-0.3 a 0\n"
+        "\n\\2-grams:\n-0.5 b a\n-0.7 a b\n-0.2 b a\n0.3 a a\n\n\\end\\\n"
+    )
+    model = arpa.read(path)
+    assert model.counts == (4, 3)
+    a, b = model.index()["a"], model.index()["b"]
+    score = model.score(np.array([[b, a], [a, b], [a, a]], np.int32)) / np.log(10)
+    np.testing.assert_allclose(score, [-0.5, -0.7, 0.0])
+    assert model.log_prob[0][a] == 0.0
+    assert [note.rpartition(": ")[2] for note in model.notes] == ["'a'", "'a'", "'b a'", "'a a'"]
+    assert model.notes[0].startswith("1 1-grams are listed again in the language model; the first")
+    assert model.notes[1].startswith("1 1-grams of the language model have a probability above 1")

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pytest
+import soundfile
 
 from pipelines import config as settings
 from pipelines.config import Config, ConfigError, presets
@@ -228,3 +230,35 @@ def test_selection_prepared_in_advance_acts_at_the_next_block(
         (marker,) = session.markers
     assert marker.applied_frame is not None
     assert marker.applied_frame - marker.asked_frame <= config.block
+
+
+def empty(folder: Path) -> Path:
+    path = folder / "empty.wav"
+    soundfile.write(path, np.zeros(0, np.float32), 16000)
+    return path
+
+
+def test_a_loop_over_files_without_a_frame_ends_and_says_why_once(tmp_path: Path) -> None:
+    config = settings.replace(presets.load("gmm-quick").config, "loop", True)
+    out = tmp_path / "a.asrs"
+    outcome = execute(
+        Request(config, "test", (str(empty(tmp_path)),), None, out), Control(), lambda *_: None
+    )
+    assert outcome.state == "closed"
+    assert len(outcome.result.refused) == 1
+    with closing(Session.open(out)) as session:
+        assert [marker.kind for marker in session.markers] == ["error"]
+
+
+def test_a_file_without_a_frame_is_told_once_in_all_passes(
+    bundled_speech: Path, tmp_path: Path
+) -> None:
+    config = presets.load("gmm-quick").config
+    files = (str(empty(tmp_path)), str(bundled_speech / f"{SHORT}.flac"))
+    out = tmp_path / "a.asrs"
+    outcome = execute(
+        Request(config, "test", files, None, out, repeat=3), Control(), lambda *_: None
+    )
+    assert [u.name for u in outcome.result.utterances] == [SHORT] * 3
+    with closing(Session.open(out)) as session:
+        assert [marker.kind for marker in session.markers] == ["error"]

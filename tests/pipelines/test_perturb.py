@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,6 +28,7 @@ from pipelines.scoring.kernel_work import KERNEL_CALL, MOST_PASSED, power_of_two
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.categories import OVERHEAD
 from profiler.analysis.comparison.arms import CELL_FRAMES, pairs, total
+from profiler.drained_lane import DrainedLane
 from profiler.errors import BadInput, Cancelled
 from profiler.spans import NullLane, Recorder
 from tests.profiler.profiler_sessions import ROOF_TABLE
@@ -72,12 +74,12 @@ def test_every_stage_has_a_cost_law_or_a_reason_why_not(recogniser, short) -> No
         )
         chosen.configure(config)
         recorder = Recorder()
-        lane = recorder.lane("decode", decode=True)
+        lane = recorder.lane("decode", decode=True, make=DrainedLane)
         Decoder(chosen, recorder, lane, NullWriter(), Control()).run([Item("x", short, None)])
         stages = {stage.id: stage for stage in recorder.stages}
         announced |= {s.name: s.group for s in recorder.stages if s.group in MODELLED}
         costs = {stages[number].name: cost for number, _, cost in recorder.costs}
-        ran = {stages[int(number)] for number in np.unique(rerun.drained(lane)["stage"])}
+        ran = {stages[int(number)] for number in np.unique(lane.drain()["stage"])}
         assert len(ran) > 8
         for stage in ran:
             if stage.group in MODELLED:
@@ -160,7 +162,7 @@ def test_what_is_no_file_is_not_run_again(short, tmp_path) -> None:
     found = rerun.audio_of([str(pipe), str(link), "nul\0", str(short)], tmp_path, 12.0)
     assert [item.path for item in found.items] == [short]
     session = tmp_path / "s.asrs"
-    assert rerun.named_files(QUICK, session) == []
+    assert rerun.named_files(QUICK, session) == (QUICK, [])
     for key, value in (
         ("graph.dictionary", pipe),
         ("dnn.net", link),
@@ -172,7 +174,8 @@ def test_what_is_no_file_is_not_run_again(short, tmp_path) -> None:
             rerun.named_files(settings.replace(QUICK, key, str(value)), session)
     named = settings.replace(QUICK, "graph.dictionary", str(short))
     named = settings.replace(named, "model_directory", str(tmp_path))
-    (sentence,) = rerun.named_files(named, session)
+    config, (sentence,) = rerun.named_files(named, session)
+    assert config == named
     assert f"graph.dictionary={short}" in sentence
     assert f"model_directory={tmp_path}" in sentence
 
@@ -230,6 +233,28 @@ def test_arms_are_interleaved_and_their_times_add_up(short, tmp_path, monkeypatc
     measured = total(pairs(arms[0].times, arms[1].times).values()).ratio()
     assert measured is not None
     assert measured.low < measured.ratio < measured.high
+
+
+class Small(DrainedLane):
+    """A ring that a second of speech fills several times."""
+
+    def __init__(self, *about: Any) -> None:
+        super().__init__(*about, capacity=64)
+
+
+def test_speech_of_any_length_is_decoded_again(short, tmp_path, monkeypatch) -> None:
+    """The ring holds a minute at block 1; here it holds some frames."""
+    stretch = rerun.audio_of([str(short)], tmp_path)
+    config = settings.replace(QUICK, "block", 1)
+    counts = []
+    for lane in (DrainedLane, Small):
+        monkeypatch.setattr(rerun, "DrainedLane", lane)
+        arm = rerun.Arm("a", config)
+        rounds = rerun.decode([arm], stretch, ROOF_TABLE, quiet, never, budget_s=0.0)
+        spans = arm.recording.spans
+        counts.append((rounds, len(spans), np.bincount(spans["stage"]).tolist()))
+    assert counts[0] == counts[1]
+    assert counts[0][1] > 64 * rounds
 
 
 def test_a_rerun_can_be_stopped(short, tmp_path) -> None:

@@ -20,7 +20,7 @@ from profiler.spans import NullLane, Recorder
 )
 def test_small_grammars_hear_every_word(shared_audio, preset, names):
     paths = [str(shared_audio / name) for name in names]
-    items = playlist.build(paths, str(shared_audio / "transcripts.tsv"))
+    items = playlist.build(paths, str(shared_audio / "transcripts.tsv")).items
     config = presets.load(preset).config
     recogniser = build(config, Recorder(), NullLane(), lambda *_: None, lambda: False)
     decoder = Decoder(recogniser, Recorder(), NullLane(), NullWriter(), Control())

@@ -9,6 +9,7 @@ import soundfile
 
 from assets.speech import build
 from pipelines.audio import loading as audio
+from pipelines.audio import transcripts
 from pipelines.audio import word_errors as wer
 from tests.bench import corpus
 
@@ -25,7 +26,7 @@ def dictionary() -> set[str]:
 
 def test_every_file_has_its_transcript() -> None:
     files = audio.collect([SPEECH])
-    said = audio.read_transcripts(SPEECH / "transcripts.tsv")
+    said = transcripts.read_transcripts(SPEECH / "transcripts.tsv")
     assert [file.resolve() for file in files] == list(said)
     assert list(said.values()) == [utterance.text for utterance in build.UTTERANCES]
     names = [build.file_name(i, u) for i, u in enumerate(build.UTTERANCES, start=1)]
@@ -126,7 +127,7 @@ def test_a_corpus_is_made_once(
     assert corpus.main(arguments) == 0
     folder = Path(capsys.readouterr().out.strip())
     assert folder.is_relative_to(tmp_path / "cache")
-    said = audio.read_transcripts(folder / "transcripts.tsv")
+    said = transcripts.read_transcripts(folder / "transcripts.tsv")
     assert list(said.values()) == corpus.sentences(text, "development")[:5]
     assert [path.name for path in said][:2] == ["0000-slt.flac", "0001-rms.flac"]
     assert all(audio.load(path).duration_s > 0.5 for path in said)

@@ -30,7 +30,7 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[Config]:
         return count("one two three", "one two three" if config.model == "ptm" else "one two")
 
     monkeypatch.setattr(evaluate, "_decoded", hears)
-    monkeypatch.setattr(playlist, "build", lambda audio, transcripts: [])
+    monkeypatch.setattr(playlist, "build", lambda audio, transcripts: playlist.Playlist([]))
     return seen
 
 

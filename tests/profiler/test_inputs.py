@@ -132,6 +132,30 @@ DEEP = inputs.TREE_DEPTH
 NOT_JSON = ["", "{", "[1,]", "NaN,", "[" * 100_000, '{"a":' * 5000, "9" * 5000, "\ud800"]
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-be"])
+def test_a_byte_order_mark_tells_the_encoding(encoding: str, tmp_path: Path) -> None:
+    mark = "" if encoding in ("utf-16", "utf-32") else "\ufeff"
+    path = tmp_path / "text"
+    path.write_bytes(f"{mark}one\r\n\u0926\u094b \U0001f600".encode(encoding))
+    assert inputs.read_text(path, "a thing", 99) == "one\r\n\u0926\u094b \U0001f600"
+    broken = "\ufeffone\ntwo\nthr\ud800ee\nfour".encode("utf-16-le", "surrogatepass")
+    path.write_bytes(broken)
+    assert "line 3 is not UTF-16" in refused(lambda: inputs.read_text(path, "a thing", 99))
+
+
+@given(lines=st.lists(st.text(st.characters(exclude_characters="\r\n")), min_size=1))
+def test_lines_end_at_line_feeds_alone(lines: list[str]) -> None:
+    last = [""] if lines[-1] else []
+    for end in ("\n", "\r\n"):
+        assert inputs.lines_of(end.join([*lines, *last])) == lines[: None if last else -1]
+    assert inputs.lines_of("") == []
+    assert inputs.lines_of("a\u2028b\x85c\x0bd\x0ce\x1cf\n\nb\rc\n") == [
+        "a\u2028b\x85c\x0bd\x0ce\x1cf",
+        "",
+        "b\rc",
+    ]
+
+
 @pytest.mark.parametrize("text", NOT_JSON)
 def test_what_is_no_json_is_one_sentence(text: str) -> None:
     said = refused(lambda: inputs.json_tree(text, "here"))

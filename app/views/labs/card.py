@@ -20,7 +20,7 @@ from app.views.labs.series import looks
 from pipelines.labs.chart import Chart
 from pipelines.labs.declaration import Lab, Measured, Parameters
 from pipelines.labs.texts import figure
-from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, UNDECIDED, Finding, Verdict
+from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, PART, UNDECIDED, Finding, Verdict
 
 MARGIN: Final = 20.0
 GAP: Final = 26.0
@@ -32,11 +32,18 @@ AROUND: Final = 110.0
 
 TINTS: Final[Mapping[Verdict, str]] = {
     HOLDS: "ok",
+    PART: "warning",
     FAILS: "danger",
     UNDECIDED: "warning",
     IMPOSSIBLE: "muted",
 }
-SIGNS: Final[Mapping[Verdict, str]] = {HOLDS: "✓", FAILS: "✗", UNDECIDED: "≈", IMPOSSIBLE: "–"}
+SIGNS: Final[Mapping[Verdict, str]] = {
+    HOLDS: "✓",
+    PART: "◐",
+    FAILS: "✗",
+    UNDECIDED: "≈",
+    IMPOSSIBLE: "–",
+}
 """Beside the colour, which nobody has to see."""
 
 WRAP = Qt.TextFlag.TextWordWrap
@@ -51,6 +58,7 @@ def verdict_text(verdict: Verdict) -> str:
     """A verdict in the language of the window."""
     texts: Mapping[Verdict, str] = {
         HOLDS: tr("holds here"),
+        PART: tr("holds in part"),
         FAILS: tr("does not hold here"),
         UNDECIDED: tr("undecided"),
         IMPOSSIBLE: tr("cannot be tried here"),

@@ -11,7 +11,7 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QFileDialog, QMenu, QWidget
 
 from app.model import audio_choice
-from app.model.audio_choice import AudioChoice
+from app.model.audio_choice import TRANSCRIPTS_SUFFIXES, AudioChoice
 from app.model.playhead import Playhead
 from app.model.recent import AUDIO_SUFFIXES, EXPORT_FOLDER, SESSION_SUFFIX, Memory
 from app.style.plain_text import add_entry
@@ -76,8 +76,8 @@ class Files(QObject):
 
     def ask_audio(self) -> bool:
         """Ask which audio files to decode; return whether any were chosen."""
-        patterns = " ".join(f"*{suffix}" for suffix in AUDIO_SUFFIXES)
-        kinds = self.tr("Audio and transcripts ({0} *.tsv);;All files (*)").format(patterns)
+        patterns = " ".join(f"*{suffix}" for suffix in (*AUDIO_SUFFIXES, *TRANSCRIPTS_SUFFIXES))
+        kinds = self.tr("Audio and transcripts ({0});;All files (*)").format(patterns)
         title = self.tr("Choose audio to decode")
         paths, _ = QFileDialog.getOpenFileNames(self._window, title, self._audio_folder(), kinds)
         return bool(paths) and self.take_audio([Path(p) for p in paths])

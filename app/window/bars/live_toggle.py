@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QSizePolicy, QWidget
 
 from app.model.effects import Effect
@@ -96,6 +97,18 @@ class LiveToggle(QWidget):
             self._effect = effect
             self._show_below()
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Say as much of the effect as there is room for."""
+        super().resizeEvent(event)
+        self._show_headline()
+
+    def _show_headline(self) -> None:
+        effect = self._effect
+        if effect is not None:
+            room = self.width() - self.title.x()
+            fits = self.effect.fontMetrics().horizontalAdvance(effect.headline) <= room
+            self.effect.show_kind(effect.kind, effect.headline if fits else effect.brief)
+
     def _show_below(self) -> None:
         effect = self._effect
         if effect is None or self._toggle is None or self._toggle.idle:
@@ -105,7 +118,7 @@ class LiveToggle(QWidget):
             describe(self.switch, description=self._text)
             set_tip(self, self._tip)
             return
-        self.effect.show_kind(effect.kind, effect.headline)
+        self._show_headline()
         self.effect.show()
         self.subtitle.set_full(
             *(f"· {text}" if text else "" for text in (effect.beside, *effect.shorter))

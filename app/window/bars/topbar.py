@@ -87,9 +87,13 @@ class Figure(QWidget):
         """The figure as shown."""
         return self._value.text()
 
-    def show_value(self, value: str, beside: str, tip: str) -> None:
-        """Show a figure."""
+    def show_value(self, value: str, beside: str, tip: str, pale: bool = False) -> None:
+        """Show a figure; `pale`: one that must not be held against what stood there before."""
         self._value.setText(value)
+        if self._value.objectName() != (name := "pale-figure" if pale else "big-figure"):
+            self._value.setObjectName(name)
+            self._value.style().unpolish(self._value)
+            self._value.style().polish(self._value)
         self._beside.setText(beside)
         self._kept_wide()
         set_tip(self, tip)
@@ -241,11 +245,18 @@ class TopBar(QFrame):
         if of.utterances < of.of:
             words += " *"
             tip += self.tr("; {0} of {1} utterances have a transcript").format(of.utterances, of.of)
-        self.wer.show_value(
-            f"{100 * rate:.1f} %",
-            words,
-            tip,
-        )
+        if shown.unlike:
+            words += "\n" + self.tr("{0} of {1} differ").format(shown.unlike, shown.scored)
+            tip += self.tr(
+                "; {0} of these {1} utterances differ from those decoded with the settings before: the rate goes with "
+                "the speech, too"
+            ).format(shown.unlike, shown.scored)
+        elif shown.before is not None and shown.before.rate is not None:
+            words += "\n" + self.tr("before {0} %").format(f"{100 * shown.before.rate:.1f}")
+            tip += "; " + self.tr("the same words with the settings before: {0} errors").format(
+                shown.before.errors
+            )
+        self.wer.show_value(f"{100 * rate:.1f} %", words, tip, pale=bool(shown.unlike))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Hide what matters least if there is little room."""

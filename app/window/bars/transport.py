@@ -25,13 +25,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.model.events import MAX_MARKS
 from app.model.figures import clock_text
+from app.model.pace import Pace
 from app.model.playhead import SPEEDS, Playhead
 from app.style.icons import icon
 from app.style.plain_text import Button, Label, describe, set_tip, show_tip
 from app.style.theme import Tokens, font, theme, theme_changed
-from app.views.events import MAX_MARKS
-from app.views.pace import Pace
 from app.widgets import ChoiceBox, Elided
 from app.window.actions.actions import Registry
 from app.window.actions.button import ActionButton

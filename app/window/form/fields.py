@@ -94,6 +94,8 @@ class Field(QWidget):
     """One setting: dot, title, the widget of its type, and notes below them."""
 
     edited = Signal(str, object)
+    refused = Signal(str, str)
+    """Key, and why what was entered is not taken."""
 
     def __init__(self, option: Option, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -178,6 +180,7 @@ class Field(QWidget):
             )
             whole.set_unit(suffix, self._numbers())
             whole.valueChanged.connect(self._edited)
+            whole.refused.connect(self._refused)
             whole.setFixedWidth(FIELD_WIDTH)
             return whole
         if option.type == "float":
@@ -188,6 +191,7 @@ class Field(QWidget):
             )
             real.set_unit(suffix, self._numbers())
             real.valueChanged.connect(self._edited)
+            real.refused.connect(self._refused)
             real.setFixedWidth(FIELD_WIDTH)
             return real
         path = PathBox(
@@ -200,6 +204,13 @@ class Field(QWidget):
     def _numbers(self) -> dict[float, str]:
         """Numbers that are shown as words."""
         return {float(value): self.tr(word) for value, word in self.option.words.items()}
+
+    def _refused(self, text: str) -> None:
+        """Say in which range a number must lie."""
+        option = self.option
+        sentence = self.tr("{0} must be a number from {1} to {2}; {3} is not taken.")
+        ends = (f"{end:g}" for end in (option.minimum or 0, option.maximum or 0))
+        self.refused.emit(option.key, sentence.format(self.tr(option.title), *ends, text))
 
     def _edited(self, value: Value) -> None:
         self.edited.emit(self.option.key, value)

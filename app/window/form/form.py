@@ -140,6 +140,7 @@ class PipelineForm(QFrame):
                     layer.column.addLayout(self._speech_row())
             field = Field(option)
             field.edited.connect(pipeline.set)
+            field.refused.connect(pipeline.refused)
             self.fields[option.key] = field
             layer.add(field)
         column.addStretch(1)
@@ -182,10 +183,17 @@ class PipelineForm(QFrame):
         row.addWidget(self.speech)
         return row
 
-    def show_speech(self, audio: AudioChoice | None, waits: bool = False) -> None:
-        """Show what the next run decodes; `waits`: the one under way decodes something else."""
+    def show_speech(
+        self, audio: AudioChoice | None, waits: bool = False, recorded: bool = False
+    ) -> None:
+        """Show what the next run decodes, or a recording has decoded (`recorded`), which cannot be changed.
+
+        `waits`: the run under way decodes something else.
+        """
         if audio is None:
             text, tip = self.tr("choose…"), self.tr("No speech chosen yet")
+            if recorded:
+                text, tip = "–", self.tr("The session does not say which")
         elif audio.bundled:
             text = counted(audio.files, self.tr("voice"), self.tr("voices"))
             tip = self.tr("Bundled synthetic voices")
@@ -198,6 +206,7 @@ class PipelineForm(QFrame):
         elide = self.speech.fontMetrics().elidedText
         self.speech.setText(elide(text, Qt.TextElideMode.ElideMiddle, room))
         set_tip(self.speech, tip)
+        self.speech.setEnabled(not recorded)
 
     def refresh(self) -> None:
         """Update every value."""

@@ -5,9 +5,11 @@ Empty lines and lines that begin with `#` are skipped. All lines are equally pro
 
 from __future__ import annotations
 
+import io
 import os
 from pathlib import Path
 
+from pipelines.models.dictionary import JOINERS
 from pipelines.models.grammar.expression import (
     MAX_WORDS,
     Alternatives,
@@ -18,9 +20,11 @@ from pipelines.models.grammar.expression import (
     Word,
     decoded,
 )
-from profiler.plain import one_line
+from profiler.plain import one_line, printable
 
 RULE = "list"
+SHOWN = 40
+"""Characters of a word that a sentence repeats."""
 
 
 def read(path: str | os.PathLike[str]) -> Grammar:
@@ -28,15 +32,18 @@ def read(path: str | os.PathLike[str]) -> Grammar:
     file, name = Path(path), one_line(os.fspath(path))
     phrases: dict[tuple[str, ...], int] = {}
     n_words = 0
-    for number, line in enumerate(decoded(file).splitlines(), start=1):
+    for number, line in enumerate(io.StringIO(decoded(file), newline=None), start=1):
         words = line.split()
         if not words or words[0].startswith("#"):
             continue
         n_words += len(words)
         if n_words > MAX_WORDS:
             raise GrammarError(f"{name} lists more than {MAX_WORDS:,} words.")
-        if not all(word.isprintable() for word in words):
-            raise GrammarError(f"{name}, line {number}: a word or phrase should stand here.")
+        for word in words:
+            if printable(word, JOINERS) != word:
+                raise GrammarError(
+                    f"{name}, line {number}: the word '{one_line(word, SHOWN)}' has a character that does not show."
+                )
         phrases.setdefault(tuple(words), number)
     if not phrases:
         raise GrammarError(f"{name} lists no word or phrase.")

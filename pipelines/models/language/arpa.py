@@ -1,4 +1,4 @@
-"""Reads and writes language models in the ARPA text format (also gzip-compressed, `.gz`).
+"""Reads and writes language models in the ARPA text format (also packed with gzip or bzip2).
 
 The format is that of the CMU toolkit and SRILM (ngram-format(5)): a `\\data\\` block of counts, a
 `\\k-grams:` block per order with `log10(prob) word… [log10(backoff)]`, and `\\end\\`.
@@ -6,29 +6,26 @@ The format is that of the CMU toolkit and SRILM (ngram-format(5)): a `\\data\\` 
 
 from __future__ import annotations
 
-import gzip
 import os
-import zlib
 from array import array
-from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, cast
 
 import numpy as np
 
-from pipelines.models.language.ngram import LOG_ZERO, MAX_GRAMS, LanguageModelError, NGram, make
-from profiler.files import inputs
+from pipelines.models.language.lines import MAX_IDLE_LINES, Lines, opened
+from pipelines.models.language.ngram import (
+    LOG_ZERO,
+    MAX_GRAMS,
+    MAX_LISTED_ORDER,
+    MAX_ORDER,
+    LanguageModelError,
+    NGram,
+    longer,
+    make,
+)
+from profiler.arrays import F64, I32
 from profiler.plain import one_line
 
-MAX_ORDER = 3
-MAX_LINE = 4096
-MAX_BYTES = 4 << 30
-"""Of the text: 50 million trigrams of 40 characters are 2 GB."""
-EXPANSION, SMALL_BYTES = 16, 8 << 20
-"""Packed text may be so many times as large as its file, and this large in any case: n-grams pack to a third or a
-fifth, repeated lines to a thousandth."""
-MAX_IDLE_LINES = 10_000
-"""Lines that say nothing: blank ones, and those before the counts."""
 SHOWN = 60
 """Characters of a line that a sentence repeats."""
 LN10 = float(np.log(10.0))
@@ -36,21 +33,8 @@ LN10 = float(np.log(10.0))
 
 def read(path: str | os.PathLike[str], max_order: int = MAX_ORDER) -> NGram:
     """The model, cut to n-grams of at most `max_order` words; LanguageModelError in one sentence."""
-    name = one_line(os.fspath(path))
-    try:
-        with inputs.open_input(path, "an ARPA file", MAX_BYTES) as raw:
-            packed = raw.read(2) == b"\x1f\x8b"
-            raw.seek(0)
-            size = os.fstat(raw.fileno()).st_size
-            stream = cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if packed else raw
-            limit = min(MAX_BYTES, max(SMALL_BYTES, EXPANSION * size)) if packed else MAX_BYTES
-            return _parse(name, _lines(name, stream, limit), max_order)
-    except inputs.InputError as error:
-        raise LanguageModelError(f"The language model cannot be read: {error}") from None
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise LanguageModelError(f"{name} is a damaged gzip file: {error}.") from error
-    except OSError as error:
-        raise LanguageModelError(f"{name} cannot be read: {error.strerror or error}.") from error
+    with opened(path) as lines:
+        return _parse(lines, max_order)
 
 
 def write(model: NGram, path: str | os.PathLike[str]) -> None:
@@ -75,104 +59,117 @@ def write(model: NGram, path: str | os.PathLike[str]) -> None:
         out.write("\n\\end\\\n")
 
 
-def _lines(file: str, stream: BinaryIO, limit: int) -> Iterator[str]:
-    """The lines that are not blank, of at most `limit` bytes in all."""
-    blank = 0
-    while line := stream.readline(MAX_LINE + 1):
-        limit -= len(line)
-        if len(line) > MAX_LINE:
-            raise LanguageModelError(
-                f"{file} is not an ARPA file: a line is over {MAX_LINE} bytes."
-            )
-        if limit < 0:
-            raise LanguageModelError(
-                f"{file} unpacks to more than {EXPANSION} times its size, which no n-grams do; unpack it first."
-            )
-        try:
-            text = line.decode("utf-8").strip()
-        except UnicodeDecodeError:
-            raise LanguageModelError(f"{file} is not an ARPA file: a line is not UTF-8.") from None
-        if text:
-            yield text
-            continue
-        blank += 1
-        if blank > MAX_IDLE_LINES:
-            raise LanguageModelError(
-                f"{file} is not an ARPA file: more than {MAX_IDLE_LINES:,} lines of it are blank."
-            )
-
-
-def _parse(file: str, lines: Iterator[str], max_order: int) -> NGram:
-    counts = _counts(file, lines)
+def _parse(lines: Lines, max_order: int) -> NGram:
+    counts = _counts(lines)
     kept = min(len(counts), max_order)
     index: dict[str, int] = {}
     ids, probs, backoffs = [], [], []
     for k, count in enumerate(counts, start=1):
-        grams, prob, backoff = array("i"), array("d"), array("d")
-        # The heading of block k was consumed by whatever ended the block before it.
-        ended = False
-        for line in lines:
-            if line.startswith("\\"):
-                wanted = "\\end\\" if k == len(counts) else f"\\{k + 1}-grams:"
-                if line != wanted:
-                    raise LanguageModelError(
-                        f"{file}: '{one_line(line, SHOWN)}' stands where {wanted} should."
-                    )
-                ended = True
-                break
-            if len(prob) >= count:
-                raise LanguageModelError(f"{file} lists more than the {count} {k}-grams announced.")
-            parts = line.split()
-            try:
-                prob.append(float(parts[0]))
-                if k == 1:
-                    place = index.setdefault(parts[1], len(index))
-                if k <= kept:
-                    grams.extend([index[w] for w in parts[1 : k + 1]])
-                backoff.append(float(parts[k + 1]) if len(parts) > k + 1 else 0.0)
-            except (ValueError, IndexError, KeyError):
-                parts = []
-            if not k + 1 <= len(parts) <= k + 2:
-                raise LanguageModelError(
-                    f"{file}: '{one_line(line, SHOWN)}' is not a probability, {k} known word(s) and a back-off "
-                    "weight."
-                )
-            if k == 1 and place < len(prob) - 1:
-                raise LanguageModelError(
-                    f"{file} lists the word '{one_line(parts[1], SHOWN)}' twice."
-                )
-        if not ended or len(prob) != count:
-            raise LanguageModelError(
-                f"{file} is not whole: it announces {count} {k}-grams and lists {len(prob)}."
-            )
+        wanted = "\\end\\" if k == len(counts) else f"\\{k + 1}-grams:"
+        grams, prob, backoff = _block(lines, k, count, wanted, index, keep=k <= kept)
         if k <= kept:
-            ids.append(np.array(grams, dtype=np.int32).reshape(-1, k))
-            probs.append(np.maximum(np.array(prob) * LN10, LOG_ZERO))
-            backoffs.append(np.array(backoff) * LN10)
-    return make(list(index), ids, probs, backoffs[: kept - 1])
+            ids.append(grams)
+            probs.append(prob)
+            backoffs.append(backoff)
+    return longer(make(list(index), ids, probs, backoffs[: kept - 1], lines.file), len(counts))
 
 
-def _counts(file: str, lines: Iterator[str]) -> list[int]:
-    started = False
-    counts: list[int] = []
-    for before, line in enumerate(lines):
-        if not started:
-            started = line == "\\data\\"
-            if before > MAX_IDLE_LINES:
-                break
-        elif line.startswith("ngram "):
-            order, _, count = line[6:].partition("=")
-            digits = count.strip()
-            if order.strip() != str(len(counts) + 1) or not (digits.isascii() and digits.isdigit()):
-                break
-            counts.append(int(digits) if len(digits) <= len(str(MAX_GRAMS)) else MAX_GRAMS + 1)
-            if len(counts) > MAX_ORDER or counts[-1] > MAX_GRAMS:
-                raise LanguageModelError(
-                    f"{file} announces order {len(counts)} and {one_line(digits, SHOWN)} n-grams; "
-                    f"readable are order {MAX_ORDER} and {MAX_GRAMS:,}."
-                )
-        elif line == "\\1-grams:" and counts:
-            return counts
-        else:
+def _block(
+    lines: Lines, k: int, count: int, wanted: str, index: dict[str, int], *, keep: bool
+) -> tuple[I32, F64, F64]:
+    """The k-grams up to the line `wanted`: words [n, k], natural logarithms of probabilities and back-off weights.
+
+    The heading was consumed by whatever ended the block before. Unigrams add their words to `index`. Without
+    `keep` only their form is looked at.
+    """
+    grams, prob, backoff = array("i"), array("d"), array("d")
+    n = 0
+    for line in lines:
+        if line.startswith("\\"):
+            if line != wanted:
+                raise lines.problem(f"'{one_line(line, SHOWN)}' stands where {wanted} should")
             break
-    raise LanguageModelError(f"{file} is not an ARPA file: no \\data\\ block of n-gram counts.")
+        if n >= count:
+            raise lines.problem(f"this is one more than the {count} {k}-grams announced")
+        n += 1
+        parts = line.split()
+        try:
+            value = float(parts[0])
+            weight = float(parts[k + 1]) if len(parts) > k + 1 else 0.0
+        except ValueError:
+            parts = []
+        if not k + 1 <= len(parts) <= k + 2:
+            raise lines.problem(
+                f"'{one_line(line, SHOWN)}' is no {k}-gram, which is a probability, {k} word(s) and perhaps a "
+                "back-off weight"
+            )
+        if not keep:
+            continue
+        # Minus infinity is "never"; what compares with nothing is no number.
+        if not (value < np.inf and weight < np.inf):
+            raise lines.problem(
+                f"the {k}-gram '{one_line(' '.join(parts[1 : k + 1]), SHOWN)}' has a value that is not a finite number"
+            )
+        prob.append(value)
+        backoff.append(weight)
+        if k == 1:
+            grams.append(index.setdefault(parts[1], len(index)))
+            continue
+        try:
+            grams.extend([index[word] for word in parts[1 : k + 1]])
+        except KeyError as unknown:
+            raise lines.problem(
+                f"the {k}-gram '{one_line(' '.join(parts[1 : k + 1]), SHOWN)}' has the word "
+                f"'{one_line(unknown.args[0], SHOWN)}', which is none of the 1-grams"
+            ) from None
+    else:
+        cut = f"ends after {n} of its {count} {k}-grams"
+        if n == count:
+            cut = f"lacks {wanted} after its {count} {k}-grams"
+        raise LanguageModelError(f"{lines.file} is not whole: it {cut}.")
+    if n < count:
+        raise lines.problem(f"{wanted} follows {n} {k}-grams where {count} are announced")
+    return np.array(grams, np.int32).reshape(-1, k), _natural(prob), _natural(backoff)
+
+
+def _natural(values: array[float]) -> F64:
+    return np.maximum(np.array(values) * LN10, LOG_ZERO)
+
+
+def _counts(lines: Lines) -> list[int]:
+    """The numbers of n-grams that the file announces, by order; the heading of the unigrams is consumed too."""
+    for line in lines:
+        if line == "\\data\\":
+            break
+        if lines.number > MAX_IDLE_LINES:
+            raise _no_arpa(lines)
+    else:
+        raise _no_arpa(lines)
+    counts: list[int] = []
+    for line in lines:
+        if line == "\\1-grams:" and counts:
+            return counts
+        order, _, count = line.removeprefix("ngram ").partition("=")
+        k, digits = len(counts) + 1, count.strip()
+        if not (
+            line.startswith("ngram ")
+            and order.strip() == str(k)
+            and digits.isascii()
+            and digits.isdigit()
+        ):
+            wanted = f"\\1-grams: or ngram {k}=…" if counts else "ngram 1=…"
+            raise lines.problem(f"'{one_line(line, SHOWN)}' stands where {wanted} should")
+        if k > MAX_LISTED_ORDER:
+            raise lines.problem(f"n-grams of more than {MAX_LISTED_ORDER} words are not read")
+        counts.append(int(digits) if len(digits) <= len(str(MAX_GRAMS)) else MAX_GRAMS + 1)
+        if counts[-1] > MAX_GRAMS:
+            raise lines.problem(
+                f"{one_line(digits, SHOWN)} {k}-grams are announced; at most {MAX_GRAMS:,} are read"
+            )
+    raise _no_arpa(lines)
+
+
+def _no_arpa(lines: Lines) -> LanguageModelError:
+    return LanguageModelError(
+        f"{lines.file} is not an ARPA file: no \\data\\ block of n-gram counts."
+    )

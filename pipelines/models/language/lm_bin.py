@@ -12,7 +12,15 @@ import os
 
 import numpy as np
 
-from pipelines.models.language.ngram import MAX_GRAMS, LanguageModelError, NGram, make
+from pipelines.models.language.ngram import (
+    MAX_GRAMS,
+    MAX_LISTED_ORDER,
+    MAX_ORDER,
+    LanguageModelError,
+    NGram,
+    longer,
+    make,
+)
 from profiler.arrays import F64, I64, U8, Array
 from profiler.files import inputs
 from profiler.plain import one_line
@@ -23,7 +31,6 @@ MAGIC = b"Trie Language Model"
 LOG_BASE = 1.0001
 TABLE_BITS = 16
 TABLE_SIZE = 1 << TABLE_BITS
-MAX_ORDER = 3
 _UNIGRAM = np.dtype([("prob", "<f4"), ("backoff", "<f4"), ("next", "<u4")])
 
 
@@ -67,8 +74,8 @@ class _Reader:
                 f"{self.file} does not begin with '{MAGIC.decode()}' as a .lm.bin does."
             )
         order = int(self.take(1, "order")[0])
-        if not 1 <= order <= MAX_ORDER:
-            raise self.fail(f"its order is {order}, readable are 1 to {MAX_ORDER}")
+        if not 1 <= order <= MAX_LISTED_ORDER:
+            raise self.fail(f"its order is {order}, readable are 1 to {MAX_LISTED_ORDER}")
         counts = [int(c) for c in self.take(4 * order, "counts").view("<u4")]
         if max(counts) > MAX_GRAMS:
             raise self.fail(f"it announces {max(counts):,} n-grams, readable are {MAX_GRAMS:,}")
@@ -102,7 +109,7 @@ class _Reader:
             probs.append(tables[k - 2][0][_field(array, at, TABLE_BITS)])
         words = self._words(counts[0])
         kept = min(order, max_order)
-        return make(words, ids, probs, backoffs[: kept - 1])
+        return longer(make(words, ids, probs, backoffs[: kept - 1], self.file), order)
 
     def _tables(self, order: int) -> list[tuple[F64, F64]]:
         """Per order from 2 on: natural-log probabilities and back-off weights by index."""

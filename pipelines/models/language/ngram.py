@@ -10,20 +10,29 @@ All logarithms are natural.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from profiler.arrays import F64, I32, I64
 from profiler.errors import BadInput
+from profiler.plain import one_line
 
+MAX_ORDER = 3
+"""Of n-grams that are used."""
+MAX_LISTED_ORDER = 10
+"""Of n-grams in a file; the longest are gone through and dropped."""
 SENTENCE_START = "<s>"
 SENTENCE_END = "</s>"
 MAX_GRAMS = 50_000_000
 """Of one length: what published models of a few GB hold."""
 LOG_ZERO = -99.0 * float(np.log(10.0))
 """What the ARPA format writes for "never": -99 in base 10."""
+PROBABLE = 0.01
+"""A log probability above 0 that the rounding of 16-bit tables explains."""
+SHOWN, SHOWN_GRAM = 4, 60
+"""N-grams that a sentence names, and characters of each."""
 MIN_BACKOFF_MASS = 1e-6
 """Least probability a history leaves to unlisted words; 16-bit tables make some sums exceed 1."""
 
@@ -39,13 +48,15 @@ class NGram:
     """A back-off model of order 1 to 3; k-grams are sorted by their word ids.
 
     words: word of each id. `ids[k-1]` int32 [n_k, k] (oldest word first; for k = 1 simply 0..V-1),
-    `log_prob[k-1]` float64 [n_k], `log_backoff[k-1]` float64 [n_k] for k < order.
+    `log_prob[k-1]` float64 [n_k], `log_backoff[k-1]` float64 [n_k] for k < order. `notes`: what of the file was left
+    out or read otherwise.
     """
 
     words: tuple[str, ...]
     ids: tuple[Ids, ...]
     log_prob: tuple[F64, ...]
     log_backoff: tuple[F64, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def order(self) -> int:
@@ -106,39 +117,92 @@ def make(
     ids: Sequence[Ids],
     log_prob: Sequence[F64],
     log_backoff: Sequence[F64],
+    name: str = "The language model",
 ) -> NGram:
-    """Sort the levels and check what every algorithm here relies on; LanguageModelError if not."""
+    """Sort the levels and see to what every algorithm here relies on; LanguageModelError where that is impossible.
+
+    Of an n-gram that is listed twice the first counts, and a probability above 1 is 1; `notes` say so. A history
+    that is not listed (as after pruning) is added with what backing off gives it, so that nothing scores otherwise.
+    """
     vocabulary = tuple(words)
     if len(vocabulary) ** len(ids) >= 1 << 63:
         raise LanguageModelError(
-            f"The language model has {len(vocabulary):,} words, too many for its order of {len(ids)}."
+            f"{name} has {len(vocabulary):,} words, too many for its order of {len(ids)}."
         )
     if len(set(vocabulary)) != len(vocabulary):
-        raise LanguageModelError("The language model lists a word twice.")
+        raise LanguageModelError(f"{name} lists a word twice.")
     for mark in (SENTENCE_START, SENTENCE_END):
         if mark not in vocabulary:
-            raise LanguageModelError(f"The language model lacks the sentence mark {mark}.")
-    out_ids, out_prob, out_backoff = [], [], []
+            found = f"; it has {mark.upper()}" if mark.upper() in vocabulary else ""
+            raise LanguageModelError(f"{name} lacks the sentence mark {mark}{found}.")
+    out_ids, out_prob, out_backoff, notes = [], [], [], []
     for k, (level, prob) in enumerate(zip(ids, log_prob, strict=True), start=1):
         if level.shape != (len(prob), k) or (len(level) and level.min() < 0):
-            raise LanguageModelError(f"The language model's {k}-grams are not well formed.")
+            raise LanguageModelError(f"{name} has {k}-grams that are not well formed.")
         if len(level) and level.max() >= len(vocabulary):
-            raise LanguageModelError(f"A {k}-gram names a word outside the vocabulary.")
+            raise LanguageModelError(f"{name} has a {k}-gram with a word outside the vocabulary.")
+        weights = log_backoff[k - 1] if k < len(ids) else np.zeros(len(prob))
+        wrong = np.nonzero(~(np.isfinite(prob) & np.isfinite(weights)))[0]
+        if len(wrong):
+            raise LanguageModelError(
+                f"{name}: the {k}-gram {_shown(vocabulary, level[wrong])} has a value that is not a finite number."
+            )
         keys = _keys(level, len(vocabulary))
         order = np.argsort(keys, kind="stable")
-        if len(keys) > 1 and (np.diff(keys[order]) == 0).any():
-            raise LanguageModelError(f"The language model lists a {k}-gram twice.")
+        again = np.append(False, np.diff(keys[order]) == 0)
+        if again.any():
+            notes.append(
+                f"{again.sum():,} {k}-grams are listed again in the language model; the first of each counts: "
+                f"{_shown(vocabulary, level[order[again]])}"
+            )
+            order = order[~again]
+        above = np.nonzero(prob > PROBABLE)[0]
+        if len(above):
+            notes.append(
+                f"{len(above):,} {k}-grams of the language model have a probability above 1, which is taken as 1: "
+                f"{_shown(vocabulary, level[above])}"
+            )
         out_ids.append(np.ascontiguousarray(level[order]))
-        out_prob.append(np.asarray(prob, dtype=np.float64)[order])
+        out_prob.append(np.minimum(np.asarray(prob, dtype=np.float64)[order], 0.0))
         if k < len(ids):
-            out_backoff.append(np.asarray(log_backoff[k - 1], dtype=np.float64)[order])
-    for k, values in enumerate([*out_prob, *out_backoff], start=1):
-        if not np.isfinite(values).all():
-            raise LanguageModelError(f"The language model's table {k} holds a value not finite.")
-    for k, values in enumerate(out_prob, start=1):
-        if len(values) and values.max() > 0.01:
-            raise LanguageModelError(f"A {k}-gram has a probability above 1.")
-    return NGram(vocabulary, tuple(out_ids), tuple(out_prob), tuple(out_backoff))
+            out_backoff.append(np.asarray(weights, dtype=np.float64)[order])
+    model = NGram(vocabulary, tuple(out_ids), tuple(out_prob), tuple(out_backoff), tuple(notes))
+    for k in range(len(ids) - 1, 1, -1):
+        model = _with_histories(model, k)
+    return model
+
+
+def _with_histories(model: NGram, k: int) -> NGram:
+    """`model` with every k-gram listed that longer ones have as their history."""
+    histories = model.ids[k][:, :-1]
+    absent = np.unique(histories[model.find(histories) < 0], axis=0)
+    if not len(absent):
+        return model
+    ids, prob, backoff = map(list, (model.ids, model.log_prob, model.log_backoff))
+    level = np.concatenate([ids[k - 1], absent])
+    order = np.argsort(_keys(level, len(model.words)))
+    ids[k - 1] = np.ascontiguousarray(level[order])
+    prob[k - 1] = np.concatenate([prob[k - 1], model.score(absent)])[order]
+    backoff[k - 1] = np.append(backoff[k - 1], np.zeros(len(absent)))[order]
+    return replace(model, ids=tuple(ids), log_prob=tuple(prob), log_backoff=tuple(backoff))
+
+
+def _shown(words: Sequence[str], grams: Ids) -> str:
+    """The first few of some n-grams, in quotation marks."""
+    shown = [" ".join(words[i] for i in gram) for gram in grams[:SHOWN].tolist()]
+    more = " …" if len(grams) > SHOWN else ""
+    return ", ".join(f"'{one_line(gram, SHOWN_GRAM)}'" for gram in shown) + more
+
+
+def longer(model: NGram, listed: int) -> NGram:
+    """`model`, with a note where its file lists n-grams of so many words that no setting uses them."""
+    if listed <= MAX_ORDER:
+        return model
+    note = (
+        f"n-grams of up to {model.order} words are used of the language model, which lists them up to {listed} "
+        f"(graph.order, at most {MAX_ORDER})"
+    )
+    return replace(model, notes=(*model.notes, note))
 
 
 def restrict(model: NGram, vocabulary: Sequence[str]) -> NGram:
@@ -172,8 +236,6 @@ def restrict(model: NGram, vocabulary: Sequence[str]) -> NGram:
         rows = level[inside]
         prob = np.exp(model.log_prob[k - 1][inside])
         context = model.find(rows[:, :-1])
-        if (context < 0).any():
-            raise LanguageModelError(f"A {k}-gram has a history that is not listed.")
         n = len(model.ids[k - 2])
         lower = np.exp(model.score(rows[:, 1:]))
         explicit = np.bincount(context, prob, n)
@@ -264,8 +326,6 @@ def renormalise(model: NGram) -> NGram:
         level = model.ids[k - 1]
         partial = NGram(model.words, model.ids[:k], tuple(probs[:k]), tuple(backoffs[: k - 1]))
         context = partial.find(level[:, :-1])
-        if (context < 0).any():
-            raise LanguageModelError(f"A {k}-gram has a history that is not listed.")
         prob = np.exp(probs[k - 1])
         total = np.bincount(context, prob, len(model.ids[k - 2]))
         lower = np.exp(partial.score(level[:, 1:]))

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from pipelines.models import dictionary
 from pipelines.models.grammar import expression
-from pipelines.models.language import arpa
+from pipelines.models.language import lines
 from pipelines.search.graph.build import COMPILER_VERSION
 from pipelines.search.graph.recipe import Recipe
 from pipelines.search.graph.wfst import VERSION, GraphError
@@ -36,7 +36,7 @@ LARGEST_FILE = 1 << 30
 """Of a model's files that are hashed; no definition of senones comes near."""
 LARGEST = {
     "dictionary": dictionary.MAX_FILE_BYTES,
-    "language_model": arpa.MAX_BYTES,
+    "language_model": lines.MAX_BYTES,
     "grammar": expression.MAX_FILE_BYTES,
 }
 _BUILD_PREFIX = ".build-"

@@ -36,7 +36,7 @@ _HALF = -log(0.5)
 
 
 def acceptor(grammar: Grammar, label: Callable[[Word], int]) -> Fst:
-    """G of `grammar`; `label` gives a word its label above 0, equal for equal words.
+    """G of `grammar`; `label` gives a word its label, equal for equal words, 0 for one that is silent.
 
     GrammarError when nothing can be said, or the grammar is too large or not regular.
     """

@@ -91,11 +91,11 @@ def _file(name: str) -> str:
 
 
 def _grammar_file(name: str) -> Path:
-    """The file called `name`, or the shipped grammar of that name."""
-    file = Path(os.path.expanduser(name))
+    """The shipped grammar of that name, or the file called `name`."""
     shipped = {path.stem: path for path in sorted(assets.path("grammars").glob("*.gram"))}
-    if not os.path.exists(file) and name in shipped:
+    if name in shipped:
         return shipped[name]
+    file = Path(os.path.expanduser(name))
     if not inputs.regular(file):
         raise GraphError(
             f"There is no grammar file {one_line(name)}; shipped with the program are {', '.join(shipped)}."

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pipelines.models import dictionary as dictionaries
-from pipelines.models.dictionary import Dictionary, DictionaryError, listed
+from pipelines.models.dictionary import (
+    Dictionary,
+    DictionaryError,
+    listed,
+    same_capitals,
+    unstressed,
+)
 from pipelines.models.grammar import jsgf, phrases
 from pipelines.models.grammar.expression import MAX_FILE_BYTES, Grammar, GrammarError, Word
-from pipelines.models.language import arpa, lm_bin, ngram
+from pipelines.models.language import arpa, lines, lm_bin, ngram
 from pipelines.models.sphinx import ModelDefinition
 from pipelines.search.graph import grammar, ngrams
 from pipelines.search.graph.openfst import Fst
@@ -19,6 +26,12 @@ from profiler.files import inputs
 from profiler.plain import one_line
 
 JSGF_SUFFIXES = (".jsgf", ".gram")
+MARKS = frozenset({"<s>", "</s>", "<unk>", "<eps>"})
+"""What language models and dictionaries list beside words, in small letters."""
+FILLER = re.compile(r"<.+>|\[.+\]|\{.+\}|\+\+.+\+\+")
+"""How noises and silence are written there."""
+NOTED = 8
+"""Words that a note names."""
 
 
 @dataclass(frozen=True)
@@ -40,13 +53,14 @@ def source(recipe: Recipe, definition: ModelDefinition) -> Source:
     if recipe.grammar:
         return _sentences(recipe, definition)
     model, words = language(recipe, definition)
-    return Source(ngrams.acceptor(model), model.words, words, {"ngrams": list(model.counts)})
+    about = {"ngrams": list(model.counts)}
+    return Source(ngrams.acceptor(model), model.words, words, about, model.notes)
 
 
 def read_language_model(path: str | Path, max_order: int) -> ngram.NGram:
-    """Reads a `.lm.bin` or an ARPA file (also gzip), by what it begins with."""
+    """Reads a `.lm.bin` or an ARPA file (also packed), by what it begins with."""
     try:
-        with inputs.open_input(path, "a language model", arpa.MAX_BYTES) as handle:
+        with inputs.open_input(path, "a language model", lines.MAX_BYTES) as handle:
             magic = handle.read(len(lm_bin.MAGIC))
     except inputs.InputError as error:
         raise ngram.LanguageModelError(f"The language model cannot be read: {error}") from None
@@ -55,21 +69,110 @@ def read_language_model(path: str | Path, max_order: int) -> ngram.NGram:
 
 
 def language(recipe: Recipe, definition: ModelDefinition) -> tuple[ngram.NGram, Dictionary]:
-    """The pruned language model and the dictionary of its words, as the graph will have them."""
-    words = dictionaries.read(recipe.dictionary)
+    """The pruned language model, with notes, and the dictionary of its words, as the graph will have them."""
+    entries = _Entries(recipe, definition)
     model = read_language_model(recipe.language_model, recipe.order)
-    chosen = ngram.most_probable(model, words.words(), recipe.vocabulary)
+    found = {word: entry for word in model.words if (entry := entries.find(word)) is not None}
+    chosen = ngram.most_probable(model, list(found), recipe.vocabulary)
     if not chosen:
-        marks = (ngram.SENTENCE_START, ngram.SENTENCE_END)
-        lacking = [word for word in model.words if word not in marks]
         raise DictionaryError(
             f"{one_line(recipe.dictionary)} pronounces no word of the language model "
-            f"{one_line(recipe.language_model)}, which lists {listed(lacking) or 'none'}."
+            f"{one_line(recipe.language_model)}, which lists {listed(entries.missing) or 'none'}."
         )
-    words = words.restrict(chosen)
-    words.check_phones(_speech(definition))
+    shown = {word: found[word] for word in chosen}
+    words, notes = entries.pronunciations(shown)
+    notes = [
+        *model.notes,
+        *_left_out(model, chosen, len(found), entries.missing),
+        *_in_other_capitals(shown, "language model"),
+        *notes,
+    ]
     model = ngram.restrict(model, chosen)
-    return ngram.prune(model, (recipe.bigrams, recipe.trigrams), recipe.pruning), words
+    model = ngram.prune(model, (recipe.bigrams, recipe.trigrams), recipe.pruning)
+    return replace(model, notes=tuple(notes)), words
+
+
+def _left_out(
+    model: ngram.NGram, chosen: list[str], pronounced: int, missing: list[str]
+) -> list[str]:
+    """The note on words without a pronunciation that would have been chosen."""
+    limited = len(chosen) < pronounced
+    if limited:
+        index, prob = model.index(), model.log_prob[0]
+        least = min(prob[index[word]] for word in chosen)
+        missing = [word for word in missing if prob[index[word]] > least]
+    if not missing:
+        return []
+    have = "have no pronunciation and are" if len(missing) > 1 else "has no pronunciation and is"
+    return [
+        f"{len(missing):,} of {len(chosen) + len(missing):,} {'most probable ' if limited else ''}words of the "
+        f"language model {have} left out: {_named(missing)}"
+    ]
+
+
+def _named(words: Sequence[str]) -> str:
+    return listed(words, NOTED, quote="")
+
+
+class _Entries:
+    """The dictionary as the acoustic model can say it; `missing`: words that were looked up and are not in it."""
+
+    def __init__(self, recipe: Recipe, definition: ModelDefinition) -> None:
+        self._words = dictionaries.read(recipe.dictionary)
+        phones = list(zip(definition.phones, definition.filler, strict=True))
+        self._fillers = frozenset(phone for phone, filler in phones if filler)
+        self._speech = frozenset(phone for phone, filler in phones if not filler)
+        self._lacking: list[str] = []
+        self.missing: list[str] = []
+
+    def find(self, word: str) -> str | None:
+        """The entry of `word`; None where it has none, and for sentence marks and fillers, which no hypothesis has."""
+        entry = self._words.find(word)
+        filler = FILLER.fullmatch(word) is not None
+        if word.lower() in MARKS or (filler and entry is None):
+            return None
+        if entry is None:
+            self.missing.append(word)
+            return None
+        phones = {phone for pron in self._words[entry] for phone in pron}
+        if phones <= self._fillers:
+            return None
+        if filler and not {unstressed(phone, self._speech) for phone in phones} <= self._speech:
+            self._lacking.append(word)
+            return None
+        return entry
+
+    def pronunciations(self, shown: Mapping[str, str]) -> tuple[Dictionary, list[str]]:
+        """Of each word, as it is shown -> its entry, in phones of speech; and what was read otherwise.
+
+        DictionaryError where the acoustic model lacks a phone.
+        """
+        prons = {word: self._words[entry] for word, entry in shown.items()}
+        written = Dictionary(prons, self._words.path)
+        words = written.without_stress(self._speech)
+        words.check_phones(self._speech, self._fillers)
+        notes = []
+        if stressed := sorted(written.phones() - self._speech):
+            notes.append(
+                "stress digits of the dictionary are left out, as the acoustic model has no phones with them: "
+                f"{_named(stressed)}"
+            )
+        if self._lacking:
+            notes.append(
+                f"fillers whose phones the acoustic model lacks are left out: {_named(self._lacking)}"
+            )
+        return words, notes
+
+
+def _in_other_capitals(found: Mapping[str, str], source: str) -> list[str]:
+    """The note on words of `source` whose entries, their values, have other capitals."""
+    other = [f"{w} ({e})" for w, e in found.items() if not same_capitals(w, e)]
+    if not other:
+        return []
+    have = "words of the {} have" if len(other) > 1 else "word of the {} has"
+    return [
+        f"{len(other):,} {have.format(source)} other capitals in the dictionary: {_named(other)}"
+    ]
 
 
 def read_grammar(path: str | Path) -> Grammar:
@@ -85,33 +188,28 @@ def read_grammar(path: str | Path) -> Grammar:
 
 
 def _sentences(recipe: Recipe, definition: ModelDefinition) -> Source:
-    """G of a grammar; a word that the dictionary does not have as written is taken in lower case."""
+    """G of a grammar, whose words are shown as the dictionary has them."""
     read = read_grammar(recipe.grammar)
-    words = dictionaries.read(recipe.dictionary)
+    entries = _Entries(recipe, definition)
+    found: dict[str, str | None] = {}
     labels: dict[str, int] = {}
 
     def label(word: Word) -> int:
-        text = word.text if word.text in words else word.text.lower()
-        return labels.setdefault(text, len(labels) + 1)
+        text = word.text
+        if text not in found:
+            found[text] = entries.find(text)
+            if entries.missing[-1:] == [text]:
+                found[text] = text
+        entry = found[text]
+        return 0 if entry is None else labels.setdefault(entry, len(labels) + 1)
 
     fst = grammar.acceptor(read, label)
-    missing = [word for word in labels if word not in words]
-    if missing:
+    if entries.missing:
         raise DictionaryError(
             f"{one_line(recipe.grammar)} has words that {one_line(recipe.dictionary)} does not pronounce: "
-            f"{listed(missing)}."
+            f"{listed(entries.missing)}."
         )
-    words = words.restrict(labels)
-    words.check_phones(_speech(definition))
-    return Source(
-        fst, tuple(labels), words, {"grammar": {"states": fst.n_states, "arcs": fst.n_arcs}}
-    )
-
-
-def _speech(definition: ModelDefinition) -> list[str]:
-    """The phones that are not fillers."""
-    return [
-        phone
-        for phone, filler in zip(definition.phones, definition.filler, strict=True)
-        if not filler
-    ]
+    words, notes = entries.pronunciations({entry: entry for entry in labels})
+    notes += _in_other_capitals({w: e for w, e in found.items() if e is not None}, "grammar")
+    about = {"grammar": {"states": fst.n_states, "arcs": fst.n_arcs}}
+    return Source(fst, tuple(labels), words, about, tuple(notes))

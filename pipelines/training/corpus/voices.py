@@ -34,7 +34,7 @@ SEED = 1
 
 def prepare(progress: Progress, passes: int = PASSES) -> Path:
     """The folder of one shard and the held-out utterances, both with labels; made the first time (half a minute)."""
-    items = playlist.build(*playlist.bundled_speech())
+    items = playlist.build(*playlist.bundled_speech()).items
     named = json.dumps([passes, SEED, [(item.name, item.path.stat().st_size) for item in items]])
     folder = cache_dir("training", f"voices-{hashlib.sha256(named.encode()).hexdigest()[:10]}")
     model = sphinx.load(sphinx.default_directory())

@@ -38,7 +38,7 @@ class Task:
 
     def speech(self, most: int) -> Sequence[Item]:
         """The first items of the speech."""
-        return playlist.build(self.paths, self.transcripts)[:most]
+        return playlist.build(self.paths, self.transcripts).items[:most]
 
 
 def write(path: Path, step: str, found: Found) -> dict[str, Any]:

@@ -1,0 +1,105 @@
+"""Sound that is not read: which format or codec it is, and what converts it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pipelines.audio.links import Content
+
+NIST: Final = b"NIST_1A\n"
+"""How the sound files of NIST's corpora (TIMIT, WSJ) begin, which end in .wav too."""
+MP3_IN_WAV: Final = 0x55
+
+_CONVERT: Final = "which is not read; ffmpeg converts it: ffmpeg -i FILE FILE.wav"
+
+_FORMATS: Final = (  # place, bytes there, name; all at most 40 bytes from the beginning
+    (4, b"ftyp", "an MPEG-4 file (m4a, mp4, mov, 3gp)"),
+    (4, b"moov", "a QuickTime file"),
+    (0, b"\x1a\x45\xdf\xa3", "a Matroska or WebM file"),
+    (0, b"\x30\x26\xb2\x75\x8e\x66\xcf\x11", "a Windows Media file (wma, asf)"),
+    (0, b"wvpk", "a WavPack file"),
+    (0, b"#!AMR", "an AMR file"),
+    (0, b"MAC ", "a Monkey's Audio file"),
+    (0, b"ajkg", "a file compressed by shorten"),
+    (0, b"TTA1", "a True Audio file"),
+    (0, b"tBaK", "a TAK file"),
+    (0, b"MP+", "a Musepack file"),
+    (0, b"MPCK", "a Musepack file"),
+    (0, b"DSD ", "a DSD file"),
+    (0, b"FRM8", "a DSD file"),
+    (0, b"ADIF", "an AAC file"),
+    (0, b"FLV\1", "a Flash video"),
+    (8, b"AVI ", "an AVI file"),
+    (0, b"\x0b\x77", "an AC-3 file"),
+    (0, b".RMF", "a RealMedia file"),
+    (0, b".ra\xfd", "a RealAudio file"),
+)
+
+_READ_IN_WAV: Final = frozenset(
+    {0x01, 0x02, 0x03, 0x06, 0x07, 0x11, 0x31, 0x38, 0x40, MP3_IN_WAV, 0xFFFE}
+)
+"""Codecs by their numbers in WAV (RFC 2361) that libsndfile reads."""
+
+_IN_WAV: Final = {
+    0x10: "OKI ADPCM",
+    0x14: "G.723 ADPCM",
+    0x17: "Dialogic ADPCM",
+    0x20: "Yamaha ADPCM",
+    0x22: "TrueSpeech",
+    0x42: "G.723.1",
+    0x45: "G.726",
+    0x50: "MPEG layer 1 or 2",
+    0x57: "AMR-NB",
+    0x58: "AMR-WB",
+    0x64: "G.726",
+    0x65: "G.722",
+    0x83: "G.729",
+    0xFF: "AAC",
+    0x130: "ACELP.net",
+    0x140: "G.726",
+    0x160: "Windows Media Audio",
+    0x161: "Windows Media Audio",
+    0x162: "Windows Media Audio",
+    0x163: "Windows Media Audio",
+    0x28F: "G.722",
+    0x401: "Intel Music Coder",
+    0x1600: "AAC",
+    0x1602: "AAC",
+    0x1610: "AAC",
+    0x2000: "AC-3",
+    0x2001: "DTS",
+    0x674F: "Vorbis",
+    0x704F: "Opus",
+    0xA106: "AAC",
+    0xA109: "Speex",
+    0xF1AC: "FLAC",
+}
+
+
+def format_of(data: Content) -> str | None:
+    """What a file is that is not read, as the rest of a sentence; None for what is not known."""
+    head = data.at(0, 512)
+    for at, mark, name in _FORMATS:
+        if head[at : at + len(mark)] == mark:
+            return f"is {name}, {_CONVERT}"
+    if head[:1] == b"\xff" and len(head) > 1 and head[1] & 0xF6 == 0xF0:
+        return f"is an AAC file, {_CONVERT}"
+    if head.lstrip()[:9].lower() in (b"<!doctype", b"<html>") or b"<html" in head.lower():
+        return "is a web page, not sound; download the file itself"
+    return None
+
+
+def codec_of_wav(tag: int) -> str | None:
+    """What is wrong with a WAV of this codec, as the rest of a sentence; None if it is read."""
+    if tag in _READ_IN_WAV:
+        return None
+    name = _IN_WAV.get(tag, f"sound of the codec 0x{tag:04X}")
+    return f"is a WAV file that holds {name}, {_CONVERT}"
+
+
+def codec_of_nist(head: bytes) -> str | None:
+    """What is wrong with a NIST file of this head, as the rest of a sentence; None if it is read."""
+    text = head.partition(b"end_head")[0].lower()
+    if b"shorten" in text:
+        return "is compressed by shorten, which is not read; sph2pipe -f wav FILE FILE.wav decompresses it"
+    return None

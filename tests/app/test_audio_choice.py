@@ -1,0 +1,54 @@
+"""Which transcripts are taken along with audio that a person chose."""
+
+from pathlib import Path
+
+import pytest
+
+from app.model import audio_choice
+from app.model.audio_choice import chosen
+from pipelines.audio import transcripts
+
+HEADER = "file\ttranscript\n"
+
+
+def folder_with(folder: Path, *names: str, text: str = HEADER) -> Path:
+    (folder / "a.wav").write_bytes(b"RIFF\0\0\0\0WAVE\xff")
+    for name in names:
+        (folder / name).write_text(text)
+    return folder
+
+
+def test_all_that_can_be_read_is_looked_for() -> None:
+    assert set(audio_choice.TRANSCRIPTS_SUFFIXES) == transcripts.SUFFIXES
+    assert set(audio_choice.WORDS) == set(transcripts.TEXT_COLUMNS)
+
+
+@pytest.mark.parametrize(
+    "name", [f"t{suffix}" for suffix in transcripts.SUFFIXES] + ["text", "84-121.trans.txt"]
+)
+def test_the_only_transcripts_beside_the_audio_are_taken(name: str, tmp_path: Path) -> None:
+    folder_with(tmp_path, name)
+    assert chosen([tmp_path]).transcripts == str(tmp_path / name)
+    assert chosen([tmp_path / "a.wav"]).transcripts == str(tmp_path / name)
+
+
+def test_of_several_kinds_the_likeliest_is_taken_and_of_two_of_a_kind_none(tmp_path: Path) -> None:
+    folder_with(tmp_path, "t.tsv", "t.csv", "hypotheses.ctm", "text")
+    assert chosen([tmp_path]).transcripts == str(tmp_path / "t.tsv")
+    (tmp_path / "u.tsv").write_text(HEADER)
+    assert chosen([tmp_path]).transcripts is None
+    assert chosen([tmp_path, tmp_path / "t.csv"]).transcripts == str(tmp_path / "t.csv")
+
+
+def test_a_csv_of_something_else_is_not_taken(tmp_path: Path) -> None:
+    folder_with(tmp_path, "pitch.csv", text="file,pitch\na.wav,120\n")
+    assert chosen([tmp_path]).transcripts is None
+
+
+def test_a_text_file_is_taken_if_it_is_chosen(tmp_path: Path) -> None:
+    folder_with(tmp_path, "words.txt", text="a two nine\n")
+    assert chosen([tmp_path]).transcripts is None
+    table = str(tmp_path / "words.txt")
+    assert chosen([tmp_path / "a.wav", table]).transcripts == table
+    with pytest.raises(ValueError, match="Transcripts alone"):
+        chosen([table])

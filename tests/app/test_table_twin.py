@@ -1,0 +1,109 @@
+"""The table twin of a chart: sorted by a header, copied with headers, and its first column stays in sight."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from pytestqt.qtbot import QtBot
+
+from app.views.table_twin import TableModel, TableTwin
+
+HEADERS = ["part", "ms per frame", "share", "verdict"]
+ROWS = [
+    ["compute", 0.025, "12 %", "compute-bound"],
+    ["search", 0.12, "55 %", None],
+    ["memory", 0.009, "4.2 % (3–6 %)", "bandwidth-bound"],
+    ["transfer", None, "", None],
+]
+
+
+@pytest.fixture
+def table(qtbot: QtBot) -> TableTwin:
+    model = TableModel()
+    model.replace(HEADERS, ROWS)
+    made = TableTwin(model)
+    model.setParent(made)
+    qtbot.addWidget(made)
+    made.resize(200, 160)
+    made.show()
+    return made
+
+
+def column(table: TableTwin, number: int) -> list[str]:
+    model = table.model()
+    return [str(model.index(row, number).data()) for row in range(model.rowCount())]
+
+
+def header_clicked(qtbot: QtBot, table: TableTwin, number: int) -> None:
+    header = table.horizontalHeader()
+    table.horizontalScrollBar().setValue(header.sectionPosition(number))
+    at = header.sectionViewportPosition(number) + 5
+    where = header.viewport().rect().center()
+    where.setX(at)
+    qtbot.mouseClick(header.viewport(), Qt.MouseButton.LeftButton, pos=where)
+
+
+def test_the_rows_selected_are_copied_with_headers(qtbot: QtBot, table: TableTwin) -> None:
+    table.setFocus()
+    table.selectAll()
+    qtbot.keyClick(table, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    lines = QGuiApplication.clipboard().text().splitlines()
+    assert [line.split("\t") for line in lines] == [
+        HEADERS,
+        ["compute", "0.025", "12 %", "compute-bound"],
+        ["search", "0.12", "55 %", ""],
+        ["memory", "0.009", "4.2 % (3–6 %)", "bandwidth-bound"],
+        ["transfer", "", "", ""],
+    ]
+    table.clearSelection()
+    table.selectRow(1)
+    table.copy_selected()
+    assert QGuiApplication.clipboard().text().count("\n") == 2
+
+
+def test_a_click_on_a_header_sorts_by_its_numbers(qtbot: QtBot, table: TableTwin) -> None:
+    assert column(table, 0) == ["compute", "search", "memory", "transfer"]
+    header_clicked(qtbot, table, 1)
+    up = column(table, 0)
+    header_clicked(qtbot, table, 1)
+    down = column(table, 0)
+    assert [up, down] == [
+        ["memory", "compute", "search", "transfer"],
+        ["search", "compute", "memory", "transfer"],
+    ]
+    table.model().replace(HEADERS, [["compute", 0.5, "", ""], *ROWS[1:]])
+    assert column(table, 0)[:2] == ["compute", "search"], "what comes live is sorted, too"
+    header_clicked(qtbot, table, 1)
+    assert column(table, 0) == ["compute", "search", "memory", "transfer"]
+
+
+def test_shares_with_units_and_intervals_are_numbers(table: TableTwin) -> None:
+    table.sortByColumn(2, Qt.SortOrder.DescendingOrder)
+    assert column(table, 0) == ["search", "compute", "memory", "transfer"]
+
+
+def test_the_first_column_stays_in_sight(table: TableTwin) -> None:
+    assert not table.first.isVisible()
+    bar = table.horizontalScrollBar()
+    bar.setValue(bar.maximum())
+    assert bar.maximum() > 0
+    assert table.first.isVisible()
+    assert table.first.geometry().left() == 0
+    assert not table.first.isColumnHidden(0)
+    assert table.first.isColumnHidden(1)
+    table.verticalScrollBar().setValue(table.verticalScrollBar().maximum())
+    assert table.first.verticalScrollBar().value() == table.verticalScrollBar().value()
+    assert table.first.rowHeight(0) == table.rowHeight(0)
+    bar.setValue(0)
+    assert not table.first.isVisible()
+
+
+def test_its_menu_copies(table: TableTwin) -> None:
+    table.selectRow(0)
+    entries = {entry.text(): entry for entry in table.menu().actions() if entry.text()}
+    assert list(entries) == ["Copy rows selected", "Copy table", "Select all", "As recorded"]
+    entries["Copy rows selected"].trigger()
+    assert QGuiApplication.clipboard().text().splitlines()[1].startswith("compute\t")
+    entries["Copy table"].trigger()
+    assert len(QGuiApplication.clipboard().text().splitlines()) == 5

@@ -1,0 +1,261 @@
+"""Sound files of several recordings, or of more or less sound than their header says: nothing is lost in silence."""
+
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from pipelines.audio import loading as audio
+from pipelines.audio.loading import AudioError, Part
+from tests.pipelines.sound_files import RATE, sentence, voice
+
+ID3 = b"ID3\x04\0\0\0\0\x01\x00" + bytes(128)
+ID3V1 = b"TAG" + bytes(125)
+FIRST, SECOND = voice(2.4), voice(2.8)
+JOINED = "2 recordings joined in one file"
+
+
+def encoded(
+    folder: Path, name: str, samples: np.ndarray, rate: int = RATE, subtype: str | None = None
+) -> bytes:
+    soundfile.write(folder / name, samples, rate, subtype=subtype)
+    return (folder / name).read_bytes()
+
+
+def written(file: Path, data: bytes) -> Path:
+    file.write_bytes(data)
+    return file
+
+
+@pytest.mark.parametrize("between", [b"", ID3, ID3V1, ID3V1 + ID3, b"\xff\xfb\0" * 2_000])
+def test_joined_mp3_files_with_tags_between_are_all_read(
+    between: bytes, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    a, b = encoded(tmp_path, "a.mp3", FIRST), encoded(tmp_path, "b.mp3", SECOND)
+    sound = audio.load(written(tmp_path / "ab.mp3", ID3 + a + between + b + ID3V1))
+    assert sound.duration_s == pytest.approx(5.2)
+    skipped = ["6,000 bytes between its MPEG frames are not read"] * (len(between) == 6_000)
+    assert sound.notes == [JOINED, *skipped]
+    alone = [audio.load(tmp_path / name).samples for name in ("a.mp3", "b.mp3")]
+    assert np.array_equal(sound.samples, np.concatenate(alone))
+    assert capfd.readouterr().err == "", "no line of a library"
+
+
+def test_joined_mp3_files_without_a_note_of_their_length(tmp_path: Path) -> None:
+    a, b = (
+        encoded(tmp_path, name, samples).replace(b"Info", bytes(4)).replace(b"Xing", bytes(4))
+        for name, samples in (("a.mp3", FIRST), ("b.mp3", SECOND))
+    )
+    sound = audio.load(written(tmp_path / "ab.mp3", a + ID3 + b))
+    assert sound.notes == [JOINED]
+    assert 5.2 <= sound.duration_s < 5.5  # the encoder's delay is not known
+
+
+def test_a_tag_within_a_recording_does_not_part_it(tmp_path: Path) -> None:
+    data = encoded(tmp_path, "a.mp3", voice(3.0))
+    whole = audio.load(tmp_path / "a.mp3").samples
+    starts = [i for i in range(len(data) - 1) if data[i : i + 2] == data[:2]]
+    middle = next(i for i in starts[len(starts) // 2 :] if data[i + 4])  # takes bits from before
+    sound = audio.load(written(tmp_path / "b.mp3", data[:middle] + ID3 + data[middle:]))
+    assert sound.notes == []
+    assert np.array_equal(sound.samples, whole)
+
+
+def test_lines_of_the_mp3_decoder_do_not_reach_stderr(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """It writes some even of whole files."""
+    encoded(tmp_path, "a.mp3", 0.1 * np.random.default_rng(0).standard_normal(60 * RATE))
+    audio.load(tmp_path / "a.mp3")
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("subtype", "rates"), [("VORBIS", (16_000, 44_100)), ("OPUS", (16_000, 48_000))]
+)
+def test_chained_ogg_is_read_to_its_end(
+    subtype: str, rates: tuple[int, int], tmp_path: Path
+) -> None:
+    a = encoded(tmp_path, "a.ogg", FIRST, rates[0], subtype)
+    b = encoded(tmp_path, "b.ogg", voice(2.8, rates[1]), rates[1], subtype)
+    sound = audio.load(written(tmp_path / "ab.ogg", a + b))
+    assert sound.duration_s == pytest.approx(5.2, abs=0.01)
+    assert sound.notes == [JOINED, f"resampled from {rates[1]} Hz"]
+    alone = [audio.load(tmp_path / name).samples for name in ("a.ogg", "b.ogg")]
+    assert np.array_equal(sound.samples, np.concatenate(alone))
+    assert audio.load(written(tmp_path / "aa.ogg", a + a)).duration_s == pytest.approx(4.8)
+    with pytest.raises(AudioError, match="last Ogg page is incomplete"):
+        audio.load(written(tmp_path / "cut.ogg", a + b[:-50]))
+
+
+@pytest.mark.parametrize("between", [b"", ID3, ID3V1])
+def test_joined_flac_files_are_all_read(between: bytes, tmp_path: Path) -> None:
+    a = encoded(tmp_path, "a.flac", FIRST)
+    b = encoded(tmp_path, "b.flac", np.stack([voice(2.8, 48_000)] * 2, axis=1), 48_000)
+    sound = audio.load(written(tmp_path / "ab.flac", a + between + b))
+    assert sound.duration_s == pytest.approx(5.2)
+    assert sound.notes == [JOINED, "mixed down from 2 channels", "resampled from 48000 Hz"]
+    assert (sound.source_rate, sound.source_channels) == (RATE, 2)
+
+
+@pytest.mark.parametrize("kind", ["WAV", "AIFF", "AU", "W64", "CAF", "NIST", "RF64"])
+def test_any_joined_files_that_tell_their_length_are_all_read(kind: str, tmp_path: Path) -> None:
+    for name, samples in (("a", FIRST), ("b", SECOND)):
+        soundfile.write(tmp_path / name, samples, RATE, format=kind, subtype="PCM_16")
+    both = (tmp_path / "a").read_bytes() + (tmp_path / "b").read_bytes()
+    sound = audio.load(written(tmp_path / "ab.sound", both))
+    assert sound.notes == [JOINED]
+    alone = [audio.load(tmp_path / name).samples for name in "ab"]
+    assert np.array_equal(sound.samples, np.concatenate(alone))
+    with pytest.raises(AudioError, match="is cut short"):
+        audio.load(written(tmp_path / "cut.sound", both[:-3_000]))
+
+
+@pytest.mark.parametrize("form", ["WAV", "AU", "CAF"])
+def test_a_header_that_says_0_with_sound_behind_it(form: str, tmp_path: Path) -> None:
+    """A recorder that was killed does not come to write the length."""
+    soundfile.write(tmp_path / "a", FIRST, RATE, format=form, subtype="PCM_16")
+    data = bytearray((tmp_path / "a").read_bytes())
+    at, size = {
+        "WAV": (data.find(b"data") + 4, 4),
+        "AU": (8, 4),
+        "CAF": (data.find(b"data") + 4, 8),
+    }[form]
+    data[at : at + size] = bytes(size)
+    if form == "WAV":
+        data[4:8] = bytes(4)
+    sound = audio.load(written(tmp_path / "zero", bytes(data)))
+    there = len(FIRST) * 2 + 4 * (form == "CAF")
+    assert sound.notes == [
+        f"its header says 0 bytes of sound; the {there:,} bytes behind it are read"
+    ]
+    assert np.array_equal(sound.samples[: len(FIRST)], audio.load(tmp_path / "a").samples)
+
+
+@pytest.mark.parametrize("form", ["AIFF", "NIST"])
+def test_a_header_that_says_0_twice_is_named(form: str, tmp_path: Path) -> None:
+    soundfile.write(tmp_path / "a", FIRST, RATE, format=form, subtype="PCM_16")
+    data = bytearray((tmp_path / "a").read_bytes())
+    if form == "AIFF":
+        at = data.find(b"SSND") + 4
+        data[at : at + 4] = bytes(4)
+    else:
+        data = data.replace(b"sample_count -i 38400", b"sample_count -i 00000")
+    with pytest.raises(AudioError) as error:
+        audio.load(written(tmp_path / "zero", bytes(data)))
+    sentence(error, "says 0 bytes of sound, though 76,8")
+
+
+def wav_of(data_size: int, tmp_path: Path) -> Path:
+    data = bytearray(encoded(tmp_path, "a.wav", FIRST))
+    struct.pack_into("<I", data, 40, data_size)
+    return written(tmp_path / "b.wav", bytes(data))
+
+
+@pytest.mark.parametrize("more", [2, 8, 16, 28, 44, 512])
+def test_a_header_that_promises_a_little_too_much(more: int, tmp_path: Path) -> None:
+    sound = audio.load(wav_of(len(FIRST) * 2 + more, tmp_path))
+    assert len(sound.samples) == len(FIRST)
+    ms = more / (RATE * 2 / 1000)
+    assert sound.notes == [
+        f"its header promises {more} bytes ({ms:.1f} ms) more sound than there are"
+    ]
+    with pytest.raises(AudioError, match="is cut short"):
+        audio.load(wav_of(len(FIRST) * 2 + 514, tmp_path))
+
+
+def test_sound_behind_the_end_that_a_header_says_is_told_of(tmp_path: Path) -> None:
+    sound = audio.load(wav_of(len(FIRST), tmp_path))
+    assert sound.duration_s == pytest.approx(1.2)
+    assert sound.notes == ["38,400 bytes (1.20 s) behind its sound are not read"]
+
+
+def test_chunks_behind_the_sound_are_no_sound(tmp_path: Path) -> None:
+    more = b"id3 " + struct.pack("<I", 3_001) + bytes(3_002) + b"LIST" + struct.pack("<I", 2_000)
+    data = encoded(tmp_path, "a.wav", FIRST) + more + bytes(2_000)
+    assert audio.load(written(tmp_path / "b.wav", data)).notes == []
+
+
+@pytest.mark.parametrize("pad", [b"", b"\0"])
+def test_a_chunk_of_odd_length_with_and_without_a_pad_byte(pad: bytes, tmp_path: Path) -> None:
+    data = encoded(tmp_path, "a.wav", FIRST)
+    odd = b"LIST" + struct.pack("<I", 5) + b"INFOx" + pad
+    sound = audio.load(written(tmp_path / "b.wav", data[:36] + odd + data[36:]))
+    assert np.array_equal(sound.samples, audio.load(tmp_path / "a.wav").samples)
+    assert sound.notes == []
+
+
+def wav_with(tag: int, content: bytes, more: bytes = b"", fact: int | None = None) -> bytes:
+    fmt = struct.pack("<HHIIHHH", tag, 1, RATE, 8_000, 1, 0, len(more)) + more
+    chunks = b"WAVEfmt " + struct.pack("<I", len(fmt)) + fmt
+    if fact is not None:
+        chunks += b"fact" + struct.pack("<II", 4, fact)
+    chunks += b"data" + struct.pack("<I", len(content)) + content
+    return b"RIFF" + struct.pack("<I", len(chunks)) + chunks
+
+
+@pytest.mark.parametrize("fact", [None, 30_000, 40_298])
+@pytest.mark.parametrize("noted", [True, False])
+def test_mp3_within_wav_is_read_whole(fact: int | None, noted: bool, tmp_path: Path) -> None:
+    frames = encoded(tmp_path, "a.mp3", FIRST)
+    if not noted:
+        frames = frames.replace(b"Info", bytes(4)).replace(b"Xing", bytes(4))
+    about = struct.pack("<HIHHH", 1, 2, 1_152, 1, 1_393)
+    data = wav_with(0x55, frames, about, fact)
+    sound = audio.load(written(tmp_path / "a.wav", data))
+    assert sound.notes == []
+    assert 2.4 <= sound.duration_s < 2.5
+    with pytest.raises(AudioError, match="is cut short"):
+        audio.load(written(tmp_path / "b.wav", data[:-1_000]))
+
+
+@pytest.mark.parametrize(
+    ("data", "parts"),
+    [
+        (wav_with(0x28F, bytes(4_000)), ["a WAV file that holds G.722", "ffmpeg -i"]),
+        (wav_with(0x45, bytes(4_000)), ["G.726"]),
+        (wav_with(0xFF, bytes(4_000)), ["AAC"]),
+        (wav_with(0x9999, bytes(4_000)), ["the codec 0x9999"]),
+        (b"\0\0\0\x20ftypM4A " + bytes(100), ["an MPEG-4 file", "ffmpeg -i"]),
+        (b"\x1a\x45\xdf\xa3" + bytes(100), ["a Matroska or WebM file", "ffmpeg -i"]),
+        (b"\xff\xf1\x50\x80" + bytes(100), ["an AAC file", "ffmpeg -i"]),
+        (b"<!DOCTYPE html>\n<html></html>", ["a web page"]),
+        (
+            b"NIST_1A\n   1024\nsample_coding -s26 pcm,embedded-shorten-v2.00\nend_head\n".ljust(
+                2_000
+            ),
+            ["shorten", "sph2pipe"],
+        ),
+    ],
+)
+def test_sound_that_is_not_read_is_named(data: bytes, parts: list[str], tmp_path: Path) -> None:
+    with pytest.raises(AudioError) as error:
+        audio.load(written(tmp_path / "a.wav", data))
+    sentence(error, *parts)
+
+
+@pytest.mark.parametrize("name", ["a.wav", "a.flac", "a.mp3", "a.ogg"])
+def test_a_part_of_a_file_is_what_lies_there(name: str, tmp_path: Path) -> None:
+    encoded(tmp_path, name, voice(3.0))
+    whole = audio.load(tmp_path / name).samples
+    for begin, end in ((0.0, 1.0), (1.0, 2.5), (2.0, None)):
+        sound = audio.load(tmp_path / name, Part(begin_s=begin, end_s=end))
+        expected = whole[int(begin * RATE) : None if end is None else int(end * RATE)]
+        assert np.array_equal(sound.samples, expected)
+        assert sound.notes == []
+    late = audio.load(tmp_path / name, Part(begin_s=2.0, end_s=3.5))
+    assert late.notes == ["ends 0.50 s before the end that is asked for"]
+    with pytest.raises(
+        AudioError, match=r"is 3\.00 s long; there is nothing of it from 5\.00 s on"
+    ):
+        audio.load(tmp_path / name, Part(begin_s=5.0))
+
+
+def test_a_part_may_lie_across_joined_recordings(tmp_path: Path) -> None:
+    a, b = encoded(tmp_path, "a.flac", FIRST), encoded(tmp_path, "b.flac", SECOND)
+    written(tmp_path / "ab.flac", a + b)
+    whole = audio.load(tmp_path / "ab.flac").samples
+    part = audio.load(tmp_path / "ab.flac", Part(begin_s=2.0, end_s=3.0)).samples
+    assert np.array_equal(part, whole[2 * RATE : 3 * RATE])

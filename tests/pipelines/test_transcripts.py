@@ -1,0 +1,176 @@
+"""Transcripts as people and other recognisers write them down: each format, its places, and its sentences."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines.audio import transcripts
+from pipelines.audio.loading import AudioError, Part
+from pipelines.audio.transcripts import Row
+from tests.pipelines.sound_files import make, sentence
+
+
+def written(folder: Path, name: str, text: str, encoding: str = "utf-8") -> Path:
+    file = folder / name
+    file.write_text(text, encoding=encoding, newline="")
+    return file
+
+
+def said(file: Path) -> dict[str, str]:
+    return {row.file: row.text for row in transcripts.read(file).rows}
+
+
+TWO = {"a": "two nine", "b": "oh, zero"}
+
+WAYS = {
+    "t.tsv": "file\ttranscript\na.wav\ttwo nine\nb.wav\toh, zero\n",
+    "spaces.tsv": "File \t Transcript\r\na.wav\t two nine \r\nb.wav\toh, zero\r\n",
+    "quoted.tsv": 'file\ttranscript\n"a.wav"\t"two nine"\nb.wav\t"oh, zero"\n',
+    "t.csv": 'file,transcript\na.wav,two nine\nb.wav,"oh, zero"\n',
+    "semicolons.csv": "file;transcript\na.wav;two nine\nb.wav;oh, zero\n",
+    "deepspeech.csv": (
+        'wav_filename,wav_filesize,transcript\na.wav,77,two nine\nb.wav,5,"oh, zero"\n'
+    ),
+    "validated.tsv": (
+        "client_id\tpath\tsentence_id\tsentence\tup_votes\nx\ta.wav\t1\ttwo nine\t2\nx\tb.wav\t1\toh, zero\t2\n"
+    ),
+    "table.txt": "audio\ttext\na.wav\ttwo nine\nb.wav\toh, zero\n",
+    "text": "a two nine\nb oh, zero\n",
+    "84-121123.trans.txt": "a two nine\nb oh, zero\n",
+    "t.trn": "two nine (a)\noh, { zero / null } (b)\n",
+    "t.transcription": "<s> two nine </s> (a)\n<s> oh, zero </s> (b)\n",
+    "test.ref": "two nine (a)\n\noh, zero (b)\n",
+    "t.ctm": ";; by hand\nb A 0.50 0.1 zero 0.9\na 1 0.1 0.2 two\na 1 0.4 0.2 nine\nb A 0.1 0.2 oh,\n",
+    "words.out": "a 1 0.1 0.2 two\na 1 0.4 0.2 nine\nb A 0.1 0.2 oh,\nb A 0.50 0.1 zero\n",
+    "t.stm": (";; CATEGORY\na 1 jane 0.0 1.5 <o,f0,female> two nine\nb A joe 1.00 2.5 oh, zero\n"),
+    "segments.out": "a 1 jane 0.0 1.5 two nine\nb A joe 1.00 2.5 <o,f0,male> oh, zero\n",
+}
+
+
+@pytest.mark.parametrize("name", WAYS)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_each_format_says_the_same(name: str, encoding: str, tmp_path: Path) -> None:
+    found = said(written(tmp_path, name, WAYS[name], encoding))
+    assert {Path(file).stem: words for file, words in found.items()} == TWO
+
+
+def test_parts_of_files(tmp_path: Path) -> None:
+    stm = written(
+        tmp_path, "t.stm", "r A x 0 1.5 two\nr B y 1.5 2 IGNORE_TIME_SEGMENT_IN_SCORING\n"
+    )
+    assert transcripts.read(stm).rows == [
+        Row("r", "two", 1, part=Part(0, 0.0, 1.5), name="r-A-0-1.5"),
+        Row("r", "", 2, part=Part(1, 1.5, 2.0), name="r-B-1.5-2"),
+    ]
+    ctm = written(tmp_path, "t.ctm", "r 1 0 1 two\nr 2 0 1 nine\n")
+    assert [(r.text, r.part.channel, r.name) for r in transcripts.read(ctm).rows] == [
+        ("two", 0, "r-1"),
+        ("nine", 1, "r-2"),
+    ]
+
+
+def test_of_alternatives_in_a_table_of_words_the_first_is_taken(tmp_path: Path) -> None:
+    lines = ["r A * * <ALT_BEGIN>", "r A 1 1 two", "r A * * <ALT>", "r A 1 1 too"]
+    lines += ["r A * * <ALT_END>", "r A 3 1 nine"]
+    assert said(written(tmp_path, "t.ctm", "\n".join(lines))) == {"r": "two nine"}
+
+
+def test_kaldi_says_where_its_utterances_are(tmp_path: Path) -> None:
+    (sound,) = make(tmp_path / "wav" / "r1.wav")
+    text = written(tmp_path, "text", "u1 two nine\nu2 four\n")
+    written(tmp_path, "wav.scp", "u1 wav/r1.wav\nu2 sph2pipe -f wav r2.sph |\nu3 wav/r1.wav\n")
+    place = sound.resolve()
+    assert transcripts.read(text).rows == [
+        Row("u1", "two nine", 1, place, name="u1"),
+        Row("u2", "four", 2, None, name="u2"),
+        Row("u3", "", 0, place, name="u3"),
+    ]
+    with pytest.raises(AudioError) as error:
+        transcripts.read(text, plain=True)
+    sentence(error, "wav.scp", "line 2", "sph2pipe -f wav r2.sph |", "is not run")
+    written(tmp_path, "wav.scp", "r1 wav/r1.wav\n")
+    written(tmp_path, "segments", "u1 r1 0.5 1.25\nu2 r1 1.5 -1\n")
+    assert transcripts.read(text).rows == [
+        Row("r1", "two nine", 1, place, Part(None, 0.5, 1.25), "u1"),
+        Row("r1", "four", 2, place, Part(None, 1.5, None), "u2"),
+    ]
+
+
+def test_files_of_a_list_are_found_from_the_folder_one_is_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (sound,) = make(tmp_path / "corpus" / "r1.wav")
+    (tmp_path / "data").mkdir()
+    text = written(tmp_path / "data", "text", "u1 two\n")
+    written(tmp_path / "data", "wav.scp", "u1 corpus/r1.wav\n")
+    monkeypatch.chdir(tmp_path)
+    assert transcripts.read(text).files() == [str(sound.resolve())]
+
+
+@pytest.mark.parametrize("inside", ["\u2028", "\x85", "\x0b", "\x0c", "\x1c", "\u2029", "\r"])
+def test_lines_end_at_line_feeds_alone(inside: str, tmp_path: Path) -> None:
+    text = f"file\ttranscript\na.wav\ttwo{inside}nine\nb.wav\n"
+    with pytest.raises(AudioError) as error:
+        transcripts.read(written(tmp_path, "t.tsv", text))
+    sentence(error, "line 3", "found 1 column")
+    found = said(written(tmp_path, "t.tsv", text.removesuffix("b.wav\n")))
+    assert found == {"a.wav": f"two{inside}nine"}
+    assert list(said(written(tmp_path, "text", f"a two{inside}nine\n"))) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "parts"),
+    [
+        ("t.csv", "name,words\na,two\n", ["must begin with", "file<TAB>transcript", "name,words"]),
+        ("t.csv", 'file,transcript\na,"b\nc"\nd,"e\n', ["line 4", "not CSV"]),
+        ("t.csv", 'file,transcript\na,"b\nc"\nd\n', ["line 4", "found 1 column"]),
+        ("t.csv", "file,transcript\na,two,nine\n", ["line 2", "found 3 columns"]),
+        ("t.tsv", "\n\n", ["an empty file"]),
+        ("t.trn", "two (a)\n\ntwo nine\n", ["line 3", "in parentheses"]),
+        ("t.stm", "a 1 x 0 1 two\na 1 x 0\n", ["line 2", "STM"]),
+        ("t.stm", "a 1 x 2 1 two\n", ["line 1", "ends at 1 s"]),
+        ("t.stm", "a 1 x soon 1 two\n", ["line 1", "'soon'"]),
+        ("t.stm", "a left x 0 1 two\n", ["line 1", "'left'"]),
+        ("t.ctm", ";;\na 1 0 two\n", ["line 2", "CTM"]),
+        ("t.ctm", "a 1 nan 1 two\n", ["line 1", "'nan'"]),
+        ("text", "a two\nb nine\na too\n", ["line 3", "a has two different"]),
+        ("text", "a two\n\nb ni\0ne\n", ["line 3", "NUL"]),
+        ("wav.scp", "a a.wav\n", ["nothing of the words", "`text`"]),
+    ],
+)
+def test_what_cannot_be_read_is_told_with_its_line(
+    name: str, text: str, parts: list[str], tmp_path: Path
+) -> None:
+    with pytest.raises(AudioError) as error:
+        transcripts.read(written(tmp_path, name, text))
+    sentence(error, name, *parts)
+
+
+def test_segments_that_end_before_they_begin_are_told(tmp_path: Path) -> None:
+    written(tmp_path, "segments", "u1 r1 0 1\nu2 r1 2.5 2\n")
+    with pytest.raises(AudioError) as error:
+        transcripts.read(written(tmp_path, "text", "u1 two\nu2 nine\n"))
+    sentence(error, "segments", "line 2", "2.5 s")
+
+
+@given(
+    name=st.sampled_from(["t.tsv", "t.csv", "t.trn", "t.stm", "t.ctm", "text", "x.txt"]),
+    start=st.sampled_from(["", ";;\n", "file,transcript\n", "file\ttranscript\n", "a 1 0 1 two\n"]),
+    text=st.text(st.characters(exclude_categories=["Cs"]), max_size=60),
+)
+def test_any_text_is_rows_or_a_sentence(
+    name: str, start: str, text: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    file = written(tmp_path_factory.mktemp("any"), name, start + text)
+    try:
+        rows = transcripts.read(file).rows
+    except AudioError as error:
+        told = str(error)
+    else:
+        told = "."
+        assert rows
+        assert all(row.file for row in rows)
+    assert told.endswith(".")
+    assert "\n" not in told
