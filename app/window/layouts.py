@@ -88,10 +88,11 @@ def columns(name: str, known: Iterable[str], low: bool = False) -> tuple[Column,
 
 
 def _fewer(rows: list[Row]) -> Column:
-    """At most two rows: those above the last become tabs of the first."""
+    """At most two rows: those above the last become one, its first tabs what was in front."""
     *upper, last = rows
     if len(upper) < 2:
         return tuple(rows)
-    views = tuple(view for row in upper for view in row.views)
+    fronts = [row.views[0] for row in upper]
+    views = (*fronts, *(view for row in upper for view in row.views[1:]))
     closed = tuple(view for row in upper for view in row.closed)
     return Row(upper[0].share, views, closed), last

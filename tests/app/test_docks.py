@@ -22,6 +22,9 @@ from tests.app.shown_windows import show
 
 CONTROL = Qt.KeyboardModifier.ControlModifier
 LEFT = Qt.MouseButton.LeftButton
+FRONT = ("cost", "timeline", "words", "breakdown")
+"""What *explore* has in front, in the order of the registry."""
+
 LEAST_HIGH = 60
 """Pixels below which a chart is nothing but its axis."""
 
@@ -50,13 +53,16 @@ def places(docks: Docks) -> dict[str, QRect]:
     return {view_id: docks.docks[view_id].geometry() for view_id in docks.in_front()}
 
 
-def bar_of(docks: Docks, title: str) -> QTabBar:
-    bars = docks.findChildren(QTabBar, options=Qt.FindChildOption.FindDirectChildrenOnly)
-    return next(
-        bar
-        for bar in bars
-        if bar.isVisible() and title in [bar.tabText(n) for n in range(bar.count())]
-    )
+def bar_of(qtbot: QtBot, docks: Docks, title: str) -> QTabBar:
+    """The tab bar with a title; Qt takes some turns to show a new one."""
+
+    def found() -> list[QTabBar]:
+        bars = docks.findChildren(QTabBar, options=Qt.FindChildOption.FindDirectChildrenOnly)
+        named = [bar for bar in bars if title in [bar.tabText(n) for n in range(bar.count())]]
+        return [bar for bar in named if bar.isVisible()]
+
+    qtbot.waitUntil(lambda: bool(found()))
+    return found()[0]
 
 
 # -- the table -------------------------------------------------------------------------------
@@ -76,6 +82,23 @@ def test_the_table_skips_what_the_registry_lacks_and_finds_a_place_for_what_it_l
     assert "new" in right[0].closed
 
 
+def test_a_low_window_has_two_rows(opened: MainWindow) -> None:
+    docks = opened.desk.docks
+    tall = places(docks)
+    assert docks.in_front() == FRONT
+    opened.resize(1280, 640)
+    settle()
+    assert docks.in_front() == ("cost", "words", "breakdown")
+    opened.resize(1280, 800)
+    settle()
+    assert places(docks) == tall
+    docks.splitDockWidget(docks.docks["words"], docks.docks["work"], Qt.Orientation.Horizontal)
+    settle()
+    opened.resize(1280, 640)
+    settle()
+    assert "timeline" in docks.in_front(), "what the user arranged stays"
+
+
 @pytest.mark.parametrize("name", layouts.NAMES)
 def test_every_view_has_a_place_in_every_layout(name: str) -> None:
     rows = [row for column in layouts.columns(name, VIEWS) for row in column]
@@ -92,7 +115,7 @@ def test_nothing_scrolls_and_nothing_is_flat(opened: MainWindow, size: tuple[int
     settle()
     assert (opened.width(), opened.height()) == size
     desk, docks = opened.desk, opened.desk.docks
-    assert docks.in_front() == ("cost", "words", "breakdown")
+    assert set(docks.in_front()) >= {"cost", "words", "breakdown"}
     inside = docks.rect()
     for dock in docks.docks.values():
         if dock.view.asleep:
@@ -182,7 +205,7 @@ def test_a_dock_is_closed_by_its_button_and_comes_back_from_the_menu(
     assert places(docks) == before
 
 
-def test_a_dock_is_moved_beside_another_and_made_a_tab(opened: MainWindow) -> None:
+def test_a_dock_is_moved_beside_another_and_made_a_tab(qtbot: QtBot, opened: MainWindow) -> None:
     docks = opened.desk.docks
     work, cost, words = (docks.docks[name] for name in ("work", "cost", "words"))
     docks.splitDockWidget(words, work, Qt.Orientation.Horizontal)
@@ -193,7 +216,7 @@ def test_a_dock_is_moved_beside_another_and_made_a_tab(opened: MainWindow) -> No
     docks.tabifyDockWidget(cost, words)
     words.raise_()
     settle()
-    bar = bar_of(docks, "Speech and words")
+    bar = bar_of(qtbot, docks, "Speech and words")
     assert bar.accessibleName()
     assert "cost" not in docks.in_front()
     bar.setCurrentIndex(0)
@@ -270,9 +293,9 @@ def test_one_view_takes_all_the_room_until_escape(qtbot: QtBot, opened: MainWind
     assert docks.in_front() == ("words",)
     assert docks.docks["words"].geometry() == docks.rect()
     assert opened.actions_["panel.alone"].isChecked()
-    qtbot.keyClick(opened, Qt.Key.Key_4, CONTROL)
+    qtbot.keyClick(opened, Qt.Key.Key_1, CONTROL)
     settle()
-    assert docks.in_front() == ("breakdown",)
+    assert docks.in_front() == ("cost",)
     qtbot.keyClick(opened, Qt.Key.Key_Escape)
     settle()
     assert places(docks) == before
@@ -281,7 +304,7 @@ def test_one_view_takes_all_the_room_until_escape(qtbot: QtBot, opened: MainWind
     settle()
     assert docks.in_front() == ("words",)
     made = again(qtbot, opened)
-    assert made.desk.docks.in_front() == ("cost", "words", "breakdown"), "the next start has all"
+    assert made.desk.docks.in_front() == FRONT, "the next start has all"
 
 
 # -- layouts ---------------------------------------------------------------------------------
