@@ -411,6 +411,8 @@ class MainWindow(FirstWindow):
         if not self.is_complete:
             return
         self.layouts.remember()
+        if self._desk is not None:
+            self._desk.docks.hide_floating()
         self.memory.remember("preset", self.pipeline.preset.name)
         self.memory.sync()
         self.hide()
