@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app import crash_report
 from app.model import audio_choice
+from app.model.as_set import modified
 from app.model.audio_choice import AudioChoice
 from app.model.figures import clock_text
 from app.model.pipeline import Pipeline
@@ -135,7 +136,8 @@ class Runs(QObject):
         self._config = self._pipeline.next
         name = self._pipeline.preset.name
         try:
-            out = new_session_path(name)
+            changed = modified(self._config, self._pipeline.preset.config)
+            out = new_session_path(f"{name}-modified" if changed else name)
         except OSError as error:
             self._notices.error(
                 self.tr("Sessions cannot be written: {0}.").format(error.strerror or error)

@@ -214,3 +214,21 @@ def test_what_the_next_run_decodes_is_said_until_it_begins(
     qtbot.mouseClick(run, Qt.MouseButton.LeftButton)
     assert w.runs.control.busy
     assert banner not in w.notices.banners
+
+
+def test_a_title_says_that_settings_differ_from_the_preset_and_the_file_does(
+    qtbot: QtBot, window: Callable[..., MainWindow], tmp_path: Path
+) -> None:
+    w = window()
+    chosen_own(w, tmp_path)
+    w.runs.choose_preset("gmm")
+    title = presets.load("gmm").title
+    w.pipeline.set("loop", True)
+    w.pipeline.set("pace", 4.0)
+    assert w.top.preset._title == title, "that is the course of a run, and no other work"
+    w.pipeline.set("search.beam", 9.0)
+    assert w.top.preset._title == f"{title} (modified)"
+    w.runs.start()
+    assert "-gmm-modified" in str(w.runs.control.request.out)
+    checked = [name for name, entry in w.top.preset._entries.items() if entry.isChecked()]
+    assert checked == ["gmm"]

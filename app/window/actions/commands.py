@@ -208,7 +208,7 @@ def _view(w: MainWindow) -> list[Action]:
 
     return [
         add("view.pause", tr("Pause or play; a run goes on"), playhead.toggle, "Space"),
-        add("view.live", tr("Follow the run"), playhead.go_live, "L", enabled=w.when.is_live),
+        add("view.live", tr("Back to live"), playhead.go_live, "L", enabled=w.when.is_live),
         again("view.previous", tr("Previous utterance or marker"), partial(playhead.step, -1), ","),
         again("view.next", tr("Next utterance or marker"), partial(playhead.step, 1), "."),
         again("view.slower", tr("Replay slower"), partial(w.change_speed, -1), "["),
@@ -223,7 +223,7 @@ def _view(w: MainWindow) -> list[Action]:
         add("view.to", tr("Select up to the cursor"), partial(playhead.select_from, False), "O"),
         add(
             "view.window",
-            tr("Follow the cursor with a window"),
+            tr("Auto-scroll with the cursor"),
             partial(_toggle_window, w),
             "Shift+F",
             checked=lambda: axis.windowed,
@@ -248,7 +248,7 @@ def _view(w: MainWindow) -> list[Action]:
         ),
         add(
             "theme.system",
-            tr("Follow the system's theme"),
+            tr("Theme of the system"),
             lambda: w.choose_theme("system"),
             enabled=always,
         ),
