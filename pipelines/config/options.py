@@ -66,6 +66,7 @@ def setting(
     suffixes: tuple[str, ...] = (),
     main: bool = False,
     words: Mapping[Value, str] | None = None,
+    steps: tuple[float, ...] = (),
     reasons: Mapping[str, str] | None = None,
     ge: float | None = None,
     le: float | None = None,
@@ -80,7 +81,7 @@ def setting(
     files a text may name, without the first of `suffixes`; any other text is the path of a file with one of
     these suffixes. `reasons`: why a choice needs the values of `choices_when`, by the setting that has another one.
     `main`: whether the form shows it without being asked for more. `words` says values that a
-    number does not explain.
+    number does not explain. `steps`: values that the arrow keys go through, where a number is not counted up.
     """
     return msgspec.Meta(
         title=title,
@@ -102,6 +103,7 @@ def setting(
             "suffixes": suffixes,
             "main": main,
             "words": words or {},
+            "steps": steps,
             "reasons": reasons or {},
         },
     )
@@ -130,6 +132,7 @@ class Option:
     suffixes: tuple[str, ...] = ()
     main: bool = False
     words: Mapping[Value, str] = field(default_factory=dict)
+    steps: tuple[float, ...] = ()
     reasons: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -199,6 +202,7 @@ def _walk(tree: type[msgspec.Struct], prefix: str) -> Iterator[Option]:
             suffixes=extra.get("suffixes", ()),
             main=extra.get("main", False),
             words=extra.get("words", {}),
+            steps=extra.get("steps", ()),
         )
 
 
