@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QCoreApplication
+from PySide6.QtCore import QCoreApplication, Qt
 
 from app.export import writers
 from app.model.toggles import Toggle
@@ -299,9 +299,32 @@ def _panels(w: MainWindow) -> list[Action]:
     ]
 
 
+def _help_page(w: MainWindow, name: str) -> None:
+    """Show a page of the Help menu, loaded now."""
+    from app.window import help_pages
+
+    page = help_pages.PAGES[name](w)
+    page.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    page.open()
+
+
+def _sessions_folder(w: MainWindow) -> None:
+    from app.window import help_pages
+    from profiler.files.paths import sessions_dir
+
+    try:
+        help_pages.open_folder(sessions_dir())
+    except OSError as error:
+        w.notices.error(tr("Sessions cannot be written: {0}.").format(error.strerror or error))
+
+
 def _help(w: MainWindow) -> list[Action]:
     group = tr("Help")
     return [
         Action("help.palette", tr("Commands…"), group, w.open_palette, ("Ctrl+Shift+P",)),
         Action("help.keys", tr("Keys"), group, w.open_keys, ("?",)),
+        Action("help.terms", tr("Terms"), group, partial(_help_page, w, "terms"), ("F1",)),
+        Action("help.doctor", tr("What works here"), group, partial(_help_page, w, "doctor")),
+        Action("help.sessions", tr("Folder of sessions"), group, partial(_sessions_folder, w)),
+        Action("help.about", tr("About asrscope"), group, partial(_help_page, w, "about")),
     ]
