@@ -67,6 +67,7 @@ def setting(
     like: str = "",
     main: bool = False,
     words: Mapping[Value, str] | None = None,
+    steps: tuple[float, ...] = (),
     reasons: Mapping[str, str] | None = None,
     ge: float | None = None,
     le: float | None = None,
@@ -81,7 +82,8 @@ def setting(
     files a text may name, without the first of `suffixes`; any other text is the path of a file with one of
     these suffixes (an empty one: whatever its name). `like` is an example of a text that is no path. `reasons`:
     why a choice needs the values of `choices_when`, by the setting that has another one. `main`: whether the form
-    shows it without being asked for more. `words` says values that a number does not explain.
+    shows it without being asked for more. `words` says values that a number does not explain. `steps`: values that
+    the arrow keys go through, where a number is not counted up.
     """
     return msgspec.Meta(
         title=title,
@@ -104,6 +106,7 @@ def setting(
             "like": like,
             "main": main,
             "words": words or {},
+            "steps": steps,
             "reasons": reasons or {},
         },
     )
@@ -133,6 +136,7 @@ class Option:
     like: str = ""
     main: bool = False
     words: Mapping[Value, str] = field(default_factory=dict)
+    steps: tuple[float, ...] = ()
     reasons: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -203,6 +207,7 @@ def _walk(tree: type[msgspec.Struct], prefix: str) -> Iterator[Option]:
             like=extra.get("like", ""),
             main=extra.get("main", False),
             words=extra.get("words", {}),
+            steps=extra.get("steps", ()),
         )
 
 
