@@ -132,7 +132,7 @@ class BreakdownView(View):
         self.count.ask(snapshot, span, grows=model.scope != bm.SELECTION)
         if self.count.span == before:
             self._show()
-        self.set_note(self._note_text(model))
+        self._show_note()
 
     def _show_stages(self) -> None:
         found = self.count.found
@@ -225,7 +225,9 @@ class BreakdownView(View):
         if model is None or not model.frames:
             return self.tr("No frames in range yet.")
         largest = int(np.argmax(model.ms))
-        text = self.tr("A frame takes {0} ms (RTF {1}); {2} is the largest part ({3}).").format(
+        text = self.tr(
+            "A frame of 10 ms takes {0} ms (RTF {1}); {2} is the largest part ({3})."
+        ).format(
             milliseconds(model.wall_ms),
             rtf_text(model.rtf),
             CATEGORY_TITLES[CATEGORIES[largest]],
@@ -240,9 +242,9 @@ class BreakdownView(View):
             self.tr(text)
             for text in (
                 "part",
-                "ms per frame",
+                "ms per 10 ms frame",
                 "share",
-                "baseline ms",
+                "baseline, ms per frame",
                 "verdict",
                 "grade",
                 "op/byte",
@@ -280,7 +282,15 @@ class BreakdownView(View):
         if self.snapshot is not None:
             self.draw(self.snapshot)
 
-    def _note_text(self, model: BreakdownModel) -> str:
+    def _show_note(self) -> None:
+        """Say over which frames figures count, and of what their milliseconds are."""
+        if self._model is None:
+            return
+        over = self._over(self._model)
+        units = self.tr("ms per 10 ms frame"), self.tr("ms per frame")
+        self.set_note(*(f"{unit} · {over}" for unit in units), over)
+
+    def _over(self, model: BreakdownModel) -> str:
         if model.scope == bm.SELECTION:
             text = self.tr("selection {0} – {1}").format(
                 clock(model.first_frame * FRAME_S, 2), clock(model.last_frame * FRAME_S, 2)

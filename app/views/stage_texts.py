@@ -8,9 +8,10 @@ from PySide6.QtCore import QCoreApplication
 
 from app.charts.scale import milliseconds, percent
 from app.model.figures import rtf_text
+from app.model.report_lines import PREEMPTED_FROM
 from app.views.breakdown_model import REASONS
 from app.views.part_bars import rows_of, told
-from profiler.analysis.categories import PART_NAMES
+from profiler.analysis.categories import OTHER_PROGRAMS, PART_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,10 +51,19 @@ def reasons(key: str) -> tuple[str, ...]:
 
 
 def verdicts(line: StageLine) -> tuple[str, ...]:
-    """Verdict and evidence grade, and shorter: compute-bound · C, compute · C, compute; blank if there is none."""
+    """What bounds a stage, with its grade, and shorter: compute · C, compute; blank if there is none.
+
+    Where other programs had much of its time, that stands behind it: bandwidth · B · 53 % preempted. All stages are
+    told alike, wide or narrow: compute beside compute-bound would look like two verdicts.
+    """
     of = line.verdict.removesuffix("-bound")
-    graded = (" · ".join(filter(None, (word, line.evidence))) for word in (line.verdict, of))
-    return (*graded, of or line.evidence)
+    graded = " · ".join(filter(None, (of, line.evidence)))
+    taken = next((part.share for part in line.parts if part.name == OTHER_PROGRAMS), 0.0)
+    short = (graded, of or line.evidence)
+    if not of or taken < PREEMPTED_FROM:
+        return short
+    much = f"{100 * taken:.0f}"
+    return (tr("{0} · {1} % preempted").format(graded, much), f"{graded} · ⏸ {much} %", *short)
 
 
 def explanation(line: StageLine, stages: Sequence[StageLine]) -> str:
@@ -82,7 +92,7 @@ def explanation(line: StageLine, stages: Sequence[StageLine]) -> str:
 
 def _of_group(line: StageLine, stages: Sequence[StageLine]) -> str:
     largest = max(line.parts, key=lambda part: part.share)
-    text = tr("All stages of {0} take {1} ms per frame; {2} is the largest part ({3}).")
+    text = tr("All stages of {0} take {1} ms per 10 ms frame; {2} is the largest part ({3}).")
     whole = text.format(
         line.name, milliseconds(line.ms), PART_NAMES[largest.name], percent(largest.share)
     )

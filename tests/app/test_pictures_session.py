@@ -26,6 +26,7 @@ from app.pictures.wanted import PictureError, Wanted, read_range, read_seconds, 
 from app.views import VIEWS
 from app.views.breakdown import BreakdownView
 from pipelines import config
+from tests.profiler.profiler_sessions import KEPT
 
 FRAMES = 1024
 
@@ -411,3 +412,13 @@ def test_a_place_without_a_range_is_the_whole_session(studio: Studio) -> None:
     place = placed(Wanted(), whole)
     assert (place.first_frame, place.last_frame, place.cursor_frame) == (0, FRAMES, FRAMES)
     assert place.figures_over is None
+
+
+def test_a_picture_says_how_many_utterances_have_a_transcript(
+    telling: list[tuple[Place, Told]],
+) -> None:
+    studio = Studio(KEPT / "v2-0.1.0.asrs")
+    draw(studio)
+    studio.close()
+    ((_, told),) = telling
+    assert figures(told.headline)["WER"][1] == "3 words; 1 of 2 utterances have a transcript"

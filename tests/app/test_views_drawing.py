@@ -319,6 +319,17 @@ def test_no_line_shows_through_the_heading_of_a_lane(desk: Desk) -> None:
         assert True not in row[: row[::-1].index(False) * -1]
 
 
+def test_breakdown_says_of_what_its_milliseconds_are(desk: Desk) -> None:
+    view = desk.breakdown
+    assert view.note.startswith("ms per 10 ms frame · ")
+    assert view.table()[0][1] == "ms per 10 ms frame"
+    assert view.summary().startswith("A frame of 10 ms takes ")
+    view.show_roofline(True)
+    assert "ms per" not in view.note
+    view.show_roofline(False)
+    assert view.note.startswith("ms per 10 ms frame · ")
+
+
 def test_breakdown_says_sum_and_reason(desk: Desk) -> None:
     model = desk.breakdown.model()
     assert model is not None
