@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QWidget
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.model.pace import single_shot
 from app.model.playhead import Snapshot
@@ -11,7 +12,7 @@ from app.model.time_axis import TimeAxis
 from app.style.theme import Tokens
 from app.views import breakdown_model as bm
 from app.views.roofline_model import Point, points, rate
-from app.views.roofline_plot import HEIGHT, Roofline
+from app.views.roofline_plot import ALONE_HIGH, HEIGHT, Roofline
 from app.views.table_twin import Table
 from app.views.view import View
 
@@ -29,7 +30,12 @@ class RooflineView(View):
     def __init__(self, axis: TimeAxis, parent: QWidget | None = None) -> None:
         super().__init__(axis, parent)
         self.plot = Roofline()
-        self.set_body(self.plot)
+        body = QWidget()
+        column = QVBoxLayout(body)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self.plot, 1)
+        column.addStretch(0)
+        self.set_body(body)
         self._points: tuple[Point, ...] = ()
         self._threads = 1
         self._choice: str | None = None
@@ -64,7 +70,9 @@ class RooflineView(View):
         names = [point.name for point in self._points]
         marked = self._choice if self._choice in names else next(iter(names), None)
         self.plot.show_points(self._points, marked, self._threads)
-        self.set_note(self.tr("operations per second over operations per byte"))
+        self.set_note(
+            self.tr("operations per second over operations per byte"), self.tr("op/s over op/byte")
+        )
 
     def axis_changed(self) -> None:
         """Only the selection matters here."""
@@ -85,6 +93,11 @@ class RooflineView(View):
     def model(self) -> tuple[Point, ...]:
         """Return the points drawn."""
         return self._points
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Higher than wide, every roof would look steep."""
+        super().resizeEvent(event)
+        self.plot.set_height(None, int(ALONE_HIGH * self.width()))
 
     @property
     def least_in_picture(self) -> int:
