@@ -93,7 +93,7 @@ def contents(file: BinaryIO) -> Contents:
     if not found.links:
         if what := foreign.format_of(data):
             raise Fault(what)
-        return whole(file)
+        return Contents([Link(((0, data.size),), mpeg=True)])
     if len(found.links) > 1:
         found.notes.insert(0, f"{len(found.links)} recordings joined in one file")
     unread = data.size - at
