@@ -213,3 +213,16 @@ def test_the_folder_above_a_model_is_told_where_the_model_is(tmp_path):
     assert str(caught.value) == (
         f"{tmp_path / 'en-us' / 'feat.params'} is missing; did you mean {meant}?"
     )
+
+
+@pytest.mark.parametrize("form", ["binary", "text"])
+def test_phones_of_five_states_are_refused_by_that_name(form, tmp_path):
+    folder = writer.write_model(tmp_path / "model")
+    data = writer.bmdf()
+    at = data.index(b"made by a test\0\0") + 16 + 8  # behind the numbers of CI phones and of phones
+    data = data[:at] + (5).to_bytes(4, "little") + data[at + 4 :]
+    if form == "text":
+        data = writer.text_mdef().replace(b" N\n", b" 1 2 N\n")
+    (folder / "mdef").write_bytes(data)
+    with pytest.raises(ModelError, match="emitting states"):
+        sphinx.load(folder)
