@@ -36,6 +36,17 @@ def one_line(text: str, limit: int = SHOWN_CHARACTERS) -> str:
     return f"{shown[:head]}…{shown[len(shown) - (limit - 1 - head) :]}"
 
 
+def clock(second: float, digits: int = 0) -> str:
+    """Seconds as m:ss (h:mm:ss from an hour on), with `digits` decimals."""
+    whole = round(abs(second), digits)
+    minutes, rest = divmod(whole, 60)
+    width = 2 if digits == 0 else 3 + digits
+    sign = "−" if second < 0 and whole else ""
+    hours, minutes = divmod(int(minutes), 60)
+    front = f"{hours}:{minutes:02d}" if hours else f"{minutes}"
+    return f"{sign}{front}:{rest:0{width}.{digits}f}"
+
+
 def counted(number: int, one: str, many: str) -> str:
     """Return "1 word" or "2 words"."""
     return f"{number} {one if number == 1 else many}"

@@ -49,7 +49,8 @@ def run(arguments: argparse.Namespace) -> int:
         config = _pipeline.preset(arguments).config
         from pipelines.run import playlist
 
-        spoken, origin = playlist.build(tuple(arguments.audio), None).items, RUN
+        spoken = playlist.build(tuple(arguments.audio), None, config.audio).items
+        origin = RUN
     else:
         _of_a_run_alone(arguments)
         moved = _again.moved_files(arguments.set)

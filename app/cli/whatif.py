@@ -85,6 +85,10 @@ def run(arguments: argparse.Namespace) -> int:
             from pipelines.experiments import rerun
 
             given = {settings.option(key).key: value for key, value in assignments.items()}
+            if changed := [key for key in settings.SOUND if key in given]:
+                raise BadInput(
+                    f"{changed[0]} says what is decoded; what it changes is not predicted."
+                )
             again = _again.with_files(again, session, given)
         new = settings.assign(again.config, assignments)
         tree: dict[str, Any] = {"schema": 1, "session": str(session.path), "check": None}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from app.export import _gfm
@@ -16,7 +16,6 @@ from profiler.export._files import write_text
 
 if TYPE_CHECKING:
     from app.model.report import Tree
-    from pipelines.labs.record import Record
     from profiler.session.reader import Session
 
 FORMAT: Final = Format(
@@ -54,14 +53,14 @@ def write(session: Session, path: str | os.PathLike[str]) -> None:
 
 def lines(session: Session) -> list[str]:
     """The report, without ends of lines."""
-    from app.model import report_lines
+    from app.model import report_lines, session_facts
     from app.model.report import report
     from app.pictures.wanted import OUT
     from pipelines.labs import record
 
     tree, run = report(session), record.read(session.meta)
     found = [f"# {_gfm.text(session.path.name)}", ""]
-    found += _gfm.table(("session", "as recorded"), _origin(session, run))
+    found += _gfm.table(("session", "as recorded"), session_facts.origin(session, run))
     if run is not None:
         found += _section("Lab", _gfm.bullets(record.lines(run)))
     decoded = tree["wall_s"] > 0
@@ -72,7 +71,7 @@ def lines(session: Session) -> list[str]:
     if tree["stages"]:
         found += _section("Stages", [*_stages(tree), "", _gfm.text(EVIDENCE)])
     found += _section("Notes", _gfm.bullets(_notes(session, tree)))
-    if words := _again(session, run):
+    if words := session_facts.command(session, run):
         found += _section("To record it again", _gfm.code(shlex.join(words)))
         if len(session.configs) > 1:
             found += ["", _gfm.text(CHANGED)]
@@ -82,47 +81,6 @@ def lines(session: Session) -> list[str]:
 
 def _section(title: str, body: Iterable[str]) -> list[str]:
     return ["", f"## {title}", "", *body]
-
-
-def _origin(session: Session, run: Record | None) -> Iterator[tuple[str, str]]:
-    """When and where it was recorded, and with what settings: as far as the session tells."""
-    from app.pictures.provenance import provenance_of
-    from pipelines.labs import record
-
-    told = provenance_of(session)
-    for key in ("recorded", "machine", "asrscope", "versions"):
-        if key in told:
-            yield key, told[key]
-    if session.state != "closed":
-        yield "state", session.state
-    if run is not None:
-        yield "parameters", ", ".join(record.settings(run)) or "none"
-    elif session.configs:
-        yield from _settings(session)
-    if "session" in told:
-        yield "id", told["session"]
-
-
-def _settings(session: Session) -> Iterator[tuple[str, str]]:
-    """The preset and what differs from it in the end; all settings where the preset is not known here."""
-    from app.model import as_set
-    from pipelines import config as settings
-    from pipelines.config import ConfigError
-
-    preset = str(session.meta.get("preset") or "")
-    if preset:
-        yield "preset", preset
-    when = "" if len(session.configs) == 1 else " at the end"
-    try:
-        config = settings.from_dict(session.configs[-1].tree)
-    except ConfigError:
-        yield f"settings{when}", "of another version"
-        return
-    changed = as_set.differing(config, preset)
-    if changed is None:
-        yield f"settings{when}", ", ".join(as_set.all_set(config))
-    else:
-        yield f"settings{when}", ", ".join(changed) or "as in the preset"
 
 
 def _categories(tree: Tree) -> list[str]:
@@ -141,7 +99,7 @@ def _categories(tree: Tree) -> list[str]:
 
 
 def _stages(tree: Tree) -> list[str]:
-    from app.model.report_lines import parts
+    from app.model.report_lines import parts, verdict
 
     return _gfm.table(
         STAGES,
@@ -151,7 +109,7 @@ def _stages(tree: Tree) -> list[str]:
                 _time(row["time_s"]),
                 _share(row["share"]),
                 str(row["calls"]),
-                " · ".join(filter(None, (row["verdict"], row["evidence"]))),
+                verdict(row),
                 parts(row["parts"], row["parts_low"], row["parts_high"]),
                 row["sentence"],
             )
@@ -203,32 +161,3 @@ def _not_measured(session: Session, tree: Tree) -> list[str]:
     if tree["counters"] is None:
         missing.append("hardware counters, which were off")
     return missing
-
-
-def _again(session: Session, run: Record | None) -> list[str]:
-    """The words of the command that records it again; none where the session does not tell.
-
-    Where a window recorded it, its settings at the end.
-    """
-    from app.model import as_set
-    from pipelines import config as settings
-    from pipelines.config import ConfigError
-    from pipelines.labs import record
-
-    words = session.meta.get("argv") or []
-    if words and words[0] == "asrscope":
-        return [str(word) for word in words]
-    if run is not None:
-        return record.command(run)
-    audio, preset = session.meta.get("audio"), str(session.meta.get("preset") or "")
-    if not audio or not session.configs:
-        return []
-    try:
-        config = settings.from_dict(session.configs[-1].tree)
-    except ConfigError:
-        return []
-    changed = as_set.differing(config, preset)
-    if changed is None:
-        return []
-    sets = [word for text in changed for word in ("--set", text)]
-    return ["asrscope", "run", "--preset", preset, *sets, "--audio", *audio]

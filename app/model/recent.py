@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection
 from pathlib import Path
+from urllib.parse import quote, unquote
 
 from PySide6.QtCore import QByteArray, QSettings, QStandardPaths
 
@@ -20,8 +21,10 @@ MAX_RECENT = 12
 EXPORT_FOLDER = "export/folder"
 """Key of the folder into which a picture or data were written last."""
 
+LAYOUTS = "layouts"
+"""Group of the keys of the layouts that the user saved."""
+
 SESSION_SUFFIX = ".asrs"
-AUDIO_SUFFIXES = (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aiff", ".aif", ".au")
 
 
 class Memory:
@@ -67,6 +70,29 @@ class Memory:
         value = self._settings.value(key)
         return value if isinstance(value, QByteArray) and not value.isEmpty() else None
 
+    def forget(self, key: str) -> None:
+        """Forget what is under ``key``."""
+        self._settings.remove(key)
+
+    def layouts(self) -> list[str]:
+        """Names of the layouts that the user saved."""
+        self._settings.beginGroup(LAYOUTS)
+        keys = self._settings.childKeys()
+        self._settings.endGroup()
+        return sorted(unquote(key) for key in keys)
+
+    def layout(self, name: str) -> QByteArray | None:
+        """Return a layout that the user saved, or None."""
+        return self.state(_layout_key(name))
+
+    def remember_layout(self, name: str, state: QByteArray) -> None:
+        """Keep a layout under a name."""
+        self.remember(_layout_key(name), state)
+
+    def forget_layout(self, name: str) -> None:
+        """Delete a layout that the user saved."""
+        self.forget(_layout_key(name))
+
     def sessions(self) -> list[Path]:
         """Recent sessions that still exist, the newest first."""
         from profiler.files.inputs import regular
@@ -107,6 +133,6 @@ class Memory:
         self._settings.sync()
 
 
-def is_audio(path: Path) -> bool:
-    """Tell by its name whether ``path`` is an audio file."""
-    return path.suffix.lower() in AUDIO_SUFFIXES
+def _layout_key(name: str) -> str:
+    """A name may have slashes, which would be groups of keys."""
+    return f"{LAYOUTS}/{quote(name, safe='')}"

@@ -39,15 +39,22 @@ class TimeAxis(QObject):
     zoom away from the cursor, ends it, and ``fit`` or ``follow`` starts it again.
     """
 
+    least_s = MINIMUM_SPAN_S
+    """Narrowest visible range."""
+
+    empty_s = EMPTY_SPAN_S
+    """Range shown before there is any data."""
+
     visible_changed = Signal(float, float)
     selection_changed = Signal(object)
     cursor_changed = Signal(float)
     windowed_changed = Signal()
+    following_changed = Signal()
     hover_changed = Signal()
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._visible = (0.0, EMPTY_SPAN_S)
+        self._visible = (0.0, self.empty_s)
         self._selected: tuple[float, float] | None = None
         self._cursor = 0.0
         self._end = 0.0
@@ -202,7 +209,9 @@ class TimeAxis(QObject):
             self.selection_changed.emit(None)
 
     def _set_following(self, following: bool) -> None:
-        self._following = following
+        changed, self._following = following != self._following, following
+        if changed:
+            self.following_changed.emit()
         if self.windowed != self._was_windowed:
             self._was_windowed = self.windowed
             self.windowed_changed.emit()
@@ -210,7 +219,7 @@ class TimeAxis(QObject):
     def _follow_cursor(self) -> None:
         t0, t1 = self._visible
         if self._mode == "fit":
-            self._show(0.0, max(self._end, MINIMUM_SPAN_S))
+            self._show(0.0, max(self._end, self.least_s))
         elif self._mode == "grow":
             room = next((s for s in GROWTH_S if s >= self._cursor), WINDOW_S)
             start = max(0.0, self._cursor - WINDOW_S)
@@ -224,11 +233,11 @@ class TimeAxis(QObject):
             self._show(t0 + shift, t1 + shift)
 
     def _show(self, t0: float, t1: float) -> None:
-        """Show [t0, t1], kept within the session and no narrower than ``MINIMUM_SPAN_S``."""
-        limit = max(self._end, MINIMUM_SPAN_S if self._mode == "fit" else EMPTY_SPAN_S)
+        """Show [t0, t1], kept within the session and no narrower than ``self.least_s``."""
+        limit = max(self._end, self.least_s if self._mode == "fit" else self.empty_s)
         if self._mode == "grow":
             limit = max(limit, t1)
-        span = min(max(t1 - t0, MINIMUM_SPAN_S), limit)
+        span = min(max(t1 - t0, self.least_s), limit)
         middle = (t0 + t1) / 2
         low = min(max(0.0, middle - span / 2), limit - span)
         visible = (low, low + span)

@@ -8,7 +8,7 @@ from typing import Final
 
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from app.pictures.provenance import provenance_of
+from app.model.provenance import provenance_of
 from app.pictures.sheet import CaptionLine
 from app.pictures.told import source_line
 from app.views.labs.card import MARGIN, LabCard

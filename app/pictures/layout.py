@@ -13,7 +13,7 @@ from PySide6.QtCore import QPoint, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app.pictures.provenance import caption
+from app.model.provenance import caption
 from app.pictures.wanted import PictureError
 from app.style.plain_text import write
 from app.style.theme import font, set_theme, theme

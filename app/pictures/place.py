@@ -14,9 +14,8 @@ from app.pictures.wanted import (
     read_range,
     seconds_text,
 )
-from app.views.scale import clock
 from profiler.frames import FRAME_S
-from profiler.plain import one_line
+from profiler.plain import clock, one_line
 
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot

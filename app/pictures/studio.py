@@ -20,11 +20,12 @@ from app.pictures.layout import laid_out, settle, themed
 from app.pictures.place import Place, placed
 from app.pictures.sheet import Sheet
 from app.pictures.told import told
-from app.pictures.wanted import ROOFLINE, Wanted
+from app.pictures.wanted import Wanted
 from app.pictures.writers import check_size, drawn, kind_of
 from app.qt_messages import in_sentences
 from app.views import VIEWS, create
 from app.views.breakdown import BreakdownView
+from app.views.roofline import RooflineView
 from app.views.view import View
 from pipelines.labs import record
 from profiler.files.outputs import writing
@@ -130,13 +131,13 @@ def desk_picture(
 
 def _view(name: str, place: Place) -> tuple[View, TimeAxis]:
     """A view and its axis: charts over time show the selection, what adds up does so over what figures count over."""
-    view_id = "breakdown" if name == ROOFLINE else name
-    over_time = VIEWS[view_id].column == "middle"
+    over_time = VIEWS[name].column == "middle"
     axis = _axis(place, place.selected if over_time else place.figures_over)
-    view = create(view_id, axis)
+    view = create(name, axis)
     if isinstance(view, BreakdownView):
-        view.show_roofline(name == ROOFLINE)
-        view.bars.choose(place.stage)
+        view.tree.choose(place.stage)
+    elif isinstance(view, RooflineView):
+        view.choose(place.stage)
     return view, axis
 
 

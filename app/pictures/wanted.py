@@ -20,11 +20,11 @@ SIZE: Final = (1600, 1000)
 SCALE: Final = 2.0
 """Pixels per point of a PNG: sharp on paper and on dense screens."""
 
-ROOFLINE: Final = "roofline"
-"""The breakdown with its roofline in place of the stages: a picture of its own."""
-
-PICTURED: Final = (*VIEWS, ROOFLINE)
+PICTURED: Final = tuple(VIEWS)
 """What pictures are made of."""
+
+DESK: Final = ("cost", "words", "work", "breakdown")
+"""The views of the picture of the whole desk."""
 
 THEMES: Final = ("light", "dark")
 KINDS: Final = ("png", "svg", "pdf")
@@ -49,7 +49,7 @@ class Wanted:
     """One picture.
 
     Attributes:
-        views: of `PICTURED`, in any order; none for all views of the desk.
+        views: of `PICTURED`, in any order; none for those of `DESK`.
         size: width and height of the whole picture in points.
         scale: pixels per point of a PNG.
         theme: one of `THEMES`.
@@ -81,12 +81,12 @@ class Wanted:
     @property
     def shown(self) -> tuple[str, ...]:
         """The views in the order of the desk."""
-        return tuple(name for name in PICTURED if name in (self.views or VIEWS))
+        return tuple(name for name in PICTURED if name in (self.views or DESK))
 
     @property
     def name(self) -> str:
         """What it shows, for a file name."""
-        return "desk" if self.shown == tuple(VIEWS) else "-".join(self.shown)
+        return "desk" if self.shown == DESK else "-".join(self.shown)
 
     def words(self, session: str, kind: str, out: str = OUT) -> list[str]:
         """The arguments of `asrscope` that make it: `session` as a file `out` of a kind."""

@@ -17,9 +17,9 @@ from PySide6.QtGui import QImage, QImageWriter, QPainter
 from PySide6.QtWidgets import QWidget
 
 from app.application import application, need_no_display
+from app.model.provenance import caption
 from app.pictures.layout import CAPTION, laid_out, paint, themed, whole_size
 from app.pictures.pdf import pdf
-from app.pictures.provenance import caption
 from app.pictures.shapes import DOTS_PER_INCH, Item, recorded
 from app.pictures.svg import svg
 from app.pictures.wanted import PictureError

@@ -39,13 +39,21 @@ def _shape(name: str) -> QPainterPath:
             turned = QTransform().translate(32, 32).rotate(degrees).translate(-32, -32)
             path.addPath(turned.map(bar))
         path.setFillRule(Qt.FillRule.WindingFill)
+    elif name == "float":
+        path.addRoundedRect(QRectF(22, 8, 34, 34), 5, 5)
+        path.addRoundedRect(QRectF(28, 14, 22, 22), 2, 2)
+        corner = QPainterPath(QPointF(8, 22))
+        for x, y in ((16, 22), (16, 48), (42, 48), (42, 56), (8, 56)):
+            corner.lineTo(x, y)
+        corner.closeSubpath()
+        path.addPath(corner)
     else:
         raise ValueError(f"there is no icon called {name!r}")
     return path
 
 
 def icon(name: str, color: QColor, dimmed: QColor) -> QIcon:
-    """Return an icon (play, pause, stop, next, previous, close) in ``color``; ``dimmed`` when disabled."""
+    """Return an icon (play, pause, stop, next, previous, close, float) in ``color``; ``dimmed`` when disabled."""
     result = QIcon()
     shape = _shape(name)
     for mode, ink in ((QIcon.Mode.Normal, color), (QIcon.Mode.Disabled, dimmed)):

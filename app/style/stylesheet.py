@@ -14,6 +14,27 @@ _SHEET = Template(
 QMainWindow, QDialog, #desk { background: $surface; }
 QToolTip { background: $field; color: $text; border: 1px solid $border; padding: 4px 6px; }
 QFrame[card="true"] { background: $card; border: 1px solid $border; border-radius: 8px; }
+QFrame[card="docked"], #dock-title { background: $card; border: 1px solid $border; }
+QFrame[card="docked"] {
+    border-top: none; border-bottom-left-radius: 8px; border-bottom-right-radius: 8px;
+}
+#dock-title { border-bottom: none; border-top-left-radius: 8px; border-top-right-radius: 8px; }
+#dock-title[tabbed="true"] { border-top-left-radius: 0; }
+#dock-button { background: transparent; border: 1px solid transparent; padding: 2px; }
+#dock-button:hover { background: $hover; }
+#dock-button:focus { border-color: $accent; }
+#docks::separator { background: transparent; width: 8px; height: 8px; }
+#docks::separator:hover { background: $accent; }
+#docks QTabBar::tab {
+    background: transparent; color: $muted; border: 1px solid transparent; border-bottom: none;
+    border-top: 2px solid transparent; padding: 3px 10px 4px 10px;
+}
+#docks QTabBar::tab:hover { color: $text; }
+#docks QTabBar::tab:selected {
+    background: $card; color: $text; border-color: $border; border-top: 2px solid $accent;
+}
+#docks QTabBar QToolButton { padding: 0; }
+#docks QTabBar:focus::tab:selected { color: $accent; }
 QFrame[card="true"] QLabel, QFrame[bar="true"] QLabel { background: transparent; border: none; }
 QFrame[bar="true"] { background: $card; border: none; }
 #menus, #top-bar { border-bottom: 1px solid $border; }

@@ -36,9 +36,13 @@ class Entry:
 #: Adding a view takes its file and one line here.
 VIEWS: dict[str, Entry] = {
     "cost": Entry("app.views.cost", "CostView", "middle", 5, 230),
+    "timeline": Entry("app.views.timeline", "TimelineView", "middle", 4, 180),
     "words": Entry("app.views.words", "WordsView", "middle", 4, 206),
     "work": Entry("app.views.work", "WorkView", "middle", 5, 262),
     "breakdown": Entry("app.views.breakdown", "BreakdownView", "right", 1, 230),
+    "roofline": Entry("app.views.roofline", "RooflineView", "right", 1, 230),
+    "utterances": Entry("app.views.utterances", "UtterancesView", "right", 3, 160),
+    "session": Entry("app.views.session_info", "SessionView", "right", 3, 160),
 }
 
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from app.model.effects import effects_of
-from app.views.events import marks
-from app.views.frames import CATEGORIES, FrameSeries, series_of
+from app.model.events import marks
 from profiler.analysis.categories import OTHER_PROGRAMS, PARTS, SCORING_CATEGORIES
 from profiler.analysis.conditions import OTHER_COUNT
+from profiler.analysis.lod.series import CATEGORIES, FrameSeries, series_of
 from profiler.analysis.parts import Parts
 from profiler.analysis.utterances import audio_seconds, real_time_factor
 from profiler.arrays import F64

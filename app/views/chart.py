@@ -13,20 +13,23 @@ from typing import Generic, TypeVar
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from app.charts.overlay import Overlay
+from app.charts.readout import Line
+from app.charts.time_plot import TimePlot
+from app.model.pace import Pace
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
 from app.style.theme import Tokens
-from app.views.overlay import Overlay
-from app.views.pace import Pace
-from app.views.plot import TimePlot
-from app.views.plot_area import AHEAD
-from app.views.readout import Line
 from app.views.view import View
+from profiler.analysis.lod.columns import column_grid
 
 Model = TypeVar("Model")
 
 TEXTS_MS = 200
 """While the cursor moves by itself, or a hand moves the range, texts are renewed this often."""
+
+AHEAD = 32
+"""Columns right of the range that are drawn along with it while it scrolls: those of the next 0.15 s and more."""
 
 DRAWN_S = 0.15
 """While the cursor moves and nothing new is read, what was drawn is shown at its new place for so long: scales and
@@ -41,6 +44,7 @@ class ChartView(View, Generic[Model]):
         parent: Qt parent.
         flags: most rows of marker labels above the plot; 0 draws the lines only.
         margin: least pixels kept free above the plot.
+        plot_axis: the plot's own axis, where it is not over decoded audio.
     """
 
     def __init__(
@@ -50,18 +54,21 @@ class ChartView(View, Generic[Model]):
         *,
         flags: int = 0,
         margin: float = 0.0,
+        plot_axis: TimeAxis | None = None,
     ) -> None:
         super().__init__(axis, parent)
         body = QWidget()
         self.column = QVBoxLayout(body)
         self.column.setContentsMargins(0, 0, 0, 0)
         self.column.setSpacing(2)
-        self.plot = TimePlot(axis)
+        self.plot = TimePlot(plot_axis or axis)
         self.overlay = Overlay(self.plot, flags, margin)
         self.column.addWidget(self.plot, 1)
         self.set_body(body)
         self._model: Model | None = None
         self._range = axis.visible
+        self._drawn = (0, 1.0, 0)
+        """First column drawn and seconds of one, as `column_grid` has them, and columns drawn right of the range."""
         self._state: tuple[object, ...] | None = None
         self._drawn_s = 0.0
         self._scrolled = False
@@ -71,7 +78,7 @@ class ChartView(View, Generic[Model]):
         self._soon.setInterval(0)
         self._soon.timeout.connect(self._redraw)
         self.plot.hovered.connect(self._hovered)
-        self.plot.box.resized.connect(self._resized)
+        self.plot.resized.connect(self._resized)
 
     def reduce(
         self, snapshot: Snapshot, columns: int, visible: tuple[float, float] | None = None
@@ -93,14 +100,17 @@ class ChartView(View, Generic[Model]):
     def draw(self, snapshot: Snapshot) -> None:
         """Reduce to the plot's pixel columns and hand over."""
         self._soon.stop()
-        canvas = self.plot.canvas
-        scrolls = snapshot.moving and self.axis.windowed
-        canvas.begin(AHEAD if scrolls else 0)
-        self._model = self.reduce(snapshot, canvas.columns, canvas.visible if scrolls else None)
+        ahead = AHEAD if snapshot.moving and self.plot.axis.windowed else 0
+        columns = self.plot.columns
+        number, width = column_grid(*self.plot.axis.visible, columns)
+        self._drawn = number, width, ahead
+        end = number + columns + ahead
+        self._model = self.reduce(snapshot, columns + ahead, (number * width, end * width))
         self.show_model(self._model)
         self._state, self._drawn_s = self._state_of(snapshot), time.monotonic()
         self._scrolled = False
-        moved, self._range = self.axis.visible != self._range, self.axis.visible
+        visible = self.plot.axis.visible
+        moved, self._range = visible != self._range, visible
         self._texts.ask(snapshot.moving or moved)
         self._hovered(self.plot.hover_s)
         self.plot.show_drawing()
@@ -114,7 +124,7 @@ class ChartView(View, Generic[Model]):
             return
         self._soon.stop()
         self._scrolled = True
-        self._range = self.axis.visible
+        self._range = self.plot.axis.visible
         self._texts.ask(snapshot.moving)
         self._hovered(self.plot.hover_s)
         self.plot.show_drawing()
@@ -122,7 +132,11 @@ class ChartView(View, Generic[Model]):
     def _can_scroll(self, snapshot: Snapshot) -> bool:
         """Whether what was drawn last is still right, at another place, and is there now."""
         state = self._state_of(snapshot)
-        if state is None or state != self._state or not self.plot.canvas.reaches():
+        number, width = column_grid(*self.plot.axis.visible, self.plot.columns)
+        drawn, as_wide, ahead = self._drawn
+        if state is None or state != self._state or width != as_wide:
+            return False
+        if not 0 <= number - drawn <= ahead:
             return False
         return time.monotonic() - self._drawn_s < DRAWN_S and self.scroll_drawing(snapshot)
 
@@ -136,7 +150,7 @@ class ChartView(View, Generic[Model]):
     def scroll_drawing(self, snapshot: Snapshot) -> bool:
         """Move on what is laid out for the range in view; whether the rest is right as it is (extend)."""
         band = self.overlay.band
-        self.overlay.scroll()
+        self.overlay.lay_out()
         return self.overlay.band == band
 
     def axis_changed(self) -> None:
@@ -153,7 +167,7 @@ class ChartView(View, Generic[Model]):
         self.overlay.set_readout(())
         self.show_model(None)
         self.set_note("")
-        self.plot.box.update()
+        self.plot.repaint_area()
 
     def apply_theme(self, tokens: Tokens) -> None:
         """Take over colours."""

@@ -12,22 +12,22 @@ from dataclasses import replace
 import numpy as np
 from PySide6.QtWidgets import QWidget
 
+from app.charts.legend import Legend
+from app.charts.overlay import FLAG_ROW
+from app.charts.readout import Line
+from app.charts.scale import Holding, axis_label, milliseconds, percent, tick_labels
 from app.model.figures import rtf_text
 from app.model.playhead import Snapshot
+from app.model.slices import Slices
 from app.model.time_axis import TimeAxis
 from app.style.theme import CATEGORY_TITLES, Tokens
 from app.views.chart import ChartView
-from app.views.cost_lines import TAG_HEIGHT, QuantileItem, RealTimeItem, realtime_text
+from app.views.cost_items import TAG_HEIGHT, CostItems, realtime_text
 from app.views.cost_model import CostModel, cost_model, highest_frame, rtf_at
-from app.views.frames import CATEGORIES, series_of
-from app.views.legend import Legend
-from app.views.overlay import FLAG_ROW
-from app.views.readout import Line
-from app.views.scale import Holding, axis_label, clock, milliseconds, percent, tick_labels
-from app.views.slices import Slices
-from app.views.stack import StackItem
 from app.views.table_twin import Table
+from profiler.analysis.lod.series import CATEGORIES, series_of
 from profiler.frames import FRAME_S
+from profiler.plain import clock
 
 FLAG_ROWS = 3
 """Maximum rows of marker labels above the area."""
@@ -47,9 +47,7 @@ class CostView(ChartView[CostModel]):
 
     def __init__(self, axis: TimeAxis, parent: QWidget | None = None) -> None:
         super().__init__(axis, parent, flags=FLAG_ROWS, margin=TAG_HEIGHT)
-        self.stack = StackItem(self.plot)
-        self.quantile = QuantileItem(self.plot, self.stack)
-        self.realtime = RealTimeItem(self.plot, self.stack)
+        self.items = CostItems(self.plot)
         self.holding = Holding()
         self._ahead: Slices[None] = Slices(self, lambda _: None)
         self.legend = Legend()
@@ -97,7 +95,7 @@ class CostView(ChartView[CostModel]):
 
     def set_picture(self, on: bool) -> None:
         """Hatch the layers in a picture."""
-        self.stack.set_hatched(on)
+        self.items.set_hatched(on)
 
     def clear(self) -> None:
         """Forget the scale as well, unless it is locked."""
@@ -109,7 +107,7 @@ class CostView(ChartView[CostModel]):
     def show_model(self, model: CostModel | None) -> None:
         """Set scale and labels, and pass the model to the stack."""
         if model is None:
-            self.stack.set_model(None)
+            self.items.set_model(None, 0.0)
             self.legend.set_remark("")
             return
         height = self.plot.plot_size()[1]
@@ -122,7 +120,7 @@ class CostView(ChartView[CostModel]):
             labels = [text for _, text in tick_labels(values)]
         places = scale.place(np.array(values)).tolist()
         self.plot.set_ticks(list(zip(places, labels, strict=True)))
-        self.stack.set_model(model, band)
+        self.items.set_model(model, band)
         self.holding = replace(self.holding, before=scale)
 
     def show_texts(self, model: CostModel) -> None:
@@ -134,7 +132,7 @@ class CostView(ChartView[CostModel]):
     def apply_theme(self, tokens: Tokens) -> None:
         """Take over colours."""
         super().apply_theme(tokens)
-        self.stack.apply_theme(tokens)
+        self.items.apply_theme(tokens)
         self.legend.apply_theme(tokens)
 
     def summary(self) -> str:

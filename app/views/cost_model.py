@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from app.views.blocks import Under, block_frames, under
+from app.charts.scale import Holding, Scale, held, logarithmic, robust_top, round_up
+from app.model.counted import Counted, counted
+from app.model.events import Boundary, Mark, boundaries, marks
 from app.views.breakdown_model import rtf_of
-from app.views.columns import column_edges
-from app.views.counted import Counted, counted
-from app.views.events import Boundary, Mark, boundaries, marks
-from app.views.frames import CATEGORIES, FrameSeries, series_of
-from app.views.scale import Holding, Scale, held, logarithmic, robust_top, round_up
+from profiler.analysis.lod.blocks import Under, block_frames, under
+from profiler.analysis.lod.columns import column_edges
+from profiler.analysis.lod.series import CATEGORIES, FrameSeries, series_of
 from profiler.analysis.utterances import audio_seconds
 from profiler.arrays import F64
 from profiler.frames import FRAME_S

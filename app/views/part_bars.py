@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from PySide6.QtCore import QLineF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
 
+from app.charts.scale import percent
 from app.style.plain_text import write
 from app.style.theme import Tokens, font
 from app.views.breakdown_model import PartLine
-from app.views.scale import percent
 from profiler.analysis.categories import PART_NAMES
 
 PART_ROW = 18

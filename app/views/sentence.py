@@ -12,12 +12,12 @@ from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from app.charts.pixels import Stamps
+from app.charts.themed import ThemedWidget
+from app.charts.time_plot import GUTTER, MARGIN
 from app.style.plain_text import write
 from app.style.theme import font
-from app.views.painting import Stamps
-from app.views.plot import GUTTER, MARGIN
 from app.views.speech import BESIDE, KEPT, paint_word
-from app.views.themed import ThemedWidget
 from app.views.words_model import Spoken
 from pipelines.audio.word_errors import DELETED, SAME
 

@@ -9,23 +9,23 @@ was deleted, it stands struck out.
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from PySide6.QtCore import QLineF, QRectF, Qt
 from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPen
 
+from app.charts.items import PixelItem, Raster, RasterItem
+from app.charts.pixels import Stamps, bars, stamp_scale
+from app.charts.raster import between, opaque, uprights
+from app.charts.time_plot import TimePlot
 from app.style.plain_text import write
-from app.style.theme import Tokens, font
-from app.views.columns import column_grid
-from app.views.painting import Stamps, Still, bars, blit, is_vector, raster_scale, stamp_scale
-from app.views.plot import TimePlot
-from app.views.plot_area import PixelItem
-from app.views.strips import Strips, between, opaque, uprights
+from app.style.theme import Tokens, font, theme
 from app.views.word_places import Placed, WordPlaces
 from app.views.words_model import WordsModel
 from pipelines.audio.word_errors import DELETED, INSERTED, SAME, SUBSTITUTED
+from profiler.analysis.lod.columns import aligned, column_grid
 from profiler.arrays import F64, I64, U32, Bool
 from profiler.frames import FRAME_S
 
@@ -48,9 +48,6 @@ MARKS = 5
 BESIDE = 4
 """Pixels that the box of a word may reach beyond its text."""
 
-WIDTHS_AHEAD = 8
-"""Runs of pixels are kept of so many widths of a chart at most."""
-
 KEPT = 1024
 """Texts whose pixels and widths are kept."""
 
@@ -59,13 +56,12 @@ class SpokenItem(PixelItem):
     """The words that have room, whole: they come into view and go out of it one by one, and do not scroll by parts."""
 
     def __init__(self, plot: TimePlot) -> None:
-        super().__init__(plot.box, z=0.0)
+        super().__init__(plot, z=2.0)
         self._model: WordsModel | None = None
         self._strong = font(0.95, strong=True)
         wide = QFontMetricsF(self._strong).horizontalAdvance
         self._places = WordPlaces(lru_cache(KEPT)(wide))
         self._stamps = Stamps(KEPT)
-        self._words = Still()
         self.placed: list[Placed] = []
 
     def set_model(self, model: WordsModel | None) -> None:
@@ -73,9 +69,7 @@ class SpokenItem(PixelItem):
         self._model = model
         if model is None:
             self._places.forget()
-            self._words.drop()
         self.lay_out()
-        self.update()
 
     @property
     def rows(self) -> int:
@@ -95,10 +89,10 @@ class SpokenItem(PixelItem):
         model = self._model
         if model is None:
             return
-        first_s, last_s = self.box.visible
+        first_s, last_s = self.plot.visible
         seen = model.right_s, model.wrong_s
         words = sum(np.count_nonzero((s[:, 1] >= first_s) & (s[:, 0] <= last_s)) for s in seen)
-        columns = self.box.columns
+        columns = self.plot.columns
         if words * LEAST_PER_WORD > columns:
             # Zoomed out far: the few that would fit say nothing. The wrong ones have their marks.
             return
@@ -108,31 +102,29 @@ class SpokenItem(PixelItem):
         )
 
     def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
-        """Draw the words."""
-        if self._model is not None:
-            self._paint_words(painter, self.areas()[1].top())
+        """Draw words and lines."""
+        model = self._model
+        if model is not None:
+            wave, words = self.areas()
+            self._paint_lines(painter, model, wave.bottom() + MARKS - 1)
+            self._paint_words(painter, words.top())
+
+    def _paint_lines(self, painter: QPainter, model: WordsModel, y: float) -> None:
+        """A line as long as each word lasts; a thick one where it went wrong."""
+        columns = self.plot.columns
+        first, width = column_grid(*self.plot.visible, columns)
+        for seconds, token, thick in (
+            (model.right_s, "muted", 1),
+            (model.wrong_s, "danger", 3),
+        ):
+            runs = covered(seconds / width - first, columns)
+            painter.setPen(QPen(self._tokens.color(token), thick))
+            painter.drawLines([QLineF(a, y, b, y) for a, b in runs.tolist()])
 
     def _paint_words(self, painter: QPainter, top: float) -> None:
-        """All words in one picture, which moves as a whole until one comes into view or goes out of it."""
-        wide, scale = round(self.boundingRect().width()), stamp_scale(painter)
-        # Those at the ends of the chart stay inside a little longer than the others move.
-        inner = [p for p in self.placed if 0 < p.left < wide - p.width]
+        scale = stamp_scale(painter)
         for place in self.placed:
-            if not 0 < place.left < wide - place.width:
-                self._paint_placed(painter, place, top + place.row * ROW, scale)
-        if not inner:
-            return
-        begin = min(p.left for p in inner) - BESIDE
-        end = max(p.left + p.width for p in inner) + BESIDE + 1
-        looks = [(p.text, p.token.kind, p.left - begin, p.row) for p in inner]
-
-        def draw(within: QPainter) -> None:
-            scale = stamp_scale(within)
-            for place in inner:
-                self._paint_placed(within, place, top + place.row * ROW, scale)
-
-        area = QRectF(begin, top, end - begin, self.rows * ROW)
-        self._words.paint(painter, area, (self._tokens.name, looks), draw)
+            self._paint_placed(painter, place, top + place.row * ROW, scale)
 
     def _paint_placed(self, painter: QPainter, place: Placed, top: float, scale: float) -> None:
         """A word where it stands; its pixels are the same wherever that is."""
@@ -146,28 +138,27 @@ class SpokenItem(PixelItem):
         self._stamps.paint(painter, area, looks, draw, scale)
 
 
-class SpeechItem(PixelItem):
-    """Envelope and the lines of the words, which scroll, and over them the words that have room."""
+class SpeechItems:
+    """Envelope, and under it the words that have room with the lines of all of them."""
 
     def __init__(self, plot: TimePlot) -> None:
-        super().__init__(plot.canvas, z=0.0)
+        self._plot = plot
+        self._tokens = theme()
         self.words = SpokenItem(plot)
+        self.wave = RasterItem(plot)
         self._model: WordsModel | None = None
-        self._strips = Strips()
-        self._right, self._wrong = Runs(), Runs()
 
     def set_model(self, model: WordsModel | None) -> None:
         """Show another model; None shows nothing, and nothing of the last one is kept."""
         self._model = model
-        if model is None:
-            self._right, self._wrong = Runs(), Runs()
         self.words.set_model(model)
-        self.update()
+        self._show_wave()
 
     def apply_theme(self, tokens: Tokens) -> None:
         """Take over colours."""
-        super().apply_theme(tokens)
+        self._tokens = tokens
         self.words.apply_theme(tokens)
+        self._show_wave()
 
     @property
     def placed(self) -> list[Placed]:
@@ -182,113 +173,71 @@ class SpeechItem(PixelItem):
 
     def areas(self) -> tuple[QRectF, QRectF]:
         """The areas of the envelope and of the words."""
-        wave, words = self.words.areas()
-        wave.setWidth(self.boundingRect().width())
-        return wave, words
+        return self.words.areas()
 
-    def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
-        """Draw envelope and lines."""
+    def _show_wave(self) -> None:
         model = self._model
-        if model is None:
-            return
-        wave, _ = self.areas()
-        self._paint_wave(painter, model, wave)
-        self._paint_lines(painter, model, wave.bottom() + MARKS - 1)
-
-    def _paint_wave(self, painter: QPainter, model: WordsModel, wave: QRectF) -> None:
-        there = np.flatnonzero(np.isfinite(model.high))
-        if not len(there):
+        there = np.empty(0) if model is None else np.flatnonzero(np.isfinite(model.high))
+        if model is None or not len(there):
+            self.wave.show_raster(None)
             return
         # Loudest sample of what is in view fills the row; quiet speech is still speech.
         loudest = max(float(np.abs(model.low[there]).max()), float(model.high[there].max()), 0.05)
-        middle, half = wave.height() / 2, wave.height() / 2 - 1
-        first = last = -1.0
+        columns, height = len(model.high), float(self._plot.plot_size()[1])
+        self._plot.set_height_range(0.0, height)
+        wave, _ = self.areas()
+        first_s, last_s = aligned(model.first_s, model.last_s, columns)
+        inside = np.zeros(columns, bool)
         if model.current is not None:
             spoken = model.spoken[model.current]
-            first, last = self.x_of(spoken.first_s), self.x_of(spoken.last_s)
-        x = (np.arange(len(model.high)) + 0.5) / len(model.high) * wave.width()
-        inside = (x >= first) & (x < last)
+            middles = first_s + (np.arange(columns) + 0.5) * (last_s - first_s) / columns
+            inside = (middles >= spoken.first_s) & (middles < spoken.last_s)
+        shown = _Wave(model.low / loudest, model.high / loudest, inside)
+        tokens = self._tokens
+        self.wave.show_raster(
+            Raster(
+                first_s,
+                last_s,
+                height - wave.bottom(),
+                height - wave.top(),
+                lambda height, scale: shown.pixels(tokens, height, scale),
+                lambda painter, place: shown.strokes(tokens, painter, place),
+            )
+        )
 
-        def ends(low: F64, high: F64) -> tuple[F64, F64]:
-            """Top and bottom of columns, in pixels of the row."""
-            top = middle - np.maximum(high / loudest, 0.0) * half - 0.5
-            return top, middle - np.minimum(low / loudest, 0.0) * half + 0.5
 
-        if is_vector(painter):
-            top, bottom = (y + wave.top() for y in ends(model.low[there], model.high[there]))
-            self._paint_strokes(painter, x[there], top, bottom, inside[there])
-            return
-        scale = raster_scale(painter)
-        height = max(1, round(wave.height() * scale))
-        number, width = column_grid(model.first_s, model.last_s, len(model.high))
-        inks = np.array([opaque(color) for color in (self._tokens.waveform, self._tokens.muted)])
+class _Wave(NamedTuple):
+    """Lowest and highest sample per column, −1…1, and whether it is in the current utterance."""
 
-        def draw(begin: int, end: int) -> U32:
-            pixels = np.zeros((height, (end - begin) * scale), np.uint32)
-            strokes = between(*ends(model.low[begin:end], model.high[begin:end]), scale)
-            uprights(pixels, *strokes, inks[inside[begin:end].astype(np.int64)], scale)
-            return pixels
+    low: F64
+    high: F64
+    inside: Bool
 
-        rows = np.stack([model.low, model.high, inside], axis=1)
-        self._strips.update((self._tokens.name, width, loudest), number, rows, height, scale, draw)
-        blit(painter, wave, self._strips)
+    def _ends(self, height: float) -> tuple[F64, F64]:
+        """Top and bottom of columns, in pixels of a row of this height."""
+        middle, half = height / 2, height / 2 - 1
+        top = middle - np.maximum(self.high, 0.0) * half - 0.5
+        return top, middle - np.minimum(self.low, 0.0) * half + 0.5
 
-    def _paint_strokes(
-        self, painter: QPainter, x: F64, top: F64, bottom: F64, inside: Bool
-    ) -> None:
-        """The envelope as shapes; `inside`: in the current utterance."""
-        for part, token in ((~inside, "waveform"), (inside, "muted")):
-            painter.setPen(QPen(self._tokens.color(token), 1))
+    def pixels(self, tokens: Tokens, height: int, scale: int) -> U32:
+        """Pixels [height, columns × scale]."""
+        inks = np.array([opaque(color) for color in (tokens.waveform, tokens.muted)])
+        pixels = np.zeros((height, len(self.low) * scale), np.uint32)
+        strokes = between(*self._ends(height / scale), scale)
+        uprights(pixels, *strokes, inks[self.inside.astype(np.int64)], scale)
+        return pixels
+
+    def strokes(self, tokens: Tokens, painter: QPainter, place: QRectF) -> None:
+        """The same as shapes."""
+        top, bottom = (place.top() + y for y in self._ends(place.height()))
+        x = place.left() + (np.arange(len(top)) + 0.5) / len(top) * place.width()
+        for part, token in ((~self.inside, "waveform"), (self.inside, "muted")):
+            painter.setPen(QPen(tokens.color(token), 1))
+            there = part & np.isfinite(top)
             # Two runs lie left and right of the current utterance: no stroke joins them.
-            for run in np.split(np.flatnonzero(part), np.flatnonzero(np.diff(part) > 0) + 1):
-                run = run[part[run]]
-                if len(run):
+            for run in np.split(np.arange(len(top)), np.flatnonzero(np.diff(there)) + 1):
+                if there[run[0]]:
                     painter.drawPolyline(bars(x[run], top[run], bottom[run]))
-
-    def _paint_lines(self, painter: QPainter, model: WordsModel, y: float) -> None:
-        """A line as long as each word lasts; a thick one where it went wrong."""
-        width = round(self.boundingRect().width())
-        first, frames = column_grid(model.first_s / FRAME_S, model.last_s / FRAME_S, max(1, width))
-        scale = 1.0 / (frames * FRAME_S)
-        for kept, seconds, token, thick in (
-            (self._right, model.right_s, "muted", 1),
-            (self._wrong, model.wrong_s, "danger", 3),
-        ):
-            runs = kept.within(seconds, scale, first, width)
-            painter.setPen(QPen(self._tokens.color(token), thick))
-            painter.drawLines([QLineF(a, y, b, y) for a, b in runs.tolist()])
-
-
-class Runs:
-    """Runs of pixels that intervals of seconds cover, kept while these and the scale are the same: a range that moves
-    shows the same ones at another place.
-    """
-
-    def __init__(self) -> None:
-        self._known: tuple[F64, float, I64] | None = None
-
-    def within(self, seconds: F64, scale: float, first: int, width: int) -> I64:
-        """Runs [runs, 2] within [0, width), as `covered` gives them.
-
-        Args:
-            seconds: intervals [intervals, 2], which nobody changes.
-            scale: pixels per second.
-            first: pixel of the time axis at the left of the chart.
-            width: pixels of the chart.
-        """
-        if not len(seconds):
-            return np.empty((0, 2), np.int64)
-        known = self._known
-        if known is None or known[0] is not seconds or known[1] != scale:
-            ends = seconds * scale
-            origin = math.floor(ends.min())
-            room = math.ceil(ends.max()) - origin + 2
-            if room > WIDTHS_AHEAD * width:
-                # Zoomed in so far that most of it is not in view.
-                return covered(ends - first, width)
-            known = self._known = seconds, scale, covered(ends - origin, room) + origin
-        runs = known[2] - first
-        return np.clip(runs[(runs[:, 1] > 0) & (runs[:, 0] < width)], 0, width)
 
 
 def covered(ends: F64, width: int) -> I64:

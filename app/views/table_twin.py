@@ -76,6 +76,10 @@ class TableModel(QAbstractTableModel):
         known.sort(key=lambda row: _rank(row[column]), reverse=down)
         return known + [row for row in rows if row[column] in BLANK]
 
+    def row(self, number: int) -> Sequence[object]:
+        """The values of a row as it is shown now."""
+        return self._rows[number]
+
     def text(self, rows: Sequence[int]) -> str:
         """These rows with the headers above them, cells parted by tabs."""
         places = range(len(self._headers))

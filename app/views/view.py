@@ -21,10 +21,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.model.pace import Pace
 from app.style.keys import ToolButton
 from app.style.plain_text import Label, describe, new_menu, set_tip
 from app.style.theme import Tokens, font, theme_changed
-from app.views.pace import Pace
 from app.views.table_twin import Table, TableModel, TableTwin
 from app.widgets import Elided
 
@@ -50,6 +50,8 @@ class View(QFrame):
         self.setProperty("card", True)
         self.axis = axis
         self.snapshot: Snapshot | None = None
+        self.asleep = False
+        """Nobody sees it: it draws nothing until it is updated again."""
         self._table_renewed = 0.0
 
         self._title = Label(self.tr(self.title))
@@ -217,6 +219,8 @@ class View(QFrame):
             self.draw(self.snapshot)
 
     def _axis_moved(self, *_: object) -> None:
+        if self.asleep:
+            return
         self.axis_changed()
         if self.snapshot is None:
             return
@@ -227,7 +231,7 @@ class View(QFrame):
 
     def _theme_moved(self, tokens: Tokens) -> None:
         self.apply_theme(tokens)
-        if self.snapshot is not None:
+        if self.snapshot is not None and not self.asleep:
             self.draw(self.snapshot)
 
     def _renew_texts(self) -> None:

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QWidget
 
+from app.charts.readout import Line
 from app.model.alignment import errors_within
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
 from app.style.theme import Tokens
 from app.views.chart import ChartView
-from app.views.readout import Line
-from app.views.scale import clock
 from app.views.sentence import Sentence, written_columns
-from app.views.speech import SpeechItem
+from app.views.speech import SpeechItems
 from app.views.table_twin import Table
 from app.views.words_model import Spoken, WordsModel, align_ahead, current_of, words_model
 from pipelines.audio.word_errors import SAME, ErrorCount
 from profiler.frames import FRAME_S
+from profiler.plain import clock
 
 if TYPE_CHECKING:
     from profiler.session.model import Utterance
@@ -47,7 +47,7 @@ class WordsView(ChartView[WordsModel]):
 
     def __init__(self, axis: TimeAxis, parent: QWidget | None = None) -> None:
         super().__init__(axis, parent)
-        self.speech = SpeechItem(self.plot)
+        self.speech = SpeechItems(self.plot)
         self.sentence = Sentence()
         self.column.addWidget(self.sentence)
         self._left: list[tuple[int, Utterance]] = []

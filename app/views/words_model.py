@@ -11,11 +11,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from app.model.alignment import Columns, Token, aligned
+from app.model.events import Boundary, Mark, boundaries, marks
 from app.views.bounded import at_most_under_way, bounded
-from app.views.columns import column_edges
-from app.views.envelope import envelope_of
-from app.views.events import Boundary, Mark, boundaries, marks
 from pipelines.audio.word_errors import SAME, ErrorCount, errors_of
+from profiler.analysis.lod.columns import column_edges
+from profiler.analysis.lod.envelope import envelope_of
 from profiler.arrays import F64, I64, Bool
 from profiler.frames import FRAME_S
 

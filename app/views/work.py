@@ -9,18 +9,19 @@ from __future__ import annotations
 import numpy as np
 from PySide6.QtWidgets import QWidget
 
+from app.charts.readout import Line
+from app.charts.scale import Scale, count
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
 from app.style.theme import Tokens
 from app.views.chart import ChartView
-from app.views.readout import Line
-from app.views.scale import Scale, clock, count
 from app.views.table_twin import Table
 from app.views.work_figures import average, axis_figure, figure
 from app.views.work_lanes import COLORS, TITLES, HeadingsItem, PanelsItem
 from app.views.work_model import SCORING_TIME, WorkModel, work_model
 from profiler.analysis.track import SCORING_BYTES
 from profiler.frames import FRAME_S
+from profiler.plain import clock
 
 UNITS = {"search beam": "nat", "search.beam": "nat", SCORING_BYTES: "B", SCORING_TIME: "ms"}
 """Of the table twin's columns; the others are counts."""

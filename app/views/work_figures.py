@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from app.views.scale import count, milliseconds, percent, short_count
+from app.charts.scale import count, milliseconds, percent, short_count
 from app.views.work_model import BEAM, SCORING_TIME, Curve
 from profiler.analysis.track import SCORING_BYTES
 

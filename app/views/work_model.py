@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from app.views.blocks import Under, block_frames, under
-from app.views.columns import column_edges
-from app.views.counted import Counted, counted
-from app.views.events import Boundary, Mark, boundaries, marks
-from app.views.frames import FrameSeries, series_of
-from app.views.scale import Holding, Scale, held, quantile_of, robust_top_of
+from app.charts.scale import Holding, Scale, held, quantile_of, robust_top_of
+from app.model.counted import Counted, counted
+from app.model.events import Boundary, Mark, boundaries, marks
 from profiler.analysis.categories import SCORING_CATEGORIES
+from profiler.analysis.lod.blocks import Under, block_frames, under
+from profiler.analysis.lod.columns import column_edges
+from profiler.analysis.lod.series import FrameSeries, series_of
 from profiler.analysis.track import SCORING_BYTES
 from profiler.arrays import F64
 from profiler.frames import FRAME_S

@@ -56,6 +56,7 @@ class MainWindow(FirstWindow):
         from app.model.time_axis import TimeAxis
         from app.window.actions.actions import Registry
         from app.window.actions.files import Files
+        from app.window.layout_choice import LayoutChoice
         from app.window.notices import Notices
 
         self.pipeline = remembered(self.memory.text("preset"), parent=self)
@@ -73,6 +74,7 @@ class MainWindow(FirstWindow):
         self.when = Conditions(self.runs, self.playhead)
         self.hints = Hints(self.pipeline, self.runs, self.memory, parent=self)
         self.side_by_side = SideBySide(self.pipeline, self.runs, self.playhead, parent=self)
+        self.layouts = LayoutChoice(self.memory, self)
         self.actions_ = Registry(self)
         self._build()
         self._connect()
@@ -139,11 +141,14 @@ class MainWindow(FirstWindow):
             desk.form.looked_at.connect(self.devices.ask)
             desk.form.edit_asked.connect(self.at_cursor.edit)
             desk.breakdown.explain.connect(self.explain_stage)
+            desk.docks.rearranged.connect(self.actions_.refresh)
+            desk.docks.offered = [
+                self.actions_[a.id] for a in self.actions_ if a.id.startswith("panel.")
+            ]
             self.pages.addWidget(desk)
             self.menus.fill()
             self._show_latency()
-            saved = {key: self.memory.state(key) for key in desk.layout_keys()}
-            desk.restore_layout({k: state for k, state in saved.items() if state is not None})
+            self.layouts.restore(desk)
             self.refresh()
         return self._desk
 
@@ -157,6 +162,8 @@ class MainWindow(FirstWindow):
         self.axis.selection_changed.connect(lambda _: self._late_figures.start())
         self.axis.windowed_changed.connect(self.actions_.refresh)
         self.runs.changed.connect(self.refresh)
+        self.layouts.changed.connect(self._on_layouts)
+        self.layouts.refused.connect(self.notices.error)
         self.side_by_side.changed.connect(self.actions_.refresh)
         self.runs.shown.connect(self.show_desk)
         for changed in (self.pipeline.changed, self.pipeline.replaced):
@@ -197,10 +204,18 @@ class MainWindow(FirstWindow):
             self.runs.choose(bundled)
 
     def _take_audio(self, choice: AudioChoice) -> None:
-        self.runs.choose(choice)
+        as_demo = self.runs.choose(choice)
         self.show_desk()
-        text = counted(choice.files, self.tr("file"), self.tr("files"))
-        self.notices.info(self.tr("The next run decodes {0}. Press Run.").format(text))
+        said = counted(choice.files, self.tr("file"), self.tr("files"))
+        if as_demo:
+            said = self.tr("{0}, once and at full speed: loop and pace were the demo's").format(
+                said
+            )
+        banner = self.notices.info(self.tr("The next run decodes {0}.").format(said))
+        if self.runs.can_start:
+            banner.add_button(self.tr("Run"), self.runs.start)
+        # It is of the next run: once that has begun, it would speak of another one.
+        self.runs.begun.connect(banner.dismiss)
 
     def open_session(self, path: str | Path) -> bool:
         """Show a session; return whether that worked."""
@@ -228,19 +243,16 @@ class MainWindow(FirstWindow):
         self.pages.setCurrentWidget(self.desk)
         self.refresh()
 
-    def reset_layout(self) -> None:
-        """Restore the default layout."""
-        self.desk.reset_layout()
-        self.actions_.refresh()
-
     def change_speed(self, step: int) -> None:
         """Replay at the next lower or higher speed."""
         self.desk.transport.change_speed(step)
 
     def escape(self) -> None:
-        """Esc: clear the selection, or else dismiss the newest notice."""
+        """Esc: clear the selection, or else show all views again, or dismiss the newest notice."""
         if self.axis.selected is not None:
             self.axis.clear()
+        elif self._desk is not None and self._desk.docks.is_alone:
+            self._desk.docks.show_all()
         elif self.notices.banners and self.notices.banners[-1].kind != "progress":
             self.notices.remove(self.notices.banners[-1])
 
@@ -309,6 +321,13 @@ class MainWindow(FirstWindow):
             form.show_speech(self.runs.audio, self.runs.audio_waits)
         else:
             form.show_speech(audio_choice.recorded(session), recorded=True)
+
+    def _on_layouts(self) -> None:
+        from app.window.actions.views import register_own_layouts
+
+        register_own_layouts(self.actions_, self)
+        self.menus.fill()
+        self.actions_.refresh()
 
     def _show_recording(self) -> None:
         if not self.when.is_running():
@@ -399,9 +418,9 @@ class MainWindow(FirstWindow):
         event.accept()
         if not self.is_complete:
             return
+        self.layouts.remember()
         if self._desk is not None:
-            for key, state in self._desk.save_layout().items():
-                self.memory.remember(key, state)
+            self._desk.docks.hide_floating()
         self.memory.remember("preset", self.pipeline.preset.name)
         self.memory.sync()
         self.hide()

@@ -23,9 +23,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.charts.readout import NOTICES
 from app.style.plain_text import Button, Label, Wrapped, describe, shown
 from app.style.theme import font
-from app.views.readout import NOTICES
 
 Kind = Literal["info", "error", "progress", "question"]
 MAX_NOTICES = 3
@@ -105,6 +105,7 @@ class Banner(QFrame):
         button = Button(text)
         button.clicked.connect(lambda _=False: answer())
         self._row.addWidget(button)
+        button.show()  # at once: Tab goes to it
         return button
 
     def set_progress(self, text: str, fraction: float | None) -> None:

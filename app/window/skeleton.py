@@ -1,30 +1,33 @@
-"""What stands in the window until the desk is built: bars and cards, empty, and how wide both make their columns.
+"""What stands in the window until the desk is built: bars and cards, empty, where the desk will have its own.
 
 Nothing here loads a chart, the form or the desk: all of that comes after the first painting.
 """
 
 from __future__ import annotations
 
-from PySide6.QtCore import QRectF, Qt
+from collections.abc import Sequence
+from itertools import accumulate
+
+from PySide6.QtCore import QRectF, QSizeF
 from PySide6.QtGui import QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
 from app.style.theme import theme
+from app.views import VIEWS
+from app.window import layouts
+from app.window.layouts import EXPLORE
 
 GAP = 8
 """Pixels between cards; these gaps are also the handles that resize them."""
 
-FORM_SHARE, RIGHT_SHARE = 0.166, 0.25
-"""Shares of the width that the outer columns take, within the bounds below, until the user resizes them."""
-
-FORM_BOUNDS, RIGHT_BOUNDS = (258, 340), (250, 960)
-"""Minimum and maximum widths that the desk itself gives the outer columns."""
+FORM_SHARE, FORM_BOUNDS = 0.166, (258, 340)
+"""Share of the width that the form takes, within the bounds, until the user resizes it."""
 
 MARGIN = 10
 """Pixels around the columns."""
 
-ROWS = ((0.3, 0.3, 0.24, 0.16), (1.0,))
-"""Shares of the height: the cards of the middle column and of the right one."""
+TRANSPORT = 102
+"""Pixels that the transport is high."""
 
 RADIUS = 8.0
 
@@ -32,11 +35,33 @@ BARS = {"menus": 23, "top-bar": 58, "status-line": 28}
 """Pixels that the bars are high, in the font that comes with the program."""
 
 
-def column_widths(width: int) -> tuple[int, int, int]:
-    """Widths of form, middle and right column in a desk of `width` pixels, until the user resizes them."""
-    form = round(min(max(width * FORM_SHARE, FORM_BOUNDS[0]), FORM_BOUNDS[1]))
-    right = round(min(max(width * RIGHT_SHARE, RIGHT_BOUNDS[0]), RIGHT_BOUNDS[1]))
-    return form, max(1, width - 2 * (MARGIN + GAP) - form - right), right
+def form_width(width: int) -> int:
+    """Width of the form in a desk of `width` pixels, until the user resizes it."""
+    return round(min(max(width * FORM_SHARE, FORM_BOUNDS[0]), FORM_BOUNDS[1]))
+
+
+def cards(area: QRectF) -> list[QRectF]:
+    """Form, views as in the layout that the program begins with, and transport, in a desk that fills `area`."""
+    inside = area.adjusted(MARGIN, MARGIN, -MARGIN, -MARGIN)
+    form = QRectF(inside.topLeft(), QSizeF(form_width(round(area.width())), inside.height()))
+    right = inside.adjusted(form.width() + GAP, 0, 0, 0)
+    transport = right.adjusted(0, right.height() - TRANSPORT, 0, 0)
+    found = [form, transport]
+    room = right.adjusted(0, 0, 0, -TRANSPORT - GAP)
+    columns = layouts.columns(EXPLORE, VIEWS)
+    shares = layouts.WIDTHS[EXPLORE][: len(columns)]
+    for (x, width), column in zip(_divided(room.width(), shares), columns, strict=True):
+        rows = _divided(room.height(), [row.share for row in column])
+        found += [QRectF(room.x() + x, room.y() + y, width, high) for y, high in rows]
+    return found
+
+
+def _divided(length: float, shares: Sequence[int]) -> list[tuple[float, float]]:
+    """Begin and length of each part, with gaps between them."""
+    room = length - GAP * (len(shares) - 1)
+    lengths = [room * share / sum(shares) for share in shares]
+    starts = accumulate(lengths[:-1], lambda at, part: at + part + GAP, initial=0.0)
+    return list(zip(starts, lengths, strict=True))
 
 
 class Skeleton(QWidget):
@@ -45,23 +70,13 @@ class Skeleton(QWidget):
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Draw the cards."""
         tokens = theme()
-        form, middle, right = column_widths(self.width())
-        height = self.height() - 2 * MARGIN
         with QPainter(self) as painter:
             painter.fillRect(self.rect(), tokens.color("surface"))
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             painter.setPen(QPen(tokens.color("border"), 1))
             painter.setBrush(tokens.color("card"))
-            x = float(MARGIN)
-            for width, rows in ((form, (1.0,)), (middle, ROWS[0]), (right, ROWS[1])):
-                y = float(MARGIN)
-                for share in rows:
-                    tall = height * share
-                    card = QRectF(x, y, width, tall - (GAP if share < 1 else 0))
-                    painter.drawRoundedRect(card.adjusted(0.5, 0.5, -0.5, -0.5), RADIUS, RADIUS)
-                    y += tall
-                x += width + GAP
-            painter.setPen(Qt.PenStyle.NoPen)
+            for card in cards(QRectF(self.rect())):
+                painter.drawRoundedRect(card.adjusted(0.5, 0.5, -0.5, -0.5), RADIUS, RADIUS)
 
 
 class FirstPicture(QWidget):

@@ -78,7 +78,7 @@ FIGURES: dict[str, dict[str, Reader]] = {
         "breakdown, sum": lambda o: Shown(
             o.found(
                 r"RTF ([<\d.]+)",
-                o.view["breakdown"].bars.sum_text(o.view["breakdown"].model()),
+                o.view["breakdown"].tree.sum_text(o.view["breakdown"].model()),
             )[1]
         ),
         "breakdown, sentence": lambda o: Shown(

@@ -16,14 +16,14 @@ from PySide6.QtGui import QColor, QImage, QImageReader
 from PySide6.QtWidgets import QLabel
 from sample_session import write_sample
 
+from app.charts.raster import StackRaster
+from app.model.provenance import caption, provenance_of
 from app.pictures.layout import CAPTION
-from app.pictures.provenance import caption, provenance_of
 from app.pictures.studio import desk_picture
 from app.pictures.wanted import PictureError, Wanted
 from app.pictures.writers import export
 from app.style.theme import THEMES, theme
 from app.views import VIEWS
-from app.views.raster import StackRaster
 from profiler.errors import BadInput
 from profiler.files.outputs import OutputError
 from profiler.session.errors import SessionError

@@ -13,14 +13,15 @@ from PySide6.QtWidgets import QApplication
 from sample_session import write_sample
 
 from app import gui
+from app.model import slices
+from app.model.pace import Pace
 from app.model.playhead import Playhead
+from app.model.slices import Slices
 from app.model.time_axis import TimeAxis
-from app.views import blocks, slices
 from app.views.breakdown import BreakdownView
-from app.views.pace import Pace
-from app.views.slices import Slices
 from app.views.view import TABLE_REFRESH_S
 from profiler.analysis.breakdown import breakdown, breakdown_in_steps
+from profiler.analysis.lod import blocks
 from profiler.analysis.track import CostTrack
 from profiler.session.reader import Session
 
@@ -137,20 +138,19 @@ def test_stages_are_counted_in_slices_while_the_cursor_moves(
     opened: tuple[BreakdownView, Playhead], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     view, playhead = opened
-    assert view.bars.stages  # at once, where nothing moves
+    assert view.tree.stages  # at once, where nothing moves
     view.clear()
-    view._counted_at = 0.0
     playhead._playing = True
     snapshot = playhead.snapshot()
     assert snapshot is not None
     assert snapshot.moving
     view.snapshot = snapshot
     view.draw(snapshot)
-    assert view._slices.busy
-    assert not view.bars.stages
+    assert view.count._slices.busy
+    assert not view.tree.stages
     view.settle()
-    assert view.bars.stages
-    assert not view._slices.busy
+    assert view.tree.stages
+    assert not view.count._slices.busy
     playhead._playing = False
 
 

@@ -8,9 +8,9 @@ from frame_rows import add, rows_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.views import blocks
-from app.views.blocks import BlockQuantiles
-from app.views.columns import FACTOR, TOUCHED, Extremes, RunningSums, column_edges
+from profiler.analysis.lod import blocks
+from profiler.analysis.lod.blocks import BlockQuantiles
+from profiler.analysis.lod.columns import FACTOR, TOUCHED, Extremes, RunningSums, column_edges
 from profiler.analysis.per_frame import PerFrame
 
 pieces = st.lists(st.integers(1, 400), min_size=1, max_size=8)

@@ -15,16 +15,16 @@ from PySide6.QtGui import QImage, QPainter
 from PySide6.QtWidgets import QApplication
 from sample_session import write_sample
 
+from app.charts.pixels import Stamps
 from app.model.alignment import Token
 from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
 from app.views.breakdown import BreakdownView
-from app.views.columns import RunningSums, column_edges
-from app.views.painting import Stamps
 from app.views.word_places import GAP, WordPlaces
 from app.views.words import WordsView
 from app.views.words_model import Spoken
 from pipelines.audio.word_errors import SAME, SUBSTITUTED
+from profiler.analysis.lod.columns import RunningSums, column_edges
 from tests.app.paintings import Paintings
 
 PIXELS_PER_S = 50.0

@@ -18,13 +18,13 @@ from app.model.configurations import Configurations, Sides
 from app.views import breakdown_model as bm
 from app.views.breakdown_model import breakdown_model, stage_lines
 from app.views.cost_model import REALTIME_MS, cost_model, highest_spikes
-from app.views.frames import CATEGORIES, series_of
 from app.views.words_model import Spoken, words_model
 from app.views.work_figures import axis_figure, figure
 from app.views.work_model import work_model
 from pipelines.audio.word_errors import DELETED, INSERTED, SUBSTITUTED, ErrorCount
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.categories import SCORING_CATEGORIES
+from profiler.analysis.lod.series import CATEGORIES, series_of
 from profiler.analysis.per_frame import FrameRow
 from profiler.analysis.track import CostTrack
 from profiler.session.model import Utterance, Utterances

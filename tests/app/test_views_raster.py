@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from app.views.raster import HATCH_STRENGTH, StackRaster, blended, hatch_cell, rgb
+from app.charts.raster import HATCH_STRENGTH, StackRaster, blended, hatch_cell, rgb
 
 COLORS = ("#4060a0", "#d08020", "#30b080")
 

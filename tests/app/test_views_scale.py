@@ -7,7 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from app.views.scale import clock, count, milliseconds, robust_top, round_up, tick_labels, ticks
+from app.charts.scale import count, milliseconds, robust_top, round_up, tick_labels, ticks
+from profiler.plain import clock
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,12 @@ from sample_session import SAID
 from text_geometry import texts
 from views_desk import FRAMES, Desk, amount, mouse, pixels, place, settle
 
+from app.charts.overlay import DIMMED
+from app.charts.raster import blended
+from app.charts.scale import Holding, Scale, held
+from app.model.events import Mark
 from app.style.theme import THEMES
 from app.views.cost_model import REALTIME_MS, _wanted
-from app.views.events import Mark
-from app.views.overlay import DIMMED
-from app.views.raster import blended
-from app.views.scale import Holding, Scale, held
 from app.views.speech import covered
 from app.views.word_places import ASIDE, GAP
 from app.views.work_model import Curve, _scale
@@ -33,7 +33,7 @@ def test_a_replay_keeps_the_whole_trace_and_dims_what_comes(desk: Desk) -> None:
     model = desk.cost.model()
     assert model is not None
     assert np.array_equal(model.mean_ms, whole.mean_ms), "the cursor moves, the trace does not"
-    box = desk.cost.plot.box.rect
+    box = desk.cost.plot.box.geometry()
     picture = pixels(desk.cost.plot)
     middle = round(box.left() + box.width() / 2)
     tokens = THEMES["dark"]
@@ -57,7 +57,7 @@ def test_one_crosshair_goes_through_all_charts(desk: Desk) -> None:
     assert desk.axis.hover == pytest.approx(3.0, abs=0.05)
     for view, was in zip(others, before, strict=True):
         changed = np.flatnonzero((pixels(view.plot) != was).any(axis=(0, 2)))
-        box = view.plot.box.rect
+        box = view.plot.box.geometry()
         x = box.left() + 3.0 / (FRAMES * 0.01) * box.width()
         assert len(changed)
         assert np.abs(changed - x).max() <= 3, "a line at that second, nothing else"
@@ -104,7 +104,7 @@ def test_words_stand_at_their_time_and_never_on_each_other(desk: Desk, last: flo
     speech = desk.words.speech
     assert len(speech.placed) >= (6 if last < 10 else 3)
     for one in speech.placed:
-        assert abs(one.left - speech.x_of(one.token.first_s)) <= ASIDE
+        assert abs(one.left - speech.words.x_of(one.token.first_s)) <= ASIDE
     for one, other in combinations(speech.placed, 2):
         apart = one.left >= other.left + other.width + GAP or other.left >= one.left + one.width
         assert one.row != other.row or apart
@@ -150,7 +150,7 @@ def test_the_sentence_is_that_of_a_selection_away_from_the_cursor(desk: Desk) ->
 
 
 def test_layers_are_hatched_in_a_picture_and_flat_on_the_screen(desk: Desk) -> None:
-    area = desk.cost.plot.box.rect.toRect()
+    area = desk.cost.plot.box.geometry().toRect()
 
     def colours() -> int:
         inside = pixels(desk.cost.plot)[area.top() + 60 : area.bottom() - 2, area.left() : 400]

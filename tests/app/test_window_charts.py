@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication, QMenu, QToolButton
 from app.model.time_axis import WINDOW_S
 from app.pictures.layout import settle
 from app.views.cost import CostView
-from app.views.roofline import HEIGHT, rate
+from app.views.roofline_model import rate
 from app.window.main_window import MainWindow
 
 
@@ -36,7 +36,7 @@ def test_the_scale_is_locked_and_made_logarithmic_by_actions(shown: MainWindow) 
         assert shown.actions_[key].isChecked()
     assert cost.holding.locked
     assert cost.holding.log
-    button = next(b for b in cost.findChildren(QToolButton) if b.text() == "Scale")
+    button = next(b for b in shown.desk.findChildren(QToolButton) if b.text() == "Scale")
     button.click()
     menu = QApplication.activePopupWidget()
     assert isinstance(menu, QMenu)
@@ -65,20 +65,6 @@ def test_a_replay_is_followed_by_a_window_until_the_user_says_otherwise(shown: M
     assert axis.windowed
 
 
-def test_the_roofline_takes_the_place_of_the_stages(shown: MainWindow) -> None:
-    view = shown.desk.breakdown
-    view.settle()
-    assert shown.actions_.trigger("view.roofline")
-    settle()
-    assert view.roofline.isVisible()
-    assert not view.bars.isVisible()
-    assert view.roofline.height() > 2 * HEIGHT
-    view.show_table(True)
-    assert shown.actions_.trigger("view.roofline")
-    settle()
-    assert view.bars.isVisible() or view._toggle.isChecked()
-
-
 def test_rates_have_their_unit() -> None:
     assert rate(1e12) == "1 Top/s"
     assert rate(1.04e11) == "104 Gop/s"
@@ -86,7 +72,8 @@ def test_rates_have_their_unit() -> None:
 
 
 def test_no_text_of_a_table_is_cut_however_many_columns_it_has(shown: MainWindow) -> None:
-    for view in shown.desk.views.values():
+    for view_id, view in shown.desk.views.items():
+        shown.desk.docks.open(view_id)
         view.show_table(True)
         settle()
         table = view._table

@@ -39,6 +39,7 @@ def controls(window: MainWindow) -> list[QWidget]:
         for w in window.findChildren(kind)
     ]
     names = ("Export…", "Mark", "…")
+    found = [w for w in found if w.objectName() != "dock-button"]
     return [
         w
         for w in found

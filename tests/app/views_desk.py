@@ -9,12 +9,12 @@ from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
 from PySide6.QtGui import QImage, QMouseEvent, QWheelEvent
 from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 
+from app.charts.raster import rgb
+from app.charts.time_plot import TimePlot
 from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
 from app.views.breakdown import BreakdownView
 from app.views.cost import CostView
-from app.views.plot import TimePlot
-from app.views.raster import rgb
 from app.views.words import WordsView
 from app.views.work import WorkView
 

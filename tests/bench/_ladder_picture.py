@@ -17,7 +17,7 @@ from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QBrush, QFontMetricsF, QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QWidget
 
-from app.pictures.provenance import measured_on
+from app.model.provenance import measured_on
 from app.pictures.writers import drawing
 from app.style.drawn_text import draw_text
 from app.style.theme import font, theme

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 
+from app.charts.swatch import paint_swatch
 from app.style.theme import Tokens
-from app.views.swatch import paint_swatch
 from pipelines.labs.chart import Bars, Chart, Gantt, Line, Mark, StackedBars, Steps
 
 COLOURS = ("compute", "memory", "search", "transfer", "other_programs")

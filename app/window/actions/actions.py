@@ -20,6 +20,10 @@ WHY_NOT = "why-not"
 """Property of a `QAction`: why it is unavailable, empty if it is not or there is no reason to give."""
 
 
+SUBMENU = " ▸ "
+"""Stands in a group between a menu and the submenu in it."""
+
+
 def always() -> bool:
     """This action is always available."""
     return True
@@ -86,6 +90,13 @@ class Registry(QObject):
         self._actions[action.id] = action
         self._qactions[action.id] = made
         return made
+
+    def remove(self, action_id: str) -> None:
+        """Take an action away again."""
+        del self._actions[action_id]
+        made = self._qactions.pop(action_id)
+        self._window.removeAction(made)
+        made.deleteLater()
 
     def __iter__(self) -> Iterator[Action]:
         return iter(self._actions.values())

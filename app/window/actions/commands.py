@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QCoreApplication
+from PySide6.QtCore import QCoreApplication, Qt
 
 from app.export import writers
 from app.model.toggles import Toggle
@@ -48,9 +48,11 @@ def register(actions: Registry, window: MainWindow) -> None:
 def register_views(actions: Registry, window: MainWindow) -> None:
     """Register the actions about views; this loads the views, so it waits until the desk exists."""
     from app.window.actions.charts import chart_actions
+    from app.window.actions.views import register_own_layouts, view_actions
 
-    for action in (*_exports(window), *_panels(window), *chart_actions(window)):
+    for action in (*_exports(window), *view_actions(window), *chart_actions(window)):
         actions.add(action)
+    register_own_layouts(actions, window)
 
 
 def _file(w: MainWindow) -> list[Action]:
@@ -114,14 +116,6 @@ def _exports(w: MainWindow) -> list[Action]:
             for writer in writers()
         ),
     ]
-
-
-def _view_shown(w: MainWindow, view_id: str) -> bool:
-    return w.desk.is_shown(view_id)
-
-
-def _toggle_view(w: MainWindow, view_id: str) -> None:
-    w.desk.show_view(view_id, not w.desk.is_shown(view_id))
 
 
 def _run(w: MainWindow) -> list[Action]:
@@ -208,7 +202,7 @@ def _view(w: MainWindow) -> list[Action]:
 
     return [
         add("view.pause", tr("Pause or play; a run goes on"), playhead.toggle, "Space"),
-        add("view.live", tr("Follow the run"), playhead.go_live, "L", enabled=w.when.is_live),
+        add("view.live", tr("Back to live"), playhead.go_live, "L", enabled=w.when.is_live),
         again("view.previous", tr("Previous utterance or marker"), partial(playhead.step, -1), ","),
         again("view.next", tr("Next utterance or marker"), partial(playhead.step, 1), "."),
         again("view.slower", tr("Replay slower"), partial(w.change_speed, -1), "["),
@@ -223,7 +217,7 @@ def _view(w: MainWindow) -> list[Action]:
         add("view.to", tr("Select up to the cursor"), partial(playhead.select_from, False), "O"),
         add(
             "view.window",
-            tr("Follow the cursor with a window"),
+            tr("Auto-scroll with the cursor"),
             partial(_toggle_window, w),
             "Shift+F",
             checked=lambda: axis.windowed,
@@ -248,7 +242,7 @@ def _view(w: MainWindow) -> list[Action]:
         ),
         add(
             "theme.system",
-            tr("Follow the system's theme"),
+            tr("Theme of the system"),
             lambda: w.choose_theme("system"),
             enabled=always,
         ),
@@ -262,41 +256,23 @@ def _toggle_window(w: MainWindow) -> None:
         w.axis.follow_window()
 
 
-def _panels(w: MainWindow) -> list[Action]:
-    group = tr("Panels")
+def _help_page(w: MainWindow, name: str) -> None:
+    """Show a page of the Help menu, loaded now."""
+    from app.window import help_pages
 
-    def add(
-        id: str,
-        text: str,
-        handler: Callable[[], object],
-        *keys: str,
-        checked: Callable[[], bool] | None = None,
-    ) -> Action:
-        return Action(id, text, group, handler, keys, checked=checked)
+    page = help_pages.PAGES[name](w)
+    page.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    page.open()
 
-    found = [
-        add(
-            "panel.form",
-            tr("Pipeline"),
-            lambda: w.desk.form.setVisible(w.desk.form.isHidden()),
-            "Ctrl+1",
-            checked=lambda: not w.desk.form.isHidden(),
-        )
-    ]
-    for number, (view_id, entry) in enumerate(VIEWS.items(), start=2):
-        found.append(
-            add(
-                f"panel.{view_id}",
-                tr(entry.load().title),
-                partial(_toggle_view, w, view_id),
-                *([f"Ctrl+{number}"] if number <= 9 else []),
-                checked=partial(_view_shown, w, view_id),
-            )
-        )
-    return [
-        *found,
-        add("panel.reset", tr("Reset the layout"), w.reset_layout),
-    ]
+
+def _sessions_folder(w: MainWindow) -> None:
+    from app.window import help_pages
+    from profiler.files.paths import sessions_dir
+
+    try:
+        help_pages.open_folder(sessions_dir())
+    except OSError as error:
+        w.notices.error(tr("Sessions cannot be written: {0}.").format(error.strerror or error))
 
 
 def _help(w: MainWindow) -> list[Action]:
@@ -304,4 +280,8 @@ def _help(w: MainWindow) -> list[Action]:
     return [
         Action("help.palette", tr("Commands…"), group, w.open_palette, ("Ctrl+Shift+P",)),
         Action("help.keys", tr("Keys"), group, w.open_keys, ("?",)),
+        Action("help.terms", tr("Terms"), group, partial(_help_page, w, "terms"), ("F1",)),
+        Action("help.doctor", tr("What works here"), group, partial(_help_page, w, "doctor")),
+        Action("help.sessions", tr("Folder of sessions"), group, partial(_sessions_folder, w)),
+        Action("help.about", tr("About asrscope"), group, partial(_help_page, w, "about")),
     ]

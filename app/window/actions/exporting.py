@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QCoreApplication
 
-from app.pictures.wanted import ROOFLINE, SIZE, Wanted, range_text, seconds_text
+from app.pictures.wanted import SIZE, Wanted, range_text, seconds_text
 from app.style.theme import theme
 from profiler.frames import FRAME_S
 
@@ -40,7 +40,7 @@ def open_picture(window: MainWindow, view_id: str | None = None) -> PictureDialo
     if session is None:
         return None
     desk = window.desk
-    views = (view_id,) if view_id else tuple(name for name in desk.views if desk.is_shown(name))
+    views = (view_id,) if view_id else desk.docks.in_front()
     begin = start(window.playhead, desk.breakdown, views)
     ask = partial(ask_picture, window.files)
     dialog = PictureDialog(window.playhead.path or session.path, begin, ask, window)
@@ -62,9 +62,7 @@ def start(playhead: Playhead, breakdown: BreakdownView, views: tuple[str, ...]) 
     whole = playhead.cursor_frame >= playhead.n_frames and not playhead.live
     if in_view is not None and not whole and not in_view[0] < cursor_s <= in_view[1]:
         in_view = None  # nothing of it is counted before the cursor
-    if breakdown.roofline_alone:
-        views = tuple(ROOFLINE if name == breakdown.id else name for name in views)
-    chosen = breakdown.bars.choice
+    chosen = breakdown.tree.choice
     select = [] if axis.selected is None else [range_text(axis.selected)]
     size = SIZE if len(views) != 1 else VIEW_SIZE
     wanted = Wanted(

@@ -5,11 +5,20 @@ from __future__ import annotations
 from functools import partial
 
 from PySide6.QtCore import QObject, Signal
-from PySide6.QtWidgets import QMainWindow, QWidget
+from PySide6.QtWidgets import QMainWindow, QMenu, QWidget
 
 from app.model.recent import Memory
 from app.style.plain_text import add_entry, new_menu
-from app.window.actions.actions import Registry
+from app.window.actions.actions import SUBMENU, Registry
+
+BEGIN_A_PART = frozenset(
+    (
+        *("file.open", "file.copy", "file.export", "file.quit"),
+        *("view.previous", "view.zoom_in", "view.select", "view.window", "page.welcome"),
+        *("theme.toggle", "panel.reset", "help.terms", "help.about"),
+    )
+)
+"""Actions that stand below a line in their menu."""
 
 GAP = 4
 """Pixels between a button and the menu above it."""
@@ -40,10 +49,16 @@ class Menus(QObject):
         self._export.setToolTipsVisible(True)
         groups = self._actions.groups()
         last = self.tr("Help")
-        for group in sorted(groups, key=lambda name: name == last):
+        menus: dict[str, QMenu] = {}
+        # A submenu comes after its menu, and stands above what else is in that.
+        for group in sorted(groups, key=lambda name: (name == last, name.count(SUBMENU))):
             members = groups[group]
-            menu = new_menu(group, self._window)
-            bar.addMenu(menu)
+            above, _, name = group.rpartition(SUBMENU)
+            menu = menus[group] = new_menu(name, self._window)
+            if above:
+                self._put_above(menu, menus[above])
+            else:
+                bar.addMenu(menu)
             menu.setToolTipsVisible(any(action.gives_reasons for action in members))
             menu.aboutToShow.connect(self._actions.refresh)
             for action in members:
@@ -51,7 +66,7 @@ class Menus(QObject):
                 if action.id.startswith("export."):
                     self._export.addAction(made)
                     continue
-                if action.id == "file.quit":
+                if action.id in BEGIN_A_PART:
                     menu.addSeparator()
                 if action.id == "file.export":
                     menu.addMenu(self._export)
@@ -59,6 +74,17 @@ class Menus(QObject):
                     menu.addAction(made)
                 if action.id == "file.open":
                     menu.addMenu(self._recent)
+
+    @staticmethod
+    def _put_above(menu: QMenu, parent: QMenu) -> None:
+        """Add a submenu to a menu, after its other submenus and above its actions."""
+        first = next((entry for entry in parent.actions() if entry.menu() is None), None)
+        if first is None:
+            parent.addMenu(menu)
+            return
+        if not first.isSeparator():
+            first = parent.insertSeparator(first)
+        parent.insertMenu(first, menu)
 
     def open_export(self, button: QWidget) -> None:
         """Show the export menu above `button`."""

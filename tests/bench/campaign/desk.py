@@ -131,8 +131,9 @@ def _settle(qt: QApplication, seconds: float = 0.0) -> None:
 def _views(qt: QApplication, window: MainWindow) -> None:
     desk = window.desk
     for view_id in VIEWS:
-        desk.show_view(view_id, False)
-        desk.show_view(view_id, True)
+        desk.docks.open(view_id, False)
+        desk.docks.open(view_id)
+        _settle(qt)
         view = desk.views[view_id]
         view.settle()
         for shown in (True, False):

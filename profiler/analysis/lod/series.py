@@ -11,9 +11,9 @@ from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 
-from app.views.blocks import BlockQuantiles
-from app.views.columns import Extremes, ManyExtremes, RunningSums
 from profiler.analysis.categories import CATEGORIES
+from profiler.analysis.lod.blocks import BlockQuantiles
+from profiler.analysis.lod.columns import Extremes, ManyExtremes, RunningSums
 from profiler.analysis.per_frame import FrameRow
 from profiler.analysis.track import CostTrack
 from profiler.arrays import F64

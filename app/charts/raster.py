@@ -1,4 +1,4 @@
-"""A stacked area drawn by numpy into pixels: bounded cost for any number of frames.
+"""A stacked area, and upright strokes, drawn by numpy into pixels: bounded cost for any number of frames.
 
 The cost of Qt's polygon filling grows with vertices and crossings; this grows with pixels. One column of
 pixels shows one column of values; full pixels are filled by counting boundaries, pixels that a
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from profiler.arrays import F32, F64, I64, U32, Bool
+from profiler.arrays import F32, F64, I16, I64, U32, Array, Bool
 
 CELL = 8
 """Side of a hatch pattern in pattern pixels."""
@@ -179,3 +179,44 @@ class StackRaster:
         # A boundary that lies exactly between two pixels crosses none.
         for layer in range(self.layers):
             pixels[crossed[layer], self._at] = packed[layer]
+
+
+def uprights(pixels: U32, top: I16, bottom: I16, color: Array | int, scale: int = 1) -> None:
+    """Colour the rows top … bottom of each column.
+
+    Args:
+        pixels: [height, columns × scale], changed in place.
+        top: first row of each column; columns with top > bottom stay as they are.
+        bottom: last row.
+        color: premultiplied ARGB, one for all or one per column.
+        scale: device pixels per column.
+    """
+    if not len(top):
+        return
+    # Only the rows that any of them reaches.
+    begin, end = max(0, int(top.min())), int(bottom.max()) + 1
+    rows = np.arange(begin, min(end, len(pixels)), dtype=np.int16)[:, None]
+    inks = np.asarray(color, np.uint32)
+    if scale > 1:
+        top, bottom = np.repeat(top, scale), np.repeat(bottom, scale)
+        inks = np.repeat(inks, scale) if inks.ndim else inks
+    np.copyto(pixels[begin:end], inks, where=(rows >= top) & (rows <= bottom))
+
+
+def between(start: F64, end: F64, scale: int) -> tuple[I16, I16]:
+    """First and last device pixel of strokes from `start` to `end` (pixels, either way round); none where NaN.
+
+    Short integers, of which many are compared at once: no picture has as many rows as they count.
+    """
+    ends = np.stack([np.minimum(start, end), np.maximum(start, end)])
+    there = np.isfinite(ends[0]) & np.isfinite(ends[1])
+    top, bottom = np.floor(np.where(there, ends, 0.0) * scale).astype(np.int16)
+    # A stroke is a pixel wide, however short.
+    np.maximum(bottom, top + (scale - 1), out=bottom)
+    return np.where(there, top, np.int16(1)), np.where(there, bottom, np.int16(0))
+
+
+def opaque(color: str) -> int:
+    """Premultiplied ARGB of ``#rrggbb``."""
+    red, green, blue = rgb(color)
+    return 0xFF000000 | red << 16 | green << 8 | blue

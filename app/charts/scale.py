@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from profiler.arrays import F64, Array
+from profiler.plain import clock
 
 _ROUND = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
@@ -30,8 +31,11 @@ DECADES = 3
 """Most powers of ten that a logarithmic scale shows."""
 
 
-STEPS_S = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600)
-"""Distances between two time labels: round seconds and minutes."""
+STEPS_S = (
+    *(factor * 10.0**power for power in range(-6, 0) for factor in (1, 2, 5)),
+    *(1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600),
+)
+"""Distances between two time labels: round microseconds to minutes."""
 
 LABEL_APART = 90.0
 """Minimum distance of two time labels in pixels."""
@@ -161,17 +165,6 @@ def axis_label(value: float) -> str:
 def times(ratio: float) -> str:
     """A ratio as people say it: 2.4×, 14×."""
     return f"{ratio:.0f}×" if ratio >= 9.95 else f"{ratio:.1f}×"
-
-
-def clock(second: float, digits: int = 0) -> str:
-    """Seconds as m:ss (h:mm:ss from an hour on), with `digits` decimals."""
-    whole = round(abs(second), digits)
-    minutes, rest = divmod(whole, 60)
-    width = 2 if digits == 0 else 3 + digits
-    sign = "−" if second < 0 and whole else ""
-    hours, minutes = divmod(int(minutes), 60)
-    front = f"{hours}:{minutes:02d}" if hours else f"{minutes}"
-    return f"{sign}{front}:{rest:0{width}.{digits}f}"
 
 
 LEAST_MS = 0.0005

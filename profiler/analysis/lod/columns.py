@@ -18,7 +18,7 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from app.views.kept_columns import KeptColumns
+from profiler.analysis.lod.kept_columns import KeptColumns
 from profiler.analysis.per_frame import FrameRow
 from profiler.arrays import F64, Array
 from profiler.beside import side_by_side

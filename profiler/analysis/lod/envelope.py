@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from app.views.columns import Extremes
+from profiler.analysis.lod.columns import Extremes
 from profiler.analysis.track import MAX_FRAMES
 
 if TYPE_CHECKING:

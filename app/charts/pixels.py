@@ -8,9 +8,8 @@ from collections.abc import Callable
 import numpy as np
 import shiboken6
 from PySide6.QtCore import QRectF, QSizeF, Qt
-from PySide6.QtGui import QImage, QPaintEngine, QPainter, QPixmap, QPolygonF
+from PySide6.QtGui import QPaintEngine, QPainter, QPixmap, QPolygonF
 
-from app.views.strips import Strips
 from profiler.arrays import F64
 
 
@@ -67,19 +66,6 @@ MAX_DEVICE_SCALE = 4
 def raster_scale(painter: QPainter) -> int:
     """Device pixels per column in which a chart is drawn for a painter."""
     return min(max(1, math.ceil(device_scale(painter) - 0.01)), MAX_DEVICE_SCALE)
-
-
-def blit(painter: QPainter, place: QRectF, strips: Strips) -> None:
-    """Paint the pixels of a chart into `place`."""
-    ring = strips.ring
-    height, width = ring.shape
-    if not ring.size:
-        return
-    image = QImage(ring.data, width, height, 4 * width, QImage.Format.Format_ARGB32_Premultiplied)
-    across = place.width() / width
-    for at, begin, wide in strips.pieces:
-        target = QRectF(place.left() + at * across, place.top(), wide * across, place.height())
-        painter.drawImage(target, image, QRectF(begin, 0, wide, height))
 
 
 class Still:

@@ -6,12 +6,12 @@ from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from app.charts.swatch import paint_swatch
+from app.charts.themed import ThemedWidget
+from app.charts.time_plot import GUTTER, MARGIN
 from app.style.plain_text import write
 from app.style.theme import CATEGORY_TITLES, font
-from app.views.frames import CATEGORIES
-from app.views.plot import GUTTER, MARGIN
-from app.views.swatch import paint_swatch
-from app.views.themed import ThemedWidget
+from profiler.analysis.lod.series import CATEGORIES
 
 LINE = 20
 """Height of a line in pixels."""

@@ -15,12 +15,12 @@ from functools import lru_cache
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPen
 
+from app.charts.items import PixelItem
+from app.charts.readout import Line, Readout
+from app.charts.time_plot import TimePlot
+from app.model.events import Boundary, Mark
 from app.style.plain_text import fitting, write
 from app.style.theme import font
-from app.views.events import Boundary, Mark
-from app.views.plot import TimePlot
-from app.views.plot_area import PixelItem
-from app.views.readout import Line, Readout
 from profiler.frames import FRAME_S
 
 FLAG_ROW = 21
@@ -97,8 +97,7 @@ class Overlay(PixelItem):
     """
 
     def __init__(self, plot: TimePlot, flags: int = 0, margin: float = 0.0) -> None:
-        super().__init__(plot.box, z=100.0)
-        self._plot = plot
+        super().__init__(plot, z=100.0)
         self._flags = flags
         self._margin = margin
         self._floor = 0.0
@@ -124,7 +123,7 @@ class Overlay(PixelItem):
         self._place()
         self.update()
 
-    def scroll(self) -> None:
+    def lay_out(self) -> None:
         """Lay the flags out for a range that moved."""
         if self._marks:
             self._place()
@@ -182,15 +181,15 @@ class Overlay(PixelItem):
 
     def set_readout(self, lines: Sequence[Line]) -> None:
         """Show these lines next to the mouse; an empty list hides the box."""
-        hover = self._plot.hover_s
+        hover = self.plot.hover_s
         if hover is None or not lines:
             if self._readout is not None:
                 self._readout.hide()
             return
-        if self._readout is None or self._readout.parentWidget() is not self._plot.window():
-            self._readout = Readout(self._plot.window())
-        at = self._plot.in_widget(QPointF(self.x_of(hover), self.band + 6))
-        self._readout.show_lines(lines, self._plot.mapTo(self._plot.window(), at))
+        if self._readout is None or self._readout.parentWidget() is not self.plot.window():
+            self._readout = Readout(self.plot.window())
+        at = self.plot.in_widget(QPointF(self.x_of(hover), self.band + 6))
+        self._readout.show_lines(lines, self.plot.mapTo(self.plot.window(), at))
 
     def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
         """Draw from back to front."""
@@ -202,7 +201,7 @@ class Overlay(PixelItem):
         self._paint_marks(painter, lines)
 
     def _paint_future(self, painter: QPainter, area: QRectF) -> None:
-        axis = self._plot.axis
+        axis = self.plot.axis
         left = max(0.0, self.x_of(axis.cursor))
         right = min(area.width(), self.x_of(axis.end))
         if axis.cursor < axis.end and right > left:
@@ -211,7 +210,7 @@ class Overlay(PixelItem):
             painter.fillRect(QRectF(left, self.band, right - left, area.height()), color)
 
     def _paint_boundaries(self, painter: QPainter, area: QRectF) -> None:
-        first, last = self.box.visible
+        first, last = self.plot.visible
         begin, end = bisect_left(self._starts, first), bisect_right(self._starts, last)
         if (end - begin) * BOUNDARY_APART > area.width():
             return  # too many lines would not show where utterances begin
@@ -224,7 +223,7 @@ class Overlay(PixelItem):
             painter.drawLines(lines)
 
     def _paint_selection(self, painter: QPainter, area: QRectF) -> None:
-        selected = self._plot.axis.selected
+        selected = self.plot.axis.selected
         if selected is None:
             return
         left, right = (self.x_of(second) for second in selected)
@@ -236,12 +235,12 @@ class Overlay(PixelItem):
                 painter.drawLine(QLineF(round(x) + 0.5, self.band, round(x) + 0.5, area.height()))
 
     def _paint_cursor(self, painter: QPainter, area: QRectF) -> None:
-        x = self.x_of(self._plot.axis.cursor)
+        x = self.x_of(self.plot.axis.cursor)
         if 0 <= x <= area.width() + 0.5:
             painter.setPen(QPen(self._tokens.color("cursor"), 1.5))
             x = min(x, area.width() - 1)
             painter.drawLine(QLineF(x, self.band, x, area.height()))
-        hover = self._plot.axis.hover
+        hover = self.plot.axis.hover
         if hover is not None:
             color = self._tokens.color("text")
             color.setAlpha(110)

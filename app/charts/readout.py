@@ -9,9 +9,9 @@ from PySide6.QtCore import QEvent, QObject, QPoint, QRect, QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QWidget
 
+from app.charts.swatch import paint_swatch
 from app.style.plain_text import write
 from app.style.theme import font, theme
-from app.views.swatch import paint_swatch
 
 BESIDE = 12
 """Pixels between the mouse and the box."""

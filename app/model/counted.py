@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from PySide6.QtCore import QCoreApplication
 
-from app.views.scale import clock
 from profiler.frames import FRAME_S
+from profiler.plain import clock
 
 
 def tr(text: str) -> str:

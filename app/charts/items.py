@@ -1,0 +1,155 @@
+"""What lies in a `TimePlot`: curves and rasters in data coordinates, and what is drawn in pixels.
+
+A raster keeps its pixels until it is shown other columns, so a range that only moves draws nothing afresh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyqtgraph as pg
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QColor, QImage, QPainter, QPen, QTransform
+from PySide6.QtWidgets import QGraphicsItem, QGraphicsPathItem, QStyleOptionGraphicsItem, QWidget
+
+from app.charts.pixels import is_vector, raster_scale
+from app.charts.time_plot import TimePlot
+from app.style.theme import Tokens, theme
+from profiler.arrays import F64, U32
+
+
+def hair(color: str | QColor, style: Qt.PenStyle = Qt.PenStyle.SolidLine) -> QPen:
+    """A line of one pixel whatever the scale of the data; wider ones are stroked by the path, which takes long."""
+    return QPen(QColor(color), 0, style)
+
+
+class Curve(QGraphicsPathItem):
+    """A line through points, or separate lines between pairs of them (`connect="pairs"`)."""
+
+    def __init__(self, plot: TimePlot, z: float, connect: str = "all") -> None:
+        super().__init__()
+        self._connect = connect
+        plot.add(self, z)
+
+    def show_points(self, x: F64, y: F64) -> None:
+        """Show other points [n], all finite."""
+        self.setPath(pg.functions.arrayToQPath(x, y, connect=self._connect, finiteCheck=False))
+
+
+@dataclass(frozen=True)
+class Raster:
+    """Columns of pixels over seconds × values.
+
+    `draw(height, scale)` gives premultiplied ARGB [height, columns × scale] in device pixels; `shapes(painter, place)`
+    draws the same in pixels as shapes, for SVG and PDF.
+    """
+
+    first_s: float
+    last_s: float
+    low: float
+    high: float
+    draw: Callable[[int, int], U32]
+    shapes: Callable[[QPainter, QRectF], None]
+
+
+class RasterItem(QGraphicsItem):
+    """Shows a `Raster`, whose pixels it keeps."""
+
+    def __init__(self, plot: TimePlot, z: float = 0.0) -> None:
+        super().__init__()
+        self._raster: Raster | None = None
+        self._pixels: U32 | None = None
+        self._drawn: tuple[int, int] | None = None
+        plot.add(self, z)
+
+    def show_raster(self, raster: Raster | None) -> None:
+        """Show another raster; None shows nothing."""
+        self.prepareGeometryChange()
+        self._raster, self._drawn = raster, None
+
+    def boundingRect(self) -> QRectF:
+        """In seconds and values."""
+        raster = self._raster
+        if raster is None:
+            return QRectF()
+        return QRectF(
+            raster.first_s, raster.low, raster.last_s - raster.first_s, raster.high - raster.low
+        )
+
+    def paint(
+        self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None
+    ) -> None:
+        """Put the pixels onto whole pixels, whatever the transform of the data is."""
+        raster = self._raster
+        if raster is None:
+            return
+        place = painter.worldTransform().mapRect(self.boundingRect())
+        place = QRectF(round(place.left()), place.top(), place.width(), place.height())
+        painter.save()
+        try:
+            painter.setWorldTransform(QTransform())
+            if is_vector(painter):
+                raster.shapes(painter, place)
+            else:
+                self._blit(painter, raster, place, raster_scale(painter))
+        finally:
+            painter.restore()
+
+    def _blit(self, painter: QPainter, raster: Raster, place: QRectF, scale: int) -> None:
+        height = max(1, round(place.height() * scale))
+        if (height, scale) != self._drawn or self._pixels is None:
+            self._pixels = raster.draw(height, scale)
+            self._drawn = height, scale
+        rows, across = self._pixels.shape
+        image = QImage(
+            self._pixels.data, across, rows, 4 * across, QImage.Format.Format_ARGB32_Premultiplied
+        )
+        painter.drawImage(place, image)
+
+
+class PixelItem(QGraphicsItem):
+    """Something drawn in the pixels of a plot's area (y down): texts stay upright and lines sharp.
+
+    `x_of` maps seconds to pixels.
+    """
+
+    def __init__(self, plot: TimePlot, z: float) -> None:
+        super().__init__(plot.box)
+        self.plot = plot
+        self._tokens = theme()
+        self.setZValue(z)
+        plot.box.sigResized.connect(self._resized)
+
+    def _resized(self, *_: object) -> None:
+        self.prepareGeometryChange()
+
+    def boundingRect(self) -> QRectF:
+        """Return the area in its own pixels."""
+        width, height = self.plot.plot_size()
+        return QRectF(0, 0, width, height)
+
+    def apply_theme(self, tokens: Tokens) -> None:
+        """Take over colours."""
+        self._tokens = tokens
+        self.update()
+
+    def x_of(self, second: float) -> float:
+        """Pixel of a second of audio."""
+        first, last = self.plot.visible
+        return (second - first) / (last - first) * self.plot.columns
+
+    def paint(
+        self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None
+    ) -> None:
+        """Hand over to `paint_pixels` with a clean painter."""
+        painter.save()
+        try:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
+            self.paint_pixels(painter, self.boundingRect())
+        finally:
+            painter.restore()
+
+    def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
+        """Draw into `area` (override)."""
+        raise NotImplementedError

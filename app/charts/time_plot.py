@@ -1,0 +1,335 @@
+"""A plot over decoded audio time on pyqtgraph: left axis, view box, time axis; one painting per beat.
+
+Range, selection and gestures belong to the shared `TimeAxis`. Items lie in data coordinates (seconds), so a range that
+moves is one new transform. Plots above each other line up to the pixel, because the left axis and the right margin
+have fixed widths. Mouse: Ctrl+wheel zooms at the cursor, wheel pans, Shift-drag and middle-drag pan, plain drag selects
+time, click clears the selection, double-click fits.
+
+A `ViewBox` and two `AxisItem`s in a layout, and not a `PlotItem`: each of those brings 44 hidden widgets and two more
+axes that follow the range. Nothing but `repaint` asks for a painting (`NoViewportUpdate`): a beat changes many items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import pyqtgraph as pg
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import QFontMetricsF, QHideEvent, QMouseEvent, QPainter, QWheelEvent
+from PySide6.QtWidgets import (
+    QApplication,
+    QFrame,
+    QGraphicsGridLayout,
+    QGraphicsItem,
+    QGraphicsScene,
+    QGraphicsView,
+    QStyleOptionGraphicsItem,
+    QWidget,
+)
+
+from app.charts.pixels import Stamps
+from app.charts.scale import time_ticks
+from app.model.time_axis import TimeAxis
+from app.style.plain_text import write
+from app.style.theme import Tokens, font, theme
+from profiler.analysis.lod.columns import column_grid
+
+GUTTER = 62
+"""Width of the left axis in pixels, the same in every plot."""
+
+MARGIN = 10
+"""Pixels right of every plot."""
+
+TIME_LABELS = 22
+"""Height of the row of time labels in pixels."""
+
+LABEL = 16
+"""Height of a label of the left axis in pixels."""
+
+LABELS_KEPT = 256
+"""Labels whose pixels are kept."""
+
+ZOOM_PER_NOTCH = 1.25
+"""Ctrl+wheel: range per wheel notch (120 eighths of a degree)."""
+
+PAN_PER_NOTCH = 0.08
+"""Wheel: share of the visible range per notch."""
+
+LABEL_FONT = 0.92
+
+
+class _Axis(pg.AxisItem):
+    """An axis whose labels keep their pixels: pyqtgraph makes the picture of an axis again at every range."""
+
+    def __init__(self, orientation: str) -> None:
+        super().__init__(orientation)
+        self.enableAutoSIPrefix(False)
+        self.setStyle(tickLength=0, autoExpandTextSpace=False)
+        self._stamps = Stamps(LABELS_KEPT)
+        self._face = font(LABEL_FONT)
+        self._wide = lru_cache(LABELS_KEPT)(QFontMetricsF(self._face).horizontalAdvance)
+
+    def setRange(self, mn: float, mx: float) -> None:
+        """Take over the range of the view box."""
+        self.range = [mn, mx]
+
+    def _label(self, painter: QPainter, place: QRectF, flags: Qt.AlignmentFlag, text: str) -> None:
+        ink = theme().color("muted")
+
+        def draw(within: QPainter) -> None:
+            within.setFont(self._face)
+            within.setPen(ink)
+            write(within, QRectF(0, 0, place.width(), place.height()), flags, text)
+
+        whole = QRectF(round(place.left()), round(place.top()), place.width(), place.height())
+        self._stamps.paint(painter, whole, (ink.rgba(), flags, text), draw)
+
+
+class TimeAxisItem(_Axis):
+    """The row of times, m:ss."""
+
+    def __init__(self) -> None:
+        super().__init__("bottom")
+        self.setHeight(TIME_LABELS)
+
+    def paint(
+        self, p: QPainter, opt: QStyleOptionGraphicsItem | None, widget: QWidget | None = None
+    ) -> None:
+        """Write the labels that are whole within the plot and its margins."""
+        first, last = self.range
+        width, flags = (
+            self.size().width(),
+            Qt.AlignmentFlag.AlignHCenter | Qt.AlignmentFlag.AlignTop,
+        )
+        for second, text in time_ticks(first, last, width):
+            x = (second - first) / (last - first) * width
+            half = self._wide(text) / 2 + 1
+            if x + GUTTER >= half and x + half <= width + MARGIN:
+                self._label(p, QRectF(x - half, 4, 2 * half, TIME_LABELS - 5), flags, text)
+
+
+class ValueAxisItem(_Axis):
+    """The labels left of the plot: values with the texts that a view gives them."""
+
+    def __init__(self) -> None:
+        super().__init__("left")
+        self.setWidth(GUTTER)
+        self.labels: Sequence[tuple[float, str]] = ()
+
+    def paint(
+        self, p: QPainter, opt: QStyleOptionGraphicsItem | None, widget: QWidget | None = None
+    ) -> None:
+        """Write the labels beside their values, those at the ends within the axis."""
+        (low, high), height = self.range, self.size().height()
+        flags = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+        for value, text in self.labels:
+            y = height - (value - low) / (high - low) * height
+            y = min(max(y - LABEL / 2, 0.0), height + TIME_LABELS - LABEL)
+            self._label(p, QRectF(0, y, GUTTER - LABEL / 2, LABEL), flags, text)
+
+
+class TimePlot(pg.GraphicsView):
+    """A plot over decoded audio time: an area between a left axis and a row of times.
+
+    Args:
+        axis: the desk's shared range, selection and cursor.
+
+    Signals:
+        hovered: second of audio under the mouse, or None when it left.
+        clicked: a click into the area, in its pixels.
+        resized: the area has another size.
+    """
+
+    hovered = Signal(object)
+    clicked = Signal(QPointF)
+    resized = Signal()
+
+    def __init__(self, axis: TimeAxis, parent: QWidget | None = None) -> None:
+        super().__init__(parent, background=None)
+        self.axis = axis
+        self._hovers = False
+        self.mouse = QPointF()
+        """Where the mouse was seen last, in the area's pixels."""
+        self._pressed: QPointF | None = None
+        self._dragged: QPointF | None = None
+        self.setViewportUpdateMode(QGraphicsView.ViewportUpdateMode.NoViewportUpdate)
+        self.scene().setItemIndexMethod(QGraphicsScene.ItemIndexMethod.NoIndex)
+        self.setOptimizationFlag(QGraphicsView.OptimizationFlag.DontAdjustForAntialiasing)
+        self.setCacheMode(QGraphicsView.CacheModeFlag.CacheNone)
+        self.viewport().setAttribute(Qt.WidgetAttribute.WA_OpaquePaintEvent)
+        self.box = pg.ViewBox(enableMenu=False, enableMouse=False, defaultPadding=0.0)
+        self.box.disableAutoRange()
+        self.left, self.bottom = ValueAxisItem(), TimeAxisItem()
+        whole = pg.GraphicsWidget()
+        grid = QGraphicsGridLayout(whole)
+        grid.setSpacing(0)
+        grid.setContentsMargins(0, 0, MARGIN, 0)
+        for item, row, column in ((self.left, 0, 0), (self.box, 0, 1), (self.bottom, 1, 1)):
+            grid.addItem(item, row, column)
+        grid.setColumnStretchFactor(1, 1)
+        grid.setRowStretchFactor(0, 1)
+        self.setCentralItem(whole)
+        for one in (self.left, self.bottom):
+            one.linkToView(self.box)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
+        self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
+        self.setMinimumHeight(60)
+        self.box.sigResized.connect(self._area_resized)
+        for signal in (axis.selection_changed, axis.cursor_changed, axis.hover_changed):
+            signal.connect(self.repaint_area)
+        self.apply_theme(theme())
+
+    # -- for the charts ------------------------------------------------------------------------
+
+    def add(self, item: QGraphicsItem, z: float) -> None:
+        """Put an item in data coordinates into the plot."""
+        item.setZValue(z)
+        self.box.addItem(item, ignoreBounds=True)
+
+    def set_height_range(self, low: float, high: float) -> None:
+        """The left axis goes from `low` at the bottom to `high`."""
+        if [low, high] != self.box.viewRange()[1]:
+            self.box.setYRange(low, high, padding=0)
+
+    def set_ticks(self, ticks: Sequence[tuple[float, str]]) -> None:
+        """Label the left axis: values and their texts."""
+        self.left.labels = ticks
+
+    @property
+    def columns(self) -> int:
+        """Columns of pixels of the area, at least one."""
+        columns: int = max(1, round(self.box.width()))
+        return columns
+
+    @property
+    def visible(self) -> tuple[float, float]:
+        """First and last second drawn: the range in view, moved onto whole columns of pixels."""
+        number, width = column_grid(*self.axis.visible, self.columns)
+        return number * width, (number + self.columns) * width
+
+    def plot_size(self) -> tuple[int, int]:
+        """Width and height of the area in pixels, at least 1 × 1."""
+        return self.columns, max(1, round(self.box.height()))
+
+    def second_at(self, at: QPointF) -> float:
+        """Second of audio under a position in the area's pixels."""
+        first, last = self.visible
+        return first + (last - first) * at.x() / self.columns
+
+    def in_widget(self, at: QPointF) -> QPoint:
+        """Position in the widget of a position in the area."""
+        place: QPoint = self.mapFromScene(self.box.mapToScene(at))
+        return place
+
+    def show_drawing(self) -> None:
+        """Show the range in view, and paint."""
+        visible = self.visible
+        if list(visible) != self.box.viewRange()[0]:
+            self.box.setXRange(*visible, padding=0)
+        self.repaint_area()
+
+    def repaint_area(self, *_: object) -> None:
+        """Paint once, however many ask."""
+        self.viewport().update()
+
+    def apply_theme(self, tokens: Tokens) -> None:
+        """Take over colours."""
+        self.setBackground(tokens.card)
+        self.repaint_area()
+
+    def _area_resized(self, *_: object) -> None:
+        self.resized.emit()
+        self.show_drawing()
+
+    # -- mouse ---------------------------------------------------------------------------------
+
+    def _inside(self, event: QMouseEvent | QWheelEvent) -> QPointF | None:
+        """Position in the area, or None outside it."""
+        at = self._at(event)
+        return at if self.box.rect().contains(at) else None
+
+    def _at(self, event: QMouseEvent | QWheelEvent) -> QPointF:
+        origin: QPointF = self.box.geometry().topLeft()
+        return event.position() - origin
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Ctrl: zoom at the cursor; otherwise pan in time (down and right go on in time)."""
+        at = self._inside(event)
+        turned = event.angleDelta()
+        notches = (turned.y() or turned.x()) / 120.0
+        if at is None or not notches:
+            event.ignore()
+            return
+        if event.modifiers() & Qt.KeyboardModifier.ControlModifier:
+            self.axis.zoom(ZOOM_PER_NOTCH**-notches, self.second_at(at))
+        else:
+            self.axis.pan(-notches * PAN_PER_NOTCH)
+        event.accept()
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """A gesture may begin."""
+        self._pressed, self._dragged = self._inside(event), None
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        """Report where the mouse is, in seconds; with a button held, select or pan."""
+        if self._pressed is not None and event.buttons() != Qt.MouseButton.NoButton:
+            self._drag(event, self._pressed, self._at(event))
+        at = self._inside(event)
+        self.mouse = self._at(event)
+        self._hover(None if at is None else self.second_at(at))
+
+    def _drag(self, event: QMouseEvent, start: QPointF, at: QPointF) -> None:
+        """Plain left drag selects; Shift+left or middle drag pans."""
+        before = self._dragged
+        if before is None:
+            if (at - start).manhattanLength() < QApplication.startDragDistance() / 2:
+                return
+            before = start
+        self._dragged = at
+        left = bool(event.buttons() & Qt.MouseButton.LeftButton)
+        shift = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
+        if event.buttons() & Qt.MouseButton.MiddleButton or (left and shift):
+            self.axis.pan(-(at.x() - before.x()) / self.columns)
+        elif left:
+            self.axis.select(self.second_at(start), self.second_at(at))
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """A click clears the selection; other buttons do nothing."""
+        clicked = self._pressed is not None and self._dragged is None
+        self._pressed = self._dragged = None
+        if clicked and event.button() == Qt.MouseButton.LeftButton:
+            self.axis.clear()
+            self.clicked.emit(self._at(event))
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        """Fit."""
+        if event.button() == Qt.MouseButton.LeftButton and self._inside(event) is not None:
+            self.axis.fit()
+
+    def keyPressEvent(self, event: QEvent) -> None:
+        """Leave every key to the actions of the window."""
+        event.ignore()
+
+    def leaveEvent(self, event: QEvent) -> None:
+        """The mouse left: hide the read-out."""
+        super().leaveEvent(event)
+        self._hover(None)
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """A plot that is hidden under the mouse is told of no leaving."""
+        super().hideEvent(event)
+        self._hover(None)
+
+    @property
+    def hover_s(self) -> float | None:
+        """Second under the mouse if it is in this plot; the crosshair is in all of them (`axis.hover`)."""
+        return self.axis.hover if self._hovers else None
+
+    def _hover(self, second: float | None) -> None:
+        if second is None and not self._hovers:
+            return
+        self._hovers = second is not None
+        self.axis.set_hover(second)
+        self.hovered.emit(second)

@@ -1,0 +1,78 @@
+"""What a session says of itself: when, where and with what settings it was recorded, and the command to do it again.
+
+No Qt, and no figure of what was measured (`app.model.report`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from app.model import as_set
+from app.model.provenance import provenance_of
+from pipelines import config as settings
+from pipelines.config import ConfigError
+from pipelines.labs import record
+
+if TYPE_CHECKING:
+    from pipelines.labs.record import Record
+    from profiler.session.reader import Session
+
+
+def origin(session: Session, run: Record | None) -> Iterator[tuple[str, str]]:
+    """When and where it was recorded, and with what settings: as far as the session tells."""
+    told = provenance_of(session)
+    for key in ("recorded", "machine", "asrscope", "versions"):
+        if key in told:
+            yield key, told[key]
+    if session.state != "closed":
+        yield "state", session.state
+    if run is not None:
+        yield "parameters", ", ".join(record.settings(run)) or "none"
+    elif session.configs:
+        yield from _settings(session)
+    if "session" in told:
+        yield "id", told["session"]
+
+
+def _settings(session: Session) -> Iterator[tuple[str, str]]:
+    """The preset and what differs from it in the end; all settings where the preset is not known here."""
+    preset = str(session.meta.get("preset") or "")
+    if preset:
+        yield "preset", preset
+    when = "" if len(session.configs) == 1 else " at the end"
+    try:
+        config = settings.from_dict(session.configs[-1].tree)
+    except ConfigError:
+        yield f"settings{when}", "of another version"
+        return
+    changed = as_set.differing(config, preset)
+    if changed is None:
+        yield f"settings{when}", ", ".join(as_set.all_set(config))
+    else:
+        yield f"settings{when}", ", ".join(changed) or "as in the preset"
+
+
+def command(session: Session, run: Record | None) -> list[str]:
+    """The words of the command that records it again; none where the session does not tell.
+
+    Where a window recorded it, its settings at the end.
+    """
+
+    words = session.meta.get("argv") or []
+    if words and words[0] == "asrscope":
+        return [str(word) for word in words]
+    if run is not None:
+        return record.command(run)
+    audio, preset = session.meta.get("audio"), str(session.meta.get("preset") or "")
+    if not audio or not session.configs:
+        return []
+    try:
+        config = settings.from_dict(session.configs[-1].tree)
+    except ConfigError:
+        return []
+    changed = as_set.differing(config, preset)
+    if changed is None:
+        return []
+    sets = [word for text in changed for word in ("--set", text)]
+    return ["asrscope", "run", "--preset", preset, *sets, "--audio", *audio]

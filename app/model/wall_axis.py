@@ -1,0 +1,145 @@
+"""The time at which frames were decoded, as a range of its own that goes along with that of the decoded audio.
+
+A chart of what ran when needs it: one frame may take a thousandth of another's time, and set-up has no frames at all.
+Whoever moves this range moves the shared one to the frames decoded in it, and the other way round. Selection, cursor
+and crosshair are the shared ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PySide6.QtCore import QObject
+
+from app.model.time_axis import TimeAxis
+from profiler.frames import FRAME_S
+
+if TYPE_CHECKING:
+    from profiler.analysis.lod.spans import Timeline
+
+
+class WallAxis(TimeAxis):
+    """Seconds since the first span of the session."""
+
+    least_s = 2e-6
+    empty_s = 1e-3
+
+    def __init__(self, shared: TimeAxis, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._shared = shared
+        self._timeline: Timeline | None = None
+        self._told = False
+        self._origin_ns = 0
+        shared.visible_changed.connect(self._shared_moved)
+        shared.selection_changed.connect(self._shared_selected)
+        shared.cursor_changed.connect(self._shared_cursor)
+        shared.hover_changed.connect(self._shared_hovered)
+        self.visible_changed.connect(self._moved)
+        self.selection_changed.connect(self._selected_here)
+        self.hover_changed.connect(self._hovered_here)
+
+    def set_timeline(self, timeline: Timeline | None) -> None:
+        """Take over how far the session has come; None: it was closed."""
+        new = timeline is not self._timeline
+        self._timeline = timeline
+        if timeline is None:
+            return
+        self._origin_ns, end_ns = timeline.extent_ns
+        self._end = max((end_ns - self._origin_ns) * 1e-9, self.least_s)
+        self._following = False
+        self._mode = "tail"
+        self._shared_cursor(self._shared.cursor)
+        if new or self._shared.following:
+            self._shared_moved(*self._shared.visible)
+        self._shared_selected(self._shared.selected)
+
+    def seconds_at(self, audio_s: float) -> float:
+        """When a second of audio was decoded; beyond what is there, at the mean speed so far."""
+        timeline = self._timeline
+        if timeline is None or not timeline.reached:
+            return 0.0
+        frames = audio_s / FRAME_S
+        more = max(0.0, frames - timeline.reached) + min(0.0, frames)
+        first, last = timeline.ns_at(np.array([0.0, timeline.reached]))
+        per_frame = (last - first) / timeline.reached
+        ns = float(timeline.ns_at(frames)) + more * float(per_frame)
+        return (ns - self._origin_ns) * 1e-9
+
+    def audio_at(self, second: float) -> float:
+        """Which second of audio was decoded then."""
+        if self._timeline is None:
+            return 0.0
+        return float(self._timeline.frames_at(self.ns_at(second))) * FRAME_S
+
+    def ns_at(self, second: float) -> float:
+        """The session's clock at a second of this axis."""
+        return self._origin_ns + second * 1e9
+
+    def second_of(self, ns: float) -> float:
+        """The second of this axis at a time of the session's clock."""
+        return (ns - self._origin_ns) * 1e-9
+
+    def fit(self) -> None:
+        """Show all that was recorded, set-up as well."""
+        self._show(0.0, self._end)
+
+    # -- one tells the other, which does not tell it back ----------------------------------------
+
+    @contextmanager
+    def _telling(self) -> Iterator[bool]:
+        if self._told or self._timeline is None:
+            yield False
+            return
+        self._told = True
+        try:
+            yield True
+        finally:
+            self._told = False
+
+    def _shared_moved(self, first: float, last: float) -> None:
+        with self._telling() as yes:
+            if yes:
+                self._show(self.seconds_at(first), self.seconds_at(last))
+
+    def _moved(self, first: float, last: float) -> None:
+        with self._telling() as yes:
+            if yes:
+                self._shared.set_visible(self.audio_at(first), self.audio_at(last))
+
+    def _shared_selected(self, selected: tuple[float, float] | None) -> None:
+        with self._telling() as yes:
+            if not yes:
+                return
+            if selected is None:
+                self.clear()
+            else:
+                self.select(*(self.seconds_at(second) for second in selected))
+
+    def _selected_here(self, selected: tuple[float, float] | None) -> None:
+        with self._telling() as yes:
+            if not yes:
+                return
+            if selected is None:
+                self._shared.clear()
+            else:
+                self._shared.select(*(self.audio_at(second) for second in selected))
+
+    def _shared_cursor(self, audio_s: float) -> None:
+        # What is recorded after the last frame is no future.
+        self._cursor = self._end if audio_s >= self._shared.end else self.seconds_at(audio_s)
+        self.cursor_changed.emit(self._cursor)
+
+    def _shared_hovered(self) -> None:
+        with self._telling() as yes:
+            if yes:
+                audio_s = self._shared.hover
+                self.set_hover(None if audio_s is None else self.seconds_at(audio_s))
+
+    def _hovered_here(self) -> None:
+        with self._telling() as yes:
+            if yes:
+                second = self.hover
+                self._shared.set_hover(None if second is None else self.audio_at(second))

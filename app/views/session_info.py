@@ -1,0 +1,92 @@
+"""What the session is: when, where and with what settings it was recorded, what was noted, how to record it again."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.views.table_twin import Table
+from app.views.table_view import TableView
+from profiler.plain import counted, one_line
+
+if TYPE_CHECKING:
+    from profiler.session.reader import Session
+
+NAMED = 3
+"""Utterances that a note names."""
+
+
+class SessionView(TableView):
+    """Machine, device, versions, audio with its notes, settings, the command that records it again."""
+
+    id = "session"
+    title = "Session"
+
+    def table(self) -> Table:
+        """Return what is known, a line each."""
+        headers = [self.tr("what"), self.tr("value")]
+        if self.snapshot is None:
+            return headers, []
+        return headers, [[name, value] for name, value in facts(self.snapshot.session)]
+
+    def summary(self) -> str:
+        """Return one sentence: file, time and machine."""
+        known = {str(name): str(value) for name, value in self.table()[1]}
+        return ", ".join(
+            f"{name} {known[name]}" for name in ("file", "recorded", "machine") if name in known
+        )
+
+
+def facts(session: Session) -> Iterator[tuple[str, str]]:
+    """Names and values of all that a session says of itself; what is not known is left out."""
+    from app.model import session_facts
+    from pipelines.labs import record
+
+    run = record.read(session.meta)
+    yield "file", one_line(str(session.path), 400)
+    yield from session_facts.origin(session, run)
+    yield from _devices(session)
+    models = session.meta.get("acoustic_models")
+    if isinstance(models, list):
+        yield from (("acoustic model", one_line(str(model))) for model in models)
+    yield from _audio(session)
+    notes = session.meta.get("notes")
+    if isinstance(notes, list):
+        yield from (("note", one_line(str(note), 400)) for note in notes)
+    named: dict[str, dict[str, None]] = {}
+    for utterance in session.utterances:
+        for note in utterance.notes:
+            named.setdefault(note, {})[utterance.name] = None
+    for note, names in named.items():
+        some = ", ".join([*names][:NAMED]) + (" …" if len(names) > NAMED else "")
+        yield "note on the sound", one_line(f"{note} ({some})", 400)
+    if words := session_facts.command(session, run):
+        yield "record it again", one_line(shlex.join(words), 2000)
+
+
+def _devices(session: Session) -> Iterator[tuple[str, str]]:
+    devices = session.meta.get("devices")
+    if not isinstance(devices, Mapping):
+        return
+    for kind, told in devices.items():
+        known = told if isinstance(told, Mapping) else {}
+        parts = [str(known["name"])] if "name" in known else []
+        memory = str(known.get("total_memory", ""))
+        if memory.isdigit():
+            parts.append(f"{int(memory) / 2**30:.0f} GiB")
+        if "runtime" in known:
+            parts.append(f"{kind} {known['runtime']}")
+        yield "device", one_line(", ".join(parts) or str(kind), 200)
+
+
+def _audio(session: Session) -> Iterator[tuple[str, str]]:
+    places = {Path(one.path): None for one in session.utterances if one.path}
+    if not places:
+        return
+    folders = {place.parent: None for place in places}
+    length = sum(one.audio_s for one in session.utterances)
+    files = counted(len(places), "file", "files")
+    where = str(next(iter(places))) if len(places) == 1 else ", ".join(map(str, folders))
+    yield "audio", one_line(f"{files}, {length:.1f} s decoded: {where}", 600)

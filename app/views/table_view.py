@@ -1,0 +1,45 @@
+"""A view that is a table: rows that can be sorted, copied and chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QModelIndex
+from PySide6.QtWidgets import QWidget
+
+from app.model.playhead import Snapshot
+from app.model.time_axis import TimeAxis
+from app.views.view import View
+
+
+class TableView(View):
+    """Shows what `table` returns. A subclass overrides `table`, and `choose` if its rows lead somewhere."""
+
+    drawn_every_ms = 500
+
+    def __init__(self, axis: TimeAxis, parent: QWidget | None = None) -> None:
+        super().__init__(axis, parent)
+        # It is its own table.
+        self._controls.remove(self._toggle)
+        self._toggle.hide()
+        self.rows = self._make_table()
+        self.set_body(self.rows)
+        for signal in (self.rows.clicked, self.rows.activated):
+            signal.connect(self._chosen)
+
+    def draw(self, snapshot: Snapshot) -> None:
+        """Renew the rows."""
+        columns = self._table_model.columnCount()
+        self._table_model.replace(*self.table())
+        if columns != self._table_model.columnCount():
+            self.rows.fit_columns()
+
+    def axis_changed(self) -> None:
+        """Rows are of the whole session."""
+
+    def choose(self, row: Sequence[object]) -> None:
+        """Somebody clicked a row, or pressed Return on it (override)."""
+
+    def _chosen(self, index: QModelIndex) -> None:
+        if index.isValid():
+            self.choose(self._table_model.row(index.row()))

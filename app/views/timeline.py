@@ -1,0 +1,328 @@
+"""The span timeline: what ran when, by lane, in the time that it took.
+
+Utterances, blocks, the stages within them, other threads and devices, replays and set-up, each in a lane of its own.
+The range is that of the frames in view, in the time in which they were decoded. A column of pixels is filled as far
+as it was busy, in the colours of what ran; spans have their names where there is room.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
+from PySide6.QtGui import QFontMetricsF, QPainter, QPen
+from PySide6.QtWidgets import QWidget
+
+from app.charts.items import PixelItem, Raster, RasterItem
+from app.charts.raster import StackRaster
+from app.charts.readout import Line
+from app.charts.time_plot import TimePlot
+from app.model.playhead import Snapshot
+from app.model.time_axis import TimeAxis
+from app.model.wall_axis import WallAxis
+from app.style.plain_text import write
+from app.style.theme import Tokens, font, theme
+from app.views.chart import ChartView
+from app.views.table_twin import Table
+from app.views.timeline_model import TimelineModel, stage_name, timeline_model
+from profiler.analysis.lod.columns import aligned
+from profiler.analysis.lod.spans import KINDS, timeline_of
+from profiler.arrays import U32
+from profiler.plain import clock
+
+GAP = 3
+"""Pixels between two lanes."""
+
+TEXT_ROOM = 8
+"""Pixels of a span that its name cannot take."""
+
+TABLE_ROWS = 1000
+"""Spans of the table twin at most."""
+
+COLORS = {
+    "frontend": "frontend",
+    "scoring": "compute",
+    "search": "search",
+    "transfer": "transfer",
+    "overhead": "overhead",
+    "idle": "idle",
+    "setup": "unexplained",
+    "prepare": "outline",
+    "decode": "border",
+    "odd": "hover",
+}
+"""Colour of each kind of span."""
+
+NEUTRAL = frozenset({"prepare", "decode", "odd", "idle", "overhead"})
+"""Kinds on which a name is written in the colour of text."""
+
+
+def duration(seconds: float) -> str:
+    """A length of time in the unit that suits it: 12.3 µs, 4.56 ms, 1.20 s."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e6:.3g} µs"
+
+
+class TimelineView(ChartView[TimelineModel]):
+    """Spans by lane."""
+
+    id = "timeline"
+    title = "Timeline"
+
+    def __init__(self, axis: TimeAxis, parent: QWidget | None = None) -> None:
+        self.wall = WallAxis(axis)
+        super().__init__(axis, parent, plot_axis=self.wall)
+        self.wall.setParent(self)
+        self.raster = RasterItem(self.plot)
+        self.names = _Names(self.plot)
+        self.wall.visible_changed.connect(self._axis_moved)
+        self.plot.clicked.connect(self._choose)
+        self.setMinimumHeight(120)
+
+    def reduce(
+        self, snapshot: Snapshot, columns: int, visible: tuple[float, float] | None = None
+    ) -> TimelineModel:
+        """Return the busy time of each lane per pixel column."""
+        return timeline_model(snapshot.session, visible or self.wall.visible, columns)
+
+    def draw(self, snapshot: Snapshot) -> None:
+        """Take over how far the session has come, and draw."""
+        self.wall.set_timeline(timeline_of(snapshot.session))
+        super().draw(snapshot)
+
+    def clear(self) -> None:
+        """Forget the session."""
+        self.wall.set_timeline(None)
+        super().clear()
+
+    def show_model(self, model: TimelineModel | None) -> None:
+        """Label the lanes and hand the model to the items."""
+        self.names.set_model(model)
+        if model is None:
+            self.raster.show_raster(None)
+            self.plot.set_ticks(())
+            return
+        height = float(self.plot.plot_size()[1])
+        self.plot.set_height_range(0.0, height)
+        rects = self.names.lane_rects()
+        self.plot.set_ticks(
+            [
+                (height - rect.center().y(), self.tr(lane.title))
+                for lane, rect in zip(model.lanes, rects, strict=True)
+            ]
+        )
+        first_s, last_s = aligned(model.first_s, model.last_s, len(model.lanes[0].busy))
+        self.raster.show_raster(
+            Raster(
+                first_s,
+                last_s,
+                0.0,
+                height,
+                lambda rows, scale: self._pixels(model, rects, rows, scale),
+                lambda painter, place: self._shapes(model, rects, painter, place),
+            )
+        )
+
+    def show_texts(self, model: TimelineModel) -> None:
+        """Show the note."""
+        length = duration(model.last_s - model.first_s)
+        spans = self.tr("{0} spans in {1}").format(
+            f"{model.spans:,}".replace(",", "\u202f"), length
+        )
+        self.set_note(self.tr("{0} · time of the run").format(spans), spans)
+
+    def apply_theme(self, tokens: Tokens) -> None:
+        """Take over colours."""
+        super().apply_theme(tokens)
+        self.names.apply_theme(tokens)
+
+    def _pixels(self, model: TimelineModel, rects: list[QRectF], height: int, scale: int) -> U32:
+        columns = len(model.lanes[0].busy)
+        pixels = np.zeros((height, columns * scale), np.uint32)
+        tokens = theme()
+        for lane, rect in zip(model.lanes, rects, strict=True):
+            shown = np.flatnonzero(lane.busy.any(axis=0))
+            # A plot that has just become lower is painted before its lanes are laid out again.
+            top, bottom = (min(round(y * scale), height) for y in (rect.top(), rect.bottom()))
+            if not len(shown) or bottom <= top:
+                continue
+            colors = [tokens.color(COLORS[KINDS[kind]]).name() for kind in shown]
+            raster = StackRaster(colors, ["solid"] * len(colors), tokens.card, scale)
+            drawn = raster.draw(lane.busy[:, shown], 1.0, bottom - top)
+            pixels[top:bottom] = np.repeat(drawn, scale, axis=1)
+        return pixels
+
+    def _shapes(
+        self, model: TimelineModel, rects: list[QRectF], painter: QPainter, place: QRectF
+    ) -> None:
+        """Runs of columns that look alike as rectangles, for SVG and PDF."""
+        tokens = theme()
+        across = place.width() / len(model.lanes[0].busy)
+        painter.setPen(Qt.PenStyle.NoPen)
+        for lane, rect in zip(model.lanes, rects, strict=True):
+            busy = np.round(lane.busy, 3)
+            starts = np.flatnonzero(np.any(np.diff(busy, axis=0, prepend=-1.0), axis=1))
+            for begin, end in zip(starts, np.append(starts[1:], len(busy)), strict=True):
+                bottom = place.top() + rect.bottom()
+                for kind in np.flatnonzero(busy[begin]):
+                    high = busy[begin, kind] * rect.height()
+                    painter.setBrush(tokens.color(COLORS[KINDS[kind]]))
+                    painter.drawRect(
+                        QRectF(
+                            place.left() + begin * across,
+                            bottom - high,
+                            (end - begin) * across,
+                            high,
+                        )
+                    )
+                    bottom -= high
+
+    def _choose(self, at: QPointF) -> None:
+        """A click on a span selects its time; beside one, nothing."""
+        model = self.model()
+        lane = None if model is None else self.names.lane_at(at.y())
+        second = self.plot.second_at(at)
+        if model is None or lane is None:
+            self.wall.clear()
+            return
+        for named in model.lanes[lane].named:
+            if named.first_s <= second < named.last_s:
+                self.wall.select(named.first_s, named.last_s)
+                return
+        row = model.lanes[lane].row
+        span = None if row is None else row.at(model.ns_at(second))
+        if span is None:
+            self.wall.clear()
+        else:
+            self.wall.select(self.wall.second_of(span.start_ns), self.wall.second_of(span.end_ns))
+
+    def readout(self, model: TimelineModel, second: float) -> list[Line]:
+        """Return the span under the mouse."""
+        lane = self.names.lane_at(self.plot.mouse.y())
+        if lane is None or self.snapshot is None:
+            return []
+        session, row = self.snapshot.session, model.lanes[lane].row
+        head = Line(clock(second, 3), self.tr("since the start"), strong=True)
+        if row is None:
+            inside = [n for n in model.lanes[lane].named if n.first_s <= second < n.last_s]
+            return [head, *(Line(n.name, duration(n.last_s - n.first_s)) for n in inside)]
+        span = row.at(model.ns_at(second))
+        if span is None:
+            return [head]
+        record = session.spans[span.number]
+        first, frames = int(record["first_frame"]), int(record["frames"])
+        group = session.stages[span.stage].group
+        lines = [
+            head,
+            Line(
+                stage_name(session, span.stage),
+                duration((span.end_ns - span.start_ns) * 1e-9),
+                COLORS[group] if group not in NEUTRAL else None,
+            ),
+        ]
+        if frames:
+            which = f"{first}" if frames == 1 else f"{first}–{first + frames - 1}"
+            lines.append(Line(self.tr("frame") if frames == 1 else self.tr("frames"), which))
+        return lines
+
+    def summary(self) -> str:
+        """Return one sentence: spans in view, and how much of the time each lane was busy."""
+        model = self.model()
+        if model is None or not model.spans:
+            return self.tr("No spans in view yet.")
+        busy = ", ".join(
+            f"{self.tr(lane.title)} {100 * float(np.minimum(lane.busy.sum(axis=1), 1).mean()):.0f} %"
+            for lane in model.lanes
+        )
+        return self.tr("{0} spans in {1}; busy: {2}.").format(
+            model.spans, duration(model.last_s - model.first_s), busy
+        )
+
+    def table(self) -> Table:
+        """Return the first `TABLE_ROWS` spans in view, lane by lane."""
+        headers = [
+            self.tr(t) for t in ("lane", "stage", "start s", "duration µs", "first frame", "frames")
+        ]
+        model = self.model()
+        rows: list[list[object]] = []
+        if model is None or self.snapshot is None:
+            return headers, rows
+        session = self.snapshot.session
+        begin, end = model.ns_at(model.first_s), model.ns_at(model.last_s)
+        for lane in model.lanes:
+            if lane.row is None:
+                continue
+            room = TABLE_ROWS - len(rows)
+            for span in lane.row.within(begin, end, most=room):
+                record = session.spans[span.number]
+                start = (span.start_ns - model.origin_ns) * 1e-9
+                length = (span.end_ns - span.start_ns) / 1e3
+                frames = int(record["first_frame"]), int(record["frames"])
+                rows.append(
+                    [
+                        self.tr(lane.title),
+                        stage_name(session, span.stage),
+                        f"{start:.6f}",
+                        f"{length:.1f}",
+                        *map(str, frames),
+                    ]
+                )
+        return headers, rows
+
+
+class _Names(PixelItem):
+    """Lines between spans, and the names of those that have room."""
+
+    def __init__(self, plot: TimePlot) -> None:
+        super().__init__(plot, z=2.0)
+        self._model: TimelineModel | None = None
+        self._face = font(0.88)
+        self._metrics = QFontMetricsF(self._face)
+
+    def set_model(self, model: TimelineModel | None) -> None:
+        """Show another model; None shows nothing."""
+        self._model = model
+
+    def lane_rects(self) -> list[QRectF]:
+        """Where each lane is, in pixels."""
+        lanes = 0 if self._model is None else len(self._model.lanes)
+        width, height = self.plot.plot_size()
+        each = height / max(1, lanes)
+        return [
+            QRectF(0, round(n * each), width, max(2, round((n + 1) * each) - round(n * each) - GAP))
+            for n in range(lanes)
+        ]
+
+    def lane_at(self, y: float) -> int | None:
+        """Number of the lane at a height in pixels."""
+        rects = self.lane_rects()
+        return next((n for n, rect in enumerate(rects) if rect.top() <= y <= rect.bottom()), None)
+
+    def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
+        """Draw lane by lane."""
+        if self._model is None:
+            return
+        first, last = self.plot.visible
+        per_s = area.width() / (last - first)
+        painter.setFont(self._face)
+        flags = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
+        for lane, rect in zip(self._model.lanes, self.lane_rects(), strict=True):
+            painter.setPen(QPen(self._tokens.color("card"), 1))
+            x = np.round((lane.parted - first) * per_s)
+            lines = [
+                QLineF(at + 0.5, rect.top(), at + 0.5, rect.bottom())
+                for at in x[(x >= 0) & (x < area.width())].tolist()
+            ]
+            painter.drawLines(lines)
+            for named in lane.named:
+                left = max((named.first_s - first) * per_s, 0.0)
+                right = min((named.last_s - first) * per_s, area.width())
+                room = right - left - TEXT_ROOM
+                if room < self._metrics.averageCharWidth() * 2 or rect.height() < 10:
+                    continue
+                ink = "text" if named.kind in NEUTRAL else "card"
+                painter.setPen(self._tokens.color(ink))
+                text = self._metrics.elidedText(named.name, Qt.TextElideMode.ElideRight, room)
+                place = QRectF(left + TEXT_ROOM / 2, rect.top(), room + 2, rect.height())
+                write(painter, place, flags, text)

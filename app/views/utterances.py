@@ -1,0 +1,101 @@
+"""The utterances as a table: length, real-time factor, word errors, slowest frame. A click goes to one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app.charts.scale import milliseconds
+from app.model.figures import rtf_text
+from app.views.table_twin import Table
+from app.views.table_view import TableView
+from pipelines.audio.word_errors import errors_of, word_errors
+from profiler.frames import FRAME_S
+from profiler.plain import clock, counted
+
+AROUND = 0.1
+"""Share of an utterance's length that is shown before and after it."""
+
+
+class UtterancesView(TableView):
+    """What took long, and where words went wrong."""
+
+    id = "utterances"
+    title = "Utterances"
+
+    def table(self) -> Table:
+        """Return one row per utterance begun before the cursor."""
+        headers = [
+            self.tr(text)
+            for text in (
+                "#",
+                "utterance",
+                "at",
+                "audio s",
+                "RTF",
+                "WER",
+                "errors",
+                "words",
+                "highest ms",
+                "at frame",
+                "notes",
+            )
+        ]
+        snapshot = self.snapshot
+        rows: list[list[object]] = []
+        if snapshot is None:
+            return headers, rows
+        wall = snapshot.track.wall_row
+        for number, one in enumerate(snapshot.session.utterances, start=1):
+            end = min(one.first_frame + one.n_frames, snapshot.cursor_frame)
+            if end <= one.first_frame:
+                continue
+            done = one.wall_ns is not None and one.audio_s > 0
+            rtf = one.wall_ns / 1e9 / one.audio_s if done and one.wall_ns is not None else None
+            errors = errors_of(one)
+            frame, highest_ns = wall.highest(one.first_frame, end)
+            notes = list(one.notes)
+            if one.complete is False:
+                notes.insert(0, self.tr("no sentence of the grammar"))
+            rows.append(
+                [
+                    number,
+                    one.name,
+                    clock(one.first_frame * FRAME_S, 1),
+                    f"{one.audio_s:.2f}",
+                    rtf_text(rtf),
+                    None if errors is None or errors.rate is None else f"{errors.rate:.1%}",
+                    None if errors is None else errors.errors,
+                    None if errors is None else errors.words,
+                    milliseconds(highest_ns * 1e-6),
+                    frame,
+                    "; ".join(notes),
+                ]
+            )
+        return headers, rows
+
+    def choose(self, row: Sequence[object]) -> None:
+        """Select the utterance, in view of the charts."""
+        if self.snapshot is None:
+            return
+        one = self.snapshot.session.utterances[int(str(row[0])) - 1]
+        first, last = one.first_frame * FRAME_S, (one.first_frame + one.n_frames) * FRAME_S
+        shown = self.axis.visible
+        if not shown[0] <= first < last <= shown[1]:
+            more = AROUND * (last - first)
+            self.axis.set_visible(first - more, last + more)
+        self.axis.select(first, last)
+
+    def summary(self) -> str:
+        """Return one sentence: how many, their word errors."""
+        if self.snapshot is None:
+            return ""
+        utterances = self.snapshot.session.utterances
+        number = counted(len(utterances), "utterance", "utterances")
+        found = word_errors(utterances)
+        if found.rate is None:
+            return self.tr("{0}; nothing is known of what was said.").format(number)
+        return self.tr("{0}; {1} in {2}.").format(
+            number,
+            counted(found.errors, "error", "errors"),
+            counted(found.words, "word", "words"),
+        )

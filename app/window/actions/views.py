@@ -1,0 +1,156 @@
+"""The actions of the views: open and close, go to one, give one all the room; and the layouts that place them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QCoreApplication
+
+from app.views import VIEWS
+from app.window.actions.actions import SUBMENU, Action, Registry
+from app.window.layouts import EXPLORE, PRESENT
+
+if TYPE_CHECKING:
+    from app.window.docks import Docks
+    from app.window.main_window import MainWindow
+
+WITH_KEY: Final = 9
+"""So many views have a digit of their own."""
+
+OWN: Final = "layout.own."
+"""Ids of actions about the user's own layouts begin so."""
+
+
+def tr(text: str) -> str:
+    """Translate a text of this module."""
+    return QCoreApplication.translate("views", text)
+
+
+def view_actions(w: MainWindow) -> list[Action]:
+    """The actions about views and layouts, which exist once the desk does."""
+    return [*_going(w), *_panels(w), *_layouts(w)]
+
+
+def _going(w: MainWindow) -> list[Action]:
+    def go(view_id: str) -> None:
+        w.show_desk()
+        w.desk.docks.go_to(view_id)
+
+    return [
+        Action(
+            f"go.{view_id}",
+            tr("Go to {0}").format(tr(entry.load().title)),
+            _in_view(tr("Go to")),
+            partial(go, view_id),
+            (f"Ctrl+{number}",) if number <= WITH_KEY else (),
+            help=tr("Opens the view if it is closed, and brings it to the front"),
+        )
+        for number, (view_id, entry) in enumerate(VIEWS.items(), start=1)
+    ]
+
+
+def _panels(w: MainWindow) -> list[Action]:
+    group = _in_view(tr("Panels"))
+
+    def docks() -> Docks:
+        return w.desk.docks
+
+    def toggle(view_id: str) -> None:
+        docks().open(view_id, not docks().is_open(view_id))
+
+    return [
+        Action(
+            "panel.form",
+            tr("Pipeline"),
+            group,
+            lambda: w.desk.form.setVisible(w.desk.form.isHidden()),
+            ("Ctrl+0",),
+            checked=lambda: not w.desk.form.isHidden(),
+        ),
+        *(
+            Action(
+                f"panel.{view_id}",
+                tr(entry.load().title),
+                group,
+                partial(toggle, view_id),
+                checked=lambda view_id=view_id: docks().is_open(view_id),
+            )
+            for view_id, entry in VIEWS.items()
+        ),
+        Action(
+            "panel.alone",
+            tr("Only this view"),
+            group,
+            lambda: docks().toggle_alone(),
+            ("Ctrl+Return",),
+            checked=lambda: docks().is_alone,
+            help=tr("The view with the keyboard takes all the room, until Esc"),
+        ),
+        Action(
+            "panel.float",
+            tr("Float this view, or dock it again"),
+            group,
+            lambda: docks().float_or_dock(),
+        ),
+        Action(
+            "panel.close",
+            tr("Close this view"),
+            group,
+            lambda: docks().open(docks().current, False),
+            ("Ctrl+Shift+W",),
+        ),
+    ]
+
+
+def _layouts(w: MainWindow) -> list[Action]:
+    group = _in_view(tr("Layouts"))
+    named = {
+        EXPLORE: (tr("Explore"), tr("Cost, time and words above each other, all views at hand")),
+        PRESENT: (tr("Present"), tr("A few views, large, without the form")),
+    }
+    return [
+        *(
+            Action(
+                f"layout.{name}",
+                title,
+                group,
+                partial(w.layouts.take, name),
+                checked=lambda name=name: w.layouts.name == name,
+                help=help,
+            )
+            for name, (title, help) in named.items()
+        ),
+        Action("layout.reset", tr("Reset the layout"), group, w.layouts.reset),
+        Action("layout.save", tr("Save the layout as…"), group, w.layouts.ask),
+    ]
+
+
+def register_own_layouts(actions: Registry, w: MainWindow) -> None:
+    """Register the actions about the user's own layouts, in place of those that were."""
+    for action in [action for action in actions if action.id.startswith(OWN)]:
+        actions.remove(action.id)
+    group = _in_view(tr("Layouts"))
+    for name in w.layouts.own():
+        actions.add(
+            Action(
+                f"{OWN}take.{name}",
+                name,
+                group,
+                partial(w.layouts.take, name),
+                checked=lambda name=name: w.layouts.name == name,
+            )
+        )
+    for name in w.layouts.own():
+        actions.add(
+            Action(
+                f"{OWN}delete.{name}",
+                tr("Delete {0}").format(name),
+                f"{group}{SUBMENU}{tr('Delete')}",
+                partial(w.layouts.delete, name),
+            )
+        )
+
+
+def _in_view(submenu: str) -> str:
+    return f"{tr('View')}{SUBMENU}{submenu}"

@@ -1,0 +1,285 @@
+"""The views as docks: they move, become tabs, float, close and come back, and one may have all the room for itself.
+
+A dock that nobody sees costs nothing: its view sleeps, and is updated as soon as it comes to the front.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Final
+
+from PySide6.QtCore import QByteArray, QChildEvent, QEvent, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QAction, QResizeEvent
+from PySide6.QtWidgets import (
+    QDockWidget,
+    QMainWindow,
+    QMenu,
+    QTabBar,
+    QTabWidget,
+)
+
+from app.style.plain_text import describe, new_menu
+from app.views.view import View
+from app.window.dock import ViewDock
+from app.window.layouts import WIDTHS, columns
+
+VERSION: Final = 1
+"""Of saved states: one of another version is not restored."""
+
+AREA: Final = Qt.DockWidgetArea.LeftDockWidgetArea
+"""All docks share one area, which takes all the room since there is nothing in the centre."""
+
+FIRST_SIZE: Final = QSize(1000, 560)
+"""Before the docks are shown; what is divided then is divided alike in any other size."""
+
+LOW: Final = 460
+"""Pixels of height below which a column has two rows at most: the third view is a tab."""
+
+
+class Docks(QMainWindow):
+    """All views in their docks."""
+
+    rearranged = Signal()
+    """A dock was opened, closed, moved, floated or brought to the front."""
+
+    def __init__(self, views: dict[str, View]) -> None:
+        super().__init__()
+        self.setObjectName("docks")
+        self.setWindowFlags(Qt.WindowType.Widget)
+        option = QMainWindow.DockOption
+        self.setDockOptions(option.AllowNestedDocks | option.AllowTabbedDocks)
+        self.setDocumentMode(True)
+        everywhere = Qt.DockWidgetArea.AllDockWidgetAreas
+        self.setTabPosition(everywhere, QTabWidget.TabPosition.North)
+        self.resize(FIRST_SIZE)
+        self.offered: Sequence[QAction] = ()
+        self.begun_with = ""
+        """The layout that this began as, of those that come with the program."""
+        self._before: QByteArray | None = None
+        self._later = QTimer(self, singleShot=True, interval=0)
+        self._later.timeout.connect(self._arranged)
+        self.docks = {view_id: ViewDock(view, self) for view_id, view in views.items()}
+        for view_id, dock in self.docks.items():
+            dock.title.pressed.connect(dock.give_keys)
+            dock.title.double_clicked.connect(partial(self._double_clicked, view_id))
+            for changed in (
+                dock.visibilityChanged,
+                dock.topLevelChanged,
+                dock.dockLocationChanged,
+            ):
+                changed.connect(lambda *_: self._later.start())
+
+    # -- layouts -----------------------------------------------------------------------
+
+    def arrange(self, name: str) -> None:
+        """Put every dock at its place in a layout that comes with the program."""
+        self._before = None
+        self.begun_with = name
+        for dock in self.docks.values():
+            dock.setFloating(False)
+            self.removeDockWidget(dock)
+        found = columns(name, self.docks, self.height() < LOW)
+        heads = [[self.docks[row.views[0]] for row in column] for column in found]
+        tops = [column[0] for column in heads]
+        self.addDockWidget(AREA, tops[0])
+        for left, right in pairwise(tops):
+            self.splitDockWidget(left, right, Qt.Orientation.Horizontal)
+        for upper, lower in (pair for column in heads for pair in pairwise(column)):
+            self.splitDockWidget(upper, lower, Qt.Orientation.Vertical)
+        for row in (row for column in found for row in column):
+            first, *behind = (self.docks[view] for view in (*row.views, *row.closed))
+            for dock in behind:
+                self.tabifyDockWidget(first, dock)
+            for view in row.views:
+                self.docks[view].show()
+            for view in row.closed:
+                self.docks[view].hide()
+            first.raise_()
+        self._share(tops, WIDTHS[name], Qt.Orientation.Horizontal)
+        for column, docks in zip(found, heads, strict=True):
+            self._share(docks, [row.share for row in column], Qt.Orientation.Vertical)
+        self._later.start()
+
+    def _share(
+        self, docks: Sequence[QDockWidget], shares: Sequence[int], along: Qt.Orientation
+    ) -> None:
+        """Divide the room among docks that lie side by side."""
+        shares = shares[: len(docks)]
+        room = self.width() if along == Qt.Orientation.Horizontal else self.height()
+        sizes = [round(room * share / sum(shares)) for share in shares]
+        self.resizeDocks(list(docks), sizes, along)
+
+    def _fit_rows(self) -> None:
+        """Take on the layout again, with as many rows as there is room for, if nobody has rearranged it."""
+        if self.begun_with and not self.is_alone:
+            low = self.height() < LOW
+            fit, other = (_rows(self.begun_with, self.docks, which) for which in (low, not low))
+            if fit != other and self._groups() == other:
+                self.arrange(self.begun_with)
+
+    def _groups(self) -> list[set[str]]:
+        """The views in each place, by column and row; not those that float."""
+        ids = {dock: view_id for view_id, dock in self.docks.items()}
+        found = []
+        for dock in sorted(self.docks.values(), key=lambda dock: (dock.x(), dock.y())):
+            if not (dock.view.asleep or dock.isFloating()):
+                mates = [mate for mate in self.tabifiedDockWidgets(dock) if mate in ids]
+                found.append({ids[dock], *(ids[mate] for mate in mates)})
+        return found
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """See whether the rows fit."""
+        super().resizeEvent(event)
+        self._later.start()
+
+    def save(self) -> QByteArray:
+        """What `restore` takes."""
+        return self.saveState(VERSION) if self._before is None else self._before
+
+    def restore(self, state: QByteArray, begun_with: str = "") -> bool:
+        """Put the docks where they were, those that `state` does not know behind one of them; whether it was of use."""
+        if not self.restoreState(state, VERSION):
+            return False
+        self._before, self.begun_with = None, begun_with
+        self._later.start()
+        known, new = [], []
+        for dock in self.docks.values():
+            (known if _is_named(state, dock) else new).append(dock)
+        host = next((dock for dock in known if not (dock.isHidden() or dock.isFloating())), None)
+        for dock in new if host is not None else ():
+            self.tabifyDockWidget(host, dock)
+            host.raise_()
+        return True
+
+    # -- single views ------------------------------------------------------------------
+
+    def is_open(self, view_id: str) -> bool:
+        """Whether a view is there, in front or behind another."""
+        return not self.docks[view_id].isHidden()
+
+    def is_in_front(self, view_id: str) -> bool:
+        """Whether a view can be seen."""
+        return not self.docks[view_id].view.asleep
+
+    def in_front(self) -> tuple[str, ...]:
+        """The views that can be seen."""
+        return tuple(view_id for view_id in self.docks if self.is_in_front(view_id))
+
+    def open(self, view_id: str, shown: bool = True) -> None:
+        """Open a view, in front, or close it."""
+        dock = self.docks[view_id]
+        dock.setVisible(shown)
+        if shown:
+            dock.raise_()
+
+    def go_to(self, view_id: str) -> None:
+        """Open a view and give it the keyboard."""
+        if self._before is not None:
+            self._hide_others(view_id)
+        self.open(view_id)
+        self.docks[view_id].give_keys()
+
+    @property
+    def current(self) -> str:
+        """The view that has the keyboard, if it is in front; else the first that is."""
+        front = self.in_front()
+        for view_id in front:
+            dock = self.docks[view_id]
+            focus = self.window().focusWidget()
+            inside = focus is not None and dock.isAncestorOf(focus)
+            if inside or (dock.isFloating() and dock.isActiveWindow()):
+                return view_id
+        return front[0] if front else next(iter(self.docks))
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether one view has all the room."""
+        return self._before is not None
+
+    def show_alone(self, view_id: str) -> None:
+        """Give a view all the room, until `show_all`."""
+        if self._before is None:
+            self._before = self.saveState(VERSION)
+        self._hide_others(view_id)
+
+    def show_all(self) -> None:
+        """Put the others back where they were."""
+        if self._before is not None:
+            self.restore(self._before, self.begun_with)
+
+    def toggle_alone(self, view_id: str = "") -> None:
+        """Give a view all the room, or put the others back; without a name, the current one."""
+        if self.is_alone:
+            self.show_all()
+        else:
+            self.show_alone(view_id or self.current)
+
+    def float_or_dock(self, view_id: str = "") -> None:
+        """Let a view float, or dock it again; without a name, the current one."""
+        view_id = view_id or self.current
+        self.open(view_id)  # Qt would float what is behind another where nobody sees it
+        dock = self.docks[view_id]
+        dock.float_or_dock()
+        dock.give_keys()
+
+    def hide_floating(self) -> None:
+        """Hide what would be there after the window; that is after `save`."""
+        for dock in self.docks.values():
+            if dock.isFloating():
+                dock.hide()
+
+    def _hide_others(self, view_id: str) -> None:
+        self.open(view_id)
+        for other, dock in self.docks.items():
+            if other != view_id:
+                dock.hide()
+
+    # -- inner -------------------------------------------------------------------------
+
+    def _double_clicked(self, view_id: str) -> None:
+        dock = self.docks[view_id]
+        if dock.isFloating():
+            dock.float_or_dock()
+        else:
+            self.toggle_alone(view_id)
+
+    def _tab_double_clicked(self, title: str) -> None:
+        for view_id in self.in_front():
+            if self.docks[view_id].windowTitle() == title:
+                self.toggle_alone(view_id)
+
+    def _arranged(self) -> None:
+        self._fit_rows()
+        for dock in self.docks.values():
+            tabbed = not dock.isFloating() and bool(self.tabifiedDockWidgets(dock))
+            dock.title.show_tabbed(tabbed)
+        self.rearranged.emit()
+
+    def childEvent(self, event: QChildEvent) -> None:
+        """Set up the tab bars, which Qt makes where docks lie on top of each other."""
+        super().childEvent(event)
+        bar = event.child()
+        if event.type() == QEvent.Type.ChildPolished and isinstance(bar, QTabBar):
+            bar.setExpanding(False)
+            bar.setDrawBase(False)
+            bar.setElideMode(Qt.TextElideMode.ElideNone)
+            bar.setUsesScrollButtons(True)
+            describe(bar, self.tr("Views in one place"))
+            bar.tabBarDoubleClicked.connect(lambda n: self._tab_double_clicked(bar.tabText(n)))
+
+    def createPopupMenu(self) -> QMenu:
+        """What a right click on a title offers, in place of Qt's own list of docks."""
+        menu = new_menu(self.tr("Views"), self)
+        menu.addActions(list(self.offered))
+        return menu
+
+
+def _rows(name: str, known: Iterable[str], low: bool) -> list[set[str]]:
+    return [set(row.views) for column in columns(name, known, low) for row in column]
+
+
+def _is_named(state: QByteArray, dock: QDockWidget) -> bool:
+    """Whether a saved state knows of a dock: its name is in it as Qt writes texts."""
+    return state.contains(dock.objectName().encode("utf-16-be"))

@@ -1,0 +1,98 @@
+"""The views that are tables: utterances, which lead to their place, and what a session says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+from views_desk import settle
+
+from app.model.playhead import Playhead
+from app.model.time_axis import TimeAxis
+from app.views.session_info import SessionView, facts
+from app.views.table_view import TableView
+from app.views.utterances import UtterancesView
+from profiler.session.reader import Session
+
+SAMPLE = Path(__file__).parents[2] / "assets/samples/mixtures-on-an-h100.asrs"
+
+
+@pytest.fixture
+def playhead(sample: Path, qapp: QApplication) -> Iterator[Playhead]:
+    made = Playhead(TimeAxis())
+    yield made
+    made.close()
+
+
+def shown(view: TableView, playhead: Playhead, path: Path) -> None:
+    playhead.changed.connect(view.update_snapshot)
+    playhead.closed.connect(view.clear)
+    view.resize(900, 300)
+    view.show()
+    playhead.open(path)
+    settle()
+
+
+def test_utterances_are_sorted_and_lead_to_their_place(
+    playhead: Playhead, sample: Path, qtbot: QtBot
+) -> None:
+    view = UtterancesView(playhead.axis)
+    qtbot.addWidget(view)
+    shown(view, playhead, sample)
+    headers, rows = view.table()
+    assert len(rows) == 8
+    wall, slow = playhead.track.wall_ns, headers.index("highest ms")  # type: ignore[union-attr]
+    for number, row in enumerate(rows):
+        frames = wall[number * 256 : (number + 1) * 256]
+        assert float(str(row[slow])) == pytest.approx(frames.max() * 1e-6, rel=0.02)
+        assert row[headers.index("at frame")] == number * 256 + int(frames.argmax())
+    table = view.rows
+    table.sortByColumn(slow, Qt.SortOrder.DescendingOrder)
+    slowest = max(rows, key=lambda row: float(str(row[slow])))
+    assert view._table_model.row(0)[0] == slowest[0]
+    at = table.visualRect(table.model().index(0, 1)).center()
+    qtbot.mouseClick(table.viewport(), Qt.MouseButton.LeftButton, pos=QPoint(at))
+    first = (int(str(slowest[0])) - 1) * 256
+    assert playhead.axis.selected_frames == (first, first + 256)
+    # The keyboard goes there as well.
+    table.setCurrentIndex(table.model().index(1, 1))
+    qtbot.keyClick(table, Qt.Key.Key_Return)
+    other = (int(str(view._table_model.row(1)[0])) - 1) * 256
+    assert playhead.axis.selected_frames == (other, other + 256)
+
+
+def test_an_utterance_after_the_cursor_is_not_told(
+    playhead: Playhead, sample: Path, qtbot: QtBot
+) -> None:
+    view = UtterancesView(playhead.axis)
+    qtbot.addWidget(view)
+    shown(view, playhead, sample)
+    playhead.seek(300)
+    settle()
+    assert [row[0] for row in view.table()[1]] == [1, 2]
+
+
+def test_a_session_tells_machine_device_settings_and_command(
+    playhead: Playhead, qtbot: QtBot
+) -> None:
+    view = SessionView(playhead.axis)
+    qtbot.addWidget(view)
+    shown(view, playhead, SAMPLE)
+    told = {str(name): str(value) for name, value in view.table()[1]}
+    assert told["machine"].startswith("Intel(R) Xeon(R)")
+    assert told["device"] == "NVIDIA H100 80GB HBM3, 79 GiB, cuda 13.0"
+    assert "torch 2.11.0" in told["versions"]
+    assert told["preset"] == "gmm"
+    assert told["audio"].startswith("3 files, 18.8 s decoded")
+    assert told["record it again"].startswith("asrscope run --preset gmm --set ")
+    assert SAMPLE.name in view.summary()
+
+
+def test_every_fact_has_a_name_and_a_value(sample: Path) -> None:
+    with Session.open(sample) as session:
+        found = list(facts(session))
+    assert all(name and value for name, value in found)
