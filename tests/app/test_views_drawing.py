@@ -324,10 +324,6 @@ def test_breakdown_says_of_what_its_milliseconds_are(desk: Desk) -> None:
     assert view.note.startswith("ms per 10 ms frame · ")
     assert view.table()[0][1] == "ms per 10 ms frame"
     assert view.summary().startswith("A frame of 10 ms takes ")
-    view.show_roofline(True)
-    assert "ms per" not in view.note
-    view.show_roofline(False)
-    assert view.note.startswith("ms per 10 ms frame · ")
 
 
 def test_breakdown_says_sum_and_reason(desk: Desk) -> None:
