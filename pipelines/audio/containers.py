@@ -22,10 +22,10 @@ UNKNOWN_SIZE = 0x7FFF_F000
 """Chunk sizes from here on are placeholders of programs that write into a pipe."""
 MAX_CHUNKS = 10_000
 """Maximum chunks before the sound; editors that write a chunk for every marker write a few hundred."""
-MAX_PAGES = 4_000_000
-"""Ogg pages: two hours of the shortest Opus packets (2.5 ms), each on its own page, are 2.9 million."""
-MAX_MPEG_FRAMES = 1_000_000
-"""Two hours of the shortest MPEG frames (8 ms, layer I at 48 kHz) are 0.9 million."""
+MAX_PAGES = 5_000_000
+"""Ogg pages: three hours of the shortest Opus packets (2.5 ms), each on its own page, are 4.3 million."""
+MAX_MPEG_FRAMES = 1_500_000
+"""Three hours of the shortest MPEG frames (8 ms, layer I at 48 kHz) are 1.35 million."""
 
 _MP3_KBIT = {  # bit rates by (is MPEG-1, layer), ISO 11172-3 2.4.2.3 and 13818-3 2.4.2.3
     (True, 1): (32, 64, 96, 128, 160, 192, 224, 256, 288, 320, 352, 384, 416, 448),

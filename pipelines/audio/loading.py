@@ -48,17 +48,17 @@ MAX_PARTS = 64  # of a pattern of files; deeper ones recurse deeper than Python 
 UNKNOWN_FRAMES = 1 << 62  # libsndfile's length of a stream that does not tell its own
 LONGEST_S = 3 * 3600
 """Seconds of one recording. The mean of its cepstra is of all of it, so samples and features are held whole:
-0.7 GB for two hours. (A day of silence is a FLAC of 5 MB.)"""
+1 GB for three hours. (A day of silence is a FLAC of 5 MB.)"""
 MAX_FILE_BYTES = 64 << 30
-"""Two hours of sixteen channels at 192 kHz are 88 GB as floats, 44 GB as 16-bit integers."""
+"""Three hours of sixteen channels at 192 kHz are 133 GB as floats, 66 GB as 16-bit integers."""
 MAX_CHANNELS = 1024  # as libsndfile has it
 GROWTH = 1.25  # of the sample array if the length in the header was too small
 TABLE_HEADER = ["file", "transcript"]
 MAX_TABLE_BYTES = 64 << 20
 """The transcripts of the thousand hours of LibriSpeech have 60 MB."""
 MAX_TABLE_LINES = 500_000
-MAX_TRANSCRIPT = 250_000
-"""Characters said in one file: two hours at four words a second are some 170 000."""
+MAX_TRANSCRIPT = 400_000
+"""Characters said in one file: three hours at four words a second are some 260 000."""
 
 
 class AudioError(BadInput):
