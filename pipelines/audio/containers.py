@@ -26,10 +26,10 @@ UNKNOWN_SIZE = 0x7FFF_F000
 """Chunk sizes from here on are placeholders of programs that write into a pipe."""
 MAX_CHUNKS = 10_000
 """Maximum chunks before the sound; editors that write a chunk for every marker write a few hundred."""
-MAX_PAGES = 4_000_000
-"""Ogg pages: two hours of the shortest Opus packets (2.5 ms), each on its own page, are 2.9 million."""
-MAX_LINKS = 10_000
-"""Recordings joined in one file: two hours of pieces of a second are 7,200."""
+MAX_PAGES = 5_000_000
+"""Ogg pages: three hours of the shortest Opus packets (2.5 ms), each on its own page, are 4.3 million."""
+MAX_LINKS = 12_000
+"""Recordings joined in one file: three hours of pieces of a second are 10,800."""
 TOLERATED = 512
 """Bytes by which a header may promise too much: programs count headers and chunks in (44 bytes, 28, 16 …)."""
 LEAST_UNREAD = 1024

@@ -50,9 +50,9 @@ MAX_PARTS = 64  # of a pattern of files; deeper ones recurse deeper than Python 
 UNKNOWN_FRAMES = 1 << 62  # libsndfile's length of a stream that does not tell its own
 LONGEST_S = 3 * 3600
 """Seconds of one recording. The mean of its cepstra is of all of it, so samples and features are held whole:
-0.7 GB for two hours. (A day of silence is a FLAC of 5 MB.)"""
+1 GB for three hours. (A day of silence is a FLAC of 5 MB.)"""
 MAX_FILE_BYTES = 64 << 30
-"""Two hours of sixteen channels at 192 kHz are 88 GB as floats, 44 GB as 16-bit integers."""
+"""Three hours of sixteen channels at 192 kHz are 133 GB as floats, 66 GB as 16-bit integers."""
 MAX_CHANNELS = 1024  # as libsndfile has it
 BUFFER_BYTES = 1 << 16  # read from a file at once
 STDERR = 2

@@ -247,7 +247,7 @@ class Workspace:
         # A prune step needs an entry for each new token at once.
         new = int(max(r[layout.N], r[layout.M]))
         if full:
-            while 2 * (used + new) > MAX_HISTORY and self.numbers.lattice_beam > NARROWEST:
+            while 2 * max(used + new, kept) > MAX_HISTORY and self.numbers.lattice_beam > NARROWEST:
                 narrower = self.numbers.lattice_beam * NARROWER
                 self.numbers = self.numbers._replace(lattice_beam=narrower)
                 used, kept = self._collect(0)

@@ -93,7 +93,7 @@ def _on_purpose() -> Iterator[Purpose]:
     frames = b"\xff\xf3\x14\xc0" + bytes(20)
     yield (
         "a million MPEG frames",
-        lambda folder: _put(folder / "x.mp3", frames * 1_200_000),
+        lambda folder: _put(folder / "x.mp3", frames * 1_700_000),
         ("x.mp3",),
     )
     tag = b"ID3\x03\0\0\x7f\x7f\x7f\x7f"
