@@ -56,8 +56,11 @@ def _panels(w: MainWindow) -> list[Action]:
     def docks() -> Docks:
         return w.desk.docks
 
+    def is_open(view_id: str) -> bool:
+        return docks().is_open(view_id)
+
     def toggle(view_id: str) -> None:
-        docks().open(view_id, not docks().is_open(view_id))
+        docks().open(view_id, not is_open(view_id))
 
     return [
         Action(
@@ -74,7 +77,7 @@ def _panels(w: MainWindow) -> list[Action]:
                 tr(entry.load().title),
                 group,
                 partial(toggle, view_id),
-                checked=lambda view_id=view_id: docks().is_open(view_id),
+                checked=partial(is_open, view_id),
             )
             for view_id, entry in VIEWS.items()
         ),
@@ -116,7 +119,7 @@ def _layouts(w: MainWindow) -> list[Action]:
                 title,
                 group,
                 partial(w.layouts.take, name),
-                checked=lambda name=name: w.layouts.name == name,
+                checked=partial(w.layouts.is_taken, name),
                 help=help,
             )
             for name, (title, help) in named.items()
@@ -138,7 +141,7 @@ def register_own_layouts(actions: Registry, w: MainWindow) -> None:
                 name,
                 group,
                 partial(w.layouts.take, name),
-                checked=lambda name=name: w.layouts.name == name,
+                checked=partial(w.layouts.is_taken, name),
             )
         )
     for name in w.layouts.own():
