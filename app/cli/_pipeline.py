@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 
-from app.cli import _output
+from app.cli import _output, _stdin
 from pipelines import config as settings
+from pipelines.audio import suffixes
 from pipelines.config import presets
 from pipelines.config.presets import Preset
 
@@ -33,12 +34,15 @@ def add_arguments(parser: argparse.ArgumentParser, repeat: bool = True) -> None:
         nargs="+",
         action="extend",
         default=[],
-        help="audio files, folders or globs (default: the bundled synthetic voices)",
+        help="audio files, folders or globs, or - for standard input: "
+        f"{suffixes.READ}, any rate and channels, joined files as well; raw sound by "
+        "--set audio.raw=16000:s16le (default: the bundled synthetic voices)",
     )
     parser.add_argument(
         "--transcripts",
-        metavar="FILE.tsv",
-        help="transcripts: file<TAB>transcript, with a header",
+        metavar="FILE",
+        help="what is said: TSV or CSV with a header (file, transcript), Kaldi text (with wav.scp and segments beside "
+        "it), .trn, .transcription, .stm or .ctm; without --audio, the files that these name are decoded",
     )
     if repeat:
         parser.add_argument(
@@ -67,5 +71,6 @@ def preset(arguments: argparse.Namespace) -> Preset:
     config = settings.check(settings.assign(chosen.config, assignments))
     from pipelines.run import playlist
 
-    playlist.build(arguments.audio, arguments.transcripts)
+    arguments.audio = _stdin.spooled(arguments.audio, config.audio.raw)
+    playlist.build(arguments.audio, arguments.transcripts, config.audio)
     return Preset(chosen.name, chosen.title, chosen.description, config)

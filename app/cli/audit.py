@@ -15,6 +15,8 @@ by all Gaussians or by the whole net in float32 (same model, graph and search se
     wer, wer_exact         word error rates; null without transcripts
     wer_change             wer − wer_exact, with wer_change_ci95 [low, high]: paired bootstrap over utterances
     wer_words              words of the transcripts
+    transcribed            utterances that have a transcript, of how many
+    notes                  what was left out of the transcripts
     shares                 work done / exact work: gaussians, senones, components, exponentials
     frames_copied          share of the frames with the scores of another frame
     work, exact_work       all work counts
@@ -31,6 +33,7 @@ import argparse
 from typing import Any
 
 from app.cli import _again, _output, _pipeline
+from app.model import report_lines
 from profiler.plain import counted
 
 
@@ -46,10 +49,10 @@ def run(arguments: argparse.Namespace) -> int:
     from pipelines.experiments import audit
     from pipelines.run import playlist
 
-    items = playlist.build(arguments.audio, arguments.transcripts).items
+    playing = playlist.build(arguments.audio, arguments.transcripts, chosen.config.audio)
     with _again.interruptible() as (progress, cancelled):
-        found = audit.audit(chosen.config, items, progress, cancelled)
-    tree = dict(audit.report(found))
+        found = audit.audit(chosen.config, playing.items, progress, cancelled)
+    tree = audit.report(found) | {"notes": list(playing.notes)}
     if arguments.json:
         _output.print_json(tree)
     else:
@@ -80,8 +83,9 @@ def as_text(tree: dict[str, Any]) -> str:
             change += f", 95 % interval {low:+.1f} … {high:+.1f}"
         lines.append(
             f"word error rate   {_percent(tree['wer'])}, exact {_percent(tree['wer_exact'])} "
-            f"({change}; {counted(tree['wer_words'], 'word', 'words')})"
+            f"({change}; {counted(tree['wer_words'], 'word', 'words')}{report_lines.transcribed(tree)})"
         )
+    lines += [f"note: {note}" for note in tree["notes"]]
     return _output.page(lines)
 
 

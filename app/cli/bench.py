@@ -38,7 +38,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", nargs="?", help="which bench")
     parser.add_argument("--list", action="store_true", help="print the names of the benches")
     parser.add_argument("--audio", metavar="FILE", nargs="+", action="extend", default=[])
-    parser.add_argument("--transcripts", metavar="FILE.tsv")
+    parser.add_argument("--transcripts", metavar="FILE")
     parser.add_argument(
         "--require",
         choices=("cuda", "xpu", "mps", "torch-cpu", "any"),

@@ -16,6 +16,7 @@ from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Any
 
 from app.cli import _output
+from app.model import report_lines
 from profiler.plain import counted
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def report(a: Session, b: Session | None = None) -> dict[str, Any]:
     """The JSON object of `compare`."""
-    from pipelines.audio.word_errors import word_errors
+    from pipelines.audio.word_errors import transcribed, word_errors
     from profiler.analysis.comparison.compare import compare
 
     compared = compare(a, b, measured_floor(a))
@@ -73,6 +74,7 @@ def report(a: Session, b: Session | None = None) -> dict[str, Any]:
         "wer": {"a": errors_a.rate, "b": errors_b.rate},
         "wer_errors": {"a": errors_a.errors, "b": errors_b.errors},
         "wer_words": {"a": errors_a.words, "b": errors_b.words},
+        "transcribed": transcribed(compared.decoded_a)._asdict(),
         "floor": compared.floor,
         "interleaved": compared.interleaved,
         "repeats": compared.repeats,
@@ -144,7 +146,9 @@ def as_text(tree: dict[str, Any]) -> str:
     if tree["floor"] is not None:
         lines.append(f"one configuration differs from itself by at most ±{tree['floor']:.1%} here")
     if wer["a"] is not None and wer["b"] is not None:
-        lines.append(f"WER {wer['a']:.1%} in A, {wer['b']:.1%} in B")
+        lines.append(
+            f"WER {wer['a']:.1%} in A, {wer['b']:.1%} in B{report_lines.transcribed(tree)}"
+        )
     lines += ["", f"{'stage':22} {'A':>9} {'B':>9}  B/A {'':22} {'p (adj.)':>8}  verdict"]
     for row in tree["stages"]:
         p = "–" if row["p_adjusted"] is None else f"{row['p_adjusted']:.4f}"

@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     with closing(Session.open(arguments.session)) as session:
         again = _again.prepare(session)
         parts = breakdown(session, again.first_frame, again.last_frame)
-        paths, path = [u.path for u in session.utterances], session.path
+        spoken, path = session.utterances, session.path
         again = replace(again, config=settings.assign(again.config, moved))
         again = _again.with_files(again, session, moved)
     row = next((row for row in parts.stages if row.name == arguments.stage), None)
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     from profiler.analysis.comparison.perturbation import conclude
 
     with _again.interruptible() as (progress, cancelled), tempfile.TemporaryDirectory() as folder:
-        stretch = rerun.audio_of(paths, Path(folder), session=path)
+        stretch = rerun.audio_of(rerun.items_of(spoken, path), Path(folder))
         threads = again.config.threads
         wanted = [threads - 1, threads, threads + 1] if row.group == "scoring" else [threads]
         roof_table = _again.roof_table(wanted, progress, cancelled)

@@ -49,8 +49,8 @@ def run(arguments: argparse.Namespace) -> int:
         config = _pipeline.preset(arguments).config
         from pipelines.run import playlist
 
-        items = playlist.build(tuple(arguments.audio), None).items
-        paths, origin = [str(item.path) for item in items], RUN
+        spoken = playlist.build(tuple(arguments.audio), None, config.audio).items
+        origin = RUN
     else:
         _of_a_run_alone(arguments)
         moved = _again.moved_files(arguments.set)
@@ -59,12 +59,14 @@ def run(arguments: argparse.Namespace) -> int:
             again = replace(again, config=settings.assign(again.config, moved))
             again = _again.with_files(again, session, moved)
             config, notes = again.config, again.notes
-            paths, origin = [u.path for u in session.utterances], str(session.path)
+            utterances, origin = session.utterances, str(session.path)
+        from pipelines.experiments import rerun
+
+        spoken = rerun.items_of(utterances, Path(origin))
     from pipelines.experiments import explain, rerun
 
     with _again.interruptible() as (progress, cancelled), tempfile.TemporaryDirectory() as folder:
-        named_in = None if origin == RUN else Path(origin)
-        stretch = rerun.audio_of(paths, Path(folder), session=named_in)
+        stretch = rerun.audio_of(spoken, Path(folder))
         found = explain.explain(config, arguments.stage, stretch, progress, cancelled)
     row, parts = found.row, found.row.parts
     frames = row.work["frames"]

@@ -50,7 +50,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="write a page about all labs there (lab.md, with pictures in lab/); without --all, of --sessions",
     )
     parser.add_argument("--audio", metavar="FILE", nargs="+", action="extend", default=[])
-    parser.add_argument("--transcripts", metavar="FILE.tsv")
+    parser.add_argument("--transcripts", metavar="FILE")
     _output.json_flag(parser)
 
 

@@ -85,6 +85,10 @@ def run(arguments: argparse.Namespace) -> int:
             from pipelines.experiments import rerun
 
             given = {settings.option(key).key: value for key, value in assignments.items()}
+            if changed := [key for key in settings.SOUND if key in given]:
+                raise BadInput(
+                    f"{changed[0]} says what is decoded; what it changes is not predicted."
+                )
             again = _again.with_files(again, session, given)
         new = settings.assign(again.config, assignments)
         tree: dict[str, Any] = {"schema": 1, "session": str(session.path), "check": None}
@@ -95,8 +99,8 @@ def run(arguments: argparse.Namespace) -> int:
             from pipelines.experiments.predict import Predictor
 
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            paths = [u.path for u in session.utterances]
-            stretch = rerun.audio_of(paths, folder, session=session.path)
+            spoken = rerun.items_of(session.utterances, session.path)
+            stretch = rerun.audio_of(spoken, folder)
             predictor = Predictor(
                 again.config, new, session.calibration, stretch, progress, cancelled
             )

@@ -44,7 +44,8 @@ class Counted(NamedTuple):
         if self.whole:
             return tr("all selected") if self.selected else tr("start to cursor")
         text = tr("selection {0} s") if self.selected else tr("in view {0} s")
-        return text.format(f"{self.frames * FRAME_S:.1f}")
+        seconds = self.frames * FRAME_S
+        return text.format(f"{seconds:.1f}" if seconds >= 1 else f"{seconds:.2f}")
 
 
 def counted(left: float, right: float, end: int, selected: tuple[int, int] | None) -> Counted:

@@ -25,7 +25,6 @@ LAYOUTS = "layouts"
 """Group of the keys of the layouts that the user saved."""
 
 SESSION_SUFFIX = ".asrs"
-AUDIO_SUFFIXES = (".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aiff", ".aif", ".au")
 
 
 class Memory:
@@ -137,8 +136,3 @@ class Memory:
 def _layout_key(name: str) -> str:
     """A name may have slashes, which would be groups of keys."""
     return f"{LAYOUTS}/{quote(name, safe='')}"
-
-
-def is_audio(path: Path) -> bool:
-    """Tell by its name whether ``path`` is an audio file."""
-    return path.suffix.lower() in AUDIO_SUFFIXES

@@ -7,6 +7,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from PySide6.QtWidgets import QWidget
+
+from app.model.time_axis import TimeAxis
 from app.views.table_twin import Table
 from app.views.table_view import TableView
 from profiler.plain import counted, one_line
@@ -23,6 +26,11 @@ class SessionView(TableView):
 
     id = "session"
     title = "Session"
+
+    def __init__(self, axis: TimeAxis, parent: QWidget | None = None) -> None:
+        super().__init__(axis, parent)
+        self._table_model.texts = True
+        self.rows.wrap_last_column()
 
     def table(self) -> Table:
         """Return what is known, a line each."""

@@ -11,7 +11,14 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
 from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QKeyEvent, QKeySequence, QResizeEvent
-from PySide6.QtWidgets import QAbstractItemView, QFrame, QMenu, QTableView, QWidget
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QFrame,
+    QHeaderView,
+    QMenu,
+    QTableView,
+    QWidget,
+)
 
 from app.style.plain_text import add_entry
 from profiler.plain import one_line
@@ -36,6 +43,9 @@ LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 
 class TableModel(QAbstractTableModel):
     """Read-only rows for a table twin; numbers are right-aligned, text left-aligned."""
+
+    texts = False
+    """Whether all cells are texts, also those that look like numbers."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -105,7 +115,8 @@ class TableModel(QAbstractTableModel):
             if value is None:
                 return ""
             return f"{value:.6g}" if isinstance(value, float) else one_line(str(value))
-        return RIGHT if isinstance(value, (int, float)) or _numeric(value) else LEFT
+        number = isinstance(value, (int, float)) or _numeric(value)
+        return RIGHT if number and not self.texts else LEFT
 
     def headerData(
         self,
@@ -121,7 +132,8 @@ class TableModel(QAbstractTableModel):
             # Above its numbers or its texts.
             cells = (row[section] for row in self._rows[:MEASURED_ROWS])
             first = next((cell for cell in cells if cell not in (None, "")), "")
-            return RIGHT if isinstance(first, (int, float)) or _numeric(first) else LEFT
+            number = isinstance(first, (int, float)) or _numeric(first)
+            return RIGHT if number and not self.texts else LEFT
         return None
 
 
@@ -173,6 +185,7 @@ class TableTwin(QTableView):
     def __init__(self, model: TableModel, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._model = model
+        self._wraps = False
         self.setModel(model)
         _plain_rows(self)
         self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
@@ -257,9 +270,21 @@ class TableTwin(QTableView):
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         menu.popup(event.globalPos())
 
+    def wrap_last_column(self) -> None:
+        """Let the last column take the room that is left, its texts on as many lines as they need."""
+        self._wraps = True
+        self.setWordWrap(True)
+        self.horizontalHeader().setStretchLastSection(True)
+        self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+
     def fit_columns(self) -> None:
         """Give each column the width of its widest text; room that is left is shared out."""
         header = self.horizontalHeader()
+        if self._wraps:
+            for column in range(header.count() - 1):
+                header.resizeSection(column, self.sizeHintForColumn(column) + AIR)
+            return
         columns = header.count()
         widths = [
             max(self.sizeHintForColumn(column), header.sectionSizeHint(column)) + AIR

@@ -29,13 +29,13 @@ class UtterancesView(TableView):
             for text in (
                 "#",
                 "utterance",
-                "at",
-                "audio s",
                 "RTF",
                 "WER",
+                "highest ms",
+                "audio s",
                 "errors",
                 "words",
-                "highest ms",
+                "at",
                 "at frame",
                 "notes",
             )
@@ -60,13 +60,13 @@ class UtterancesView(TableView):
                 [
                     number,
                     one.name,
-                    clock(one.first_frame * FRAME_S, 1),
-                    f"{one.audio_s:.2f}",
                     rtf_text(rtf),
                     None if errors is None or errors.rate is None else f"{errors.rate:.1%}",
+                    milliseconds(highest_ns * 1e-6),
+                    f"{one.audio_s:.2f}",
                     None if errors is None else errors.errors,
                     None if errors is None else errors.words,
-                    milliseconds(highest_ns * 1e-6),
+                    clock(one.first_frame * FRAME_S, 1),
                     frame,
                     "; ".join(notes),
                 ]

@@ -107,6 +107,11 @@ def whole(file: BinaryIO) -> Contents:
     return Contents([Link(((0, Content(file).size),))])
 
 
+def has_header(file: BinaryIO) -> bool:
+    """Whether the file begins as one of the formats known here."""
+    return _reader(Content(file), 0, first=False) is not None
+
+
 Reader = Callable[[Content, int, Contents], int]
 """Adds the recording at a place to the contents and returns where it ends."""
 
@@ -327,7 +332,8 @@ def _nist(data: Content, at: int, found: Contents) -> int:
 
 
 def _ogg(data: Content, at: int, found: Contents) -> int:
-    start, open_streams, begun = at, set(), False
+    start, begun = at, False
+    open_streams: set[bytes] = set()
     while True:
         head = data.at(at, 27 + 255)
         if len(head) < 27 or head[:4] != b"OggS":

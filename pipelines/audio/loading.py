@@ -1,7 +1,7 @@
-"""Reads sound files as 16 kHz mono, and finds the files that a user means.
+"""Reads sound files as one channel at a model's rate, mostly 16 kHz, and finds the files that a user means.
 
-Everything that libsndfile reads is accepted (WAV, FLAC, OGG, MP3 …), at any rate and channel count;
-`Audio.notes` says what was changed. A file that cannot be trusted (cut short,
+Everything that libsndfile reads is accepted (WAV, FLAC, OGG, MP3 …), at any rate and channel count, and joined files;
+`Audio.notes` says what was changed or left out. A file that cannot be trusted (cut short,
 without sound, with samples that are no numbers) is refused with one sentence rather than decoded.
 """
 
@@ -11,7 +11,7 @@ import glob
 import io
 import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,10 +23,11 @@ import soundfile
 import soxr
 from msgspec import Meta
 
-from pipelines.audio import containers, raw
+from pipelines.audio import containers, raw, suffixes
 from pipelines.audio.level import FULL_SCALE, FULL_SCALE_16, Level
 from pipelines.audio.links import Contents, Fault, Link, LinkFile
 from pipelines.audio.raw import Format
+from pipelines.audio.suffixes import SUFFIXES
 from pipelines.frontend.parameters import SAMPLE_RATE, WIDE_BAND, Target
 from profiler.arrays import F32, I8
 from profiler.errors import BadInput
@@ -41,16 +42,13 @@ COST = Cost(
 )
 """Reading has no cost law: libsndfile and soxr do the work."""
 
-SUFFIXES = frozenset({".wav", ".flac", ".ogg", ".oga", ".opus", ".mp3", ".aif", ".aiff"})
-"""Suffixes that folders and patterns match; a file given by name may have any suffix."""
-
 SHORTEST_WINDOW_S = 0.0256  # one analysis window of the front end
 LOWEST_RATE, HIGHEST_RATE = 1_000, 768_000  # Hz; beyond these a header is broken or hostile
 FULL_SCALE_LIMIT = 32.0  # 30 dB above full scale no float recording reaches: integers as floats
 BLOCK_SAMPLES = 1 << 17  # samples decoded per call: a few milliseconds
 MAX_PARTS = 64  # of a pattern of files; deeper ones recurse deeper than Python does
 UNKNOWN_FRAMES = 1 << 62  # libsndfile's length of a stream that does not tell its own
-LONGEST_S = 2 * 3600
+LONGEST_S = 3 * 3600
 """Seconds of one recording. The mean of its cepstra is of all of it, so samples and features are held whole:
 0.7 GB for two hours. (A day of silence is a FLAC of 5 MB.)"""
 MAX_FILE_BYTES = 64 << 30
@@ -117,7 +115,7 @@ def load(path: str | Path, part: Part = WHOLE, target: Target = WIDE_BAND) -> Au
 def look(path: str | Path, part: Part = WHOLE) -> int:
     """How many channels a sound file has, as its header says; AudioError as from `load`. Nothing is decoded."""
     with _opened(Path(path), part) as source, source.open(0) as file:
-        return file.channels
+        return int(file.channels)
 
 
 def shown(path: str | Path) -> str:
@@ -178,6 +176,9 @@ def _opened(path: Path, part: Part) -> Iterator[_Source]:
             if os.fstat(content.fileno()).st_size == 0:
                 raise AudioError(f"{name} is empty (0 bytes); a sound file is needed.")
             found = containers.whole(content) if format else containers.contents(content)
+            if format and containers.has_header(content):
+                format, found = None, containers.contents(content)
+                found.notes.append("read by its header, not as audio.raw says")
             yield _Source(name, content, found, format, list(found.notes))
             return
     except Fault as fault:
@@ -192,7 +193,7 @@ def _opened(path: Path, part: Part) -> Iterator[_Source]:
         reason = one_line(str(error)).rstrip(".")
     except OSError as error:
         raise AudioError(f"{name} cannot be read: {error.strerror or error}.") from None
-    if path.suffix.lower() in raw.SUFFIXES:
+    if path.suffix.lower() in suffixes.RAW:
         raise AudioError(
             f"{name} cannot be read as sound: it has no header, and its rate and sample format are to be given, "
             "for example by --set audio.raw=16000:s16le."
@@ -367,7 +368,7 @@ def _read_one(
         )
     if resampler is not None:
         samples.add(resampler.resample_chunk(np.empty(0, np.float32), last=True))
-    return n_read / rate
+    return float(n_read / rate)
 
 
 class _Samples:
@@ -379,7 +380,9 @@ class _Samples:
 
     def expect(self, more: int) -> None:
         """Make room for so many more; memory that is not written to costs nothing."""
-        if self._n + more > len(self._array):
+        if self._n == 0:
+            self._array = np.empty(more, np.float32)
+        elif self._n + more > len(self._array):
             self._array.resize(self._n + more, refcheck=False)
 
     def add(self, piece: F32) -> None:
@@ -422,11 +425,16 @@ def _blocks(
         yield block
 
 
-def collect(paths: Iterable[str | Path]) -> list[Path]:
-    """The sound files that files, folders and glob patterns name, each once.
+def collect(paths: Iterable[str | Path], matched: Collection[str] = SUFFIXES) -> list[Path]:
+    """The sound files that files, folders and glob patterns name, each once, as `collected`."""
+    return list(collected(paths, matched))
 
-    Arguments keep their order; what a folder (directly in it) or a pattern holds is sorted by
-    name. AudioError when an argument names nothing, or there is no argument at all.
+
+def collected(paths: Iterable[str | Path], matched: Collection[str] = SUFFIXES) -> dict[Path, int]:
+    """The sound files that files, folders and glob patterns name, each once, and under how many paths it was named.
+
+    Arguments keep their order; what a folder (directly in it) or a pattern holds is sorted by name, and has one of
+    the suffixes `matched`. AudioError when an argument names nothing, or there is no argument at all.
     """
     found: dict[Path, None] = {}
     for given in paths:
@@ -435,22 +443,23 @@ def collect(paths: Iterable[str | Path]) -> list[Path]:
             raise AudioError(f"{shown(path)}: no file has a name with a NUL character in it.")
         if os.path.isdir(path):
             try:
-                inside = [p for p in path.iterdir() if _is_sound(p)]
+                inside = [p for p in path.iterdir() if _is_sound(p, matched)]
             except OSError as error:
                 raise AudioError(
                     f"The folder {shown(path)} cannot be read: {error.strerror or error}."
                 ) from None
             if not inside:
                 raise AudioError(
-                    f"The folder {shown(path)} has no sound files directly in it "
-                    f"({', '.join(sorted(SUFFIXES))})."
+                    f"The folder {shown(path)} has no sound files directly in it ({', '.join(sorted(matched))})."
                 )
         elif inputs.regular(path):
             inside = [path]
         elif os.path.exists(path):
-            raise AudioError(f"{shown(path)} is a pipe or a device; a sound file is needed.")
+            raise AudioError(
+                f"{shown(path)} is a pipe or a device; a sound file is needed, or `--audio -` for standard input."
+            )
         elif glob.has_magic(str(path)):
-            inside = [p for p in _matching(path) if _is_sound(p)]
+            inside = [p for p in _matching(path) if _is_sound(p, matched)]
             if not inside:
                 raise AudioError(f"No sound file matches {shown(path)}.")
         else:
@@ -458,8 +467,12 @@ def collect(paths: Iterable[str | Path]) -> list[Path]:
         found |= dict.fromkeys(sorted(inside))
     if not found:
         raise AudioError("No sound files were given.")
-    by_place = {os.path.realpath(path): path for path in reversed(found)}
-    return [path for path in found if by_place[os.path.realpath(path)] is path]
+    first: dict[str, Path] = {}
+    times: dict[Path, int] = {}
+    for path in found:
+        path = first.setdefault(os.path.realpath(path), path)
+        times[path] = times.get(path, 0) + 1
+    return times
 
 
 def _matching(pattern: Path) -> list[Path]:
@@ -480,8 +493,8 @@ def _matching(pattern: Path) -> list[Path]:
     return [p for p in found if not any(n.startswith(".") for n in p.relative_to(base).parts)]
 
 
-def _is_sound(path: Path) -> bool:
-    return path.suffix.lower() in SUFFIXES and path.name[:1] != "." and inputs.regular(path)
+def _is_sound(path: Path, matched: Collection[str]) -> bool:
+    return path.suffix.lower() in matched and path.name[:1] != "." and inputs.regular(path)
 
 
 def peaks(samples: F32, n_frames: int, rate: int = SAMPLE_RATE) -> I8:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-SUFFIXES: Final = frozenset({".raw", ".pcm"})
-"""What files without a header are called."""
-
-_FORMATS: Final = {  # named as ffmpeg and arecord name them; by subtype and byte order of libsndfile
+FORMATS: Final = {  # named as ffmpeg and arecord name them; by subtype and byte order of libsndfile
     "u8": ("PCM_U8", "FILE"),
     "s8": ("PCM_S8", "FILE"),
     "s16le": ("PCM_16", "LITTLE"),
@@ -38,11 +35,11 @@ class Format(NamedTuple):
 def format_of(text: str) -> Format | None:
     """The format that `rate:format` or `rate:format:channels` says; None if it says none."""
     said = re.fullmatch(r"([0-9]{1,6}):([a-z0-9]+)(?::([0-9]{1,3}))?", text.strip().lower())
-    if said is None or said[2] not in _FORMATS or said[3] == "0":
+    if said is None or said[2] not in FORMATS or said[3] == "0":
         return None
-    return Format(int(said[1]), *_FORMATS[said[2]], int(said[3] or 1))
+    return Format(int(said[1]), *FORMATS[said[2]], int(said[3] or 1))
 
 
 WANTED: Final = (
-    f"rate:format or rate:format:channels, such as 16000:s16le; formats are {', '.join(_FORMATS)}"
+    f"rate:format or rate:format:channels, such as 16000:s16le; formats are {', '.join(FORMATS)}"
 )

@@ -10,6 +10,7 @@ import csv
 import math
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -49,7 +50,7 @@ class Row:
     file: str
     text: str
     line: int
-    place: Path | None = None
+    place: str | None = None
     part: Part = WHOLE
     name: str = ""
 
@@ -64,7 +65,7 @@ class Transcripts:
     def files(self) -> list[str]:
         """The sound files that rows name and that exist, each once."""
         places = dict.fromkeys(row.place for row in self.rows)
-        return [str(place) for place in places if place is not None and inputs.regular(place)]
+        return [place for place in places if place is not None and inputs.regular(Path(place))]
 
 
 @dataclass
@@ -101,14 +102,14 @@ class _Places:
         self._folder = os.path.dirname(os.path.abspath(table))
         self._real: dict[str, str] = {}
 
-    def of(self, file: str) -> Path:
+    def of(self, file: str) -> str:
         """The resolved path of `file`, which is relative to the table."""
         folder, name = os.path.split(os.path.join(self._folder, file))
         if folder not in self._real:
             self._real[folder] = os.path.realpath(folder)
         path = os.path.join(self._real[folder], name)
         direct = name not in ("", os.curdir, os.pardir) and not os.path.islink(path)
-        return Path(path if direct else os.path.realpath(path))
+        return path if direct else os.path.realpath(path)
 
 
 def read(path: str | Path, plain: bool = False) -> Transcripts:
@@ -123,7 +124,7 @@ def read(path: str | Path, plain: bool = False) -> Transcripts:
     if text.path.name in (WAV_SCP, SEGMENTS):
         raise AudioError(f"{name} says nothing of the words; name the file `text` beside it.")
     form = _format(text)
-    rows: dict[tuple[str | Path, Part, str], Row] = {}
+    rows: dict[tuple[str, Part, str], Row] = {}
     for row in form.rows(text):
         if len(row.text) > MAX_TRANSCRIPT:
             raise text.error(
@@ -145,7 +146,7 @@ def read_transcripts(table: str | Path) -> dict[Path, str]:
     Paths are relative to the table. An empty transcript means: decode, but do not score. Files that do not exist are
     left in (a table may describe more than what lies here), unless none of them exists.
     """
-    said = {row.place: row.text for row in read(table).rows if row.place is not None}
+    said = {Path(row.place): row.text for row in read(table).rows if row.place is not None}
     if not any(os.path.exists(path) for path in said):
         raise AudioError(
             f"The transcripts {shown(table)} name {len(said)} file(s) of which none exists; "
@@ -353,12 +354,12 @@ def _ctm(text: _Text) -> Iterator[Row]:
             begin = _seconds(text, number, fields[2])
             words.setdefault((fields[0], fields[1]), []).append((begin, fields[4]))
             lines.setdefault((fields[0], fields[1]), number)
-    several = {file for file, _ in words if sum(each == file for each, _ in words) > 1}
+    channels = Counter(file for file, _ in words)
     for (file, channel), timed in words.items():
         number = lines[file, channel]
         said = " ".join(word for _, word in sorted(timed, key=lambda each: each[0]))
         part = Part(_channel(text, number, channel))
-        name = f"{file}-{channel}" if file in several else ""
+        name = f"{file}-{channel}" if channels[file] > 1 else ""
         yield Row(file, said.replace("@", "").strip(), number, part=part, name=name)
 
 
@@ -397,9 +398,9 @@ def _pairs(text: _Text) -> Iterator[tuple[int, tuple[str, str]]]:
         yield number, (name, rest[0].strip() if rest else "")
 
 
-def _wav_scp(scp: _Text) -> dict[str, Path | None]:
+def _wav_scp(scp: _Text) -> dict[str, str | None]:
     """Where each recording is; None for one that a command would write. Relative to the list, else to this folder."""
-    found: dict[str, Path | None] = {}
+    found: dict[str, str | None] = {}
     for number, (name, file) in _pairs(scp):
         if file.endswith("|"):
             if scp.plain:
@@ -410,7 +411,7 @@ def _wav_scp(scp: _Text) -> dict[str, Path | None]:
             found[name] = None
             continue
         place = scp.places.of(file)
-        found[name] = place if place.exists() else Path(os.path.realpath(file))
+        found[name] = place if os.path.exists(place) else os.path.realpath(file)
     return found
 
 

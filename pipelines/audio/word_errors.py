@@ -180,8 +180,8 @@ class ErrorCount:
         return self.errors / self.words if self.words else None
 
 
-class Decoded(Protocol):
-    """An utterance with its word errors, None where nothing is known, and the configurations it ran under."""
+class Spoken(Protocol):
+    """An utterance and what was said in it, None where that is not known."""
 
     @property
     def name(self) -> str: ...  # noqa: D102
@@ -189,6 +189,11 @@ class Decoded(Protocol):
     def path(self) -> str: ...  # noqa: D102
     @property
     def reference(self) -> str | None: ...  # noqa: D102
+
+
+class Decoded(Spoken, Protocol):
+    """An utterance with its word errors, None where nothing is known, and the configurations it ran under."""
+
     @property
     def errors(self) -> int | None: ...  # noqa: D102
     @property
@@ -235,7 +240,7 @@ class Transcribed(NamedTuple):
     of: int
 
 
-def transcribed(utterances: Iterable[Decoded]) -> Transcribed:
+def transcribed(utterances: Iterable[Spoken]) -> Transcribed:
     """How many utterances have a transcript; one that is decoded again counts once."""
     known = {u.name: u.reference is not None for u in utterances}
     return Transcribed(sum(known.values()), len(known))

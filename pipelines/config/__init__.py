@@ -3,6 +3,7 @@
 The window imports this package, so it must load nothing heavier than msgspec.
 """
 
+from pipelines.config.audio import SOUND, Audio
 from pipelines.config.conditions import DEVICES
 from pipelines.config.dnn import Dnn
 from pipelines.config.files import found_again, kept, of_files
@@ -33,6 +34,8 @@ from pipelines.config.tree import COURSE, Config, from_dict, option, options, pa
 __all__ = [
     "COURSE",
     "DEVICES",
+    "SOUND",
+    "Audio",
     "Condition",
     "Config",
     "ConfigError",

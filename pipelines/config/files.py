@@ -12,7 +12,7 @@ from profiler.files import named
 
 def of_files() -> list[Option]:
     """The settings that name a file or a folder."""
-    return [option for option in options() if option.type == "text"]
+    return [option for option in options() if option.type == "text" and not option.like]
 
 
 def kept(config: Config) -> Config:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from pipelines.config.audio import Audio
 from pipelines.config.conditions import DENSE, DEVICES, NOT_DENSE
 from pipelines.config.dnn import Dnn
 from pipelines.config.fitting import quoted
@@ -45,6 +46,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             live=True,
             main=True,
             words={0.0: "full speed", 1.0: "real time"},
+            steps=(0.0, 0.5, 1.0, 2.0, 4.0, 8.0),
             ge=0.0,
             le=100.0,
         ),
@@ -78,6 +80,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             le=256,
         ),
     ] = 16
+    audio: Audio = Audio()
     model: Annotated[
         Literal["ptm", "continuous", "single-stream", "dnn"],
         setting(

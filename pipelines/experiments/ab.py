@@ -59,6 +59,8 @@ class Interleaved:
                 raise settings.ConfigError(
                     f"{key} only says when a run waits or ends, or what comes next; both arms need the same."
                 )
+            if key in settings.SOUND:
+                raise settings.ConfigError(f"{key} says what is decoded; both arms need the same.")
         self._arms = (a, b)
         self._repeat = repeat
         self._warm_up = warm_up

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -341,7 +341,7 @@ def _utterance(item: Item, frames: int, words: str, exact: str, same: int) -> Au
     )
 
 
-def report(audit: Audit) -> Mapping[str, Any]:
+def report(audit: Audit) -> dict[str, Any]:
     """The audit as plain values: the JSON of `asrscope audit`, which documents it."""
     count, exact = audit.count, audit.exact_count
     interval = audit.wer_change_interval()
@@ -358,6 +358,7 @@ def report(audit: Audit) -> Mapping[str, Any]:
         "wer_change": audit.wer_change,
         "wer_change_ci95": None if interval is None else list(interval),
         "wer_words": exact.reference_words,
+        "transcribed": wer.transcribed(audit.utterances)._asdict(),
         "shares": audit.shares,
         "frames_copied": audit.copied,
         "work": dict(audit.work),

@@ -16,6 +16,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 import soundfile
 from threadpoolctl import threadpool_limits
@@ -23,7 +24,7 @@ from threadpoolctl import threadpool_limits
 from pipelines import config as settings
 from pipelines.audio import loading as audio
 from pipelines.config import Config, Value
-from pipelines.frontend.parameters import SAMPLE_RATE
+from pipelines.frontend.parameters import Target
 from pipelines.run import playlist
 from pipelines.run.control import Control
 from pipelines.run.decode import Decoder
@@ -40,7 +41,7 @@ from profiler.errors import BadInput, Cancelled
 from profiler.files import inputs, named
 from profiler.machine.roofs.table import RoofTable
 from profiler.plain import one_line
-from profiler.session.model import LaneInfo, StageInfo
+from profiler.session.model import LaneInfo, StageInfo, Utterance
 from profiler.spans import SPAN, Cost, NullLane, Recorder
 
 STRETCH_S: Final = 12.0
@@ -140,62 +141,82 @@ def named_files(
     return there, [f"Run again with what the session names: {', '.join(found)}."] if found else []
 
 
-def audio_of(
-    paths: Iterable[str], folder: Path, limit_s: float = STRETCH_S, session: Path | None = None
-) -> Stretch:
-    """The first `limit_s` seconds of the files at `paths`; a longer file is cut into `folder`.
+def items_of(utterances: Iterable[Utterance], session: Path | None = None) -> list[Item]:
+    """What utterances of a session were: files, or parts of them. BadInput for a part that makes no sense.
+
+    `session`: the file that names them, from where they are looked for.
+    """
+    items = []
+    for spoken in utterances:
+        try:
+            part = msgspec.convert(spoken.part, audio.Part)
+        except msgspec.ValidationError as error:
+            raise BadInput(
+                f"The session says of {one_line(spoken.name)} that it is a part of a file which there cannot be: "
+                f"{one_line(str(error))}."
+            ) from None
+        path = spoken.path if session is None else named.found(spoken.path, session)
+        items.append(Item(spoken.name, Path(path), None, part))
+    return items
+
+
+def audio_of(spoken: Iterable[Item], folder: Path, limit_s: float = STRETCH_S) -> Stretch:
+    """The first `limit_s` seconds of what was `spoken`; what is longer is cut into `folder`.
 
     Files gone, unreadable or none (pipes, devices) are left out; without any, the bundled voices are taken.
-    `session`: the file that names them.
     """
-    if session is not None:
-        paths = [named.found(path, session) for path in paths]
-    wanted = list(dict.fromkeys(given := list(paths)))
-    items, seconds, left_out = _gather([Path(path) for path in wanted], folder, limit_s)
+    items_given = list(spoken)
+    given = [(item.path, item.part) for item in items_given]
+    once = dict(reversed([*zip(given, items_given, strict=True)]))
+    wanted = list(dict.fromkeys(given))
+    items, seconds, left_out = _gather([once[place] for place in wanted], folder, limit_s)
     if items:
         files = f"{len(items)} of its {len(wanted)} files" if len(wanted) > 1 else "its file"
         what = f"{seconds:.1f} s of the session's audio, from {files}"
         beginning = not left_out and given[: len(items)] == wanted[: len(items)]
         return Stretch(items, seconds, what, beginning)
-    voices = [item.path for item in playlist.build((), None).items]
+    voices = playlist.build((), None).items
     items, seconds, _ = _gather(voices, folder, limit_s)
     why = "the session names no audio"
     if wanted:
         others = f" and {len(wanted) - 1} more" if len(wanted) > 1 else ""
-        why = f"the session's audio is gone ({one_line(wanted[0])}{others})"
+        why = f"the session's audio is gone ({one_line(str(wanted[0][0]))}{others})"
     return Stretch(
         items, seconds, f"{why}: {seconds:.1f} s of the bundled synthetic voices instead"
     )
 
 
 def _gather(
-    paths: list[Path], folder: Path, limit_s: float
+    wanted: list[Item], folder: Path, limit_s: float
 ) -> tuple[tuple[Item, ...], float, bool]:
     """Items, their seconds, and whether a file was left out before the last of them."""
     items: list[Item] = []
     seconds, left_out = 0.0, False
-    for path in paths:
+    for item in wanted:
         left = limit_s - seconds
         if left < limit_s / 4 and items:
             break
         try:
-            if not (named.of_this_machine(path) and inputs.regular(path)):
+            if not (named.of_this_machine(item.path) and inputs.regular(item.path)):
                 raise OSError
-            length = audio.load(path).duration_s
+            sound = audio.load(item.path, item.part)
+            length = sound.duration_s
             if length > 1.25 * left:
-                path, length = _cut(path, left, folder / f"{len(items)}.wav"), left
+                cut = folder / f"{len(items)}.wav"
+                item, length = _cut(item, sound.source_rate, left, cut), left
         except (audio.AudioError, OSError):
             left_out = True
             continue
-        items.append(Item(path.stem, path, None))
+        items.append(item)
         seconds += length
     return tuple(items), seconds, left_out
 
 
-def _cut(path: Path, seconds: float, target: Path) -> Path:
-    samples = audio.load(path).samples[: int(seconds * SAMPLE_RATE)]
-    soundfile.write(target, samples, SAMPLE_RATE, subtype="FLOAT")
-    return target
+def _cut(item: Item, rate: int, seconds: float, to: Path) -> Item:
+    """The beginning of a file, at its own rate: a model may take more or less than most."""
+    sound = audio.load(item.path, item.part, Target(rate))
+    soundfile.write(to, sound.samples[: int(seconds * rate)], rate, subtype="FLOAT")
+    return Item(to.stem, to, None)
 
 
 def decode(

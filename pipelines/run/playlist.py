@@ -11,14 +11,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
+import msgspec
+
 import assets
 from pipelines.audio import loading as audio
+from pipelines.audio import suffixes
 from pipelines.audio import transcripts as texts
+from pipelines.audio.channels import parts_of
 from pipelines.audio.transcripts import Row
+from pipelines.config import Audio
 from profiler.plain import counted, one_line
 
 NAMED = 3
 """Rows that a note names."""
+ALL = Audio()
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +38,8 @@ class Item:
     path: Path
     reference: str | None
     part: audio.Part = audio.WHOLE
+    notes: tuple[str, ...] = ()
+    """Of how the file was found."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +56,8 @@ def bundled_speech() -> tuple[list[str], str]:
     return [str(folder)], str(folder / "transcripts.tsv")
 
 
-def build(paths: Sequence[str], transcripts: str | None) -> Playlist:
-    """The files that `paths` (files, folders, globs) name, matched with transcripts (`pipelines.audio.transcripts`).
+def build(paths: Sequence[str], transcripts: str | None, choice: Audio = ALL) -> Playlist:
+    """The files that `paths` (files, folders, globs) name, matched with transcripts, in the parts of `choice`.
 
     Without any path the files that the transcripts name are taken; without those, too, the bundled synthetic voices.
     Raises `audio.AudioError`, also when none of the files can be decoded; those among others that cannot be are named
@@ -62,20 +70,36 @@ def build(paths: Sequence[str], transcripts: str | None) -> Playlist:
         paths, bundled = bundled_speech()
         if said is None:
             transcripts, said = bundled, texts.read(bundled)
-    files = audio.collect(paths)
+    found = audio.collected(paths, suffixes.SUFFIXES | (suffixes.RAW if choice.raw else set()))
+    files = list(found)
     rows, notes = _matched(said.rows if said else (), files)
     if said is not None and not rows:
+        given = counted(len(files), "audio file", "audio files")
         raise audio.AudioError(
-            f"{audio.shown(transcripts or '')}, {said.title}, names none of the {len(files)} audio files given; "
-            "its paths are read relative to itself, and names are those of files, with or without a suffix."
+            f"{audio.shown(transcripts or '')}, {said.title}, names none of the {given} given; its paths are read "
+            "relative to itself, and names are those of files, with or without a suffix."
         )
-    _look(files)
+    _look(files, choice)
     names = _distinct(files)
-    items = []
-    for file in files:
-        said_of = rows.get(file) or [Row("", "", 0)]
-        items += [Item(r.name or names[file], file, r.text or None, r.part) for r in said_of]
+    items = [
+        Item((row.name or names[file]) + ending, file, said_of or None, part, _links(times))
+        for file, times in found.items()
+        for row in rows.get(file) or [Row("", "", 0)]
+        for ending, part, said_of in _parts_of(file, row, choice)
+    ]
     return Playlist(_numbered(items), tuple(notes))
+
+
+def _parts_of(file: Path, row: Row, choice: Audio) -> Iterator[tuple[str, audio.Part, str]]:
+    """The utterances of a row: what is appended to its name, the part of the file, and what is said.
+
+    What was said on one channel alone is not known, unless the row says of which channel it is.
+    """
+    own = row.part.channel
+    for ending, part in parts_of(file, choice if own is None else Audio(raw=choice.raw)).items():
+        channel = part.channel if own is None else own
+        placed = msgspec.structs.replace(row.part, channel=channel, raw=part.raw)
+        yield ending, placed, "" if ending else row.text
 
 
 # -- rows and files --------------------------------------------------------------------------------
@@ -87,7 +111,6 @@ def _matched(rows: Sequence[Row], files: Sequence[Path]) -> tuple[dict[Path, lis
     best: dict[tuple[Path, audio.Part, str], tuple[float, Row]] = {}
     lost: list[Row] = []
     unclear: list[Row] = []
-    elsewhere: list[Row] = []
     for row in rows:
         found, fit = meant.of(row)
         if len(found) != 1:
@@ -104,11 +127,12 @@ def _matched(rows: Sequence[Row], files: Sequence[Path]) -> tuple[dict[Path, lis
             best[key] = fit, row
         if before.text != row.text:
             lost.append(row if before_fit >= fit else before)
-        if fit < len(_parts(row.file)) - 1 and row.place is not None:
-            elsewhere.append(row)
     matched: dict[Path, list[Row]] = defaultdict(list)
-    for (file, _, _), (_, row) in best.items():
+    elsewhere = []
+    for (file, _, _), (fit, row) in best.items():
         matched[file].append(row)
+        if row.place is not None and fit < len(_parts(row.file)) - 1:
+            elsewhere.append(row)
     notes = [
         _note(lost, "no file that is decoded"),
         _note(unclear, "more than one file, not scored"),
@@ -132,16 +156,15 @@ class _Files:
     def of(self, row: Row) -> tuple[list[Path], float]:
         """The files that a row may mean, one if it is clear which, and how well they fit."""
         if row.place is not None:
-            place = str(row.place)
-            found = self._by_place.get(place) or self._by_form.get(_composed(place))
+            found = self._by_place.get(row.place) or self._by_form.get(_composed(row.place))
             if found is not None:
                 return [found], math.inf
         *folders, name = _parts(row.file) or [""]
         stem, suffix = os.path.splitext(name)
         named = self._by_name.get(name)
-        if named is None and suffix.lower() in audio.SUFFIXES:
+        if named is None and suffix.lower() in suffixes.SUFFIXES | suffixes.RAW:
             named = self._by_name.get(stem)
-        if named is None or (row.place is not None and row.place.exists()):
+        if named is None or (row.place is not None and os.path.exists(row.place)):
             return [], 0
         shared = {file: _alike(folders, _parts(os.path.realpath(file))[:-1]) for file in named}
         most = max(shared.values())
@@ -210,12 +233,17 @@ def _numbered(items: Sequence[Item]) -> list[Item]:
     return found
 
 
-def _look(files: Sequence[Path]) -> None:
+def _links(times: int) -> tuple[str, ...]:
+    return (f"{times:,} links to the same file are decoded once",) * (times > 1)
+
+
+def _look(files: Sequence[Path], choice: Audio) -> None:
     """AudioError when none of `files` can be decoded, as their headers say."""
     refused = []
     for file in files:
         try:
-            audio.look(file)
+            for part in parts_of(file, choice).values():
+                audio.look(file, part)
             return
         except audio.AudioError as error:
             refused.append(error)

@@ -100,7 +100,7 @@ def execute(
     being decoded, problems end up in the outcome and what was recorded stays.
     """
     control.config = settings.check(request.config)
-    playing = playlist.build(request.audio, request.transcripts)
+    playing = playlist.build(request.audio, request.transcripts, request.config.audio)
     items = playing.items
     course = course or Straight(request.repeat, control, progress)
     recorder = Recorder()
@@ -175,7 +175,7 @@ def _open(
         return NullWriter(), NullLane()
     meta = {
         "preset": request.preset,
-        "audio": [named.kept(str(item.path)) for item in items],
+        "audio": list(dict.fromkeys(named.kept(str(item.path)) for item in items)),
         "argv": [Path(sys.argv[0]).name, *sys.argv[1:]],
         "machine": describe.describe(),
         "versions": describe.versions(),

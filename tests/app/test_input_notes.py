@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -45,6 +46,13 @@ def test_the_report_says_it(session: Path) -> None:
         text = "\n".join(markdown.lines(opened))
     assert "1 of 2 utterances have a transcript" in text
     assert "kal-8000-stereo: mixed down from 2 channels" in text
+
+
+def test_a_comparison_says_it(session: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", str(session), str(session), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["transcribed"] == {"utterances": 1, "of": 2}
+    assert main(["compare", str(session), str(session)]) == 0
+    assert "in B; 1 of 2 utterances have a transcript" in capsys.readouterr().out
 
 
 def rows(*notes: tuple[str, str]) -> list[dict[str, object]]:

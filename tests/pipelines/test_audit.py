@@ -172,6 +172,9 @@ def test_the_verb_names_bad_files_and_prints_what_its_help_says(
     tree = json.loads(printed.out)
     assert tree["wer"] == tree["wer_exact"] == 0.0
     assert tree["same_best_senone"] == 1.0
+    assert tree["transcribed"] == {"utterances": 1, "of": 1}
+    (note,) = tree["notes"]
+    assert note.startswith("9 rows of the transcripts name no file that is decoded: 01-slt-")
     assert tree["utterances"][0]["hypothesis"] == "yes of course"
     assert tree["config"]["gmm"]["senones"] == "active"
     import app.cli.audit as verb

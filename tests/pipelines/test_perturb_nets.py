@@ -7,6 +7,7 @@ from run_again import NET, never, quiet, reasons
 
 from pipelines import config as settings
 from pipelines.experiments import perturb, rerun
+from pipelines.run.playlist import Item
 from profiler.analysis.breakdown import breakdown
 from tests.profiler.profiler_sessions import ROOF_TABLE
 
@@ -36,7 +37,7 @@ def test_confirming_a_layer_of_a_net_on_real_speech(
 ) -> None:
     monkeypatch.setattr(perturb.os, "cpu_count", lambda: 1)
     monkeypatch.setattr(rerun, "MAX_ROUNDS", rerun.MIN_ROUNDS)
-    stretch = rerun.audio_of([str(short)], tmp_path, 0.8)
+    stretch = rerun.audio_of([Item("x", short, None)], tmp_path, 0.8)
     arm = rerun.Arm("a", small_net)
     rerun.decode([arm], stretch, ROOF_TABLE, quiet, never, budget_s=0.0)
     rows = {r.name: r for r in breakdown(arm.recording).stages}

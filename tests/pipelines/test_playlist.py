@@ -77,6 +77,9 @@ def test_a_row_is_of_the_file_of_its_path_and_else_of_its_name(tmp_path: Path) -
     found = build(tmp_path, "two (001)\nnine (002)\n", "t.trn")
     assert told(found.items) == {"002": "nine", "spk1/001": None, "spk2/001": None}
     assert found.notes == ("1 row of the transcripts names more than one file, not scored: 001",)
+    found = build(tmp_path, elsewhere + "spk1/001.wav\tfour\n")
+    assert told(found.items) == {"002": None, "spk1/001": "four", "spk2/001": "nine"}
+    assert [note.partition(" of ")[0] for note in found.notes] == ["1 row", "1 row"]
     # The file of that path is there and is another one.
     make(tmp_path / "other" / "003.wav", tmp_path / "003.wav")
     text = table(tmp_path, "file\ttranscript\nother/003.wav\ttwo\n002.wav\tnine\n")

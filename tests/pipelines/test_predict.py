@@ -12,6 +12,7 @@ from pipelines.config import Config
 from pipelines.experiments import predict, rerun
 from pipelines.experiments.predict import Tried
 from pipelines.experiments.rerun import Stretch
+from pipelines.run.playlist import Item
 from profiler.analysis.categories import OVERHEAD
 from profiler.analysis.comparison.statistics import undisturbed
 from profiler.analysis.whatif import Line, Prediction
@@ -33,7 +34,7 @@ START = Prediction(
 
 @pytest.fixture(scope="module")
 def stretch(short: Path, tmp_path_factory: pytest.TempPathFactory) -> Stretch:
-    return rerun.audio_of([str(short)], tmp_path_factory.mktemp("cut"))
+    return rerun.audio_of([Item("x", short, None)], tmp_path_factory.mktemp("cut"))
 
 
 def tried(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -111,8 +112,13 @@ def test_old_sessions_with_relative_paths(
     config, (note,) = rerun.named_files(old, session)
     assert config.graph.grammar == str(place / "own.gram")
     assert str(place / "own.gram") in note
-    found = rerun.audio_of(["said.flac"], tmp_path, session=session)
+    spoken = rerun.items_of([_said("said.flac")], session)
+    found = rerun.audio_of(spoken, tmp_path)
     assert [item.path for item in found.items] == [place / "said.flac"]
+
+
+def _said(path: str) -> SimpleNamespace:
+    return SimpleNamespace(name="said", path=path, part={})
 
 
 def test_what_is_gone_is_said_and_can_be_named(tmp_path: Path) -> None:
@@ -128,5 +134,6 @@ def test_what_is_gone_is_said_and_can_be_named(tmp_path: Path) -> None:
     found, (note,) = rerun.named_files(config, session, now)
     assert found == naming(graph__grammar="now.gram"), "and the beam stays"
     assert "now.gram" in note
-    sound = rerun.audio_of([str(tmp_path / "gone.wav")], tmp_path, 1.0, session)
+    spoken = rerun.items_of([_said(str(tmp_path / "gone.wav"))], session)
+    sound = rerun.audio_of(spoken, tmp_path, 1.0)
     assert str(tmp_path / "gone.wav") in sound.note

@@ -81,7 +81,7 @@ def test_kaldi_says_where_its_utterances_are(tmp_path: Path) -> None:
     (sound,) = make(tmp_path / "wav" / "r1.wav")
     text = written(tmp_path, "text", "u1 two nine\nu2 four\n")
     written(tmp_path, "wav.scp", "u1 wav/r1.wav\nu2 sph2pipe -f wav r2.sph |\nu3 wav/r1.wav\n")
-    place = sound.resolve()
+    place = str(sound.resolve())
     assert transcripts.read(text).rows == [
         Row("u1", "two nine", 1, place, name="u1"),
         Row("u2", "four", 2, None, name="u2"),

@@ -13,9 +13,10 @@ from PySide6.QtWidgets import QFileDialog, QMenu, QWidget
 from app.model import audio_choice
 from app.model.audio_choice import TRANSCRIPTS_SUFFIXES, AudioChoice
 from app.model.playhead import Playhead
-from app.model.recent import AUDIO_SUFFIXES, EXPORT_FOLDER, SESSION_SUFFIX, Memory
+from app.model.recent import EXPORT_FOLDER, SESSION_SUFFIX, Memory
 from app.style.plain_text import add_entry
 from app.window.notices import Notices
+from pipelines.audio import suffixes
 from profiler.files.outputs import OutputError, writing
 from profiler.files.paths import sessions_dir
 
@@ -76,7 +77,8 @@ class Files(QObject):
 
     def ask_audio(self) -> bool:
         """Ask which audio files to decode; return whether any were chosen."""
-        patterns = " ".join(f"*{suffix}" for suffix in (*AUDIO_SUFFIXES, *TRANSCRIPTS_SUFFIXES))
+        read = [*sorted(suffixes.SUFFIXES | suffixes.RAW), *TRANSCRIPTS_SUFFIXES]
+        patterns = " ".join(f"*{suffix}" for suffix in read)
         kinds = self.tr("Audio and transcripts ({0});;All files (*)").format(patterns)
         title = self.tr("Choose audio to decode")
         paths, _ = QFileDialog.getOpenFileNames(self._window, title, self._audio_folder(), kinds)

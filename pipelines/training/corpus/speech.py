@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pipelines.audio import word_errors as wer
 from profiler.errors import BadInput
+from profiler.files import inputs
 
 SENTENCES = Path(__file__).parents[4] / "shared" / "text" / "sentences.txt"
 """One sentence per line; used where no other file is named."""
@@ -29,7 +30,7 @@ def sentences(text: Path, split: str, seed: int = SEED) -> list[str]:
     if split not in SPLITS:
         raise CorpusError(f"There is no split {split!r}; there are {', '.join(SPLITS)}.")
     try:
-        lines = text.read_text(encoding="utf-8").splitlines()
+        lines = inputs.lines_of(text.read_text(encoding="utf-8"))
     except OSError as error:
         raise CorpusError(f"The text {text} cannot be read: {error.strerror or error}.") from None
     # A sentence that occurs twice must not fall into two splits.

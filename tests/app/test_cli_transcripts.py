@@ -1,0 +1,61 @@
+"""Ids of utterances, and what is said of transcripts, as `run` tells them and other commands take them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from command_line import here, refused
+
+QUICK = ["--preset", "gmm-quick", "--json"]
+SAID = "yes of course"
+
+
+@pytest.fixture
+def corpus(bundled_speech: Path, tmp_path: Path) -> Path:
+    """Three files of one speaker each, two of the same name."""
+    for name in ("spk1/001.flac", "spk2/001.flac", "spk2/cafe\u0301.flac"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(bundled_speech / "08-kal16-short.flac", tmp_path / name)
+    return tmp_path
+
+
+def test_ids_are_told_apart_and_can_be_selected(corpus: Path) -> None:
+    table = corpus / "t.csv"
+    rows = ("spk1/001.flac", "spk2/caf\u00e9.flac", "gone.flac")
+    table.write_text("".join(["path,sentence\n", *(f'{row},"{SAID}"\n' for row in rows)]))
+    audio = [corpus / "spk1", corpus / "spk2"]
+    out = corpus / "run.asrs"
+    done = here("run", *QUICK, "--audio", *audio, "--transcripts", table, "--out", out)
+    assert done.returncode == 0, done.stderr
+    tree = json.loads(done.stdout)
+    ids = ["spk1/001", "spk2/001", "caf\u00e9"]
+    assert [u["id"] for u in tree["utterances"]] == ids
+    assert [u["reference"] for u in tree["utterances"]] == [SAID, None, SAID]
+    assert (tree["wer_errors"], tree["wer_words"]) == (0, 6)
+    assert tree["transcribed"] == {"utterances": 2, "of": 3}
+    note = "1 row of the transcripts names no file that is decoded: gone.flac"
+    assert tree["notes"] == [note]
+    text = here("show", out).stdout
+    assert "0 errors in 6 words; 2 of 3 utterances have a transcript" in text
+    assert f"note: {note}" in text
+    picture = ("export", out, "--svg", corpus / "p.svg", "--view", "words", "--select")
+    for name in ids:
+        done = here(*picture, name)
+        assert done.returncode == 0, done.stderr
+    for name in ids:
+        assert name in refused(*picture, "001")
+
+
+def test_parts_of_a_file_are_utterances(corpus: Path) -> None:
+    (corpus / "wav.scp").write_text("rec spk1/001.flac\n")
+    (corpus / "segments").write_text("u1 rec 0 -1\n")
+    (corpus / "text").write_text(f"u1 {SAID}\nu2 no\n")
+    done = here("run", *QUICK, "--no-profile", "--transcripts", corpus / "text")
+    assert done.returncode == 0, done.stderr
+    tree = json.loads(done.stdout)
+    (row,) = tree["utterances"]
+    assert (row["id"], row["wer"], row["reference"]) == ("u1", 0.0, SAID)
+    assert tree["notes"] == ["1 row of the transcripts names no file that is decoded: u2"]
