@@ -103,7 +103,7 @@ class Desk(QWidget):
 
     def restore_layout(self, saved: QByteArray, begun_with: str = "") -> bool:
         """Take on a saved layout, which began as one that comes with the program; False if it is of no use."""
-        form = FORM.get(saved.first(1).data())
+        form = FORM.get(bytes(saved.first(1).data()))
         if form is None or not self.docks.restore(saved.sliced(1), begun_with):
             return False
         self._show_form(form)

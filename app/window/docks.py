@@ -144,13 +144,12 @@ class Docks(QMainWindow):
             return False
         self._before, self.begun_with = None, begun_with
         self._later.start()
-        known, new = [], []
+        known = [dock for dock in self.docks.values() if _is_named(state, dock)]
+        open_ = [dock for dock in known if not (dock.isHidden() or dock.isFloating())]
         for dock in self.docks.values():
-            (known if _is_named(state, dock) else new).append(dock)
-        host = next((dock for dock in known if not (dock.isHidden() or dock.isFloating())), None)
-        for dock in new if host is not None else ():
-            self.tabifyDockWidget(host, dock)
-            host.raise_()
+            if dock not in known and open_:
+                self.tabifyDockWidget(open_[0], dock)
+                open_[0].raise_()
         return True
 
     # -- single views ------------------------------------------------------------------

@@ -61,6 +61,10 @@ class LayoutChoice(QObject):
         """The names of the user's own layouts."""
         return self._memory.layouts()
 
+    def is_taken(self, name: str) -> bool:
+        """Whether the desk began as this layout."""
+        return self.name == name
+
     def take(self, name: str) -> None:
         """Take on a layout."""
         if self._desk is None:

@@ -42,7 +42,7 @@ ELSEWHERE: Final = (Place(RIGHT, 0, 100), None)
 
 NAMES: Final = (EXPLORE, PRESENT)
 
-WIDTHS: Final = {EXPLORE: (67, 33), PRESENT: (62, 38)}
+WIDTHS: Final = {EXPLORE: (64, 36), PRESENT: (62, 38)}
 """Shares of the width that the columns take."""
 
 WITH_FORM: Final = (EXPLORE,)

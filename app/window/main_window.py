@@ -323,9 +323,9 @@ class MainWindow(FirstWindow):
             form.show_speech(audio_choice.recorded(session), recorded=True)
 
     def _on_layouts(self) -> None:
-        from app.window.actions.views import register_own_layouts
+        from app.window.actions.views import register_layouts
 
-        register_own_layouts(self.actions_, self)
+        register_layouts(self.actions_, self)
         self.menus.fill()
         self.actions_.refresh()
 

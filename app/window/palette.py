@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 
 from PySide6.QtCore import QEvent, QModelIndex, QObject, QPersistentModelIndex, QSize, Qt
 from PySide6.QtGui import QKeyEvent, QPainter, QShowEvent
@@ -28,6 +29,7 @@ from app.window.actions.actions import Registry, key_text
 from app.window.actions.found import Found
 
 WIDTH, MAX_ROWS, ROW_HEIGHT = 560, 11, 30
+COLUMNS = 3
 GROUP_ROLE = Qt.ItemDataRole.UserRole + 1
 KEYS_ROLE = Qt.ItemDataRole.UserRole + 2
 USABLE_ROLE = Qt.ItemDataRole.UserRole + 3
@@ -165,6 +167,24 @@ class Palette(QDialog):
             self._found[row].do()
 
 
+_Block = tuple[str, list[tuple[str, str]]]
+"""A group of actions: its name, and the keys and text of each."""
+
+
+def _in_columns(blocks: list[_Block]) -> list[list[_Block]]:
+    """Put the blocks, in their order, into three columns at most, as low as that can be."""
+    for most in count(max(len(rows) for _, rows in blocks)):
+        columns: list[list[_Block]] = [[]]
+        for block in blocks:
+            lines = sum(len(rows) + 2 for _, rows in columns[-1])
+            if columns[-1] and lines + len(block[1]) > most:
+                columns.append([])
+            columns[-1].append(block)
+        if len(columns) <= COLUMNS:
+            break
+    return columns
+
+
 class KeySheet(QDialog):
     """All keys by group, in three columns, with mouse and wheel."""
 
@@ -174,25 +194,20 @@ class KeySheet(QDialog):
         super().__init__(parent)
         set_title(self, self.tr("Keys"))
         columns = QHBoxLayout()
-        columns.setSpacing(34)
+        columns.setSpacing(20)
         blocks = [
             (group, [("  ".join(key_text(k) for k in a.keys), a.text) for a in members if a.keys])
             for group, members in actions.groups().items()
         ]
         blocks.append((self.tr("Mouse"), list(mouse)))
         blocks = [block for block in blocks if block[1]]
-        per_column = max(1, (sum(len(rows) + 2 for _, rows in blocks) + 2) // 3)
-        column, used = QVBoxLayout(), 0
-        for group, rows in blocks:
-            if used and used + len(rows) > per_column:
-                column.addStretch(1)
-                columns.addLayout(column)
-                column, used = QVBoxLayout(), 0
-            column.addLayout(self._block(group, rows))
-            column.addSpacing(10)
-            used += len(rows) + 2
-        column.addStretch(1)
-        columns.addLayout(column)
+        for part in _in_columns(blocks):
+            column = QVBoxLayout()
+            for group, rows in part:
+                column.addLayout(self._block(group, rows))
+                column.addSpacing(10)
+            column.addStretch(1)
+            columns.addLayout(column)
         close = Button(self.tr("Close"))
         close.clicked.connect(lambda _=False: self.accept())
         layout = QVBoxLayout(self)
@@ -213,7 +228,7 @@ class KeySheet(QDialog):
         for number, (keys, text) in enumerate(rows, start=1):
             pressed = Label(keys)
             pressed.setFont(font(1.0, strong=True))
-            pressed.setMinimumWidth(92)
+            pressed.setMinimumWidth(76)
             grid.addWidget(pressed, number, 0)
             grid.addWidget(Label(text), number, 1)
         grid.setColumnStretch(1, 1)

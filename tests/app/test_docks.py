@@ -350,7 +350,7 @@ def test_layouts_are_taken_named_kept_and_deleted(qtbot: QtBot, opened: MainWind
     dialog.setTextValue("Talk / <b>1</b>")
     dialog.accept()
     settle()
-    own = "layout.own.take.Talk / <b>1</b>"
+    own = "layout.own.Talk / <b>1</b>"
     assert actions[own].isChecked()
     actions["layout.explore"].trigger()
     settle()
@@ -366,7 +366,7 @@ def test_layouts_are_taken_named_kept_and_deleted(qtbot: QtBot, opened: MainWind
     made.actions_["layout.reset"].trigger()
     settle()
     assert made.desk.docks.in_front() == ("cost", "breakdown"), "that of the layout taken last"
-    made.actions_["layout.own.delete.Talk / <b>1</b>"].trigger()
+    made.actions_["layout.delete.Talk / <b>1</b>"].trigger()
     assert made.layouts.own() == []
     assert own not in {action.id for action in made.actions_}
 
@@ -394,7 +394,21 @@ def test_the_menu_view_has_every_dock_and_layout(opened: MainWindow) -> None:
     opened.layouts.save("mine")
     bar = {entry.text(): entry.menu() for entry in opened.menuBar().actions()}
     inside = {entry.text(): entry.menu() for entry in bar["View"].actions() if entry.menu()}
-    assert "mine" in [a.text() for a in inside["Layouts"].actions()]
+    entries = [a.text() for a in inside["Layouts"].actions() if not a.isSeparator()]
+    assert entries == [
+        "Explore", "Present", "mine", "Save the layout as…", "Reset the layout", "Delete",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (1024, 640)], ids=str)
+def test_the_key_sheet_fits_a_small_screen(opened: MainWindow, size: tuple[int, int]) -> None:
+    from app.window.actions.commands import mouse_rows
+    from app.window.palette import KeySheet
+
+    sheet = KeySheet(opened.actions_, mouse_rows(), opened)
+    assert sheet.sizeHint().width() <= size[0]
+    assert sheet.sizeHint().height() <= size[1]
+    sheet.deleteLater()
 
 
 def unusable(docks: Docks) -> list[QByteArray]:

@@ -48,11 +48,11 @@ def register(actions: Registry, window: MainWindow) -> None:
 def register_views(actions: Registry, window: MainWindow) -> None:
     """Register the actions about views; this loads the views, so it waits until the desk exists."""
     from app.window.actions.charts import chart_actions
-    from app.window.actions.views import register_own_layouts, view_actions
+    from app.window.actions.views import register_layouts, view_actions
 
     for action in (*_exports(window), *view_actions(window), *chart_actions(window)):
         actions.add(action)
-    register_own_layouts(actions, window)
+    register_layouts(actions, window)
 
 
 def _file(w: MainWindow) -> list[Action]:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 WITH_KEY: Final = 9
 """So many views have a digit of their own."""
 
-OWN: Final = "layout.own."
-"""Ids of actions about the user's own layouts begin so."""
+LAYOUT: Final = "layout."
+"""Ids of actions about layouts begin so."""
 
 
 def tr(text: str) -> str:
@@ -28,8 +28,8 @@ def tr(text: str) -> str:
 
 
 def view_actions(w: MainWindow) -> list[Action]:
-    """The actions about views and layouts, which exist once the desk does."""
-    return [*_going(w), *_panels(w), *_layouts(w)]
+    """The actions about views, which exist once the desk does."""
+    return [*_going(w), *_panels(w)]
 
 
 def _going(w: MainWindow) -> list[Action]:
@@ -56,8 +56,11 @@ def _panels(w: MainWindow) -> list[Action]:
     def docks() -> Docks:
         return w.desk.docks
 
+    def is_open(view_id: str) -> bool:
+        return docks().is_open(view_id)
+
     def toggle(view_id: str) -> None:
-        docks().open(view_id, not docks().is_open(view_id))
+        docks().open(view_id, not is_open(view_id))
 
     return [
         Action(
@@ -74,7 +77,7 @@ def _panels(w: MainWindow) -> list[Action]:
                 tr(entry.load().title),
                 group,
                 partial(toggle, view_id),
-                checked=lambda view_id=view_id: docks().is_open(view_id),
+                checked=partial(is_open, view_id),
             )
             for view_id, entry in VIEWS.items()
         ),
@@ -103,53 +106,27 @@ def _panels(w: MainWindow) -> list[Action]:
     ]
 
 
-def _layouts(w: MainWindow) -> list[Action]:
+def register_layouts(actions: Registry, w: MainWindow) -> None:
+    """Register the actions about layouts, in place of those that were: the user saves and deletes some."""
+    for old in [action.id for action in actions if action.id.startswith(LAYOUT)]:
+        actions.remove(old)
     group = _in_view(tr("Layouts"))
     named = {
         EXPLORE: (tr("Explore"), tr("Cost, time and words above each other, all views at hand")),
         PRESENT: (tr("Present"), tr("A few views, large, without the form")),
     }
-    return [
-        *(
-            Action(
-                f"layout.{name}",
-                title,
-                group,
-                partial(w.layouts.take, name),
-                checked=lambda name=name: w.layouts.name == name,
-                help=help,
-            )
-            for name, (title, help) in named.items()
-        ),
-        Action("layout.reset", tr("Reset the layout"), group, w.layouts.reset),
-        Action("layout.save", tr("Save the layout as…"), group, w.layouts.ask),
-    ]
-
-
-def register_own_layouts(actions: Registry, w: MainWindow) -> None:
-    """Register the actions about the user's own layouts, in place of those that were."""
-    for action in [action for action in actions if action.id.startswith(OWN)]:
-        actions.remove(action.id)
-    group = _in_view(tr("Layouts"))
-    for name in w.layouts.own():
-        actions.add(
-            Action(
-                f"{OWN}take.{name}",
-                name,
-                group,
-                partial(w.layouts.take, name),
-                checked=lambda name=name: w.layouts.name == name,
-            )
-        )
-    for name in w.layouts.own():
-        actions.add(
-            Action(
-                f"{OWN}delete.{name}",
-                tr("Delete {0}").format(name),
-                f"{group}{SUBMENU}{tr('Delete')}",
-                partial(w.layouts.delete, name),
-            )
-        )
+    own = w.layouts.own()
+    shown = {name: (f"{LAYOUT}{name}", *texts) for name, texts in named.items()}
+    shown |= {name: (f"{LAYOUT}own.{name}", name, "") for name in own}
+    for name, (id, text, help) in shown.items():
+        take, taken = partial(w.layouts.take, name), partial(w.layouts.is_taken, name)
+        actions.add(Action(id, text, group, take, checked=taken, help=help))
+    actions.add(Action(f"{LAYOUT}save", tr("Save the layout as…"), group, w.layouts.ask))
+    actions.add(Action(f"{LAYOUT}reset", tr("Reset the layout"), group, w.layouts.reset))
+    inside = f"{group}{SUBMENU}{tr('Delete')}"
+    for name in own:
+        text, delete = tr("Delete {0}").format(name), partial(w.layouts.delete, name)
+        actions.add(Action(f"{LAYOUT}delete.{name}", text, inside, delete))
 
 
 def _in_view(submenu: str) -> str:

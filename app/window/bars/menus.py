@@ -15,7 +15,7 @@ BEGIN_A_PART = frozenset(
     (
         *("file.open", "file.copy", "file.export", "file.quit"),
         *("view.previous", "view.zoom_in", "view.select", "view.window", "page.welcome"),
-        *("theme.toggle", "panel.reset", "help.terms", "help.about"),
+        *("theme.toggle", "panel.alone", "layout.save", "help.terms", "help.about"),
     )
 )
 """Actions that stand below a line in their menu."""
@@ -50,12 +50,14 @@ class Menus(QObject):
         groups = self._actions.groups()
         last = self.tr("Help")
         menus: dict[str, QMenu] = {}
-        # A submenu comes after its menu, and stands above what else is in that.
+        # A submenu comes after its menu, and stands above what else is in that; one in a submenu, below.
         for group in sorted(groups, key=lambda name: (name == last, name.count(SUBMENU))):
             members = groups[group]
             above, _, name = group.rpartition(SUBMENU)
-            menu = menus[group] = new_menu(name, self._window)
-            if above:
+            menu = menus[group] = new_menu(name, menus.get(above, self._window))
+            if SUBMENU in above:
+                menus[above].addMenu(menu)
+            elif above:
                 self._put_above(menu, menus[above])
             else:
                 bar.addMenu(menu)
