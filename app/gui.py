@@ -24,8 +24,10 @@ from PySide6.QtWidgets import QApplication
 
 from app.application import application
 from app.model.recent import Memory
+from app.qt_messages import in_sentences
 from app.style.theme import SYSTEM, THEMES, set_theme
 from app.window.main_window import MainWindow
+from app.window.notices import Notices
 from app.window.placement import AfterFirstPaint
 
 CRASH_LOG = "crash.log"
@@ -86,6 +88,12 @@ class _Faults(QObject):
         if self._log is not None:
             sentence += " " + self.tr("Details: {0}").format(self._log.name)
         self.happened.emit(sentence, crash_report.compose(sentence, details=details))
+
+
+class _Heard(QObject):
+    """Passes a sentence to the window once Qt is done with what it speaks of, such as a painting."""
+
+    said = Signal(str)
 
 
 @contextmanager
@@ -173,6 +181,15 @@ def crash_log() -> Iterator[IO[str] | None]:
                 faulthandler.enable()
 
 
+@contextmanager
+def _qt_heard(notices: Notices) -> Iterator[None]:
+    """While the window is open, what Qt says that concerns a user is a notice."""
+    heard = _Heard()
+    heard.said.connect(notices.info, Qt.ConnectionType.QueuedConnection)
+    with in_sentences(heard.said.emit):
+        yield
+
+
 def open_window(
     session_path: str | os.PathLike[str] | None, demo: bool, worker: Sequence[str] | None = None
 ) -> int:
@@ -194,6 +211,7 @@ def open_window(
                 raise
             log = until_closed.enter_context(crash_log())
             until_closed.enter_context(caught(window, log))
+            until_closed.enter_context(_qt_heard(window.notices))
             until_closed.enter_context(closed_by_signals(window))
             if session_path is not None or demo or memory.sessions():
                 window.pages.setCurrentWidget(window.skeleton)

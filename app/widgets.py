@@ -311,6 +311,7 @@ class RealBox(QDoubleSpinBox):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._words = Words()
+        self.steps: tuple[float, ...] = ()
         self.setDecimals(3)
         self.setStepType(QDoubleSpinBox.StepType.AdaptiveDecimalStepType)
         _number(self)
@@ -332,6 +333,15 @@ class RealBox(QDoubleSpinBox):
     def show_again(self) -> None:
         """Drop what was typed and not entered."""
         self.setValue(self.value())
+
+    def stepBy(self, steps: int) -> None:
+        """Go to the next larger or smaller of `steps`, where there are any."""
+        if not self.steps:
+            super().stepBy(steps)
+            return
+        beyond = [s for s in self.steps if (s > self.value() if steps > 0 else s < self.value())]
+        if beyond:
+            self.setValue(min(beyond) if steps > 0 else max(beyond))
 
     def textFromValue(self, value: float) -> str:
         """Return the shortest text for the number, or its word."""

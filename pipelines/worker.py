@@ -29,7 +29,7 @@ from pipelines import config as settings
 from pipelines.run.control import Control
 from profiler.errors import BadInput
 from profiler.plain import one_line
-from profiler.process import numba_settings, signals
+from profiler.process import limits, numba_settings, signals
 from profiler.process.entry import given
 
 
@@ -120,7 +120,8 @@ class Worker:
         except Exception as problem:  # whatever it was, the worker stays for the next run
             traceback.print_exc(file=sys.stderr)
             sentences = [
-                f"The run failed through a fault of the program: {one_line(repr(problem))}."
+                limits.shortage(problem)
+                or f"The run failed through a fault of the program: {one_line(repr(problem))}."
             ]
         # Before the last word: whoever hears it may ask for the next run at once.
         self._busy.clear()

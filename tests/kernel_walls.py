@@ -13,6 +13,7 @@ import sys
 import numpy as np
 
 from pipelines.frontend import _kernels as frontend
+from pipelines.frontend import dynamic
 from pipelines.labs import _access_kernels, _call_kernels, _clock_kernel
 from pipelines.labs import _matrix_kernels as matrices
 from pipelines.labs import _unrolled_kernels as unrolled
@@ -42,13 +43,13 @@ def features(walls: Walls) -> None:
             for denoise in (False, True):
                 filters = starts, offsets, weights
                 frontend.cepstra(spectrum, filters, transform, denoise, state, False, out, sums)
-            frontend.normalise(
-                out,
-                walls(np.zeros(n), np.float32),
-                0,
-                frames,
-                walls.empty((frames, 3 * n), np.float32),
-            )
+            mean, scale = walls(np.zeros(n), np.float32), walls(np.ones(n), np.float32)
+            kinds = dynamic.VALUE, dynamic.DIFFERENCE, dynamic.SECOND, dynamic.NOTHING
+            columns = walls([(kind, 4, i) for kind in kinds for i in range(n)], np.int64)
+            for rows in (0, 2):
+                matrix = walls(rng.normal(size=(rows, 4 * n)), np.float32)
+                made = walls.empty((frames, rows or 4 * n), np.float32)
+                frontend.normalise(out, mean, scale, columns, matrix, 0, frames, made)
 
 
 @runs(estimation, "_draw", "_scatter", "_total_variance", "_maximise", "_fit")

@@ -220,7 +220,9 @@ def histories(walls: Walls) -> None:
         delta = walls(np.ones(len(pairs)), np.float32)
         roots, others = walls(np.arange(n - 1, -2, -1), np.int32), walls(np.zeros(0), np.int32)
         for beam in (0.5, np.inf):
-            _history.collect(rows, roots, others, pairs, delta, beam)
+            _history.collect(rows, 0, roots, others, pairs, delta, beam)
+        _history.collect(rows, n, roots, others, pairs[:0], delta[:0], 0.5)
+        _history.collect(rows, n // 2, roots, others, pairs[n // 2 :], delta[n // 2 :], 0.5)
         for room in SIZES:
             _history.trace(rows, n - 1, -1, walls.empty(room, np.int32))
 

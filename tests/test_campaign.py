@@ -49,7 +49,7 @@ def test_hostile_inputs_end_in_a_sentence(tmp_path):
 
 
 def ends(work, here: Path, seconds: float = 30.0) -> list[str]:
-    return driver.faults(driver.forked(work, here, seconds), may_fail=False)
+    return driver.faults(driver.forked(work, here, driver.Limits(seconds)))
 
 
 def test_a_command_that_ends_well_is_no_finding(tmp_path):

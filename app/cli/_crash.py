@@ -66,12 +66,9 @@ def _folder() -> Path:
 
 def fault(problem: BaseException, words: Sequence[str]) -> str:
     """Return one sentence for the user: what happened, and where the details are."""
-    if isinstance(problem, MemoryError):
-        said = "This process has not enough memory"
-    else:
-        said = f"A fault of the program: {type(problem).__name__}"
-        if str(problem):
-            said += f" ({one_line(str(problem)).rstrip('.')})"
+    said = f"A fault of the program: {type(problem).__name__}"
+    if str(problem):
+        said += f" ({one_line(str(problem)).rstrip('.')})"
     place = report(problem, words)
     where = f"the details are in {one_line(str(place))}" if place else "--debug shows the details"
     return f"{said}; {where}."

@@ -30,7 +30,7 @@ def as_text(tree: Tree) -> str:
         for row in tree["stages"]:
             lines.append(
                 f"{row['name']:28} {row['time_s']:8.3f} s {number(row['share'], '.1%'):>7} {row['calls']:8d}  "
-                f"{row['verdict'] or '–'} · {row['evidence']}"
+                f"{report_lines.verdict(row)}"
             )
             said = report_lines.parts(row["parts"], row["parts_low"], row["parts_high"])
             lines.append(f"  {said or row['sentence']}")

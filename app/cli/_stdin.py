@@ -34,7 +34,7 @@ def spooled(paths: Sequence[str], raw: str) -> list[str]:
             "--audio - reads sound from standard input, which is no pipe and no file here; "
             "for example: ffmpeg -i talk.m4a -f wav - | asrscope run --audio -."
         )
-    folder = Path(tempfile.mkdtemp(prefix="asrscope-"))
+    folder = Path(tempfile.mkdtemp(prefix="asrscope-stdin-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     file = folder / ("stdin.raw" if raw else "stdin")
     taken = 0

@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     from profiler.analysis.comparison.perturbation import conclude
 
     with _again.interruptible() as (progress, cancelled), tempfile.TemporaryDirectory() as folder:
-        stretch = rerun.audio_of(rerun.items_of(spoken), Path(folder), session=path)
+        stretch = rerun.audio_of(rerun.items_of(spoken, path), Path(folder))
         threads = again.config.threads
         wanted = [threads - 1, threads, threads + 1] if row.group == "scoring" else [threads]
         roof_table = _again.roof_table(wanted, progress, cancelled)

@@ -62,12 +62,11 @@ def run(arguments: argparse.Namespace) -> int:
             utterances, origin = session.utterances, str(session.path)
         from pipelines.experiments import rerun
 
-        spoken = rerun.items_of(utterances)
+        spoken = rerun.items_of(utterances, Path(origin))
     from pipelines.experiments import explain, rerun
 
     with _again.interruptible() as (progress, cancelled), tempfile.TemporaryDirectory() as folder:
-        named_in = None if origin == RUN else Path(origin)
-        stretch = rerun.audio_of(spoken, Path(folder), session=named_in)
+        stretch = rerun.audio_of(spoken, Path(folder))
         found = explain.explain(config, arguments.stage, stretch, progress, cancelled)
     row, parts = found.row, found.row.parts
     frames = row.work["frames"]

@@ -20,9 +20,9 @@ from types import ModuleType
 from typing import NoReturn
 
 import app.cli
-from app.cli import _crash, _output, _streams
+from app.cli import _crash, _output, _streams, _warned
 from profiler.errors import BadInput
-from profiler.process import numba_settings, signals
+from profiler.process import limits, numba_settings, signals
 
 FAULT = 1
 USAGE_ERROR = 2
@@ -87,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `asrscope` with `argv`; returns the exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
-    with _streams.shown(), signals.raising():
+    with _streams.shown(), signals.raising(), _warned.in_sentences():
         if not faulthandler.is_enabled():
             faulthandler.enable(sys.__stderr__ or 2)
         try:
@@ -111,17 +111,19 @@ def _answered(words: list[str]) -> int:
         if debug:
             _crash.show(problem)
         else:
-            _output.complain(_crash.bad_input(problem))
+            _output.complain(limits.shortage(problem) or _crash.bad_input(problem))
         return USAGE_ERROR
-    except Exception as problem:  # a fault of the program, which is told as such
+    except Exception as problem:
+        short = limits.shortage(problem)
         if debug:
             _crash.show(problem)
-        else:
-            _output.complain(_crash.fault(problem, words))
-        return FAULT
+        else:  # if nothing was short, it is a fault of the program, which is told as such
+            _output.complain(short or _crash.fault(problem, words))
+        return USAGE_ERROR if short else FAULT
 
 
 def _run(words: list[str]) -> int:
+    limits.check()
     if not words or (words[0] not in verbs() and not words[0].startswith("-")):
         words = ["open", *words]
     # argparse would hand on an empty list for it.

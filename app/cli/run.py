@@ -3,6 +3,8 @@
     asrscope run
     asrscope run --preset gmm --audio my.wav --set search.beam=10 --out my.asrs
     asrscope run --audio corpus/ --transcripts corpus/transcripts.tsv --json
+    asrscope run --audio call.wav --set audio.channel=each
+    ffmpeg -i talk.m4a -f wav - | asrscope run --audio -
     asrscope run --transcripts data/test/text
 
 The last decodes what Kaldi's wav.scp (and segments) beside `text` name; README lists the formats of transcripts.

@@ -99,9 +99,8 @@ def run(arguments: argparse.Namespace) -> int:
             from pipelines.experiments.predict import Predictor
 
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            stretch = rerun.audio_of(
-                rerun.items_of(session.utterances), folder, session=session.path
-            )
+            spoken = rerun.items_of(session.utterances, session.path)
+            stretch = rerun.audio_of(spoken, folder)
             predictor = Predictor(
                 again.config, new, session.calibration, stretch, progress, cancelled
             )

@@ -99,7 +99,7 @@ def _categories(tree: Tree) -> list[str]:
 
 
 def _stages(tree: Tree) -> list[str]:
-    from app.model.report_lines import parts
+    from app.model.report_lines import parts, verdict
 
     return _gfm.table(
         STAGES,
@@ -109,7 +109,7 @@ def _stages(tree: Tree) -> list[str]:
                 _time(row["time_s"]),
                 _share(row["share"]),
                 str(row["calls"]),
-                " · ".join(filter(None, (row["verdict"], row["evidence"]))),
+                verdict(row),
                 parts(row["parts"], row["parts_low"], row["parts_high"]),
                 row["sentence"],
             )

@@ -37,5 +37,14 @@ def differing(config: Config, preset: str) -> list[str] | None:
     ]
 
 
+def modified(config: Config, preset: Config) -> bool:
+    """Whether a configuration does other work than its preset: pace and loop only say when a run waits or ends."""
+    return any(
+        settings.get(config, option.key) != settings.get(preset, option.key)
+        for option in settings.options()
+        if option.key not in settings.COURSE
+    )
+
+
 def _assignment(config: Config, key: str) -> str:
     return f"{key}={value_text(settings.get(config, key))}"

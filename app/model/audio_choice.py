@@ -104,6 +104,10 @@ def chosen(paths: Sequence[str | Path]) -> AudioChoice:
             audio.append(path)
         elif not os.path.exists(path):
             raise ValueError(f"{path} does not exist.")
+        elif path.suffix.lower() in suffixes.CONVERTIBLE:
+            raise ValueError(
+                f"{path.name} is not read; ffmpeg converts it: ffmpeg -i {path.name} {path.stem}.wav."
+            )
         elif not is_audio(path):
             raise ValueError(f"{path.name} is no audio file; {suffixes.READ} can be read.")
         elif not regular(path):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
+from app.model.as_set import modified
 from app.model.toggles import Toggle, toggles_of
 from pipelines import config as settings
 from pipelines.config import Config, ConfigError, Option, Value, presets
@@ -119,8 +120,8 @@ class Pipeline(QObject):
         return settings.get(self._running, key) != wanted
 
     def differs(self) -> bool:
-        """Tell whether the settings shown are no longer those of their preset."""
-        return self.shown != self.preset_shown.config
+        """Tell whether the settings shown do other work than those of their preset."""
+        return modified(self.shown, self.preset_shown.config)
 
     def obstacle(self, key: str, choice: Value | None = None) -> str | None:
         """Why a setting (or one choice of it) cannot act here or beside the others; None if it can."""

@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app import crash_report
 from app.model import audio_choice
+from app.model.as_set import modified
 from app.model.audio_choice import AudioChoice
 from app.model.figures import clock_text
 from app.model.pipeline import Pipeline
@@ -41,6 +42,7 @@ class Runs(QObject):
 
     changed = Signal()
     shown = Signal()
+    begun = Signal()
 
     def __init__(
         self,
@@ -59,6 +61,7 @@ class Runs(QObject):
         self._config: Config = pipeline.next
         self._last_audio: AudioChoice | None = None
         self._is_demo = False
+        self._leaves_demo = False
         self._after: Callable[[], None] | None = None
         self._asked: Banner | None = None
         self.other_run: Callable[[], str | None] = lambda: None
@@ -86,11 +89,26 @@ class Runs(QObject):
 
     # -- asked by a person -----------------------------------------------------------------
 
-    def choose(self, audio: AudioChoice) -> None:
-        """Decode ``audio`` from the next run on."""
+    def choose(self, audio: AudioChoice) -> bool:
+        """Decode ``audio`` from the next run on.
+
+        Returns whether loop and pace were the demo's, and files of one's own are decoded once, at full speed, instead.
+        """
         self.audio = audio
         self._memory.remember("audio", [] if audio.bundled else list(audio.paths))
+        now = self._pipeline.next
+        like_demo = all(settings.get(now, key) == value for key, value in COURSE_OF_DEMO.items())
+        self._leaves_demo = like_demo and not audio.bundled
+        self._leave_demo()
         self.changed.emit()
+        return like_demo and not audio.bundled
+
+    def _leave_demo(self) -> None:
+        """Set loop and pace back; while the demo goes on, at its end."""
+        if self._leaves_demo and not self.control.busy:
+            self._leaves_demo = False
+            for key in COURSE_OF_DEMO:
+                self._pipeline.set(key, settings.option(key).default)
 
     def hindrance(self) -> str | None:
         """Why no run may begin although none is under way: something else measures, or has not ended yet."""
@@ -118,13 +136,15 @@ class Runs(QObject):
         self._config = self._pipeline.next
         name = self._pipeline.preset.name
         try:
-            out = new_session_path(name)
+            changed = modified(self._config, self._pipeline.preset.config)
+            out = new_session_path(f"{name}-modified" if changed else name)
         except OSError as error:
             self._notices.error(
                 self.tr("Sessions cannot be written: {0}.").format(error.strerror or error)
             )
             return
         self._last_audio = self.audio
+        self.begun.emit()
         self.control.start(
             RunRequest(
                 config=settings.to_dict(self._config),
@@ -148,6 +168,7 @@ class Runs(QObject):
         bundled = audio_choice.bundled()
         if bundled is None or self.control.busy or self._hindered():
             return
+        self._leaves_demo = False
         self._pipeline.edit()
         self._pipeline.choose(preset)
         self.choose(bundled)
@@ -288,6 +309,7 @@ class Runs(QObject):
         self._end_progress()
         self._drop_question()
         self._pipeline.run_ended()
+        self._leave_demo()
         self.changed.emit()
 
     def _on_finished(self, _path: str, _state: str) -> None:

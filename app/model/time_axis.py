@@ -49,6 +49,7 @@ class TimeAxis(QObject):
     selection_changed = Signal(object)
     cursor_changed = Signal(float)
     windowed_changed = Signal()
+    following_changed = Signal()
     hover_changed = Signal()
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -208,7 +209,9 @@ class TimeAxis(QObject):
             self.selection_changed.emit(None)
 
     def _set_following(self, following: bool) -> None:
-        self._following = following
+        changed, self._following = following != self._following, following
+        if changed:
+            self.following_changed.emit()
         if self.windowed != self._was_windowed:
             self._was_windowed = self.windowed
             self.windowed_changed.emit()

@@ -367,11 +367,16 @@ class _Engine(QPaintEngine):
             found = []
             for run in layout.glyphRuns():
                 face = run.rawFont()
-                size = face.pixelSize()
-                family = f"{face.familyName()} {face.styleName()} {size:g}"
-                # In units of the font: at small sizes outlines depend on what was drawn before.
-                face.setPixelSize(face.unitsPerEm())
-                shrunk = QTransform.fromScale(size / face.unitsPerEm(), size / face.unitsPerEm())
+                size, shrunk = face.pixelSize(), QTransform()
+                if size > 0:
+                    family = f"{face.familyName()} {face.styleName()} {size:g}"
+                    # In units of the font: at small sizes outlines depend on what was drawn before.
+                    face.setPixelSize(face.unitsPerEm())
+                    part = size / face.unitsPerEm()
+                    shrunk = QTransform.fromScale(part, part)
+                else:
+                    # Qt's boxes for letters that no font has: asked for a family, it ends the process.
+                    family = f"boxes {face.ascent():g}"
                 for index, origin in zip(run.glyphIndexes(), run.positions(), strict=True):
                     known = self._glyphs.get((family, index))
                     if known is None:

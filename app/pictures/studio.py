@@ -7,13 +7,10 @@ drawn before or on any window.
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from PySide6.QtCore import QMessageLogContext, QSize, QtMsgType, qInstallMessageHandler
+from PySide6.QtCore import QSize
 
 from app.application import application, need_no_display
 from app.model.playhead import Playhead, Snapshot
@@ -23,10 +20,12 @@ from app.pictures.layout import laid_out, settle, themed
 from app.pictures.place import Place, placed
 from app.pictures.sheet import Sheet
 from app.pictures.told import told
-from app.pictures.wanted import ROOFLINE, Wanted
+from app.pictures.wanted import Wanted
 from app.pictures.writers import check_size, drawn, kind_of
+from app.qt_messages import in_sentences
 from app.views import VIEWS, create
 from app.views.breakdown import BreakdownView
+from app.views.roofline import RooflineView
 from app.views.view import View
 from pipelines.labs import record
 from profiler.files.outputs import writing
@@ -86,7 +85,7 @@ class Studio:
         if not wanted.views and (run := record.read(whole.session.meta)) is not None:
             return _lab(run, whole.session, wanted, kind, scale)
         place = placed(wanted, whole)
-        with _quiet(), themed(wanted.theme):
+        with in_sentences(), themed(wanted.theme):
             views = [(view_id, *_view(view_id, place)) for view_id in wanted.shown]
             text = told(
                 _snapshot(whole, place, _axis(place, place.figures_over)),
@@ -109,7 +108,7 @@ def _lab(
     run: record.Record, session: Session, wanted: Wanted, kind: str, scale: float | None
 ) -> bytes:
     """The picture of a lab's run, which is its card and not the desk."""
-    with _quiet(), themed(wanted.theme):
+    with in_sentences(), themed(wanted.theme):
         sheet, origin = sheet_of(run, session)
         try:
             with laid_out(sheet, QSize(*wanted.size)):
@@ -132,13 +131,13 @@ def desk_picture(
 
 def _view(name: str, place: Place) -> tuple[View, TimeAxis]:
     """A view and its axis: charts over time show the selection, what adds up does so over what figures count over."""
-    view_id = "breakdown" if name == ROOFLINE else name
-    over_time = VIEWS[view_id].column == "middle"
+    over_time = VIEWS[name].column == "middle"
     axis = _axis(place, place.selected if over_time else place.figures_over)
-    view = create(view_id, axis)
+    view = create(name, axis)
     if isinstance(view, BreakdownView):
-        view.show_roofline(name == ROOFLINE)
-        view.bars.choose(place.stage)
+        view.tree.choose(place.stage)
+    elif isinstance(view, RooflineView):
+        view.choose(place.stage)
     return view, axis
 
 
@@ -155,22 +154,3 @@ def _axis(place: Place, selected: tuple[int, int] | None) -> TimeAxis:
 
 def _snapshot(whole: Snapshot, place: Place, axis: TimeAxis) -> Snapshot:
     return replace(whole, cursor_frame=place.cursor_frame, live=False, following=False, axis=axis)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep the message that the offscreen platform prints on every resize off stderr."""
-
-    def tell(kind: QtMsgType, context: QMessageLogContext, text: str) -> None:
-        if "propagateSizeHints" in text:
-            return
-        if before is not None:
-            before(kind, context, text)
-        else:
-            sys.stderr.write(f"{text}\n")
-
-    before = qInstallMessageHandler(tell)
-    try:
-        yield
-    finally:
-        qInstallMessageHandler(before)

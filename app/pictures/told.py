@@ -234,7 +234,14 @@ def _settings_line(lines: _Settings, shown: _Settings, place: Place) -> str:
 
 def _title(session: Session) -> str:
     name = str(session.meta.get("preset") or "")
-    return presets.load(name).title if name in presets.names() else one_line(name) or tr("session")
+    if name not in presets.names():
+        return one_line(name) or tr("session")
+    preset = presets.load(name)
+    try:
+        changed = as_set.modified(settings.from_dict(session.configs[-1].tree), preset.config)
+    except (ConfigError, IndexError):  # of another version, or none
+        changed = False
+    return tr("{0} (modified)").format(preset.title) if changed else preset.title
 
 
 def _extent(place: Place) -> str:

@@ -20,10 +20,7 @@ SIZE: Final = (1600, 1000)
 SCALE: Final = 2.0
 """Pixels per point of a PNG: sharp on paper and on dense screens."""
 
-ROOFLINE: Final = "roofline"
-"""The breakdown with its roofline in place of the stages: a picture of its own."""
-
-PICTURED: Final = (*VIEWS, ROOFLINE)
+PICTURED: Final = tuple(VIEWS)
 """What pictures are made of."""
 
 DESK: Final = ("cost", "words", "work", "breakdown")

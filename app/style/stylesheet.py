@@ -27,12 +27,13 @@ QFrame[card="docked"] {
 #docks::separator:hover { background: $accent; }
 #docks QTabBar::tab {
     background: transparent; color: $muted; border: 1px solid transparent; border-bottom: none;
-    border-top: 2px solid transparent; padding: 3px 12px 4px 12px;
+    border-top: 2px solid transparent; padding: 3px 10px 4px 10px;
 }
 #docks QTabBar::tab:hover { color: $text; }
 #docks QTabBar::tab:selected {
     background: $card; color: $text; border-color: $border; border-top: 2px solid $accent;
 }
+#docks QTabBar QToolButton { padding: 0; }
 #docks QTabBar:focus::tab:selected { color: $accent; }
 QFrame[card="true"] QLabel, QFrame[bar="true"] QLabel { background: transparent; border: none; }
 QFrame[bar="true"] { background: $card; border: none; }

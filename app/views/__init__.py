@@ -39,9 +39,10 @@ VIEWS: dict[str, Entry] = {
     "timeline": Entry("app.views.timeline", "TimelineView", "middle", 4, 180),
     "words": Entry("app.views.words", "WordsView", "middle", 4, 206),
     "work": Entry("app.views.work", "WorkView", "middle", 5, 262),
-    "utterances": Entry("app.views.utterances", "UtterancesView", "middle", 3, 160),
-    "session": Entry("app.views.session_info", "SessionView", "middle", 3, 160),
     "breakdown": Entry("app.views.breakdown", "BreakdownView", "right", 1, 230),
+    "roofline": Entry("app.views.roofline", "RooflineView", "right", 1, 230),
+    "utterances": Entry("app.views.utterances", "UtterancesView", "right", 3, 160),
+    "session": Entry("app.views.session_info", "SessionView", "right", 3, 160),
 }
 
 

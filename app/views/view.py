@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 
 from app.model.pace import Pace
 from app.style.keys import ToolButton
-from app.style.plain_text import Label, describe, new_menu, set_tip, set_title
+from app.style.plain_text import Label, describe, new_menu, set_tip
 from app.style.theme import Tokens, font, theme_changed
 from app.views.table_twin import Table, TableModel, TableTwin
 from app.widgets import Elided
@@ -97,7 +97,6 @@ class View(QFrame):
     def set_title(self, text: str) -> None:
         """Name what is shown now, where that is not always the same."""
         self._title.setText(text)
-        set_title(self, text)
 
     def set_body(self, widget: QWidget) -> None:
         """Put the drawing widget into the card (once, from the constructor of the subclass)."""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from app.views.view import View
 
 
-FORM_FROM = 940
+FORM_FROM = 1100
 """Width below which charts beside form and breakdown would be too narrow to read: the form waits in *Panels* then."""
 
 FORM: Final = {b"f": True, b"-": False}
@@ -101,10 +101,10 @@ class Desk(QWidget):
         mark = next(mark for mark, shown in FORM.items() if shown is form)
         return QByteArray(mark).append(self.docks.save())
 
-    def restore_layout(self, saved: QByteArray) -> bool:
-        """Take on a saved layout; False, and nothing changes, if it is of no use."""
+    def restore_layout(self, saved: QByteArray, begun_with: str = "") -> bool:
+        """Take on a saved layout, which began as one that comes with the program; False if it is of no use."""
         form = FORM.get(saved.first(1).data())
-        if form is None or not self.docks.restore(saved.sliced(1)):
+        if form is None or not self.docks.restore(saved.sliced(1), begun_with):
             return False
         self._show_form(form)
         return True

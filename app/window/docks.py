@@ -5,31 +5,24 @@ A dock that nobody sees costs nothing: its view sleeps, and is updated as soon a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Final
 
 from PySide6.QtCore import QByteArray, QChildEvent, QEvent, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QAction, QMouseEvent
+from PySide6.QtGui import QAction, QResizeEvent
 from PySide6.QtWidgets import (
-    QApplication,
     QDockWidget,
-    QFrame,
-    QHBoxLayout,
     QMainWindow,
     QMenu,
     QTabBar,
     QTabWidget,
-    QWidget,
 )
 
-from app.style.icons import icon
-from app.style.keys import ToolButton
-from app.style.plain_text import Label, describe, new_menu, set_tip, set_title
-from app.style.theme import Tokens, theme, theme_changed
+from app.style.plain_text import describe, new_menu
 from app.views.view import View
-from app.widgets import Elided
+from app.window.dock import ViewDock
 from app.window.layouts import WIDTHS, columns
 
 VERSION: Final = 1
@@ -38,113 +31,11 @@ VERSION: Final = 1
 AREA: Final = Qt.DockWidgetArea.LeftDockWidgetArea
 """All docks share one area, which takes all the room since there is nothing in the centre."""
 
-NO_FOCUS: Final = Qt.FocusPolicy.NoFocus
-LEFT, RIGHT = Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignRight
-V_CENTER: Final = Qt.AlignmentFlag.AlignVCenter
+FIRST_SIZE: Final = QSize(1000, 560)
+"""Before the docks are shown; what is divided then is divided alike in any other size."""
 
-ICON: Final = QSize(13, 13)
-
-TITLE_MARGINS: Final = (14, 5, 7, 3)
-BODY_MARGINS: Final = (14, 2, 14, 8)
-
-
-class DockTitle(QFrame):
-    """The header of a view as the title of its dock: one drags it, and a double-click gives the view all the room."""
-
-    double_clicked = Signal()
-
-    def __init__(self, view: View) -> None:
-        super().__init__()
-        self.setObjectName("dock-title")
-        self._name = view.tr(view.title)
-        around = view.layout()
-        assert around is not None
-        around.removeItem(view.header)
-        around.setContentsMargins(*BODY_MARGINS)
-        buttons = QHBoxLayout()
-        buttons.setSpacing(0)
-        self.float_button = self._button(self.tr("Float {0}"), self.tr("Float, or dock again"))
-        self.close_button = self._button(
-            self.tr("Close {0}"), self.tr("Close; the menu View has it")
-        )
-        for button in (self.float_button, self.close_button):
-            buttons.addWidget(button)
-        view.header.addLayout(buttons)
-        view.header.setParent(None)
-        view.header.setContentsMargins(*TITLE_MARGINS)
-        self.setLayout(view.header)
-        self._note = self.findChild(Elided, "card-note")
-        theme_changed.connect(self.apply_theme)
-        self.apply_theme(theme())
-
-    def _button(self, name: str, tip: str) -> ToolButton:
-        button = ToolButton()
-        button.setObjectName("dock-button")
-        button.setIconSize(ICON)
-        describe(button, name.format(self._name))
-        set_tip(button, tip)
-        return button
-
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Draw the icons in its colours."""
-        for button, name in ((self.float_button, "float"), (self.close_button, "close")):
-            button.setIcon(icon(name, tokens.color("muted"), tokens.color("border")))
-
-    def show_tabbed(self, tabbed: bool) -> None:
-        """Leave the title to the tab, if there is one."""
-        label = self.findChild(Label, "card-title")
-        if label is not None:
-            label.setVisible(not tabbed)
-        if self._note is not None:
-            self._note.setAlignment(V_CENTER | (LEFT if tabbed else RIGHT))
-        if self.property("tabbed") != tabbed:
-            self.setProperty("tabbed", tabbed)
-            self.style().unpolish(self)
-            self.style().polish(self)
-
-    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        """Ask for all the room, in place of what Qt does (float)."""
-        if event.button() == Qt.MouseButton.LeftButton:
-            self.double_clicked.emit()
-            event.accept()
-
-
-class ViewDock(QDockWidget):
-    """A view in a dock; `awake` while somebody sees it."""
-
-    woken = Signal()
-
-    def __init__(self, view: View, parent: QWidget) -> None:
-        super().__init__(parent)
-        self.setObjectName(f"dock-{view.id}")
-        set_title(self, view.tr(view.title))
-        describe(self, view.tr(view.title))
-        self.view = view
-        view.setProperty("card", "docked")
-        view.asleep = True
-        self.title = DockTitle(view)
-        self.title.close_button.clicked.connect(lambda _=False: self.close())
-        self.title.float_button.clicked.connect(
-            lambda _=False: self.setFloating(not self.isFloating())
-        )
-        for part in (self.title, view):
-            policy = part.sizePolicy()
-            policy.setRetainSizeWhenHidden(True)
-            part.setSizePolicy(policy)
-        self.setTitleBarWidget(self.title)
-        self.setWidget(view)
-        view.windowTitleChanged.connect(self.setWindowTitle)
-        self.visibilityChanged.connect(self._seen)
-
-    def _seen(self, seen: bool) -> None:
-        # Qt says that it is seen also on a page that is not shown, and that it is not at the left of the first screen.
-        seen = self.isVisible() and (seen or self.isFloating())
-        slept, self.view.asleep = self.view.asleep, not seen
-        # For Qt a dock behind another is visible, out of sight: Tab would go there.
-        for part in (self.title, self.view):
-            part.setVisible(seen)
-        if seen and slept:
-            self.woken.emit()
+LOW: Final = 460
+"""Pixels of height below which a column has two rows at most: the third view is a tab."""
 
 
 class Docks(QMainWindow):
@@ -162,31 +53,34 @@ class Docks(QMainWindow):
         self.setDocumentMode(True)
         everywhere = Qt.DockWidgetArea.AllDockWidgetAreas
         self.setTabPosition(everywhere, QTabWidget.TabPosition.North)
+        self.resize(FIRST_SIZE)
         self.offered: Sequence[QAction] = ()
+        self.begun_with = ""
+        """The layout that this began as, of those that come with the program."""
         self._before: QByteArray | None = None
-        self._current = next(iter(views), "")
         self._later = QTimer(self, singleShot=True, interval=0)
-        self._later.timeout.connect(self._show_titles)
+        self._later.timeout.connect(self._arranged)
         self.docks = {view_id: ViewDock(view, self) for view_id, view in views.items()}
         for view_id, dock in self.docks.items():
-            dock.title.double_clicked.connect(partial(self.toggle_alone, view_id))
+            dock.title.pressed.connect(dock.give_keys)
+            dock.title.double_clicked.connect(partial(self._double_clicked, view_id))
             for changed in (
                 dock.visibilityChanged,
                 dock.topLevelChanged,
                 dock.dockLocationChanged,
             ):
                 changed.connect(lambda *_: self._later.start())
-        QApplication.instance().focusChanged.connect(self._focus_moved)
 
     # -- layouts -----------------------------------------------------------------------
 
     def arrange(self, name: str) -> None:
         """Put every dock at its place in a layout that comes with the program."""
         self._before = None
+        self.begun_with = name
         for dock in self.docks.values():
             dock.setFloating(False)
             self.removeDockWidget(dock)
-        found = columns(name, self.docks)
+        found = columns(name, self.docks, self.height() < LOW)
         heads = [[self.docks[row.views[0]] for row in column] for column in found]
         tops = [column[0] for column in heads]
         self.addDockWidget(AREA, tops[0])
@@ -211,18 +105,53 @@ class Docks(QMainWindow):
     def _share(
         self, docks: Sequence[QDockWidget], shares: Sequence[int], along: Qt.Orientation
     ) -> None:
-        """Resize docks that lie side by side; Qt enlarges all alike to fit, but does not make them smaller."""
-        self.resizeDocks(list(docks), list(shares)[: len(docks)], along)
+        """Divide the room among docks that lie side by side."""
+        shares = shares[: len(docks)]
+        room = self.width() if along == Qt.Orientation.Horizontal else self.height()
+        sizes = [round(room * share / sum(shares)) for share in shares]
+        self.resizeDocks(list(docks), sizes, along)
+
+    def _fit_rows(self) -> None:
+        """Take on the layout again, with as many rows as there is room for, if nobody has rearranged it."""
+        if self.begun_with and not self.is_alone:
+            low = self.height() < LOW
+            fit, other = (_rows(self.begun_with, self.docks, which) for which in (low, not low))
+            if fit != other and self._groups() == other:
+                self.arrange(self.begun_with)
+
+    def _groups(self) -> list[set[str]]:
+        """The views in each place, by column and row; not those that float."""
+        ids = {dock: view_id for view_id, dock in self.docks.items()}
+        found = []
+        for dock in sorted(self.docks.values(), key=lambda dock: (dock.x(), dock.y())):
+            if not (dock.view.asleep or dock.isFloating()):
+                mates = [mate for mate in self.tabifiedDockWidgets(dock) if mate in ids]
+                found.append({ids[dock], *(ids[mate] for mate in mates)})
+        return found
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """See whether the rows fit."""
+        super().resizeEvent(event)
+        self._later.start()
 
     def save(self) -> QByteArray:
         """What `restore` takes."""
         return self.saveState(VERSION) if self._before is None else self._before
 
-    def restore(self, state: QByteArray) -> bool:
-        """Put the docks where they were; whether `state` was of use."""
-        self._before = None
+    def restore(self, state: QByteArray, begun_with: str = "") -> bool:
+        """Put the docks where they were, those that `state` does not know behind one of them; whether it was of use."""
+        if not self.restoreState(state, VERSION):
+            return False
+        self._before, self.begun_with = None, begun_with
         self._later.start()
-        return self.restoreState(state, VERSION)
+        known, new = [], []
+        for dock in self.docks.values():
+            (known if _is_named(state, dock) else new).append(dock)
+        host = next((dock for dock in known if not (dock.isHidden() or dock.isFloating())), None)
+        for dock in new if host is not None else ():
+            self.tabifyDockWidget(host, dock)
+            host.raise_()
+        return True
 
     # -- single views ------------------------------------------------------------------
 
@@ -250,13 +179,19 @@ class Docks(QMainWindow):
         if self._before is not None:
             self._hide_others(view_id)
         self.open(view_id)
-        self._give_keys(self.docks[view_id])
+        self.docks[view_id].give_keys()
 
     @property
     def current(self) -> str:
-        """The view that had the keyboard last, if it is in front; else the first that is."""
+        """The view that has the keyboard, if it is in front; else the first that is."""
         front = self.in_front()
-        return self._current if self._current in front or not front else front[0]
+        for view_id in front:
+            dock = self.docks[view_id]
+            focus = self.window().focusWidget()
+            inside = focus is not None and dock.isAncestorOf(focus)
+            if inside or (dock.isFloating() and dock.isActiveWindow()):
+                return view_id
+        return front[0] if front else next(iter(self.docks))
 
     @property
     def is_alone(self) -> bool:
@@ -272,7 +207,7 @@ class Docks(QMainWindow):
     def show_all(self) -> None:
         """Put the others back where they were."""
         if self._before is not None:
-            self.restore(self._before)
+            self.restore(self._before, self.begun_with)
 
     def toggle_alone(self, view_id: str = "") -> None:
         """Give a view all the room, or put the others back; without a name, the current one."""
@@ -286,8 +221,14 @@ class Docks(QMainWindow):
         view_id = view_id or self.current
         self.open(view_id)  # Qt would float what is behind another where nobody sees it
         dock = self.docks[view_id]
-        dock.setFloating(not dock.isFloating())
-        self._give_keys(dock)
+        dock.float_or_dock()
+        dock.give_keys()
+
+    def hide_floating(self) -> None:
+        """Hide what would be there after the window; that is after `save`."""
+        for dock in self.docks.values():
+            if dock.isFloating():
+                dock.hide()
 
     def _hide_others(self, view_id: str) -> None:
         self.open(view_id)
@@ -297,29 +238,24 @@ class Docks(QMainWindow):
 
     # -- inner -------------------------------------------------------------------------
 
-    @staticmethod
-    def _give_keys(dock: ViewDock) -> None:
-        inside = [child for child in dock.view.findChildren(QWidget) if _takes_keys(child)]
-        target = inside[0] if inside else dock.title.close_button
-        dock.activateWindow()
-        target.setFocus(Qt.FocusReason.ShortcutFocusReason)
+    def _double_clicked(self, view_id: str) -> None:
+        dock = self.docks[view_id]
+        if dock.isFloating():
+            dock.float_or_dock()
+        else:
+            self.toggle_alone(view_id)
 
-    def _focus_moved(self, _old: QWidget | None, now: QWidget | None) -> None:
-        while now is not None and not isinstance(now, ViewDock):
-            now = now.parentWidget()
-        if now is not None and now.view.id in self.docks:
-            self._current = now.view.id
+    def _tab_double_clicked(self, title: str) -> None:
+        for view_id in self.in_front():
+            if self.docks[view_id].windowTitle() == title:
+                self.toggle_alone(view_id)
 
-    def _show_titles(self) -> None:
+    def _arranged(self) -> None:
+        self._fit_rows()
         for dock in self.docks.values():
             tabbed = not dock.isFloating() and bool(self.tabifiedDockWidgets(dock))
             dock.title.show_tabbed(tabbed)
         self.rearranged.emit()
-
-    def _tab_double_clicked(self, title: str) -> None:
-        for view_id, dock in self.docks.items():
-            if dock.windowTitle() == title:
-                self.toggle_alone(view_id)
 
     def childEvent(self, event: QChildEvent) -> None:
         """Set up the tab bars, which Qt makes where docks lie on top of each other."""
@@ -328,6 +264,8 @@ class Docks(QMainWindow):
         if event.type() == QEvent.Type.ChildPolished and isinstance(bar, QTabBar):
             bar.setExpanding(False)
             bar.setDrawBase(False)
+            bar.setElideMode(Qt.TextElideMode.ElideNone)
+            bar.setUsesScrollButtons(True)
             describe(bar, self.tr("Views in one place"))
             bar.tabBarDoubleClicked.connect(lambda n: self._tab_double_clicked(bar.tabText(n)))
 
@@ -338,5 +276,10 @@ class Docks(QMainWindow):
         return menu
 
 
-def _takes_keys(widget: QWidget) -> bool:
-    return widget.isVisible() and widget.isEnabled() and widget.focusPolicy() != NO_FOCUS
+def _rows(name: str, known: Iterable[str], low: bool) -> list[set[str]]:
+    return [set(row.views) for column in columns(name, known, low) for row in column]
+
+
+def _is_named(state: QByteArray, dock: QDockWidget) -> bool:
+    """Whether a saved state knows of a dock: its name is in it as Qt writes texts."""
+    return state.contains(dock.objectName().encode("utf-16-be"))

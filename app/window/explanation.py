@@ -233,8 +233,8 @@ def explain(window: MainWindow, stage: str = "") -> None:
         window.notices.info(why or "")
         return
     if not stage:
-        line = window.desk.breakdown.bars.explained()
-        known = window.desk.breakdown.bars.stages
+        line = window.desk.breakdown.tree.explained()
+        known = window.desk.breakdown.tree.stages
         stage = line.name if line is not None and line in known else ""
     if not stage:
         window.notices.info(tr("Choose a stage of scoring or search in the breakdown first."))

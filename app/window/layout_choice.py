@@ -39,8 +39,9 @@ class LayoutChoice(QObject):
         """Make the new desk look as the last one did; what cannot be read leaves the default."""
         self._desk = desk
         state, width = self._memory.state(NOW), self._memory.state(WIDTH)
-        if state is not None and desk.restore_layout(state):
-            self.name = self._memory.text(NAME, EXPLORE, known=(*NAMES, *self.own()))
+        name = self._memory.text(NAME, EXPLORE, known=(*NAMES, *self.own()))
+        if state is not None and desk.restore_layout(state, name if name in NAMES else ""):
+            self.name = name
         if width is not None:
             desk.restore_width(width)
 

@@ -61,8 +61,8 @@ class Row:
 Column = tuple[Row, ...]
 
 
-def columns(name: str, known: Iterable[str]) -> tuple[Column, ...]:
-    """The columns of a layout, of those views that are `known`."""
+def columns(name: str, known: Iterable[str], low: bool = False) -> tuple[Column, ...]:
+    """The columns of a layout, of those views that are `known`; `low`: with no more than two rows."""
     which = NAMES.index(name)
     known = list(known)
     order = [view for view in PLACES if view in known]
@@ -84,4 +84,15 @@ def columns(name: str, known: Iterable[str]) -> tuple[Column, ...]:
         column = at[0]
         behind = closed.pop(column, []) if column not in found else []
         found.setdefault(column, []).append(Row(shares[at], tuple(rows[at]), tuple(behind)))
-    return tuple(tuple(found[column]) for column in sorted(found))
+    return tuple(_fewer(found[column]) if low else tuple(found[column]) for column in sorted(found))
+
+
+def _fewer(rows: list[Row]) -> Column:
+    """At most two rows: those above the last become one, its first tabs what was in front."""
+    *upper, last = rows
+    if len(upper) < 2:
+        return tuple(rows)
+    fronts = [row.views[0] for row in upper]
+    views = (*fronts, *(view for row in upper for view in row.views[1:]))
+    closed = tuple(view for row in upper for view in row.closed)
+    return Row(upper[0].share, views, closed), last

@@ -204,10 +204,18 @@ class MainWindow(FirstWindow):
             self.runs.choose(bundled)
 
     def _take_audio(self, choice: AudioChoice) -> None:
-        self.runs.choose(choice)
+        as_demo = self.runs.choose(choice)
         self.show_desk()
-        text = counted(choice.files, self.tr("file"), self.tr("files"))
-        self.notices.info(self.tr("The next run decodes {0}. Press Run.").format(text))
+        said = counted(choice.files, self.tr("file"), self.tr("files"))
+        if as_demo:
+            said = self.tr("{0}, once and at full speed: loop and pace were the demo's").format(
+                said
+            )
+        banner = self.notices.info(self.tr("The next run decodes {0}.").format(said))
+        if self.runs.can_start:
+            banner.add_button(self.tr("Run"), self.runs.start)
+        # It is of the next run: once that has begun, it would speak of another one.
+        self.runs.begun.connect(banner.dismiss)
 
     def open_session(self, path: str | Path) -> bool:
         """Show a session; return whether that worked."""
@@ -411,6 +419,8 @@ class MainWindow(FirstWindow):
         if not self.is_complete:
             return
         self.layouts.remember()
+        if self._desk is not None:
+            self._desk.docks.hide_floating()
         self.memory.remember("preset", self.pipeline.preset.name)
         self.memory.sync()
         self.hide()

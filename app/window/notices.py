@@ -105,6 +105,7 @@ class Banner(QFrame):
         button = Button(text)
         button.clicked.connect(lambda _=False: answer())
         self._row.addWidget(button)
+        button.show()  # at once: Tab goes to it
         return button
 
     def set_progress(self, text: str, fraction: float | None) -> None:

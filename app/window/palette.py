@@ -140,6 +140,9 @@ class Palette(QDialog):
         if not self._found:
             nothing = QListWidgetItem(self.tr("nothing found"))
             nothing.setFlags(Qt.ItemFlag.NoItemFlags)
+            nothing.setData(GROUP_ROLE, "")
+            nothing.setData(KEYS_ROLE, "")
+            nothing.setData(USABLE_ROLE, True)
             self.list.addItem(nothing)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:

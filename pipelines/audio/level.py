@@ -47,8 +47,9 @@ class Level:
         else:
             used = mono = block[:, min(channel, n - 1)]
         self.n += len(mono)
-        self._peak = max(self._peak, float(np.abs(mono).max()))
-        self._full += int(np.count_nonzero(np.abs(used) >= full_scale))
+        self._peak = max(self._peak, _peak(mono))
+        if _peak(used) >= full_scale:
+            self._full += int(np.count_nonzero(np.abs(used) >= full_scale))
         self._counted += used.size
         return np.ascontiguousarray(mono)
 
@@ -90,3 +91,7 @@ class Level:
                 f"almost silent: at most {20 * math.log10(self._peak):.0f} dB of full scale"
             )
         return notes
+
+
+def _peak(samples: F32) -> float:
+    return max(float(samples.max()), -float(samples.min()))

@@ -1,7 +1,7 @@
-"""Reads sound files as 16 kHz mono, and finds the files that a user means.
+"""Reads sound files as one channel at a model's rate, mostly 16 kHz, and finds the files that a user means.
 
-Everything that libsndfile reads is accepted (WAV, FLAC, OGG, MP3 …), at any rate and channel count;
-`Audio.notes` says what was changed. A file that cannot be trusted (cut short,
+Everything that libsndfile reads is accepted (WAV, FLAC, OGG, MP3 …), at any rate and channel count, and joined files;
+`Audio.notes` says what was changed or left out. A file that cannot be trusted (cut short,
 without sound, with samples that are no numbers) is refused with one sentence rather than decoded.
 """
 
@@ -48,7 +48,7 @@ FULL_SCALE_LIMIT = 32.0  # 30 dB above full scale no float recording reaches: in
 BLOCK_SAMPLES = 1 << 17  # samples decoded per call: a few milliseconds
 MAX_PARTS = 64  # of a pattern of files; deeper ones recurse deeper than Python does
 UNKNOWN_FRAMES = 1 << 62  # libsndfile's length of a stream that does not tell its own
-LONGEST_S = 2 * 3600
+LONGEST_S = 3 * 3600
 """Seconds of one recording. The mean of its cepstra is of all of it, so samples and features are held whole:
 0.7 GB for two hours. (A day of silence is a FLAC of 5 MB.)"""
 MAX_FILE_BYTES = 64 << 30
@@ -380,7 +380,9 @@ class _Samples:
 
     def expect(self, more: int) -> None:
         """Make room for so many more; memory that is not written to costs nothing."""
-        if self._n + more > len(self._array):
+        if self._n == 0:
+            self._array = np.empty(more, np.float32)
+        elif self._n + more > len(self._array):
             self._array.resize(self._n + more, refcheck=False)
 
     def add(self, piece: F32) -> None:

@@ -16,5 +16,13 @@ SUFFIXES: Final = frozenset(
 RAW: Final = frozenset({".raw", ".pcm"})
 """Suffixes of sound without a header, which is read if the setting `audio.raw` says how it lies there."""
 
+CONVERTIBLE: Final = frozenset(
+    {
+        *(".m4a", ".m4b", ".mp4", ".mov", ".3gp", ".aac", ".ac3", ".wma", ".asf", ".webm", ".mkv"),
+        *(".mka", ".amr", ".awb", ".wv", ".ape", ".tta", ".mpc", ".spx", ".ra", ".dsf", ".g722"),
+    }
+)
+"""Suffixes of sound that is not read and that ffmpeg converts."""
+
 READ: Final = "WAV, FLAC, OGG, Opus, MP3, AIFF, AU, CAF, W64 and SPH"
 """The formats that are read, in words; more are (`soundfile.available_formats`)."""

@@ -76,7 +76,7 @@ class Graph(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         str,
         setting(
             "Language model",
-            "A .lm.bin or ARPA file (may be gzipped). Empty: the one that ships with pocketsphinx.",
+            "A .lm.bin or ARPA file (may be packed with gzip or bzip2). Empty: the one that ships with pocketsphinx.",
             layer="Graph",
             when=NO_GRAMMAR,
         ),
@@ -85,7 +85,8 @@ class Graph(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         str,
         setting(
             "Dictionary",
-            "A pronunciation dictionary in CMU format. Empty: the one that ships with pocketsphinx.",
+            "A pronunciation dictionary in CMU format, with or without stress digits. Empty: the one that ships with "
+            "pocketsphinx.",
             layer="Graph",
         ),
     ] = ""

@@ -67,6 +67,7 @@ def setting(
     like: str = "",
     main: bool = False,
     words: Mapping[Value, str] | None = None,
+    steps: tuple[float, ...] = (),
     reasons: Mapping[str, str] | None = None,
     ge: float | None = None,
     le: float | None = None,
@@ -79,9 +80,10 @@ def setting(
     other settings must have for this one to act. `choices_when` says the same for some of its choices; if it
     gives several conditions, one is enough (see :func:`obstacle`). `names_in` is the folder of assets whose
     files a text may name, without the first of `suffixes`; any other text is the path of a file with one of
-    these suffixes (an empty one: whatever its name). `like` is an example of a text that is no path. `reasons`: why
-    a choice needs the values of `choices_when`, by the setting that has another one. `main`: whether the form shows
-    it without being asked for more. `words` says values that a number does not explain.
+    these suffixes (an empty one: whatever its name). `like` is an example of a text that is no path. `reasons`:
+    why a choice needs the values of `choices_when`, by the setting that has another one. `main`: whether the form
+    shows it without being asked for more. `words` says values that a number does not explain. `steps`: values that
+    the arrow keys go through, where a number is not counted up.
     """
     return msgspec.Meta(
         title=title,
@@ -104,6 +106,7 @@ def setting(
             "like": like,
             "main": main,
             "words": words or {},
+            "steps": steps,
             "reasons": reasons or {},
         },
     )
@@ -133,6 +136,7 @@ class Option:
     like: str = ""
     main: bool = False
     words: Mapping[Value, str] = field(default_factory=dict)
+    steps: tuple[float, ...] = ()
     reasons: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -203,6 +207,7 @@ def _walk(tree: type[msgspec.Struct], prefix: str) -> Iterator[Option]:
             like=extra.get("like", ""),
             main=extra.get("main", False),
             words=extra.get("words", {}),
+            steps=extra.get("steps", ()),
         )
 
 
@@ -213,14 +218,25 @@ def option_of(tree: type[msgspec.Struct], key: str) -> Option:
     for candidate in known:
         if candidate.key == named:
             return candidate
-    import difflib
-
     shown = one_line(key, SHOWN)
-    near = difflib.get_close_matches(shown, [o.key for o in known], n=1, cutoff=0.4)
-    hint = f"; did you mean {near[0]}?" if near else ""
+    near = _nearest(shown, [o.key for o in known])
+    hint = f"; did you mean {near}?" if near else "."
     raise ConfigError(
         f"There is no setting called '{shown}'{hint} `asrscope options` lists them all."
     )
+
+
+def _nearest(given: str, keys: list[str]) -> str:
+    """The key that `given` shortens (`graph.lm`, `graph.dict`), else the one most like it; empty if none is."""
+    import difflib
+
+    group, _, name = given.rpartition(".")
+    for key in keys:
+        inside, _, full = key.rpartition(".")
+        initials = "".join(word[0] for word in full.split("_"))
+        if group in ("", inside) and name and (name == initials != full or full.startswith(name)):
+            return key
+    return next(iter(difflib.get_close_matches(given, keys, n=1, cutoff=0.4)), "")
 
 
 def get(config: msgspec.Struct, key: str) -> Value:

@@ -1,8 +1,8 @@
 """Presets: named configurations, each a TOML file in ``assets/presets`` with what differs from the defaults.
 
 A preset file has a ``title``, a ``description`` and a table ``[config]`` of settings, named as in
-`pipelines.config`. Presets that form a series have three more keys: ``group``, the title of the series;
-``step``, the position in it; ``after``, the preset that the step starts from. :func:`from_file` reads a
+`pipelines.config`. Three more keys may be there: ``group``, the title of the group (one of `GROUPS`);
+``step``, the position in it; ``after``, in a series, the preset that the step starts from. :func:`from_file` reads a
 user's own file of the same form.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import assets
 from pipelines.config import Config, ConfigError, from_dict
@@ -19,6 +19,9 @@ from profiler.files import inputs
 from profiler.plain import one_line
 
 DEFAULT = "gmm"
+
+GROUPS: Final = ("", "More mixtures", "Words and grammars", "Nets made smaller", "The ladder")
+"""In the order in which they are offered; first those outside any group."""
 
 LONGEST_HEAD = 2_000
 """Maximum characters of a title or description; the longest that ships has about 300."""
@@ -40,7 +43,7 @@ class Preset:
 
 
 def names(group: str | None = None) -> list[str]:
-    """The shipped presets: the default, those outside any group, then the groups, each in the order of its steps.
+    """The shipped presets: those outside any group, then the groups, each in the order of its steps.
 
     `group`: only those of this group; "" for those outside any group.
     """
@@ -63,7 +66,7 @@ def load(name: str) -> Preset:
 @functools.cache
 def _shipped() -> tuple[Preset, ...]:
     found = [from_file(file) for file in assets.path("presets").glob("*.toml")]
-    return tuple(sorted(found, key=lambda p: (p.group, p.step, p.name != DEFAULT, p.name)))
+    return tuple(sorted(found, key=lambda p: (GROUPS.index(p.group), p.step, p.name)))
 
 
 def from_file(path: str | Path) -> Preset:

@@ -46,6 +46,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             live=True,
             main=True,
             words={0.0: "full speed", 1.0: "real time"},
+            steps=(0.0, 0.5, 1.0, 2.0, 4.0, 8.0),
             ge=0.0,
             le=100.0,
         ),

@@ -18,7 +18,6 @@ from pipelines.config import Config, presets
 from pipelines.experiments import alone, rerun
 from pipelines.experiments.rerun import Arm, Stretch
 from pipelines.frontend.mfcc import Mfcc
-from pipelines.frontend.parameters import SAMPLE_RATE
 from pipelines.models import opening
 from pipelines.models.sphinx import AcousticModel
 from pipelines.run.recogniser import Progress
@@ -298,10 +297,10 @@ def _with_fewer_codebooks(
         return Perturbation(
             change.name, unavailable="the whole model fits the cache, or nothing does"
         )
-    samples = audio.load(stretch.items[0].path, stretch.items[0].part).samples[
-        : int(ALONE_S * SAMPLE_RATE)
-    ]
-    features = Mfcc(model.feat_params).features(samples)
+    frontend, item = Mfcc(model.feat_params, transform=model.transform), stretch.items[0]
+    target = frontend.parameters.target
+    sound = audio.load(item.path, item.part, target)
+    features = frontend.features(sound.samples[: int(ALONE_S * target.rate)])
     arms = Arm("all", config), Arm("fewer", config)
     alone.score([(arms[0], model), (arms[1], fewer_codebooks(model, count))], features, roof_table)
     before, after = (_row(arm, row.name) for arm in arms)

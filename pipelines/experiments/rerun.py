@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from time import perf_counter
@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 from pipelines import config as settings
 from pipelines.audio import loading as audio
 from pipelines.config import Config, Value
-from pipelines.frontend.parameters import SAMPLE_RATE
+from pipelines.frontend.parameters import Target
 from pipelines.run import playlist
 from pipelines.run.control import Control
 from pipelines.run.decode import Decoder
@@ -141,8 +141,11 @@ def named_files(
     return there, [f"Run again with what the session names: {', '.join(found)}."] if found else []
 
 
-def items_of(utterances: Iterable[Utterance]) -> list[Item]:
-    """What utterances of a session were: files, or parts of them. BadInput for a part that makes no sense."""
+def items_of(utterances: Iterable[Utterance], session: Path | None = None) -> list[Item]:
+    """What utterances of a session were: files, or parts of them. BadInput for a part that makes no sense.
+
+    `session`: the file that names them, from where they are looked for.
+    """
     items = []
     for spoken in utterances:
         try:
@@ -152,23 +155,17 @@ def items_of(utterances: Iterable[Utterance]) -> list[Item]:
                 f"The session says of {one_line(spoken.name)} that it is a part of a file which there cannot be: "
                 f"{one_line(str(error))}."
             ) from None
-        items.append(Item(spoken.name, Path(spoken.path), None, part))
+        path = spoken.path if session is None else named.found(spoken.path, session)
+        items.append(Item(spoken.name, Path(path), None, part))
     return items
 
 
-def audio_of(
-    spoken: Iterable[Item], folder: Path, limit_s: float = STRETCH_S, session: Path | None = None
-) -> Stretch:
+def audio_of(spoken: Iterable[Item], folder: Path, limit_s: float = STRETCH_S) -> Stretch:
     """The first `limit_s` seconds of what was `spoken`; what is longer is cut into `folder`.
 
     Files gone, unreadable or none (pipes, devices) are left out; without any, the bundled voices are taken.
-    `session`: the file that names them.
     """
     items_given = list(spoken)
-    if session is not None:
-        items_given = [
-            replace(item, path=Path(named.found(str(item.path), session))) for item in items_given
-        ]
     given = [(item.path, item.part) for item in items_given]
     once = dict(reversed([*zip(given, items_given, strict=True)]))
     wanted = list(dict.fromkeys(given))
@@ -200,11 +197,13 @@ def _gather(
         if left < limit_s / 4 and items:
             break
         try:
-            if not (named.of_this_machine(str(item.path)) and inputs.regular(item.path)):
+            if not (named.of_this_machine(item.path) and inputs.regular(item.path)):
                 raise OSError
-            length = audio.load(item.path, item.part).duration_s
+            sound = audio.load(item.path, item.part)
+            length = sound.duration_s
             if length > 1.25 * left:
-                item, length = _cut(item, left, folder / f"{len(items)}.wav"), left
+                cut = folder / f"{len(items)}.wav"
+                item, length = _cut(item, sound.source_rate, left, cut), left
         except (audio.AudioError, OSError):
             left_out = True
             continue
@@ -213,10 +212,11 @@ def _gather(
     return tuple(items), seconds, left_out
 
 
-def _cut(item: Item, seconds: float, target: Path) -> Item:
-    samples = audio.load(item.path, item.part).samples[: int(seconds * SAMPLE_RATE)]
-    soundfile.write(target, samples, SAMPLE_RATE, subtype="FLOAT")
-    return Item(target.stem, target, None)
+def _cut(item: Item, rate: int, seconds: float, to: Path) -> Item:
+    """The beginning of a file, at its own rate: a model may take more or less than most."""
+    sound = audio.load(item.path, item.part, Target(rate))
+    soundfile.write(to, sound.samples[: int(seconds * rate)], rate, subtype="FLOAT")
+    return Item(to.stem, to, None)
 
 
 def decode(

@@ -11,6 +11,8 @@ import math
 import numba
 import numpy as np
 
+from pipelines.frontend.dynamic import DIFFERENCE, SECOND, VALUE
+
 LOG_FLOOR = 1e-4  # added to each mel energy before the log (pocketsphinx fe_sigproc.c)
 
 # Noise removal: minima tracking after Doblinger (1995), temporal masking and weight smoothing after
@@ -110,20 +112,33 @@ def cepstra(spectrum, filters, transform, denoise, state, started, out, sums):  
 
 
 @numba.njit(cache=True, nogil=True)
-def normalise(cepstra, mean, first, last, out):  # type: ignore[no-untyped-def]
-    """Subtract the mean and append first and second differences, for the frames first…last-1.
+def normalise(cepstra, mean, scale, columns, matrix, first, last, out):  # type: ignore[no-untyped-def]
+    """The features of the frames first…last-1: cepstra less their mean, times `scale`, and differences of these.
 
-    cepstra f32[frames, n] of the whole utterance, mean f32[n], out f32[frames, 3 n].
+    cepstra f32[frames, n] of the whole utterance; mean, scale f32[n]; columns i64[m, 3] rows (kind, frames, cepstrum);
+    matrix f32[outputs, m] is applied to the columns, or is empty: they are the outputs. out f32[frames, outputs].
     Beyond both ends the outermost frame is repeated.
     """
     end = cepstra.shape[0] - 1
-    n = cepstra.shape[1]
+    m = columns.shape[0]
+    before_matrix = np.empty(m, np.float32)
     for t in range(first, last):
-        m3, m2, m1 = max(t - 3, 0), max(t - 2, 0), max(t - 1, 0)
-        p1, p2, p3 = min(t + 1, end), min(t + 2, end), min(t + 3, end)
-        for i in range(n):
-            out[t, i] = cepstra[t, i] - mean[i]
-            out[t, n + i] = cepstra[p2, i] - cepstra[m2, i]
-            out[t, 2 * n + i] = (cepstra[p3, i] - cepstra[m1, i]) - (
-                cepstra[p1, i] - cepstra[m3, i]
-            )
+        row = out[t] if matrix.shape[0] == 0 else before_matrix
+        for j in range(m):
+            kind, over, i = columns[j, 0], columns[j, 1], columns[j, 2]
+            if kind == VALUE:
+                row[j] = (cepstra[min(max(t + over, 0), end), i] - mean[i]) * scale[i]
+            elif kind == DIFFERENCE:
+                later, earlier = min(t + over, end), max(t - over, 0)
+                row[j] = (cepstra[later, i] - cepstra[earlier, i]) * scale[i]
+            elif kind == SECOND:
+                ahead = cepstra[min(t + over + 1, end), i] - cepstra[max(t - over + 1, 0), i]
+                behind = cepstra[min(t + over - 1, end), i] - cepstra[max(t - over - 1, 0), i]
+                row[j] = (ahead - behind) * scale[i]
+            else:
+                row[j] = 0.0
+        for k in range(matrix.shape[0]):
+            total = np.float32(0.0)
+            for j in range(m):
+                total += row[j] * matrix[k, j]
+            out[t, k] = total

@@ -1,12 +1,13 @@
 """Mel-frequency cepstra with differences, equal to those of pocketsphinx 5.
 
 Pre-emphasis, Hamming window, power spectrum, triangular mel filters, noise removal, log, DCT,
-lifter; then the mean of the utterance is subtracted (batch CMN) and first and second differences
-are appended (`1s_c_d_dd`). Against pocketsphinx' own log of its cepstra the largest error is about
-2e-5, the rounding of its single-precision sums. Two things differ on purpose: noise is estimated again
-in every utterance (pocketsphinx carries its estimate into the next one, so its features depend on
-what was decoded before), and the mean of an utterance without any energy is its plain mean
-(pocketsphinx divides by zero).
+lifter; then the mean of the utterance is subtracted (batch CMN), if need be variance and gain are
+normalised, and differences are put beside the cepstra (`dynamic`, mostly `1s_c_d_dd`). Against
+pocketsphinx' own log of its cepstra the largest error is about 2e-5, the rounding of its
+single-precision sums. Some things differ on purpose: noise is estimated again in every utterance
+(pocketsphinx carries its estimate into the next one, so its features depend on what was decoded
+before), so is the gain of `-agc emax`; and the mean of an utterance without any energy is its plain
+mean (pocketsphinx divides by zero).
 
 The work is done in pieces of a few milliseconds, each of them a span, so that no call runs for
 long even in an hour of sound. How it is cut changes no bit of the result.
@@ -22,9 +23,9 @@ from typing import NamedTuple
 import numpy as np
 
 from pipelines.frontend import _kernels
+from pipelines.frontend.dynamic import layout
 from pipelines.frontend.parameters import (
-    SAMPLE_RATE,
-    STREAMS,
+    FEATURE_TYPE,
     FeatureParameterError,
     FeatureParameters,
 )
@@ -42,6 +43,8 @@ END = "mfcc end"
 STAGES = (MFCC, NORMALISE)
 """Names of the stages, both of group `frontend`, that `Utterance.run` goes through."""
 
+EXPECTED_MAXIMUM, EXPECTED_MAXIMUM_NORMALISED = 10.0, 5.0
+"""Of c0, without and with the mean subtracted: where pocketsphinx' `-agc emax` begins (feat.c)."""
 FULL_SCALE = 32_768.0  # pocketsphinx' features are those of 16-bit integer samples
 PIECE_FRAMES = 512  # frames per piece of `run`: about 5 ms of work
 BLOCK_FRAMES = 64  # frames per call of the FFT: its buffers stay in the L2 cache
@@ -75,19 +78,23 @@ class Mfcc:
     """The front end for one set of parameters: tables that all utterances share."""
 
     def __init__(
-        self, parameters: FeatureParameters | Mapping[str, str], warp: float = 1.0
+        self,
+        parameters: FeatureParameters | Mapping[str, str],
+        warp: float = 1.0,
+        transform: Array | None = None,
     ) -> None:
         """Take parameters, or the options of a `feat.params` (FeatureParameterError if unfit).
 
         `warp` scales the frequencies of the mel filters: above 1 the voice seems to come from a
-        longer vocal tract (training data of more voices).
+        longer vocal tract (training data of more voices). `transform` f32 [m, n]: of a model that has one.
         """
         if isinstance(parameters, Mapping):
             parameters = FeatureParameters.from_mapping(parameters)
         p = parameters
         self.parameters = p
         self._stage_ids: dict[str, int] = {}
-        self.dimension = STREAMS * p.ncep
+        self.layout = layout(p, transform)
+        self.dimension = self.layout.outputs
         self.window = np.zeros(p.nfft)
         """f64[nfft]: 0 beyond the samples of a window."""
         self.window[: p.window_samples] = np.hamming(p.window_samples)
@@ -106,6 +113,11 @@ class Mfcc:
         check_offsets("offsets", self.offsets, len(self.weights))
         check_indices("starts", self.starts, self.bins)
         check_indices("ends", self.starts + np.diff(self.offsets), self.bins + 1)
+        made = self.layout
+        check("columns", made.columns, np.int64, (None, 3))
+        check_indices("cepstra", made.columns[:, 2], p.ncep)
+        shape = (self.dimension, len(made.columns)) if made.matrix.size else (0, 0)
+        check("matrix", made.matrix, np.float32, shape)
 
     @property
     def bins(self) -> int:
@@ -123,7 +135,7 @@ class Mfcc:
         return 1 if beyond_first < 0 else 2 + beyond_first // self.parameters.hop_samples
 
     def start(self, samples: F32) -> Utterance:
-        """Begin an utterance: f32[n] samples in -1…1 at 16 kHz, all of it (the mean needs it)."""
+        """Begin an utterance: f32[n] samples in -1…1 at the target's rate, all of it (the mean needs it)."""
         return Utterance(self, samples)
 
     def features(
@@ -132,7 +144,7 @@ class Mfcc:
         first_frame: int = 0,
         lane: Lane | NullLane | None = None,
     ) -> F32:
-        """All features of an utterance, f32[n_frames, 39]: cepstra, differences, seconds.
+        """All features of an utterance, f32[n_frames, dimension]: of `1s_c_d_dd` cepstra, differences, seconds.
 
         With a `lane` (after `stages`) each piece is recorded; `first_frame` is the utterance's
         first frame in the run.
@@ -155,6 +167,13 @@ class Mfcc:
         """Compile (or load from the cache) the kernels, on a few frames of silence."""
         self.features(np.zeros(4 * self.parameters.window_samples, np.float32))
 
+    def _columns(self) -> tuple[int, ...]:
+        """What the roof of the differences is named by: the cepstra, and of other features what they are."""
+        p = self.parameters
+        if p.feat == FEATURE_TYPE and not self.layout.matrix.size:
+            return (p.ncep,)
+        return p.ncep, len(self.layout.columns), len(self.layout.matrix)
+
     def costs(self) -> dict[str, Cost]:
         """Cost law per stage: exact operation counts, modelled traffic, all linear in frames.
 
@@ -172,6 +191,8 @@ class Mfcc:
         dct = 2 * p.ncep * n
         spectrum_bytes = 16 * bins
         frame_bytes = 8 * p.nfft
+        columns, width = len(self.layout.columns), 4 * self.dimension
+        operations = 5.0 * columns / 3 + 2.0 * self.layout.matrix.size
         least = 4 * p.hop_samples + 4 * p.ncep
         most = least + 4 * 8 * p.hop_samples + 2 * frame_bytes + 2 * spectrum_bytes
         tables = 8 * (len(self.weights) + len(self.window) + p.ncep * n)
@@ -199,13 +220,13 @@ class Mfcc:
                 ),
             ),
             NORMALISE: Cost(
-                operations={"fma": Linear(per_frame=5.0 * p.ncep)},
-                bytes_min=Linear(per_frame=16.0 * p.ncep),
-                bytes_max=Linear(per_frame=16.0 * p.ncep + 4 * p.ncep),
-                working_set_bytes=float(PIECE_FRAMES * 16 * p.ncep),
+                operations={"fma": Linear(per_frame=operations)},
+                bytes_min=Linear(per_frame=4.0 * p.ncep + width),
+                bytes_max=Linear(per_frame=8.0 * p.ncep + width),
+                working_set_bytes=float(PIECE_FRAMES * (4 * p.ncep + width)),
                 # Some of what the end needs the cepstra have just used; and long utterances are several pieces.
                 terms=(
-                    _loop(DIFFERENCES, p.ncep),
+                    _loop(DIFFERENCES, *self._columns()),
                     Term(KERNEL, END, Linear(), most=Linear(fixed=1.0)),
                 ),
             ),
@@ -247,14 +268,18 @@ class Utterance:
 
     def normalise(self, piece_frames: int) -> Iterator[Piece]:
         """Fill `features` from all cepstra, yielding after each piece."""
-        mean = self._mean()
-        check("cepstra", self.cepstra, np.float32, (self.n_frames, len(mean)))
-        check("mean", mean, np.float32, (None,))
-        width = STREAMS * len(mean)
-        check("features", self.features, np.float32, (self.n_frames, width), writable=True)
+        mean, scale = self._normal()
+        tables, n = self._tables, self._tables.parameters.ncep
+        made, shape = tables.layout, (self.n_frames, tables.dimension)
+        check("cepstra", self.cepstra, np.float32, (self.n_frames, n))
+        check("mean", mean, np.float32, (n,))
+        check("scale", scale, np.float32, (n,))
+        check("features", self.features, np.float32, shape, writable=True)
         for first in range(0, self.n_frames, piece_frames):
             last = min(first + piece_frames, self.n_frames)
-            _kernels.normalise(self.cepstra, mean, first, last, self.features)
+            _kernels.normalise(
+                self.cepstra, mean, scale, made.columns, made.matrix, first, last, self.features
+            )
             yield Piece(NORMALISE, first, last - first)
 
     def block(self, first: int, last: int) -> None:
@@ -307,15 +332,37 @@ class Utterance:
             self._sums,
         )
 
-    def _mean(self) -> F32:
-        if self._tables.parameters.cmn == "none" or self.n_frames == 0:
-            return np.zeros(self.cepstra.shape[1], np.float32)
-        if self._sums[-1] == 0:
-            mean = self.cepstra.mean(axis=0, dtype=np.float64)
-        else:
-            mean = self._sums[:-1] / self._sums[-1]
-        single: F32 = mean.astype(np.float32)
-        return single
+    def _normal(self) -> tuple[F32, F32]:
+        """What is subtracted from each cepstrum, and what it is multiplied by then, f32 [ncep] each.
+
+        As pocketsphinx' `cmn.c` and `agc.c` have it; the gain of c0 is one more number to subtract.
+        """
+        p, n = self._tables.parameters, self.cepstra.shape[1]
+        mean, scale = np.zeros(n), np.ones(n)
+        if self.n_frames and p.cmn != "none":
+            # Frames without energy, of which pocketsphinx counts none, are all that there is in silence.
+            counted = self._sums[-1] > 0
+            mean = (
+                self._sums[:-1] / self._sums[-1]
+                if counted
+                else self.cepstra.mean(axis=0, dtype=np.float64)
+            )
+            if p.varnorm:
+                squares = np.square(self.cepstra - mean).sum(axis=0)
+                np.sqrt(self.n_frames / squares, out=scale, where=squares > 0)
+        if self.n_frames and p.agc != "none":
+            mean[0] += self._gain((self.cepstra[:, 0] - mean[0]) * scale[0]) / scale[0]
+        return mean.astype(np.float32), scale.astype(np.float32)
+
+    def _gain(self, energy: F64) -> float:
+        """What automatic gain control subtracts from the normalised c0 of all frames."""
+        p = self._tables.parameters
+        if p.agc == "max":
+            return float(energy.max())
+        if p.agc == "emax":
+            return EXPECTED_MAXIMUM if p.cmn == "none" else EXPECTED_MAXIMUM_NORMALISED
+        quiet = energy[energy < energy.min() + p.agcthresh]
+        return float(quiet.mean()) if len(quiet) else 0.0
 
 
 def mel_filters(p: FeatureParameters, warp: float = 1.0) -> tuple[I64, I64, F64]:
@@ -324,7 +371,7 @@ def mel_filters(p: FeatureParameters, warp: float = 1.0) -> tuple[I64, I64, F64]
     Returns first bin i64[nfilt], offsets i64[nfilt+1] into the weights, and weights f64[…].
     `warp` multiplies every edge.
     """
-    bin_hz = SAMPLE_RATE / p.nfft
+    bin_hz = p.samprate / p.nfft
 
     def mel(hz: float) -> float:
         return 2595.0 * math.log10(1.0 + hz / 700.0)

@@ -4,7 +4,7 @@ The file is a list of `-name value` pairs, the command-line options of the train
 absent take the default of pocketsphinx 5 (its `fe.h` and `feat.h`), so the same file yields the
 same features in both programs. A value that would change the features and is not implemented here
 is refused by name: a model that gets other features than it was trained on still yields words,
-but wrong ones.
+but wrong ones. What is read otherwise than it says, or has no effect here, is a note (`notes_of`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,11 @@ from profiler.errors import BadInput
 from profiler.plain import one_line
 
 SAMPLE_RATE = 16_000
-"""The one sample rate of this front end, in Hz; `pipelines.audio.loading` resamples everything to it."""
+"""In Hz, of a model that does not say otherwise; `pipelines.audio.loading` resamples to what a model needs."""
+LOWEST_RATE, HIGHEST_RATE = 4_000, 96_000
+"""Of a model, in Hz."""
+NARROW_BAND = 4_000.0
+"""Filters that end here or below are those of telephone speech, in Hz."""
 
 LARGEST = 1e6
 """Of any number of the front end: hertz, samples, filters."""
@@ -25,14 +29,13 @@ LARGEST = 1e6
 NEUTRAL = frozenset(
     {
         "adcdev",
-        "agcthresh",
         "cmninit",
         "hmm",
         "input_endian",
+        "lda",
         "mdef",
         "mean",
         "mixw",
-        "mllr",
         "model",
         "sendump",
         "seed",
@@ -45,11 +48,24 @@ NEUTRAL = frozenset(
 """Options seen in `feat.params` files that leave the features of a whole utterance as they are
 (without `warp_params`, which is refused, every `warp_type` is the identity)."""
 
+# fmt: off
+SEARCH = frozenset({
+    "ascale", "aw", "beam", "bestpath", "compallsen", "ds", "fillprob", "fwdflat", "fwdtree", "kws_threshold",
+    "logbase", "lpbeam", "lponlybeam", "lw", "maxhmmpf", "maxwpf", "mixwfloor", "mllr", "pbeam", "pip", "pl_window",
+    "senmgau", "silprob", "tmatfloor", "topn", "topn_beam", "uw", "varfloor", "wbeam", "wip",
+})
+# fmt: on
+"""Options of pocketsphinx that say how to search or score and are no features: the settings of a run say that here."""
+SILENCE = ("remove_silence", "vad_")
+"""Options, or how they begin, that cut silence out of live sound: pocketsphinx 5 has none of them any more."""
+
+LEFT_OUT = frozenset({"dither"})
+"""Read and not computed: noise of half a bit, other noise every time."""
+
 FEATURE_TYPE = "1s_c_d_dd"
-"""What this front end computes: cepstra, deltas and delta-deltas."""
+"""The default: cepstra, deltas and delta-deltas."""
 STREAMS = 3
 STREAM_DIM = 13
-STREAM_SPEC = "0-12/13-25/26-38"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +93,7 @@ class FeatureParameters:
     nfilt: int = 40
     nfft: int = 512
     ncep: int = STREAM_DIM
+    samprate: int = SAMPLE_RATE
     alpha: float = 0.97  # pre-emphasis
     wlen: float = 0.025625  # Hamming window, seconds
     frate: int = 100  # frames per second
@@ -87,37 +104,34 @@ class FeatureParameters:
     remove_dc: bool = False
     remove_noise: bool = False
     cmn: str = "batch"
+    varnorm: bool = False
+    agc: str = "none"
+    agcthresh: float = 2.0  # nat above the quietest frame that still count as noise (agc noise)
+    feat: str = FEATURE_TYPE
+    svspec: str = (
+        ""  # dimensions of each stream, such as 0-12/13-25/26-38; empty: as `feat` has them
+    )
+    ldadim: int = 0  # rows of a model's `feature_transform` that are used; 0: all
 
     @property
     def target(self) -> Target:
         """The sound that these parameters are for."""
-        return Target(SAMPLE_RATE, self.upperf)
+        return Target(self.samprate, self.upperf)
 
     @property
     def window_samples(self) -> int:
         """Length of the analysis window in samples."""
-        return int(self.wlen * SAMPLE_RATE + 0.5)
+        return int(self.wlen * self.samprate + 0.5)
 
     @property
     def hop_samples(self) -> int:
         """Distance of two frames in samples."""
-        return int(SAMPLE_RATE / self.frate + 0.5)
+        return int(self.samprate / self.frate + 0.5)
 
     @classmethod
     def from_text(cls, text: str, source: str = "feat.params") -> FeatureParameters:
         """Parse the text of a `feat.params` file; `source` names it in errors."""
-        words = [w for line in text.splitlines() for w in line.split("#", 1)[0].split()]
-        pairs: dict[str, str] = {}
-        for i in range(0, len(words), 2):
-            name = words[i]
-            if not name.startswith("-") or len(name) < 2:
-                raise FeatureParameterError(
-                    f"{source}: expected an option such as -nfilt, found {name!r}."
-                )
-            if i + 1 == len(words):
-                raise FeatureParameterError(f"{source}: option {name} has no value.")
-            pairs[name[1:]] = words[i + 1]
-        return cls.from_mapping(pairs, source)
+        return cls.from_mapping(options_of(text, source), source)
 
     @classmethod
     def from_mapping(
@@ -129,26 +143,33 @@ class FeatureParameters:
             name = dashed.removeprefix("-")
             if name in _READERS:
                 try:
-                    values[name] = _READERS[name](str(value))
+                    read = _READERS[name](str(value))
                 except ValueError as error:
                     raise FeatureParameterError(
                         f"{source}: -{one_line(name)} {one_line(str(value))} cannot be used: {one_line(str(error))}."
                     ) from None
+                if name not in LEFT_OUT:
+                    values[name] = read
             elif name in _FIXED:
                 if str(value).lower() not in _FIXED[name]:
                     raise FeatureParameterError(
                         f"{source}: -{name} {one_line(str(value))} requires features that are not implemented "
                         f"(only {' or '.join(_FIXED[name])})."
                     )
-            elif name not in NEUTRAL:
+            elif name not in NEUTRAL and not _ignored(name):
                 raise FeatureParameterError(
                     f"{source}: -{one_line(name)} is not an option of this front end, "
                     "so the features cannot be computed."
                 )
-        if values.get("nfft") == 0:  # pocketsphinx: "set automatically from the window"
-            window = int(values.get("wlen", cls.wlen) * SAMPLE_RATE)
+        ceplen = values.pop("ceplen", STREAM_DIM)
+        if values.get("nfft", 0) == 0:  # pocketsphinx: "set automatically from the window"
+            window = int(values.get("wlen", cls.wlen) * values.get("samprate", cls.samprate))
             values["nfft"] = 1 << max(window - 1, 1).bit_length()
         parameters = cls(**values)
+        if parameters.ncep != ceplen:
+            raise FeatureParameterError(
+                f"{source}: -ncep {parameters.ncep} and -ceplen {ceplen} must be the same number."
+            )
         parameters._check(source)
         return parameters
 
@@ -158,9 +179,13 @@ class FeatureParameters:
                 raise FeatureParameterError(f"{source}: {sentence}.")
 
         demand(
-            0 <= self.lowerf < self.upperf <= SAMPLE_RATE / 2,
+            LOWEST_RATE <= self.samprate <= HIGHEST_RATE,
+            f"-samprate {self.samprate} must lie between {LOWEST_RATE} and {HIGHEST_RATE} Hz",
+        )
+        demand(
+            0 <= self.lowerf < self.upperf <= self.samprate / 2,
             f"-lowerf {self.lowerf:g} and -upperf {self.upperf:g} must rise within "
-            f"0 and {SAMPLE_RATE // 2} Hz",
+            f"0 and {self.samprate // 2} Hz, half of -samprate {self.samprate}",
         )
         demand(self.frate == 100, f"-frate {self.frate} is not implemented (only 100)")
         demand(
@@ -170,15 +195,51 @@ class FeatureParameters:
         )
         demand(self.nfft & (self.nfft - 1) == 0, f"-nfft {self.nfft} must be a power of two")
         demand(
-            self.ncep == STREAM_DIM,
-            f"-ncep {self.ncep} is not implemented (only {STREAM_DIM})",
-        )
-        demand(
-            self.ncep <= self.nfilt <= self.nfft // 2,
+            1 <= self.ncep <= self.nfilt <= self.nfft // 2,
             f"-nfilt {self.nfilt} must lie between -ncep {self.ncep} and half of -nfft",
         )
         demand(self.lifter >= 0, f"-lifter {self.lifter} must be 0 or more")
         demand(0 <= self.alpha < 1, f"-alpha {self.alpha:g} must lie in 0…1")
+        demand(self.ldadim >= 0, f"-ldadim {self.ldadim} must be 0 or more")
+
+
+def options_of(text: str, source: str = "feat.params") -> dict[str, str]:
+    """The options of a `feat.params`, names without the dash: any number a line, `#` begins a comment."""
+    words = [w for line in text.splitlines() for w in line.split("#", 1)[0].split()]
+    pairs: dict[str, str] = {}
+    for i in range(0, len(words), 2):
+        name = words[i]
+        if not name.startswith("-") or len(name) < 2:
+            raise FeatureParameterError(
+                f"{source}: expected an option such as -nfilt, found {one_line(name)!r}."
+            )
+        if i + 1 == len(words):
+            raise FeatureParameterError(f"{source}: option {one_line(name)} has no value.")
+        pairs[name[1:]] = words[i + 1]
+    return pairs
+
+
+def notes_of(pairs: Mapping[str, str]) -> list[str]:
+    """What of these options (checked, names without a dash) is read otherwise than it says, or left out."""
+    notes = []
+    if pairs.get("cmn", "").lower() in ("live", "prior"):
+        notes.append(f"-cmn {pairs['cmn']} is computed as batch: the mean of the whole utterance")
+    if pairs.get("agc", "").lower() == "emax":
+        notes.append("-agc emax begins anew in every utterance")
+    if _boolean(pairs.get("dither", "no")):
+        notes.append("-dither is left out")
+    if ignored := [f"-{name}" for name in pairs if _ignored(name)]:
+        notes.append(f"{', '.join(ignored)} {'is' if len(ignored) == 1 else 'are'} ignored")
+    if "samprate" not in pairs and float(pairs.get("upperf", SAMPLE_RATE)) <= NARROW_BAND:
+        notes.append(
+            f"no -samprate, though the filters end at {float(pairs['upperf']):g} Hz: taken as {SAMPLE_RATE} Hz, "
+            "as pocketsphinx does"
+        )
+    return notes
+
+
+def _ignored(name: str) -> bool:
+    return name in SEARCH or name.startswith(SILENCE)
 
 
 def _finite(text: str) -> float:
@@ -193,6 +254,13 @@ def _whole(text: str) -> int:
     value = int(text) if len(text) <= 12 else LARGEST
     if not abs(value) < LARGEST:
         raise ValueError(f"a whole number below {LARGEST:g} is needed")
+    return int(value)
+
+
+def _rate(text: str) -> int:
+    value = _finite(text)  # pocketsphinx prints 1.600000e+04
+    if value != int(value):
+        raise ValueError("a whole number of hertz is needed")
     return int(value)
 
 
@@ -228,20 +296,20 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "round_filters": _boolean,
     "remove_dc": _boolean,
     "remove_noise": _boolean,
-    "cmn": _choice(batch="batch", current="batch", none="none"),
+    "cmn": _choice(batch="batch", current="batch", live="batch", prior="batch", none="none"),
+    "varnorm": _boolean,
+    "agc": _choice(none="none", max="max", emax="emax", noise="noise"),
+    "agcthresh": _finite,
+    "samprate": _rate,
+    "ceplen": _whole,
+    "feat": str,
+    "svspec": str,
+    "ldadim": _whole,
+    "dither": _boolean,
 }
 
 _FIXED: dict[str, tuple[str, ...]] = {
-    "samprate": ("16000", "16000.0", "16000.000000"),
-    "feat": (FEATURE_TYPE,),
-    "ceplen": (str(STREAM_DIM),),
-    "svspec": (STREAM_SPEC,),
-    "agc": ("none",),
-    "varnorm": ("no", "false", "0"),
-    "dither": ("no", "false", "0"),
     "doublebw": ("no", "false", "0"),
     "logspec": ("no", "false", "0"),
     "smoothspec": ("no", "false", "0"),
-    "remove_silence": ("no", "false", "0"),
-    "ldadim": ("0",),
 }

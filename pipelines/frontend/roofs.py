@@ -12,8 +12,9 @@ from types import MappingProxyType
 import numpy as np
 
 from pipelines.frontend import _kernels, mfcc
+from pipelines.frontend.dynamic import layout
 from pipelines.frontend.mfcc import BLOCK_FRAMES, Mfcc
-from pipelines.frontend.parameters import SAMPLE_RATE, STREAMS, FeatureParameters
+from pipelines.frontend.parameters import FeatureParameters
 from profiler.machine.roofs.timing import Task, Work, each_after, repeated
 
 Numbers = tuple[int, ...]
@@ -26,9 +27,11 @@ def cepstra(size: int, numbers: Numbers) -> Work:
     is.
     """
     window, hop, nfft, remove_dc, nfilt, ncep, remove_noise = numbers
+    rate = hop * FeatureParameters.frate
     p = FeatureParameters(
-        wlen=window / SAMPLE_RATE,
-        frate=SAMPLE_RATE // hop,
+        wlen=window / rate,
+        samprate=rate,
+        upperf=min(FeatureParameters.upperf, rate / 2),
         nfft=nfft,
         nfilt=nfilt,
         ncep=ncep,
@@ -62,13 +65,25 @@ def end(size: int, numbers: Numbers) -> Work:
 
 
 def differences(size: int, numbers: Numbers) -> Work:
-    """The mean taken off and both differences; cepstra of a frame."""
-    (ncep,) = numbers
+    """The mean taken off and differences put beside; cepstra of a frame.
+
+    Of other features than `1s_c_d_dd` also their columns and, where they are transformed, what comes out.
+    """
+    ncep, *other = numbers
+    made = layout(FeatureParameters(ncep=ncep))
 
     def make() -> Task:
         found = np.ones((BLOCK_FRAMES, ncep), np.float32)
-        mean, out = np.ones(ncep, np.float32), np.ones((BLOCK_FRAMES, STREAMS * ncep), np.float32)
-        return repeated(lambda: _kernels.normalise(found, mean, 0, BLOCK_FRAMES, out))
+        mean, scale = np.ones(ncep, np.float32), np.ones(ncep, np.float32)
+        columns, matrix, outputs = made.columns, made.matrix, made.outputs
+        if other:
+            count, rows = other
+            columns = np.resize(columns, (count, 3))
+            matrix = np.ones((rows, count if rows else 0), np.float32)
+            outputs = rows or count
+        out = np.ones((BLOCK_FRAMES, outputs), np.float32)
+        arrays = found, mean, scale, columns, matrix
+        return repeated(lambda: _kernels.normalise(*arrays, 0, BLOCK_FRAMES, out))
 
     return Work(float(BLOCK_FRAMES), make)
 

@@ -23,7 +23,7 @@ def features_of(model: AcousticModel, desk: Desk, seconds: float) -> list[Array]
     from pipelines.frontend.mfcc import Mfcc
     from profiler.spans import NullLane, Recorder
 
-    frontend = Mfcc(model.feat_params)
+    frontend = Mfcc(model.feat_params, transform=model.transform)
     frontend.stages(Recorder())
     found = spoken(desk.speech(), seconds)
     return [frontend.features(sound.samples, 0, NullLane()) for _, sound in found]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from pipelines.frontend.parameters import FeatureParameters
 from pipelines.models import continuous, single_stream, sphinx
 from pipelines.models.derived import Progress
 from pipelines.models.sphinx import AcousticModel
@@ -25,8 +24,6 @@ def open_model(
     is asked for. Raises ModelError or FeatureParameterError (one sentence each) or Cancelled.
     """
     base = sphinx.load(config.model_directory or sphinx.default_directory())
-    # The front end would notice as well, but without the name of the file.
-    FeatureParameters.from_mapping(base.feat_params, str(base.directory / "feat.params"))
     if config.model == "continuous":
         return continuous.untied(base, config.gmm.components, progress, cancelled)
     if config.model == "single-stream":

@@ -65,6 +65,11 @@ def best(
     """
     if base.is_continuous and base.n_streams == 1:
         return base
+    if base.is_filled_up:
+        raise ModelError(
+            f"{base.directory} has streams of {base.widths} features; model=single-stream can be made where all "
+            "are of one width, model=continuous of any."
+        )
     return trained(base, components) or resampled(base, components, progress, cancelled)
 
 

@@ -38,6 +38,8 @@ from profiler.session.writer import SessionWriter
 from profiler.spans import Cost, Lane, NullLane, Recorder
 
 PARTIAL_EVERY_NS = 100_000_000  # how often a partial result is fetched for the person watching
+PARTIAL_SHARE = 0.02
+"""At most so much of the time goes into partial results: one holds all words so far, hours of them in a long file."""
 TILES = ("decode.utterance", "decode.block")
 """Stages that carry how long other programs ran instead."""
 
@@ -237,6 +239,7 @@ class Decoder:
             if last:
                 words = recogniser.search.finish(lane)
             elif told:
+                asked_ns = clock()
                 words = recogniser.search.partial(lane)
             # Coming back from there, out of caches that scoring has emptied, is Python of the run as well.
             begun_ns = self._blocks.begun_ns
@@ -245,7 +248,8 @@ class Decoder:
                 # The search has gone on from where the block ended: it is no longer to be done again.
                 scores = None
                 self._journal.utterance_partial(utterance, _text(words), words)
-                partial_due = block_start_ns + PARTIAL_EVERY_NS
+                took_ns = clock() - asked_ns
+                partial_due = block_start_ns + max(PARTIAL_EVERY_NS, int(took_ns / PARTIAL_SHARE))
             other_ns = self._other_programs_ns(searched_ns, surely=last)
             # Before the block's end is read: to record it is part of it.
             lane.put(stage["decode.begin"], block_start_ns, begun_ns, self._frame, count)
@@ -258,12 +262,12 @@ class Decoder:
             for notice in recogniser.take_notices():
                 self._journal.marker("error", notice, self._frame)
             self._control.frame = self._frame
-            took_ns, block_start_ns = now - block_start_ns, now
+            block_ns, block_start_ns = now - block_start_ns, now
             if last:
                 break
             if self._beside is not None:
                 block_start_ns = self._beside.between(
-                    recogniser, scores, now, self._frame - count, took_ns
+                    recogniser, scores, now, self._frame - count, block_ns
                 )
             if recogniser.config.pace > 0:
                 idle_ns = self._pace.keep(block_start_ns, self._frame, recogniser.config.pace)
@@ -315,7 +319,11 @@ class Decoder:
             text = f"{item.name}: no token survived; the hypothesis ends there."
             self._journal.marker("error", text, self._frame)
         alternatives = None
+        notes = begun.notes
         if done and self.recogniser.config.search.lattice:
+            if narrowed := search.narrowed:
+                notes = (*notes, narrowed)
+                self._journal.marker("error", f"{item.name}: {narrowed}.", self._frame)
             alternatives = {
                 "nbest": [{"hypothesis": " ".join(h.words), "cost": h.cost} for h in search.nbest],
                 "confidences": search.confidences,
@@ -334,7 +342,7 @@ class Decoder:
                 done,
                 tuple(epochs),
                 complete,
-                begun.notes,
+                notes,
                 alternatives,
                 str(item.path),
             )

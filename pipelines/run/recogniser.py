@@ -120,7 +120,7 @@ def build(
     with step("setup.graph", "finding the search graph"):
         graph = graphs.load_or_build(config.graph, model, progress, cancelled)
     with step("setup.compile", "compiling the kernels"):
-        frontend = Mfcc(model.feat_params)
+        frontend = Mfcc(model.feat_params, transform=model.transform)
         scorer = build_scorer(config, model, progress, cancelled, devices.get(config.device))
         search: Viterbi | DeviceViterbi = Viterbi(graph, config.search)
         if config.search.device in devices:

@@ -10,8 +10,8 @@ best one: a best-first search meets complete sequences in order, and none twice 
 
 from __future__ import annotations
 
+from bisect import insort
 from dataclasses import dataclass
-from heapq import heappop, heappush
 from itertools import count
 from typing import NamedTuple, Protocol
 
@@ -84,7 +84,8 @@ class Lattice:
     def ways(self) -> lattice_kernels.Ways:
         """What the kernels follow."""
         owner, other = self.alternative.T
-        first = np.searchsorted(owner, np.arange(len(self.history) + 1))
+        first = np.zeros(len(self.history) + 1, np.int64)
+        np.cumsum(np.bincount(owner, minlength=len(self.history)), out=first[1:])
         return lattice_kernels.Ways(self.history, first, np.ascontiguousarray(other), self.delta)
 
 
@@ -112,14 +113,6 @@ def lattice_arrays(graph: Graph, empty: Empty) -> LatticeArrays:
         empty(ways, np.int32),
         rank,
     )
-
-
-def grown(lattice: LatticeArrays, empty: Empty) -> LatticeArrays:
-    """The same with twice the room for alternatives."""
-    room = len(lattice.delta)
-    pairs, costs = empty((2 * room, 2), np.int32), empty(2 * room, np.float32)
-    pairs[:room], costs[:room] = lattice.alternative, lattice.delta
-    return lattice._replace(alternative=pairs, delta=costs)
 
 
 def check_lattice(graph: Graph, lattice: LatticeArrays, ranks: int) -> None:
@@ -163,13 +156,13 @@ def best_sequences(graph: Graph, lattice: Lattice, n: int, beam: float) -> list[
     check_indices("arcs + 1", lattice.history[:, 1] + 1, len(graph.arcs) + 1)
     scratch = np.full(len(lattice.history), np.inf)
     number = count()
-    # (least cost above the best, a number to keep order, last words as nested pairs, ends, costs).
+    # (least cost above the best, a number to keep order, last words as nested pairs, ends, costs), best first.
     waiting: list[tuple[float, int, Ending, I64 | None, F64]] = [
         (0.0, next(number), None, lattice.ends, lattice.above)
     ]
     result: list[Hypothesis] = []
     while waiting and len(result) < n:
-        cost, _, ending, backpointers, costs = heappop(waiting)
+        cost, _, ending, backpointers, costs = waiting.pop(0)
         if backpointers is None:
             result.append(Hypothesis(_unwound(graph, ending), lattice.best_cost + cost))
             continue
@@ -177,13 +170,15 @@ def best_sequences(graph: Graph, lattice: Lattice, n: int, beam: float) -> list[
             graph.arcs, ways, backpointers, costs, beam, scratch
         )
         if begin <= beam:
-            heappush(waiting, (float(begin), next(number), ending, None, costs))
+            insort(waiting, (float(begin), next(number), ending, None, costs))
         words = graph.arcs["olabel"][lattice.history[found, 1]]
         for word in np.unique(words).tolist():
             at = words == word
             before = lattice.history[found[at], 0].astype(np.int64)
             least = float(above[at].min())
-            heappush(waiting, (least, next(number), (word, ending), before, above[at]))
+            insort(waiting, (least, next(number), (word, ending), before, above[at]))
+        # Each of them ends a sequence of its own at its cost: more than are wanted are never needed.
+        del waiting[n - len(result) :]
     return result
 
 
@@ -203,17 +198,21 @@ def confidences(graph: Graph, lattice: Lattice, path: Array, beam: float) -> lis
     """
     log_posterior = lattice_kernels.posteriors(lattice.ways(), lattice.ends, lattice.above, beam)
     words = _words_of(graph, lattice.history[:, 1])
-    frames = lattice.history[:, 2]
-    posterior = np.exp(log_posterior)
-    places = path[words[path] > 0]
+    said = path[words[path] > 0]
+    # Only entries with a word, which lie in the order of their frames.
+    at = np.flatnonzero(words)
+    words, frames, posterior = words[at], lattice.history[at, 2], np.exp(log_posterior[at])
+    places = np.searchsorted(at, said)
     borders = [-2, *frames[places].tolist(), np.iinfo(np.int32).max]
     result = []
     for i, place in enumerate(places.tolist()):
-        same = words == words[place]
         # Neighbours in the same frame leave no room between them.
-        inside = (frames >= frames[place]) & (frames <= frames[place])
-        inside |= (frames > borders[i]) & (frames < borders[i + 2])
-        result.append(min(1.0, float(posterior[same & inside].sum())))
+        after = min(borders[i] + 1, borders[i + 1])
+        before = max(borders[i + 2], borders[i + 1] + 1)
+        begin, end = np.searchsorted(frames, (after, before))
+        inside = slice(begin, end)
+        same = words[inside] == words[place]
+        result.append(min(1.0, float(posterior[inside][same].sum())))
     return result
 
 

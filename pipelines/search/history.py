@@ -10,6 +10,7 @@ from profiler.arrays import Array, ArrayError, check, check_indices
 
 def collect(
     history: Array,
+    first: int,
     roots: Array,
     other_roots: Array,
     alternative: Array,
@@ -18,8 +19,8 @@ def collect(
 ) -> tuple[int, int]:
     """Keep of `history`, its used part, only what the roots (int32, -1: none) lead to; see `history_kernels.collect`.
 
-    Renumbers the roots and `alternative`, int32 [k, 2], in place, whose costs `delta` f32 [k] move along.
-    Returns how many entries and alternatives are left.
+    Entries before `first` stay as they are. Renumbers the roots and `alternative`, int32 [k, 2] of entries from `first`
+    on, in place; its costs `delta` f32 [k] move along. Returns how many entries and alternatives are left.
     """
     used = len(history)
     check("history", history, np.int32, (None, 3), writable=True)
@@ -27,9 +28,13 @@ def collect(
     check("other roots", other_roots, np.int32, (None,), writable=True)
     check("alternatives", alternative, np.int32, (None, 2), writable=True)
     check("their costs", delta, np.float32, (len(alternative),), writable=True)
+    if not 0 <= first <= used or (len(alternative) and alternative[0, 0] < first):
+        raise ArrayError(f"entries from {first} on are not what is collected of {used}")
     for backpointers in (roots, other_roots, alternative):
         check_indices("backpointers + 1", backpointers + 1, used + 1)
-    kept, left = history_kernels.collect(history, roots, other_roots, alternative, delta, beam)
+    kept, left = history_kernels.collect(
+        history, first, roots, other_roots, alternative, delta, beam
+    )
     return int(kept), int(left)
 
 

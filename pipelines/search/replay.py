@@ -50,10 +50,12 @@ class SearchReplay:
         self._lost, self._collected = kept._lost, self._space.collected
         for (_, buffer), (_, given) in zip(self._used(), kept._used(), strict=True):
             buffer[:] = given
-        theirs, used = kept._space.books.history, int(self._decoder_state[layout.HISTORY])
-        if len(self._space.books.history) < len(theirs):
-            self._space.grow(len(theirs))
-        self._space.books.history[:used] = theirs[:used]
+        books, lattice = kept._space.books, kept._space.arrays.lattice
+        self._space.reserve(len(books.history), len(lattice.delta))
+        used, others = self._decoder_state[[layout.HISTORY, layout.ALTERNATIVES]].tolist()
+        self._space.books.history[:used] = books.history[:used]
+        self._space.arrays.lattice.alternative[:others] = lattice.alternative[:others]
+        self._space.arrays.lattice.delta[:others] = lattice.delta[:others]
 
     def again(self, scores: F32 | Sequence[F32], first_frame: int, lane: Lane) -> dict[str, int]:
         """Do the block kept before again; the ns of each stage, by its name.

@@ -82,6 +82,17 @@ class Viterbi:
         """Whether no token survived, so that the rest of the utterance went unheard."""
         return self._lost
 
+    @property
+    def narrowed(self) -> str | None:
+        """What became of a lattice that there was no room for, in a few words; None: it is whole."""
+        beam, wanted = self._space.numbers.lattice_beam, self._config.lattice_beam
+        if not self._space.numbers.n_ranks or beam >= wanted:
+            return None
+        return (
+            f"the lattice holds what lies within {beam:.2g} nat of the best path, not {wanted:g}: there was no room "
+            "for more"
+        )
+
     def stages(self, recorder: Recorder) -> None:
         """Make the stages known to `recorder`."""
         for name, work in _STAGES.items():
@@ -166,7 +177,7 @@ class Viterbi:
                 self._record(lane, began, first_frame + begin, done - begin)
             if status == layout.NEED_HISTORY:
                 if stuck and done == begin:
-                    self._space.grow()
+                    self._space.widen()
                 self._space.make_room()
             elif status == layout.NO_TOKENS:
                 # Every path has cost infinity: by its scores, or for lack of an arc that leads on.
@@ -275,8 +286,9 @@ class Viterbi:
             self.best_cost = float(space.books.floats[layout.OFFSET]) + float(total[best])
         entry = space.entry_of(best) if pending else int(tokens.hist[best])
         if space.collected != self._collected:
-            self._tracer.reset()
+            self._tracer.reset(space.renumbered_from)
             self._collected = space.collected
+            space.renumbered_from = int(decoder_state[layout.HISTORY])
         history = space.books.history[: decoder_state[layout.HISTORY]]
         words = self._tracer.words(history, entry, int(decoder_state[layout.FRAME]))
         if final and space.numbers.n_ranks and np.isfinite(total[best]):

@@ -37,13 +37,17 @@ class WordTracer:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._backpointers = np.empty(1024, dtype=np.int32)
-        self._anchor = _Anchor()
+        self._anchor = self._before = _Anchor()
         self.backpointers = 0
         """How many entries of the history the last call followed."""
 
-    def reset(self) -> None:
-        """A new utterance begins, or the history was renumbered."""
-        self._anchor = _Anchor()
+    def reset(self, first: int = 0) -> None:
+        """A new utterance begins, or the history was renumbered from entry `first` on."""
+        if self._before.entry >= first:
+            self._before = _Anchor()
+        if self._anchor.entry >= first:
+            self._anchor = self._before
+        self._before = self._anchor
 
     def words(self, history: Array, entry: int, end_frame: int) -> list[Word]:
         """Words of the path that ends in `entry` of `history`, with first frame and number of frames.

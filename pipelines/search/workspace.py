@@ -7,6 +7,7 @@ settings, a token's place) is checked per call. `layout` says what the arrays an
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -26,8 +27,17 @@ R = TypeVar("R")
 
 FIRST_HISTORY = 1 << 18
 """Entries (12 bytes) that the history starts with; it grows and is collected as needed."""
-MAX_HISTORY = (1 << 31) - 1
-"""Entries are numbered in 32 bits."""
+MAX_HISTORY = 1 << 25
+"""Entries, 400 MB; as many alternatives take as much again. A lattice that needs more than half of them is pruned by a
+narrower beam, as Kaldi does beyond determinize-max-mem. An hour of speech, by a beam of 6, needs about so many."""
+NARROWER = 0.8
+"""What the lattice beam is then multiplied by until half of the room is free."""
+NARROWEST = 0.01
+"""Nat; a narrower lattice has no alternatives."""
+SETTLED_FRAMES = 300
+"""Tokens agree on what lies so far back, nearly always: it is gone over again only before the history grows."""
+FEW_ENTRIES = 1 << 16
+"""At least so many are added, before those that no token leads to are dropped: some 2 ms."""
 
 _F32 = np.dtype(np.float32)
 
@@ -68,7 +78,12 @@ class Workspace:
             column.fill(0)
         made.labels.entering[1:] = graph.senone_state == 0
         self.collected = 0
-        """How often the history was collected, and its entries so renumbered."""
+        """How often the history was collected."""
+        self.renumbered_from = 0
+        """The first entry that has another number since this was last set."""
+        self._history, self._alternatives = made.books.history, made.lattice[:2]
+        self._settled = 0
+        self._few = FEW_ENTRIES
         self._numbers = Numbers(graph.n_epsilon_states, 0, -1.0, 0.0, np.inf, 0.0, 0, 0)
         self.hold(made)
 
@@ -142,6 +157,8 @@ class Workspace:
     def start(self, lattice: bool, beam: float) -> None:
         """One token in the start state, and those that epsilon arcs lead to."""
         self._keep_alternatives(lattice, beam)
+        self._settled, self.renumbered_from, self._few = 0, 0, FEW_ENTRIES
+        self._open(0, 0)
         tokens, books = self.arrays.tokens, self.books
         decoder_state = books.decoder_state
         while True:
@@ -156,7 +173,7 @@ class Workspace:
             tokens.come[0] = layout.BY_ENTRY
             if _not_endless(calls.begin(self._table)) == layout.DONE:
                 break
-            self.grow()
+            self.widen()
         decoder_state[layout.FRAME] = 0
         decoder_state[layout.PENDING] = 1
 
@@ -220,7 +237,45 @@ class Workspace:
         return kernel(self._table, *args, **kwargs)
 
     def make_room(self) -> None:
-        """Collect history that no token leads to; double it when more than half stays in use."""
+        """Collect new history that no token leads to; all of it, where there is no room left, which then may grow."""
+        full = len(self.books.history) == len(self._history) or (
+            self.numbers.n_ranks > 0
+            and len(self.arrays.lattice.delta) == len(self._alternatives[1])
+        )
+        used, kept = self._collect(0 if full else self._settled)
+        r = self.books.decoder_state
+        # A prune step needs an entry for each new token at once.
+        new = int(max(r[layout.N], r[layout.M]))
+        if full:
+            while 2 * (used + new) > MAX_HISTORY and self.numbers.lattice_beam > NARROWEST:
+                narrower = self.numbers.lattice_beam * NARROWER
+                self.numbers = self.numbers._replace(lattice_beam=narrower)
+                used, kept = self._collect(0)
+            if 2 * (used + new) > len(self._history):
+                self._enlarge(2 * (used + new))
+            if self.numbers.n_ranks and 2 * kept > len(self._alternatives[1]):
+                self._enlarge_lattice(2 * kept)
+        self._open(used + new, kept)
+
+    def widen(self) -> None:
+        """Make room for twice as much: a frame did not fit."""
+        self._few *= 2
+        r = self.books.decoder_state
+        self._enlarge(len(self._history) + self._few)
+        if self.numbers.n_ranks:
+            self._enlarge_lattice(len(self._alternatives[1]) + self._few)
+        self._open(int(r[layout.HISTORY]), int(r[layout.ALTERNATIVES]))
+
+    def reserve(self, entries: int, alternatives: int) -> None:
+        """Have room for so many at once."""
+        if len(self._history) < entries:
+            self._enlarge(entries)
+        if self.numbers.n_ranks and len(self._alternatives[1]) < alternatives:
+            self._enlarge_lattice(alternatives)
+        self._open(entries, alternatives)
+
+    def _collect(self, first: int) -> tuple[int, int]:
+        """Drop what no token leads to of the entries from `first` on; how many entries and alternatives are left."""
         tokens, books, lattice = self.arrays.tokens, self.books, self.arrays.lattice
         r = books.decoder_state
         n, m = int(r[layout.N]), int(r[layout.M])
@@ -229,37 +284,49 @@ class Workspace:
             others = m
             tokens.new_hist[:m][tokens.come[:m] != layout.BY_ENTRY] = -1
         kept = int(r[layout.ALTERNATIVES])
-        r[layout.HISTORY], r[layout.ALTERNATIVES] = history.collect(
+        begin = bisect_left(lattice.alternative[:kept, 0], first)
+        used, left = history.collect(
             books.history[: r[layout.HISTORY]],
+            first,
             tokens.hist[:n],
             tokens.new_hist[:others],
-            lattice.alternative[:kept],
-            lattice.delta[:kept],
+            lattice.alternative[begin:kept],
+            lattice.delta[begin:kept],
             self.numbers.lattice_beam,
         )
+        r[layout.HISTORY], r[layout.ALTERNATIVES] = used, begin + left
         self.collected += 1
-        # A prune step needs an entry for each new token at once.
-        need = int(r[layout.HISTORY]) + max(n, m)
-        kept = int(r[layout.ALTERNATIVES])
-        if 2 * need > len(books.history) or 2 * kept > len(lattice.alternative):
-            self.grow(2 * need)
+        self.renumbered_from = min(self.renumbered_from, first)
+        settled = int(r[layout.FRAME]) - SETTLED_FRAMES
+        self._settled = bisect_left(books.history[:used, 2], settled, first)
+        return used, begin + left
 
-    def grow(self, least: int = 0) -> None:
-        """Double the history, and what hangs on it."""
-        before = self.books.history
-        backpointers = max(2 * len(before), least)
-        if backpointers > MAX_HISTORY:
-            raise GraphError(
-                f"The search would keep more than {MAX_HISTORY:,} entries of history; lower search.beam, "
-                "search.max_active or search.lattice_beam."
-            )
-        larger = self._empty((backpointers, 3), np.int32)
-        larger[: len(before)] = before
+    def _open(self, used: int, kept: int) -> None:
+        """Let kernels add to `used` entries and `kept` alternatives what is gone over next, if there is room."""
+        more = max(self._few, used - self._settled)
         lattice = self.arrays.lattice
         if self.numbers.n_ranks:
-            lattice = alternatives.grown(lattice, self._empty)
-        books = self.books._replace(history=larger)
+            pairs, costs = (column[: kept + more] for column in self._alternatives)
+            lattice = lattice._replace(alternative=pairs, delta=costs)
+        books = self.books._replace(history=self._history[: used + more])
         self.hold(self.arrays._replace(lattice=lattice, books=books))
+
+    def _enlarge(self, entries: int) -> None:
+        if entries > 2 * MAX_HISTORY:
+            raise GraphError(
+                f"The search would keep more than {2 * MAX_HISTORY:,} entries of history; lower search.beam or "
+                "search.max_active."
+            )
+        used = int(self.books.decoder_state[layout.HISTORY])
+        larger = self._empty((entries, 3), np.int32)
+        larger[:used] = self._history[:used]
+        self._history = larger
+
+    def _enlarge_lattice(self, room: int) -> None:
+        kept = int(self.books.decoder_state[layout.ALTERNATIVES])
+        pairs, costs = self._empty((room, 2), np.int32), self._empty(room, np.float32)
+        pairs[:kept], costs[:kept] = (column[:kept] for column in self._alternatives)
+        self._alternatives = pairs, costs
 
     def _keep_alternatives(self, on: bool, beam: float) -> None:
         """Keep ways within `beam`, or none; arrays that are there serve again."""
@@ -274,6 +341,7 @@ class Workspace:
             n_ranks=ranks, lattice_beam=float(beam) if on else -1.0
         )
         if changed:
+            self._alternatives = lattice[:2]
             self.hold(self.arrays._replace(lattice=lattice))
 
     def _as_read(self, scores: Array) -> F32:

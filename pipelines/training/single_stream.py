@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import soxr
 
 import assets
 from pipelines.audio import loading as audio
@@ -26,6 +27,7 @@ from pipelines.audio import transcripts
 from pipelines.audio import word_errors as wer
 from pipelines.config import Config
 from pipelines.frontend.mfcc import Mfcc
+from pipelines.frontend.parameters import SAMPLE_RATE
 from pipelines.models import derived, dictionary, single_stream, sphinx
 from pipelines.models.derived import Progress
 from pipelines.models.estimation import Frames
@@ -205,12 +207,18 @@ class _Maker:
 
     def __init__(self, base: AcousticModel) -> None:
         self._base = base
-        self._frontend = Mfcc(base.feat_params)
+        self._frontend = Mfcc(base.feat_params, transform=base.transform)
         self._aligner: Aligner | None = None
         self._scorer: Scorer | None = None
         state = base.mdef.senone_phone.astype(np.int64) * 8 + base.mdef.senone_state
         groups = [np.flatnonzero(state == s) for s in np.unique(state)]
         self._siblings = {int(senone): group for group in groups for senone in group}
+
+    def _samples(self, utterance: Utterance) -> Array:
+        samples, rate = utterance.samples(), self._frontend.parameters.target.rate
+        if rate == SAMPLE_RATE:
+            return samples
+        return np.asarray(soxr.resample(samples, SAMPLE_RATE, rate), np.float32)
 
     def batch(self, utterances: list[Utterance], cancelled: Callable[[], bool]) -> Batch:
         if self._aligner is None or self._scorer is None:
@@ -223,7 +231,7 @@ class _Maker:
         for utterance in utterances:
             if cancelled():
                 raise Cancelled
-            features = self._frontend.features(utterance.samples())
+            features = self._frontend.features(self._samples(utterance))
             self._scorer.reset()
             scores = self._scorer.score(features, 0, NullLane())
             try:

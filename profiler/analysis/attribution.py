@@ -5,9 +5,7 @@ memory = bandwidth and latency; what neither law nor measurement accounts for is
 attributed. See Williams et al. 2009 (roofline) and Treibig & Hager 2009 (execution-cache-memory).
 """
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -17,7 +15,6 @@ from profiler.analysis.categories import (
     NOT_ATTRIBUTED,
     OTHER_PROGRAMS,
     PART_NAMES,
-    PARTS,
     UNEXPLAINED,
 )
 from profiler.analysis.parts import Parts, by_category, split
@@ -33,7 +30,7 @@ BANDWIDTH_BOUND: Final = "bandwidth-bound"
 LATENCY_BOUND: Final = "latency-bound"
 CALL_BOUND: Final = "call-bound"
 LAUNCH_BOUND: Final = "launch-bound"
-PREEMPTED: Final = "preempted"
+MIXED: Final = "mixed"
 UNDECIDED: Final = "undecided"
 
 VERDICT_OF: Final = {
@@ -42,10 +39,10 @@ VERDICT_OF: Final = {
     "bandwidth": BANDWIDTH_BOUND,
     "latency": LATENCY_BOUND,
     "calls": CALL_BOUND,
-    OTHER_PROGRAMS: PREEMPTED,
     NOT_ATTRIBUTED: UNDECIDED,
 }
-"""What is said of a stage whose largest part this is."""
+"""What is said of a stage whose largest part this is. Other programs' is none of its own: how much of its time they
+took is said beside (`Parts.share`)."""
 
 
 def assign(
@@ -83,7 +80,6 @@ class Evidence:
     names and that were not measured. `replayed`: whether its waiting for memory was measured by hot replay.
     `unknown`: whether its arithmetic is among them. `launches`: kernels that the host gave to a device.
     `unit`, `units`: what the stage counts its work in, and how many. `reason`: why it has no law.
-    `by_law`: LAW_PARTS as the law alone has them at the machine's usual roofs, whatever the time and the replays were.
     """
 
     time_ns: float
@@ -100,14 +96,13 @@ class Evidence:
     roofs: bool = True
     unknown: bool = False
     launches: float = 0.0
-    by_law: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What bounds a stage, how well that is known (A B C D –), in plain words, and what is wrong.
 
-    `too_close`: the part of the sentence that says that the run alone did not decide, or None.
+    `too_close`: the part of the sentence that says which parts are too close to tell which is more, or None.
     """
 
     verdict: str | None
@@ -136,60 +131,42 @@ def judge(e: Evidence) -> Verdict:
     return Verdict(verdict, grade, _sentence(e, e.parts, too_close), defect, too_close)
 
 
-LEAST_OF_LARGEST: Final = 0.5
-"""A part that is less than this of the largest is not what bounds a stage, whatever its law says."""
-
-
 def _verdict(e: Evidence, parts: Parts) -> tuple[str, str | None]:
-    """What bounds a stage: the first of two witnesses together, or a part of which the run had twice as much.
+    """What bounds a stage: the largest of its own parts, or *mixed* where the interval of another one reaches into its.
 
-    These are its parts and its cost law alone at the machine's usual roofs: that a neighbour slows memory down for a
-    while, or that a roof was lately measured at a lucky moment, is no reason to say otherwise. What the law has first
-    is not named where the run had less than half as much of it as of another part. Where other programs,
-    which no law knows, were the largest part, or where nothing accounts for it, that is said. Arithmetic without a
-    roof may be all that is not attributed. Launches count only where the stage took longer than its work: twice any
-    other part, they are what it waited for, although their interval begins at nothing.
+    Where nothing accounts for most of it, that is said; arithmetic without a roof may be all that is not attributed.
+    Launches count only where the stage took longer than its work: twice any other part, they are what it waited for,
+    although their interval begins at nothing.
 
-    With it comes what is to be said where the run alone does not tell, or tells otherwise.
+    With it comes what is to be said of parts that are too close.
     """
-    order = sorted(PARTS, key=lambda name: parts.likely[name], reverse=True)
+    order = sorted(VERDICT_OF, key=lambda name: parts.likely[name], reverse=True)
     first, second = order[:2]
-    if first in (NOT_ATTRIBUTED, OTHER_PROGRAMS):
-        return VERDICT_OF[first], None
+    if first == NOT_ATTRIBUTED or parts.likely[first] <= 0.0:
+        return UNDECIDED, None
     if e.unknown and first != "arithmetic":
         arithmetic = parts.likely["arithmetic"] + parts.likely[NOT_ATTRIBUTED]
         if arithmetic >= parts.likely[first]:
             return UNDECIDED, None
-    if e.launches and first == "calls":
-        launched = parts.likely[first] >= 2 * parts.likely[second]
-        return LAUNCH_BOUND if launched else UNDECIDED, None
-    rival = next(name for name in order[1:] if name in LAW_PARTS)
-    surely = _surely_larger(parts, first, rival)
-    named = _by_both(e, parts)
-    if named is None or parts.likely[named] < LEAST_OF_LARGEST * parts.likely[first]:
-        return (VERDICT_OF[first] if surely else UNDECIDED), None
-    if named != first:
-        return VERDICT_OF[named], _not_the_runs(parts, named, first)
-    return VERDICT_OF[first], None if surely else _not_the_runs(parts, first, rival)
+    if e.launches and first == "calls" and parts.likely[first] >= 2 * parts.likely[second]:
+        return LAUNCH_BOUND, None
+    rivals = [name for name in order[1:] if name in LAW_PARTS]
+    close = [name for name in rivals if parts.high[name] > parts.low[first] and parts.likely[name]]
+    if not close:
+        return VERDICT_OF[first], None
+    names = [PART_NAMES[name] for name in (first, *close)]
+    return MIXED, f"{_and(names)} are too close to tell which is more"
 
 
-def _by_both(e: Evidence, parts: Parts) -> str | None:
-    """The part of which the run and the law have most together, each by its share of what the law knows.
-
-    None where the law says nothing, or of launches, which are judged by what was measured.
-    """
-    by_run = sum(parts.likely[name] for name in LAW_PARTS)
-    by_law = sum(e.by_law.values())
-    if not by_law or not by_run:
-        return None
-    named = max(LAW_PARTS, key=lambda name: parts.likely[name] / by_run + e.by_law[name] / by_law)
-    return None if e.launches and named == "calls" else named
-
-
-def _surely_larger(parts: Parts, one: str, other: str) -> bool:
-    """Whether a part is larger than another by more than both are off together: the root of the sum of squares."""
-    off = math.hypot(parts.likely[one] - parts.low[one], parts.high[other] - parts.likely[other])
-    return parts.likely[one] - parts.likely[other] > off
+TOLD_AS: Final = {
+    **PART_NAMES,
+    "arithmetic": "arithmetic (at peak rate)",
+    "instructions": "instructions (beyond the arithmetic)",
+    "bandwidth": "waiting on memory bandwidth",
+    "latency": "waiting on memory latency",
+    OTHER_PROGRAMS: "preempted by other programs",
+}
+"""How a sentence says what a part of the time is."""
 
 
 def _sentence(e: Evidence, parts: Parts, too_close: str | None) -> str:
@@ -203,9 +180,9 @@ def _sentence(e: Evidence, parts: Parts, too_close: str | None) -> str:
         each = f"each of its {e.unit}" if e.unit.endswith("s") else f"each item {e.unit}"
         text.append(f"{each} takes {_time(e.time_ns / e.units)}")
     if e.launches:
-        text.append(f"is given as {_count(e.launches / calls)} per {call}")
-    shares = [f"{100 * parts.share(name):.0f} % {PART_NAMES[name]}" for name in parts.told]
-    text.append(f"of its {_time(e.time_ns / calls)} per {call}, {_listed(shares)}")
+        text.append(f"launches {_count(e.launches / calls)} per {call}")
+    shares = [f"{100 * parts.share(name):.0f} % {TOLD_AS[name]}" for name in parts.told]
+    text.append(f"{_time(e.time_ns / calls)} per {call}: {', '.join(shares)}")
     if too_close:
         text.append(too_close)
     if e.missing:
@@ -214,25 +191,12 @@ def _sentence(e: Evidence, parts: Parts, too_close: str | None) -> str:
     return whole[0].upper() + whole[1:] + "."
 
 
-def _not_the_runs(parts: Parts, named: str, rival: str) -> str:
-    """What is said where of two parts the run does not have the `named` one surely first."""
-    larger, smaller = sorted((named, rival), key=lambda name: -parts.likely[name])
-    if _surely_larger(parts, larger, smaller):
-        of_run = f"{PART_NAMES[larger]} was more than {PART_NAMES[smaller]} in this run"
-    else:
-        both = f"{PART_NAMES[larger]} and {PART_NAMES[smaller]}"
-        of_run = f"{both} are too close to tell which is more"
-    return f"{of_run}; run and cost law together have {PART_NAMES[named]} first"
-
-
 def _count(kernels: float) -> str:
     return "one kernel" if kernels == 1 else f"{kernels:.3g} kernels"
 
 
-def _listed(shares: list[str]) -> str:
-    if len(shares) == 1:
-        return shares[0].replace(" % ", " % is ", 1)
-    return f"{', '.join(shares[:-1]).replace(' % ', ' % are ', 1)} and {shares[-1]}"
+def _and(names: list[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _lacking(e: Evidence) -> str:

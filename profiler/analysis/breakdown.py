@@ -22,7 +22,6 @@ from profiler.analysis.stage_sums import Sums
 from profiler.analysis.track import CostTrack
 from profiler.analysis.utterances import audio_seconds, real_time_factor
 from profiler.analysis.waiting import Waiting
-from profiler.arrays import Array
 from profiler.costs import CALL, Cost
 from profiler.machine.roofs.table import RoofTable
 from profiler.session.model import StageInfo
@@ -42,8 +41,7 @@ class StageRow:
     the time, and `law` the same by LAW_PARTS (empty without one); `learned_ns`: how much of it a replay may be spared
     as branches repeat (`Term.by_heart`). `compute_ns` + `memory_ns` + `other_ns` + `unexplained_ns` = `time_ns`.
     `parts`: None where the session's laws name no terms. `defect`: a sentence when the stage ran faster than the
-    measured roofs allow. `too_close`: what of the sentence says that the run does not tell two parts apart,
-    or had another one first than the verdict.
+    measured roofs allow. `too_close`: what of the sentence says that the run does not tell parts apart.
     """
 
     name: str
@@ -334,7 +332,6 @@ class _Model:
     launches: float = 0.0
     learned: float = 0.0
     missing: list[str] = field(default_factory=list)
-    by_law: Array = field(default_factory=lambda: np.zeros(len(LAW_PARTS)))
 
     def add(self, cost: Cost | None, part: Sums, roof_table: RoofTable) -> None:
         """Add what the law of an epoch says of its spans."""
@@ -362,8 +359,6 @@ class _Model:
         self.unknown |= not cost.operations.keys().isdisjoint(law.missing)
         self.missing += law.missing
         self.learned += law.by_heart.total(*counts)
-        usually = law_of_cached(cost, roof_table.usual)
-        self.by_law += usually.times(lambda each: np.asarray(each.total(*counts)))[1]
         self.arithmetic += law.arithmetic.mid.total(*counts)
         memory = roof_table.bandwidth(cost.working_set_bytes, cost.threads, device=cost.device)
         if memory is not None:
@@ -397,5 +392,4 @@ class _Model:
             roofs=roofs,
             unknown=self.unknown,
             launches=self.launches,
-            by_law=dict(zip(LAW_PARTS, self.by_law.tolist(), strict=True)),
         )

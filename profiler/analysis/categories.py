@@ -13,11 +13,11 @@ PARTS: Final = (*MEASURED_PARTS, NOT_ATTRIBUTED)
 """What the user sees of a stage; together they are its time."""
 
 PART_NAMES: Final = {
-    "arithmetic": "arithmetic at peak",
-    "instructions": "instructions beyond peak",
+    "arithmetic": "arithmetic",
+    "instructions": "instructions",
     "bandwidth": "memory bandwidth",
     "latency": "memory latency",
-    "calls": "calls",
+    "calls": "call overhead",
     OTHER_PROGRAMS: "other programs",
     NOT_ATTRIBUTED: "not attributed",
 }

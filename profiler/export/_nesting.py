@@ -11,14 +11,14 @@ PIECE = 1 << 15
 but for the order (8 bytes per span)."""
 
 
-def in_order(spans: Array, lane: int | None = None) -> Iterator[Array]:
-    """Give the spans of `lane` (None: all) by start, in pieces; of those that start together the longest first.
+def in_order(spans: Array, chosen: Array | None = None) -> Iterator[Array]:
+    """Give the spans `chosen` (a mask; None: all) by start, in pieces; of those that start together the longest first.
 
     Spans that overlap without nesting, which no sound recording has, are shortened to fit: a viewer
     would otherwise drop them or put them on another track.
     """
     ends: list[int] = []
-    order = _order(spans, lane)
+    order = _order(spans, chosen)
     for begin in range(0, len(order), PIECE):
         piece = spans[order[begin : begin + PIECE]]
         durations = piece["duration_ns"]
@@ -36,9 +36,9 @@ def in_order(spans: Array, lane: int | None = None) -> Iterator[Array]:
         yield piece
 
 
-def _order(spans: Array, lane: int | None) -> Array:
-    """Return the positions of the spans of `lane`, the enclosing ones first."""
-    if lane is None or (spans["lane"] == lane).all():
+def _order(spans: Array, chosen: Array | None) -> Array:
+    """Return the positions of the spans `chosen`, the enclosing ones first."""
+    if chosen is None or chosen.all():
         return np.lexsort((-spans["duration_ns"], spans["start_ns"]))
-    chosen = np.flatnonzero(spans["lane"] == lane)
-    return chosen[np.lexsort((-spans["duration_ns"][chosen], spans["start_ns"][chosen]))]
+    places = np.flatnonzero(chosen)
+    return places[np.lexsort((-spans["duration_ns"][places], spans["start_ns"][places]))]

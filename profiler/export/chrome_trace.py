@@ -1,7 +1,9 @@
 """Chrome's trace-event JSON, as Perfetto, speedscope and Tracy's importer read it.
 
 Complete events (ph X) with ts and dur in µs, one tid per lane so that they nest, counters (ph C) from the
-samples, markers as instant events, names as metadata (ph M).
+samples, markers as instant events, names as metadata (ph M). Utterances and words have a tid of their own, and so
+has set-up. What of that came before the first block is no event, or a viewer would show little else: `otherData` has
+its stages, under `setup`.
 """
 
 from __future__ import annotations
@@ -11,11 +13,15 @@ import math
 import os
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
+import numpy as np
+
 from profiler.export import Format
 from profiler.export._files import write_text
 from profiler.export._nesting import PIECE, in_order
+from profiler.export._timeline import SAID, SETUP, Said, Timeline, said, timeline
 
 if TYPE_CHECKING:
+    from profiler.arrays import Array
     from profiler.session.model import Marker
     from profiler.session.reader import Session
 
@@ -27,7 +33,7 @@ US: Final = 1e-3
 FORMAT: Final = Format(
     name="chrome",
     option="chrome-trace",
-    help="write spans for Perfetto",
+    help="write spans for Perfetto, from the first block on",
     title="Chrome trace",
     kind="Chrome trace",
     suffix=".trace.json",
@@ -43,19 +49,23 @@ def write(session: Session, path: str | os.PathLike[str]) -> None:
 
 def _fill(session: Session, file: TextIO) -> None:
     about = {key: session.meta.get(key) for key in ("session_id", "preset", "asrscope_version")}
+    shown = timeline(session)
+    about |= {"exporter": "asrscope", **_totals(session), "setup": _setup_before(session, shown)}
     file.write('{"displayTimeUnit":"ns","otherData":')
-    file.write(json.dumps({**about, "exporter": "asrscope", **_totals(session)}))
+    file.write(json.dumps(about))
     file.write(',"traceEvents":[\n')
     file.write(
         _line("M", "process_name", COUNTER_TID, args={"name": f"asrscope {session.path.name}"})
     )
-    for lane in session.lanes.values():
-        tid = FIRST_TID + lane.id
-        file.write(",\n" + _line("M", "thread_name", tid, args={"name": lane.name}))
-        file.write(",\n" + _line("M", "thread_sort_index", tid, args={"sort_index": lane.id}))
-    origin = int(session.spans["start_ns"].min()) if len(session.spans) else 0
-    for lane in session.lanes.values():
-        _spans(session, lane.id, origin, file)
+    origin, after = shown.origin_ns, FIRST_TID + max(session.lanes, default=-1) + 1
+    lanes = {FIRST_TID + lane: session.lanes[lane].name for lane in shown.lanes}
+    for place, (tid, name) in enumerate({after: SAID, **lanes, after + 1: SETUP}.items()):
+        file.write(",\n" + _line("M", "thread_name", tid, args={"name": name}))
+        file.write(",\n" + _line("M", "thread_sort_index", tid, args={"sort_index": place}))
+    _said(said(session), after, origin, file)
+    for lane, chosen in shown.lanes.items():
+        _spans(session, FIRST_TID + lane, chosen, origin, file)
+    _spans(session, after + 1, shown.between, origin, file)
     for name in session.sample_names:
         _counters(session, name, origin, file)
     file.writelines(_instant(marker, origin) for marker in session.markers)
@@ -78,8 +88,29 @@ def _totals(session: Session) -> dict[str, Any]:
     }
 
 
-def _spans(session: Session, lane: int, origin: int, file: TextIO) -> None:
-    tid = FIRST_TID + lane
+def _setup_before(session: Session, shown: Timeline) -> dict[str, Any]:
+    """The stages of set-up until the first span that is not: seconds of each, and how many spans they are."""
+    spans = session.spans[shown.before]
+    stages = {
+        session.stages[stage].name: float(spans["duration_ns"][spans["stage"] == stage].sum()) / 1e9
+        for stage in np.unique(spans["stage"]).tolist()
+    }
+    return {"before_s": stages, "spans": len(spans)}
+
+
+def _said(found: Said, tid: int, origin: int, file: TextIO) -> None:
+    for piece in in_order(found.spans):
+        triples = zip(piece["start_ns"], piece["duration_ns"], piece["first_frame"], strict=True)
+        for start, duration, place in triples:
+            more = {
+                "dur": round(int(duration) * US, 3),
+                "cat": "said",
+                "args": found.details[place],
+            }
+            file.write(",\n" + _line("X", found.names[place], tid, int(start) - origin, **more))
+
+
+def _spans(session: Session, tid: int, chosen: Array, origin: int, file: TextIO) -> None:
     heads = {
         stage.id: (
             f'{{"ph":"X","pid":{PID},"tid":{tid},"name":{json.dumps(stage.name)},"cat":'
@@ -91,7 +122,7 @@ def _spans(session: Session, lane: int, origin: int, file: TextIO) -> None:
         stage.id: [f",{json.dumps(name)}:" for name in stage.work]
         for stage in session.stages.values()
     }
-    for piece in in_order(session.spans, lane):
+    for piece in in_order(session.spans, chosen):
         lines = []
         for start, duration, stage, _, epoch, frames, first, *work in piece.tolist():
             counts = "".join(f"{key}{n}" for key, n in zip(works[stage], work, strict=False))
@@ -108,17 +139,17 @@ def _counters(session: Session, name: str, origin: int, file: TextIO) -> None:
     for begin in range(0, len(times), PIECE):
         piece = slice(begin, begin + PIECE)
         pairs = zip(times[piece].tolist(), values[piece].tolist(), strict=True)
-        # JSON knows no infinity and no NaN, and a viewer no counter without a number.
+        # JSON knows no infinity and no NaN, and a viewer no counter without a number or before all spans.
         file.writelines(
             f'{head}{(t - origin) * US:.3f},"args":{{"value":{value!r}}}}}'
             for t, value in pairs
-            if math.isfinite(value)
+            if math.isfinite(value) and t >= origin
         )
 
 
 def _instant(marker: Marker, origin: int) -> str:
     return ",\n" + _line(
-        "i", marker.text, COUNTER_TID, marker.t_ns - origin, s="p", cat=marker.kind
+        "i", marker.text, COUNTER_TID, max(marker.t_ns - origin, 0), s="p", cat=marker.kind
     )
 
 

@@ -1,6 +1,7 @@
 """speedscope's own JSON: one evented profile per lane, opened and closed spans in order of time.
 
-Follows https://www.speedscope.app/file-format-schema.json: `at` never falls, opens and closes balance.
+Follows https://www.speedscope.app/file-format-schema.json: `at` never falls, opens and closes balance. The decode lane
+comes first, which is what speedscope shows; utterances with their words are a profile, and set-up is the last one.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from profiler.arrays import Array
 from profiler.export import Format
 from profiler.export._files import write_text
 from profiler.export._nesting import in_order
+from profiler.export._timeline import SAID, SETUP, said, timeline
 
 if TYPE_CHECKING:
     from profiler.session.reader import Session
@@ -38,58 +40,80 @@ def write(session: Session, path: str | os.PathLike[str]) -> None:
 
 
 def _fill(session: Session, file: TextIO) -> None:
-    frames = [{"name": session.stages[number].name} for number in sorted(session.stages)]
     index = {number: i for i, number in enumerate(sorted(session.stages))}
+    frames = [session.stages[number].name for number in index]
+    words = said(session)
+    # A word has one frame wherever it was said: speedscope adds up the time of each.
+    of_words = {name: len(frames) + i for i, name in enumerate(dict.fromkeys(words.names))}
+    frames += list(of_words)
+    named = {i: of_words[name] for i, name in enumerate(words.names)}
     head = {
         "$schema": SCHEMA,
         "name": session.path.name,
         "exporter": f"asrscope@{session.meta.get('asrscope_version', '?')}",
-        "shared": {"frames": frames},
+        "shared": {"frames": [{"name": name} for name in frames]},
     }
     file.write(json.dumps(head)[:-1] + ',"profiles":[')
-    origin = int(session.spans["start_ns"].min()) if len(session.spans) else 0
+    shown, spans = timeline(session), session.spans
+    setup = shown.before | shown.between
+    begun = int(spans["start_ns"].min(where=setup, initial=shown.origin_ns))
+    profiles = [
+        *(
+            (session.lanes[lane].name, spans, chosen, _Events(shown.origin_ns, index))
+            for lane, chosen in shown.lanes.items()
+        ),
+        (SAID, words.spans, None, _Events(shown.origin_ns, named, "first_frame")),
+        (SETUP, spans, setup, _Events(begun, index)),
+    ]
     separator = ""
-    for lane in session.lanes.values():
-        mine = session.spans["lane"] == lane.id
-        if not mine.any():
-            continue
-        ends = session.spans["start_ns"] + session.spans["duration_ns"]
-        end = int(ends.max(where=mine, initial=0)) - origin
-        profile = {
-            "type": "evented",
-            "name": lane.name,
-            "unit": "nanoseconds",
-            "startValue": 0,
-            "endValue": end,
-        }
-        file.write(separator + json.dumps(profile)[:-1] + ',"events":[')
-        comma, events = "", _Events(origin, index)
-        for piece in in_order(session.spans, lane.id):
-            file.write(comma + ",".join(events.of(piece)))
-            comma = ","
-        file.write("".join("," + event for event in events.rest()))
-        file.write("]}")
-        separator = ","
+    for name, of, chosen, events in profiles:
+        if len(of) if chosen is None else chosen.any():
+            file.write(separator)
+            _profile(name, of, chosen, events, file)
+            separator = ","
     file.write("]}\n")
 
 
-class _Events:
-    """Open and close events of one lane, whose spans come in order of start and nest."""
+def _profile(name: str, spans: Array, chosen: Array | None, events: _Events, file: TextIO) -> None:
+    ends = spans["start_ns"] + spans["duration_ns"]
+    end = int((ends if chosen is None else ends[chosen]).max()) - events.origin_ns
+    head = {
+        "type": "evented",
+        "name": name,
+        "unit": "nanoseconds",
+        "startValue": 0,
+        "endValue": end,
+    }
+    file.write(json.dumps(head)[:-1] + ',"events":[')
+    comma = ""
+    for piece in in_order(spans, chosen):
+        file.write(comma + ",".join(events.of(piece)))
+        comma = ","
+    file.write("".join("," + event for event in events.rest()))
+    file.write("]}")
 
-    def __init__(self, origin: int, index: dict[int, int]) -> None:
-        self._origin = origin
-        self._index = index
+
+class _Events:
+    """Open and close events of one lane, whose spans come in order of start and nest.
+
+    `index`: the number of the frame in the file, by what spans have as `field`.
+    """
+
+    def __init__(self, origin_ns: int, index: dict[int, int], field: str = "stage") -> None:
+        self.origin_ns = origin_ns
+        self._index, self._field = index, field
         self._open: list[tuple[int, int]] = []
 
     def of(self, spans: Array) -> Iterator[str]:
         """Give the events up to the beginning of the last of `spans`."""
         stack = self._open
-        for start, duration, stage, *_ in spans.tolist():
-            start -= self._origin
+        columns = (spans[name].tolist() for name in ("start_ns", "duration_ns", self._field))
+        for start, duration, which in zip(*columns, strict=True):
+            start -= self.origin_ns
             while stack and stack[-1][0] <= start:
                 yield self._close()
-            yield f'{{"type":"O","frame":{self._index[stage]},"at":{start}}}'
-            stack.append((start + duration, self._index[stage]))
+            yield f'{{"type":"O","frame":{self._index[which]},"at":{start}}}'
+            stack.append((start + duration, self._index[which]))
 
     def rest(self) -> Iterator[str]:
         """Close what is still open."""

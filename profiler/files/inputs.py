@@ -33,6 +33,20 @@ _NO_WAITING: Final = (
     getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 )
 
+_HEAD_BYTES: Final = 64
+_INSTEAD: Final = (
+    (
+        b"version https://git-lfs.github.com/",
+        "a Git LFS pointer, not the file itself: run `git lfs pull`",
+    ),
+    (
+        b"<!doctype html",
+        "an HTML page, not the file itself: the address that it came from shows a page",
+    ),
+    (b"<html", "an HTML page, not the file itself: the address that it came from shows a page"),
+)
+"""What downloads leave in place of a file: how it begins, in small letters, and what it is."""
+
 _MARKED: Final = (
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
@@ -49,7 +63,8 @@ class InputError(BadInput):
 def open_input(path: str | os.PathLike[str], what: str, limit: int) -> BufferedReader:
     """Open the regular file `path` of at most `limit` bytes for reading.
 
-    `what` names what it should be ("a dictionary"), for the sentence of the InputError otherwise.
+    `what` names what it should be ("a dictionary"), for the sentence of the InputError otherwise. A Git LFS pointer
+    and an HTML page are none of the files that this program reads.
     """
     shown = one_line(os.fspath(path))
     try:
@@ -73,6 +88,11 @@ def open_input(path: str | os.PathLike[str], what: str, limit: int) -> BufferedR
             raise InputError(
                 f"{shown}: the file has {about.st_size:,} bytes; {what} of more than {limit:,} is not read."
             )
+        head = os.read(descriptor, _HEAD_BYTES).lstrip(codecs.BOM_UTF8 + b" \t\r\n").lower()
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        for beginning, instead in _INSTEAD:
+            if head.startswith(beginning):
+                raise InputError(f"{shown}: this is {instead}.")
         return os.fdopen(descriptor, "rb")
     except BaseException:  # whatever ends this, nobody else knows the descriptor
         os.close(descriptor)

@@ -201,8 +201,8 @@ def spans_of_chrome(o: Opened) -> dict[str, float]:
     found: dict[str, float] = {}
     end = 0.0
     for event in o.chrome["traceEvents"]:
-        if event["ph"] != "X":
-            continue
+        if event["ph"] != "X" or event["tid"] not in lanes:
+            continue  # set-up, utterances and words have lanes of their own
         lane = lanes[event["tid"]]
         if event["cat"] in TILING:
             end = event["ts"] + event["dur"]

@@ -83,7 +83,7 @@ def test_too_little_memory_is_said(
 
     monkeypatch.setattr(presets, "run", run)
     monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path))
-    assert main.main(["presets"]) == main.FAULT
+    assert main.main(["presets"]) == main.USAGE_ERROR
     assert "memory" in capsys.readouterr().err
 
 

@@ -14,7 +14,7 @@ from app.model.configurations import Configurations
 from app.model.effects import Effect, effects_of
 from app.model.figures import figures
 from app.model.time_axis import TimeAxis
-from app.views.bar_texts import before_text
+from app.views.stage_texts import before_text
 from pipelines import config as settings
 from pipelines.audio.word_errors import ErrorCount
 from pipelines.config import Config, presets

@@ -21,7 +21,7 @@ from shown_windows import NOT_READ
 from app.application import APPLICATION, ORGANISATION
 from app.crash_report import LONGEST_LINE, MAX_LINES, LastWords
 from app.gui import caught
-from app.model.audio_choice import chosen
+from app.model.audio_choice import audio_in, chosen
 from app.model.processes.run_control import WORKER
 from app.window.main_window import MainWindow
 from pipelines import config as settings
@@ -180,12 +180,13 @@ def drop(window: MainWindow, *paths: Path | str) -> None:
         (["link.asrs"], "is a pipe or a device"),
         (["/dev/zero"], "zero is no audio file"),
         (["net.onnx"], "net.onnx is no audio file"),
+        (["talk.m4a"], "talk.m4a is not read; ffmpeg converts it: ffmpeg -i talk.m4a talk.wav."),
         (["empty.asrs"], "is a folder"),
         (["n" * 300 + ".wav"], "does not exist."),
         (["n" * 300 + ".asrs"], ""),
         (["audio", "pipe.tsv"], "does not exist."),
-        (["notes.wav"], "notes.wav is text, not sound; WAV, FLAC, OGG and MP3 can be read."),
-        (["fine.wav", "empty.wav"], "empty.wav is empty (0 bytes); WAV, FLAC, OGG and MP3 can be"),
+        (["notes.wav"], "notes.wav is text, not sound; WAV, FLAC, OGG, Opus, MP3,"),
+        (["fine.wav", "empty.wav"], "empty.wav is empty (0 bytes); WAV, FLAC, OGG, Opus, MP3,"),
     ],
     ids=lambda value: str(value)[:20],
 )
@@ -197,6 +198,7 @@ def test_what_is_dropped_is_taken_or_refused_in_one_sentence(
         os.mkfifo(tmp_path / name)
     (tmp_path / "link.asrs").symlink_to("/dev/zero")
     (tmp_path / "net.onnx").write_bytes(b"\x08\x01")
+    (tmp_path / "talk.m4a").write_bytes(NOT_READ)
     (tmp_path / "empty.asrs").mkdir()
     (tmp_path / "notes.wav").write_text("Töne: none.\n" * 1000)
     (tmp_path / "fine.wav").write_bytes(NOT_READ)
@@ -208,11 +210,21 @@ def test_what_is_dropped_is_taken_or_refused_in_one_sentence(
     assert w.runs.audio is before
 
 
-@pytest.mark.parametrize("suffix", ["flac", "wav", "mp3", "ogg", "aiff", "au"])
+@pytest.mark.parametrize(
+    "suffix", ["flac", "wav", "mp3", "ogg", "aiff", "au", "caf", "w64", "rf64"]
+)
 def test_sound_is_taken_for_sound(tmp_path: Path, suffix: str) -> None:
     sound = tmp_path / f"voice.{suffix}"
     soundfile.write(sound, np.zeros(1600, np.float32), 16_000)
     assert chosen([sound]).paths == (str(sound),)
+    assert chosen([tmp_path]).files == 1
+
+
+def test_sound_without_a_header_is_taken_where_it_is_named_or_alone(tmp_path: Path) -> None:
+    (tmp_path / "a.raw").write_bytes(bytes(1600))
+    assert chosen([tmp_path / "a.raw"]).files == chosen([tmp_path]).files == 1
+    soundfile.write(tmp_path / "a.wav", np.zeros(1600, np.float32), 16_000)
+    assert audio_in(tmp_path) == [tmp_path / "a.wav"]
     nist = tmp_path / "sa1.wav"
     nist.write_bytes(b"NIST_1A\n   1024\nchannel_count -i 1\nend_head\n".ljust(1024) + b"aa" * 4000)
     assert chosen([nist]).files == 1

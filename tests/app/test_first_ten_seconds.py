@@ -20,8 +20,8 @@ from shown_windows import show, wait_for_the_recogniser
 from app.model import audio_choice
 from app.model.audio_choice import AudioChoice
 from app.model.effects import Effect, effects_of
-from app.views.bars import ROW
 from app.views.breakdown_model import breakdown_model
+from app.views.stage_tree import ROW
 from app.window.main_window import MainWindow
 from profiler.analysis.lod.series import CATEGORIES
 from profiler.session.reader import Session
@@ -88,12 +88,12 @@ def test_the_first_ten_seconds(qtbot: QtBot, desk: MainWindow) -> None:
     assert not [b for b in w.notices.banners if b.kind == "error"]
 
     # Everything that matters is on the window.
-    bars = w.desk.breakdown.bars
+    bars = w.desk.breakdown.tree
     for widget in (w.top.rtf, w.top.wer, w.top.toggles[TOGGLE], w.desk.transport, w.status.hint):
         # A figure that has just become wider stands over the edge until the window is laid out again.
         until(lambda widget=widget: seen(w, widget))
     rows = QRect(0, 0, bars.width(), len(CATEGORIES) * ROW)
-    assert seen(w, bars, rows)
+    assert seen(w, bars.viewport(), rows)
     assert {"compute", "memory", "transfer", "search"} <= set(CATEGORIES)
     shown = w.playhead.snapshot()
     model = breakdown_model(shown.session, shown.track, shown.cursor_frame, None)

@@ -57,8 +57,10 @@ def test_at_its_least_size_all_is_said_in_whole_words(opened: MainWindow) -> Non
 
 
 def test_in_less_room_the_form_waits_and_figures_stand_alone(opened: MainWindow) -> None:
-    window = settled(opened, MINIMUM.width(), MINIMUM.height())
+    window = settled(opened, 1280, 800)
     assert not window.desk.form.isHidden()
+    settled(window, 1024, 640)
+    assert window.desk.form.isHidden()
     window.setMinimumSize(600, 500)
     settled(window, 853, 640)
     window.top.rtf.show_value("0.243", "whole run", "")

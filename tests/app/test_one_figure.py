@@ -78,7 +78,7 @@ FIGURES: dict[str, dict[str, Reader]] = {
         "breakdown, sum": lambda o: Shown(
             o.found(
                 r"RTF ([<\d.]+)",
-                o.view["breakdown"].bars.sum_text(o.view["breakdown"].model()),
+                o.view["breakdown"].tree.sum_text(o.view["breakdown"].model()),
             )[1]
         ),
         "breakdown, sentence": lambda o: Shown(
@@ -267,7 +267,10 @@ FIGURES: dict[str, dict[str, Reader]] = {
         "show": lambda o: o.of_page(r"recorder: (\d+) spans"),
         "status line": lambda o: o.of_status("([\\d\u2009\u202f]+) spans"),
         "spans read": lambda o: len(o.session.spans),
-        "chrome trace": lambda o: sum(e["ph"] == "X" for e in o.chrome["traceEvents"]),
+        "chrome trace": lambda o: (
+            sum(e["ph"] == "X" and e["cat"] != "said" for e in o.chrome["traceEvents"])
+            + o.chrome["otherData"]["setup"]["spans"]
+        ),
     },
     **{
         f"losses: {key}": {

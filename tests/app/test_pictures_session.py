@@ -223,7 +223,7 @@ def test_a_stage_is_explained(
 
     def settle(view: BreakdownView) -> None:
         real(view)
-        line = view.bars.explained()
+        line = view.tree.explained()
         explained.append(line and line.name)
 
     monkeypatch.setattr(BreakdownView, "settle", settle)
@@ -233,40 +233,10 @@ def test_a_stage_is_explained(
     assert explained[0] != "score.exp"
 
 
-def test_the_roofline_is_a_picture_of_its_own(
-    studio: Studio, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen = []
-    real = BreakdownView.settle
-
-    def settle(view: BreakdownView) -> None:
-        real(view)
-        seen.append((view.roofline_alone, view.roofline.isHidden()))
-
-    monkeypatch.setattr(BreakdownView, "settle", settle)
+def test_the_roofline_is_a_picture_of_its_own(studio: Studio) -> None:
     assert draw(studio, views=("roofline",)) != draw(studio, views=("breakdown",))
-    assert seen[0] == (True, False)
-    assert not seen[-1][0]
     assert Wanted(("roofline",)).name == "roofline"
     assert "roofline" not in Wanted().shown
-
-
-def test_a_roofline_below_another_view_is_whole(
-    studio: Studio, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its lower half was cut off."""
-    ends = []
-    real = BreakdownView.set_picture
-
-    def set_picture(view: BreakdownView, on: bool) -> None:
-        real(view, on)
-        lowest = view.roofline.rect().bottomLeft()
-        ends.append((view.roofline.mapTo(view, lowest).y(), view.height()))
-
-    monkeypatch.setattr(BreakdownView, "set_picture", set_picture)
-    draw(studio, views=("words", "roofline"), size=(900, 700))
-    assert ends
-    assert all(lowest < height for lowest, height in ends)
 
 
 def test_the_charts_show_the_stretch(studio: Studio, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -280,7 +250,14 @@ def test_the_charts_show_the_stretch(studio: Studio, monkeypatch: pytest.MonkeyP
             seen.append((view.axis.visible, view.axis.cursor, view.axis.selected))  # type: ignore[attr-defined]
 
         monkeypatch.setattr(cls, "settle", settle)
-    draw(studio, views=(), range_s=(2.0, 6.0), at_s=5.0, select=("3..4",))
+    draw(
+        studio,
+        views=tuple(VIEWS),
+        size=(1600, 3000),
+        range_s=(2.0, 6.0),
+        at_s=5.0,
+        select=("3..4",),
+    )
     assert len(seen) >= len(VIEWS)
     assert set(seen) == {((2.0, 6.0), 5.0, (3.0, 4.0))}
 

@@ -138,20 +138,19 @@ def test_stages_are_counted_in_slices_while_the_cursor_moves(
     opened: tuple[BreakdownView, Playhead], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     view, playhead = opened
-    assert view.bars.stages  # at once, where nothing moves
+    assert view.tree.stages  # at once, where nothing moves
     view.clear()
-    view._counted_at = 0.0
     playhead._playing = True
     snapshot = playhead.snapshot()
     assert snapshot is not None
     assert snapshot.moving
     view.snapshot = snapshot
     view.draw(snapshot)
-    assert view._slices.busy
-    assert not view.bars.stages
+    assert view.count._slices.busy
+    assert not view.tree.stages
     view.settle()
-    assert view.bars.stages
-    assert not view._slices.busy
+    assert view.tree.stages
+    assert not view.count._slices.busy
     playhead._playing = False
 
 

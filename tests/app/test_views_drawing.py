@@ -7,9 +7,10 @@ import time
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, Qt
-from PySide6.QtGui import QColor, QImage, QMouseEvent, QPainter
+from PySide6.QtCore import QEvent, QModelIndex, QPoint, Qt
+from PySide6.QtGui import QColor, QImage, QPainter
 from PySide6.QtWidgets import QApplication, QMenu, QWidget
+from pytestqt.qtbot import QtBot
 from views_desk import (
     CTRL,
     FRAMES,
@@ -35,10 +36,10 @@ from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
 from app.style.plain_text import unbroken
 from app.style.theme import THEMES, set_theme, theme
-from app.views.bars import STAGE_ROW
 from app.views.breakdown import BreakdownView
 from app.views.cost import CostView
-from app.views.part_bars import STRIP
+from app.views.stage_texts import before_text, explanation, sum_text, tip
+from app.views.stage_tree import BAR, StageTree
 from app.views.words import WordsView
 from app.views.work_lanes import COLORS, HEADING
 
@@ -176,35 +177,56 @@ def test_closing_the_session_empties_the_views(desk: Desk) -> None:
     assert amount(pixels(desk.cost.plot), color) == 0
 
 
-def test_a_stage_can_be_asked_about(desk: Desk) -> None:
-    bars = desk.breakdown.bars
-    assert bars.stages
-    first = bars.explained()
-    assert first is bars.stages[0]
-    bars.choose(bars.stages[2].name)
-    assert bars.explained() is bars.stages[2]
-    row = bars.rows.index(bars.stages[3])
-    middle = QPoint(40, bars._stage_top() + int((row + 0.5) * STAGE_ROW))
-    assert bars.stage_at(middle) is bars.stages[3]
-    event = QMouseEvent(
-        QEvent.Type.MouseButtonPress, QPointF(middle), QPointF(middle), LEFT, LEFT, NONE
-    )
-    QApplication.sendEvent(bars, event)
-    assert bars.explained() is bars.stages[3]
-    bars.choose(None)
-    assert bars.explained() is first
+def row_of(tree: StageTree, name: str) -> QModelIndex:
+    """The row of a stage in the tree."""
+    return tree._items[f"stage {name}"][0].index()
+
+
+def test_a_stage_can_be_asked_about(desk: Desk, qtbot: QtBot) -> None:
+    tree, panel = desk.breakdown.tree, desk.breakdown.panel
+    assert tree.stages
+    first = tree.explained()
+    assert first is tree.stages[0]
+    tree.choose(tree.stages[2].name)
+    assert tree.explained() is tree.stages[2]
+    index = row_of(tree, tree.stages[3].name)
+    tree.scrollTo(index)
+    middle = tree.visualRect(index).center()
+    assert tree.stage_at(middle) is tree.stages[3]
+    qtbot.mouseClick(tree.viewport(), LEFT, pos=middle)
+    assert tree.explained() is tree.stages[3]
+    assert tree.stages[3].sentence in panel.text.replace("\xa0", " ")
+    tree.choose(None)
+    assert tree.explained() is first
+
+
+def test_stages_are_chosen_by_the_keyboard(desk: Desk, qtbot: QtBot) -> None:
+    tree = desk.breakdown.tree
+    tree.setFocus()
+    tree.setCurrentIndex(tree._items["scoring"][0].index())
+    assert tree.choice == "scoring"
+    qtbot.keyClick(tree, Qt.Key.Key_Down)
+    assert tree.choice == next(line.name for line in tree.stages if line.group == "scoring")
+    qtbot.keyClick(tree, Qt.Key.Key_Left)
+    qtbot.keyClick(tree, Qt.Key.Key_Left)
+    assert not tree.isExpanded(tree._items["scoring"][0].index())
+    desk.playhead.seek(FRAMES - 200)
+    desk.breakdown.settle()
+    assert not tree.isExpanded(tree._items["scoring"][0].index()), "what was closed stays so"
+    qtbot.keyClick(tree, Qt.Key.Key_Escape)
+    assert tree.choice is None
 
 
 def test_the_parts_of_stages_and_groups_are_shown_with_their_intervals(desk: Desk) -> None:
     view = desk.breakdown
-    bars, headers = view.bars, view.table()[0]
+    bars, headers = view.tree, view.table()[0]
     groups = [line for line in bars.rows if line not in bars.stages]
     assert [line.name for line in groups] == ["scoring", "search"]
     for line in bars.rows:
         assert not line.parts or sum(part.share for part in line.parts) == pytest.approx(1.0)
         assert all(part.low <= part.share + 1e-9 <= part.high + 2e-9 for part in line.parts)
     emit = next(line for line in bars.stages if line.name == "search.emit")
-    assert "memory latency" in bars.tip(emit)
+    assert "memory latency" in tip(emit, bars.stages)
     mfcc = next(line for line in bars.stages if line.name == "frontend.mfcc")
     assert not mfcc.parts
     rows = {row[0]: dict(zip(headers, row, strict=True)) for row in view.table()[1]}
@@ -215,37 +237,34 @@ def test_the_parts_of_stages_and_groups_are_shown_with_their_intervals(desk: Des
     # The sentence of a group names its largest part and goes on with its dearest stage.
     bars.choose("search")
     assert bars.explained() is groups[1]
-    assert "All stages of search" in bars.explanation(groups[1])
-    assert emit.sentence in bars.explanation(groups[1])
-    height = bars.sizeHint().height()
+    assert "All stages of search" in explanation(groups[1], bars.stages)
+    assert emit.sentence in explanation(groups[1], bars.stages)
+    height = view.panel.needed(300)
     bars.choose("frontend.mfcc")
-    assert bars.sizeHint().height() < height, "a stage without parts needs no rows for them"
+    assert view.panel.needed(300) < height, "a stage without parts needs no rows for them"
     bars.choose(None)
 
 
-def test_the_strip_of_a_stage_has_the_colours_of_its_parts(desk: Desk) -> None:
-    bars = desk.breakdown.bars
-    emit = next(i for i, line in enumerate(bars.rows) if line.name == "search.emit")
-    bottom = bars._stage_top() + (emit + 1) * STAGE_ROW
-    strip = bars.grab(QRect(0, bottom - STRIP - 1, bars.width(), STRIP)).toImage()
-    seen = {strip.pixelColor(x, 2).name() for x in range(strip.width())}
-    for part in bars.rows[emit].parts:
-        if part.share > 0.02:
+def test_the_bar_of_a_stage_has_the_colours_of_its_parts(desk: Desk) -> None:
+    tree = desk.breakdown.tree
+    emit = next(line for line in tree.stages if line.name == "search.emit")
+    index = row_of(tree, "search.emit").siblingAtColumn(BAR)
+    tree.scrollTo(index)
+    image = tree.viewport().grab(tree.visualRect(index)).toImage()
+    seen = {image.pixelColor(x, image.height() // 2).name() for x in range(image.width())}
+    for part in emit.parts:
+        if part.share > 0.1:
             assert theme().part[part.name] in seen, part.name
 
 
-def test_no_line_ends_between_a_number_and_its_unit(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bars, written = desk.breakdown.bars, []
-    monkeypatch.setattr("app.views.bars.write", lambda *given: written.append(given[-1]))
-    bars.grab()
-    line = bars.explained()
+def test_no_line_ends_between_a_number_and_its_unit(desk: Desk) -> None:
+    line = desk.breakdown.tree.explained()
     assert line is not None
-    assert " %" in bars.explanation(line)
-    (told,) = (text for text in written if text.replace("\xa0", " ") == bars.explanation(line))
+    said = explanation(line, desk.breakdown.tree.stages)
+    assert " %" in said
+    told = desk.breakdown.panel.text
+    assert told.replace("\xa0", " ") == said
     assert " %" not in told
-    assert "\xa0%" in told
     assert unbroken("17 % of 0.61 ms at 3.2 GB/s in 3 steps") == (
         "17\xa0% of 0.61\xa0ms at 3.2\xa0GB/s in 3 steps"
     )
@@ -300,14 +319,25 @@ def test_no_line_shows_through_the_heading_of_a_lane(desk: Desk) -> None:
         assert True not in row[: row[::-1].index(False) * -1]
 
 
+def test_breakdown_says_of_what_its_milliseconds_are(desk: Desk) -> None:
+    view = desk.breakdown
+    assert view.note.startswith("ms per 10 ms frame · ")
+    assert view.table()[0][1] == "ms per 10 ms frame"
+    assert view.summary().startswith("A frame of 10 ms takes ")
+    view.show_roofline(True)
+    assert "ms per" not in view.note
+    view.show_roofline(False)
+    assert view.note.startswith("ms per 10 ms frame · ")
+
+
 def test_breakdown_says_sum_and_reason(desk: Desk) -> None:
     model = desk.breakdown.model()
     assert model is not None
-    text = desk.breakdown.bars.sum_text(model)
+    text = sum_text(model)
     assert text.startswith("sum ")
     assert "= wall" in text
     assert "RTF" in text
-    assert desk.breakdown.bars.before_text(model) == "no baseline yet: other speech"
+    assert before_text(model) == "no baseline yet: other speech"
     _, rows = desk.breakdown.table()
     transfer = next(row for row in rows if row[0] == "transfer")
     assert "none: everything runs on the CPU" in transfer
@@ -328,6 +358,8 @@ def test_drawing_keeps_what_it_does_not_own(desk: Desk) -> None:
 def test_a_frozen_model_is_not_reduced_again_for_a_hover(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    desk.breakdown.hide()  # its sentence takes more or less room from the charts
+    settle()
     calls = []
     real = CostView.reduce
     monkeypatch.setattr(CostView, "reduce", lambda *a: calls.append(1) or real(*a))
@@ -344,7 +376,7 @@ def test_a_frozen_model_is_not_reduced_again_for_a_hover(
 def test_stages_of_a_long_session_come_little_by_little_or_for_a_picture_at_once(
     sample: Path, qapp: QApplication, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.views.breakdown.SPANS_AT_ONCE", 50)
+    monkeypatch.setattr("app.model.stages.SPANS_AT_ONCE", 50)
     monkeypatch.setattr("profiler.analysis.stage_sums.STRETCH", 50)
     axis = TimeAxis()
     playhead, view = Playhead(axis), BreakdownView(axis)
@@ -352,19 +384,19 @@ def test_stages_of_a_long_session_come_little_by_little_or_for_a_picture_at_once
     playhead.open(sample)
     view.draw(view.snapshot)
     assert view.model() is not None, "the categories are there at once"
-    assert not view.bars.stages
+    assert not view.tree.stages
     end = time.monotonic() + 60
-    while not view.bars.stages:
+    while not view.tree.stages:
         assert time.monotonic() < end
         QApplication.processEvents()
-    stages = view.bars.stages
+    stages = view.tree.stages
     playhead.close()
     view.clear()
     playhead.open(sample)
     view.draw(view.snapshot)
-    assert not view.bars.stages
+    assert not view.tree.stages
     view.settle()
-    assert view.bars.stages == stages
+    assert view.tree.stages == stages
     playhead.close()
     view.clear()
     view.deleteLater()
@@ -375,11 +407,11 @@ def test_a_picture_has_the_stages_of_its_own_range_however_short_ago_others_were
 ) -> None:
     view = desk.breakdown
     view.settle()
-    whole = view.bars.stages
-    view._pause_s = 1000.0  # as after a count that took long
+    whole = view.tree.stages
+    view.count._pause_s = 1000.0  # as after a count that took long
     desk.playhead.seek(FRAMES - 100)
     view.settle()
-    assert view.bars.stages != whole
+    assert view.tree.stages != whole
 
 
 @pytest.mark.parametrize("token", sorted(set(COLORS.values())))

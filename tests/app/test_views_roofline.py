@@ -13,14 +13,14 @@ from pytestqt.qtbot import QtBot
 
 from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
-from app.pictures.layout import settle
-from app.views import roofline as roofline_module
-from app.views.bars import STAGE_ROW
-from app.views.breakdown import BETWEEN, HEADER, LEAST_STAGES, BreakdownView
+from app.views import roofline_plot as roofline_module
+from app.views.breakdown import BreakdownView
 from app.views.breakdown_model import stage_lines
-from app.views.roofline import ALONE_HIGH, HEIGHT, INK, LEFT, WIDTHS_HIGH, Roofline, radius_of
+from app.views.roofline import RooflineView
 from app.views.roofline_model import Point, points
 from app.views.roofline_places import crosses, distance
+from app.views.roofline_plot import HEIGHT, INK, LEFT, Roofline, radius_of
+from app.views.stage_texts import explanation
 from app.views.work_figures import average
 from app.views.work_model import work_model
 from profiler.analysis.breakdown import StageRow
@@ -90,85 +90,50 @@ def test_dots_lie_on_logarithmic_axes_and_are_chosen_by_a_click(qtbot: QtBot) ->
     drawn.grab()
 
 
-def test_a_layer_says_what_it_is_of_all_and_which_roof_is_above_it(qtbot: QtBot) -> None:
-    view = BreakdownView(TimeAxis())
-    qtbot.addWidget(view)
-    output = next(line for line in stage_lines(FRAME, 1) if line.name == "scoring.output")
+def test_a_layer_says_what_it_is_of_all_and_which_roof_is_above_it() -> None:
+    layers = stage_lines(FRAME, 1)
+    output = next(line for line in layers if line.name == "scoring.output")
     assert output.of_group == pytest.approx((0.75, 0.75, 0.75))
-    text = view.bars.explanation(output)
+    text = explanation(output, layers)
     assert text == (
         "scoring.output is 75 % of the time, 75 % of the operations, 75 % of the bytes of all scoring "
         "stages; 0.5 operations per byte, below the roof of memory bandwidth. It runs."
     )
-    many = next(line for line in stage_lines(BLOCK, 16) if line.name == "scoring.output")
-    assert "8 operations per byte, below the roof of arithmetic" in view.bars.explanation(many)
+    block = stage_lines(BLOCK, 16)
+    many = next(line for line in block if line.name == "scoring.output")
+    assert "8 operations per byte, below the roof of arithmetic" in explanation(many, block)
     # One stage is no part of a group.
     alone = stage_lines([row("search.emit", 2.0, 0.0, 20e6)], 1)[0]
     assert alone.of_group == (None, None, None)
-    assert view.bars.explanation(alone) == "It runs."
+    assert explanation(alone, (alone,)) == "It runs."
 
 
-def test_the_roofline_stands_below_the_stages_where_there_is_room(
-    qtbot: QtBot, tmp_path: Path
-) -> None:
+def test_the_view_has_the_stages_of_the_breakdown(qtbot: QtBot, tmp_path: Path) -> None:
     path = write_sample(tmp_path / "a.asrs", frames=256, utterance_frames=256)
     axis = TimeAxis()
     playhead = Playhead(axis)
-    view = BreakdownView(axis)
-    qtbot.addWidget(view)
-    playhead.changed.connect(view.update_snapshot)
-    view.resize(360, LEAST_STAGES + HEIGHT + HEADER)
+    breakdown, view = BreakdownView(axis), RooflineView(axis)
+    for one in (breakdown, view):
+        qtbot.addWidget(one)
+        playhead.changed.connect(one.update_snapshot)
+    view.resize(420, 420)
     view.show()
     playhead.open(path)
     view.settle()
-    known = [line.name for line in view.bars.stages if line.intensity is not None]
-    assert {p.name for p in view.roofline.points} <= set(known)
-    last = view.roofline.points[-1]
-    assert not view.roofline.isHidden()
-    view.roofline.chosen.emit(last.name)
-    assert view.bars.explained().name == last.name
-    assert view.roofline.marked is last
-    view.resize(360, (LEAST_STAGES + HEIGHT + HEADER) - 100)
-    assert view.roofline.isHidden()
+    known = [line.name for line in breakdown.tree.stages if line.intensity is not None]
+    assert view.plot.points
+    assert {p.name for p in view.plot.points} <= set(known)
+    assert breakdown.count is view.count, "counted once for both"
+    last = view.plot.points[-1]
+    view.plot.chosen.emit(last.name)
+    assert view.plot.marked is last
     headers, rows = view.table()
+    assert [row[0] for row in rows] == [p.name for p in view.plot.points]
     assert all(len(cells) == len(headers) for cells in rows)
-    assert "Breakdown" in drawn(view)
-    assert "Roofline" not in drawn(view)
-    view.show_roofline(True)
-    view.set_picture(True)
-    assert not {"Breakdown", "ROOFLINE"} & drawn(view), "the card is named after what it shows"
-    view.show_roofline(False)
-    assert "Breakdown" in drawn(view)
+    assert last.name in view.summary()
     playhead.close()
-
-
-@pytest.mark.parametrize("width", [360, 1600])
-def test_no_row_is_cut_by_the_roofline(qtbot: QtBot, tmp_path: Path, width: int) -> None:
-    """One row of the parts of a stage stood above it, and stages were cut in half."""
-    path = write_sample(tmp_path / "a.asrs", frames=256, utterance_frames=256)
-    axis = TimeAxis()
-    playhead = Playhead(axis)
-    view = BreakdownView(axis)
-    qtbot.addWidget(view)
-    playhead.changed.connect(view.update_snapshot)
-    least = LEAST_STAGES + HEIGHT + HEADER + BETWEEN
-    view.resize(width, least)
-    view.show()
-    playhead.open(path)
-    view.settle()
-    bars, rows = view.bars, len(view.bars.rows)
-    seen = set()
-    for more in range(0, 400, 9):
-        view.resize(width, least + more)
-        settle()
-        assert not view.roofline.isHidden()
-        assert view.roofline.height() >= HEIGHT
-        above = view._scroll.viewport().height()
-        seen.add(whole := above >= bars.ends()[-2])
-        last, part = divmod(above - bars._stage_top(), STAGE_ROW)
-        highest = view.roofline.height() == int(WIDTHS_HIGH * width)
-        assert whole or highest or (last <= rows and part == 0), more
-    assert seen == {False, True}
+    view.clear()
+    assert not view.plot.points
 
 
 def test_a_dot_does_not_lie_on_the_lower_edge(qtbot: QtBot) -> None:
@@ -385,21 +350,3 @@ def test_the_ridge_is_in_the_picture_where_all_dots_are_right_of_it(qtbot: QtBot
     ridge = roofline.place(one.ridge, one.ceiling)
     assert roofline.rect().contains(ridge.toPoint())
     assert ridge.x() > roofline.place(0.1, one.ceiling).x() >= LEFT
-
-
-def test_a_roofline_alone_is_no_higher_than_it_can_be_read(qtbot: QtBot, tmp_path: Path) -> None:
-    playhead = Playhead(axis := TimeAxis())
-    view = BreakdownView(axis)
-    qtbot.addWidget(view)
-    playhead.changed.connect(view.update_snapshot)
-    view.resize(400, 1800)
-    view.show()
-    playhead.open(write_sample(tmp_path / "a.asrs", frames=256, utterance_frames=256))
-    view.settle()
-    view.show_roofline(True)
-    qtbot.waitUntil(lambda: abs(view.roofline.height() - ALONE_HIGH * view.width()) <= 2)
-    assert view.roofline.y() == 0
-    view.resize(400, 500)
-    qtbot.waitUntil(lambda: view.roofline.height() < 500)
-    assert view.roofline.height() > 400
-    playhead.close()

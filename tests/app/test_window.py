@@ -77,6 +77,7 @@ def test_a_run_is_started_followed_marked_and_stopped_by_hand(qtbot, window, aud
     assert "REC" in w.top.recording.text()
     assert not w.top.run.isEnabled()
     assert w.desk.transport.live.isChecked()
+    assert w.desk.transport.live.text() == "Live"
     w.actions_.trigger("run.mark")
     qtbot.waitUntil(lambda: bool(w.playhead.session.markers), timeout=SOON_MS)
     click(qtbot, w.top.stop)
@@ -86,6 +87,26 @@ def test_a_run_is_started_followed_marked_and_stopped_by_hand(qtbot, window, aud
     assert Session.open(path).state == "stopped"
     assert banners(w) == []
     assert Memory().sessions() == [path]
+
+
+def test_live_is_lit_while_the_charts_are_of_the_newest_frame_and_else_leads_back(
+    qtbot, window, audio
+):
+    w = window()
+    running(qtbot, w, audio)
+    live = w.desk.transport.live
+    w.actions_.trigger("view.left")
+    w.actions_.trigger("view.left")
+    assert w.playhead.following
+    assert (live.isChecked(), live.text()) == (False, "Back to live")
+    click(qtbot, live)
+    assert (live.isChecked(), live.text()) == (True, "Live")
+    assert w.axis.following
+    w.actions_.trigger("view.pause")
+    assert (live.isChecked(), live.text()) == (False, "Back to live")
+    qtbot.waitUntil(lambda: w.desk.transport.clock.text().startswith("Paused "), timeout=SOON_MS)
+    click(qtbot, live)
+    assert live.text() == "Live"
 
 
 def test_the_figures_are_those_of_the_session(qtbot, window, finished):

@@ -173,4 +173,4 @@ def test_a_change_without_a_marker_is_named_by_its_time(opened: MainWindow) -> N
     for frame, note in ((300, "start to cursor"), (1200, "since 0:06.0")):
         opened.playhead.seek(frame)
         view.draw(opened.playhead.snapshot())
-        assert view._note_text(view.model()) == note
+        assert view.note == f"ms per 10 ms frame · {note}"

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QApplication, QMenu, QToolButton
 from app.model.time_axis import WINDOW_S
 from app.pictures.layout import settle
 from app.views.cost import CostView
-from app.views.roofline import HEIGHT, rate
+from app.views.roofline_model import rate
 from app.window.main_window import MainWindow
 
 
@@ -63,20 +63,6 @@ def test_a_replay_is_followed_by_a_window_until_the_user_says_otherwise(shown: M
     playhead.pause()
     shown.desk.transport.follow.click()
     assert axis.windowed
-
-
-def test_the_roofline_takes_the_place_of_the_stages(shown: MainWindow) -> None:
-    view = shown.desk.breakdown
-    view.settle()
-    assert shown.actions_.trigger("view.roofline")
-    settle()
-    assert view.roofline.isVisible()
-    assert not view.bars.isVisible()
-    assert view.roofline.height() > 2 * HEIGHT
-    view.show_table(True)
-    assert shown.actions_.trigger("view.roofline")
-    settle()
-    assert view.bars.isVisible() or view._toggle.isChecked()
 
 
 def test_rates_have_their_unit() -> None:

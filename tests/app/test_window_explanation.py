@@ -253,15 +253,15 @@ def test_stages_of_scoring_and_search_have_the_entry_and_others_have_it_greyed(
     write_sample(tmp_path / "s.asrs")
     window.files.open_session(tmp_path / "s.asrs")
     view = window.desk.breakdown
-    qtbot.waitUntil(lambda: bool(view.bars.stages), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: bool(view.tree.stages), timeout=SOON_MS)
     asked = []
     view.explain.disconnect()
     view.explain.connect(asked.append)
-    found, can = {}, {line.name for line in view.bars.stages if line.group in ("scoring", "search")}
-    for y in range(view.bars.height()):
-        line = view.bars.stage_at(QPoint(10, y))
-        if line in view.bars.stages and line.name not in found:
-            menu = view.menu_at(QPoint(10, y))
+    found, can = {}, {line.name for line in view.tree.stages if line.group in ("scoring", "search")}
+    for y in range(view.tree.viewport().height()):
+        line = view.tree.stage_at(QPoint(40, y))
+        if line in view.tree.stages and line.name not in found:
+            menu = view.menu_at(QPoint(40, y))
             (entry,) = menu.actions()
             assert entry.isEnabled() or "scoring and search" in entry.toolTip()
             assert entry.isEnabled() or menu.toolTipsVisible()

@@ -423,3 +423,23 @@ def test_the_probe_asks_a_process_once_and_bears_any_answer(qtbot):
     late = DeviceProbe((sys.executable, "-c", "import time; time.sleep(60)"))
     late.ask()
     late.stop()
+
+
+def test_the_arrows_of_pace_go_through_paces(qtbot, form, pipeline):
+    box = form.fields["pace"].editor
+    pipeline.set("pace", 1.0)
+    box.setFocus()
+    seen = []
+    for key in (Qt.Key.Key_Down, Qt.Key.Key_Down, Qt.Key.Key_Down, *[Qt.Key.Key_Up] * 4):
+        qtbot.keyClick(box, key)
+        seen.append(pipeline.value("pace"))
+    assert seen == [0.5, 0.0, 0.0, 0.5, 1.0, 2.0, 4.0]
+    pipeline.set("pace", 0.0)
+    assert box.text() == "full speed"
+
+
+def test_a_tip_has_the_present_value_as_it_is_set(form, pipeline):
+    pipeline.set("search.beam", 9.0)
+    pipeline.set("gmm.selection.enabled", True)
+    assert "--set search.beam=9" in form.fields["search.beam"].toolTip()
+    assert "--set gmm.selection.enabled=true" in form.fields["gmm.selection.enabled"].toolTip()

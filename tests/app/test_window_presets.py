@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication, QPushButton
+from PySide6.QtWidgets import QAbstractButton, QApplication, QPushButton
 from pytestqt.qtbot import QtBot
+from shown_windows import NOT_READ
 
 from app.model.pipeline import Pipeline
 from app.window.main_window import MainWindow
@@ -163,3 +165,70 @@ def test_without_a_run_settings_are_judged_by_the_next_one() -> None:
     assert pipeline.obstacle("graph.vocabulary") is None
     pipeline.run_ended()
     assert pipeline.obstacle(LAZY) is None
+
+
+def chosen_own(w: MainWindow, folder: Path) -> list[str]:
+    file = folder / "own.wav"
+    file.write_bytes(NOT_READ)
+    w.files.take_audio([file])
+    return [banner.text for banner in w.notices.banners if banner.kind == "info"]
+
+
+def test_files_of_ones_own_do_not_inherit_loop_and_pace_of_the_demo(
+    qtbot: QtBot, window: Callable[..., MainWindow], tmp_path: Path
+) -> None:
+    w = window()
+    w.runs.demo()
+    qtbot.waitUntil(w.when.is_running, timeout=SOON_MS)
+    (said,) = chosen_own(w, tmp_path)
+    assert said == (
+        "The next run decodes 1 file, once and at full speed: loop and pace were the demo's."
+    )
+    assert w.pipeline.running is not None
+    assert w.pipeline.running.loop, "the demo goes on as it is"
+    w.runs.stop()
+    qtbot.waitUntil(w.when.is_idle, timeout=SOON_MS)
+    assert (w.pipeline.next.loop, w.pipeline.next.pace) == (False, 0.0)
+    w.runs.start()
+    qtbot.waitUntil(w.when.is_running, timeout=SOON_MS)
+    assert not w.runs.control.request.loop
+
+
+def test_a_loop_that_a_person_chose_stays(
+    window: Callable[..., MainWindow], tmp_path: Path
+) -> None:
+    w = window()
+    w.pipeline.set("loop", True)
+    (said,) = chosen_own(w, tmp_path)
+    assert said == "The next run decodes 1 file."
+    assert w.pipeline.next.loop
+
+
+def test_what_the_next_run_decodes_is_said_until_it_begins(
+    qtbot: QtBot, window: Callable[..., MainWindow], tmp_path: Path
+) -> None:
+    w = window()
+    chosen_own(w, tmp_path)
+    (banner,) = w.notices.banners
+    (run, *_) = (b for b in banner.findChildren(QAbstractButton) if b.text() == "Run")
+    qtbot.mouseClick(run, Qt.MouseButton.LeftButton)
+    assert w.runs.control.busy
+    assert banner not in w.notices.banners
+
+
+def test_a_title_says_that_settings_differ_from_the_preset_and_the_file_does(
+    qtbot: QtBot, window: Callable[..., MainWindow], tmp_path: Path
+) -> None:
+    w = window()
+    chosen_own(w, tmp_path)
+    w.runs.choose_preset("gmm")
+    title = presets.load("gmm").title
+    w.pipeline.set("loop", True)
+    w.pipeline.set("pace", 4.0)
+    assert w.top.preset._title == title, "that is the course of a run, and no other work"
+    w.pipeline.set("search.beam", 9.0)
+    assert w.top.preset._title == f"{title} (modified)"
+    w.runs.start()
+    assert "-gmm-modified" in str(w.runs.control.request.out)
+    checked = [name for name, entry in w.top.preset._entries.items() if entry.isChecked()]
+    assert checked == ["gmm"]

@@ -27,7 +27,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QAbstractScrollArea, QScrollBar, QWidget
 
-from app.views.bars import Bars
+from app.views.stage_tree import StageTree
 from app.widgets import Elided
 
 TOUCHING = 1.0
@@ -264,7 +264,7 @@ def cut_short(root: QWidget) -> list[str]:
     for label in root.findChildren(Elided):
         if label.isVisibleTo(root) and label.cut:
             told.append(f"cut short: “{label.text()}” of “{label.full}”")
-    for bars in root.findChildren(Bars):
+    for bars in root.findChildren(StageTree):
         if bars.isVisibleTo(root):
             told += [f"cut short: {text}" for text in texts(bars) if "…" in text.text]
     return told

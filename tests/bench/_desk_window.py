@@ -124,6 +124,13 @@ def window_shown() -> Any:
     return window
 
 
+def show_all(window: Any) -> None:
+    """The desk with every chart over time in sight, none as a tab behind another."""
+    window.show_desk()
+    docks = window.desk.docks
+    docks.splitDockWidget(docks.docks["cost"], docks.docks["work"], Qt.Orientation.Vertical)
+
+
 def charts(window: Any) -> list[QWidget]:
     """What the charts over time are painted on."""
     plots = [view.plot for view in window.desk.views.values() if hasattr(view, "plot")]
@@ -134,12 +141,12 @@ def charts(window: Any) -> list[QWidget]:
 
 
 def live(seconds: str) -> dict[str, Any]:
-    """The demo in the default layout."""
+    """The demo with every chart in sight."""
     from app.gui import keep_what_is_there
     from pipelines.config import presets
 
     window = window_shown()
-    window.show_desk()
+    show_all(window)
     window.runs.demo("demo" if "demo" in presets.names() else None)
     keep_what_is_there()  # as the application does at its start
     until(lambda: window.playhead.live and window.playhead.n_frames > 0, READY_S)
@@ -245,7 +252,7 @@ def _opened(path: str) -> tuple[Any, Paintings, dict[str, float]]:
     from app.gui import keep_what_is_there
 
     window = window_shown()
-    window.show_desk()
+    show_all(window)
     keep_what_is_there()  # as the application does at its start
     app = QApplication.instance()
     assert app is not None

@@ -3,11 +3,11 @@
     python -m tests.bench.ladder --picture docs/ladder.png > docs/ladder.md
     asrscope bench ladder --json
 
-The rungs are the presets of the group "The ladder", the plain net and, for reference, the tied mixtures; each is held
-against the preset that it says it comes after, and against the first. Scoring and whole runs are timed in turns over
-the same speech (what a search asks for is replayed from its own decode). Words are decoded once for all rungs that
-make the same scores, which is found by comparing them, and kept in the cache (`_rounds.Kept`). A rung whose net is
-not there, or that cannot be made, stands in the table with the reason.
+The rungs are the presets of the groups "The ladder" and "Nets made smaller", the plain net and, for reference, the
+tied mixtures; each is held against the preset that it says it comes after, and against the first. Scoring and whole
+runs are timed in turns over the same speech (what a search asks for is replayed from its own decode). Words are
+decoded once for all rungs that make the same scores, which is found by comparing them, and kept in the cache
+(`_rounds.Kept`). A rung whose net is not there, or that cannot be made, stands in the table with the reason.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ from tests.bench._rounds import (
 )
 
 NAME = "ladder"
-GROUP = "The ladder"
+GROUP, BESIDE = "The ladder", "Nets made smaller"
 REFERENCE = "gmm"
 """The teacher of all nets."""
 
@@ -89,7 +89,7 @@ class Rung:
 
 def listed() -> list[Preset]:
     """The presets of the table: reference, the ladder, the plain net in batches and what is made from it."""
-    rungs = [presets.load(name) for name in presets.names(GROUP)]
+    rungs = [presets.load(name) for name in (*presets.names(GROUP), *presets.names(BESIDE))]
     branch = next((i for i, p in enumerate(rungs) if p.after == PLAIN), len(rungs))
     return [presets.load(REFERENCE), *rungs[:branch], presets.load(PLAIN), *rungs[branch:]]
 

@@ -203,7 +203,13 @@ CAUSES = (
     ),
     Cause("calls", "score.exp", ("call-bound",), ("calls",), _called_often, files=9),
     Cause(
-        "preempted", "score.mixture", ("preempted",), ("other_programs",), _preempted, 16, files=9
+        "preempted",
+        "score.mixture",
+        ("compute-bound", "mixed"),
+        ("other_programs",),
+        _preempted,
+        16,
+        files=9,
     ),
 )
 

@@ -174,3 +174,34 @@ def write_continuous(
         numbers = [N_SENONES, streams, densities, counts.size]
         (folder / "mixture_weights").write_bytes(s3(numbers, counts))
     return folder
+
+
+def write_streams(
+    folder: Path,
+    widths: list[int],
+    feat_params: str,
+    codebooks: int = N_SENONES,
+    densities: int = 2,
+    seed: int = 0,
+    transform: np.ndarray | None = None,
+) -> Path:
+    """The small model with streams of these widths and wide Gaussians, so that every feature counts in every score."""
+    write_model(folder)
+    rng = np.random.default_rng(seed)
+    (folder / "feat.params").write_text(feat_params)
+    shapes = [(codebooks, densities, width) for width in widths]
+    for name, values in (
+        ("means", [rng.normal(0, 1, shape) for shape in shapes]),
+        ("variances", [rng.uniform(2, 6, shape) for shape in shapes]),
+    ):
+        rows = np.concatenate([v.reshape(codebooks, -1) for v in values], axis=1)
+        numbers = [codebooks, len(widths), densities, *widths, rows.size]
+        (folder / name).write_bytes(s3(numbers, rows))
+    (folder / "sendump").unlink()
+    counts = rng.uniform(1, 50, (N_SENONES, len(widths), densities))
+    numbers = [N_SENONES, len(widths), densities, counts.size]
+    (folder / "mixture_weights").write_bytes(s3(numbers, counts))
+    if transform is not None:
+        numbers = [1, *transform.shape, transform.size]
+        (folder / "feature_transform").write_bytes(s3(numbers, transform))
+    return folder

@@ -40,11 +40,15 @@ def said(path, longest=3):
         ("public <a> = <b> <b>; <b> = x | y;", dict.fromkeys(["x x", "x y", "y x", "y y"], 0.25)),
         ("public <a> = <test.b> ; <b> = x;", {"x": 1.0}),
         ('public <a> = "new york" city {the \\} tag} {another};', {"new york city": 1.0}),
+        ("// one\rpublic <a> = three; // four\r", {"three": 1.0}),
         ("// one\npublic <a> = /* two */ three // four\n;", {"three": 1.0}),
         ("public <a> = one <NULL> two <NULL>*;", {"one two": 1.0}),
         ("public <a> = one | two <VOID> | <VOID>;", {"one": 1.0}),
         ("public <a> = /0/ one | two;", {"two": 1.0}),
         ("public <a> = one [<VOID>] (<VOID>)*;", {"one": 1.0}),
+        ("public <a> = a {out = {d: 'f', e: {}};} b {out.x} {} c;", {"a b c": 1.0}),
+        ("public <a> = a {x \\} { } b;", {"a b": 1.0}),
+        ("public <a> = a {x { y} b {z} {u {v} c;", {"a b c": 1.0}),
         (
             "public <a> = don't | o'clock | naïve;",
             dict.fromkeys(["don't", "o'clock", "naïve"], 1 / 3),
@@ -84,6 +88,12 @@ def test_writing_and_reading_says_the_same(tmp_path_factory, expression):
         (HEADER + "public <a> = b | ;", "a word, a rule or a group should stand where ';' does"),
         (HEADER + "public <a> = ;", "a word, a rule or a group should stand where ';' does"),
         (HEADER + "public <a> = b\\c;", "line 3: '.*' is no part"),
+        (
+            HEADER + "public <a> =\nb {x} }; c;",
+            r"line 4: a '}' ends a tag, .* inside a tag it is written \\}",
+        ),
+        (HEADER + "public <a> =\nb {x ;\n", "line 4: the tag that begins here has no '}'"),
+        (HEADER + "public <a> = " + "{{}" * 1_000_000, "line 3: a word, a rule or a group"),
         (HEADER + "public <a> = " + "(" * 101 + "b" + ")" * 101 + ";", "more than 100 deep"),
         (HEADER + "public <a> = /1e-300/ b | /1/ c;", "line 3: a weight should be 0 or from"),
         (HEADER + "public <a> = /1e308/ b | /1e308/ c;", "line 3: a weight should be 0 or from"),
@@ -101,6 +111,73 @@ def test_bad_grammars_are_refused_in_one_sentence(tmp_path, text, message):
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 400
     assert str(caught.value).endswith(".")
+
+
+@pytest.mark.parametrize(
+    "header", ["#JSGF V1.0;", "#JSGF v1.0;", "#jsgf V1.0 UTF-8 en;", "\n#JSGF V1 utf8;"]
+)
+def test_the_first_line_in_any_capitals(tmp_path, header):
+    path = written(tmp_path, header + "\ngrammar g;\npublic <a> = ja | nä;", "any.txt")
+    assert said(path) == {("ja",): 0.5, ("nä",): 0.5}
+
+
+@pytest.mark.parametrize(
+    ("declared", "encoding"),
+    [
+        ("ISO8859-1", "latin-1"),
+        ("ISO-8859-15 de", "iso-8859-15"),
+        ("windows-1252", "cp1252"),
+        ("UTF-16", "utf-16"),
+        ("UTF-16", "utf-16-le"),
+        ("UTF-16BE", "utf-16-be"),
+        ("utf-32", "utf-32"),
+        ("UTF-8", "utf-8-sig"),
+        # What is declared and cannot be.
+        ("UTF-16", "utf-8"),
+        ("en", "utf-8"),
+        ("en", "utf-16"),
+    ],
+)
+@pytest.mark.parametrize("name", ["any.gram", "any.txt"])
+def test_declared_encodings(tmp_path, declared, encoding, name):
+    text = f"#JSGF V1.0 {declared};\ngrammar g;\npublic <a> = grün | très;"
+    (tmp_path / name).write_bytes(text.encode(encoding))
+    assert said(tmp_path / name) == {("grün",): 0.5, ("très",): 0.5}
+
+
+@pytest.mark.parametrize(
+    ("declared", "message"),
+    [
+        ("", "line 3: the text is not UTF-8; .* as in '#JSGF V1.0 ISO8859-1;'"),
+        (" utf-8", "line 3: the text is not UTF-8;"),
+        (" klingon", "line 3: the text is not UTF-8;"),
+        (" ascii", "line 3: the text is not ASCII;"),
+    ],
+)
+def test_text_of_another_encoding_than_declared(tmp_path, declared, message):
+    text = f"#JSGF V1.0{declared};\ngrammar g;\npublic <a> = grün | très;"
+    (tmp_path / "latin.gram").write_bytes(text.encode("latin-1"))
+    with pytest.raises(GrammarError, match=message):
+        read_grammar(tmp_path / "latin.gram")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("# tidigits\nFSG_BEGIN <digits>\nNUM_STATES 5\n", r"x is a finite-state grammar of Sphinx \(FSG\)"),
+        ("oh mighty computer /1e-40/\nhello world /1.0/\n", "line 1 ends with the threshold /1e-40/"),
+        ('["oh one two", "[unk]"]', "x is a JSON list, as Vosk takes it: write one word"),
+        ('{"phrases": ["go"]}', "x is a JSON file"),
+        ('<?xml version="1.0"?>\n<grammar/>', "x is an XML file, as SRGS grammars are: write it as JSGF"),
+        ("#ABNF 1.0 UTF-8;\n", "x is an SRGS grammar in ABNF"),
+        ("\ufeff\\data\\\nngram 1=3\n", "x is an ARPA language model: name it as graph.language_model"),
+        ("version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "a pointer of Git LFS"),
+    ],
+)  # fmt: skip
+def test_other_formats_are_called_by_their_names(tmp_path, text, message):
+    with pytest.raises(GrammarError, match=message) as caught:
+        read_grammar(written(tmp_path, text, "x"))
+    assert "\n" not in str(caught.value)
 
 
 TOKENS = ["public", "grammar", "import", "<a>", "<b>", "=", ";", "|", "(", ")", "[", "]", "*", "+"]

@@ -170,7 +170,9 @@ BIGRAMS = UNIGRAMS.replace("ngram 1=3\n", "ngram 1=3\nngram 2=1\n") + "\n\\2-gra
         ("hello\n" * 20_000, "no .data. block"),
         ("\x11\0\0\0Darpa Trigram LM\0", "is a Sphinx DMP file: convert it with sphinx_lm_convert"),
         ("mmap lm http://kheafield.com/code format version 5\n\0", "a binary file of KenLM"),
-        ("version https://git-lfs.github.com/spec/v1\n", "a pointer of Git LFS"),
+        ("version https://git-lfs.github.com/spec/v1\n", "a Git LFS pointer"),
+        ("\udcff\udcfe\\\0d\0a\0t\0a\0", "is a text in UTF-16: save it as UTF-8"),
+        ("\x7fELF\0\0\n", "which is a text, but holds binary data"),
         ("\\data\\\nngram 1=3\n\n\\1-grams:\n-1 \udce9t\udce9\n", "line 5: the text is not UTF-8"),
     ],
 )  # fmt: skip
@@ -402,5 +404,7 @@ def test_doubled_n_grams_and_probabilities_above_1_are_read_and_said(tmp_path):
     np.testing.assert_allclose(score, [-0.5, -0.7, 0.0])
     assert model.log_prob[0][a] == 0.0
     assert [note.rpartition(": ")[2] for note in model.notes] == ["'a'", "'a'", "'b a'", "'a a'"]
-    assert model.notes[0].startswith("1 1-grams are listed again in the language model; the first")
-    assert model.notes[1].startswith("1 1-grams of the language model have a probability above 1")
+    assert model.notes[0].startswith("1 1-gram of the language model listed again, where the first")
+    assert model.notes[1].startswith(
+        "1 1-gram of the language model with a probability above 1, taken"
+    )

@@ -11,7 +11,7 @@ from pipelines import config as settings
 from pipelines.config import ConfigError, presets
 from pipelines.config.presets import Preset
 
-LADDER = "The ladder"
+LADDER, SMALLER = "The ladder", "Nets made smaller"
 
 
 def differing(preset: Preset) -> list[settings.Option]:
@@ -26,7 +26,7 @@ def differing(preset: Preset) -> list[settings.Option]:
 
 def test_groups_come_after_what_stands_alone_and_by_their_steps() -> None:
     alone = presets.names("")
-    assert alone[0] == presets.DEFAULT
+    assert alone == ["demo", presets.DEFAULT, "gmm-selected", "gmm-continuous", "dnn"]
     assert presets.names() == [
         *alone,
         *(name for group in presets.groups() for name in presets.names(group)),
@@ -34,14 +34,15 @@ def test_groups_come_after_what_stands_alone_and_by_their_steps() -> None:
     for group in presets.groups():
         steps = [presets.load(name).step for name in presets.names(group)]
         assert steps == list(range(1, len(steps) + 1))
-    assert presets.groups() == [LADDER]
+    assert presets.groups() == ["More mixtures", "Words and grammars", SMALLER, LADDER]
+    assert len(presets.names(LADDER)) == 7
 
 
-@pytest.mark.parametrize("name", presets.names(LADDER))
+@pytest.mark.parametrize("name", presets.names(LADDER) + presets.names(SMALLER))
 def test_a_step_can_be_run_and_says_what_it_changes(name: str) -> None:
     preset = presets.load(name)
     assert settings.check(preset.config) is preset.config
-    if preset.step > 1:
+    if preset.after:
         changed = differing(preset)
         assert changed
         # A change that does nothing beside the other settings is no step.

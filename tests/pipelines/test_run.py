@@ -384,3 +384,41 @@ def test_without_a_grammar_no_sentence_is_incomplete(recorded: tuple[Outcome, Pa
     assert {u.complete for u in outcome.result.utterances} == {None}
     with Session.open(path) as session:
         assert {u.complete for u in session.utterances} == {None}
+
+
+def test_a_list_of_phrases_has_half_sentences_too_and_a_stopped_one_is_neither(
+    quick: Config, bundled_speech: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "list.txt").write_text("yes of course\n")
+    config = assign(quick, {"graph.grammar": str(tmp_path / "list.txt")})
+    sound, rate = soundfile.read(bundled_speech / "08-kal16-short.flac", dtype="float32")
+    whole, half = bundled_speech / "08-kal16-short.flac", tmp_path / "half.wav"
+    soundfile.write(half, sound[: len(sound) // 2], rate)
+    outcome = run(config, [whole, half], None)
+    assert [(u.hypothesis, u.complete) for u in outcome.result.utterances] == [
+        ("yes of course", True),
+        ("yes of", False),
+    ]
+    path = tmp_path / "stopped.asrs"
+    stopped = run(config, [whole], path, Script(stop_at=60))
+    (utterance,) = stopped.result.utterances
+    assert (utterance.done, utterance.complete) == (False, None)
+    with Session.open(path) as session:
+        assert session.utterances[0].complete is None
+
+
+def test_what_is_left_out_of_a_language_model_is_in_result_and_session(
+    quick: Config, bundled_speech: Path, tmp_path: Path
+) -> None:
+    words = ("yes", "of", "course", "vielleicht", "natürlich")
+    unigrams = "".join(f"-0.8 {word}\n" for word in ("<s>", "</s>", *words))
+    (tmp_path / "own.arpa").write_text(
+        f"\\data\\\nngram 1=7\n\n\\1-grams:\n{unigrams}\n\\end\\\n", encoding="utf-8"
+    )
+    config = assign(quick, {"graph.language_model": str(tmp_path / "own.arpa")})
+    outcome = run(config, [bundled_speech / "08-kal16-short.flac"], tmp_path / "run.asrs")
+    assert outcome.result.utterances[0].hypothesis == "yes of course"
+    with Session.open(tmp_path / "run.asrs") as session:
+        assert session.meta["notes"] == [
+            "2 of 5 words of the language model have no pronunciation and are left out: vielleicht, natürlich"
+        ]

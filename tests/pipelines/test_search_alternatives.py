@@ -10,10 +10,11 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from search_graphs import random_graph, settings, smooth_scores
 
-from pipelines.search import alternatives, workspace
+from pipelines.search import alternatives, history, workspace
 from pipelines.search.graph.openfst import from_arcs
 from pipelines.search.graph.topology import Topology
 from pipelines.search.graph.wfst import Senones, from_topology
+from pipelines.search.kernels import layout
 from pipelines.search.viterbi import Viterbi
 
 SCALE = 0.1
@@ -134,8 +135,8 @@ def test_the_lattice_beam_keeps_what_lies_within_it(seed, beam):
 
 
 @hypothesis_settings(max_examples=50, deadline=None)
-@given(seed=st.integers(0, 100_000))
-def test_collecting_loses_no_alternative(seed):
+@given(seed=st.integers(0, 100_000), settled=st.sampled_from([3, 300]))
+def test_collecting_loses_no_alternative(seed, settled):
     graph = random_graph(seed, all_final=True)
     scores = smooth_scores(seed, 30, graph.n_senones, spread=20.0)
     roomy = Viterbi(graph, wide(lattice_beam=4.0, nbest=10))
@@ -143,9 +144,11 @@ def test_collecting_loses_no_alternative(seed):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(workspace, "FIRST_HISTORY", 1)
         patch.setattr(alternatives, "FIRST_ALTERNATIVES", 2)
+        patch.setattr(workspace, "FEW_ENTRIES", 4)
+        patch.setattr(workspace, "SETTLED_FRAMES", settled)
         tight = Viterbi(graph, wide(lattice_beam=4.0, nbest=10))
-    decode(tight, scores, block=4)
-    assert len(tight._space.arrays.books.history) < len(roomy._space.arrays.books.history)
+        decode(tight, scores, block=4)
+    assert tight._space.collected > roomy._space.collected
     costs = [h.cost for h in roomy.nbest]
     assert [h.cost for h in tight.nbest] == pytest.approx(costs, abs=1e-4)
     # Of two that cost the same either may come first, and of those at the end either may be left out.
@@ -157,6 +160,68 @@ def test_collecting_loses_no_alternative(seed):
     assert [tight.nbest[i].words for i in alone] == [roomy.nbest[i].words for i in alone]
     if 0 in alone:
         assert tight.confidences == pytest.approx(roomy.confidences, abs=1e-4)
+
+
+@hypothesis_settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 100_000), nbest=st.integers(1, 12))
+def test_the_few_best_are_the_first_of_many(seed, nbest):
+    graph = random_graph(seed, all_final=True)
+    scores = smooth_scores(seed, 12, graph.n_senones, spread=20.0)
+    many, few = (Viterbi(graph, wide(lattice_beam=4.0, nbest=n)) for n in (100, nbest))
+    decode(many, scores)
+    decode(few, scores)
+    assert [h.cost for h in few.nbest] == [h.cost for h in many.nbest[:nbest]]
+
+
+@hypothesis_settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 100_000))
+def test_a_lattice_without_room_is_pruned_by_a_narrower_beam(seed):
+    graph = random_graph(seed, all_final=True)
+    scores = smooth_scores(seed, 60, graph.n_senones, spread=20.0)
+    whole, narrow = Viterbi(graph, wide(lattice=False)), Viterbi(graph, wide(lattice_beam=20.0))
+    words = decode(whole, scores)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in (("FIRST_HISTORY", 64), ("FEW_ENTRIES", 64), ("MAX_HISTORY", 800)):
+            patch.setattr(workspace, name, value)
+        patch.setattr(alternatives, "FIRST_ALTERNATIVES", 64)
+        tight = Viterbi(graph, wide(lattice_beam=20.0))
+        decode(tight, scores)
+    decode(narrow, scores)
+    assert narrow.narrowed is None
+    assert tight.best_cost == pytest.approx(whole.best_cost, abs=1e-3)
+    assert tight.nbest[0].cost == pytest.approx(whole.best_cost, abs=1e-3)
+    assert len(tight.confidences) == len(words)
+    if tight.narrowed is None:
+        return
+    assert "within" in tight.narrowed
+    beam = tight._space.numbers.lattice_beam
+    within = [h.cost for h in narrow.nbest if h.cost < narrow.best_cost + beam - 1e-3]
+    assert [h.cost for h in tight.nbest[: len(within)]] == pytest.approx(within, abs=1e-3)
+
+
+def test_a_lattice_takes_as_much_for_each_second_however_long_the_file(monkeypatch):
+    gone_over = []
+    collect = history.collect
+
+    def counted(entries, first, *others):
+        gone_over.append(len(entries) - first)
+        return collect(entries, first, *others)
+
+    monkeypatch.setattr(history, "collect", counted)
+    for name, value in (("FIRST_HISTORY", 1 << 12), ("FEW_ENTRIES", 256), ("SETTLED_FRAMES", 20)):
+        monkeypatch.setattr(workspace, name, value)
+    graph = random_graph(5, all_final=True)
+    scores = smooth_scores(5, 500, graph.n_senones, spread=20.0)
+    decoder = Viterbi(graph, wide(lattice_beam=1.0, nbest=1))
+    kept, least = {}, {}
+    for repeats in (4, 40):
+        gone_over.clear()
+        decode(decoder, np.concatenate([scores] * repeats), 50)
+        kept[repeats] = int(decoder._space.books.decoder_state[layout.HISTORY])
+        least[repeats] = sorted(gone_over)[len(gone_over) // 2]
+    assert kept[40] < 12 * kept[4]
+    # Nearly always the new part alone is gone over.
+    assert least[40] < 2 * least[4]
 
 
 def fork(costs):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,7 +15,6 @@ from pipelines.config import Config, presets
 from pipelines.experiments import rerun
 from pipelines.models.sphinx import load as load_model
 from pipelines.run.control import Control
-from pipelines.run.playlist import Item
 from pipelines.run.session_run import Request, execute
 from pipelines.search.graph.recipe import recipe_of
 from profiler.errors import BadInput
@@ -112,8 +112,13 @@ def test_old_sessions_with_relative_paths(
     config, (note,) = rerun.named_files(old, session)
     assert config.graph.grammar == str(place / "own.gram")
     assert str(place / "own.gram") in note
-    found = rerun.audio_of([Item("x", Path("said.flac"), None)], tmp_path, session=session)
+    spoken = rerun.items_of([_said("said.flac")], session)
+    found = rerun.audio_of(spoken, tmp_path)
     assert [item.path for item in found.items] == [place / "said.flac"]
+
+
+def _said(path: str) -> SimpleNamespace:
+    return SimpleNamespace(name="said", path=path, part={})
 
 
 def test_what_is_gone_is_said_and_can_be_named(tmp_path: Path) -> None:
@@ -129,5 +134,6 @@ def test_what_is_gone_is_said_and_can_be_named(tmp_path: Path) -> None:
     found, (note,) = rerun.named_files(config, session, now)
     assert found == naming(graph__grammar="now.gram"), "and the beam stays"
     assert "now.gram" in note
-    sound = rerun.audio_of([Item("x", tmp_path / "gone.wav", None)], tmp_path, 1.0, session)
+    spoken = rerun.items_of([_said(str(tmp_path / "gone.wav"))], session)
+    sound = rerun.audio_of(spoken, tmp_path, 1.0)
     assert str(tmp_path / "gone.wav") in sound.note

@@ -104,7 +104,7 @@ def test_a_stage_of_many_small_kernels_is_launch_bound(tmp_path: Any) -> None:
         # 1 µs of its 64 moves bytes; ten launches of 6 µs wait for nothing else.
         assert row.parts.likely["calls"] == pytest.approx(4 * 59 * US, rel=0.01)
         assert row.parts.likely["bandwidth"] == pytest.approx(4 * US, rel=0.01)
-        assert "is given as 10 kernels per block" in row.sentence
+        assert "launches 10 kernels per block" in row.sentence
         assert row.defect is None
 
 
@@ -116,7 +116,7 @@ def test_kernels_of_a_graph_are_one_launch_and_a_time_each(tmp_path: Any) -> Non
         row = row_of(session)
         # 6 µs of launch and 30 kernels of 1.5 µs; 1 µs of them is what moves the bytes.
         assert row.parts.likely["calls"] == pytest.approx(4 * 50 * US, rel=0.01)
-        assert "is given as one kernel per block" in row.sentence
+        assert "launches one kernel per block" in row.sentence
 
 
 def test_a_roof_of_several_kinds_of_calls_reaches_from_the_quickest_to_the_slowest() -> None:

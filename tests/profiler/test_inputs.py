@@ -50,6 +50,31 @@ def test_a_link_to_a_file_is_that_file(tmp_path: Path) -> None:
     assert inputs.read_text(tmp_path / "link", "a thing", 9) == "there"
 
 
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb\nsize 9\n",
+            "this is a Git LFS pointer, not the file itself: run `git lfs pull`.",
+        ),
+        (
+            b"\xef\xbb\xbf\n <!DOCTYPE html>\n<title>404</title>",
+            "this is an HTML page, not the file",
+        ),
+        (b"<HTML lang=en>", "this is an HTML page, not the file itself"),
+    ],
+)
+def test_what_a_download_leaves_in_place_of_a_file_is_named(
+    tmp_path: Path, content: bytes, said: str
+) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(content)
+    for read in (inputs.read_bytes, inputs.read_text):
+        assert f"{path}: {said}" in refused(lambda read=read: read(path, "a thing", 999))
+    path.write_bytes(b"<" + content)
+    assert inputs.read_bytes(path, "a thing", 999) == b"<" + content
+
+
 @pytest.mark.skipif(not PIPES, reason="this system has no named pipes")
 def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")

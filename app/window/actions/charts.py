@@ -50,13 +50,4 @@ def chart_actions(w: MainWindow) -> list[Action]:
             enabled=has,
             checked=lambda: cost().holding.log,
         ),
-        Action(
-            "view.roofline",
-            tr("Roofline in place of the stages"),
-            tr("View"),
-            lambda: w.desk.breakdown.show_roofline(not w.desk.breakdown.roofline_alone),
-            ("R",),
-            has,
-            lambda: w.desk.breakdown.roofline_alone,
-        ),
     ]

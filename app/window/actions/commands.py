@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QCoreApplication
+from PySide6.QtCore import QCoreApplication, Qt
 
 from app.export import writers
 from app.model.toggles import Toggle
@@ -202,7 +202,7 @@ def _view(w: MainWindow) -> list[Action]:
 
     return [
         add("view.pause", tr("Pause or play; a run goes on"), playhead.toggle, "Space"),
-        add("view.live", tr("Follow the run"), playhead.go_live, "L", enabled=w.when.is_live),
+        add("view.live", tr("Back to live"), playhead.go_live, "L", enabled=w.when.is_live),
         again("view.previous", tr("Previous utterance or marker"), partial(playhead.step, -1), ","),
         again("view.next", tr("Next utterance or marker"), partial(playhead.step, 1), "."),
         again("view.slower", tr("Replay slower"), partial(w.change_speed, -1), "["),
@@ -217,7 +217,7 @@ def _view(w: MainWindow) -> list[Action]:
         add("view.to", tr("Select up to the cursor"), partial(playhead.select_from, False), "O"),
         add(
             "view.window",
-            tr("Follow the cursor with a window"),
+            tr("Auto-scroll with the cursor"),
             partial(_toggle_window, w),
             "Shift+F",
             checked=lambda: axis.windowed,
@@ -242,7 +242,7 @@ def _view(w: MainWindow) -> list[Action]:
         ),
         add(
             "theme.system",
-            tr("Follow the system's theme"),
+            tr("Theme of the system"),
             lambda: w.choose_theme("system"),
             enabled=always,
         ),
@@ -256,9 +256,32 @@ def _toggle_window(w: MainWindow) -> None:
         w.axis.follow_window()
 
 
+def _help_page(w: MainWindow, name: str) -> None:
+    """Show a page of the Help menu, loaded now."""
+    from app.window import help_pages
+
+    page = help_pages.PAGES[name](w)
+    page.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    page.open()
+
+
+def _sessions_folder(w: MainWindow) -> None:
+    from app.window import help_pages
+    from profiler.files.paths import sessions_dir
+
+    try:
+        help_pages.open_folder(sessions_dir())
+    except OSError as error:
+        w.notices.error(tr("Sessions cannot be written: {0}.").format(error.strerror or error))
+
+
 def _help(w: MainWindow) -> list[Action]:
     group = tr("Help")
     return [
         Action("help.palette", tr("Commands…"), group, w.open_palette, ("Ctrl+Shift+P",)),
         Action("help.keys", tr("Keys"), group, w.open_keys, ("?",)),
+        Action("help.terms", tr("Terms"), group, partial(_help_page, w, "terms"), ("F1",)),
+        Action("help.doctor", tr("What works here"), group, partial(_help_page, w, "doctor")),
+        Action("help.sessions", tr("Folder of sessions"), group, partial(_sessions_folder, w)),
+        Action("help.about", tr("About asrscope"), group, partial(_help_page, w, "about")),
     ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QCoreApplication
 
-from app.pictures.wanted import ROOFLINE, SIZE, Wanted, range_text, seconds_text
+from app.pictures.wanted import SIZE, Wanted, range_text, seconds_text
 from app.style.theme import theme
 from profiler.frames import FRAME_S
 
@@ -62,9 +62,7 @@ def start(playhead: Playhead, breakdown: BreakdownView, views: tuple[str, ...]) 
     whole = playhead.cursor_frame >= playhead.n_frames and not playhead.live
     if in_view is not None and not whole and not in_view[0] < cursor_s <= in_view[1]:
         in_view = None  # nothing of it is counted before the cursor
-    if breakdown.roofline_alone:
-        views = tuple(ROOFLINE if name == breakdown.id else name for name in views)
-    chosen = breakdown.bars.choice
+    chosen = breakdown.tree.choice
     select = [] if axis.selected is None else [range_text(axis.selected)]
     size = SIZE if len(views) != 1 else VIEW_SIZE
     wanted = Wanted(

@@ -11,6 +11,15 @@ from app.model.recent import Memory
 from app.style.plain_text import add_entry, new_menu
 from app.window.actions.actions import SUBMENU, Registry
 
+BEGIN_A_PART = frozenset(
+    (
+        *("file.open", "file.copy", "file.export", "file.quit"),
+        *("view.previous", "view.zoom_in", "view.select", "view.window", "page.welcome"),
+        *("theme.toggle", "panel.reset", "help.terms", "help.about"),
+    )
+)
+"""Actions that stand below a line in their menu."""
+
 GAP = 4
 """Pixels between a button and the menu above it."""
 
@@ -57,7 +66,7 @@ class Menus(QObject):
                 if action.id.startswith("export."):
                     self._export.addAction(made)
                     continue
-                if action.id == "file.quit":
+                if action.id in BEGIN_A_PART:
                     menu.addSeparator()
                 if action.id == "file.export":
                     menu.addMenu(self._export)

@@ -187,7 +187,7 @@ class TopBar(QFrame):
         line = self._pipeline
         for widget, sharing in zip(self.toggles, line.places(), strict=True):
             widget.show_toggles(sharing)
-        self.preset.show_preset(line.preset_shown, line.waiting)
+        self.preset.show_preset(line.preset_shown, line.waiting, line.differs())
         parts = [str(line.value("device")).upper()]
         threads = int(line.value("threads"))
         parts.append(counted(threads, self.tr("thread"), self.tr("threads")))

@@ -194,8 +194,10 @@ class Transport(QFrame):
         self.bar = ScrubBar()
         self.bar.sought.connect(playhead.seek)
 
-        self.live = Button(self.tr("Live"))
+        self.live = Button(self.tr("Back to live"))
         self.live.setCheckable(True)
+        self.live.ensurePolished()
+        self.live.setMinimumWidth(self.live.sizeHint().width())  # with either word
         self.live.clicked.connect(self._go_live)
         self.previous = self._icon_button(actions["view.previous"], "previous")
         self.toggle = self._icon_button(actions["view.pause"], "pause")
@@ -211,7 +213,7 @@ class Transport(QFrame):
         self.compare = ActionButton(actions["run.compare"], self.tr("A ⇄ B"))
         self.compare.setCheckable(True)
         actions["run.compare"].changed.connect(self._show_compared)
-        self.follow = ActionButton(actions["view.window"], self.tr("Follow"))
+        self.follow = ActionButton(actions["view.window"], self.tr("Auto-scroll"))
         self.follow.setCheckable(True)
         self.mark = ActionButton(actions["run.mark"], self.tr("Mark"))
         self.export = ActionButton(actions["file.export"], self.tr("Export…"))
@@ -248,6 +250,7 @@ class Transport(QFrame):
         layout.addLayout(row)
 
         playhead.mode_changed.connect(self.refresh)
+        playhead.axis.following_changed.connect(self._show_live)
         self._snapshot: Snapshot | None = None
         self._pace = Pace(self, SHOWN_MS, self._show)
         playhead.changed.connect(self.show_snapshot)
@@ -288,7 +291,7 @@ class Transport(QFrame):
         """Show whether the view is live, paused or playing."""
         playhead = self._playhead
         self._fit()
-        self.live.setChecked(playhead.following)
+        self._show_live()
         self.bar.setEnabled(playhead.session is not None)
         self._apply_theme(theme())
         if playhead.session is None:
@@ -296,6 +299,12 @@ class Transport(QFrame):
             self.clock.setText("")
             self.bar.show_position(0, 0)
             self.bar.show_marks((), ())
+
+    def _show_live(self) -> None:
+        """Say that charts and figures are of the newest frame, or offer to go back there."""
+        live = self._playhead.following and self._playhead.axis.following
+        self.live.setText(self.tr("Live") if live else self.tr("Back to live"))
+        self.live.setChecked(live)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Hide what matters least if there is little room."""
@@ -340,7 +349,9 @@ class Transport(QFrame):
         self.bar.show_marks(marks, tuple(u.first_frame for u in session.utterances))
         here = clock_text(snapshot.cursor_frame * FRAME_S, tenths=True)
         total = clock_text(frames * FRAME_S, tenths=True)
-        self.clock.setText(here if snapshot.following else f"{here} / {total}")
+        where = here if snapshot.following else f"{here} / {total}"
+        paused = snapshot.live and not snapshot.moving
+        self.clock.setText(self.tr("Paused {0}").format(where) if paused else where)
         self._fit()
         note = self._note(snapshot, len(session.markers))
         # Where there is little room, the date goes first.

@@ -12,6 +12,7 @@ from PySide6.QtCore import QPointF, QSize, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QStandardItemModel
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
+from app.model.as_set import value_text
 from app.style.plain_text import Label, describe, set_tip, set_titled_tip
 from app.style.theme import font, theme
 from app.widgets import ChoiceBox, Elided, RealBox, Switch, WholeBox
@@ -103,6 +104,7 @@ class Field(QWidget):
         self.obstacle: str | None = None
         self.waits = False
         self._locked = False
+        self._value: Value = option.default
         self.title = Title(self.tr(option.title))
         self.waiting = Elided(self.tr("on next run"))
         self.note = Elided()
@@ -153,7 +155,7 @@ class Field(QWidget):
             parts.append(self.tr("Unit: {0}").format(option.unit))
         live = self.tr("can change during a run")
         parts.append(live if option.live else self.tr("takes effect with the next run"))
-        set_titled_tip(self, option.title, parts, f"--set {option.key}={option.default}")
+        set_titled_tip(self, option.title, parts, f"--set {option.key}={value_text(self._value)}")
         describe(self.editor, description=f"{option.help} {self.obstacle or ''}".strip())
 
     def _make_editor(self) -> QWidget:
@@ -190,6 +192,7 @@ class Field(QWidget):
                 UNBOUNDED if option.maximum is None else option.maximum,
             )
             real.set_unit(suffix, self._numbers())
+            real.steps = option.steps
             real.valueChanged.connect(self._edited)
             real.refused.connect(self._refused)
             real.setFixedWidth(FIELD_WIDTH)
@@ -220,6 +223,9 @@ class Field(QWidget):
 
     def show_value(self, value: Value) -> None:
         """Show a value without emitting a signal."""
+        if value != self._value:
+            self._value = value
+            self._show_tip()
         editor = self.editor
         blocked = editor.blockSignals(True)
         if isinstance(editor, Switch):

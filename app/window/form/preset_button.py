@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QPaintEvent, QResizeEvent
+from PySide6.QtGui import QAction, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QMenu, QWidget
 
 from app.model.pipeline import missing_file
@@ -26,6 +26,7 @@ class PresetButton(Button):
         super().__init__(parent=parent)
         self.setProperty("drop", True)
         self._title = ""
+        self._entries: dict[str, QAction] = {}
         self.choices = QMenu(self)
         self.choices.setToolTipsVisible(True)
         for name in presets.names(""):
@@ -43,6 +44,8 @@ class PresetButton(Button):
     def _offer(self, menu: QMenu, name: str) -> None:
         preset = presets.load(name)
         action = add_entry(menu, self.tr(preset.title), partial(self.chosen.emit, name))
+        action.setCheckable(True)
+        self._entries[name] = action
         why = missing_file(preset.config)
         action.setEnabled(why is None)
         set_tip(action, why or self.tr(preset.description))
@@ -50,9 +53,18 @@ class PresetButton(Button):
     def _open(self) -> None:
         self.choices.popup(self.mapToGlobal(self.rect().bottomLeft()))
 
-    def show_preset(self, preset: presets.Preset, waiting: presets.Preset | None = None) -> None:
-        """Show which one is chosen, and which waits for the next run."""
+    def show_preset(
+        self,
+        preset: presets.Preset,
+        waiting: presets.Preset | None = None,
+        modified: bool = False,
+    ) -> None:
+        """Show which one is chosen, whether settings differ from it, and which waits for the next run."""
+        for name, entry in self._entries.items():
+            entry.setChecked(name == (preset if waiting is None else waiting).name)
         self._title = self.tr(preset.title)
+        if modified:
+            self._title = self.tr("{0} (modified)").format(self._title)
         tip = f"{self._title}: {self.tr(preset.description)}"
         if waiting is not None:
             tip = self.tr("{0}\nNext run: {1}").format(tip, self.tr(waiting.title))

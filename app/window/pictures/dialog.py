@@ -25,7 +25,6 @@ from PySide6.QtWidgets import (
 
 from app.pictures.wanted import (
     PICTURED,
-    ROOFLINE,
     PictureError,
     Range,
     Wanted,
@@ -170,7 +169,7 @@ class PictureDialog(QDialog):
         self.range_box.textChanged.connect(self._changed)
 
     def _title(self, view_id: str) -> str:
-        return self.tr("Roofline") if view_id == ROOFLINE else self.tr(VIEWS[view_id].load().title)
+        return self.tr(VIEWS[view_id].load().title)
 
     def _selection(self, what: str) -> str:
         if is_range(what):

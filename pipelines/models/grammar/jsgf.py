@@ -2,12 +2,14 @@
 
 Rules, alternatives with weights, groups, optional groups, `*` and `+`, quoted words, `<NULL>`,
 `<VOID>`, comments and tags (which are skipped: they do not change what can be said). Where only
-some alternatives have a weight the others weigh 1. Imports are refused. A recursive-descent parser
-over a list of tokens.
+some alternatives have a weight the others weigh 1. Imports are refused. The encoding is what the
+first line declares, UTF-8 where it declares none. A recursive-descent parser over a list of tokens.
 """
 
 from __future__ import annotations
 
+import codecs
+import io
 import os
 import re
 from pathlib import Path
@@ -15,6 +17,7 @@ from typing import NamedTuple
 
 from pipelines.models.grammar.expression import (
     MAX_DEPTH,
+    MAX_FILE_BYTES,
     MAX_WORDS,
     NEVER,
     NOTHING,
@@ -26,20 +29,31 @@ from pipelines.models.grammar.expression import (
     Repeat,
     Sequence,
     Word,
-    decoded,
     optional,
 )
+from profiler.files import inputs
 from profiler.plain import one_line
 
-MAGIC = "#JSGF"
+MAGIC = b"#JSGF"
+HEADER_BYTES = 400
+"""In which the first line is looked for, in any encoding."""
 MIN_WEIGHT, LARGEST_WEIGHT = 1e-30, 1e30
 """Beyond these a share of several weights could be no number; probabilities in use are far from either."""
 SHOWN = 40
 """Characters of a name or word that a sentence repeats."""
-_HEADER = re.compile(r"\s*#JSGF[ \t]+V1(\.\d+)?([ \t][^;\n]*)?;")
+_HEADER = re.compile(r"\s*#JSGF[ \t]+V1(\.\d+)?(?P<declared>[ \t][^;\n]*)?;", re.IGNORECASE)
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+    (b"#\0", "utf-16-le"),
+    (b"\0#", "utf-16-be"),
+)
+"""What a file begins with, and its encoding whatever the first line declares."""
 _TOKEN = re.compile(
     r"""
-    (?P<blank>   \s+ | //[^\n]* | /\*.*?\*/ | \{(?:[^{}\\]|\\.)*+\} )
+    (?P<blank>   \s+ | //[^\n]* | /\*.*?\*/ )
   | (?P<weight>  /\s*(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?\s*/ )
   | (?P<quoted>  "(?:[^"\\]|\\.)*+" )
   | (?P<rule>    <[^<>\s]+> )
@@ -48,6 +62,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 _CLOSING = {"(": ")", "[": "]"}
 _CONSTANTS: dict[str, Expression] = {"NULL": NOTHING, "VOID": NEVER}
 
@@ -58,10 +73,15 @@ class _Token(NamedTuple):
     line: int
 
 
+def begins(head: bytes) -> bool:
+    """Whether a file that begins so is JSGF, in any encoding."""
+    return MAGIC in head[:HEADER_BYTES].replace(b"\0", b"").upper()
+
+
 def read(path: str | os.PathLike[str]) -> Grammar:
     """The grammar; GrammarError (one sentence, with the line) for a file that is none."""
     file = Path(path)
-    text = decoded(file)
+    text = _text(file)
     header = _HEADER.match(text)
     if header is None:
         raise GrammarError(
@@ -70,24 +90,76 @@ def read(path: str | os.PathLike[str]) -> Grammar:
     return _Parser(file, _tokens(file, text, header.end())).grammar()
 
 
+def _text(file: Path) -> str:
+    """The text in the encoding that the file shows or declares."""
+    try:
+        content = inputs.read_bytes(file, "a grammar", MAX_FILE_BYTES)
+    except inputs.InputError as error:
+        raise GrammarError(f"The grammar cannot be read: {error}") from None
+    header = _HEADER.match(content[:HEADER_BYTES].decode("latin-1"))
+    declared = ((header and header["declared"]) or "").split()[:1]
+    encoding = next((name for mark, name in _MARKS if content.startswith(mark)), "")
+    encoding = encoding or (declared[0] if declared and _is_encoding(declared[0]) else "utf-8")
+    try:
+        return io.StringIO(content.decode(encoding), newline=None).read()
+    except UnicodeError as error:
+        at = getattr(error, "start", 0)
+        line = content.count(b"\n", 0, at) + 1
+        raise GrammarError(
+            f"{one_line(str(file))}, line {line}: the text is not {encoding.upper()}; save the file as UTF-8, or "
+            "declare its encoding in the first line, as in '#JSGF V1.0 ISO8859-1;'."
+        ) from None
+
+
+def _is_encoding(name: str) -> bool:
+    """Whether `name` is an encoding whose first line is written as in ASCII, as this one could be read so."""
+    try:
+        return b"#JSGF V1.0;".decode(name) == "#JSGF V1.0;"
+    except (LookupError, ValueError):
+        return False
+
+
 def _tokens(file: Path, text: str, at: int) -> list[_Token]:
     tokens: list[_Token] = []
     line = 1 + text.count("\n", 0, at)
+    nested = True
     while at < len(text):
         found = _TOKEN.match(text, at)
-        if found is None:
-            raise GrammarError(
-                f"{one_line(str(file))}, line {line}: {text[at]!r} is no part of a JSGF rule."
-            )
+        end = found.end() if found else -1
+        if text[at] == "{":
+            end, nested = _tag_end(text, at, nested)
+        if end < 0:
+            wrong = {
+                "{": "the tag that begins here has no '}'",
+                "}": "a '}' ends a tag, and none is open here; inside a tag it is written \\}",
+            }.get(text[at], f"{text[at]!r} is no part of a JSGF rule")
+            raise GrammarError(f"{one_line(str(file))}, line {line}: {wrong}.")
         if len(tokens) >= MAX_WORDS:
             raise GrammarError(
                 f"{one_line(str(file))} has more than {MAX_WORDS:,} words and marks."
             )
-        if found.lastgroup != "blank":
+        if found is not None and found.lastgroup != "blank":
             tokens.append(_Token(str(found.lastgroup), found[0], line))
-        line += text.count("\n", at, found.end())
-        at = found.end()
+        line += text.count("\n", at, end)
+        at = end
     return [*tokens, _Token("end", "the end of the file", line)]
+
+
+def _tag_end(text: str, at: int, nested: bool) -> tuple[int, bool]:
+    """Where the tag ends that begins at `at`, -1 if nowhere; and whether the braces of tags nest in this file.
+
+    A tag ends at its first '}' by the note; but tags of SRGS have pairs of braces inside.
+    """
+    depth, first = 0, -1
+    for brace in _BRACE.finditer(text, at):
+        if brace[0] == "{":
+            depth += 1
+        elif brace[0] == "}":
+            depth -= 1
+            first = brace.end() if first < 0 else first
+            if depth == 0 or not nested:
+                return first if not nested else brace.end(), nested
+    return first, False
 
 
 def _shown(rule: str) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from pathlib import Path
 
 from pipelines.models.dictionary import JOINERS
@@ -25,6 +26,7 @@ from profiler.plain import one_line, printable
 RULE = "list"
 SHOWN = 40
 """Characters of a word that a sentence repeats."""
+_THRESHOLD = re.compile(r"/[-+.\deE]+/")
 
 
 def read(path: str | os.PathLike[str]) -> Grammar:
@@ -36,6 +38,11 @@ def read(path: str | os.PathLike[str]) -> Grammar:
         words = line.split()
         if not words or words[0].startswith("#"):
             continue
+        if len(words) > 1 and _THRESHOLD.fullmatch(words[-1]):
+            raise GrammarError(
+                f"{name} is a list of keywords of pocketsphinx: line {number} ends with the threshold "
+                f"{one_line(words[-1], SHOWN)}; leave the thresholds out."
+            )
         n_words += len(words)
         if n_words > MAX_WORDS:
             raise GrammarError(f"{name} lists more than {MAX_WORDS:,} words.")

@@ -28,16 +28,17 @@ MAX_IDLE_LINES = 10_000
 _BOM = b"\xef\xbb\xbf"
 _HEAD_BYTES = 64
 _OTHERS = (
-    (b"Darpa Trigram LM", "a Sphinx DMP file: convert it with sphinx_lm_convert to ARPA"),
-    (b"Trie Language Model", "a packed .lm.bin: unpack it first"),
-    (b"mmap lm http", "a binary file of KenLM: name the ARPA file that it was made of"),
-    (b"blmt", "a binary file of IRSTLM: convert it with compile-lm --text=yes to ARPA"),
-    (b"version https://git-lfs", "a pointer of Git LFS: fetch the file itself with git lfs pull"),
-    (b"\xd6\xfd\xb2\x7e", "an OpenFst file: name the ARPA file that it was made of"),
-    (b"\xfd7zXZ", "packed with xz: unpack it first"),
-    (b"PK\x03\x04", "a ZIP archive: unpack it first"),
+    (4, b"Darpa Trigram LM", "a Sphinx DMP file: convert it with sphinx_lm_convert to ARPA"),
+    (0, b"Trie Language Model", "a packed .lm.bin: unpack it first"),
+    (0, b"mmap lm http", "a binary file of KenLM: name the ARPA file that it was made of"),
+    (0, b"blmt", "a binary file of IRSTLM: convert it with compile-lm --text=yes to ARPA"),
+    (0, b"\xd6\xfd\xb2\x7e", "an OpenFst file: name the ARPA file that it was made of"),
+    (0, b"\xfd7zXZ", "packed with xz: unpack it first"),
+    (0, b"PK\x03\x04", "a ZIP archive: unpack it first"),
+    (0, b"\xff\xfe", "a text in UTF-16: save it as UTF-8"),
+    (0, b"\xfe\xff", "a text in UTF-16: save it as UTF-8"),
 )
-"""What a file of another format has near its beginning, and what it is."""
+"""Where a file of another format has which bytes, and what it is."""
 
 
 class Lines(Iterator[str]):
@@ -82,8 +83,8 @@ class Lines(Iterator[str]):
         return LanguageModelError(f"{self.file}, line {self.number}: {what}.")
 
     def _name_other(self, head: bytes) -> None:
-        for begins, what in _OTHERS:
-            if begins in head:
+        for at, mark, what in _OTHERS:
+            if head.startswith(mark, at):
                 raise LanguageModelError(f"{self.file} is {what}.")
         if b"\0" in head:
             raise LanguageModelError(

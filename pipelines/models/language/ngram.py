@@ -152,14 +152,14 @@ def make(
         again = np.append(False, np.diff(keys[order]) == 0)
         if again.any():
             notes.append(
-                f"{again.sum():,} {k}-grams are listed again in the language model; the first of each counts: "
+                f"{_counted(int(again.sum()), k)} of the language model listed again, where the first counts: "
                 f"{_shown(vocabulary, level[order[again]])}"
             )
             order = order[~again]
         above = np.nonzero(prob > PROBABLE)[0]
         if len(above):
             notes.append(
-                f"{len(above):,} {k}-grams of the language model have a probability above 1, which is taken as 1: "
+                f"{_counted(len(above), k)} of the language model with a probability above 1, taken as 1: "
                 f"{_shown(vocabulary, level[above])}"
             )
         out_ids.append(np.ascontiguousarray(level[order]))
@@ -178,13 +178,17 @@ def _with_histories(model: NGram, k: int) -> NGram:
     absent = np.unique(histories[model.find(histories) < 0], axis=0)
     if not len(absent):
         return model
-    ids, prob, backoff = map(list, (model.ids, model.log_prob, model.log_backoff))
+    ids, prob, backoff = list(model.ids), list(model.log_prob), list(model.log_backoff)
     level = np.concatenate([ids[k - 1], absent])
     order = np.argsort(_keys(level, len(model.words)))
     ids[k - 1] = np.ascontiguousarray(level[order])
     prob[k - 1] = np.concatenate([prob[k - 1], model.score(absent)])[order]
     backoff[k - 1] = np.append(backoff[k - 1], np.zeros(len(absent)))[order]
     return replace(model, ids=tuple(ids), log_prob=tuple(prob), log_backoff=tuple(backoff))
+
+
+def _counted(n: int, k: int) -> str:
+    return f"{n:,} {k}-gram{'' if n == 1 else 's'}"
 
 
 def _shown(words: Sequence[str], grams: Ids) -> str:

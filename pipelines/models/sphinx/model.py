@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import math
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from pipelines.frontend.parameters import FEATURE_TYPE, STREAM_DIM, STREAM_SPEC, STREAMS
+from pipelines.frontend.dynamic import in_order, layout, spec_of
+from pipelines.frontend.parameters import FeatureParameters, notes_of, options_of
 from pipelines.models.errors import ModelError
 from pipelines.models.sphinx import mdef as mdef_file
 from pipelines.models.sphinx import parameters, sendump
@@ -22,18 +25,23 @@ from pipelines.models.sphinx.binary import LARGEST_TEXT, read_file
 from pipelines.models.sphinx.definition import STATES, ModelDefinition
 from profiler.arrays import Array
 
-ONE_STREAM = (STREAMS * STREAM_DIM,)  # the same features unparted, as continuous models have them
 MAX_CODEBOOKS = 256  # pocketsphinx' own limit for PTM
+MAX_TIED_STREAMS = 4
+"""Of a model whose senones share Gaussians; s2_4x has as many, and no other form has more."""
+NO_DENSITY = 1 / (2 * math.pi)
+"""Variance of a dimension that only fills a stream up: with mean and feature 0 the log density there is 0."""
 
 
 @dataclass(frozen=True, eq=False)
 class AcousticModel:
     """The parameters of one acoustic model, as probabilities and variances.
 
-    `means`, `variances`: f32 [codebooks, streams, densities, dim], 3 streams of 13 or, where every
-    senone has a codebook, also 1 of 39; `weights`: f32 [streams, densities, senones];
+    `means`, `variances`: f32 [codebooks, streams, densities, dim], of most models 3 streams of 13 or 1 of 39; where
+    streams differ, those narrower than the widest are filled up with dimensions that change no density; `widths`:
+    what each stream has of its own; `weights`: f32 [streams, densities, senones];
     `transitions`: f32 [matrices, 3, 4]; `senone_codebook`: int32 [senones]; `kind`: "ptm", "semi"
-    or "continuous"; `feat_params`: the options of `feat.params` without their dash; `checksum`:
+    or "continuous"; `feat_params`: the options of `feat.params` without their dash; `transform`: f32 [m, n] of
+    `feature_transform` (LDA), which is applied to the features, or None; `checksum`:
     SHA-256 over the files, the identity of the model for caches; `origin`: in words, what the
     parameters were derived from or estimated on; `notes`: a sentence for each thing in the folder that is ignored.
     """
@@ -48,6 +56,8 @@ class AcousticModel:
     senone_codebook: Array
     feat_params: dict[str, str]
     checksum: str
+    widths: tuple[int, ...] = ()
+    transform: Array | None = None
     origin: str = ""
     notes: tuple[str, ...] = ()
 
@@ -58,8 +68,18 @@ class AcousticModel:
 
     @property
     def n_streams(self) -> int:
-        """Feature streams: 3 of 13 dimensions, or 1 of 39."""
+        """Feature streams: of most models 3 of 13 dimensions, or 1 of 39."""
         return int(self.means.shape[1])
+
+    @property
+    def n_features(self) -> int:
+        """Values of a frame that the front end makes for the model."""
+        return int(self.means.shape[1] * self.means.shape[3])
+
+    @property
+    def is_filled_up(self) -> bool:
+        """Whether streams have different widths, so that `means` hold dimensions without a feature."""
+        return len(set(self.widths)) > 1
 
     @property
     def is_continuous(self) -> bool:
@@ -90,14 +110,14 @@ def load(directory: Path | str) -> AcousticModel:
     directory = Path(directory)
     if not directory.is_dir():
         raise ModelError(f"{directory} is not a directory; an acoustic model is a directory")
+    if not os.path.lexists(directory / "feat.params"):
+        raise ModelError(_missing(directory))
     feat_params = read_feat_params(directory / "feat.params")
-    if (directory / "feature_transform").exists():
-        raise ModelError(
-            f"{directory / 'feature_transform'}: models with an LDA transform are not supported"
-        )
+    transform = _transform(directory, feat_params)
     definition = mdef_file.read(directory / "mdef")
     means = parameters.read_gaussians(directory / "means", "means")
     variances = parameters.read_variances(directory / "variances")
+    feat_params = _as_parted(directory, feat_params, transform, means)
     kind = _check_gaussians(directory, definition, means, variances)
     transitions = parameters.read_transitions(directory / "transition_matrices")
     if transitions.shape != (definition.n_tmat, STATES, STATES + 1):
@@ -115,39 +135,77 @@ def load(directory: Path | str) -> AcousticModel:
         directory=directory,
         kind=kind,
         mdef=definition,
-        means=np.stack(means.streams, axis=1),
-        variances=np.stack(variances.streams, axis=1),
+        means=_stacked(means, 0.0),
+        variances=_stacked(variances, NO_DENSITY),
         weights=weights,
         transitions=transitions,
         senone_codebook=codebooks[kind],
         feat_params=feat_params,
         checksum=_checksum(directory),
+        widths=means.shape[2],
+        transform=transform,
         origin=f"{kind} model {directory.name}",
+        notes=tuple(f"{directory.name}/feat.params: {note}" for note in notes_of(feat_params)),
     )
 
 
+def _missing(directory: Path) -> str:
+    """What a folder without `feat.params` is told: it may hold the model's."""
+    within = sorted(found.parent for found in directory.glob("*/feat.params"))
+    hint = f"; did you mean {within[0]}?" if within else "; the model directory needs it"
+    return f"{directory / 'feat.params'} is missing{hint}"
+
+
 def read_feat_params(path: Path) -> dict[str, str]:
-    """Options of `feat.params`, one `-name value` a line, names without the dash."""
-    try:
-        text = read_file(path, LARGEST_TEXT).decode("ascii")
-    except UnicodeDecodeError:
-        raise ModelError(f"{path}: must be plain ASCII text") from None
-    options: dict[str, str] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        fields = line.split()
-        if not fields:
-            continue
-        if len(fields) != 2 or not fields[0].startswith("-"):
-            raise ModelError(f"{path}, line {number}: expected '-name value'")
-        options[fields[0][1:]] = fields[1]
-    feature = options.get("feat", FEATURE_TYPE)
-    if feature != FEATURE_TYPE:
-        raise ModelError(f"{path}: -feat is {feature}, the front end makes {FEATURE_TYPE}")
-    if options.get("svspec", STREAM_SPEC) != STREAM_SPEC:
-        raise ModelError(
-            f"{path}: -svspec is {options['svspec']}, the front end makes {STREAM_SPEC}"
-        )
+    """Options of `feat.params`, names without the dash; FeatureParameterError when one cannot be computed."""
+    text = "".join(
+        line.partition("#")[0] + "\n"  # comments may be in any script
+        for line in read_file(path, LARGEST_TEXT).decode("utf-8-sig", "replace").splitlines()
+    )
+    if not text.isascii():
+        raise ModelError(f"{path}: must be plain ASCII text")
+    options = options_of(text, str(path))
+    FeatureParameters.from_mapping(options, str(path))
     return options
+
+
+def _transform(directory: Path, options: dict[str, str]) -> Array | None:
+    path = directory / "feature_transform"
+    if path.exists():
+        return parameters.read_transform(path)
+    if "lda" in options:
+        raise ModelError(
+            f"{path} is missing; -lda in feat.params says that the features are transformed by it"
+        )
+    return None
+
+
+def _as_parted(
+    directory: Path,
+    options: dict[str, str],
+    transform: Array | None,
+    means: parameters.GaussianTable,
+) -> dict[str, str]:
+    """The options, with the streams that `means` has where `feat.params` leaves that open; ModelError."""
+    source = str(directory / "feat.params")
+    p = FeatureParameters.from_mapping(options, source)
+    made, found = layout(p, transform, source).widths, means.shape[2]
+    if found == made:
+        return options
+    if sum(found) == sum(made) and in_order(p):
+        return options | {"svspec": spec_of(found)}
+    raise ModelError(
+        f"{directory / 'means'} has streams of {found} dimensions, the front end makes {made} from feat.params"
+    )
+
+
+def _stacked(table: parameters.GaussianTable, filling: float) -> Array:
+    """f32 [codebooks, streams, densities, dim], narrow streams filled up."""
+    codebooks, densities, widths = table.shape
+    result = np.full((codebooks, len(widths), densities, max(widths)), filling, np.float32)
+    for s, (width, stream) in enumerate(zip(widths, table.streams, strict=True)):
+        result[:, s, :, :width] = stream
+    return result
 
 
 def _check_gaussians(
@@ -162,17 +220,13 @@ def _check_gaussians(
             f"{directory / 'variances'} has the shape {variances.shape}, means has {means.shape}"
         )
     codebooks, _, dimensions = means.shape
-    continuous = codebooks == definition.n_senones and codebooks != definition.n_ci
-    if continuous and dimensions == ONE_STREAM:
+    if codebooks == definition.n_senones and codebooks != definition.n_ci:
         return "continuous"
-    if dimensions != (STREAM_DIM,) * STREAMS:
+    if len(dimensions) > MAX_TIED_STREAMS:
         raise ModelError(
-            f"{path} has streams of {dimensions} dimensions, the front end makes "
-            f"{(STREAM_DIM,) * STREAMS}"
-            + (f" or, for a continuous model, {ONE_STREAM}" if continuous else "")
+            f"{path} has {len(dimensions)} streams; of a model whose senones share Gaussians {MAX_TIED_STREAMS} "
+            "at most are read"
         )
-    if continuous:
-        return "continuous"
     if codebooks == 1:
         return "semi"
     if codebooks != definition.n_ci or codebooks > MAX_CODEBOOKS:
@@ -204,7 +258,8 @@ def _checksum(directory: Path) -> str:
     digest = hashlib.sha256()
     names = ("feat.params", "mdef", "means", "variances", "transition_matrices")
     weights = "sendump" if (directory / "sendump").exists() else "mixture_weights"
-    for name in (*names, weights):
+    transform = ("feature_transform",) if (directory / "feature_transform").exists() else ()
+    for name in (*names, weights, *transform):
         data = read_file(directory / name)
         digest.update(f"{name} {len(data)}\n".encode())
         digest.update(data)

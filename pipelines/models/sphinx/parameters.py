@@ -77,6 +77,20 @@ def read_variances(path: Path) -> GaussianTable:
     return GaussianTable([np.maximum(part, np.float32(VARIANCE_FLOOR)) for part in table.streams])
 
 
+def read_transform(path: Path) -> Array:
+    """The matrix f32 [m, n] of `feature_transform`: a row for each feature that comes out (pocketsphinx' lda.c)."""
+    cursor = open_payload(path, "feature transform")
+    classes = cursor.i32("number of matrices", 1)
+    rows = cursor.i32("rows", 1, 1024)
+    columns = cursor.i32("columns", 1, 1024)
+    values = _floats(cursor, classes * rows * columns, f"{classes} × {rows} × {columns}")
+    if float(np.abs(values).max()) > LARGEST:
+        raise ModelError(f"{path}: a value is beyond ±{LARGEST:.0e}, that is no feature transform")
+    # Of several classes pocketsphinx uses the first.
+    first: Array = values.reshape(classes, rows, columns)[0]
+    return first
+
+
 def read_transitions(path: Path) -> Array:
     """Transition probabilities f32 [matrices, states, states + 1], rows adding up to one.
 

@@ -35,8 +35,6 @@ from profiler.spans import Recorder
 if TYPE_CHECKING:
     from pipelines.config import Config
 
-FEATURES = 39
-"""Of a frame, as the front end makes them."""
 HEADS = "multi-frame"
 FRAME_RULES = ("copy", HEADS)
 UNSEEN = 1 << 30
@@ -74,9 +72,10 @@ class DnnScorer(LayeredScorer):
     ) -> None:
         """Raises ModelError when the net cannot be used with `model`, or Cancelled."""
         n, parents = model.n_senones, senones.parents_of(model)
+        self._features = model.n_features
         super().__init__(
             n,
-            FEATURES,
+            self._features,
             {
                 "all": senones.create("all", n, parents),
                 "active": active.Rule(n, parents, ahead=1),
@@ -95,7 +94,7 @@ class DnnScorer(LayeredScorer):
     def warm_up(self) -> None:
         """Compile what the rules call; what computes the net was tried when it was made."""
         beyond = sum(self.context)
-        spliced = self._net.splice(np.zeros((3 + beyond, FEATURES), np.float32), Meter())
+        spliced = self._net.splice(np.zeros((3 + beyond, self._features), np.float32), Meter())
         for layer in self._layers.values():
             if not layer.lazy or can_choose(self._net):
                 layer.score(spliced, self._scores[:3], Meter())
@@ -170,7 +169,7 @@ class DnnScorer(LayeredScorer):
             net = held.net
         else:
             progress("reading the net", None)
-            net = dnn.read(config.dnn, self.n_senones, FEATURES, cancelled)
+            net = dnn.read(config.dnn, self.n_senones, self._features, cancelled)
             if sentence := self._too_few_heads(config, net.card.heads):
                 raise ModelError(sentence)
         if cancelled():
@@ -180,7 +179,7 @@ class DnnScorer(LayeredScorer):
         for count in sorted({1, min(config.block, MAX_FRAMES)}):
             if cancelled():
                 raise Cancelled
-            _try(arithmetic, count)
+            _try(arithmetic, net.card.dimension, count)
         return _Ready(arithmetic, net, origin)
 
     @property
@@ -225,10 +224,10 @@ def _refuse(sentence: str, *_: object) -> NoReturn:
     raise ModelError(sentence)
 
 
-def _try(arithmetic: Arithmetic, count: int) -> None:
+def _try(arithmetic: Arithmetic, features: int, count: int) -> None:
     """Score silence in every way, so that libraries and kernels are ready for `count` frames at once."""
     meter = Meter()
-    silence = np.zeros((count + sum(arithmetic.context), FEATURES), np.float32)
+    silence = np.zeros((count + sum(arithmetic.context), features), np.float32)
     scores = np.empty((count, arithmetic.n_senones), np.float32)
     spliced = arithmetic.splice(silence, meter)
     arithmetic.score(spliced, scores, meter)

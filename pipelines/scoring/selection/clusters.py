@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring.blocks import FLOAT, MAX_FRAMES
 from pipelines.scoring.clustering import clusters
 from pipelines.scoring.continuous import ContinuousGmm, PackedContinuous, listed, queue
@@ -26,7 +25,6 @@ from pipelines.scoring.tied import kernels
 from pipelines.scoring.tied import listed as listed_densities
 from pipelines.scoring.tied import roofs_of_some as tied_roofs
 from pipelines.scoring.tied.gmm import Gmm, block_bytes, exponentials_cost, scoring_bytes
-from pipelines.scoring.tied.kernels import EXPANDED
 from pipelines.scoring.tied.packing import PackedGmm
 from profiler.arrays import Array
 from profiler.costs import KERNEL, Cost, Linear, Term
@@ -161,7 +159,7 @@ class Tied(_Clustered):
         panels, backing = self._choose(x, meter)
         products, shift = gmm.products(n)
         g = gmm.workspace(n)
-        components = n * p.n_senones * STREAMS * p.n_densities
+        components = n * p.n_senones * p.n_streams * p.n_densities
 
         def part(first: int, last: int, meter: Meter) -> None:
             listed_densities.evaluate_expanded(x, p.gaussians, backing, g, first, last)
@@ -176,8 +174,8 @@ class Tied(_Clustered):
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws for calls of about `frames` frames: but for the Gaussians those of exact scoring."""
-        each = float(EXPANDED * FLOAT)
         p, per_frame = self._gmm.parameters, self._gmm.gaussians_per_frame
+        each = float(p.expanded * FLOAT)
         panels = p.padded_densities // LANES
         return self._exact.costs(frames) | {
             clusters.STAGE: self._clusters.cost(frames, self._expand),
@@ -185,7 +183,7 @@ class Tied(_Clustered):
                 per_frame, frames, self._gmm.parameters.padded_densities
             ),
             "score.gaussians": Cost(
-                operations={"fma": Linear(per_work=(2.0 * EXPANDED, 0.0, 0.0))},
+                operations={"fma": Linear(per_work=(2.0 * p.expanded, 0.0, 0.0))},
                 bytes_min=Linear(per_work=(each / frames, 0.0, 0.0)),
                 bytes_max=Linear(per_work=(each, 0.0, 0.0), per_frame=2.0 * FLOAT * per_frame),
                 working_set_bytes=self._share() * per_frame * each,
@@ -193,7 +191,9 @@ class Tied(_Clustered):
                     Term(
                         KERNEL,
                         f"{tied_roofs.CLUSTERED}/{frames}/{panels}/{percent(self._share())}",
-                        Linear(fixed=float(frames * p.n_codebooks * STREAMS * p.padded_densities)),
+                        Linear(
+                            fixed=float(frames * p.n_codebooks * p.n_streams * p.padded_densities)
+                        ),
                         block_bytes(p, frames),
                         nearest=scoring_bytes(p, frames),
                     ),

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.continuous import ContinuousGmm
 from pipelines.scoring.continuous import roofs_of_chosen as chosen_roofs
@@ -44,7 +43,7 @@ class Tied:
     def __init__(self, gmm: Gmm) -> None:
         self._gmm = gmm
         p = gmm.parameters
-        self._components = p.n_senones * STREAMS * p.n_densities
+        self._components = p.n_senones * p.n_streams * p.n_densities
         self._evaluate: Evaluation = Floats(gmm)
         self._log_rows: Array | None = None
 
@@ -134,7 +133,7 @@ class Tied:
         results is read before it is overwritten.
         """
         p = self._gmm.parameters
-        weights = float(STREAMS * p.n_densities * p.n_senones * FLOAT)
+        weights = float(p.n_streams * p.n_densities * p.n_senones * FLOAT)
         exponentials = self._gmm.gaussians_per_frame * FLOAT
         results = p.n_senones * FLOAT
         least = (exponentials + results) / self._components
@@ -142,7 +141,9 @@ class Tied:
         return Cost(
             operations={
                 "gemm": Linear(per_work=(2.0, 0.0, 0.0)),
-                "fma": Linear(per_work=((STREAMS - 1) * p.n_senones / self._components, 0.0, 0.0)),
+                "fma": Linear(
+                    per_work=((p.n_streams - 1) * p.n_senones / self._components, 0.0, 0.0)
+                ),
             },
             bytes_min=Linear(fixed=weights, per_work=(least, 0.0, 0.0)),
             bytes_max=Linear(fixed=float(p.weights.nbytes), per_work=(most, 0.0, 0.0)),

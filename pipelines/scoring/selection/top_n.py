@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring.blocks import FLOAT, MAX_FRAMES
 from pipelines.scoring.continuous import ContinuousGmm
 from pipelines.scoring.continuous import roofs_of_chosen as roofs
@@ -95,11 +94,11 @@ class Tied(_PartialDistances):
     def _resize(self, top_n: int) -> None:
         p = self._gmm.parameters
         self._keep = keep = min(top_n, p.n_densities)
-        padded = -(-STREAMS * keep // LANES) * LANES
-        self._index = np.empty((MAX_FRAMES, p.n_codebooks, STREAMS, keep), np.int32)
+        padded = -(-p.n_streams * keep // LANES) * LANES
+        self._index = np.empty((MAX_FRAMES, p.n_codebooks, p.n_streams, keep), np.int32)
         self._kept = aligned((MAX_FRAMES, p.n_codebooks, padded))
-        self._selected = p.n_codebooks * STREAMS * keep
-        self._components = p.n_senones * STREAMS * keep
+        self._selected = p.n_codebooks * p.n_streams * keep
+        self._components = p.n_senones * p.n_streams * keep
 
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
         """Fill `scores` f32 [n, senones]."""
@@ -191,7 +190,7 @@ class Tied(_PartialDistances):
         return Cost(
             operations={
                 "fma": Linear(
-                    per_work=(2.0 + (STREAMS - 1) * p.n_senones / self._components, 0.0, 0.0)
+                    per_work=(2.0 + (p.n_streams - 1) * p.n_senones / self._components, 0.0, 0.0)
                 )
             },
             bytes_min=Linear(fixed=rows, per_work=(results, 0.0, 0.0)),

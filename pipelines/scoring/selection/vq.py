@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring.blocks import FLOAT, MAX_FRAMES
 from pipelines.scoring.clustering.quantiser import QUANTISE
 from pipelines.scoring.clustering.shortlists import Shortlists, build, codebook_of, trivial
@@ -32,7 +31,6 @@ from pipelines.scoring.strategy import Progress
 from pipelines.scoring.tied import listed as listed_densities
 from pipelines.scoring.tied import roofs_of_some as tied_roofs
 from pipelines.scoring.tied.gmm import Gmm, block_bytes, scoring_bytes
-from pipelines.scoring.tied.kernels import EXPANDED
 from pipelines.scoring.tied.packing import PackedGmm
 from profiler.arrays import Array
 from profiler.costs import Cost, Linear
@@ -226,8 +224,8 @@ class Tied(_Quantised):
     def __init__(self, gmm: Gmm) -> None:
         self._gmm = gmm
         p = gmm.parameters
-        self._words = np.zeros((MAX_FRAMES, STREAMS), np.int32)
-        shape = (MAX_FRAMES, p.n_codebooks, STREAMS)
+        self._words = np.zeros((MAX_FRAMES, p.n_streams), np.int32)
+        shape = (MAX_FRAMES, p.n_codebooks, p.n_streams)
         self._index = np.empty((*shape, p.padded_densities), np.int32)
         self._kept = aligned((*shape, p.padded_densities + LANES))
         self._count = np.zeros(shape, np.int64)
@@ -289,20 +287,24 @@ class Tied(_Quantised):
         Compulsory: what one frame needs, should all frames of a call need the same; at most each for itself.
         """
         p, lists = self._gmm.parameters, self._lists
-        each = EXPANDED * FLOAT
+        each = p.expanded * FLOAT
         slots = p.padded_densities // LANES
         lanes = max(1, round(lists.mean_lanes / lists.mean_panels))
         shape = frames, slots, percent(lists.mean_panels / slots), lanes
         count = max(1, round(lists.mean_lanes))
-        densities = lists.mean_lanes * STREAMS * p.n_codebooks
+        densities = lists.mean_lanes * p.n_streams * p.n_codebooks
         rows = densities / p.n_codebooks * p.n_senones * FLOAT
         results = (
-            2.0 * FLOAT * STREAMS * p.columns / max(1.0, densities * p.n_senones / p.n_codebooks)
+            2.0
+            * FLOAT
+            * p.n_streams
+            * p.columns
+            / max(1.0, densities * p.n_senones / p.n_codebooks)
         )
         return self._gmm.costs(frames) | {
             QUANTISE: lists.codebook.cost(self.by_tree, frames),
             "score.gaussians": Cost(
-                operations={"fma": Linear(per_work=(2.0 * EXPANDED, 0.0, 0.0))},
+                operations={"fma": Linear(per_work=(2.0 * p.expanded, 0.0, 0.0))},
                 bytes_min=Linear(per_work=(each / frames, 0.0, 0.0)),
                 bytes_max=Linear(per_work=(each + 2.0 * FLOAT, 0.0, 0.0)),
                 working_set_bytes=block_bytes(p, frames),

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numba import njit
 
-from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring import cache
 from pipelines.scoring.blocks import FLOAT, MAX_FRAMES, WAITS
 from pipelines.scoring.clustering.quantiser import QUANTISE, Codebook
@@ -167,8 +166,8 @@ class Tied(_Lookup):
             panels = p.gaussians[book, s].swapaxes(0, 1).reshape(x.shape[2], -1)
             g = x[:, 0] @ panels
             best = g.max(axis=1, keepdims=True)
-            begin, end = (STREAMS * p.padded_densities * int(at) for at in p.start[book:][:2])
-            weights = p.weights[begin:end].reshape(-1, STREAMS, p.padded_densities, LANES)[:, s]
+            begin, end = (p.n_streams * p.padded_densities * int(at) for at in p.start[book:][:2])
+            weights = p.weights[begin:end].reshape(-1, p.n_streams, p.padded_densities, LANES)[:, s]
             # An exponential below float32's smallest is nothing beside the best one's.
             density = np.exp(np.maximum(g - best, np.float32(-87.0)))
             mixed = np.log(density @ weights.swapaxes(0, 1).reshape(p.padded_densities, -1)) + best

@@ -12,7 +12,6 @@ from typing import Protocol
 import numpy as np
 from numba import njit
 
-from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.gaussians import roofs
 from pipelines.scoring.gaussians.bounds import PARTS, Bounds, bring_forward, rests
@@ -24,7 +23,6 @@ from pipelines.scoring.simd.maxima import bound_of_nth, can_reach
 from pipelines.scoring.simd.panels import partial
 from pipelines.scoring.simd.vector import LANES, address, copy_floats
 from pipelines.scoring.tied.gmm import Gmm, block_bytes, scoring_bytes
-from pipelines.scoring.tied.kernels import EXPANDED
 from profiler.arrays import Array, ArrayError, check
 from profiler.costs import STREAM, Cost, Linear, Term
 
@@ -81,7 +79,7 @@ class Bytes:
         slots = p.padded_densities // LANES
         written = frames * self._gmm.gaussians_per_frame * FLOAT
         own = float(eight.panels.nbytes)
-        shape = frames, eight.pairs, slots, p.n_codebooks * STREAMS
+        shape = frames, eight.pairs, slots, p.n_codebooks * p.n_streams
         terms = (
             units(roofs.BYTES, *shape, size=own, search=searched(frames), own=own),
             Term(STREAM, "read", Linear(fixed=float(written)), float(written)),
@@ -111,18 +109,18 @@ class Bounded:
         dimensions = bounded(x, p.gaussians, self._bounds, g, first, last)
         # Counted for the calling thread's codebooks, taken for all where threads share the block.
         share = p.n_codebooks / max(1, last - first)
-        meter.done("score.gaussians", round(share * dimensions / (EXPANDED // 2)))
+        meter.done("score.gaussians", round(share * dimensions / (p.expanded // 2)))
         return g
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """A sum and three looks at the bound per panel; of parameters as much as is computed, each frame anew."""
         p = self._gmm.parameters
-        each = EXPANDED * FLOAT
+        each = p.expanded * FLOAT
         _, _, keep, follow = self._bounds
         shape = frames, p.padded_densities // LANES, keep, int(follow)
         return {
             "score.gaussians": Cost(
-                operations={"fma": Linear(per_work=(2.0 * EXPANDED + 2.0 * PARTS, 0.0, 0.0))},
+                operations={"fma": Linear(per_work=(2.0 * p.expanded + 2.0 * PARTS, 0.0, 0.0))},
                 bytes_min=Linear(per_work=(each / frames, 0.0, 0.0)),
                 bytes_max=Linear(
                     per_work=(each + 2.0 * FLOAT, 0.0, 0.0),
@@ -146,15 +144,15 @@ def rests_of(gmm: Gmm) -> Array:
 def bounded(x: Array, gaussians: Array, within: Bounds, g: Array, first: int, last: int) -> int:
     """Log densities `g` of the codebooks; returns how many dimensions of a Gaussian were computed."""
     rest, order, keep, follow = within
-    books, _, slots, depth, _ = gaussians.shape
+    books, streams, slots, depth, _ = gaussians.shape
     n, dim = len(x), depth // 2
     if (
-        gaussians.shape != (books, STREAMS, slots, 2 * dim + 1, LANES)
+        gaussians.shape != (books, streams, slots, 2 * dim + 1, LANES)
         or slots == 0
-        or x.shape != (n, STREAMS, depth)
-        or rest.shape != (books, STREAMS, slots, PARTS, LANES)
-        or order.shape != (books, STREAMS, slots)
-        or g.shape != (n, books, STREAMS, slots * LANES)
+        or x.shape != (n, streams, depth)
+        or rest.shape != (books, streams, slots, PARTS, LANES)
+        or order.shape != (books, streams, slots)
+        or g.shape != (n, books, streams, slots * LANES)
         or keep < 1
         or not 0 <= first <= last <= books
     ):
@@ -164,11 +162,11 @@ def bounded(x: Array, gaussians: Array, within: Bounds, g: Array, first: int, la
     entered = np.empty(slots, np.int64)
     computed = 0
     for book in range(first, last):
-        for s in range(STREAMS):
-            which = book * STREAMS + s
+        for s in range(streams):
+            which = book * streams + s
             for t in range(n):
-                frame = address(x, np.float32) + (t * STREAMS + s) * depth * 4
-                row = address(g, np.float32) + (t * books * STREAMS + which) * slots * vector
+                frame = address(x, np.float32) + (t * streams + s) * depth * 4
+                row = address(g, np.float32) + (t * books * streams + which) * slots * vector
                 g[t, book, s] = NEVER
                 bounds[:] = NEVER
                 winners = 0

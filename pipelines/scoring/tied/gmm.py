@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipelines.frontend.parameters import STREAM_DIM, STREAMS
 from pipelines.scoring.blocks import FLOAT, MAX_FRAMES, WAITS
 from pipelines.scoring.gaussians.expansion import expand
 from pipelines.scoring.kernel_work import (
@@ -30,7 +29,6 @@ from pipelines.scoring.simd.vector import aligned
 from pipelines.scoring.strategy import Kind
 from pipelines.scoring.thread_pool import WAIT_STAGE, BlockPool
 from pipelines.scoring.tied import kernels, roofs
-from pipelines.scoring.tied.kernels import EXPANDED
 from pipelines.scoring.tied.lazy import STAGE as LAZY_STAGE
 from pipelines.scoring.tied.lazy import STAGES as LAZY_STAGES
 from pipelines.scoring.tied.lazy import LazyMixtures
@@ -57,16 +55,16 @@ class Gmm:
     """Parameters and workspace of a tied-mixture model (`family.Family`); strategies build on its stages."""
 
     kind: Kind = "Tied"
-    dim = STREAMS * STREAM_DIM
     stages: Mapping[str, tuple[str, ...]] = STAGES | LAZY_STAGES
 
     def __init__(self, parameters: PackedGmm, threads: int) -> None:
         p = self.parameters = parameters
         self.n_senones = p.n_senones
+        self.dim = len(p.centre)
         # Multiply-adds of a codebook per density: its Gaussians, and a mixture for each senone.
-        self.pool = BlockPool(threads, p.senones_per_codebook + EXPANDED)
-        x = np.empty((MAX_FRAMES, STREAMS, EXPANDED), np.float32)
-        g = aligned((MAX_FRAMES, p.n_codebooks, STREAMS, p.padded_densities))
+        self.pool = BlockPool(threads, p.senones_per_codebook + p.expanded)
+        x = np.empty((MAX_FRAMES, p.n_streams, p.expanded), np.float32)
+        g = aligned((MAX_FRAMES, p.n_codebooks, p.n_streams, p.padded_densities))
         products = aligned((MAX_FRAMES, p.columns))
         shift = np.empty((MAX_FRAMES, p.n_codebooks), np.float32)
         # By frames of a block: making a view takes microseconds after the data of a stage have gone through the caches.
@@ -83,7 +81,8 @@ class Gmm:
     @property
     def gaussians_per_frame(self) -> int:
         """Gaussians of the whole model."""
-        return self.parameters.n_codebooks * STREAMS * self.parameters.n_densities
+        p = self.parameters
+        return p.n_codebooks * p.n_streams * p.n_densities
 
     def products(self, n: int) -> tuple[Array, Array]:
         """Workspace for n frames: likelihoods [n, columns], what was subtracted [n, codebooks]."""
@@ -159,14 +158,14 @@ def gaussians_cost(p: PackedGmm, frames: int) -> Cost:
     a line is read before it is overwritten.
     """
     parameters = float(p.gaussians.nbytes)
-    per_frame = p.n_codebooks * STREAMS * p.n_densities
-    expanded = STREAMS * EXPANDED * FLOAT
+    per_frame = p.n_codebooks * p.n_streams * p.n_densities
+    expanded = p.n_streams * p.expanded * FLOAT
     least = Linear(fixed=parameters, per_work=(FLOAT + expanded / per_frame, 0.0, 0.0))
     most = Linear(fixed=parameters, per_work=(2 * FLOAT + expanded / per_frame, 0.0, 0.0))
     return Cost(
         operations={
-            "gemm": Linear(per_work=(2.0 * EXPANDED, 0.0, 0.0)),
-            "fma": Linear(per_work=(2.0 * STREAMS * STREAM_DIM / per_frame, 0.0, 0.0)),
+            "gemm": Linear(per_work=(2.0 * p.expanded, 0.0, 0.0)),
+            "fma": Linear(per_work=(2.0 * len(p.centre) / per_frame, 0.0, 0.0)),
         },
         bytes_min=least,
         bytes_max=most,
@@ -175,6 +174,7 @@ def gaussians_cost(p: PackedGmm, frames: int) -> Cost:
             units(
                 roofs.GAUSSIANS,
                 frames,
+                *roofs.numbers(p.n_streams, p.expanded),
                 size=scoring_bytes(p, frames),
                 search=searched(frames),
                 own=parameters + frames * per_frame * FLOAT,
@@ -216,7 +216,7 @@ def block_bytes(p: PackedGmm, frames: int) -> float:
 
 def scoring_bytes(p: PackedGmm, frames: int) -> float:
     """What of it scoring goes through."""
-    densities = frames * p.n_codebooks * STREAMS * p.padded_densities * FLOAT
+    densities = frames * p.n_codebooks * p.n_streams * p.padded_densities * FLOAT
     return float(p.gaussians.nbytes + p.weights.nbytes + densities)
 
 

@@ -3,7 +3,7 @@
 Layouts (made by `packing`): B codebooks, 3 streams, K densities (a multiple of 16), n frames.
 
 - `x` f32 [n, 3, 27]: per stream the 13 squares, the 13 values, one.
-- `gaussians` f32 [B, 3, K/16, 27, 16]: panels of 16 densities.
+- `gaussians` f32 [B, 3, K/16, 27, 16]: panels of 16 densities. Other models have other numbers of streams and values.
 - `g` f32 [n, B, 3, K]: log densities, then their exponentials relative to the best.
 - `weights` f32, per codebook of width w (senones, a multiple of 16) [w/16, 3, K, 16]: panels of 16
   senones, so that a tile of the product streams through memory in order.
@@ -21,7 +21,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from pipelines.frontend.parameters import STREAM_DIM, STREAMS
+from pipelines.frontend.parameters import STREAM_DIM
 from pipelines.scoring.simd.exponential import exp_shifted, log_shifted
 from pipelines.scoring.simd.maxima import largest
 from pipelines.scoring.simd.tiles import make_rows, make_tile
@@ -29,6 +29,7 @@ from pipelines.scoring.simd.vector import LANES, WIDE_REGISTERS, address, copy_f
 from profiler.arrays import Array, ArrayError
 
 EXPANDED = 2 * STREAM_DIM + 1
+"""Of most models; roofs are measured with it."""
 _tile_8x2, _tile_8x1 = make_tile(8, 2), make_tile(8, 1)
 _tile_4x2, _tile_4x1 = make_tile(4, 2), make_tile(4, 1)
 _tile_1x4, _tile_1x1 = make_tile(1, 4), make_tile(1, 1)
@@ -137,26 +138,26 @@ def _multiply(
 def evaluate(x: Array, gaussians: Array, g: Array, first: int, last: int) -> None:
     """Log densities `g` of all Gaussians of the codebooks."""
     n, books, streams, densities = g.shape
+    depth = x.shape[2]
     panels = densities // LANES
-    panel_bytes = EXPANDED * LANES * 4
+    panel_bytes = depth * LANES * 4
     if (
-        streams != STREAMS
-        or densities != panels * LANES
-        or x.shape != (n, STREAMS, EXPANDED)
-        or gaussians.shape != (books, STREAMS, panels, EXPANDED, LANES)
+        densities != panels * LANES
+        or x.shape != (n, streams, depth)
+        or gaussians.shape != (books, streams, panels, depth, LANES)
         or not 0 <= first <= last <= books
     ):
         raise ArrayError("evaluate: frames, Gaussians and densities do not fit each other")
     for book in range(first, last):
-        for s in range(STREAMS):
-            which = book * STREAMS + s
+        for s in range(streams):
+            which = book * streams + s
             _multiply(
-                (address(x, np.float32) + s * EXPANDED * 4, STREAMS * EXPANDED * 4),
+                (address(x, np.float32) + s * depth * 4, streams * depth * 4),
                 n,
                 (address(gaussians, np.float32) + which * panels * panel_bytes, panel_bytes),
                 panels,
-                EXPANDED,
-                (address(g, np.float32) + which * densities * 4, books * STREAMS * densities * 4),
+                depth,
+                (address(g, np.float32) + which * densities * 4, books * streams * densities * 4),
                 False,
                 address(gaussians, np.float32) + (which + 1) * panels * panel_bytes,
             )
@@ -168,8 +169,7 @@ def exponentiate(g: Array, shift: Array, first: int, last: int) -> None:
     n, books, streams, densities = g.shape
     groups = densities // LANES
     if (
-        streams != STREAMS
-        or densities != groups * LANES
+        densities != groups * LANES
         or densities < LANES
         or shift.shape != (n, books)
         or not 0 <= first <= last <= books
@@ -179,8 +179,8 @@ def exponentiate(g: Array, shift: Array, first: int, last: int) -> None:
     for t in range(n):
         for book in range(first, last):
             total = np.float32(0)
-            for s in range(STREAMS):
-                at = base + ((t * books + book) * STREAMS + s) * densities * 4
+            for s in range(streams):
+                at = base + ((t * books + book) * streams + s) * densities * 4
                 best = largest(at, groups)
                 exp_shifted(at, at, groups, best)
                 total += best
@@ -188,8 +188,8 @@ def exponentiate(g: Array, shift: Array, first: int, last: int) -> None:
 
 
 @njit(nogil=True, cache=True)
-def columns_fit(start: Array, products: Array, weights: int, densities: int) -> bool:
-    """Whether `products` and so many weights are what codebooks that start at these columns have."""
+def columns_fit(start: Array, products: Array, weights: int, each: int) -> bool:
+    """Whether `products` and so many weights, `each` a column, are what codebooks that start at these columns have."""
     books, columns = len(start) - 1, products.shape[1]
     if books < 0 or start[0] != 0 or start[books] != columns:
         return False
@@ -197,7 +197,7 @@ def columns_fit(start: Array, products: Array, weights: int, densities: int) -> 
         width = start[book + 1] - start[book]
         if width < 0 or width % LANES:
             return False
-    return weights == columns * STREAMS * densities
+    return weights == columns * each
 
 
 @njit(nogil=True, cache=True)
@@ -266,25 +266,24 @@ def mix(g: Array, weights: Array, start: Array, products: Array, first: int, las
     each other: one chain of sums is bound by the latency of an addition.
     """
     n, books, streams, densities = g.shape
-    book_bytes = STREAMS * densities * 4
-    panel = STREAMS * densities * LANES
+    book_bytes = streams * densities * 4
+    panel = streams * densities * LANES
     if (
-        streams != STREAMS
-        or len(products) != n
+        len(products) != n
         or len(start) != books + 1
-        or not columns_fit(start, products, weights.size, densities)
+        or not columns_fit(start, products, weights.size, streams * densities)
         or not 0 <= first <= last <= books
     ):
         raise ArrayError("mix: densities, weights and products do not fit each other")
     together = panels_together(n)
     for book in range(first, last):
         panels = (start[book + 1] - start[book]) // LANES
-        base = address(weights, np.float32) + start[book] * STREAMS * densities * 4
+        base = address(weights, np.float32) + start[book] * streams * densities * 4
         for p in range(0, panels, together):
-            for s in range(STREAMS):
+            for s in range(streams):
                 here = base + (p * panel + s * densities * LANES) * 4
                 # What follows: the same panels of the next stream, or the next panels.
-                after = panel * together if s == STREAMS - 1 else (s + 1) * densities * LANES
+                after = panel * together if s == streams - 1 else (s + 1) * densities * LANES
                 later = base + (p * panel + after) * 4
                 to = address(products, np.float32) + (start[book] + p * LANES) * 4
                 _multiply(
@@ -314,7 +313,7 @@ def logarithms(
     if (
         shift.shape != (n, books)
         or len(scores) != n
-        or not columns_fit(start, products, columns * STREAMS, 1)
+        or not columns_fit(start, products, columns, 1)
         or not 0 <= first <= last <= books
         or not runs_fit(order, senones, first, last)
     ):

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.kernel_work import KERNEL_CALL, MOST_PASSED, searched, turns, units
 from pipelines.scoring.meter import Meter
@@ -49,7 +48,7 @@ class LazyMixtures:
         self._mixtures: lazy_kernels.Mixtures = p.dots, p.book_of_senone
         width = -(-int(p.senones_per_codebook.max()) // LANES) * LANES
         self._products = np.ones((frames, width + LANES), np.float32)
-        self._per_senone = STREAMS * p.n_densities
+        self._per_senone = p.n_streams * p.n_densities
         self._g: Array | None = None
         self._shift: Array | None = None
 
@@ -98,7 +97,7 @@ class LazyMixtures:
         factors = FLOAT / ROWS
         return Cost(
             operations={
-                "fma": Linear(per_work=(2.0, STREAMS + 1.0, 0.0)),
+                "fma": Linear(per_work=(2.0, self._gmm.parameters.n_streams + 1.0, 0.0)),
                 "log.scorer": Linear(per_work=(0.0, 1.0, 0.0)),
             },
             bytes_min=Linear(per_work=(0.0, FLOAT, FLOAT)),

@@ -11,13 +11,15 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring.simd.dot_products import ROWS, make_stream_products
 from pipelines.scoring.simd.exponential import log_shifted
 from pipelines.scoring.simd.vector import LANES, address
 from profiler.arrays import Array, ArrayError
 
-_products_of_four = make_stream_products(STREAMS)
+_products_1, _products_2 = make_stream_products(1), make_stream_products(2)
+_products_3, _products_4 = make_stream_products(3), make_stream_products(4)
+MAX_STREAMS = 4
+"""Of `AcousticModel` (`sphinx.model.MAX_TIED_STREAMS`)."""
 
 Mixtures = tuple[Array, Array]
 """Of each senone: (its weights f32 [senones, 3, K], its codebook int32 [senones])."""
@@ -40,14 +42,15 @@ def mix_some(
     [n, B, 3, K] exponentials, shift f32 [n, B], scores f32 [n, n_senones]; workspace `products` f32 [n, W], W the
     senones of the largest codebook and at least 16 to spare.
     """
-    n, books, _, densities = g.shape
+    n, books, streams, densities = g.shape
     dots, book_of = mixtures
     groups = densities // LANES
-    frame_bytes = books * STREAMS * densities * 4
+    frame_bytes = books * streams * densities * 4
     if (
-        g.shape != (n, books, STREAMS, groups * LANES)
+        densities != groups * LANES
+        or not 1 <= streams <= MAX_STREAMS
         or shift.shape != (n, books)
-        or dots.shape != (len(book_of), STREAMS, densities)
+        or dots.shape != (len(book_of), streams, densities)
         or not 0 <= first <= last <= n
         or len(scores) < last
         or scores.shape[1] != len(book_of)
@@ -58,7 +61,7 @@ def mix_some(
     for senone in senones:
         if not 0 <= senone < len(book_of) or not 0 <= book_of[senone] < books:
             raise ArrayError("mix_some: a senone that there is none")
-    row_bytes = STREAMS * dots.shape[2] * 4
+    row_bytes = streams * dots.shape[2] * 4
     rows = np.empty(2 * ROWS, np.int64)
     count = len(senones)
     begin = 0
@@ -75,12 +78,17 @@ def mix_some(
                 bound = end if j < ROWS else count
                 rows[j] = address(dots, np.float32) + senones[min(i + j, bound - 1)] * row_bytes
             for t in range(first, last):
-                _products_of_four(
-                    address(g, np.float32) + t * frame_bytes + book * STREAMS * densities * 4,
-                    groups,
-                    address(rows, np.int64),
-                    address(products, np.float32) + (t * products.shape[1] + i - begin) * 4,
-                )
+                factors = address(g, np.float32) + t * frame_bytes + book * streams * densities * 4
+                here = address(rows, np.int64)
+                out = address(products, np.float32) + (t * products.shape[1] + i - begin) * 4
+                if streams == 3:
+                    _products_3(factors, groups, here, out)
+                elif streams == 4:
+                    _products_4(factors, groups, here, out)
+                elif streams == 2:
+                    _products_2(factors, groups, here, out)
+                else:
+                    _products_1(factors, groups, here, out)
         for t in range(first, last):
             at = address(products, np.float32) + t * products.shape[1] * 4
             # Whole vectors: the logarithm of what lay there before is not looked at either.

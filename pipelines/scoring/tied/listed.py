@@ -8,7 +8,6 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring.clustering.clusters import Backing, backing_fits
 from pipelines.scoring.gaussians.expansion import NEVER
 from pipelines.scoring.simd.exponential import exp_shifted
@@ -43,31 +42,30 @@ def evaluate_listed(
     """Fill `listed` of the codebooks first … last − 1 by the lists of codewords `words` int32 [n, 3]."""
     start, items, lanes = lists
     index, kept, count = listed
-    n, depth = len(x), x.shape[2]
+    n, streams, depth = x.shape
     books, _, slots, _, _ = gaussians.shape
     if (
-        x.shape[1] != STREAMS
-        or gaussians.shape != (books, STREAMS, slots, depth, LANES)
-        or start.shape != (STREAMS, start.shape[1], books + 1)
+        gaussians.shape != (books, streams, slots, depth, LANES)
+        or start.shape != (streams, start.shape[1], books + 1)
         or len(lanes) != len(items)
-        or words.shape != (n, STREAMS)
-        or index.shape != (n, books, STREAMS, slots * LANES)
-        or kept.shape != (n, books, STREAMS, (slots + 1) * LANES)
-        or count.shape != (n, books, STREAMS)
+        or words.shape != (n, streams)
+        or index.shape != (n, books, streams, slots * LANES)
+        or kept.shape != (n, books, streams, (slots + 1) * LANES)
+        or count.shape != (n, books, streams)
         or not 0 <= first <= last <= books
     ):
         raise ArrayError("evaluate_listed: lists, Gaussians and densities do not fit each other")
     for t in range(n):
-        for s in range(STREAMS):
+        for s in range(streams):
             if not 0 <= words[t, s] < start.shape[1]:
                 raise ArrayError("evaluate_listed: a codeword that has no list")
     panel = depth * LANES * 4
     values = np.empty(LANES, np.float32)
     for book in range(first, last):
-        for s in range(STREAMS):
-            base = address(gaussians, np.float32) + (book * STREAMS + s) * slots * panel
+        for s in range(streams):
+            base = address(gaussians, np.float32) + (book * streams + s) * slots * panel
             for t in range(n):
-                frame = address(x, np.float32) + (t * STREAMS + s) * depth * 4
+                frame = address(x, np.float32) + (t * streams + s) * depth * 4
                 k = words[t, s]
                 found = 0
                 begin, end = start[s, k, book], start[s, k, book + 1]
@@ -93,10 +91,9 @@ def exponentiate_listed(kept: Array, count: Array, shift: Array, first: int, las
     """kept = exp(kept − best), in place; `shift` = Σ best over the streams."""
     n, books, streams, size = kept.shape
     if (
-        streams != STREAMS
-        or size < LANES
+        size < LANES
         or size % LANES
-        or count.shape != (n, books, STREAMS)
+        or count.shape != (n, books, streams)
         or shift.shape != (n, books)
         or not 0 <= first <= last <= books
     ):
@@ -104,8 +101,8 @@ def exponentiate_listed(kept: Array, count: Array, shift: Array, first: int, las
     for t in range(n):
         for book in range(first, last):
             total = np.float32(0)
-            for s in range(STREAMS):
-                at = address(kept, np.float32) + ((t * books + book) * STREAMS + s) * size * 4
+            for s in range(streams):
+                at = address(kept, np.float32) + ((t * books + book) * streams + s) * size * 4
                 groups = -(-count[t, book, s] // LANES)
                 best = largest(at, groups)
                 exp_shifted(at, at, groups, best)
@@ -127,25 +124,24 @@ def mix_listed(
     index, kept, count = listed
     n, books, streams, most = index.shape
     if (
-        streams != STREAMS
-        or kept.shape != (n, books, STREAMS, most + LANES)
-        or count.shape != (n, books, STREAMS)
+        kept.shape != (n, books, streams, most + LANES)
+        or count.shape != (n, books, streams)
         or most != densities
         or len(products) != n
         or len(start) != books + 1
-        or not columns_fit(start, products, rows.size, densities)
+        or not columns_fit(start, products, rows.size, streams * densities)
         or not 0 <= first <= last <= books
     ):
         raise ArrayError("mix_listed: densities, weights and products do not fit each other")
     for book in range(first, last):
         width = start[book + 1] - start[book]
         for t in range(n):
-            for s in range(STREAMS):
-                which = (t * books + book) * STREAMS + s
+            for s in range(streams):
+                which = (t * books + book) * streams + s
                 factors = address(kept, np.float32) + which * (most + LANES) * 4
                 places = address(index, np.int32) + which * most * 4
                 row = (
-                    address(rows, np.float32) + (start[book] * STREAMS + s * width) * densities * 4
+                    address(rows, np.float32) + (start[book] * streams + s * width) * densities * 4
                 )
                 out = address(products, np.float32) + (t * products.shape[1] + start[book]) * 4
                 mix_rows(factors, places, count[t, book, s], row, width, out, s > 0)
@@ -156,14 +152,13 @@ def evaluate_expanded(
     x: Array, gaussians: Array, backing: Backing, g: Array, first: int, last: int
 ) -> None:
     """Log densities `g` f32 [n, B, 3, K]: of the panels in expanded clusters; the others get their cluster's."""
-    n, depth = len(x), x.shape[2]
+    n, streams, depth = x.shape
     books, _, slots, _, _ = gaussians.shape
     if (
         n > 64
-        or x.shape[1] != STREAMS
-        or gaussians.shape != (books, STREAMS, slots, depth, LANES)
+        or gaussians.shape != (books, streams, slots, depth, LANES)
         or not backing_fits(backing, gaussians, n)
-        or g.shape != (n, books, STREAMS, slots * LANES)
+        or g.shape != (n, books, streams, slots * LANES)
         or not 0 <= first <= last <= books
     ):
         raise ArrayError(
@@ -171,19 +166,19 @@ def evaluate_expanded(
         )
     of_panel, log_weights, expanded, cluster_densities = backing
     for book in range(first, last):
-        for s in range(STREAMS):
+        for s in range(streams):
             for m in range(slots):
-                which = (book * STREAMS + s) * slots + m
+                which = (book * streams + s) * slots + m
                 panel = address(gaussians, np.float32) + which * depth * LANES * 4
                 log_weight = address(log_weights, np.float32) + which * LANES * 4
                 k = of_panel[book, s, m]
                 if k >= expanded.shape[1]:
                     raise ArrayError("evaluate_expanded: a cluster that there is none")
                 for t in range(n):
-                    row = (t * books + book) * STREAMS + s
+                    row = (t * books + book) * streams + s
                     to = address(g, np.float32) + (row * slots + m) * LANES * 4
                     if (expanded[s, k] >> np.uint64(t)) & np.uint64(1):
-                        frame = address(x, np.float32) + (t * STREAMS + s) * depth * 4
+                        frame = address(x, np.float32) + (t * streams + s) * depth * 4
                         _panel(panel, depth, panel, (frame, to))
                     else:
                         add_to(log_weight, cluster_densities[t, s, k], to)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.gaussians.expansion import NEVER
 from pipelines.scoring.kernel_work import calls, searched, units
@@ -43,11 +42,10 @@ def mix_best(
     n, books, streams, densities = g.shape
     start, _, _ = order
     if (
-        streams != STREAMS
-        or len(products) != n
+        len(products) != n
         or len(scores) != n
         or len(start) != books + 1
-        or not columns_fit(start, products, log_rows.size, densities)
+        or not columns_fit(start, products, log_rows.size, streams * densities)
         or not 0 <= first <= last <= books
         or not runs_fit(order, scores.shape[1], first, last)
     ):
@@ -59,8 +57,8 @@ def mix_best(
         for t in range(n):
             out = products[t, start[book] : start[book + 1]]
             out[:] = 0.0
-            for s in range(STREAMS):
-                begin = (start[book] * STREAMS + s * width) * densities
+            for s in range(streams):
+                begin = (start[book] * streams + s * width) * densities
                 some = best[:width]
                 some[:] = NEVER
                 for d in range(densities):
@@ -80,9 +78,9 @@ def cost(p: PackedGmm, frames: int) -> Cost:
     Compulsory: the weights once a call, should a codebook's stay in the cache for all frames; at most they are
     read for every frame anew.
     """
-    components = STREAMS * p.n_densities * p.n_senones
+    components = p.n_streams * p.n_densities * p.n_senones
     weights = float(components * FLOAT)
-    results = 3.0 * FLOAT / (STREAMS * p.n_densities)
+    results = 3.0 * FLOAT / (p.n_streams * p.n_densities)
     padding = p.columns / p.n_senones
     return Cost(
         operations={"fma": Linear(per_work=(2.0, 0.0, 0.0))},

@@ -12,12 +12,11 @@ from functools import cached_property
 
 import numpy as np
 
-from pipelines.frontend.parameters import STREAM_DIM, STREAMS
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import cache
 from pipelines.scoring.gaussians.expansion import NEVER
 from pipelines.scoring.simd.vector import LANES, aligned, aligned_copy
-from pipelines.scoring.tied.kernels import EXPANDED, Order, columns_fit, runs_fit
+from pipelines.scoring.tied.kernels import Order, columns_fit, runs_fit
 from profiler.arrays import Array, ArrayError, check, check_offsets
 
 
@@ -44,8 +43,11 @@ class PackedGmm:
         """ArrayError unless the arrays are those of so many codebooks, densities and senones."""
         books, padded, senones = self.n_codebooks, self.padded_densities, self.n_senones
         panels = padded // LANES
-        check("centre", self.centre, np.float32, (STREAMS * STREAM_DIM,))
-        check("gaussians", self.gaussians, np.float32, (books, STREAMS, panels, EXPANDED, LANES))
+        check("gaussians", self.gaussians, np.float32, (books, None, panels, None, LANES))
+        streams, depth = self.n_streams, self.expanded
+        if depth != 2 * (depth // 2) + 1:
+            raise ArrayError("the panels of a packed model are not squares, values and one")
+        check("centre", self.centre, np.float32, (streams * (depth // 2),))
         check("weights", self.weights, np.float32, (None,))
         check("start", self.start, np.int64, (books + 1,))
         check("runs", self.runs, np.int64, (None, 3))
@@ -53,9 +55,9 @@ class PackedGmm:
         check("senones_per_codebook", self.senones_per_codebook, np.int64, (books,))
         check_offsets("run_start", self.run_start, len(self.runs))
         columns = np.empty((0, self.columns), np.float32)
-        if not columns_fit(self.start, columns, self.weights.size, padded) or not runs_fit(
-            self.order, senones, 0, books
-        ):
+        if not columns_fit(
+            self.start, columns, self.weights.size, streams * padded
+        ) or not runs_fit(self.order, senones, 0, books):
             raise ArrayError("the codebooks of a packed model lead beyond its weights or senones")
         begins = np.sort(self.runs[:, 0])
         lengths = self.runs[np.argsort(self.runs[:, 0], kind="stable"), 2]
@@ -66,7 +68,7 @@ class PackedGmm:
         """A model of one of its codebooks alone, for compiling."""
         book = int(np.argmax(self.senones_per_codebook > 0))
         senones, (begin, end) = int(self.senones_per_codebook[book]), self.start[book:][:2]
-        size = STREAMS * self.padded_densities
+        size = self.n_streams * self.padded_densities
         return PackedGmm(
             n_codebooks=1,
             n_densities=self.n_densities,
@@ -79,6 +81,16 @@ class PackedGmm:
             runs=np.array([[0, 0, senones]]),
             run_start=np.array([0, 1]),
         )
+
+    @property
+    def n_streams(self) -> int:
+        """Streams of features."""
+        return int(self.gaussians.shape[1])
+
+    @property
+    def expanded(self) -> int:
+        """Squares, values and one of a stream: 27 of 13 dimensions."""
+        return int(self.gaussians.shape[3])
 
     @property
     def padded_densities(self) -> int:
@@ -105,8 +117,12 @@ class PackedGmm:
         """The mixture weights once more, a contiguous row of senones for each density."""
         result = aligned(self.weights.shape)
         for book in range(self.n_codebooks):
-            begin, end = (STREAMS * self.padded_densities * int(at) for at in self.start[book:][:2])
-            panels = self.weights[begin:end].reshape(-1, STREAMS, self.padded_densities, LANES)
+            begin, end = (
+                self.n_streams * self.padded_densities * int(at) for at in self.start[book:][:2]
+            )
+            panels = self.weights[begin:end].reshape(
+                -1, self.n_streams, self.padded_densities, LANES
+            )
             result[begin:end] = panels.transpose(1, 2, 0, 3).ravel()
         return result
 
@@ -127,13 +143,13 @@ class PackedGmm:
     @cached_property
     def dots(self) -> Array:
         """The weights once more, f32 [n_senones, 3, padded densities]: those of a senone side by side."""
-        panels = self.weights.reshape(-1, STREAMS, self.padded_densities, LANES)
-        by_column = panels.transpose(0, 3, 1, 2).reshape(-1, STREAMS, self.padded_densities)
+        panels = self.weights.reshape(-1, self.n_streams, self.padded_densities, LANES)
+        by_column = panels.transpose(0, 3, 1, 2).reshape(-1, self.n_streams, self.padded_densities)
         return aligned_copy(by_column[self.column_of_senone])
 
 
 def pack(model: AcousticModel) -> PackedGmm:
-    """Lay out `model` (PTM or semi-continuous, 3 streams of 13 dimensions), neighbouring densities side by side."""
+    """Lay out `model` (PTM or semi-continuous), neighbouring densities side by side."""
     model = _neighbours_together(model)
     books, densities = model.n_codebooks, model.n_densities
     counts = np.bincount(model.senone_codebook, minlength=books)
@@ -168,7 +184,7 @@ def _neighbours_together(model: AcousticModel) -> AcousticModel:
     means, variances, weights = (np.array(a) for a in (model.means, model.variances, model.weights))
     for book in range(model.n_codebooks):
         senones = np.flatnonzero(model.senone_codebook == book)
-        for s in range(STREAMS):
+        for s in range(model.n_streams):
             scaled = model.means[book, s] / np.sqrt(model.variances[book, s].mean(axis=0))
             order = np.array(_halved(scaled, np.arange(len(scaled))))
             means[book, s] = model.means[book, s, order]
@@ -193,29 +209,27 @@ def _gaussians(model: AcousticModel) -> tuple[Array, Array]:
     # Features about the middle of all means: smaller squares cancel with less rounding.
     centre = means.mean(axis=(0, 2))
     means -= centre[:, None, :]
+    books, streams, densities, dim = means.shape
     constant = -0.5 * (
-        STREAM_DIM * math.log(2 * math.pi)
-        + np.log(variances).sum(3)
-        + (means**2 / variances).sum(3)
+        dim * math.log(2 * math.pi) + np.log(variances).sum(3) + (means**2 / variances).sum(3)
     )
-    books, _, densities, _ = means.shape
     padded = _padded(densities)
-    matrix = np.zeros((books, STREAMS, EXPANDED, padded))
-    matrix[:, :, :STREAM_DIM, :densities] = (-0.5 / variances).swapaxes(2, 3)
-    matrix[:, :, STREAM_DIM : 2 * STREAM_DIM, :densities] = (means / variances).swapaxes(2, 3)
-    matrix[:, :, 2 * STREAM_DIM, :densities] = constant
-    matrix[:, :, 2 * STREAM_DIM, densities:] = NEVER
-    panels = matrix.reshape(books, STREAMS, EXPANDED, padded // LANES, LANES).swapaxes(2, 3)
+    matrix = np.zeros((books, streams, 2 * dim + 1, padded))
+    matrix[:, :, :dim, :densities] = (-0.5 / variances).swapaxes(2, 3)
+    matrix[:, :, dim : 2 * dim, :densities] = (means / variances).swapaxes(2, 3)
+    matrix[:, :, 2 * dim, :densities] = constant
+    matrix[:, :, 2 * dim, densities:] = NEVER
+    panels = matrix.reshape(books, streams, -1, padded // LANES, LANES).swapaxes(2, 3)
     return centre.astype(np.float32).ravel(), aligned_copy(panels.astype(np.float32))
 
 
 def _weights(model: AcousticModel, column: Array, start: Array) -> Array:
     padded = _padded(model.n_densities)
     # Padding columns repeat nothing and mean nothing; one keeps their logarithm finite.
-    wide = np.ones((STREAMS, padded, int(start[-1])), np.float32)
+    wide = np.ones((model.n_streams, padded, int(start[-1])), np.float32)
     wide[:, : model.n_densities, column] = model.weights
     wide[:, model.n_densities :] = 0.0
-    panels = wide.reshape(STREAMS, padded, -1, LANES).transpose(2, 0, 1, 3)
+    panels = wide.reshape(model.n_streams, padded, -1, LANES).transpose(2, 0, 1, 3)
     return aligned_copy(panels).ravel()
 
 

@@ -90,25 +90,30 @@ def _product(rows: int, depth: int, panels: int, units: float, times: bool) -> W
     return Work(units, make)
 
 
+def numbers(streams: int, expanded: int) -> tuple[int, ...]:
+    """What a roof is named by besides, where a model has other streams than most."""
+    return () if (streams, expanded) == (STREAMS, EXPANDED) else (streams, expanded)
+
+
 def gaussians(size: int, numbers: Numbers) -> Work:
-    """Gaussians of `rows` frames: units are Gaussians."""
-    (rows,) = numbers
+    """Gaussians of `rows` frames, in so many streams of so many expanded values: units are Gaussians."""
+    rows, streams, depth = (*numbers, STREAMS, EXPANDED)[:3] if len(numbers) == 1 else numbers
     if not size:
-        return _product(rows, EXPANDED, SOME // LANES, float(rows * SOME), False)
-    book = STREAMS * SOME * (EXPANDED + rows) * FLOAT
+        return _product(rows, depth, SOME // LANES, float(rows * SOME), False)
+    book = streams * SOME * (depth + rows) * FLOAT
     books = max(1, size // book)
 
     def make() -> Task:
-        x = np.ones((rows, STREAMS, EXPANDED), np.float32)
-        packed = filled((books, STREAMS, SOME // LANES, EXPANDED, LANES))
-        g = filled((rows, books, STREAMS, SOME))
+        x = np.ones((rows, streams, depth), np.float32)
+        packed = filled((books, streams, SOME // LANES, depth, LANES))
+        g = filled((rows, books, streams, SOME))
         # What a call needs, here and below, has been fetched by one that has nothing to do; it is a roof of its own.
         return each_after(
             partial(kernels.evaluate, x, packed, g, 0, 0),
             partial(kernels.evaluate, x, packed, g, 0, books),
         )
 
-    return Work(float(rows * books * STREAMS * SOME), make)
+    return Work(float(rows * books * streams * SOME), make)
 
 
 def exponentials(size: int, numbers: Numbers) -> Work:

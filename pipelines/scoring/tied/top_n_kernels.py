@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring.simd.exponential import exp_shifted
 from pipelines.scoring.simd.maxima import bound_of_nth, count_bits, lowest_bit, reached
 from pipelines.scoring.simd.tiles import ask
@@ -62,12 +61,11 @@ def select(
     n, books, streams, densities = g.shape
     groups = densities // LANES
     if (
-        streams != STREAMS
-        or densities != groups * LANES
+        densities != groups * LANES
         or not 1 <= keep <= densities
-        or index.shape != (n, books, STREAMS, keep)
+        or index.shape != (n, books, streams, keep)
         or kept.shape[:2] != (n, books)
-        or kept.shape[2] < STREAMS * keep
+        or kept.shape[2] < streams * keep
         or shift.shape != (n, books)
         or not 0 <= first <= last <= books
     ):
@@ -77,8 +75,8 @@ def select(
     for t in range(n):
         for book in range(first, last):
             total = np.float32(0)
-            for s in range(STREAMS):
-                at = address(g, np.float32) + ((t * books + book) * STREAMS + s) * densities * 4
+            for s in range(streams):
+                at = address(g, np.float32) + ((t * books + book) * streams + s) * densities * 4
                 bound, best = bound_of_nth(at, groups, min(keep, LANE_BOUND))
                 if keep > LANE_BOUND:
                     bound = _threshold(at, groups, keep, best)
@@ -110,7 +108,7 @@ def select(
                 for i in range(keep):
                     index[t, book, s, i] = places[i]
                     kept[t, book, s * keep + i] = values[i] - best
-            for i in range(STREAMS * keep, kept.shape[2]):
+            for i in range(streams * keep, kept.shape[2]):
                 kept[t, book, i] = 0.0
             shift[t, book] = total
 
@@ -127,10 +125,10 @@ def exponentiate_kept(kept: Array, first: int, last: int) -> None:
 
 
 @njit(nogil=True, cache=True)
-def _row(rows: Array, start: Array, densities: int, book: int, s: int) -> int:
+def _row(rows: Array, start: Array, streams: int, densities: int, book: int, s: int) -> int:
     """The address of the first row of a codebook and stream."""
     width = start[book + 1] - start[book]
-    return address(rows, np.float32) + (start[book] * STREAMS + s * width) * densities * 4
+    return address(rows, np.float32) + (start[book] * streams + s * width) * densities * 4
 
 
 @njit(nogil=True, cache=True)
@@ -158,12 +156,11 @@ def mix_kept(
     """
     n, books, streams, keep = index.shape
     if (
-        streams != STREAMS
-        or kept.shape[:2] != (n, books)
-        or kept.shape[2] < STREAMS * keep
+        kept.shape[:2] != (n, books)
+        or kept.shape[2] < streams * keep
         or len(products) != n
         or len(start) != books + 1
-        or not columns_fit(start, products, rows.size, densities)
+        or not columns_fit(start, products, rows.size, streams * densities)
         or not 0 <= first <= last <= books
     ):
         raise ArrayError("mix_kept: densities kept, weights and products do not fit each other")
@@ -172,14 +169,21 @@ def mix_kept(
         width = start[book + 1] - start[book]
         for t in range(n):
             which = t * books + book
-            for s in range(STREAMS):
-                row = _row(rows, start, densities, book, s)
+            for s in range(streams):
+                row = _row(rows, start, streams, densities, book, s)
                 if t + 1 == n and book + 1 < last:
                     lines = (start[book + 2] - start[book + 1]) // LANES
-                    _ask(index, 0, book + 1, s, _row(rows, start, densities, book + 1, s), lines)
+                    _ask(
+                        index,
+                        0,
+                        book + 1,
+                        s,
+                        _row(rows, start, streams, densities, book + 1, s),
+                        lines,
+                    )
                 elif t + 1 < n and t * keep < densities:
                     _ask(index, t + 1, book, s, row, width // LANES)
                 factors = address(kept, np.float32) + (which * kept.shape[2] + s * keep) * 4
-                places = address(index, np.int32) + (which * STREAMS + s) * keep * 4
+                places = address(index, np.int32) + (which * streams + s) * keep * 4
                 out = address(products, np.float32) + (t * products.shape[1] + start[book]) * 4
                 mix_rows(factors, places, keep, row, width, out, s > 0)

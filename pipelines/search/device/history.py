@@ -144,7 +144,13 @@ class UtteranceHistory:
         """Collect history that no token leads to; enlarge it when more than half stays in use."""
         nobody, none = np.empty(0, np.int32), np.empty((0, 2), np.int32)
         self._used, _ = collect(
-            self._history[: self._used], self._entry, nobody, none, np.empty(0, np.float32), np.inf
+            self._history[: self._used],
+            0,
+            self._entry,
+            nobody,
+            none,
+            np.empty(0, np.float32),
+            np.inf,
         )
         self._tracer.reset()
         size = len(self._history)

@@ -15,7 +15,7 @@ from pipelines.models.dictionary import (
     same_capitals,
     unstressed,
 )
-from pipelines.models.grammar import jsgf, phrases
+from pipelines.models.grammar import jsgf, other_formats, phrases
 from pipelines.models.grammar.expression import MAX_FILE_BYTES, Grammar, GrammarError, Word
 from pipelines.models.language import arpa, lines, lm_bin, ngram
 from pipelines.models.sphinx import ModelDefinition
@@ -180,10 +180,12 @@ def read_grammar(path: str | Path) -> Grammar:
     file = Path(path)
     try:
         with inputs.open_input(file, "a grammar", MAX_FILE_BYTES) as handle:
-            is_jsgf = jsgf.MAGIC.encode() in handle.read(64)
+            head = handle.read(other_formats.HEAD_BYTES)
     except inputs.InputError as error:
         raise GrammarError(f"The grammar cannot be read: {error}") from None
-    is_jsgf |= file.suffix.lower() in JSGF_SUFFIXES
+    if other := other_formats.named(head):
+        raise GrammarError(f"{one_line(str(file))} is {other}.")
+    is_jsgf = jsgf.begins(head) or file.suffix.lower() in JSGF_SUFFIXES
     return jsgf.read(file) if is_jsgf else phrases.read(file)
 
 

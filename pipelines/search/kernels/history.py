@@ -28,60 +28,68 @@ def append(
 
 @numba.njit(cache=True, nogil=True)
 def collect(
-    history: I32, roots: I32, other_roots: I32, alternative: I32, delta: F32, beam: float
+    history: I32,
+    first: int,
+    roots: I32,
+    other_roots: I32,
+    alternative: I32,
+    delta: F32,
+    beam: float,
 ) -> tuple[int, int]:  # pragma: no cover - compiled
-    """Keep only entries of `history`, all of it in use, that the roots lead to; renumber all.
+    """Keep only entries of `history`, all of it in use, that the roots lead to; renumber them.
 
-    An alternative is kept when its cost, with all that lies between it and the cheapest root, is
-    within `beam`. Returns how many entries and alternatives are left.
+    Entries before `first` stay, and keep their numbers. `alternative`: those of the other entries. One is kept when
+    its cost, with all that lies between it and the cheapest root, is within `beam`. Returns how many entries, with
+    those before `first`, and alternatives are left.
     """
     used = len(history)
-    number = np.zeros(used, dtype=np.int32)
-    # What it costs more than the best of the roots' paths to pass an entry.
-    above = np.full(used, np.inf, dtype=np.float32)
+    # By entry from `first` on. `above`: what it costs more than the best of the roots' paths to pass it.
+    number = np.zeros(used - first, dtype=np.int32)
+    above = np.full(used - first, np.inf, dtype=np.float32)
     for i in range(len(roots)):
-        if roots[i] >= 0:
-            above[roots[i]] = 0.0
+        if roots[i] >= first:
+            above[roots[i] - first] = 0.0
     for i in range(len(other_roots)):
-        if other_roots[i] >= 0:
-            above[other_roots[i]] = 0.0
+        if other_roots[i] >= first:
+            above[other_roots[i] - first] = 0.0
     # Entries point backwards only, so one pass from the end reaches all.
     a = len(delta) - 1
-    for i in range(used - 1, -1, -1):
-        here = above[i]
-        if here < np.inf and history[i, 0] >= 0:
-            above[history[i, 0]] = min(above[history[i, 0]], here)
+    for i in range(used - 1, first - 1, -1):
+        here = above[i - first]
+        previous = history[i, 0] - first
+        if here < np.inf and previous >= 0:
+            above[previous] = min(above[previous], here)
         while a >= 0 and alternative[a, 0] == i:
-            losing = alternative[a, 1]
+            losing = alternative[a, 1] - first
             value = here + delta[a]
             if not (value <= beam and here < np.inf):
                 alternative[a, 0] = -1
             elif losing >= 0:
                 above[losing] = min(above[losing], value)
             a -= 1
-    kept = 0
-    for i in range(used):
-        if above[i] < np.inf:
+    kept = first
+    for i in range(first, used):
+        if above[i - first] < np.inf:
             previous = history[i, 0]
-            history[kept, 0] = number[previous] if previous >= 0 else -1
+            history[kept, 0] = number[previous - first] if previous >= first else previous
             history[kept, 1] = history[i, 1]
             history[kept, 2] = history[i, 2]
-            number[i] = kept
+            number[i - first] = kept
             kept += 1
         else:
-            number[i] = -1
+            number[i - first] = -1
     for i in range(len(roots)):
-        if roots[i] >= 0:
-            roots[i] = number[roots[i]]
+        if roots[i] >= first:
+            roots[i] = number[roots[i] - first]
     for i in range(len(other_roots)):
-        if other_roots[i] >= 0:
-            other_roots[i] = number[other_roots[i]]
+        if other_roots[i] >= first:
+            other_roots[i] = number[other_roots[i] - first]
     left = 0
     for a in range(len(delta)):
         if alternative[a, 0] >= 0:
             losing = alternative[a, 1]
-            alternative[left, 0] = number[alternative[a, 0]]
-            alternative[left, 1] = number[losing] if losing >= 0 else -1
+            alternative[left, 0] = number[alternative[a, 0] - first]
+            alternative[left, 1] = number[losing - first] if losing >= first else losing
             delta[left] = delta[a]
             left += 1
     return kept, left

@@ -221,7 +221,8 @@ def posteriors(
             losing = forward[other[a]] if other[a] >= 0 else 0.0
             value = _add(value, losing - delta[a])
         forward[u] = value
-    backward = np.full(used, -np.inf)
+    backward = least  # its memory
+    backward[:] = -np.inf
     whole = -np.inf
     for i in range(len(ends)):
         end = ends[i]
@@ -238,8 +239,9 @@ def posteriors(
         for a in range(first[u], first[u + 1]):
             if other[a] >= 0:
                 backward[other[a]] = _add(backward[other[a]], here - delta[a])
-    log_posterior: F64 = forward + backward - whole
-    return log_posterior
+    for u in range(used):
+        backward[u] += forward[u] - whole
+    return backward
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")

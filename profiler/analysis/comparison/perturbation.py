@@ -18,6 +18,7 @@ from profiler.analysis.attribution import (
     COMPUTE_BOUND,
     INSTRUCTION_BOUND,
     LATENCY_BOUND,
+    MIXED,
     UNDECIDED,
 )
 from profiler.analysis.breakdown import StageRow
@@ -130,7 +131,7 @@ def weigh(
     per: str = "frame",
 ) -> Perturbation:
     """Lay what was measured beside what `verdict` predicts, and beside what the others would."""
-    predicted = by_verdict.get(verdict) if verdict and verdict != UNDECIDED else None
+    predicted = by_verdict.get(verdict) if verdict else None
     agrees: bool | None = None
     if measured is None or measured.low is None or measured.high is None:
         why = "too little was measured to say"
@@ -177,8 +178,8 @@ def conclude(verdict: str | None, done: Sequence[Perturbation]) -> tuple[bool | 
     if not tried:
         return None, "None of the changes can be made to this stage."
     text = "; ".join(_shown(p) for p in tried)
-    if verdict == UNDECIDED:
-        return None, f"The verdict was undecided. {text}."
+    if verdict in (UNDECIDED, MIXED):
+        return None, f"The verdict was {verdict}. {text}."
     speaking_for = [p for p in tried if p.agrees]
     against = [p for p in tried if p.agrees is False]
     if speaking_for and not against:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import functools
 import importlib
+import json
 import os
 import re
 import resource
@@ -50,6 +52,17 @@ CONTROL: Final = re.compile(
     rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80[\xaa-\xae]"
 )
 TRACEBACK: Final = b"Traceback (most recent call last)"
+
+
+class Limits(NamedTuple):
+    """What a command may take, and whether it may end with status 1."""
+
+    seconds: float = SECONDS
+    bytes: int = MEMORY_BYTES
+    may_fail: bool = False
+
+
+USUAL: Final = Limits()
 
 
 class Ended(NamedTuple):
@@ -105,7 +118,7 @@ class Driver:
     def fill(self) -> None:
         """Have the cache hold the graph of the smallest preset: compiling it is no attack's doing."""
         words = ("run", "--preset", "gmm-quick", "--no-profile", "--audio", str(SPEECH))
-        ended = forked(lambda: _main(words, {}), self._place, 600.0)
+        ended = forked(lambda: _main(words, {}), self._place, Limits(600.0))
         if ended.status:
             raise RuntimeError(f"no run without an attack: {ended.err.decode()}")
 
@@ -132,30 +145,47 @@ class Driver:
         attack.make(here)
         plant(here)
         before = footprint(outside)
+        limits = Limits(
+            self._seconds * attack.patience, max(MEMORY_BYTES, attack.memory_bytes), attack.may_fail
+        )
         jobs: list[tuple[str, Callable[[], Ended]]] = [
-            (" ".join(words), lambda words=words: self._command(words, attack.environment, here))
+            (
+                " ".join(words),
+                lambda words=words: self._command(words, attack.environment, here, limits),
+            )
             for words in attack.commands
         ]
         if attack.window:
             session = here / attack.window
-            jobs.append((f"window {attack.window}", lambda: forked(lambda: _look(session), here)))
+            look = functools.partial(forked, lambda: _look(session), here, limits=limits)
+            jobs.append((f"window {attack.window}", look))
+        said = []
         for shown, job in jobs:
             ended = job()
             tally.commands += 1
             tally.refused += ended.status == 2
             tally.slowest_s = max(tally.slowest_s, ended.seconds)
             tally.largest_bytes = max(tally.largest_bytes, ended.bytes)
-            for fault in faults(ended, attack.may_fail, self._seconds):
-                tally.findings.append(f"{attack.name} · {shown[:200]!r} · {fault}")
+            found = faults(ended, limits)
+            if ended.status == 0:
+                said.append(ended.out)
+                if "--json" in shown.split() and (wrong := no_json(ended.out)):
+                    found.append(wrong)
+            tally.findings += [f"{attack.name} · {shown[:600]!r} · {fault}" for fault in found]
+        if attack.check is not None and len(said) == len(attack.commands):
+            wrong = attack.check(said)
+            tally.findings += [f"{attack.name} · {wrong}"] if wrong else []
         if (here / "PWNED").exists():
             tally.findings.append(f"{attack.name} · a module of the current folder ran")
         if footprint(outside) != before:
             tally.findings.append(f"{attack.name} · files outside its folder changed")
 
-    def _command(self, words: tuple[str, ...], environment: Mapping[str, str], here: Path) -> Ended:
+    def _command(
+        self, words: tuple[str, ...], environment: Mapping[str, str], here: Path, limits: Limits
+    ) -> Ended:
         if any(name.startswith(FRESH) for name in environment):
-            return started(words, environment, here, self._seconds)
-        return forked(lambda: _main(words, environment), here, self._seconds)
+            return started(words, environment, here, limits)
+        return forked(lambda: _main(words, environment), here, limits)
 
 
 def warm() -> None:
@@ -184,7 +214,20 @@ def footprint(folder: Path) -> list[tuple[str, int, int, bytes]]:
     return found
 
 
-def faults(ended: Ended, may_fail: bool, seconds: float = SECONDS) -> list[str]:
+def no_json(out: bytes) -> str | None:
+    """What is wrong with standard output as one JSON value, numbers that are none included."""
+
+    def no_number(name: str) -> float:
+        raise ValueError(f"{name} is not JSON")
+
+    try:
+        json.loads(out, parse_constant=no_number)
+    except ValueError as error:
+        return None if len(out) == OUTPUT_BYTES else f"wrong JSON: {error}"
+    return None
+
+
+def faults(ended: Ended, limits: Limits = USUAL) -> list[str]:
     """What is wrong with how a command ended, in words."""
     found = []
     last = ended.err.decode("utf-8", "replace").strip().splitlines()[-1:] or [""]
@@ -192,13 +235,13 @@ def faults(ended: Ended, may_fail: bool, seconds: float = SECONDS) -> list[str]:
         found.append(f"killed after {ended.seconds:.0f} s with {ended.bytes / 1e6:.0f} MB")
     elif ended.status < 0:
         found.append(f"signal {-ended.status}: {last[0][:300]}")
-    elif ended.status not in ((0, 1, 2) if may_fail else (0, 2)):
+    elif ended.status not in ((0, 1, 2) if limits.may_fail else (0, 2)):
         found.append(f"status {ended.status}: {last[0][:300]}")
     if TRACEBACK in ended.err + ended.out:
         found.append(f"traceback: {last[0][:300]}")
-    if ended.seconds > seconds and ended.status is not None:
+    if ended.seconds > limits.seconds and ended.status is not None:
         found.append(f"took {ended.seconds:.0f} s")
-    if ended.bytes > MEMORY_BYTES and ended.status is not None:
+    if ended.bytes > limits.bytes and ended.status is not None:
         found.append(f"took {ended.bytes / 1e6:.0f} MB")
     if any(len(line) > LONGEST_LINE for line in ended.err.decode("utf-8", "replace").splitlines()):
         found.append("a sentence of over 1,000 characters")
@@ -223,7 +266,7 @@ def _look(session: Path) -> int:
     return 0
 
 
-def forked(work: Callable[[], int], here: Path, seconds: float = SECONDS) -> Ended:
+def forked(work: Callable[[], int], here: Path, limits: Limits = USUAL) -> Ended:
     """Run `work` in a fork of this process, with `here` as its current folder."""
     streams = [tempfile.TemporaryFile(), tempfile.TemporaryFile()]  # noqa: SIM115, read after the end
     start, shared = time.monotonic(), psutil.Process().memory_info().rss
@@ -256,11 +299,11 @@ def forked(work: Callable[[], int], here: Path, seconds: float = SECONDS) -> End
                     getattr(sys, name).flush()
         finally:
             os._exit(status & 0xFF)
-    return _watch(child, streams, start, seconds, shared)
+    return _watch(child, streams, start, limits, shared)
 
 
 def started(
-    words: tuple[str, ...], environment: Mapping[str, str], here: Path, seconds: float = SECONDS
+    words: tuple[str, ...], environment: Mapping[str, str], here: Path, limits: Limits = USUAL
 ) -> Ended:
     """Run the command in a process of its own, whose start the environment changes."""
     streams = [tempfile.TemporaryFile(), tempfile.TemporaryFile()]  # noqa: SIM115, read after the end
@@ -274,11 +317,11 @@ def started(
         stderr=streams[1],
         start_new_session=True,
     )
-    return _watch(child.pid, streams, start, seconds, 0)
+    return _watch(child.pid, streams, start, limits, 0)
 
 
 def _watch(
-    child: int, streams: Sequence[IO[bytes]], start: float, seconds: float, shared: int
+    child: int, streams: Sequence[IO[bytes]], start: float, limits: Limits, shared: int
 ) -> Ended:
     """Wait for the child, end it and all of its own when it passes a limit."""
     largest, status, usage = 0, None, None
@@ -289,7 +332,7 @@ def _watch(
                 if ready:
                     break
                 largest = max(largest, resident(child) - shared)
-                if time.monotonic() - start > seconds or largest > MEMORY_BYTES:
+                if time.monotonic() - start > limits.seconds or largest > limits.bytes:
                     break
             if ready:
                 _, raw, usage = os.wait4(child, 0)

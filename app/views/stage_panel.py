@@ -1,0 +1,79 @@
+"""What the time of one stage consists of: a bar per part with its interval, and a sentence. It is always in sight."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QSizePolicy, QWidget
+
+from app.charts.themed import ThemedWidget
+from app.style.plain_text import unbroken, write
+from app.style.theme import font
+from app.views.breakdown_model import StageLine
+from app.views.part_bars import PART_ROW, paint_rows, rows_of
+
+HEAD = 24
+"""Height of the line with the stage's name and verdict."""
+
+MOST = 0.42
+"""Share of the card's height that it takes at most; a longer sentence is cut, and whole in the tool tip."""
+
+
+class StagePanel(ThemedWidget):
+    """Name, verdict, parts and sentence of a stage."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._line: StageLine | None = None
+        self._head = ""
+        self._text = ""
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+
+    def show_line(self, line: StageLine | None, head: str, text: str) -> None:
+        """Show another stage: name and verdict, and what is said of it; None shows nothing."""
+        text = unbroken(text)
+        if (line, head, text) != (self._line, self._head, self._text):
+            self._line, self._head, self._text = line, head, text
+            self.updateGeometry()
+            self.update()
+
+    @property
+    def text(self) -> str:
+        """The sentence shown."""
+        return self._text
+
+    def needed(self, width: int) -> int:
+        """Height of all of it at a width."""
+        if self._line is None:
+            return 0
+        area = QRectF(0, 0, max(width, 60), 1e4)
+        lines = QFontMetricsF(font()).boundingRect(area, Qt.TextFlag.TextWordWrap.value, self._text)
+        return HEAD + len(rows_of(self._line.parts)) * PART_ROW + 8 + round(lines.height())
+
+    def sizeHint(self) -> QSize:
+        """All of it, unless that is most of the card."""
+        parent = self.parentWidget()
+        most = int(MOST * parent.height()) if parent is not None else 10_000
+        return QSize(200, min(self.needed(self.width()), max(most, HEAD + 2 * PART_ROW)))
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw from the top down."""
+        line = self._line
+        if line is None:
+            return
+        with QPainter(self) as painter:
+            painter.setPen(QPen(self._tokens.color("border"), 1))
+            painter.drawLine(0, 0, self.width(), 0)
+            painter.setPen(self._tokens.color("text"))
+            painter.setFont(font(1.0, strong=True))
+            flags = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
+            write(painter, QRectF(0, 2, self.width(), HEAD - 2), flags, self._head)
+            top = HEAD
+            if rows := rows_of(line.parts):
+                paint_rows(painter, top, self.width(), self._tokens, line.parts)
+                top += len(rows) * PART_ROW
+            painter.setFont(font())
+            painter.setPen(self._tokens.color("text"))
+            place = QRectF(0, top + 4, self.width(), max(16.0, self.height() - top - 4))
+            wrap = Qt.TextFlag.TextWordWrap.value | Qt.AlignmentFlag.AlignTop.value
+            write(painter, place, wrap, self._text)

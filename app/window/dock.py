@@ -1,0 +1,145 @@
+"""A view in a dock: its header is the title, and it sleeps while nobody sees it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QMouseEvent
+from PySide6.QtWidgets import QAbstractButton, QDockWidget, QFrame, QHBoxLayout, QWidget
+
+from app.style.icons import icon
+from app.style.keys import ToolButton
+from app.style.plain_text import Label, describe, set_tip, set_title
+from app.style.theme import Tokens, theme, theme_changed
+from app.views.view import View
+from app.widgets import Elided
+
+ICON: Final = QSize(13, 13)
+
+TITLE_MARGINS: Final = (14, 5, 7, 3)
+BODY_MARGINS: Final = (14, 2, 14, 8)
+
+NO_FOCUS: Final = Qt.FocusPolicy.NoFocus
+LEFT, RIGHT = Qt.AlignmentFlag.AlignLeft, Qt.AlignmentFlag.AlignRight
+V_CENTER: Final = Qt.AlignmentFlag.AlignVCenter
+
+
+class DockTitle(QFrame):
+    """The header of a view as the title of its dock: one drags it, and a double-click gives the view all the room."""
+
+    pressed = Signal()
+    double_clicked = Signal()
+
+    def __init__(self, view: View) -> None:
+        super().__init__()
+        self.setObjectName("dock-title")
+        self._name = view.tr(view.title)
+        around = view.layout()
+        assert around is not None
+        around.removeItem(view.header)
+        around.setContentsMargins(*BODY_MARGINS)
+        buttons = QHBoxLayout()
+        buttons.setSpacing(0)
+        self.float_button = self._button(self.tr("Float {0}"), self.tr("Float, or dock again"))
+        self.close_button = self._button(
+            self.tr("Close {0}"), self.tr("Close; the menu View has it")
+        )
+        for button in (self.float_button, self.close_button):
+            buttons.addWidget(button)
+        view.header.addLayout(buttons)
+        view.header.setParent(None)
+        view.header.setContentsMargins(*TITLE_MARGINS)
+        self.setLayout(view.header)
+        self._note = self.findChild(Elided, "card-note")
+        theme_changed.connect(self.apply_theme)
+        self.apply_theme(theme())
+
+    def _button(self, name: str, tip: str) -> ToolButton:
+        button = ToolButton()
+        button.setObjectName("dock-button")
+        button.setIconSize(ICON)
+        describe(button, name.format(self._name))
+        set_tip(button, tip)
+        return button
+
+    def apply_theme(self, tokens: Tokens) -> None:
+        """Draw the icons in its colours."""
+        for button, name in ((self.float_button, "float"), (self.close_button, "close")):
+            button.setIcon(icon(name, tokens.color("muted"), tokens.color("border")))
+
+    def show_tabbed(self, tabbed: bool) -> None:
+        """Leave the title to the tab, if there is one."""
+        label = self.findChild(Label, "card-title")
+        if label is not None:
+            label.setVisible(not tabbed)
+        if self._note is not None:
+            self._note.setAlignment(V_CENTER | (LEFT if tabbed else RIGHT))
+        if self.property("tabbed") != tabbed:
+            self.setProperty("tabbed", tabbed)
+            self.style().unpolish(self)
+            self.style().polish(self)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Say so; the dock takes the mouse and may be dragged."""
+        self.pressed.emit()
+        event.ignore()
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        """Say so, in place of what Qt does (float)."""
+        if event.button() == Qt.MouseButton.LeftButton:
+            self.double_clicked.emit()
+            event.accept()
+
+
+class ViewDock(QDockWidget):
+    """A view in a dock, asleep while nobody sees it."""
+
+    woken = Signal()
+    """It came to the front: its view is to be updated."""
+
+    def __init__(self, view: View, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setObjectName(f"dock-{view.id}")
+        set_title(self, view.tr(view.title))
+        describe(self, view.tr(view.title))
+        self.view = view
+        view.setProperty("card", "docked")
+        view.asleep = True
+        self.title = DockTitle(view)
+        self.title.close_button.clicked.connect(lambda _=False: self.close())
+        self.title.float_button.clicked.connect(lambda _=False: self.float_or_dock())
+        for part in (self.title, view):
+            policy = part.sizePolicy()
+            policy.setRetainSizeWhenHidden(True)
+            part.setSizePolicy(policy)
+        self.setTitleBarWidget(self.title)
+        self.setWidget(view)
+        self.visibilityChanged.connect(self._seen)
+
+    def float_or_dock(self) -> None:
+        """Float, or go back among the others."""
+        self.setFloating(not self.isFloating())
+        self.raise_()
+
+    def give_keys(self) -> None:
+        """Give the view the keyboard: its chart or table, not a button."""
+        inside = [child for child in self.view.findChildren(QWidget) if _takes_keys(child)]
+        self.activateWindow()
+        if inside:
+            inside[0].setFocus(Qt.FocusReason.ShortcutFocusReason)
+
+    def _seen(self, seen: bool) -> None:
+        # Qt says that it is seen also on a page that is not shown, and that it is not at the left of the first screen.
+        seen = self.isVisible() and (seen or self.isFloating())
+        slept, self.view.asleep = self.view.asleep, not seen
+        # For Qt a dock behind another is visible, out of sight: Tab would go there.
+        for part in (self.title, self.view):
+            part.setVisible(seen)
+        if seen and slept:
+            self.woken.emit()
+
+
+def _takes_keys(widget: QWidget) -> bool:
+    shown = widget.isVisible() and widget.isEnabled()
+    return shown and widget.focusPolicy() != NO_FOCUS and not isinstance(widget, QAbstractButton)

@@ -1,0 +1,155 @@
+"""The pages of the Help menu: the words that the window uses, what this version consists of, and what works here.
+
+Each is a table whose rows can be copied. What works here is found out by `asrscope doctor` in a process of its own,
+since it loads what the window must not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from PySide6.QtCore import QCoreApplication, QProcess, QSize, QUrl
+from PySide6.QtGui import QDesktopServices
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QVBoxLayout, QWidget
+
+from app.model.processes.child_process import child_process
+from app.style.plain_text import Button, Wrapped, describe, set_title
+from app.views.table_twin import TableModel, TableTwin
+from profiler.process import children
+
+SIZE: Final = QSize(760, 520)
+
+TERMS: Final = (
+    ("frame", "10 ms of speech; every figure per frame is of so much audio"),
+    ("RTF", "real-time factor: processing time / audio time; below 1 is faster than real time"),
+    ("WER", "word error rate: words wrong, missing and inserted / words said; each utterance once"),
+    ("senone", "a tied state of the acoustic model, which is given a score in every frame"),
+    ("Gaussian", "one density of a mixture; Gaussian selection computes the likely ones alone"),
+    ("token", "a hypothesis of the search at one frame; beam and max active say how many stay"),
+    ("block", "so many frames are scored together; the first of them waits for the last"),
+    (
+        "arithmetic",
+        "part of a stage's time: its operations at the best rate measured on this machine",
+    ),
+    ("instructions", "part of a stage's time: what its loop takes beyond the arithmetic"),
+    ("memory bandwidth", "part of a stage's time: waiting for data read in order"),
+    ("memory latency", "part of a stage's time: waiting for scattered accesses"),
+    ("call overhead", "part of a stage's time: what calls take, whatever they compute"),
+    ("other programs", "time in which another program had the processor (preempted)"),
+    ("not attributed", "time that neither law nor measurement accounts for"),
+    ("verdict", "the largest part of a stage's own time; mixed where intervals overlap"),
+    ("grade A", "counted by the hardware"),
+    ("grade B", "time measured, work counted exactly"),
+    ("grade C", "time measured, bytes from a model"),
+    ("grade D", "an estimate: a roof was not measured"),
+    ("roofline", "what a stage reaches, beside what arithmetic and memory allow on this machine"),
+    ("baseline", "the same speech with the settings before the last change"),
+    ("A/B", "the same speech decoded with two settings in turn, until it is decided"),
+    ("session", "the file into which a run is recorded, and from which everything is shown"),
+)
+"""Words that the window uses, with their meaning."""
+
+
+def tr(text: str) -> str:
+    """Translate a text of this module."""
+    return QCoreApplication.translate("Help", text)
+
+
+class Page(QDialog):
+    """A table of a few columns under a sentence."""
+
+    def __init__(self, title: str, lead: str, headers: Sequence[str], parent: QWidget) -> None:
+        super().__init__(parent)
+        set_title(self, title)
+        self.resize(SIZE)
+        self.lead = Wrapped(lead)
+        self._headers = tuple(headers)
+        self._model = TableModel(self)
+        self.table = TableTwin(self._model)
+        describe(self.table, title)
+        close = Button(tr("Close"))
+        close.clicked.connect(lambda _=False: self.accept())
+        buttons = QHBoxLayout()
+        buttons.addStretch(1)
+        buttons.addWidget(close)
+        column = QVBoxLayout(self)
+        column.addWidget(self.lead)
+        column.addWidget(self.table, 1)
+        column.addLayout(buttons)
+
+    def show_rows(self, rows: Sequence[Sequence[str]]) -> None:
+        """Fill the table."""
+        self._model.replace(self._headers, rows)
+        self.table.fit_columns()
+
+
+def terms(parent: QWidget) -> Page:
+    """The words that the window uses."""
+    page = Page(tr("Terms"), tr("What the words in the window mean."), ("term", "meaning"), parent)
+    page.show_rows([(tr(word), tr(meaning)) for word, meaning in TERMS])
+    return page
+
+
+def about(parent: QWidget) -> Page:
+    """Which version of the program, of Python and of the libraries."""
+    from profiler.machine import describe as machine
+
+    own = machine.own_version()
+    lead = tr("asrscope {0}: where the time of a speech recogniser goes.").format(own or "")
+    page = Page(tr("About asrscope"), lead, ("what", "version"), parent)
+    page.show_rows(list(machine.versions().items()))
+    return page
+
+
+class Doctor(Page):
+    """What works on this machine, as soon as it has been found out."""
+
+    def __init__(self, parent: QWidget) -> None:
+        headers = (tr("what"), tr("works"), tr("found"))
+        super().__init__(tr("What works here"), tr("Trying everything …"), headers, parent)
+        self._process = child_process(self)
+        self._process.finished.connect(self._finished)
+        command = children.python("-m", "app.cli.main", "doctor", "--json")
+        self._process.start(command[0], command[1:])
+
+    def _finished(self, _code: int, _status: QProcess.ExitStatus) -> None:
+        found = bytes(self._process.readAllStandardOutput().data())
+        try:
+            told = json.loads(found)
+            checks = [(c["name"], c["works"], c["detail"]) for c in told["checks"]]
+        except (ValueError, KeyError, TypeError):
+            self.lead.setText(tr("The command ended without saying what works."))
+            return
+        self.show_rows(
+            [(name, tr("yes") if works else tr("no"), detail) for name, works, detail in checks]
+        )
+        ready = told.get("ready") is True
+        self.lead.setText(
+            tr("Everything required is available.")
+            if ready
+            else tr("Something required is missing.")
+        )
+
+    def done(self, result: int) -> None:
+        """Closed before it is known: nobody wants it any more."""
+        if self._process.state() != QProcess.ProcessState.NotRunning:
+            self._process.finished.disconnect(self._finished)
+            self._process.kill()
+            self._process.waitForFinished()
+        super().done(result)
+
+
+def open_folder(path: Path) -> None:
+    """Show a folder in the desktop's own program for it."""
+    QDesktopServices.openUrl(QUrl.fromLocalFile(str(path)))
+
+
+PAGES: Final[Mapping[str, Callable[[QWidget], Page]]] = {
+    "terms": terms,
+    "doctor": Doctor,
+    "about": about,
+}
+"""How each page is made, by name."""

@@ -1,0 +1,58 @@
+"""Sound on standard input: `--audio -`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from command_line import command
+
+RUN = ("run", "--preset", "digits", "--no-profile", "--json", "--audio", "-")
+
+
+def given(content: bytes, *words: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        command(*RUN, *words),
+        input=content,
+        capture_output=True,
+        check=False,
+        timeout=300,
+        env={**os.environ, "TMPDIR": str(folder)},
+    )
+
+
+@pytest.mark.parametrize("raw", [False, True])
+def test_sound_on_standard_input_is_decoded(
+    raw: bool, bundled_speech: Path, tmp_path: Path
+) -> None:
+    voice = bundled_speech / "08-kal16-short.flac"
+    content, words = voice.read_bytes(), list[str]()
+    samples, rate = soundfile.read(voice, dtype="int16")
+    if raw:
+        content = samples.astype("<i2").tobytes()
+        words = ["--set", f"audio.raw={rate}:s16le"]
+    done = given(content, *words, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (utterance,) = json.loads(done.stdout)["utterances"]
+    assert utterance["id"] == "stdin"
+    assert utterance["audio_s"] == pytest.approx(len(samples) / rate)
+    assert not list(tmp_path.glob("asrscope-stdin-*")), "the file it was kept in is gone"
+
+
+def test_what_is_no_sound_on_standard_input_is_refused(tmp_path: Path) -> None:
+    for content, words, says in (
+        (b"", [], "Standard input is empty"),
+        (b"", ["-"], "names standard input (-) twice"),
+        (b"only words", [], "stdin cannot be read as sound"),
+        (np.zeros(99, np.int16).tobytes(), ["--set", "audio.raw=x"], "audio.raw must be"),
+    ):
+        done = given(content, *words, folder=tmp_path)
+        assert done.returncode == 2
+        (line,) = done.stderr.decode().splitlines()
+        assert says in line
+        assert not list(tmp_path.glob("asrscope-stdin-*"))

@@ -1,0 +1,445 @@
+"""The views as docks: moved, tabbed, floated, closed, found again; layouts kept, named and reset; what hides sleeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QByteArray, QPoint, QRect, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QInputDialog, QScrollBar, QTabBar, QToolButton
+from pytestqt.qtbot import QtBot
+
+from app.model.recent import Memory
+from app.pictures.layout import settle
+from app.style.theme import theme
+from app.views import VIEWS
+from app.window import layouts
+from app.window.docks import VERSION, Docks
+from app.window.main_window import MainWindow
+from tests.app.shown_windows import show
+
+CONTROL = Qt.KeyboardModifier.ControlModifier
+LEFT = Qt.MouseButton.LeftButton
+FRONT = ("cost", "timeline", "words", "breakdown")
+"""What *explore* has in front, in the order of the registry."""
+
+LEAST_HIGH = 60
+"""Pixels below which a chart is nothing but its axis."""
+
+
+@pytest.fixture
+def opened(window: Callable[..., MainWindow], finished: Path) -> MainWindow:
+    made = window()
+    made.resize(1280, 800)
+    made.open_session(finished)
+    settle()
+    return made
+
+
+def again(qtbot: QtBot, window: MainWindow) -> MainWindow:
+    """The window of the next start."""
+    window.close()
+    made = MainWindow(memory=Memory())
+    show(qtbot, made)
+    made.resize(1280, 800)
+    made.show_desk()
+    settle()
+    return made
+
+
+def places(docks: Docks) -> dict[str, QRect]:
+    return {view_id: docks.docks[view_id].geometry() for view_id in docks.in_front()}
+
+
+def bar_of(qtbot: QtBot, docks: Docks, title: str) -> QTabBar:
+    """The tab bar with a title; Qt takes some turns to show a new one."""
+
+    def found() -> list[QTabBar]:
+        bars = docks.findChildren(QTabBar, options=Qt.FindChildOption.FindDirectChildrenOnly)
+        named = [bar for bar in bars if title in [bar.tabText(n) for n in range(bar.count())]]
+        return [bar for bar in named if bar.isVisible()]
+
+    qtbot.waitUntil(lambda: bool(found()))
+    return found()[0]
+
+
+# -- the table -------------------------------------------------------------------------------
+
+
+def test_the_table_skips_what_the_registry_lacks_and_finds_a_place_for_what_it_lacks() -> None:
+    assert layouts.columns("explore", ["words", "breakdown", "cost"]) == (
+        (layouts.Row(37, ("cost",)), layouts.Row(30, ("words",))),
+        (layouts.Row(100, ("breakdown",)),),
+    )
+    middle, right = layouts.columns("explore", [*layouts.PLACES, "new"])
+    assert [row.views[0] for row in middle] == ["cost", "timeline", "words"]
+    assert right[0].views[0] == "breakdown"
+    assert right[0].views[-1] == "new"
+    _, right = layouts.columns("present", [*layouts.PLACES, "new"])
+    assert right[0].views == ("breakdown",)
+    assert "new" in right[0].closed
+
+
+def test_a_low_window_has_two_rows(opened: MainWindow) -> None:
+    docks = opened.desk.docks
+    tall = places(docks)
+    assert docks.in_front() == FRONT
+    opened.resize(1280, 640)
+    settle()
+    assert docks.in_front() == ("cost", "words", "breakdown")
+    opened.resize(1280, 800)
+    settle()
+    assert places(docks) == tall
+    docks.splitDockWidget(docks.docks["words"], docks.docks["work"], Qt.Orientation.Horizontal)
+    settle()
+    opened.resize(1280, 640)
+    settle()
+    assert "timeline" in docks.in_front(), "what the user arranged stays"
+
+
+@pytest.mark.parametrize("name", layouts.NAMES)
+def test_every_view_has_a_place_in_every_layout(name: str) -> None:
+    rows = [row for column in layouts.columns(name, VIEWS) for row in column]
+    placed = [view for row in rows for view in (*row.views, *row.closed)]
+    assert sorted(placed) == sorted(VIEWS)
+
+
+# -- the default -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (1024, 640)], ids=str)
+def test_nothing_scrolls_and_nothing_is_flat(opened: MainWindow, size: tuple[int, int]) -> None:
+    opened.resize(*size)
+    settle()
+    assert (opened.width(), opened.height()) == size
+    desk, docks = opened.desk, opened.desk.docks
+    assert set(docks.in_front()) >= {"cost", "words", "breakdown"}
+    inside = docks.rect()
+    for dock in docks.docks.values():
+        if dock.view.asleep:
+            continue
+        assert inside.contains(dock.geometry())
+        assert dock.view.height() >= LEAST_HIGH
+        assert dock.view.height() >= dock.view.minimumSizeHint().height()
+        assert dock.widget().geometry().top() >= dock.title.geometry().bottom()
+    below = desk.transport.mapTo(desk, QPoint(0, 0)).y()
+    assert docks.mapTo(desk, docks.rect().bottomLeft()).y() < below
+    bars = [bar for bar in docks.findChildren(QScrollBar) if bar.isVisible()]
+    assert all(desk.breakdown.isAncestorOf(bar) for bar in bars), "only the list of stages may"
+
+
+def test_every_view_is_one_key_away(qtbot: QtBot, opened: MainWindow) -> None:
+    docks = opened.desk.docks
+    docks.open("words", False)
+    for number, view_id in enumerate(VIEWS, start=1):
+        qtbot.keyClick(opened, Qt.Key(Qt.Key.Key_0 + number), CONTROL)
+        settle()
+        assert docks.is_in_front(view_id)
+        assert docks.current == view_id
+        focus = QApplication.focusWidget()
+        assert focus is not None
+        assert docks.docks[view_id].isAncestorOf(focus)
+    assert "work" in docks.in_front()
+    assert "cost" not in docks.in_front(), "it is a tab behind the work"
+
+
+# -- single docks ----------------------------------------------------------------------------
+
+
+def test_what_is_behind_or_closed_sleeps_and_is_right_as_soon_as_it_is_seen(
+    opened: MainWindow,
+) -> None:
+    desk, docks = opened.desk, opened.desk.docks
+    work, words = desk.views["work"], desk.views["words"]
+    drawn: list[str] = []
+    for view in (work, words):
+        plain = view.draw
+
+        def draw(snapshot: object, plain=plain, name=view.id) -> None:
+            drawn.append(name)
+            plain(snapshot)
+
+        view.draw = draw  # type: ignore[method-assign]
+    docks.open("words", False)
+    settle()
+    drawn.clear()
+    opened.playhead.seek(700)
+    opened.axis.set_visible(2.0, 8.0)
+    settle()
+    assert drawn == []
+    assert not work.isVisible()
+    docks.open("work")
+    docks.open("words")
+    assert set(drawn) == {"work", "words"}, "before the event loop comes round"
+    settle()
+    assert work.snapshot is not None
+    assert work.snapshot.cursor_frame == 700
+    assert work.model().counted.first == 200  # type: ignore[attr-defined]
+    opened.show_welcome()
+    settle()
+    drawn.clear()
+    opened.playhead.seek(300)
+    settle()
+    assert drawn == [], "nothing is drawn on a page that is not shown"
+    opened.show_desk()
+    settle()
+    assert words.snapshot is not None
+    assert words.snapshot.cursor_frame == 300
+
+
+def test_a_dock_is_closed_by_its_button_and_comes_back_from_the_menu(
+    qtbot: QtBot, opened: MainWindow
+) -> None:
+    docks, entry = opened.desk.docks, opened.actions_["panel.words"]
+    before = places(docks)
+    qtbot.mouseClick(docks.docks["words"].title.close_button, LEFT)
+    settle()
+    assert not docks.is_open("words")
+    assert not entry.isChecked(), "the menu knows"
+    assert places(docks)["cost"].height() > before["cost"].height(), "its room is used"
+    entry.trigger()
+    settle()
+    assert entry.isChecked()
+    assert places(docks) == before
+
+
+def test_a_dock_is_moved_beside_another_and_made_a_tab(qtbot: QtBot, opened: MainWindow) -> None:
+    docks = opened.desk.docks
+    work, cost, words = (docks.docks[name] for name in ("work", "cost", "words"))
+    docks.splitDockWidget(words, work, Qt.Orientation.Horizontal)
+    settle()
+    assert {"cost", "work", "words"} <= set(docks.in_front())
+    assert work.geometry().left() > words.geometry().right()
+    assert work.title.findChild(QToolButton, "table-toggle").isVisible()
+    docks.tabifyDockWidget(cost, words)
+    words.raise_()
+    settle()
+    bar = bar_of(qtbot, docks, "Speech and words")
+    assert bar.accessibleName()
+    assert "cost" not in docks.in_front()
+    bar.setCurrentIndex(0)
+    settle()
+    assert "cost" in docks.in_front()
+    assert "words" not in docks.in_front()
+
+
+def test_the_title_is_said_once_by_the_tab_or_by_the_header(opened: MainWindow) -> None:
+    docks = opened.desk.docks
+    titles = {
+        name: dock.title.findChild(object, "card-title") for name, dock in docks.docks.items()
+    }
+    assert not titles["cost"].isVisible()
+    assert titles["words"].isVisible()
+    docks.float_or_dock("cost")
+    settle()
+    assert titles["cost"].isVisible()
+    for dock in docks.docks.values():
+        assert dock.objectName().startswith("dock-")
+        assert dock.accessibleName()
+        for button in (dock.title.float_button, dock.title.close_button):
+            assert dock.accessibleName() in button.accessibleName()
+
+
+def test_a_floating_dock_follows_theme_keys_and_playhead(qtbot: QtBot, opened: MainWindow) -> None:
+    docks = opened.desk.docks
+    dock = docks.docks["work"]
+    docks.float_or_dock("work")
+    settle()
+    assert dock.isWindow()
+    assert docks.is_in_front("work")
+    assert "cost" in docks.in_front(), "what lay behind it is seen"
+    dock.activateWindow()
+    dark = dock.grab().toImage().pixelColor(20, 40)
+    qtbot.keyClick(dock.view, Qt.Key.Key_T, CONTROL)
+    settle()
+    assert not theme().is_dark
+    assert dock.grab().toImage().pixelColor(20, 40) != dark
+    opened.playhead.seek(400)
+    assert dock.view.snapshot is not None
+    assert dock.view.snapshot.cursor_frame == 400
+    qtbot.mouseDClick(dock.title, LEFT)
+    settle()
+    assert not dock.isFloating()
+    assert docks.is_in_front("work")
+
+
+def test_a_dock_is_dragged_by_its_title(qtbot: QtBot, opened: MainWindow) -> None:
+    dock = opened.desk.docks.docks["words"]
+    at = QPoint(40, 10)
+    QTest.mousePress(dock.title, LEFT, Qt.KeyboardModifier.NoModifier, at)
+    for step in (10, 40, 90):
+        QTest.mouseMove(dock.title, at + QPoint(step, step))
+        QApplication.processEvents()
+    assert dock.isFloating()
+    QTest.mouseRelease(dock.title, LEFT, Qt.KeyboardModifier.NoModifier, at)
+    settle()
+
+
+def test_no_floating_dock_outlives_the_window(opened: MainWindow) -> None:
+    dock = opened.desk.docks.docks["words"]
+    opened.desk.docks.float_or_dock("words")
+    settle()
+    opened.close()
+    assert not dock.isVisible()
+
+
+def test_one_view_takes_all_the_room_until_escape(qtbot: QtBot, opened: MainWindow) -> None:
+    docks = opened.desk.docks
+    before = places(docks)
+    qtbot.mouseDClick(docks.docks["words"].title, LEFT)
+    settle()
+    assert docks.in_front() == ("words",)
+    assert docks.docks["words"].geometry() == docks.rect()
+    assert opened.actions_["panel.alone"].isChecked()
+    qtbot.keyClick(opened, Qt.Key.Key_1, CONTROL)
+    settle()
+    assert docks.in_front() == ("cost",)
+    qtbot.keyClick(opened, Qt.Key.Key_Escape)
+    settle()
+    assert places(docks) == before
+    docks.go_to("words")
+    qtbot.keyClick(opened, Qt.Key.Key_Return, CONTROL)
+    settle()
+    assert docks.in_front() == ("words",)
+    made = again(qtbot, opened)
+    assert made.desk.docks.in_front() == FRONT, "the next start has all"
+
+
+# -- layouts ---------------------------------------------------------------------------------
+
+
+def test_what_was_moved_closed_and_resized_is_so_at_the_next_start(
+    qtbot: QtBot, opened: MainWindow
+) -> None:
+    docks = opened.desk.docks
+    docks.splitDockWidget(docks.docks["words"], docks.docks["work"], Qt.Orientation.Horizontal)
+    docks.open("breakdown", False)
+    settle()
+    docks.resizeDocks([docks.docks["cost"]], [150], Qt.Orientation.Vertical)
+    opened.desk.columns.moveSplitter(301, 1)
+    settle()
+    before, form = places(docks), opened.desk.form.width()
+    made = again(qtbot, opened)
+    assert made.desk.form.width() == form
+    assert not made.desk.docks.is_open("breakdown")
+    assert places(made.desk.docks) == before
+
+
+def test_a_floating_dock_floats_at_the_next_start(qtbot: QtBot, opened: MainWindow) -> None:
+    opened.desk.docks.float_or_dock("words")
+    settle()
+    made = again(qtbot, opened)
+    assert made.desk.docks.docks["words"].isFloating()
+    assert made.desk.docks.is_in_front("words")
+
+
+def test_layouts_are_taken_named_kept_and_deleted(qtbot: QtBot, opened: MainWindow) -> None:
+    desk, docks, actions = opened.desk, opened.desk.docks, opened.actions_
+    default = places(docks)
+    actions["layout.present"].trigger()
+    settle()
+    assert desk.form.isHidden()
+    assert docks.in_front() == ("cost", "words", "breakdown")
+    assert not docks.is_open("work")
+    assert places(docks)["cost"].height() > default["cost"].height()
+    docks.open("words", False)
+    actions["layout.save"].trigger()
+    dialog = opened.findChild(QInputDialog)
+    dialog.setTextValue("Talk / <b>1</b>")
+    dialog.accept()
+    settle()
+    own = "layout.own.take.Talk / <b>1</b>"
+    assert actions[own].isChecked()
+    actions["layout.explore"].trigger()
+    settle()
+    assert places(docks) == default
+    assert not desk.form.isHidden()
+    made = again(qtbot, opened)
+    assert made.layouts.name == "explore"
+    made.actions_[own].trigger()
+    settle()
+    assert made.desk.docks.in_front() == ("cost", "breakdown")
+    assert made.desk.form.isHidden()
+    made.desk.docks.open("words")
+    made.actions_["layout.reset"].trigger()
+    settle()
+    assert made.desk.docks.in_front() == ("cost", "breakdown"), "that of the layout taken last"
+    made.actions_["layout.own.delete.Talk / <b>1</b>"].trigger()
+    assert made.layouts.own() == []
+    assert own not in {action.id for action in made.actions_}
+
+
+def test_names_of_layouts_are_not_taken_twice(opened: MainWindow) -> None:
+    for name in ("Explore", " present "):
+        opened.layouts.save(name)
+    assert opened.layouts.own() == []
+    errors = [banner.text for banner in opened.notices.banners if banner.kind == "error"]
+    assert len(errors) == 2
+    assert "comes with the program" in errors[0]
+    opened.layouts.save("   ")
+    opened.layouts.save("mine")
+    opened.layouts.save("mine")
+    assert opened.layouts.own() == ["mine"]
+
+
+def test_the_menu_view_has_every_dock_and_layout(opened: MainWindow) -> None:
+    bar = {entry.text(): entry.menu() for entry in opened.menuBar().actions()}
+    assert list(bar) == ["File", "Run", "View", "Help"]
+    inside = {entry.text(): entry.menu() for entry in bar["View"].actions() if entry.menu()}
+    assert list(inside) == ["Go to", "Panels", "Layouts"]
+    titles = [entry.load().title for entry in VIEWS.values()]
+    assert [a.text() for a in inside["Panels"].actions()][: len(VIEWS) + 1] == ["Pipeline", *titles]
+    opened.layouts.save("mine")
+    bar = {entry.text(): entry.menu() for entry in opened.menuBar().actions()}
+    inside = {entry.text(): entry.menu() for entry in bar["View"].actions() if entry.menu()}
+    assert "mine" in [a.text() for a in inside["Layouts"].actions()]
+
+
+def unusable(docks: Docks) -> list[QByteArray]:
+    good = bytes(docks.save().data())
+    return [
+        QByteArray(b"f"),
+        QByteArray(b"?" + good),
+        QByteArray(b"f" + good[: len(good) // 2]),
+        QByteArray(b"f" + good[:40] + b"\xff" * 40 + good[80:]),
+        QByteArray(b"f").append(docks.saveState(VERSION + 1)),
+    ]
+
+
+def test_a_saved_layout_of_no_use_leaves_the_default(qtbot: QtBot, opened: MainWindow) -> None:
+    docks = opened.desk.docks
+    before = places(docks)
+    for state in unusable(docks):
+        assert not opened.desk.restore_layout(state)
+        settle()
+        assert places(docks) == before
+    saved = opened.memory
+    saved.remember_layout("old", QByteArray(b"f").append(docks.saveState(VERSION + 1)))
+    opened.layouts.take("old")
+    assert "cannot be read" in opened.notices.banners[-1].text
+    assert opened.layouts.name == "explore"
+
+
+def test_a_view_that_a_saved_layout_does_not_know_is_there(opened: MainWindow) -> None:
+    """As after an update that brings another view."""
+    from app.views import create
+
+    known = {name: create(name, opened.axis) for name in ("cost", "words", "breakdown")}
+    older = Docks(known)
+    older.arrange("explore")
+    older.resize(opened.desk.docks.size())
+    older.show()
+    settle()
+    state = older.save()
+    older.close()
+    older.deleteLater()
+    docks = opened.desk.docks
+    assert docks.restore(state)
+    settle()
+    assert docks.in_front() == ("cost", "words", "breakdown")
+    assert docks.is_open("work")
+    docks.go_to("work")
+    settle()
+    assert docks.is_in_front("work")
