@@ -306,8 +306,9 @@ class Workspace:
         more = max(self._few, used - self._settled)
         lattice = self.arrays.lattice
         if self.numbers.n_ranks:
-            pairs, costs = (column[: kept + more] for column in self._alternatives)
-            lattice = lattice._replace(alternative=pairs, delta=costs)
+            pairs, costs = self._alternatives
+            end = kept + more
+            lattice = lattice._replace(alternative=pairs[:end], delta=costs[:end])
         books = self.books._replace(history=self._history[: used + more])
         self.hold(self.arrays._replace(lattice=lattice, books=books))
 

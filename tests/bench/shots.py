@@ -88,7 +88,7 @@ def try_labs(sessions: Path) -> None:
 
 
 def states(window: MainWindow) -> dict[str, Callable[[], object]]:
-    """What the desk is looked at in: at the end, in a replay, with a selection, zoomed in, with other views in front."""
+    """What the desk is looked at in: at the end, in a replay, with a selection, zoomed in, other views in front."""
     playhead, axis = window.playhead, window.axis
     behind = {
         view_id: partial(window.actions_.trigger, f"go.{view_id}")
