@@ -191,6 +191,8 @@ def test_what_is_no_file_is_not_run_again(short, tmp_path) -> None:
     assert [item.path for item in found.items] == [short]
     session = tmp_path / "s.asrs"
     assert rerun.named_files(QUICK, session) == (QUICK, [])
+    no_path = settings.replace(QUICK, "audio.raw", "16000:s16le")
+    assert rerun.named_files(no_path, session) == (no_path, [])
     for key, value in (
         ("graph.dictionary", pipe),
         ("dnn.net", link),
