@@ -384,7 +384,8 @@ def _refuse(box: WholeBox | RealBox, text: str) -> str:
     plain = text.strip().removesuffix(box.suffix().strip()).strip()
     if _number_in(plain) is not None:
         box.refused.emit(plain)
-    return box.prefix() + box.textFromValue(box.value()) + box.suffix()
+    kept = box.textFromValue(box.value())  # type: ignore[arg-type]  # each takes its own kind
+    return box.prefix() + kept + box.suffix()
 
 
 def draw_arrow(widget: QWidget) -> None:

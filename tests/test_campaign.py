@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -14,8 +15,10 @@ import pytest
 
 pytest.importorskip("resource", reason="the campaign forks")
 
+from pipelines import config as tree
+from pipelines.config import presets
 from profiler.process import children
-from tests.bench.campaign import driver
+from tests.bench.campaign import driver, lengths, settings
 from tests.bench.campaign.__main__ import kinds
 from tests.bench.campaign._sample import SESSION, session
 from tests.bench.campaign.attack import Attack
@@ -110,3 +113,29 @@ def test_what_an_attack_does_beside_its_folder_is_found(tmp_path):
     assert outside.endswith("files outside its folder changed")
     (planted,) = found(ran, "presets")
     assert planted.endswith("a module of the current folder ran")
+
+
+def test_settings_at_random_are_valid_and_of_every_option():
+    met, rng = set(), random.Random(1)
+    for name in presets.names() * 20:
+        config = presets.load(name).config
+        for text in settings.drawn(rng, name):
+            key, value = tree.parse_assignment(text)
+            config = tree.replace(config, key, value)
+            met.add(key)
+        tree.check(config)
+    named = {option.key for option in tree.options() if option.type != "text" or option.shipped()}
+    assert met == named - set(settings.ENDLESS)
+
+
+def test_a_second_that_costs_more_in_a_long_file_is_a_finding():
+    short, dear = b'{"rtf": 0.02}', b'{"rtf": 0.3}'
+    check = next(a.check for a in lengths.attacks(random.Random(1), 1) if a.check is not None)
+    assert check([short, short]) is None
+    assert "15.0 times as much" in check([short, dear])
+
+
+def test_numbers_that_are_none_are_no_json():
+    assert driver.no_json(b'{"rtf": 0.5}\n') is None
+    for out in (b"", b'{"rtf": NaN}', b"{} {}"):
+        assert driver.no_json(out).startswith("wrong JSON")

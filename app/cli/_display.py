@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import re
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -19,6 +20,25 @@ INSTEAD: Final = "`asrscope run` works without one, and `asrscope export` makes 
 
 ANSWER_SECONDS: Final = 3.0
 """How long to wait for a display on another machine."""
+
+OF_DISPLAY: Final = {
+    "libxcb-cursor.so.0": "libxcb-cursor0",
+    "libxcb-icccm.so.4": "libxcb-icccm4",
+    "libxcb-keysyms.so.1": "libxcb-keysyms1",
+    "libxcb-shape.so.0": "libxcb-shape0",
+    "libxcb-xkb.so.1": "libxcb-xkb1",
+    "libxcb-image.so.0": "libxcb-image0",
+    "libxcb-render-util.so.0": "libxcb-render-util0",
+    "libxcb-randr.so.0": "libxcb-randr0",
+    "libxcb-render.so.0": "libxcb-render0",
+    "libxcb-shm.so.0": "libxcb-shm0",
+    "libxcb-sync.so.1": "libxcb-sync1",
+    "libxcb-xfixes.so.0": "libxcb-xfixes0",
+    "libxkbcommon-x11.so.0": "libxkbcommon-x11-0",
+    "libX11-xcb.so.1": "libx11-xcb1",
+    "libX11.so.6": "libx11-6",
+}
+"""The system's libraries that Qt loads for a window on X, with Debian's packages: those of `.ci/system-libraries`."""
 
 X_PORT: Final = 6000
 """Of display 0 (X(7), "Display names"); the local sockets are in X_SOCKETS, on Linux also without a file."""
@@ -90,6 +110,20 @@ def _answers(family: int, address: str) -> bool:
     return False
 
 
+def install_line(libraries: Mapping[str, str] = OF_DISPLAY) -> str:
+    """The command that installs what a window lacks of the system; empty where nothing is lacking."""
+    lacking = []
+    for library, package in libraries.items():
+        try:
+            ctypes.CDLL(library)
+        except OSError:
+            lacking.append(package)
+    if not lacking or not sys.platform.startswith("linux"):
+        return ""
+    line = f"apt-get install -y --no-install-recommends {' '.join(lacking)}"
+    return f"on Debian, run: sudo {line}; "
+
+
 @contextmanager
 def _answering_for_qt() -> Iterator[None]:
     """If Qt cannot start (for example, a library is missing), it aborts: end with a sentence before that."""
@@ -102,7 +136,7 @@ def _answering_for_qt() -> Iterator[None]:
     def tell(kind: QtMsgType, context: Any, text: str) -> None:
         if kind == QtMsgType.QtFatalMsg:
             reason = " ".join(heard or [text]).rstrip(".")
-            _output.complain(f"Qt cannot open a window here: {reason}; {INSTEAD}")
+            _output.complain(f"Qt cannot open a window here: {reason}; {install_line()}{INSTEAD}")
             sys.stderr.flush()
             os._exit(USAGE_ERROR)
         heard.append(" ".join(text.split()))

@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser, repeat: bool = True) -> None:
     parser.add_argument(
         "--transcripts",
         metavar="FILE",
-        help="what is said: TSV or CSV with a header (file, transcript), Kaldi text (with wav.scp and segments beside "
+        help="references: TSV or CSV with a header (file, transcript), Kaldi text (with wav.scp and segments beside "
         "it), .trn, .transcription, .stm or .ctm; without --audio, the files that these name are decoded",
     )
     if repeat:

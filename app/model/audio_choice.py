@@ -25,6 +25,8 @@ KALDI = ("text", ".trans.txt")
 WORDS = ("transcript", "sentence", "text", "transcription")
 """One of them is the title of a column of transcripts; a CSV beside the audio may hold anything."""
 
+NAMES = "07-awb-names"
+
 MOST_LOOKED_INTO = 100
 """Files of one choice whose beginning is read: ten thousand on a slow disk would hold up the window."""
 
@@ -65,10 +67,11 @@ def is_audio(path: Path) -> bool:
 def bundled() -> AudioChoice | None:
     """Return the synthetic voices that ship with the program, or None when they are missing.
 
-    The short ones first: whoever flips a switch after some seconds has whole utterances to hold against it.
+    The short ones first: whoever flips a switch after some seconds has whole utterances to hold against it. The one
+    with rare names comes last: of them a recogniser with all tricks on makes words that nobody wants to show.
     """
     folder = assets.path("speech")
-    voices = sorted(audio_in(folder), key=lambda path: path.stat().st_size)
+    voices = sorted(audio_in(folder), key=lambda path: (path.stem == NAMES, path.stat().st_size))
     if not voices:
         return None
     return AudioChoice(tuple(map(str, voices)), _transcripts_in(folder), bundled=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 
 from app import crash_report
 from app.model import audio_choice
@@ -18,6 +19,7 @@ from app.model.playhead import Playhead
 from app.model.processes import leaving
 from app.model.processes.run_control import WORKER, RunControl, RunRequest
 from app.model.recent import Memory
+from app.model.setup_progress import USUAL_S, SetUp
 from pipelines import config as settings
 from pipelines.config import Config, Value, presets
 from profiler.files.paths import new_session_path
@@ -27,6 +29,12 @@ if TYPE_CHECKING:
     from app.model.playhead import Snapshot
     from app.window.notices import Banner, Notices
 
+PROGRESS_MS = 500
+"""Between two looks at how far a set-up has got."""
+
+SET_UP = "set-up"
+"""Key of the seconds that the phases of the last set-up took."""
+
 DEMO = "demo"
 """Preset of the demo: a workload on which the purpose of the program can be seen."""
 
@@ -35,6 +43,14 @@ COURSE_OF_DEMO: Mapping[str, Value] = {"pace": 1.0, "loop": True, "repeat_on_cha
 
 PROBLEM = "error"
 """Kind of the markers that say what went wrong while a run went on; one about a setting begins with ``key=``."""
+
+
+def number(text: str) -> float:
+    """A number that was remembered as text; NaN where it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")
 
 
 class Runs(QObject):
@@ -57,6 +73,10 @@ class Runs(QObject):
         self._pipeline, self._playhead = pipeline, playhead
         self._notices, self._memory = notices, memory
         self._progress: Banner | None = None
+        self._set_up: SetUp | None = None
+        self._ticks = QTimer(self)
+        self._ticks.setInterval(PROGRESS_MS)
+        self._ticks.timeout.connect(self._show_progress)
         self._told = 0
         self._config: Config = pipeline.next
         self._last_audio: AudioChoice | None = None
@@ -251,11 +271,31 @@ class Runs(QObject):
         decoding = self.showing_run and self._playhead.n_frames > 0
         if decoding or (self.control.state == "running" and not self.showing_run):
             return
-        if self._progress is None:
-            self._progress = self._notices.progress(stage, self.stop)
-        self._progress.set_progress(stage, fraction)
+        now = time.monotonic()
+        if self._progress is None or self._set_up is None:
+            before = [number(text) for text in self._memory.texts(SET_UP)]
+            self._set_up = SetUp(now, before or USUAL_S)
+            self._progress = self._notices.progress("", self.stop)
+            self._ticks.start()
+        self._set_up.told(stage, fraction, now)
+        self._show_progress()
+
+    def _show_progress(self) -> None:
+        """One bar for all of the set-up, and how long it still takes."""
+        if self._progress is None or self._set_up is None:
+            return
+        now = time.monotonic()
+        text, left = self.tr(self._set_up.text), self._set_up.left_told(now)
+        if left is not None:
+            text = self.tr("{0} · about {1} s left").format(text, left)
+        self._progress.set_progress(text, self._set_up.share(now))
 
     def _end_progress(self) -> None:
+        self._ticks.stop()
+        if self._set_up is not None and self._playhead.n_frames > 0:
+            took = self._set_up.durations(time.monotonic())
+            self._memory.remember(SET_UP, [f"{seconds:.2f}" for seconds in took])
+        self._set_up = None
         if self._progress is not None:
             self._notices.remove(self._progress)
             self._progress = None

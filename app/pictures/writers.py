@@ -1,7 +1,7 @@
 """Pictures of a widget: PNG, SVG or PDF, with their provenance.
 
 The provenance (session, configuration, machine, versions, command) is printed in a caption and embedded in the file:
-PNG text chunks, SVG title and description, a JSON file inside the PDF. The same widget gives the same bytes.
+PNG text chunks, SVG title and description, a JSON file inside the PDF. The same widget gives the same picture.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def drawn(
     title, about = caption(origin) or "asrscope", json.dumps(dict(origin))
     if kind == "svg":
         return svg(size, items, title, about)
-    return pdf(size, items, title, about, origin.get("recorded", ""))
+    return pdf(size, items, title, about)
 
 
 def drawing(

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from functools import lru_cache
+
 from PySide6.QtCore import QRectF, QSize, Qt
-from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen, QTextLayout
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.charts.themed import ThemedWidget
@@ -15,8 +18,11 @@ from app.views.part_bars import PART_ROW, paint_rows, rows_of
 HEAD = 24
 """Height of the line with the stage's name and verdict."""
 
-MOST = 0.42
-"""Share of the card's height that it takes at most; a longer sentence is cut, and whole in the tool tip."""
+BELOW = 8
+"""Pixels between the parts and the sentence, and below it."""
+
+MOST = 0.55
+"""Share of the card's height that it takes at most; a longer sentence ends in dots, and is whole in the tool tip."""
 
 
 class StagePanel(ThemedWidget):
@@ -46,9 +52,8 @@ class StagePanel(ThemedWidget):
         """Height of all of it at a width."""
         if self._line is None:
             return 0
-        area = QRectF(0, 0, max(width, 60), 1e4)
-        lines = QFontMetricsF(font()).boundingRect(area, Qt.TextFlag.TextWordWrap.value, self._text)
-        return HEAD + len(rows_of(self._line.parts)) * PART_ROW + 8 + round(lines.height())
+        parts = len(rows_of(self._line.parts)) * PART_ROW
+        return HEAD + parts + BELOW + len(wrapped(self._text, width)) * _line_height()
 
     def sizeHint(self) -> QSize:
         """All of it, unless that is most of the card."""
@@ -74,6 +79,31 @@ class StagePanel(ThemedWidget):
                 top += len(rows) * PART_ROW
             painter.setFont(font())
             painter.setPen(self._tokens.color("text"))
-            place = QRectF(0, top + 4, self.width(), max(16.0, self.height() - top - 4))
-            wrap = Qt.TextFlag.TextWordWrap.value | Qt.AlignmentFlag.AlignTop.value
-            write(painter, place, wrap, self._text)
+            high = _line_height()
+            room = max(1, (self.height() - top - 4) // high)
+            lines = wrapped(self._text, self.width())
+            if len(lines) > room:
+                rest = " ".join(lines[room - 1 :])
+                metrics = QFontMetricsF(font())
+                last = metrics.elidedText(rest, Qt.TextElideMode.ElideRight, self.width())
+                lines = [*lines[: room - 1], last]
+            self.setToolTip(self._text if len(lines) == room else "")
+            for number, text in enumerate(lines):
+                write(painter, QRectF(0, top + 4 + number * high, self.width(), high), flags, text)
+
+
+def _line_height() -> int:
+    return math.ceil(QFontMetricsF(font()).lineSpacing())
+
+
+@lru_cache(32)
+def wrapped(text: str, width: int) -> tuple[str, ...]:
+    """The lines of a text at a width in pixels, broken between words."""
+    layout = QTextLayout(text, font())
+    layout.beginLayout()
+    found = []
+    while (line := layout.createLine()).isValid():
+        line.setLineWidth(max(width, 60))
+        found.append(text[line.textStart() : line.textStart() + line.textLength()].rstrip())
+    layout.endLayout()
+    return tuple(found)

@@ -63,7 +63,11 @@ def verdicts(line: StageLine) -> tuple[str, ...]:
     if not of or taken < PREEMPTED_FROM:
         return short
     much = f"{100 * taken:.0f}"
-    return (tr("{0} · {1} % preempted").format(graded, much), f"{graded} · ⏸ {much} %", *short)
+    return (
+        tr("{0} · {1} % preempted").format(graded, much),
+        tr("{0} · {1} % other").format(graded, much),
+        *short,
+    )
 
 
 def explanation(line: StageLine, stages: Sequence[StageLine]) -> str:

@@ -123,6 +123,7 @@ class StageTree(QTreeView):
         header = self.header()
         header.setSectionsMovable(False)
         header.setStretchLastSection(False)
+        header.setMinimumSectionSize(10)
         header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         describe(self, self.tr("Categories and stages"))
         self.selectionModel().currentRowChanged.connect(self._moved)

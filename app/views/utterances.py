@@ -8,7 +8,7 @@ from app.charts.scale import milliseconds
 from app.model.figures import rtf_text
 from app.views.table_twin import Table
 from app.views.table_view import TableView
-from pipelines.audio.word_errors import errors_of, word_errors
+from pipelines.audio.word_errors import errors_of, transcribed, word_errors
 from profiler.frames import FRAME_S
 from profiler.plain import clock, counted
 
@@ -93,9 +93,12 @@ class UtterancesView(TableView):
         number = counted(len(utterances), "utterance", "utterances")
         found = word_errors(utterances)
         if found.rate is None:
-            return self.tr("{0}; nothing is known of what was said.").format(number)
-        return self.tr("{0}; {1} in {2}.").format(
-            number,
-            counted(found.errors, "error", "errors"),
-            counted(found.words, "word", "words"),
+            return self.tr("{0}; none has a reference.").format(number)
+        wrong = counted(found.errors, "error", "errors")
+        said = self.tr("{0}; {1} in {2}").format(
+            number, wrong, counted(found.words, "word", "words")
         )
+        of = transcribed(utterances)
+        if of.utterances < of.of:
+            said += self.tr("; {0} of {1} utterances have a transcript").format(*of)
+        return f"{said}."

@@ -53,6 +53,7 @@ class MainWindow(FirstWindow):
         from app.model.processes.run_control import WORKER
         from app.model.runs import Runs
         from app.model.side_by_side import SideBySide
+        from app.model.sound import Sound
         from app.model.time_axis import TimeAxis
         from app.window.actions.actions import Registry
         from app.window.actions.files import Files
@@ -75,7 +76,10 @@ class MainWindow(FirstWindow):
         self.hints = Hints(self.pipeline, self.runs, self.memory, parent=self)
         self.side_by_side = SideBySide(self.pipeline, self.runs, self.playhead, parent=self)
         self.layouts = LayoutChoice(self.memory, self)
+        self.sound = Sound(self.playhead, parent=self)
+        self.sound.failed.connect(self.notices.error)
         self.actions_ = Registry(self)
+        self.sound.changed.connect(self.actions_.refresh)
         self._build()
         self._connect()
         self.welcome.show_recent(self.memory.sessions())
@@ -424,6 +428,7 @@ class MainWindow(FirstWindow):
         self.memory.remember("preset", self.pipeline.preset.name)
         self.memory.sync()
         self.hide()
+        self.sound.stop()
         self.runs.control.shutdown()
         self.files.finish()
         if self._lab is not None:

@@ -167,6 +167,8 @@ class Notices(QWidget):
         height += margins.top() + margins.bottom()
         shown = page.currentWidget()
         below = shown is not None and bool(shown.property(AT_LOWER_END))
+        # A set-up lasts: over the titles of the charts it would hide what they are.
+        below = below or any(banner.kind == "progress" for banner in self._banners)
         top = page.height() - height - FROM_EDGE if below else FROM_EDGE
         self.setGeometry((page.width() - width) // 2, top, width, height)
         self.raise_()

@@ -26,15 +26,17 @@ UNKNOWN_SIZE = 0x7FFF_F000
 """Chunk sizes from here on are placeholders of programs that write into a pipe."""
 MAX_CHUNKS = 10_000
 """Maximum chunks before the sound; editors that write a chunk for every marker write a few hundred."""
-MAX_PAGES = 4_000_000
-"""Ogg pages: two hours of the shortest Opus packets (2.5 ms), each on its own page, are 2.9 million."""
-MAX_LINKS = 10_000
-"""Recordings joined in one file: two hours of pieces of a second are 7,200."""
+MAX_PAGES = 5_000_000
+"""Ogg pages: three hours of the shortest Opus packets (2.5 ms), each on its own page, are 4.3 million."""
+MAX_LINKS = 12_000
+"""Recordings joined in one file: three hours of pieces of a second are 10,800."""
 TOLERATED = 512
 """Bytes by which a header may promise too much: programs count headers and chunks in (44 bytes, 28, 16 …)."""
 LEAST_UNREAD = 1024
 """Bytes behind the sound from which on they are told of; fewer are 30 ms of sound at most, or padding."""
 SCAN = 1 << 20  # bytes searched at once
+MOST_SCANNED = 4 << 30
+"""Bytes that are searched for another FLAC stream: as many take seconds, and two hours of a CD 1.3 GB at most."""
 
 _WAV_CHUNKS: Final = frozenset(
     b"fmt |data|fact|LIST|list|bext|iXML|axml|cue |plst|smpl|inst|acid|PEAK|peak|levl|cart|JUNK|junk|PAD |FLLR|"
@@ -93,7 +95,7 @@ def contents(file: BinaryIO) -> Contents:
     if not found.links:
         if what := foreign.format_of(data):
             raise Fault(what)
-        return whole(file)
+        return Contents([Link(((0, data.size),), mpeg=True)])
     if len(found.links) > 1:
         found.notes.insert(0, f"{len(found.links)} recordings joined in one file")
     unread = data.size - at
@@ -379,7 +381,8 @@ def _flac(data: Content, at: int, found: Contents) -> int:
         at += 4 + int.from_bytes(block[1:4], "big")
     end = data.size
     mark = re.compile(rb"fLaC[\x00\x80]\x00\x00\x22")  # with the head of its first block
-    while at < data.size:
+    furthest = min(end, at + _most_of_flac(data.at(start + 18, 8)))
+    while at < furthest:
         piece = data.at(at, SCAN + 7)
         if other := mark.search(piece):
             end = at + other.start()
@@ -387,3 +390,10 @@ def _flac(data: Content, at: int, found: Contents) -> int:
         at += SCAN
     found.links.append(Link(((start, end),)))
     return end
+
+
+def _most_of_flac(about: bytes) -> int:
+    """Bytes that the frames of a FLAC stream take at most, by its rate, channels, bits and number of samples."""
+    word = int.from_bytes(about, "big")
+    samples, bits, channels = word & ((1 << 36) - 1), (word >> 36 & 31) + 1, (word >> 41 & 7) + 1
+    return min(samples * channels * bits // 4 + SCAN, MOST_SCANNED) if samples else MOST_SCANNED

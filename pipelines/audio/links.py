@@ -39,7 +39,7 @@ class Link(NamedTuple):
     pieces: tuple[tuple[int, int], ...]
     head: bytes = b""
     mpeg: bool = False
-    """Whether mpg123 decodes it, which writes lines of its own to stderr."""
+    """Whether mpg123 decodes it, or may, which writes lines of its own to stderr."""
 
 
 @dataclass

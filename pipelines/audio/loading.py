@@ -50,9 +50,9 @@ MAX_PARTS = 64  # of a pattern of files; deeper ones recurse deeper than Python 
 UNKNOWN_FRAMES = 1 << 62  # libsndfile's length of a stream that does not tell its own
 LONGEST_S = 3 * 3600
 """Seconds of one recording. The mean of its cepstra is of all of it, so samples and features are held whole:
-0.7 GB for two hours. (A day of silence is a FLAC of 5 MB.)"""
+1 GB for three hours. (A day of silence is a FLAC of 5 MB.)"""
 MAX_FILE_BYTES = 64 << 30
-"""Two hours of sixteen channels at 192 kHz are 88 GB as floats, 44 GB as 16-bit integers."""
+"""Three hours of sixteen channels at 192 kHz are 133 GB as floats, 66 GB as 16-bit integers."""
 MAX_CHANNELS = 1024  # as libsndfile has it
 BUFFER_BYTES = 1 << 16  # read from a file at once
 STDERR = 2
@@ -104,11 +104,12 @@ def load(path: str | Path, part: Part = WHOLE, target: Target = WIDE_BAND) -> Au
     path = Path(path)
     with _opened(path, part) as source:
         sound = _read(source, part, target)
-        level, used = sound.level, part.channel
-        if used is None and level.channels_cancel:
-            used = level.loudest
-            sound = _read(source, msgspec.structs.replace(part, channel=used), target)
-    notes = [*source.notes, *_of_channels(sound, part.channel, level), *sound.notes]
+        level = sound.level
+        if part.channel is None and level.channels_cancel:
+            alone = msgspec.structs.replace(part, channel=level.loudest)
+            del sound  # two hours of it are half a gigabyte
+            sound = _read(source, alone, target)
+    notes = [*dict.fromkeys(source.notes), *_of_channels(sound, part.channel, level), *sound.notes]
     return Audio(path, sound.samples, sound.rates[0], sound.channels, notes, target.rate)
 
 

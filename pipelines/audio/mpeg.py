@@ -153,10 +153,14 @@ def _new(first: bytes, head: bytes, *, tagged: bool) -> bool:
 
 def _next_frames(data: Content, at: int, found: Contents) -> int:
     """The next place with frames; `at` itself if there is none near."""
-    for sync in re.finditer(rb"\xff[\xe2-\xff]", data.at(at, GAP)):
-        found.steps += 1
-        if begins(data, at + sync.start(), least=3):
-            return at + sync.start()
+    begin = 0
+    for end in (1 << 12, 1 << 16, GAP):  # mostly it is near
+        for sync in re.finditer(rb"\xff[\xe2-\xff]", data.at(at + begin, end - begin + 1)):
+            found.steps += 1
+            place = at + begin + sync.start()
+            if begins(data, place, least=3):
+                return place
+        begin = end
     return at
 
 

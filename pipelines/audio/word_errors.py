@@ -180,8 +180,8 @@ class ErrorCount:
         return self.errors / self.words if self.words else None
 
 
-class Spoken(Protocol):
-    """An utterance and what was said in it, None where that is not known."""
+class Decoded(Protocol):
+    """An utterance with its word errors, None where nothing is known, and the configurations it ran under."""
 
     @property
     def name(self) -> str: ...  # noqa: D102
@@ -189,11 +189,6 @@ class Spoken(Protocol):
     def path(self) -> str: ...  # noqa: D102
     @property
     def reference(self) -> str | None: ...  # noqa: D102
-
-
-class Decoded(Spoken, Protocol):
-    """An utterance with its word errors, None where nothing is known, and the configurations it ran under."""
-
     @property
     def errors(self) -> int | None: ...  # noqa: D102
     @property
@@ -240,9 +235,9 @@ class Transcribed(NamedTuple):
     of: int
 
 
-def transcribed(utterances: Iterable[Spoken]) -> Transcribed:
+def transcribed(utterances: Iterable[Decoded]) -> Transcribed:
     """How many utterances have a transcript; one that is decoded again counts once."""
-    known = {u.name: u.reference is not None for u in utterances}
+    known = {(u.name, u.path): u.reference is not None for u in utterances}
     return Transcribed(sum(known.values()), len(known))
 
 

@@ -19,7 +19,7 @@ class Dnn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         setting(
             "Net",
             "The name of a net that ships with the program, or the path of a .safetensors or .onnx file whose card "
-            "(.json) is in the same folder.",
+            "(.json, see docs/nets.md) is in the same folder.",
             layer="Neural net",
             live=True,
             main=True,

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from pipelines.models.fields import fields
 from profiler.errors import BadInput
 from profiler.files import inputs
 from profiler.plain import one_line, printable
@@ -169,7 +170,7 @@ def read(path: str | os.PathLike[str]) -> Dictionary:
         )
     found: dict[str, list[Pronunciation]] = {}
     for number, line in enumerate(lines, start=1):
-        word, *phones = line.split() or [""]
+        word, *phones = fields(line) or [""]
         if not word or line.startswith(_COMMENT):
             continue
         if "#" in phones:

@@ -21,11 +21,11 @@ from typing import Any, Final
 
 from pipelines.models.errors import ModelError
 from profiler.errors import Cancelled
-from profiler.process import children
+from profiler.process import children, limits
 from profiler.process.entry import given
 
-MEMORY_BYTES: Final = 1_500 << 20
-"""What the child may take; a graph of `nets.MAX_PARAMETERS` takes two thirds."""
+MEMORY_BYTES: Final = 1_200 << 20
+"""What the child may take; a graph of `nets.MAX_PARAMETERS` takes five sixths."""
 CPU_SECONDS: Final = 8
 """Of processor time, which other programs do not lengthen; a net of 48 million weights takes two."""
 WALL_SECONDS: Final = 120.0
@@ -148,7 +148,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         *("FILE", "SENONES", "DIMENSION", "FRAMES", "TARGET"),
         arguments=arguments,
     )
-    _limit()
+    limits.lower(
+        RLIMIT_AS=MEMORY_BYTES, RLIMIT_DATA=MEMORY_BYTES, RLIMIT_CPU=CPU_SECONDS, RLIMIT_CORE=0
+    )
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         _open(Path(path), int(senones), int(dimension), int(max_frames), Path(target))
@@ -189,25 +191,6 @@ def _open(path: Path, senones: int, dimension: int, max_frames: int, target: Pat
         "constants": msgspec.to_builtins(model.constants),
     }
     cache.write(target, {"content": np.frombuffer(model.content, np.uint8)}, facts)
-
-
-def _limit() -> None:
-    """Bound what this process may take, where the system can (on Windows, time alone is bounded)."""
-    try:
-        import resource
-    except ImportError:
-        return
-    for name, most in (
-        ("RLIMIT_AS", MEMORY_BYTES),
-        ("RLIMIT_DATA", MEMORY_BYTES),
-        ("RLIMIT_CPU", CPU_SECONDS),
-        ("RLIMIT_CORE", 0),
-    ):
-        with contextlib.suppress(AttributeError, ValueError, OSError):
-            limit = getattr(resource, name)
-            hard = resource.getrlimit(limit)[1]
-            least = most if hard == resource.RLIM_INFINITY else min(most, hard)
-            resource.setrlimit(limit, (least, hard))
 
 
 def _end_with_parent() -> None:

@@ -1,9 +1,10 @@
 """Feed-forward acoustic nets: `NAME.safetensors` with the weights and `NAME.json`, the card that explains them.
 
 The card says what goes in (frames of context, mean and scale of each feature), which layers follow, and what
-comes out; whatever else it says (data, command, word errors) is kept as `about`. A net of K heads answers for
-K frames at once: the frame in the middle of its context and the K − 1 that follow (multi-frame DNN, Vanhoucke
-2013). Outputs are natural log posteriors under an even prior, which search takes as log likelihoods.
+comes out; whatever else it says (data, command, word errors) is kept as `about`. `docs/nets.md` explains it. A net
+of K heads answers for K frames at once: the frame in the middle of its context and the K − 1 that follow
+(multi-frame DNN, Vanhoucke 2013). Outputs are natural log posteriors under an even prior, which search takes as log
+likelihoods.
 
 Tensors, all f16 or f32: `layers.0.weight` [outputs, inputs], `layers.0.bias` [outputs] and so on;
 `heads.0.weight` [senones, outputs of the last layer], `heads.0.bias` and so on. Weights that are mostly zero may
@@ -225,7 +226,7 @@ def read_card(path: Path) -> Card:
     except InputError as error:
         raise ModelError(
             f"The card {path} cannot be read ({str(error).rstrip('.')}); a net needs one beside its "
-            "weights, with the same name."
+            "weights, with the same name: docs/nets.md says what stands in it."
         ) from error
     try:
         card = msgspec.convert(json_tree(text, "it"), Card)

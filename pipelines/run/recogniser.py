@@ -130,5 +130,5 @@ def build(
         search.warm_up()
     if cancelled():
         raise Cancelled
-    notes = (*model.notes, *graph.notes)
+    notes = (*model.notes, *graph.notes, *scorer.notes)
     return Recogniser(config, frontend, scorer, search, model.origin, devices, notes)

@@ -132,6 +132,11 @@ class LayeredScorer(ABC):
         self._noting = False
         self._spare: Array | None = None
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is read otherwise than its file has it, a sentence each."""
+        return ()
+
     @abstractmethod
     def _arranged(self, config: Config) -> SenoneRule:
         """The senone rule that `config` asks for, set to work on what is below it."""

@@ -50,6 +50,10 @@ class Scorer(Protocol):
     n_senones: int
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What is read otherwise than its file has it, a sentence each."""
+
+    @property
     def lazy(self) -> bool:
         """Whether it wants to be told frame by frame the active senones."""
 

@@ -247,7 +247,7 @@ class Workspace:
         # A prune step needs an entry for each new token at once.
         new = int(max(r[layout.N], r[layout.M]))
         if full:
-            while 2 * (used + new) > MAX_HISTORY and self.numbers.lattice_beam > NARROWEST:
+            while 2 * max(used + new, kept) > MAX_HISTORY and self.numbers.lattice_beam > NARROWEST:
                 narrower = self.numbers.lattice_beam * NARROWER
                 self.numbers = self.numbers._replace(lattice_beam=narrower)
                 used, kept = self._collect(0)
@@ -306,8 +306,9 @@ class Workspace:
         more = max(self._few, used - self._settled)
         lattice = self.arrays.lattice
         if self.numbers.n_ranks:
-            pairs, costs = (column[: kept + more] for column in self._alternatives)
-            lattice = lattice._replace(alternative=pairs, delta=costs)
+            pairs, costs = self._alternatives
+            end = kept + more
+            lattice = lattice._replace(alternative=pairs[:end], delta=costs[:end])
         books = self.books._replace(history=self._history[: used + more])
         self.hold(self.arrays._replace(lattice=lattice, books=books))
 

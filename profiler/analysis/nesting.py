@@ -77,3 +77,17 @@ def nest(spans: Array, codes: Array, groups: tuple[str, ...] = LEAF_GROUPS) -> N
     if not inside.all():
         leaves, outer_of, positions = leaves[inside], outer_of[inside], positions[inside]
     return Nested(outer, leaves, outer_of, outer_positions, positions, used)
+
+
+def nested_in_pieces(spans: Array, codes: Array, size: int) -> Iterator[Nested]:
+    """`nest` of the spans of one decode lane, about `size` of them at a time."""
+    at, taken = 0, size
+    while at < len(spans):
+        found = nest(spans[at : at + taken], codes)
+        if found.used:
+            yield found
+            at, taken = at + found.used, size
+        elif at + taken < len(spans):
+            taken *= 2  # a tile with more leaves than that
+        else:
+            return

@@ -6,6 +6,7 @@ LLVM aborts it, and a stack too small is a segmentation fault.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import threading
@@ -74,6 +75,16 @@ def startable(wanted: int) -> int:
         for thread in threads[:started]:
             thread.join()
     return started
+
+
+def lower(**most: int) -> None:
+    """Let this process, a child, take at most so much (`RLIMIT_AS=…`), where the system can tell."""
+    for name, value in most.items():
+        with contextlib.suppress(AttributeError, ValueError, OSError):
+            limit = getattr(resource, name)
+            hard = resource.getrlimit(limit)[1]
+            least = value if hard == resource.RLIM_INFINITY else min(value, hard)
+            resource.setrlimit(limit, (least, hard))
 
 
 def shortage(problem: BaseException) -> str | None:

@@ -13,6 +13,7 @@ import pytest
 from command_line import asrscope
 
 from app.cli import _display, main
+from app.cli._display import OF_DISPLAY, install_line
 
 pytestmark = pytest.mark.skipif(
     sys.platform in ("win32", "darwin"), reason="there Qt needs no display of a name"
@@ -124,3 +125,21 @@ def test_a_wayland_display_answers_in_its_own_folder_only(
         )  # sockets have short names: ./w stands for one
         bare.setenv("XDG_RUNTIME_DIR", ".")
         assert _display.has_display()
+
+
+def test_what_a_window_lacks_of_the_system_is_one_line_to_run() -> None:
+    lacking = {
+        "libm.so.6": "libc6",
+        "libnobody-has.so.9": "libnobody-has9",
+        "libnor.so.1": "libnor1",
+    }
+    assert install_line(lacking) == (
+        "on Debian, run: sudo apt-get install -y --no-install-recommends libnobody-has9 libnor1; "
+    )
+    assert install_line({"libm.so.6": "libc6"}) == ""
+
+
+def test_the_libraries_of_a_window_are_those_that_make_looks_for() -> None:
+    listed = (Path(__file__).parents[2] / ".ci" / "system-libraries").read_text()
+    wanted = listed.partition('display="')[2].partition('"')[0].split()
+    assert dict(pair.split("=") for pair in wanted) == OF_DISPLAY

@@ -117,6 +117,7 @@ def test_confirm_prints_the_keys_of_the_contract(session: Path) -> None:
         (["whatif", "--scale", "search=-1"], "must be STAGE=FACTOR"),
         (["whatif", "--set", "frames.skip=9"], "frames.skip must be a whole number from 1 to 4"),
         (["whatif", "--set", "framse.skip=2"], "did you mean frames.skip?"),
+        (["whatif", "--set", "audio.channel=left"], "audio.channel says what is decoded"),
         (["whatif"], "Give --scale"),
         (["whatif", "--scale", "search=0", "--check"], "cannot be run"),
         (["confirm", "score.nothing"], "no stage 'score.nothing'"),

@@ -134,7 +134,7 @@ def test_verdicts_and_reasons_are_whole_words_in_a_narrow_column(qtbot: QtBot, w
         assert bars.isColumnHidden(VERDICT) or {
             verdict.removesuffix("-bound") for verdict in VERDICTS
         } <= {word.removesuffix("-bound") for word in said}
-        assert bars.isColumnHidden(VERDICT) == (width < 276)
+        assert bars.isColumnHidden(VERDICT) == (width < 300)
         assert faults(bars) == []
 
 

@@ -17,6 +17,7 @@ from app.views.session_info import SessionView, facts
 from app.views.table_view import TableView
 from app.views.utterances import UtterancesView
 from profiler.session.reader import Session
+from tests.profiler.profiler_sessions import KEPT
 
 SAMPLE = Path(__file__).parents[2] / "assets/samples/mixtures-on-an-h100.asrs"
 
@@ -96,3 +97,13 @@ def test_every_fact_has_a_name_and_a_value(sample: Path) -> None:
     with Session.open(sample) as session:
         found = list(facts(session))
     assert all(name and value for name, value in found)
+
+
+def test_word_errors_are_said_with_how_many_utterances_have_a_transcript(
+    playhead: Playhead, qtbot: QtBot
+) -> None:
+    view = UtterancesView(playhead.axis)
+    qtbot.addWidget(view)
+    shown(view, playhead, KEPT / "v2-0.1.0.asrs")
+    expected = "2 utterances; 1 error in 3 words; 1 of 2 utterances have a transcript."
+    assert view.summary() == expected

@@ -118,6 +118,7 @@ def test_a_picture_does_not_depend_on_the_window(qtbot, window, picture, answer)
         dialog = picture()
         target = answer(f"{size[0]}.png")
         saved(qtbot, dialog)
+        dialog.close()
         qtbot.waitUntil(lambda: not _dialogs())
         files.append(target.read_bytes())
         window.notices.info("Something to know.")
@@ -127,6 +128,26 @@ def test_a_picture_does_not_depend_on_the_window(qtbot, window, picture, answer)
     image, told = QImage(str(target)), json.loads(QImageReader(str(target)).text("asrscope"))
     assert (image.width(), image.height()) == (3200, 2000)
     assert "search.beam=9 " not in told["settings"]
+
+
+def test_the_dialog_stays_for_another_picture_in_another_format(
+    qtbot, window, picture, answer, tmp_path
+):
+    dialog = picture("words")
+    answer("a.png")
+    saved(qtbot, dialog)
+    assert dialog.isVisible()
+    assert dialog.saved.full == f"Saved: {tmp_path / 'a.png'}"
+    assert [dialog.format_box.itemText(at) for at in range(3)] == ["PNG", "SVG", "PDF"]
+    dialog.format_box.setCurrentIndex(1)
+    assert not dialog.scale_box.isEnabled()
+    assert " --svg OUT" in dialog.command.full
+    target = answer("b.svg")
+    saved(qtbot, dialog)
+    assert answer.asked[1].endswith(".svg")
+    assert answer.asked[2].startswith("SVG (*.svg)")
+    assert target.read_bytes().startswith(b"<?xml")
+    dialog.close()
 
 
 @pytest.mark.parametrize("view_id", list(VIEWS))

@@ -69,6 +69,9 @@ def test_lines_of_the_mp3_decoder_do_not_reach_stderr(
     """It writes some even of whole files."""
     encoded(tmp_path, "a.mp3", 0.1 * np.random.default_rng(0).standard_normal(60 * RATE))
     audio.load(tmp_path / "a.mp3")
+    for content in (ID3 + b"\xff\xfb\x06\xa2" * 2_000, b"ID3\x04\0\0\0\0\xff\xff" + bytes(2_000)):
+        with pytest.raises(AudioError, match="cannot be read as sound"):
+            audio.load(written(tmp_path / "b.mp3", content))
     assert capfd.readouterr().err == ""
 
 

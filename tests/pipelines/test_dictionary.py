@@ -25,11 +25,14 @@ def test_alternates_comments_and_repetitions(tmp_path):
 
 def test_joiners_and_any_end_of_line(tmp_path):
     path = tmp_path / "words.dict"
-    path.write_bytes("\ufeffമഴ\u200d M\r\nنمی\u200cدانم N # the rest\rto T UW\n".encode())
+    path.write_bytes(
+        "\ufeffമഴ\u200d M\r\nنمی\u200cدانم N # the rest\rto T UW\n\tnew\xa0york  N\tY \n".encode()
+    )
     assert dictionary.read(path).pronunciations == {
         "മഴ\u200d": (("M",),),
         "نمی\u200cدانم": (("N",),),
         "to": (("T", "UW"),),
+        "new\xa0york": (("N", "Y"),),
     }
 
 

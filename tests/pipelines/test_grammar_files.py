@@ -151,6 +151,8 @@ def test_declared_encodings(tmp_path, declared, encoding, name):
         ("", "line 3: the text is not UTF-8; .* as in '#JSGF V1.0 ISO8859-1;'"),
         (" utf-8", "line 3: the text is not UTF-8;"),
         (" klingon", "line 3: the text is not UTF-8;"),
+        (" unicode_escape", "line 3: the text is not UTF-8;"),
+        (" rot13", "line 3: the text is not UTF-8;"),
         (" ascii", "line 3: the text is not ASCII;"),
     ],
 )

@@ -303,7 +303,15 @@ def pruned_models(draw, least=0, sound=False):
     `least`: so many of each order; `sound`: sentence marks at beginnings and ends alone, and the ends of all n-grams
     are listed, since pocketsphinx rounds what it adds for them to the nearest probability of the file.
     """
-    words = ["<s>", "</s>", *draw(st.lists(st.sampled_from("abcdé"), min_size=1, unique=True))]
+    words = [
+        "<s>",
+        "</s>",
+        *draw(
+            st.lists(
+                st.sampled_from(["a", "b", "c", "é", "a\xa0b", "\u3000c"]), min_size=1, unique=True
+            )
+        ),
+    ]
     orders = draw(st.integers(1, 5))
     levels = []
     for k in range(1, orders + 1):

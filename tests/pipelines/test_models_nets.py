@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from app.cli.main import main
 from pipelines.models import nets, shrink
 from pipelines.models.errors import ModelError
 from pipelines.models.nets import Layer
+from profiler.process.children import ROOT
 from tests.pipelines import onnx_files
 from tests.pipelines.net_files import card, forward, net, write
 
@@ -275,3 +277,14 @@ def test_a_run_says_what_is_wrong_with_a_graph(
     graph = onnx_files.write(tmp_path, net(card(Layer(8), senones=5126)))
     graph.write_bytes(graph.read_bytes()[:-9])
     assert f"{graph} is not a whole ONNX file" in refused_by_a_run(graph, short, capsys)
+
+
+def test_the_page_about_cards_shows_one_that_is_read_and_names_every_field(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "nets.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "mine.json").write_text(example)
+    assert nets.read_card(tmp_path / "mine.json").senones == 5126
+    fields = set(re.findall(r"`(\w+)`", " ".join(re.findall(r"^\| (`.*?) \|", page, re.MULTILINE))))
+    assert fields == set(nets.Card.__struct_fields__)
+    with pytest.raises(ModelError, match=r"docs/nets\.md says what stands in it"):
+        nets.read_card(tmp_path / "other.json")

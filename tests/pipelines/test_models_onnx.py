@@ -155,6 +155,12 @@ HOSTILE: list[tuple[bytes, str]] = [
     (one_product(part(15, b"")), "holds a sparse tensor"),
     (one_product(nodes=[LOOP]), "the operator Loop 'y' holds a graph of its own"),
     (
+        one_product(
+            nodes=[node("ConstantOfShape", ["x"], ["c"]), node("LSTM", ["x", "w", "w"], ["y"])]
+        ),
+        "the operator LSTM carries what it heard from frame to frame .a recurrent net.; only feed-forward nets",
+    ),
+    (
         one_product(nodes=[node("ConstantOfShape", ["x"], ["y"])]),
         "the operator ConstantOfShape 'y' makes a tensor of a size that only its values tell",
     ),

@@ -13,7 +13,8 @@ import pytest
 import soundfile
 
 from pipelines.config import Config, assign, presets
-from pipelines.run import decode
+from pipelines.experiments import rerun
+from pipelines.run import decode, playlist
 from pipelines.run.control import Control
 from pipelines.run.session_run import Outcome, Request, execute
 from profiler.analysis.breakdown import breakdown
@@ -75,6 +76,32 @@ def test_it_hears_what_was_said(recorded: tuple[Outcome, Path]) -> None:
     assert second.errors == 0
     assert first.errors is not None
     assert first.errors <= first.reference_words // 2
+
+
+def test_a_call_with_a_speaker_on_each_channel(
+    quick: Config, bundled_speech: Path, tmp_path: Path
+) -> None:
+    """Mixed, nobody is understood; channel by channel, both are, and the session says which part is which."""
+    first, rate = soundfile.read(bundled_speech / UTTERANCES[1])
+    second, _ = soundfile.read(bundled_speech / UTTERANCES[0])
+    call = np.zeros((len(second), 2))
+    call[: len(first), 0], call[:, 1] = first, second
+    soundfile.write(tmp_path / "call.wav", call, rate)
+    each = assign(quick, {"audio.channel": "each"})
+    outcome = run(each, [tmp_path / "call.wav"], tmp_path / "call.asrs")
+    alone = run(quick, [bundled_speech / UTTERANCES[0]], None).result.utterances[0]
+    left, right = outcome.result.utterances
+    assert (left.name, right.name) == ("call-left", "call-right")
+    assert left.hypothesis == "yes of course"
+    assert right.hypothesis == alone.hypothesis
+    with closing(Session.open(tmp_path / "call.asrs")) as session:
+        items = rerun.items_of(session.utterances)
+        assert session.meta["audio"] == [str(tmp_path / "call.wav")]
+        assert [u.notes for u in session.utterances] == [
+            ("channel 1 of 2",),
+            ("channel 2 of 2",),
+        ]
+    assert items == playlist.build([str(tmp_path / "call.wav")], None, each.audio)
 
 
 def test_the_session_says_what_the_run_did(recorded: tuple[Outcome, Path]) -> None:

@@ -233,6 +233,23 @@ def test_the_child_ends_with_its_parent(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="no limit on memory")
+def test_a_graph_too_large_to_compile_is_refused_with_what_it_may_take(
+    tmp_path, cache, monkeypatch
+):
+    code = (
+        "import psutil, pipelines.search.graph.compile as c;"
+        "c.MEMORY_BYTES = psutil.Process().memory_info().vms + (12 << 20); raise SystemExit(c.main())"
+    )
+    started = graphs.children.python
+    monkeypatch.setattr(
+        graphs.children, "python", lambda _m, _name, *words: started("-c", code, *words)
+    )
+    with pytest.raises(GraphError, match=r"over 4\.3 GB to compile; fewer words \(graph"):
+        graphs.obtain(toy_recipe(tmp_path / "toy"))
+    assert list(cache.iterdir()) == []
+
+
 def test_bad_inputs_are_refused_in_one_sentence(tmp_path, cache):
     recipe = toy_recipe(tmp_path / "toy")
     with pytest.raises(GraphError, match="there is no such file"):

@@ -199,6 +199,20 @@ def test_stage_times_add_up_to_the_wall_time(tmp_path: Path) -> None:
     assert sums.stages[OVERHEAD][-1] == pytest.approx(parts.categories["overhead"], rel=1e-6)
 
 
+@pytest.mark.parametrize("piece", [1, 3, 7, 1000])
+def test_the_times_of_frames_do_not_depend_on_how_many_spans_are_sorted_at_once(
+    piece: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(Session.open(alternating(tmp_path / "ab.asrs"))) as session:
+        whole = FrameSums(session)
+        monkeypatch.setattr(arms, "PIECE", piece)
+        again = FrameSums(session)
+    assert list(again.stages) == list(whole.stages)
+    np.testing.assert_allclose(again.wall, whole.wall, rtol=1e-12)
+    for name, sums in whole.stages.items():
+        np.testing.assert_allclose(again.stages[name], sums, rtol=1e-9, atol=1e-3)
+
+
 def test_one_decode_of_each_utterance_stands_for_an_arm(tmp_path: Path) -> None:
     found = compared(alternating(tmp_path / "ab.asrs"))
     assert sum(u.errors for u in found.decoded_a) == 2

@@ -203,6 +203,13 @@ def _view(w: MainWindow) -> list[Action]:
     return [
         add("view.pause", tr("Pause or play; a run goes on"), playhead.toggle, "Space"),
         add("view.live", tr("Back to live"), playhead.go_live, "L", enabled=w.when.is_live),
+        add(
+            "view.sound",
+            tr("Play the sound of the selection or utterance"),
+            w.sound.toggle,
+            "P",
+            checked=lambda: w.sound.playing,
+        ),
         again("view.previous", tr("Previous utterance or marker"), partial(playhead.step, -1), ","),
         again("view.next", tr("Next utterance or marker"), partial(playhead.step, 1), "."),
         again("view.slower", tr("Replay slower"), partial(w.change_speed, -1), "["),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 VIEW_SIZE = (1000, 560)
 """Points of a picture of one view, unless somebody chooses otherwise."""
 
-PICTURE_KINDS = "PNG (*.png);;SVG (*.svg);;PDF (*.pdf)"
+PICTURE_KINDS = {"png": "PNG (*.png)", "svg": "SVG (*.svg)", "pdf": "PDF (*.pdf)"}
 
 
 def tr(text: str) -> str:
@@ -86,11 +86,12 @@ def file_name(session: Path, wanted: Wanted) -> str:
     return "-".join(parts)
 
 
-def ask_picture(files: Files, wanted: Wanted) -> Path | None:
-    """Ask for the file of a picture."""
+def ask_picture(files: Files, wanted: Wanted, form: str = "png") -> Path | None:
+    """Ask for the file of a picture, in a format unless another suffix is typed."""
     session = files.session_path
     name = "picture" if session is None else file_name(session, wanted)
-    return files.ask_target(tr("Save the picture"), f"{name}.png", PICTURE_KINDS)
+    kinds = ";;".join(sorted(PICTURE_KINDS.values(), key=lambda kind: kind != PICTURE_KINDS[form]))
+    return files.ask_target(tr("Save the picture"), f"{name}.{form}", kinds)
 
 
 def ask_data(files: Files, playhead: Playhead, form: Format) -> None:

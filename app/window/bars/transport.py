@@ -215,6 +215,8 @@ class Transport(QFrame):
         actions["run.compare"].changed.connect(self._show_compared)
         self.follow = ActionButton(actions["view.window"], self.tr("Auto-scroll"))
         self.follow.setCheckable(True)
+        self.sound = ActionButton(actions["view.sound"], self.tr("Sound"))
+        self.sound.setCheckable(True)
         self.mark = ActionButton(actions["run.mark"], self.tr("Mark"))
         self.export = ActionButton(actions["file.export"], self.tr("Export…"))
         self.clock = Label()
@@ -237,6 +239,7 @@ class Transport(QFrame):
         row.addSpacing(4)
         row.addWidget(self.clock)
         row.addStretch(1)
+        row.addWidget(self.sound)
         row.addWidget(self.compare)
         row.addWidget(self.follow)
         row.addWidget(self.mark)
@@ -318,7 +321,7 @@ class Transport(QFrame):
         only_live = (self.live, self.compare, self.mark)
         shown = [w for w in widgets if self._playhead.live or w not in only_live]
         spaces = self.contentsMargins().left() + self.contentsMargins().right() + 2 * AT_SIDE + GAP
-        for least in (self.mark, self.speed, self.follow, self.clock):
+        for least in (self.mark, self.sound, self.speed, self.follow, self.clock):
             if spaces + sum(_width(widget) + GAP for widget in shown) <= self.width():
                 break
             shown = [widget for widget in shown if widget is not least]

@@ -57,6 +57,8 @@ SOON_MS: Final = 150
 LEAST_SCALE, MOST_SCALE = 0.25, 4.0
 """Pixels per point of a preview."""
 
+FORMATS = ("png", "svg", "pdf")
+
 MOST_PIXELS = 4e6
 """Of a preview that is drawn finer than it is shown."""
 
@@ -78,7 +80,7 @@ class PictureDialog(QDialog):
     Args:
         session: its file.
         start: the first choices.
-        ask: asks where to write a picture called like this; None if that was given up.
+        ask: asks where to write a picture called like this, in a format (png, svg or pdf); None if that was given up.
         parent: the window.
         command: of the process that draws.
     """
@@ -89,7 +91,7 @@ class PictureDialog(QDialog):
         self,
         session: Path,
         start: Start,
-        ask: Callable[[Wanted], Path | None],
+        ask: Callable[[Wanted, str], Path | None],
         parent: QWidget,
         command: Sequence[str] = PROCESS,
     ) -> None:
@@ -108,6 +110,8 @@ class PictureDialog(QDialog):
         self._soon.setInterval(SOON_MS)
         self._soon.timeout.connect(self._draw)
         self.preview = Preview()
+        self.saved = Elided()
+        self.saved.setObjectName("muted")
         self.command = Elided()
         self.command.setFont(font(0.9))
         self._make_choices(start)
@@ -133,6 +137,7 @@ class PictureDialog(QDialog):
         ):
             side.setRange(LEAST_SIDE, MOST_SIDE)
             describe(side, name)
+            side.refused.connect(self._size_refused)
         self.width_box.setValue(wanted.size[0])
         self.height_box.setValue(wanted.size[1])
         self._show_size()
@@ -142,6 +147,10 @@ class PictureDialog(QDialog):
             self.scale_box.addItem(self.tr("{0} {1} per point").format(f"{scale:g}", pixels), scale)
         self.scale_box.setCurrentIndex(SCALES.index(wanted.scale))
         describe(self.scale_box, self.tr("Scale of a PNG"))
+        self.format_box = ChoiceBox()
+        for suffix in FORMATS:
+            self.format_box.addItem(suffix.upper(), suffix)
+        describe(self.format_box, self.tr("Format of the file"))
         self.theme_box = ChoiceBox()
         for name, title in (("light", self.tr("light")), ("dark", self.tr("dark"))):
             self.theme_box.addItem(title, name)
@@ -164,7 +173,7 @@ class PictureDialog(QDialog):
         for sides in (self.width_box, self.height_box):
             sides.valueChanged.connect(self._changed)
             sides.valueChanged.connect(self._show_size)
-        for choices in (self.scale_box, self.theme_box):
+        for choices in (self.scale_box, self.theme_box, self.format_box):
             choices.currentIndexChanged.connect(self._changed)
         self.range_box.textChanged.connect(self._changed)
 
@@ -208,7 +217,8 @@ class PictureDialog(QDialog):
             (self.tr("Views"), views),
             (self.tr("Size"), self.size_box),
             ("", sides),
-            (self.tr("PNG"), self.scale_box),
+            (self.tr("Format"), self.format_box),
+            ("", self.scale_box),
             (self.tr("Theme"), self.theme_box),
             (self.tr("Time"), stretch),
         ):
@@ -242,6 +252,7 @@ class PictureDialog(QDialog):
         column.setContentsMargins(14, 14, 14, 12)
         column.setSpacing(12)
         column.addLayout(top, 1)
+        column.addWidget(self.saved)
         column.addLayout(below)
 
     # -- what is wanted --------------------------------------------------------------------
@@ -261,6 +272,10 @@ class PictureDialog(QDialog):
             at_s=self._start.wanted.at_s if self.to_cursor.isChecked() else None,
             select=tuple(what for what, box in self.selected.items() if box.isChecked()),
         )
+
+    def _size_refused(self, text: str) -> None:
+        sentence = self.tr("A side must have {0} to {1} points; {2} is not taken.")
+        self.saved.set_full(sentence.format(LEAST_SIDE, MOST_SIDE, text))
 
     def _size_chosen(self) -> None:
         size = self.size_box.currentData()
@@ -282,7 +297,8 @@ class PictureDialog(QDialog):
             self._refuse(str(error))
             return
         self._allow(True)
-        self.command.set_full(wanted.command(self._session.name, "png"))
+        self.scale_box.setEnabled(self.format == "png")  # the others have no pixels
+        self.command.set_full(wanted.command(self._session.name, self.format))
         self._soon.start()
 
     def _allow(self, possible: bool) -> None:
@@ -332,13 +348,20 @@ class PictureDialog(QDialog):
             why = why.replace(option, name)
         self._refuse(why[:1].upper() + why[1:])
 
+    @property
+    def format(self) -> str:
+        """The format chosen: png, svg or pdf."""
+        return str(self.format_box.currentData())
+
     def _written(self, path: Path) -> None:
         self.written.emit(path)
-        self.close()
+        self.saved.set_full(self.tr("Saved: {0}").format(path))
+        self._allow(True)
+        self._draw()
 
     def _save(self) -> None:
         wanted = self.wanted()
-        target = self._ask(wanted)
+        target = self._ask(wanted, self.format)
         if target is not None:
             self.preview.say(self.tr("Writing {0} …").format(one_line(target.name)))
             self._allow(False)

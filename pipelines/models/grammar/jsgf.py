@@ -114,7 +114,8 @@ def _text(file: Path) -> str:
 def _is_encoding(name: str) -> bool:
     """Whether `name` is an encoding whose first line is written as in ASCII, as this one could be read so."""
     try:
-        return b"#JSGF V1.0;".decode(name) == "#JSGF V1.0;"
+        # An encoding of Python's own strings would eat the backslashes.
+        return "escape" not in name.lower() and b"#JSGF V1.0;".decode(name) == "#JSGF V1.0;"
     except (LookupError, ValueError):
         return False
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from pipelines.models.fields import fields
 from pipelines.models.language.lines import MAX_IDLE_LINES, Lines, opened
 from pipelines.models.language.ngram import (
     LOG_ZERO,
@@ -92,7 +93,7 @@ def _block(
         if n >= count:
             raise lines.problem(f"this is one more than the {count} {k}-grams announced")
         n += 1
-        parts = line.split()
+        parts = fields(line)
         try:
             value = float(parts[0])
             weight = float(parts[k + 1]) if len(parts) > k + 1 else 0.0

@@ -66,7 +66,7 @@ class Lines(Iterator[str]):
                     "unpack it first."
                 )
             try:
-                text = line.decode("utf-8").strip()
+                text = line.strip().decode("utf-8")
             except UnicodeDecodeError:
                 raise self.problem("the text is not UTF-8; save the file as UTF-8") from None
             if text:

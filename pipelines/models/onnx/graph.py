@@ -2,7 +2,8 @@
 
 The card (`pipelines.models.nets.Card`) says which frames go in and how they are scaled; layers need not be
 listed, for the graph has them. The graph takes one f32 [n, inputs], the scaled frames with their context, and
-gives one [n, senones] of log posteriors or logits; n must be free.
+gives one [n, senones] of log posteriors or logits (of probabilities the logarithm is taken); n must be free.
+`docs/nets.md` says all of it to whoever exports a net.
 
 What a stranger's file must not do is refused here, before any runtime sees it, and cost laws need to know what the
 operators are. Parsing alone may take all memory: a file that somebody names goes through `pipelines.models.foreign`.
@@ -47,6 +48,8 @@ SIZED_BY_VALUES = frozenset({
 })
 # fmt: on
 """Operators whose result is as large as values say, not as what goes in: no bound is known."""
+RECURRENT = frozenset({"GRU", "LSTM", "RNN"})
+"""Operators whose result depends on all frames before: scores would depend on how frames come in blocks."""
 RANDOM = frozenset({"Bernoulli", "Multinomial", "RandomNormalLike", "RandomUniformLike"})
 SHAPED_BY = {
     "Slice": slice(1, 5),
@@ -156,6 +159,12 @@ class _Graph:
             raise ModelError(f"{self.path} holds a sparse tensor; weights must be dense.")
         for tensor in graph.initializer:
             self._tensor(tensor, self._text(tensor.name))
+        for node in graph.node:
+            if node.op_type in RECURRENT:
+                raise ModelError(
+                    f"{self.path}: the operator {one_line(self._text(node.op_type))} carries what it heard from frame "
+                    "to frame (a recurrent net); only feed-forward nets, which look at a fixed context, are computed."
+                )
         for node in graph.node:
             self.nodes.append(self._node(node))
         self.inputs = {self._text(value.name): value.type for value in graph.input}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,6 +11,13 @@ import numpy as np
 from pipelines.models.errors import ModelError
 from pipelines.models.onnx.graph import OnnxModel
 from profiler.plain import one_line
+
+SUM_TOLERANCE = 1e-2
+"""Of probabilities that half precision has rounded."""
+LONGEST = 300  # characters of what onnxruntime says
+_IR = re.compile(r"Unsupported model IR version: (\d+), max supported IR version: (\d+)")
+_WHERE = re.compile(r"\S+\.(cc|h|cpp):\d+ .*?\) ")
+"""The line of its own source that onnxruntime names, and the signature of the function."""
 
 
 def session(model: OnnxModel, threads: int) -> Any:
@@ -35,9 +43,12 @@ def session(model: OnnxModel, threads: int) -> Any:
         raise ModelError(f"{model.path} cannot be computed: {_sentence(error)}") from None
 
 
-def probe(made: Any, model: OnnxModel, counts: Iterable[int]) -> None:
-    """ModelError unless silence in each of these numbers of frames gives finite scores of all senones."""
-    path, senones = model.path, model.card.senones
+def probe(made: Any, model: OnnxModel, counts: Iterable[int]) -> bool:
+    """Whether the graph gives probabilities: numbers of 0 to 1 that add up to 1 in every frame.
+
+    ModelError unless silence in each of these numbers of frames gives finite scores of all senones.
+    """
+    path, senones, probabilities = model.path, model.card.senones, True
     for frames in counts:
         silence = np.zeros((frames, model.card.inputs), np.float32)
         try:
@@ -51,12 +62,21 @@ def probe(made: Any, model: OnnxModel, counts: Iterable[int]) -> None:
             )
         if not np.isfinite(found).all():
             raise ModelError(f"{path} gives scores that are not finite numbers.")
+        sums = found.sum(axis=1, dtype=np.float64)
+        probabilities &= bool((found >= 0).all() and (np.abs(sums - 1) < SUM_TOLERANCE).all())
+    return probabilities
 
 
 def _sentence(error: Exception) -> str:
     """What onnxruntime says, without its own prefix, on one line."""
     text = " ".join(str(error).split()).rsplit("[ONNXRuntimeError] : ", 1)[-1]
+    if versions := _IR.search(text):
+        asked, known = versions.groups()
+        return (
+            f"its IR version is {asked}, and this onnxruntime reads {known} at most; update onnxruntime, or save the "
+            f"file with ir_version={known}."
+        )
     words = text.split(" : ", 2)
     said = words[-1] if len(words) == 3 and words[0].isdigit() else text
-    said = said.removeprefix("This is an invalid model. ")
-    return f"onnxruntime says: {one_line(said[:300]).rstrip('. ')}."
+    said = _WHERE.sub("", said.removeprefix("This is an invalid model. "))
+    return f"onnxruntime says: {one_line(said, LONGEST).rstrip('. ')}."

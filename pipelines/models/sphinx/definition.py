@@ -17,7 +17,7 @@ from profiler.arrays import Array
 # Word positions as the file numbers them.
 INTERNAL, BEGIN, END, SINGLE = range(4)
 POSITIONS = 4
-# Three emitting states per phone: the topology of every released CMUSphinx model.
+# Emitting states of a phone: all large CMUSphinx models have three. Others (tidigits: five) also skip states.
 STATES = 3
 # Phone indices are 8 bits in the file; the resolved triphone table takes 16 bytes × phones³.
 MAX_PHONES = 128

@@ -39,7 +39,11 @@ def _read_binary(data: bytes, path: Path) -> ModelDefinition:
     cursor.take(cursor.i32("description length"), "description")
     n_ci = cursor.i32("number of CI phones", 1, MAX_PHONES)
     n_phone = cursor.i32("number of phones", n_ci)
-    cursor.i32("number of emitting states", STATES, STATES)
+    states = cursor.i32("number of emitting states", 1, 64)
+    if states != STATES:
+        raise ModelError(
+            f"{path}: its phones have {states} emitting states; models with {STATES} are read"
+        )
     n_ci_senones = cursor.i32("number of CI senones", 1, MAX_SENONES)
     n_senones = cursor.i32("number of senones", n_ci_senones, MAX_SENONES)
     n_tmat = cursor.i32("number of transition matrices", 1)

@@ -90,8 +90,8 @@ def _phones(
             raise ModelError(f"{path}: more phones than n_base + n_tri promises, {promised}")
         if len(fields) != COLUMNS:
             raise ModelError(
-                f"{path}, line {number}: {len(fields)} columns, expected {COLUMNS} "
-                f"({definition.STATES} emitting states)"
+                f"{path}, line {number}: {len(fields)} columns, expected {COLUMNS}: models whose phones have "
+                f"{definition.STATES} emitting states are read"
             )
         if len(names) < n_ci:
             index[fields[0]] = len(names)

@@ -68,6 +68,7 @@ class DeviceScorer:
     """
 
     lazy = False
+    notes: tuple[str, ...] = ()
 
     def __init__(
         self,

@@ -23,6 +23,8 @@ class Arithmetic(Protocol):
     begun: int
     """Frames of the block that `begin_some` was last given."""
     stages: Mapping[str, tuple[str, ...]]
+    notes: tuple[str, ...]
+    """What is read otherwise than the file has it, a sentence each."""
 
     def splice(self, padded: Array, meter: Meter) -> Array:
         """Each frame of `padded` f32 [left + n + right, features] with its context; valid until the next call."""

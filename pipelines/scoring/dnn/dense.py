@@ -53,6 +53,7 @@ class Splicer:
         """Output layers that a call goes through: more than one where `score_by_heads` is called."""
         self.begun = 0
         """Frames of the block that `begin_some` was last given."""
+        self.notes: tuple[str, ...] = ()
         # The last column is ones; of every number of frames one view, so that what is prepared for it is known again.
         self._input = np.ones((max_frames, card.inputs + 1), np.float32)
         self._spliced = [self._input[:n] for n in range(max_frames + 1)]

@@ -49,6 +49,8 @@ PER_OUTPUT: Mapping[str, Mapping[str, float]] = {
     "LogSoftmax": {"exp": 1, "fma": 4},
 }
 """Operations for each value that comes out of an operator that works value by value."""
+LEAST_PROBABILITY = np.float32(1e-37)
+"""Above the smallest normal float32: what a graph gives as 0 has a logarithm that search can add up."""
 UNCHANGED = {"Identity", "Dropout", "Flatten", "Cast"}
 
 
@@ -85,7 +87,9 @@ class OnnxNet(Splicer):
         self.stages = {SPLICE_STAGE: ("frames",), NET_STAGE: ("frames",)}
         self._session = onnx_runtime.session(model, threads)
         self._binding = self._session.io_binding()
-        onnx_runtime.probe(self._session, model, (1, max_frames))
+        self.gives_probabilities = onnx_runtime.probe(self._session, model, (1, max_frames))
+        if self.gives_probabilities:
+            self.notes = (f"{model.path.name} gives probabilities; their logarithms are taken",)
 
     def splice(self, padded: Array, meter: Meter) -> Array:
         """Each scaled frame of a block with its context, f32 [n, inputs]; valid until the next call.
@@ -110,13 +114,16 @@ class OnnxNet(Splicer):
         ):
             bind(name, "cpu", 0, np.float32, array.shape, array.ctypes.data)
         self._session.run_with_iobinding(bound)
+        if self.gives_probabilities:
+            np.log(np.maximum(scores, LEAST_PROBABILITY, out=scores), out=scores)
         meter.done(NET_STAGE, len(spliced))
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws of `splice` and `score` for calls of about `frames` frames."""
+        logarithms = self.card.senones if self.gives_probabilities else 0
         return {
             SPLICE_STAGE: self._scaled_splice_cost(frames),
-            NET_STAGE: law(self._model, self._threads, frames),
+            NET_STAGE: law(self._model, self._threads, frames, logarithms),
         }
 
     def _scaled_splice_cost(self, frames: int) -> Cost:
@@ -130,17 +137,18 @@ class OnnxNet(Splicer):
         )
 
 
-def law(model: OnnxModel, threads: int, frames: int = 1) -> Cost:
+def law(model: OnnxModel, threads: int, frames: int = 1, logarithms: int = 0) -> Cost:
     """Cost law by frames, from the operators and the shapes of the weights; `unmodelled` where one has none.
 
     At least the weights are read once per call and a frame's input and scores go in and out. At most every
     operator reads and writes its own, and a product reads its input once for each slice of the outputs and adds
-    to its outputs once for each slice of the inputs.
+    to its outputs once for each slice of the inputs. `logarithms` a frame are taken behind the graph and count as
+    exponentials.
     """
     shapes = {name: shape for name, (shape, _) in model.constants.items()}
     widths = {model.input: model.card.inputs}
     used: set[str] = set()
-    operations: Counter[str] = Counter()
+    operations: Counter[str] = Counter(exp=logarithms)
     moved = 0.0
     for node in model.nodes:
         if node.operator == "Constant":

@@ -99,6 +99,11 @@ class DnnScorer(LayeredScorer):
             if not layer.lazy or can_choose(self._net):
                 layer.score(spliced, self._scores[:3], Meter())
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the net's arithmetic says of its file."""
+        return self._net.notes
+
     def _arranged(self, config: Config) -> SenoneRule:
         ready = self._ready()
         assert ready is not None, "make_ready made one"

@@ -28,11 +28,17 @@ from pipelines.search.graph.recipe import Recipe, from_mapping, recipe_of
 from pipelines.search.graph.wfst import Graph, GraphError, load, save
 from profiler.errors import Cancelled
 from profiler.files import cache
-from profiler.process import children
+from profiler.process import children, limits
 from profiler.process.entry import given
 
 Progress = Callable[[str, float | None], None]
 POLL_S = 0.05
+MEMORY_BYTES = 4 << 30
+"""What the compiler may take: the default graph takes 0.3 GB, one of 20,000 words and all bigrams 1.5."""
+TOO_LARGE = (
+    f"The graph takes over {MEMORY_BYTES / 1e9:.1f} GB to compile; fewer words (graph.vocabulary) or n-grams "
+    "(graph.bigrams, graph.trigrams) take less."
+)
 
 
 def load_or_build(
@@ -158,6 +164,8 @@ def _run_child(
         return
     if failure:
         raise GraphError(failure)
+    if any("bad_alloc" in line for line in errors):  # where the library lets it through
+        raise GraphError(TOO_LARGE)
     if code == -signal.SIGKILL:
         raise GraphError(
             f"The graph compiler was stopped by signal {-code}, as happens when memory runs out; "
@@ -191,17 +199,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
 
     threading.Thread(target=end_with_parent, daemon=True).start()
+    limits.lower(RLIMIT_AS=MEMORY_BYTES, RLIMIT_DATA=MEMORY_BYTES, RLIMIT_CORE=0)
     try:
         graph = compile_graph(
             from_mapping(json.loads(recipe)),
             lambda stage, fraction: say(stage=stage, fraction=fraction),
         )
         save(graph, Path(target))
-    except (ValueError, OSError) as error:
-        say(error=str(error))
-        return 2
-    except MemoryError:
-        say(error="The graph compiler ran out of memory; a smaller vocabulary needs less.")
+    except Exception as error:
+        if limits.shortage(error):
+            say(error=TOO_LARGE)
+        elif isinstance(error, ValueError | OSError):
+            say(error=str(error))
+        else:
+            raise
         return 2
     sys.stdout.flush()
     # Not through the interpreter's shutdown: a thread still waits on stdin.

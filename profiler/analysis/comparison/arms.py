@@ -20,7 +20,7 @@ from profiler.analysis.comparison.statistics import (
     undisturbed,
     warm_up,
 )
-from profiler.analysis.nesting import group_codes, nest
+from profiler.analysis.nesting import group_codes, nested_in_pieces
 from profiler.analysis.recorded import Recorded, Stretch
 from profiler.arrays import Array
 from profiler.errors import BadInput
@@ -32,6 +32,9 @@ CELL_FRAMES: Final = 16
 
 MAX_CELLS: Final = 800
 """More cells than these are not resampled in reasonable time; cells then become longer."""
+
+PIECE: Final = 1 << 18
+"""Spans that are sorted out at once: some 25 MB of room. Of two arms of an hour there are millions."""
 
 Key = tuple[str, int]
 """An utterance: its name, and which of the files of that name (0 for the first)."""
@@ -94,34 +97,47 @@ class FrameSums:
 
     def __init__(self, session: Recorded) -> None:
         codes = group_codes(session.stages)
-        spans = session.spans
         end = max((u.first_frame + u.n_frames for u in session.utterances), default=0)
         self._end = end
-        self.wall = np.zeros(end + 1)
-        self.stages: dict[str, Array] = {}
-        leaves_sum = np.zeros(end + 1)
+        wall = np.zeros(end + 1)
+        stages: dict[str, Array] = {}
         for lane in session.lanes.values():
             if not lane.decode:
                 continue
-            nested = nest(spans[spans["lane"] == lane.id], codes)
-            self.wall += self._running(nested.outer)
-            for number in np.unique(nested.leaves["stage"]):
-                of_stage = self._running(nested.leaves[nested.leaves["stage"] == number])
-                leaves_sum += of_stage
-                name = session.stages[int(number)].name
-                self.stages[name] = (
-                    self.stages[name] + of_stage if name in self.stages else of_stage
-                )
+            for nested in nested_in_pieces(_of_lane(session.spans, lane.id), codes, PIECE):
+                self._add(wall, nested.outer)
+                for number in np.unique(nested.leaves["stage"]).tolist():
+                    steps = stages.setdefault(session.stages[number].name, np.zeros(end + 1))
+                    self._add(steps, nested.leaves[nested.leaves["stage"] == number])
+        self.wall = self._running(wall)
+        self.stages: dict[str, Array] = {}
+        leaves_sum = np.zeros(end + 1)
+        for number in sorted(session.stages):
+            if (name := session.stages[number].name) in stages:
+                self.stages[name] = self._running(stages.pop(name))
+                leaves_sum += self.stages[name]
         self.stages[OVERHEAD] = self.wall - leaves_sum
 
-    def _running(self, spans: Array) -> Array:
-        """Return the time before each frame 0…end, float64 [end + 1] in ns; spans spread over their frames."""
+    def _add(self, steps: Array, spans: Array) -> None:
+        """Add to `steps` by how much the time of a frame is above that of the one before; spans spread over theirs."""
+        if not len(spans):
+            return
         first = np.minimum(spans["first_frame"].astype(np.int64), self._end)
         frames = np.maximum(spans["frames"], 1).astype(np.int64)
         last = np.minimum(first + frames, self._end)
         each = spans["duration_ns"] / frames
-        steps = np.bincount(first, each, self._end + 1) - np.bincount(last, each, self._end + 1)
+        low, high = int(first.min()), int(last.max()) + 1
+        for frame, ns in ((first, each), (last, -each)):
+            steps[low:high] += np.bincount(frame - low, ns, high - low)
+
+    def _running(self, steps: Array) -> Array:
+        """Return the time before each frame 0…end, float64 [end + 1] in ns."""
         return np.concatenate([[0.0], np.cumsum(np.cumsum(steps[: self._end]))])
+
+
+def _of_lane(spans: Array, lane: int) -> Array:
+    mine = spans["lane"] == lane
+    return spans if mine.all() else spans[mine]
 
 
 @dataclass(frozen=True)

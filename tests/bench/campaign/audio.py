@@ -31,6 +31,8 @@ CONTAINERS = {
     "h.w64": ("W64", "PCM_16"),
     "i.au": ("AU", "PCM_16"),
     "j.caf": ("CAF", "PCM_16"),
+    "k.sph": ("NIST", "PCM_16"),
+    "l.wav": ("WAV", "GSM610"),
 }
 RUN = ("run", "--preset", "gmm-quick", "--no-profile", "--audio")
 
@@ -45,6 +47,13 @@ def _all(rng: random.Random) -> Iterator[Attack]:
         yield Attack(f"audio: {name}", make, ((*RUN, *words),))
     while True:
         file, seed = rng.choice(list(CONTAINERS)), rng.getrandbits(32)
+        if seed % 4 == 0:
+            other = rng.choice(list(CONTAINERS))
+            make = functools.partial(_write_joined, file, other, seed)
+            yield Attack(
+                f"audio: {file} and {other} joined, mutated by {seed}", make, ((*RUN, file),)
+            )
+            continue
         yield Attack(
             f"audio: {file} mutated by {seed}",
             functools.partial(_write_mutated, file, seed),
@@ -84,7 +93,7 @@ def _on_purpose() -> Iterator[Purpose]:
     frames = b"\xff\xf3\x14\xc0" + bytes(20)
     yield (
         "a million MPEG frames",
-        lambda folder: _put(folder / "x.mp3", frames * 1_200_000),
+        lambda folder: _put(folder / "x.mp3", frames * 1_700_000),
         ("x.mp3",),
     )
     tag = b"ID3\x03\0\0\x7f\x7f\x7f\x7f"
@@ -92,6 +101,15 @@ def _on_purpose() -> Iterator[Purpose]:
     yield "samples that are no numbers", lambda folder: _floats(folder, float("nan")), ("x.wav",)
     yield "samples beyond any scale", lambda folder: _floats(folder, 1e38), ("x.wav",)
     yield "a sparse file of 60 GB", _sparse, ("x.wav",)
+    yield "a sparse FLAC of 60 GB", _sparse_flac, ("b.flac",)
+    parted = (frames[:24] * 3 + b"\xff") * 300_000
+    yield (
+        "MPEG frames with rubbish between",
+        lambda folder: _put(folder / "x.mp3", parted),
+        ("x.mp3",),
+    )
+    many = b"fLaC\0\0\0\x22" + bytes(40)
+    yield "100,000 FLACs", lambda folder: _put(folder / "x.flac", many * 100_000), ("x.flac",)
     for content in (b"", b"R", b"RIFF", b"OggS", b"fLaC", b"ID3", b"\xff\xfb\x90\x00", bytes(5000)):
         make = functools.partial(
             lambda folder, content: _put(folder / "x.wav", content), content=content
@@ -147,6 +165,15 @@ def _write_mutated(kind: str, seed: int, folder: Path) -> None:
     path.write_bytes(mutated(random.Random(seed), path.read_bytes()))
 
 
+def _write_joined(kind: str, other: str, seed: int, folder: Path) -> None:
+    """Both behind each other, with a tag between."""
+    rng = random.Random(seed)
+    between = rng.choice((b"", b"ID3\x04\0\0\0\0\x01\0" + bytes(128), b"TAG" + bytes(125)))
+    second = _write(folder, other).read_bytes()
+    path = _write(folder, kind)
+    path.write_bytes(mutated(rng, path.read_bytes() + between + second))
+
+
 def _patched(kind: str, at: int, content: bytes, folder: Path, *gone: bytes) -> None:
     path = _write(folder, kind)
     data = bytearray(path.read_bytes())
@@ -176,6 +203,10 @@ def _sparse(folder: Path) -> None:
     with path.open("r+b") as file:
         file.seek(40)
         file.write(struct.pack("<I", 0xFFFF_FFFF))
+
+
+def _sparse_flac(folder: Path) -> None:
+    os.truncate(_write(folder, "b.flac"), 60 << 30)
 
 
 def _odd_name(folder: Path) -> None:

@@ -50,11 +50,12 @@ def drawn(random: random.Random, preset: str) -> tuple[str, ...]:
         if value is None:
             continue
         change = tree.replace(config, option.key, value)
-        if tree.obstacle(change, option.key) or (
-            option.choices and tree.obstacle(change, option.key, value)
-        ):
+        if tree.obstacle(change, option.key):
             continue
-        config = change
+        try:
+            config = tree.check(change)
+        except tree.ConfigError:
+            continue
         shown = str(value).lower() if isinstance(value, bool) else str(value)
         made.append(f"{option.key}={shown}")
     return tuple(made)

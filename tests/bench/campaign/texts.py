@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import functools
 import gzip
 import os
@@ -61,6 +62,7 @@ KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "a.arpa": (ARPA, (*RUN, "--set", "graph.language_model=a.arpa")),
     "a.arpa.gz": (ARPA, (*RUN, "--set", "graph.language_model=a.arpa.gz")),
+    "a.arpa.bz2": (ARPA, (*RUN, "--set", "graph.language_model=a.arpa.bz2")),
 }
 """File, sound content, and the command that reads it."""
 VALUES = (
@@ -134,12 +136,11 @@ def _attack(kind: str, what: str, content: Callable[[], bytes]) -> Attack:
 def _write_mutated(kind: str, seed: int, folder: Path) -> None:
     rng = random.Random(seed)
     data = KINDS[kind][0].encode()
-    packed = kind.endswith(".gz")
-    if packed and rng.random() < 0.5:
-        data = mutated(rng, gzip.compress(data))
+    pack = {".gz": gzip.compress, ".bz2": bz2.compress}.get(Path(kind).suffix, bytes)
+    if pack is not bytes and rng.random() < 0.5:
+        data = mutated(rng, pack(data))
     else:
-        data = mutated(rng, data, len(data))
-        data = gzip.compress(data) if packed else data
+        data = pack(mutated(rng, data, len(data)))
     (folder / kind).write_bytes(data)
     (folder / "b.txt").write_text("yes\nno\n", encoding="utf-8")
 
@@ -204,6 +205,9 @@ def _texts() -> Iterator[tuple[str, str, str]]:
     yield "a.gram", "weights beyond floats", HEADER + "/1e308/ yes | /1e308/ no | /1e-320/ of;\n"
     yield "a.gram", "a header without an end", "#JSGF V1.0" + " " * 3_000_000
     yield "a.gram", "a tag without an end", HEADER + "yes {" + "x" * 3_000_000
+    yield "a.gram", "a million tags within tags", HEADER + "yes " + "{{}" * 1_000_000
+    for name in ("punycode", "idna", "utf-7", "unicode_escape", "rot13", "UTF-16", "\x1b[31m"):
+        yield "a.gram", f"declared {name!r}", HEADER.replace(";", f" {name};", 1) + "yes \\} né;\n"
     rules = "".join(f"<b{i}> = <b{i + 1}> <b{i + 1}>;\n" for i in range(50))
     yield "a.gram", "rules that double", f"{HEADER}<b0>;\n{rules}<b50> = yes;\n"
     chain = "".join(f"<b{i}> = <b{i + 1}>;\n" for i in range(5000))
@@ -224,4 +228,10 @@ def _texts() -> Iterator[tuple[str, str, str]]:
         yield "a.arpa", f"{count[:8]} 1-grams", ARPA.replace("ngram 1=5", f"ngram 1={count}")
     for number in ("nan", "-inf", "1e999", "1", "-1_0", "0x1"):
         yield "a.arpa", f"a probability of {number}", ARPA.replace("-0.7", number, 1)
+    for order in (4, 5, 99):
+        text = ARPA.replace(
+            "\n\n", "".join(f"\nngram {k}=0" for k in range(3, order + 1)) + "\n\n", 1
+        )
+        blocks = "".join(f"\\{k}-grams:\n\n" for k in range(3, order + 1))
+        yield "a.arpa", f"order {order}", text.replace("\\end", f"{blocks}\\end")
     yield "a.arpa", "a long line", ARPA.replace("yes", "y" * 5_000_000)

@@ -1,0 +1,108 @@
+"""How far a run has got with its set-up, as one bar with the time left, in words that a user knows.
+
+What the worker tells are steps with names and shares of their own (`net scalar/586`). Here they are phases of one
+whole: each has a usual duration, at first that of a start with nothing cached, later that of the set-up before. No Qt.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+MACHINE, MODEL, GRAPH, SCORING, ROOFS = range(5)
+
+BEGINNINGS: Final = (
+    ("measuring the machine", MACHINE),
+    ("opening ", MODEL),
+    ("reading the acoustic model", MODEL),
+    ("untying", MODEL),
+    ("finding the search graph", GRAPH),
+    ("building graph", GRAPH),
+    ("waiting for another program that builds", GRAPH),
+    ("replacing a damaged graph", GRAPH),
+    ("compiling the kernels", SCORING),
+)
+"""How the steps of the worker begin, and their phase; all others belong to the phase under way."""
+
+TOLD: Final = (
+    "Measuring this machine",
+    "Reading the acoustic model",
+    "Building the search graph",
+    "Preparing scoring and search",
+    "Measuring what this model needs",
+)
+
+USUAL_S: Final = (20.0, 3.0, 8.0, 45.0, 10.0)
+"""Seconds of the phases with nothing cached, on two cores of a server."""
+
+SOON_S: Final = 2.0
+"""Before so many seconds have passed, or with less to go, no time left is told."""
+
+SHORTEST_S: Final = 0.05
+
+
+class SetUp:
+    """One set-up; times are those of a clock that the caller reads.
+
+    `usual`: seconds of each phase, as far as they are known from the set-up before.
+    """
+
+    def __init__(self, now: float, usual: Sequence[float] = USUAL_S) -> None:
+        known = [s for s in usual if math.isfinite(s) and s >= 0.0]
+        self._usual = tuple(known) if len(known) == len(USUAL_S) else USUAL_S
+        self._start = self._begun = now
+        self._phase = MACHINE
+        self._within = 0.0
+        self._took = [0.0] * len(USUAL_S)
+        self._shown = 0.0
+
+    def told(self, step: str, share: float | None, now: float) -> None:
+        """The worker says what it does, and how much of that is done."""
+        phase = next((p for begin, p in BEGINNINGS if step.startswith(begin)), self._phase)
+        if phase == MACHINE and self._phase > MACHINE:
+            phase = ROOFS
+        if phase > self._phase:
+            self._end_phase(now)
+            self._phase = phase
+        # Within scoring, each table that is made begins at nothing again.
+        if share is not None and self._phase != SCORING:
+            self._within = min(max(share, self._within), 1.0)
+
+    def _end_phase(self, now: float) -> None:
+        self._took[self._phase] += now - self._begun
+        self._begun, self._within = now, 0.0
+
+    def durations(self, now: float) -> list[float]:
+        """Seconds that each phase has taken."""
+        self._end_phase(now)
+        return list(self._took)
+
+    @property
+    def text(self) -> str:
+        """What is being done."""
+        return TOLD[self._phase]
+
+    def _done(self, now: float) -> float:
+        """How much of the present phase is done, as told or as the time that it usually takes says."""
+        usual = max(self._usual[self._phase], SHORTEST_S)
+        return max(self._within, 1.0 - math.exp(-(now - self._begun) / usual))
+
+    def left_s(self, now: float) -> float:
+        """Seconds to go, if everything takes as long as it usually does."""
+        after = sum(self._usual[self._phase + 1 :])
+        return self._usual[self._phase] * (1.0 - self._done(now)) + after
+
+    def share(self, now: float) -> float:
+        """How much of the whole is done, 0…1; never less than before."""
+        spent = now - self._start
+        whole = spent + self.left_s(now)
+        self._shown = max(self._shown, spent / whole if whole else 0.0)
+        return self._shown
+
+    def left_told(self, now: float) -> int | None:
+        """Seconds to go for a person to read, in steps of five above ten; None where there is nothing to say."""
+        left = self.left_s(now)
+        if now - self._start < SOON_S or left < SOON_S:
+            return None
+        return round(left) if left < 10 else 5 * round(left / 5)

@@ -1,0 +1,287 @@
+"""Plays what was decoded: the selection, or the utterance at the cursor; the cursor follows what is heard.
+
+An utterance is read again from where the session says that it came from: path, channel and stretch of time (the
+session's `part`). Played with the package sounddevice, an extra; why nothing can be heard is said in one sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.model.playhead import Playhead
+from profiler.frames import FRAME_S
+from profiler.plain import one_line
+
+if TYPE_CHECKING:
+    from profiler.arrays import F32
+    from profiler.session.model import Utterance
+
+FOLLOW_MS: Final = 30
+"""Between two looks at what is being heard."""
+
+LONGEST_S: Final = 600.0
+"""Of sound that is read at once: ten minutes at 48 kHz are 115 MB."""
+
+
+class SoundError(Exception):
+    """Why nothing can be heard, in one sentence."""
+
+
+class Playing(Protocol):
+    """Sound that is being played."""
+
+    @property
+    def heard_s(self) -> float:
+        """Seconds of it that have been heard."""
+
+    def stop(self) -> None:
+        """Be silent at once."""
+
+
+Output = Callable[["F32", int], Playing]
+"""Begins to play mono samples at a rate; raises SoundError."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A stretch of what is heard: when it begins, and the frames [first, last) that it is of."""
+
+    begin_s: float
+    first: int
+    last: int
+
+
+def pieces_of(
+    utterances: Iterable[Utterance], first: int, last: int
+) -> list[tuple[Utterance, int, int]]:
+    """The frames of [first, last) by utterance, each counted from the utterance's own first frame."""
+    found = []
+    for utterance in utterances:
+        begin = max(first - utterance.first_frame, 0)
+        end = min(last - utterance.first_frame, utterance.n_frames)
+        if begin < end:
+            found.append((utterance, begin, end))
+    return found
+
+
+def read(utterance: Utterance, begin: int, end: int) -> tuple[F32, int]:
+    """Samples and rate of the frames [begin, end) of an utterance; SoundError says why there are none.
+
+    All of an utterance goes on to its end: the last 10 to 25 ms make no frame.
+    """
+    import numpy as np
+    import soundfile
+
+    part = utterance.part
+    start_s = float(part.get("begin_s") or 0.0) + begin * FRAME_S
+    length_s = (end - begin) * FRAME_S
+    if end == utterance.n_frames:
+        length_s = max(utterance.audio_s - begin * FRAME_S, length_s)
+    if length_s > LONGEST_S:
+        raise SoundError(
+            f"At most {LONGEST_S / 60:.0f} minutes are played at once; select less than {length_s / 60:.0f} minutes."
+        )
+    path = Path(utterance.path)
+    name = one_line(str(path))
+    if part.get("raw"):
+        raise SoundError(f"{name} has no header; sound without one cannot be played.")
+    try:
+        with soundfile.SoundFile(path) as file:
+            rate = int(file.samplerate)
+            file.seek(min(round(start_s * rate), max(file.frames, 0)))
+            samples = file.read(round(length_s * rate), dtype="float32", always_2d=True)
+    except FileNotFoundError:
+        raise SoundError(f"{name} is not there any more.") from None
+    except (OSError, RuntimeError) as error:
+        why = "it is not there any more" if not path.exists() else one_line(str(error), 200)
+        raise SoundError(f"{name} cannot be played: {why.rstrip('.')}.") from None
+    channel = part.get("channel")
+    if isinstance(channel, int) and not isinstance(channel, bool):
+        if not 0 <= channel < samples.shape[1]:
+            raise SoundError(f"{name} has no channel {channel}.")
+        mono = samples[:, channel]
+    else:
+        mono = samples.mean(axis=1)
+    if not len(mono):
+        raise SoundError(f"{name} has no sound there any more.")
+    return np.ascontiguousarray(np.nan_to_num(mono).clip(-1.0, 1.0)), rate
+
+
+def together(
+    utterances: Iterable[Utterance], first: int, last: int
+) -> tuple[F32, int, list[Piece]]:
+    """The sound of frames [first, last) in one, at the rate of its beginning, and which frames are when."""
+    import numpy as np
+
+    parts: list[F32] = []
+    places: list[Piece] = []
+    rate = samples = 0
+    for utterance, begin, end in pieces_of(utterances, first, last):
+        sound, of_it = read(utterance, begin, end)
+        rate = rate or of_it
+        if of_it != rate:
+            import soxr
+
+            sound = np.asarray(soxr.resample(sound, of_it, rate), np.float32)
+        at = utterance.first_frame
+        places.append(Piece(samples / rate, at + begin, at + end))
+        parts.append(sound)
+        samples += len(sound)
+        if samples > LONGEST_S * rate:
+            raise SoundError(
+                f"At most {LONGEST_S / 60:.0f} minutes are played at once; select less."
+            )
+    if not parts:
+        raise SoundError("There is no utterance to be heard at the cursor.")
+    return np.concatenate(parts), rate, places
+
+
+def frame_at(places: list[Piece], heard_s: float) -> int:
+    """The frame that is heard after so many seconds."""
+    here = places[0]
+    for piece in places:
+        if piece.begin_s <= heard_s:
+            here = piece
+    return min(here.first + int((heard_s - here.begin_s) / FRAME_S), here.last)
+
+
+class _Stream:
+    """A stream of sounddevice that plays samples once."""
+
+    def __init__(self, samples: F32, rate: int) -> None:
+        sounddevice = _sounddevice()
+        self._samples, self._rate, self._at = samples, rate, 0
+        self._zero_s: float | None = None
+        try:
+            self._stream = sounddevice.OutputStream(
+                samplerate=rate, channels=1, dtype="float32", callback=self._fill
+            )
+            self._stream.start()
+        except (OSError, ValueError, RuntimeError, sounddevice.PortAudioError) as error:
+            raise SoundError(f"Sound cannot be played: {one_line(str(error), 200)}.") from None
+
+    def _fill(self, out: F32, frames: int, clock: object, _status: object) -> None:
+        if self._zero_s is None:
+            self._zero_s = float(getattr(clock, "outputBufferDacTime", 0.0))
+        given = self._samples[self._at : self._at + frames]
+        out[: len(given), 0] = given
+        out[len(given) :] = 0.0
+        self._at += frames
+
+    @property
+    def heard_s(self) -> float:
+        if self._zero_s is None:
+            return 0.0
+        return max(float(self._stream.time) - self._zero_s, 0.0)
+
+    def stop(self) -> None:
+        self._stream.abort()
+        self._stream.close()
+
+
+def _sounddevice():  # type: ignore[no-untyped-def]
+    """The package, with a device to play on; SoundError says what is absent."""
+    try:
+        import sounddevice
+    except ImportError:
+        raise SoundError(
+            "Sound cannot be played: the package sounddevice is not installed (pip install 'asrscope[sound]')."
+        ) from None
+    except OSError:
+        raise SoundError(
+            "Sound cannot be played: the system has no PortAudio (on Debian: apt-get install libportaudio2)."
+        ) from None
+    try:
+        sounddevice.query_devices(kind="output")
+    except (ValueError, sounddevice.PortAudioError):
+        raise SoundError(
+            "Sound cannot be played: there is no audio device on this machine."
+        ) from None
+    return sounddevice
+
+
+class Sound(QObject):
+    """Plays for a playhead, whose cursor follows what is heard.
+
+    ``failed``: why nothing can be heard. ``changed``: it began or ended.
+    """
+
+    failed = Signal(str)
+    changed = Signal()
+
+    def __init__(
+        self, playhead: Playhead, output: Output = _Stream, parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._playhead, self._output = playhead, output
+        self._playing: Playing | None = None
+        self._places: list[Piece] = []
+        self._length_s = 0.0
+        self._timer = QTimer(self)
+        self._timer.setInterval(FOLLOW_MS)
+        self._timer.timeout.connect(self._follow)
+        playhead.closed.connect(self.stop)
+        playhead.mode_changed.connect(self._mode_changed)
+
+    @property
+    def playing(self) -> bool:
+        """Whether something is heard."""
+        return self._playing is not None
+
+    def toggle(self) -> None:
+        """Play the selection, or else the utterance at the cursor; stop what is played."""
+        if self.playing:
+            self.stop()
+            return
+        session = self._playhead.session
+        if session is None:
+            return
+        first, last = self._stretch()
+        try:
+            samples, rate, self._places = together(session.utterances, first, last)
+            self._playing = self._output(samples, rate)
+        except SoundError as error:
+            self.failed.emit(str(error))
+            return
+        self._length_s = len(samples) / rate
+        self._playhead.pause()
+        self._timer.start()
+        self.changed.emit()
+
+    def _stretch(self) -> tuple[int, int]:
+        selected = self._playhead.axis.selected_frames
+        if selected is not None:
+            return selected
+        at = max(self._playhead.cursor_frame - 1, 0)  # the last frame shown
+        session = self._playhead.session
+        for utterance in session.utterances if session is not None else ():
+            end = utterance.first_frame + utterance.n_frames
+            if utterance.first_frame <= at < end:
+                return utterance.first_frame, end
+        return at, at
+
+    def _mode_changed(self) -> None:
+        """The cursor moves by itself: it cannot follow the sound as well."""
+        if self._playhead.playing or self._playhead.following:
+            self.stop()
+
+    def _follow(self) -> None:
+        if self._playing is None:
+            return
+        heard = self._playing.heard_s
+        self._playhead.seek(frame_at(self._places, min(heard, self._length_s)))
+        if heard >= self._length_s:
+            self.stop()
+
+    def stop(self) -> None:
+        """Be silent."""
+        playing, self._playing = self._playing, None
+        self._timer.stop()
+        if playing is not None:
+            playing.stop()
+            self.changed.emit()

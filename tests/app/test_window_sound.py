@@ -1,0 +1,234 @@
+"""What was decoded is played again: which samples, where the cursor is meanwhile, and why nothing can be heard."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+from PySide6.QtCore import Qt
+from pytestqt.qtbot import QtBot
+
+from app.model.sound import Piece, Sound, SoundError, frame_at, pieces_of, read, together
+from app.window.main_window import MainWindow
+from profiler.session.model import Utterance
+from profiler.session.writer import SessionWriter
+from profiler.spans import Recorder
+from tests.waiting import SOON_MS
+
+RATE = 8000
+
+
+class Heard:
+    """An output that plays nothing; the test says how much of it has been heard."""
+
+    def __init__(self) -> None:
+        self.samples: Any = None
+        self.rate = 0
+        self.heard_s = 0.0
+        self.stopped = 0
+
+    def __call__(self, samples: Any, rate: int) -> Heard:
+        self.samples, self.rate, self.heard_s = samples, rate, 0.0
+        return self
+
+    def stop(self) -> None:
+        self.stopped += 1
+
+
+@pytest.fixture
+def stereo(tmp_path: Path) -> Path:
+    """Ten seconds: the second as a number left, minus that right."""
+    path = tmp_path / "call.wav"
+    level = np.repeat(np.arange(10) / 10, RATE)
+    soundfile.write(path, np.stack([level, -level], axis=1), RATE, subtype="FLOAT")
+    return path
+
+
+def levels(samples: Any) -> set[float]:
+    """The levels that occur, in tenths."""
+    return {round(float(each), 3) for each in np.unique(samples)}
+
+
+def utterance(
+    path: Path, first: int = 0, frames: int = 300, seconds: float = 3.02, **part: Any
+) -> Utterance:
+    peaks = np.zeros((0, 2), np.int8)
+    return Utterance(
+        0, "a", str(path), first, frames, seconds, None, "", (), 1, (0,), None, None, True, peaks,
+        part=part,
+    )  # fmt: skip
+
+
+def test_an_utterance_is_its_channel_and_its_stretch_of_time(stereo: Path) -> None:
+    samples, rate = read(utterance(stereo, begin_s=2.0, end_s=5.02, channel=1), 0, 300)
+    assert rate == RATE
+    assert len(samples) == round(3.02 * RATE), "its last 20 ms make no frame"
+    assert samples[0] == pytest.approx(-0.2)
+    assert samples[-1] == pytest.approx(-0.5)
+    some, _ = read(utterance(stereo, begin_s=2.0, end_s=5.02, channel=0), 100, 200)
+    assert levels(some) == {0.3}
+    mixed, _ = read(utterance(stereo), 0, 300)
+    assert not mixed.any(), "all channels, mixed"
+
+
+def test_a_selection_over_several_utterances_is_heard_in_one(stereo: Path) -> None:
+    told = [utterance(stereo, channel=0), utterance(stereo, 300, begin_s=5.0, channel=0)]
+    assert [(begin, end) for _, begin, end in pieces_of(told, 200, 400)] == [(200, 300), (0, 100)]
+    samples, rate, places = together(told, 200, 400)
+    assert places == [Piece(0.0, 200, 300), Piece(pytest.approx(1.02), 300, 400)]
+    assert len(samples) == round(2.02 * rate)
+    assert [frame_at(places, at) for at in (0.0, 0.5, 1.01, 1.025, 9.0)] == [
+        200,
+        250,
+        300,
+        300,
+        400,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"path": "gone.wav"}, "is not there any more"),
+        ({"channel": 7}, "has no channel 7"),
+        ({"begin_s": 60.0}, "has no sound there any more"),
+        ({"raw": "8000 mulaw"}, "has no header"),
+    ],
+)
+def test_what_cannot_be_read_is_said_in_a_sentence(
+    stereo: Path, change: dict[str, Any], why: str
+) -> None:
+    path = Path(change.pop("path", stereo))
+    with pytest.raises(SoundError, match=why) as told:
+        read(utterance(path, **change), 0, 300)
+    assert str(told.value).endswith(".")
+
+
+def test_text_under_the_name_of_a_recording_is_not_played(tmp_path: Path) -> None:
+    path = tmp_path / "notes.wav"
+    path.write_text("no sound")
+    with pytest.raises(SoundError, match=r"notes\.wav cannot be played"):
+        read(utterance(path), 0, 300)
+
+
+@pytest.fixture
+def opened(window: Callable[..., MainWindow], stereo: Path, tmp_path: Path) -> MainWindow:
+    """Two utterances of three seconds, one of each channel."""
+    recorder = Recorder()
+    path = tmp_path / "heard.asrs"
+    writer = SessionWriter(path, recorder, {"preset": "gmm"})
+    lane = recorder.lane("decode", decode=True)
+    stage = recorder.stage("decode.block", "decode")
+    for channel in (0, 1):
+        first = 300 * channel
+        peaks = np.zeros((300, 2), np.int8)
+        part = {"channel": channel, "begin_s": 1.0, "end_s": 4.02}
+        number = writer.utterance("a", str(stereo), first, 300, 3.02, None, peaks, (), part)
+        lane.put(stage, first, first + 1, first, 300)
+        writer.utterance_done(number, "", [], 1, [0], None, None)
+    writer.close("closed")
+    w = window()
+    w.open_session(path)
+    return w
+
+
+def with_output(w: MainWindow) -> Heard:
+    output = Heard()
+    w.sound._output = output
+    return output
+
+
+def test_the_utterance_at_the_cursor_is_heard_and_the_cursor_follows(
+    qtbot: QtBot, opened: MainWindow
+) -> None:
+    output = with_output(opened)
+    opened.playhead.seek(400)
+    qtbot.keyClick(opened, Qt.Key.Key_P)
+    assert opened.sound.playing
+    assert opened.actions_["view.sound"].isChecked()
+    assert levels(output.samples) == {-0.1, -0.2, -0.3, -0.4}, "its channel and time"
+    for heard, frame in ((0.0, 300), (1.5, 450), (2.0, 500)):
+        output.heard_s = heard
+        qtbot.waitUntil(lambda: opened.playhead.cursor_frame == frame, timeout=SOON_MS)  # noqa: B023
+    output.heard_s = 3.1
+    qtbot.waitUntil(lambda: not opened.sound.playing, timeout=SOON_MS)
+    assert opened.playhead.cursor_frame == 600
+    assert output.stopped == 1
+
+
+def test_the_selection_is_heard_and_a_second_press_is_silence(
+    qtbot: QtBot, opened: MainWindow
+) -> None:
+    output = with_output(opened)
+    opened.axis.select(1.0, 2.0)
+    qtbot.keyClick(opened, Qt.Key.Key_P)
+    assert len(output.samples) == RATE
+    assert levels(output.samples) == {0.2}
+    qtbot.keyClick(opened, Qt.Key.Key_P)
+    assert not opened.sound.playing
+    assert output.stopped == 1
+
+
+def test_a_replay_or_another_session_is_silence(qtbot: QtBot, opened: MainWindow) -> None:
+    output = with_output(opened)
+    opened.playhead.seek(100)
+    for end in (opened.playhead.play, opened.playhead.close):
+        opened.sound.toggle()
+        assert opened.sound.playing
+        end()
+        assert not opened.sound.playing
+        opened.playhead.pause()
+    assert output.stopped == 2
+
+
+def fails_to_load(name: str) -> None:
+    raise OSError("PortAudio library not found")
+
+
+@pytest.mark.parametrize("here", ["package", "PortAudio", "device", "as it is"])
+def test_what_is_absent_is_said_in_one_sentence(
+    opened: MainWindow, here: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it is: on a machine of tests one of the three is absent."""
+
+    def none(**_: object) -> None:
+        raise ValueError("No output device matching")
+
+    known = {
+        "package": (None, "sounddevice is not installed"),
+        "device": (
+            SimpleNamespace(PortAudioError=RuntimeError, query_devices=none),
+            "no audio device",
+        ),
+    }
+    if here in known:
+        module, why = known[here]
+        monkeypatch.setitem(sys.modules, "sounddevice", module)
+    elif here == "PortAudio":
+        why = "no PortAudio"
+        monkeypatch.delitem(sys.modules, "sounddevice", raising=False)
+        finder = SimpleNamespace(
+            find_spec=lambda name, *_: fails_to_load(name) if name == "sounddevice" else None
+        )
+        monkeypatch.setattr(sys, "meta_path", [finder, *sys.meta_path])
+    else:
+        why = "Sound cannot be played"
+    told: list[str] = []
+    opened.sound.failed.connect(told.append)
+    opened.playhead.seek(100)
+    opened.sound.toggle()
+    if here == "as it is" and opened.sound.playing:
+        opened.sound.stop()
+        return
+    assert len(told) == 1
+    assert why in told[0]
+    assert told[0].count(". ") == 0
+    assert told[0].endswith(".")
+    assert [b.text for b in opened.notices.banners if b.kind == "error"] == told
+    assert isinstance(opened.sound, Sound)
