@@ -238,6 +238,7 @@ LAB = Lab(
     "ones between; the cost is sending.",
     source="note 2",
     group="device",
+    wants_device=True,
     measured="A training of the net `base` on the shipped voices, with every transfer in a ledger: weights "
     "once, a batch and its classes each step, the loss back, weights back at the end. Bytes and requests are "
     "the same on every device; times are those of the accelerator, or of torch on the processor where there is "

@@ -19,7 +19,7 @@ from app.views.labs.panel import Panel, described
 from app.views.labs.series import looks
 from pipelines.labs.chart import Chart
 from pipelines.labs.declaration import Lab, Measured, Parameters
-from pipelines.labs.texts import figure
+from pipelines.labs.texts import figure, without_code
 from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, PART, UNDECIDED, Finding, Verdict
 
 MARGIN: Final = 20.0
@@ -218,10 +218,11 @@ def _text(painter: QPainter, area: QRectF, text: str, face: QFont, token: str) -
     flags = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop | WRAP
     high = _height(area.width(), text, face)
     box = QRectF(area.left(), area.top(), area.width(), high + 2)
-    write(painter, box, flags, unbroken(text))
+    write(painter, box, flags, unbroken(without_code(text)))
     return box.bottom()
 
 
 def _height(wide: float, text: str, face: QFont) -> float:
     metrics = QFontMetricsF(face)
-    return float(metrics.boundingRect(QRectF(0, 0, wide, 1e4), WRAP, unbroken(text)).height())
+    text = unbroken(without_code(text))
+    return float(metrics.boundingRect(QRectF(0, 0, wide, 1e4), WRAP, text).height())
