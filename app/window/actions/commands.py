@@ -26,6 +26,7 @@ MOUSE = (
     ("drag", "select a time range"),
     ("Shift + drag", "move the time range"),
     ("double-click", "show everything"),
+    ("double-click a title", "only this view, or all"),
 )
 
 
