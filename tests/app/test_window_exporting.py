@@ -95,7 +95,7 @@ def test_a_picture_of_the_window_is_that_of_the_command_line(
     window.desk.breakdown.tree.choose("search.emit")
     dialog = picture()
     assert dialog.wanted() == Wanted(
-        views=("cost", "words", "breakdown"), theme="dark", range_s=(2.0, 10.0), at_s=9.0,
+        views=("cost", "timeline", "words", "breakdown"), theme="dark", range_s=(2.0, 10.0), at_s=9.0,
         select=("3..4.5", "search.emit"),
     )  # fmt: skip
     dialog.size_box.setCurrentIndex(1)
