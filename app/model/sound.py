@@ -138,7 +138,7 @@ def together(
                 f"At most {LONGEST_S / 60:.0f} minutes are played at once; select less."
             )
     if not parts:
-        raise SoundError("There is no utterance to be heard at the cursor.")
+        raise SoundError("There is no utterance at the cursor to play.")
     return np.concatenate(parts), rate, places
 
 

@@ -25,7 +25,10 @@ SIZE: Final = QSize(760, 520)
 TERMS: Final = (
     ("frame", "10 ms of speech; every figure per frame is of so much audio"),
     ("RTF", "real-time factor: processing time / audio time; below 1 is faster than real time"),
-    ("WER", "word error rate: words wrong, missing and inserted / words said; each utterance once"),
+    (
+        "WER",
+        "word error rate: words wrong, missing and inserted / words of the reference; each utterance once",
+    ),
     ("senone", "a tied state of the acoustic model, which is given a score in every frame"),
     ("Gaussian", "one density of a mixture; Gaussian selection computes the likely ones alone"),
     ("token", "a hypothesis of the search at one frame; beam and max active say how many stay"),
