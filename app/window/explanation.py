@@ -10,14 +10,14 @@ Its temporary files lie in a folder that the window makes and removes, however t
 
 from __future__ import annotations
 
-import json
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+import msgspec
 from PySide6.QtCore import QCoreApplication, QObject, QProcess, QSize, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
@@ -59,6 +59,33 @@ SHARE: Final = re.compile(r"(?P<step>.*?) +(?P<share>\d+) ?%$")
 
 LEAST_SHARE: Final = 0.05
 """Of a step, from which on the time left is told."""
+
+
+class Way(msgspec.Struct, frozen=True):
+    """One way of doing the stage again; times in µs per frame, `low` and `high` of the middle half of the rounds."""
+
+    name: str
+    what: str
+    us_per_frame: float
+    low: float
+    high: float
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What `asrscope explain --json` prints, as far as it is shown."""
+
+    evidence: str
+    sentence: str
+    us_per_frame: float
+    ways: list[Way]
+    conclusion: str
+    audio: str
+    rounds: int
+    verdict: str | None = None
+    parts: dict[str, float] | None = None
+    parts_low: dict[str, float] | None = None
+    parts_high: dict[str, float] | None = None
+    notes: list[str] = []
 
 
 class Explanation(QDialog):
@@ -192,8 +219,8 @@ class Explanation(QDialog):
         self.end.setText(self.tr("Close"))
         if code == 0 and status == QProcess.ExitStatus.NormalExit:
             try:
-                self._show_found(json.loads(found))
-            except (ValueError, KeyError, TypeError, AttributeError):
+                self._show_found(msgspec.json.decode(found, type=Found))
+            except (msgspec.MsgspecError, KeyError, IndexError):
                 self.state.setText(self.tr("What the command printed cannot be read."))
         elif not self._last:
             self.state.setText(self.tr("The command ended without saying why."))
@@ -204,15 +231,13 @@ class Explanation(QDialog):
             self.bar.hide()
             self.state.setText(self.tr("The command could not be started."))
 
-    def _show_found(self, tree: Mapping[str, Any]) -> None:
+    def _show_found(self, tree: Found) -> None:
         """Fill sentences and tables."""
-        rounds = counted(tree["rounds"], self.tr("round"), self.tr("rounds"))
-        state = self.tr("Measured on this machine, now: {0} over {1}.").format(
-            rounds, tree["audio"]
-        )
-        self.state.setText(" ".join([state, *map(str, tree["notes"])]))
+        rounds = counted(tree.rounds, self.tr("round"), self.tr("rounds"))
+        state = self.tr("Measured on this machine, now: {0} over {1}.").format(rounds, tree.audio)
+        self.state.setText(" ".join([state, *tree.notes]))
         self.sentence.setText(self._beside(tree))
-        whole = tree["ways"][0]["us_per_frame"]
+        whole = tree.ways[0].us_per_frame
         self._ways.replace(
             [
                 self.tr("done again"),
@@ -223,13 +248,13 @@ class Explanation(QDialog):
             ],
             [
                 [
-                    way["name"],
-                    f"{way['us_per_frame']:.2f}",
-                    f"{way['low']:.2f} – {way['high']:.2f}",
-                    f"{way['us_per_frame'] / whole:.2f}",
-                    way["what"],
+                    way.name,
+                    f"{way.us_per_frame:.2f}",
+                    f"{way.low:.2f} – {way.high:.2f}",
+                    f"{way.us_per_frame / whole:.2f}",
+                    way.what,
                 ]
-                for way in tree["ways"]
+                for way in tree.ways
             ],
         )
         headers = [
@@ -240,32 +265,34 @@ class Explanation(QDialog):
             self.tr("interval"),
         ]
         self._parts.replace(headers, self._part_rows(tree))
-        self.conclusion.setText(str(tree["conclusion"]))
+        self.conclusion.setText(tree.conclusion)
         for shown in (self.sentence, self.ways, self.parts, self.conclusion):
-            shown.setVisible(shown is not self.parts or bool(tree["parts"]))
+            shown.setVisible(shown is not self.parts or bool(tree.parts))
         for table in (self.ways, self.parts):
             table.fit_columns()
         self.copy.setEnabled(True)
 
-    def _beside(self, tree: Mapping[str, Any]) -> str:
+    def _beside(self, tree: Found) -> str:
         """What the stage took here, and in the session: they are two measurements."""
-        graded = " · ".join(filter(None, (tree["verdict"], tree["evidence"])))
-        here = self.tr("Here {0} µs per frame ({1})").format(f"{tree['us_per_frame']:.2f}", graded)
+        graded = " · ".join(filter(None, (tree.verdict, tree.evidence)))
+        here = self.tr("Here {0} µs per frame ({1})").format(f"{tree.us_per_frame:.2f}", graded)
         if self._recorded is None:
-            return f"{here}. {tree['sentence']}"
+            return f"{here}. {tree.sentence}"
         line = self._recorded
         there = " · ".join(filter(None, (line.verdict, line.evidence)))
         beside = self.tr("in the session {0} µs per frame ({1})")
-        return f"{here}; {beside.format(f'{1e3 * line.ms:.2f}', there)}. {tree['sentence']}"
+        return f"{here}; {beside.format(f'{1e3 * line.ms:.2f}', there)}. {tree.sentence}"
 
-    def _part_rows(self, tree: Mapping[str, Any]) -> list[list[object]]:
+    def _part_rows(self, tree: Found) -> list[list[object]]:
         recorded = {} if self._recorded is None else {p.name: p for p in self._recorded.parts}
-        parts = tree["parts"] or {}
+        parts = tree.parts or {}
         total = sum(parts.values()) or 1.0
         rows: list[list[object]] = []
         for key, value in parts.items():
             name, there = key.removesuffix("_s"), recorded.get(key.removesuffix("_s"))
-            low, high = (tree[ends][key] / total for ends in ("parts_low", "parts_high"))
+            low, high = (
+                (ends or {}).get(key, 0.0) / total for ends in (tree.parts_low, tree.parts_high)
+            )
             row: list[object] = [PART_NAMES[name], _percent(value / total), _interval(low, high)]
             if there is not None:
                 row += [_percent(there.share), _interval(there.low, there.high)]

@@ -169,7 +169,7 @@ def judge(found: Ledger) -> Finding:
     requests = FRAMES / found.batch * each
     crossing = sum(sum(kind.seconds) for kind in found.kinds.values())
     share = crossing / (crossing + sum(found.step_seconds))
-    ledger = HOLDS if len(heavy) == 2 and weight >= HEAVIER else FAILS
+    ledger: Verdict = HOLDS if len(heavy) == 2 and weight >= HEAVIER else FAILS
     cost: Verdict = IMPOSSIBLE
     if found.real:
         cost = HOLDS if share >= MOST else FAILS

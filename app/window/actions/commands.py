@@ -263,7 +263,7 @@ def _view(w: MainWindow) -> list[Action]:
         ),
         add(
             "theme.system",
-            tr("Theme of the system"),
+            tr("Follow the system's theme"),
             lambda: w.choose_theme("system"),
             enabled=always,
         ),
