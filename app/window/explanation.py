@@ -348,7 +348,7 @@ def explain(window: MainWindow, stage: str = "") -> None:
     if not stage:
         window.notices.info(tr("Choose a stage of scoring or search in the breakdown first."))
         return
-    lines = window.desk.breakdown.bars.stages
+    lines = window.desk.breakdown.tree.stages
     recorded = next((line for line in lines if line.name == stage), None)
     dialog = Explanation(session.path, stage, window, recorded=recorded)
     dialog.finished.connect(partial(closed, window))
