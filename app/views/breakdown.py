@@ -42,6 +42,9 @@ from profiler.plain import clock
 EXPLAINED = ("scoring", "search")
 """Groups whose stages can be done again, to explain them."""
 
+LEAST_TREE = (len(CATEGORIES) + 2) * ROW
+"""Pixels of the tree in which all categories are in sight below its heading."""
+
 LEAST_IN_PICTURE = 100 + len(CATEGORIES) * ROW
 """Height of a picture that has all categories and their sum."""
 
@@ -151,6 +154,7 @@ class BreakdownView(View):
         known = model is not None and model.frames > 0
         self.sum.setText(self._sum_text(model) if known and model is not None else "")
         self.sum.setVisible(known)
+        self.panel.above = self.sum.sizeHint().height() * known + LEAST_TREE
         self._explain_here()
 
     def _sum_text(self, model: BreakdownModel) -> str:

@@ -21,9 +21,6 @@ HEAD = 24
 BELOW = 8
 """Pixels between the parts and the sentence, and below it."""
 
-MOST = 0.55
-"""Share of the card's height that it takes at most; a longer sentence ends in dots, and is whole in the tool tip."""
-
 
 class StagePanel(ThemedWidget):
     """Name, verdict, parts and sentence of a stage."""
@@ -33,6 +30,8 @@ class StagePanel(ThemedWidget):
         self._line: StageLine | None = None
         self._head = ""
         self._text = ""
+        self.above = 0
+        """Pixels of the card that it leaves to what is above; a sentence without room ends in dots."""
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
 
     def show_line(self, line: StageLine | None, head: str, text: str) -> None:
@@ -56,9 +55,9 @@ class StagePanel(ThemedWidget):
         return HEAD + parts + BELOW + len(wrapped(self._text, width)) * _line_height()
 
     def sizeHint(self) -> QSize:
-        """All of it, unless that is most of the card."""
+        """All of it, unless what is above it would have no room."""
         parent = self.parentWidget()
-        most = int(MOST * parent.height()) if parent is not None else 10_000
+        most = parent.height() - self.above if parent is not None else 10_000
         return QSize(200, min(self.needed(self.width()), max(most, HEAD + 2 * PART_ROW)))
 
     def paintEvent(self, event: QPaintEvent) -> None:

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
+from app.views.table_twin import Table
 from app.views.view import View
 
 
@@ -33,6 +34,10 @@ class TableView(View):
         self._table_model.replace(*self.table())
         if columns != self._table_model.columnCount():
             self.rows.fit_columns()
+
+    def model(self) -> Table:
+        """Return the rows shown."""
+        return self.table()
 
     def axis_changed(self) -> None:
         """Rows are of the whole session."""

@@ -53,6 +53,7 @@ from figures_shown import (
 from PySide6.QtCore import QCoreApplication
 
 from app.model.report import report
+from app.views.stage_texts import sum_text
 from app.window.main_window import MainWindow
 from pipelines import config as settings
 from pipelines.run.control import Control
@@ -78,7 +79,7 @@ FIGURES: dict[str, dict[str, Reader]] = {
         "breakdown, sum": lambda o: Shown(
             o.found(
                 r"RTF ([<\d.]+)",
-                o.view["breakdown"].tree.sum_text(o.view["breakdown"].model()),
+                sum_text(o.view["breakdown"].model()),
             )[1]
         ),
         "breakdown, sentence": lambda o: Shown(

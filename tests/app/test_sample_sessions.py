@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtWidgets import QAbstractButton
 
-from app.pictures.provenance import provenance_of
+from app.model.provenance import provenance_of
 from app.window.welcome import sample_sessions
 from profiler.analysis.breakdown import breakdown
 from profiler.session.reader import Session

@@ -101,7 +101,7 @@ def test_a_call_with_a_speaker_on_each_channel(
             ("channel 1 of 2",),
             ("channel 2 of 2",),
         ]
-    assert items == playlist.build([str(tmp_path / "call.wav")], None, each.audio)
+    assert items == playlist.build([str(tmp_path / "call.wav")], None, each.audio).items
 
 
 def test_the_session_says_what_the_run_did(recorded: tuple[Outcome, Path]) -> None:
