@@ -176,7 +176,7 @@ def stages_of_json(o: Opened, key: str) -> dict[str, Value]:
 
 def stages_of_window(o: Opened, column: int, unit: float) -> dict[str, Value]:
     """A column of the breakdown's table: 1 ms per frame, 2 share; stages come after the categories."""
-    lanes = {(line.name, line.ms): line.lane for line in o.view["breakdown"]._stages}
+    lanes = {(line.name, line.ms): line.lane for line in o.view["breakdown"].tree.stages}
     values: dict[str, Value] = {}
     for row, (name, ms) in zip(
         o.view["breakdown"].table()[1][len(CATEGORIES) : len(CATEGORIES) + len(lanes)],
