@@ -80,4 +80,7 @@ class DataExport(QObject):
 
     def _let_go(self, process: QProcess) -> None:
         self._under_way.remove(process)
+        # Its signals hold this object: were they the last to do so, it would go while the process, its child, goes.
+        process.finished.disconnect()
+        process.errorOccurred.disconnect()
         process.deleteLater()
