@@ -1,12 +1,14 @@
-"""How high a roofline is below other things, how far its axes go, and where its names may stand."""
+"""How far the axes of a roofline go, and where its names may stand."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-from PySide6.QtCore import QLineF, QPointF, QRectF
+from PySide6.QtCore import QLineF, QRectF
 from PySide6.QtGui import QTransform
+
+from app.charts.still import LINE
 
 PIECES = 12
 """Rectangles that stand for a text along a slope: fewer would keep names out of much that is free."""
@@ -14,24 +16,8 @@ PIECES = 12
 SHARES = (0.5, 0.4, 0.6, 0.3, 0.7, 0.35, 0.65, 0.25, 0.75, 0.2, 0.8)
 """Of the slope's length, where the middle of its name may be; the first that is free is taken."""
 
-TEXT = 15.0
-"""Height of a line of text."""
-
 FROM_EDGE = 0.15
 """Decades between the lower end of the axis of rates and a dot: one upon the edge has no room for its name."""
-
-
-def height_below(room: int, ends: Sequence[int], least: int, most: int) -> int:
-    """Height of a roofline in the lower part of `room` pixels: where what is above it cannot be whole, its rows are.
-
-    Args:
-        room: pixels that both have.
-        ends: heights at which nothing of what is above is cut through.
-        least: of the roofline.
-        most: of the roofline, however much room there is.
-    """
-    above = max((end for end in ends if end <= room - least), default=room - least)
-    return max(least, min(room - above, most))
 
 
 def decades(values: Sequence[float], below: float = 0.0) -> tuple[int, int]:
@@ -51,7 +37,7 @@ def pieces(line: QLineF, share: float, wide: float) -> list[QRectF]:
     if line.length() * min(share, 1 - share) < wide / 2 + 4:
         return []
     each = wide / PIECES
-    along = (QRectF(-wide / 2 + i * each, -TEXT, each, TEXT - 2) for i in range(PIECES))
+    along = (QRectF(-wide / 2 + i * each, -LINE, each, LINE - 2) for i in range(PIECES))
     return [turned(line, share).mapRect(piece) for piece in along]
 
 
@@ -63,10 +49,3 @@ def crosses(line: QLineF, box: QRectF) -> bool:
     slope = line.dy() / line.dx()
     ends = [line.y1() + slope * (x - line.x1()) for x in (left, right)]
     return min(ends) < box.bottom() and max(ends) > box.top()
-
-
-def distance(box: QRectF, point: QPointF) -> float:
-    """Pixels from a point to the nearest one of a box; 0 within."""
-    across = max(box.left() - point.x(), 0.0, point.x() - box.right())
-    down = max(box.top() - point.y(), 0.0, point.y() - box.bottom())
-    return math.hypot(across, down)
