@@ -18,18 +18,19 @@ from PySide6.QtGui import (
     QBrush,
     QColor,
     QFont,
+    QFontMetricsF,
     QHelpEvent,
     QMouseEvent,
     QPainter,
     QPaintEvent,
     QPen,
     QTransform,
-    QWheelEvent,
 )
 from PySide6.QtWidgets import QFrame, QGraphicsItem, QGraphicsView, QWidget
 
 from app.style.plain_text import show_tip, shown, write
 from app.style.theme import Tokens, font, theme
+from profiler.arrays import F64
 
 SMALL = 0.85
 """Size of the texts of a plot, in sizes of the window's font."""
@@ -113,15 +114,12 @@ class StillPlot(pg.GraphicsView):
             enableMenu=False, enableMouse=False, defaultPadding=0.0, invertY=True
         )
         self._box.disableAutoRange()
-        # What lies at an end of an axis is drawn whole.
-        self._box.setFlag(QGraphicsItem.GraphicsItemFlag.ItemClipsChildrenToShape, False)
         self._axes = (pg.AxisItem("left"), pg.AxisItem("bottom"))
         self._texts = _Texts()
         for item in (self._box, *self._axes, self._texts):
             self.scene().addItem(item)
         for axis in self._axes:
-            axis.linkToView(self._box)
-            axis.enableAutoSIPrefix(False)
+            axis.setZValue(self._box.zValue() - 1.0)
         self._built: object = None
         self._spots: list[Spot] = []
         self.taken: list[QRectF] = []
@@ -167,10 +165,9 @@ class StillPlot(pg.GraphicsView):
         """Put axes with these labels around `area`, and a grid into it; `names`: they name what stands there."""
         tokens = theme()
         self.area = area
-        self._box.setGeometry(area)
-        self._box.setRange(
-            xRange=(area.left(), area.right()), yRange=(area.top(), area.bottom()), padding=0
-        )
+        whole = QRectF(self.rect())
+        self._box.setGeometry(whole)
+        self._box.setRange(whole, padding=0)
         grid: list[tuple[float, float]] = []
         if not names[1]:
             grid += [(x, y) for x, _ in bottom for y in (area.top(), area.bottom())]
@@ -180,7 +177,7 @@ class StillPlot(pg.GraphicsView):
             self.curve([QPointF(*at) for at in grid], QPen(tokens.color("grid"), 1), pairs=True)
         for axis, ticks, named in zip(self._axes, (left, bottom), names, strict=True):
             upright = axis is self._axes[0]
-            axis.setPen(tokens.color("grid" if upright else "muted"))
+            axis.setPen(QPen(tokens.color("grid" if upright else "muted"), 1))
             axis.setTextPen(tokens.color("text" if named else "muted"))
             axis.setTickFont(font(SMALL))
             # Labels may reach beyond the ends of the axis.
@@ -191,12 +188,14 @@ class StillPlot(pg.GraphicsView):
                 hideOverlappingLabels=200,
             )
             axis.setTicks([[(at, shown(text)) for at, text in ticks]])
-        self._axes[0].setWidth(area.left())
-        self._axes[0].setGeometry(0, area.top(), area.left(), area.height())
-        self._axes[1].setHeight(self.height() - area.bottom())
-        self._axes[1].setGeometry(
-            area.left(), area.bottom(), area.width(), self.height() - area.bottom()
-        )
+        left_axis, bottom_axis = self._axes
+        left_axis.setWidth(area.left())
+        left_axis.setGeometry(0, area.top(), area.left(), area.height())
+        left_axis.setRange(area.bottom(), area.top())
+        below = whole.height() - area.bottom()
+        bottom_axis.setHeight(below)
+        bottom_axis.setGeometry(area.left(), area.bottom(), area.width(), below)
+        bottom_axis.setRange(area.left(), area.right())
 
     def bars(self, rects: Sequence[QRectF], color: QColor, hatch: QBrush | None = None) -> None:
         """Filled rectangles, hatched where there is a hatch."""
@@ -336,25 +335,20 @@ class StillPlot(pg.GraphicsView):
         else:
             event.ignore()
 
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Nothing is dragged."""
-        event.ignore()
-
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """Nothing was dragged."""
-        event.ignore()
-
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         """As one click."""
         self.mousePressEvent(event)
 
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        """What the plot stands in may be scrolled."""
+    def _left_to_others(self, event: QEvent) -> None:
         event.ignore()
 
-    def keyPressEvent(self, event: QEvent) -> None:
-        """Leave every key to the actions of the window."""
-        event.ignore()
+    # Nothing is dragged or zoomed; what the plot stands in may be scrolled, and keys belong to the window.
+    mouseMoveEvent = mouseReleaseEvent = wheelEvent = keyPressEvent = _left_to_others
+
+
+def small_metrics() -> QFontMetricsF:
+    """Of the texts of a plot."""
+    return QFontMetricsF(font(SMALL))
 
 
 def distance(box: QRectF, point: QPointF) -> float:
@@ -364,5 +358,5 @@ def distance(box: QRectF, point: QPointF) -> float:
     return math.hypot(across, down)
 
 
-def _arrays(points: Sequence[QPointF]) -> tuple[np.ndarray, np.ndarray]:
+def _arrays(points: Sequence[QPointF]) -> tuple[F64, F64]:
     return np.array([point.x() for point in points]), np.array([point.y() for point in points])

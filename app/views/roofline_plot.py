@@ -12,13 +12,13 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QPen
+from PySide6.QtGui import QColor, QPen
 from PySide6.QtWidgets import QWidget
 
 from app.charts.scale import percent
-from app.charts.still import LINE, SMALL, StillPlot, distance
+from app.charts.still import LINE, StillPlot, distance, small_metrics
 from app.style.plain_text import describe
-from app.style.theme import font, theme
+from app.style.theme import theme
 from app.views.roofline_model import Place, Point, rate, short
 from app.views.roofline_places import FROM_EDGE, SHARES, crosses, decades, pieces, turned
 
@@ -83,7 +83,7 @@ class Roofline(StillPlot):
         text = self.tr(
             "{0}: {1} operations per byte, {2}op/s, {3} of what its {4} allows (ridge at {5})."
         )
-        return text.format(
+        told: str = text.format(
             point.name,
             f"{point.intensity:.3g}",
             short(point.rate),
@@ -91,6 +91,7 @@ class Roofline(StillPlot):
             limit,
             f"{point.ridge:.3g}",
         )
+        return told
 
     # -- geometry ------------------------------------------------------------------
 
@@ -177,7 +178,7 @@ class Roofline(StillPlot):
         of = self.tr("roofs of {0}").format(marked.name)
         if self._where.device:
             of = self.tr("roofs of {0} on {1}").format(marked.name, self._where.device)
-        metrics, right_end = QFontMetricsF(font(SMALL)), Qt.AlignmentFlag.AlignRight
+        metrics, right_end = small_metrics(), Qt.AlignmentFlag.AlignRight
         of = metrics.elidedText(of, Qt.TextElideMode.ElideRight, area.right())
         self.text(of, QRectF(0, 0, self.width() - 2, LINE), right_end)
         below = QRectF(0, self.height() - LINE, area.right(), LINE)
@@ -219,7 +220,7 @@ class Roofline(StillPlot):
         A name nearer to another point than to its own would be taken for that one's. One through which a roof goes is
         the last resort.
         """
-        metrics = QFontMetricsF(font(SMALL))
+        metrics = small_metrics()
         for point in [marked, *(p for p in self._points if p is not marked)]:
             name = point.name.partition(".")[2] or point.name
             free = [
@@ -255,7 +256,7 @@ class Roofline(StillPlot):
 
     def _name_roofs(self, point: Point) -> None:
         """Label both roofs where nothing is `taken`: what limits, how much of it there is, for how many threads."""
-        metrics, area = QFontMetricsF(font(SMALL)), self._area()
+        metrics, area = small_metrics(), self._area()
         number = self._where.threads
         threads = self.tr("1 thread") if number == 1 else self.tr("{0} threads").format(number)
         of = "" if self._where.device else f", {threads}"
@@ -276,7 +277,7 @@ class Roofline(StillPlot):
 
     def _write_along(self, text: str, line: QLineF, shares: Sequence[float]) -> bool:
         """Write above a rising line, around the first point of it (a share of its length) where there is room."""
-        wide = QFontMetricsF(font(SMALL)).horizontalAdvance(text) + 2
+        wide = small_metrics().horizontalAdvance(text) + 2
         for share in shares:
             along = pieces(line, share, wide)
             if along and all(self.is_free(piece) for piece in along):

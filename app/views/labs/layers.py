@@ -8,12 +8,22 @@ from dataclasses import dataclass
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPen
 
-from app.charts.still import StillPlot
+from app.charts.still import LINE, StillPlot, small_metrics
 from app.style.theme import font, theme
 from app.views.labs.ranges import Reach
 from app.views.labs.rows import told
 from app.views.labs.series import RING, SIGNS, Look
-from pipelines.labs.chart import Bars, Chart, Gantt, Layer, Line, StackedBars, Steps, Values
+from pipelines.labs.chart import (
+    Bars,
+    Chart,
+    Gantt,
+    Layer,
+    Line,
+    Note,
+    StackedBars,
+    Steps,
+    Values,
+)
 from pipelines.labs.texts import PLAIN, figure
 
 WIDTH = 0.76
@@ -36,6 +46,9 @@ BEAM = 6.0
 
 ON_POINT = 4.0
 """Pixels around a point of a line that the mouse hits first."""
+
+NOTE_GAP = 8.0
+"""Pixels between a place and its note."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +105,9 @@ class Layers:
                 self._steps(layer)
             elif isinstance(layer, Line):
                 self._line(layer)
+        for layer in panel.layers:
+            if isinstance(layer, Note):
+                self._note(layer)
 
     def _tell(self, layer: Layer, places: Sequence[QRectF]) -> None:
         """The values of a layer are told where they lie, with their intervals."""
@@ -119,13 +135,17 @@ class Layers:
             line = QLineF(place.at(category, low) + aside, place.at(category, high) + aside)
             if line.length() >= 1.5:
                 lines.append(line)
-            self._value(value, place.at(category, max(value, high)) + aside, wide)
+            end, tip = (place.at(category, at) + aside for at in (value, max(value, high)))
+            self._value(value, end, tip, wide)
         self._fill(rects, layer.name)
         self._plot.intervals(lines, QPen(self._tokens.color("text"), 1.2), BEAM)
         self._tell(layer, rects)
 
-    def _value(self, value: float, tip: QPointF, wide: float) -> None:
-        """The figure beyond the end of a bar, where it is not wider than the bar's room."""
+    def _value(self, value: float, end: QPointF, tip: QPointF, wide: float) -> None:
+        """The figure beyond the tip of a bar's interval, where it is not wider than the bar's room.
+
+        A lying bar that ends too far right has it within its end.
+        """
         unit = self._place.y.axis.unit
         text, face = figure(value, unit if unit in PLAIN or unit == "B" else ""), font(0.8)
         metrics = QFontMetricsF(face)
@@ -133,7 +153,11 @@ class Layers:
         if self._place.lying:
             if metrics.height() <= wide + 3:
                 box = QRectF(tip.x() + 5, tip.y() - 8, room + 2, 16)
-                self._plot.text(text, box, flags, "text", face=face, ground=200)
+                if box.right() <= self._plot.width():
+                    self._plot.text(text, box, flags, "text", face=face, ground=200)
+                else:
+                    box.moveRight(end.x() - 4)
+                    self._plot.text(text, box, flags, "card", face=face)
         elif room <= wide:
             box = QRectF(tip.x() - room / 2 - 1, tip.y() - 16, room + 2, 14)
             self._plot.text(text, box, flags, "text", face=face, ground=200)
@@ -153,7 +177,8 @@ class Layers:
             self._fill(rects, name)
             places += rects
         for category, total in enumerate(tops):
-            self._value(total, place.at(category, total), wide)
+            end = place.at(category, total)
+            self._value(total, end, end, wide)
         self._tell(layer, places)
 
     def _line(self, layer: Line) -> None:
@@ -167,7 +192,7 @@ class Layers:
         paler = QColor(color)
         if len(points) > WHISKERS and ends:
             paler.setAlpha(BAND)
-            plot.between(*([each[i] for each in ends] for i in (0, 1)), paler)
+            plot.between([low for low, _ in ends], [high for _, high in ends], paler)
         else:
             paler.setAlpha(170)
             plot.intervals([QLineF(*each) for each in ends], QPen(paler, 1.2))
@@ -183,6 +208,18 @@ class Layers:
         points = [self._place.at(x, y) for x, y in zip(layer.x, layer.y, strict=True)]
         self._plot.curve(points, QPen(self._looks[layer.name].color(self._tokens), 2.0), steps=True)
         self._tell(layer, [QRectF(point, point) for point in points])
+
+    def _note(self, layer: Note) -> None:
+        """Below its place or above it, within the plot, where no other text is."""
+        area, at, metrics = self._place.area, self._place.at(layer.x, layer.y), small_metrics()
+        lines = layer.text.split("\n")
+        wide = max(metrics.horizontalAdvance(line) for line in lines) + 4
+        high = LINE * len(lines)
+        left = min(max(at.x() - wide / 2, area.left()), area.right() - wide)
+        tops = (at.y() + NOTE_GAP, at.y() - NOTE_GAP - high)
+        box = self._plot.free(QRectF(left, top, wide, high) for top in tops)
+        if box is not None:
+            self._plot.text(layer.text, box, token="text", ground=215)
 
     def _gantt(self, layer: Gantt) -> None:
         place, face = self._place, font(0.78)

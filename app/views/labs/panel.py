@@ -11,7 +11,7 @@ from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
 from PySide6.QtGui import QFontMetricsF, QPen
 from PySide6.QtWidgets import QWidget
 
-from app.charts.still import LINE, SMALL, StillPlot, Tick
+from app.charts.still import LINE, StillPlot, Tick, small_metrics
 from app.style.theme import font, theme
 from app.views.labs.layers import Layers, Place, draw_signs
 from app.views.labs.ranges import reaches
@@ -68,8 +68,10 @@ class Panel(StillPlot):
             title = _elided(QFontMetricsF(face), self.chart.title, wide)
             self.text(title, QRectF(0, 0, wide, TITLE - 2), AT_LEFT, "text", face=face)
         place = self._placed(max(self.head(wide), self.least_head))
-        self._marks(place)
+        for mark in marks(self.chart):
+            self._band(place, mark)
         Layers(self, place, self._looks).draw(self.chart)
+        self._mark_lines(place)
         self._mark_texts(place)
         self._legend(wide)
 
@@ -80,7 +82,7 @@ class Panel(StillPlot):
         names = list(named(self.chart))
         if len(names) < 2:
             return []
-        metrics = _metrics()
+        metrics = small_metrics()
         rows: list[list[tuple[str, str, QRectF]]] = [[]]
         x = 0.0
         for name in names:
@@ -100,7 +102,7 @@ class Panel(StillPlot):
             for name, text, place in row:
                 key = place.translated(0, top + number * (LINE + 2))
                 self._key(key, name)
-                room = _metrics().horizontalAdvance(text) + 3
+                room = small_metrics().horizontalAdvance(text) + 3
                 self.text(text, QRectF(key.right() + 5, key.top(), room, LINE), AT_LEFT, "text")
 
     def _key(self, place: QRectF, name: str) -> None:
@@ -123,7 +125,7 @@ class Panel(StillPlot):
 
     def _placed(self, head: float) -> Place:
         """Axes with their labels around the plot, and their titles."""
-        metrics, wide = _metrics(), float(self.width())
+        metrics, wide = small_metrics(), float(self.width())
         lying = self._lies(metrics, wide)
         down, across = (self._x, self._y) if lying else (self._y, self._x)
         rows, columns = len(down.axis.categories), len(across.axis.categories)
@@ -183,7 +185,7 @@ class Panel(StillPlot):
         """The places on x by rows of their flags: (mark, share of the width); none lies on another."""
         rows: list[list[tuple[Mark, float]]] = []
         ends: list[float] = []
-        metrics = _metrics()
+        metrics = small_metrics()
         lying = self._lies(metrics, wide)
         for mark in sorted(marks(self.chart), key=lambda m: m.value):
             if mark.on != "x" or lying:
@@ -208,23 +210,20 @@ class Panel(StillPlot):
             for mark, share in found
         ]
 
-    def _marks(self, place: Place) -> None:
-        """The lines and bands of all marks, below the layers."""
+    def _mark_lines(self, place: Place) -> None:
         area, tokens = place.area, theme()
-        for mark, x, top in self._placed_flags(area):
-            self._band(place, mark)
+        for _, x, top in self._placed_flags(area):
             pen = QPen(tokens.color("muted"), 1, Qt.PenStyle.DashLine)
             self.curve([QPointF(x, top + LINE), QPointF(x, area.bottom())], pen)
         for mark in marks(self.chart):
             if mark.on == "y":
-                self._band(place, mark)
                 at = self._level(place, mark.value)
                 ends = [QPointF(at.left(), at.top()), QPointF(at.right(), at.bottom())]
                 self.curve(ends, QPen(tokens.color("text"), 1.2, Qt.PenStyle.DashLine))
 
     def _mark_texts(self, place: Place) -> None:
         """The texts of all marks where no other one and no figure lies."""
-        area, metrics = place.area, _metrics()
+        area, metrics = place.area, small_metrics()
         for mark, x, top in self._placed_flags(area):
             wide = metrics.horizontalAdvance(mark.text) + 6
             left = min(max(x - wide / 2, area.left()), area.right() - wide)
@@ -285,10 +284,6 @@ def described(panel: Chart) -> str:
         else f" ({figure(y.low, y.axis.unit)} to {figure(y.high, y.axis.unit)})"
     )
     return f"{y.title}{ends} by {x.title} ({over}): {names}."
-
-
-def _metrics() -> QFontMetricsF:
-    return QFontMetricsF(font(SMALL))
 
 
 def _elided(

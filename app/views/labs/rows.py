@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from app.views.labs.ranges import Reach, reaches
-from pipelines.labs.chart import Bars, Chart, Gantt, Layer, Line, Mark, StackedBars, Steps
+from pipelines.labs.chart import Bars, Chart, Gantt, Layer, Line, Mark, Note, StackedBars, Steps
 from pipelines.labs.texts import figure
 
 HEADERS = ("panel", "series", "at", "value", "interval")
@@ -41,6 +41,8 @@ def told(layer: Layer, x: Reach, y: Reach) -> Iterator[tuple[str, str, str, str]
         on = y if layer.on == "y" else x
         until = "" if layer.until is None else f" … {figure(layer.until, on.axis.unit)}"
         yield layer.text, on.axis.title, f"{figure(layer.value, on.axis.unit)}{until}", ""
+    elif isinstance(layer, Note):
+        yield layer.text, x.text(layer.x), value(layer.y), ""
     elif isinstance(layer, Gantt):
         for block in layer.blocks:
             who = y.text(block.row) if y.axis.categories else str(block.row)
