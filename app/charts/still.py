@@ -8,7 +8,7 @@ Nothing is zoomed or dragged, so it can stand in a scroll area.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,24 +48,13 @@ Tick = tuple[float, str]
 """Pixel of the widget, and what stands there."""
 
 
-@dataclass(frozen=True)
-class _Words:
-    text: str
-    box: QRectF
-    flags: Qt.AlignmentFlag
-    color: QColor
-    face: QFont
-    ground: QColor | None
-    along: QTransform
-
-
 class _Texts(QGraphicsItem):
     """Texts above all that is drawn."""
 
     def __init__(self) -> None:
         super().__init__()
         self.room = QRectF()
-        self.words: list[_Words] = []
+        self.each: list[Callable[[QPainter], None]] = []
         self.setZValue(1000.0)
 
     def boundingRect(self) -> QRectF:
@@ -74,15 +63,10 @@ class _Texts(QGraphicsItem):
 
     def paint(self, painter: QPainter, *_: object) -> None:
         """Write them."""
-        before = painter.transform()
-        for words in self.words:
-            painter.setTransform(words.along * before)
-            if words.ground is not None:
-                painter.fillRect(words.box, words.ground)
-            painter.setFont(words.face)
-            painter.setPen(words.color)
-            write(painter, words.box, words.flags, words.text)
-        painter.setTransform(before)
+        for written in self.each:
+            painter.save()
+            written(painter)
+            painter.restore()
 
 
 @dataclass(frozen=True)
@@ -144,7 +128,7 @@ class StillPlot(pg.GraphicsView):
         self._built = now
         self.setBackground(theme().card)
         self._box.clear()
-        self._spots, self.taken, self._texts.words = [], [], []
+        self._spots, self.taken, self._texts.each = [], [], []
         self._texts.prepareGeometryChange()
         self._texts.room = QRectF(self.rect())
         self.build()
@@ -277,14 +261,20 @@ class StillPlot(pg.GraphicsView):
         along: QTransform | None = None,
     ) -> None:
         """Write a text into a box, over a ground of this opacity; `along`: where the box lies."""
-        card = theme().color("card")
+        card, color = theme().color("card"), theme().color(token)
         card.setAlpha(ground)
-        color, face = theme().color(token), face or font(SMALL)
-        known = _Words(
-            text, box, flags, color, face, card if ground else None, along or QTransform()
-        )
-        self._texts.words.append(known)
-        self.taken.append(known.along.mapRect(box))
+        lies = along or QTransform()
+
+        def written(painter: QPainter) -> None:
+            painter.setTransform(lies, combine=True)
+            if ground:
+                painter.fillRect(box, card)
+            painter.setFont(face or font(SMALL))
+            painter.setPen(color)
+            write(painter, box, flags, text)
+
+        self._texts.each.append(written)
+        self.taken.append(lies.mapRect(box))
 
     def free(self, boxes: Iterable[QRectF]) -> QRectF | None:
         """The first of these boxes that lies on nothing `taken`."""

@@ -37,7 +37,44 @@ INK = 3
 LEVEL_SHARES = (0.85, 0.7, 0.55, 0.4, 0.25)
 """Of the length of a level's line, where the middle of its name may be."""
 
+Ranges = tuple[tuple[int, int], tuple[int, int]]
+NOWHERE: Ranges = (0, 1), (0, 1)
+
 GROUP_COLOR = {"search": "search", "frontend": "frontend", "scoring": "accent"}
+
+
+class _Dot:
+    """Where a point is drawn."""
+
+    def __init__(self, point: Point, here: QPointF, left: float) -> None:
+        self.point, self.here = point, here
+        self.radius = radius_of(point)
+        around = self.radius + 1
+        self.place = QRectF(here.x() - around, here.y() - around, 2 * around, 2 * around)
+        self.bar = QRectF(left, here.y() - 1, here.x() - left, 2)
+        """Around the line from the least intensity to the dot."""
+
+    def away(self, box: QRectF) -> float:
+        """Pixels between a text and the nearer end of the bar: the edge of the dot, or the left end."""
+        box = box.adjusted(0, INK, 0, -INK)
+        left = QPointF(self.bar.left(), self.here.y())
+        return min(distance(box, self.here) - self.radius, distance(box, left))
+
+    def beside(self, width: float) -> Iterator[QRectF]:
+        """Where its name may stand, the best place first."""
+        x, y, beside = self.here.x(), self.here.y(), self.radius + 4
+        for left, top in (
+            (x + beside, y - LINE / 2),
+            (x - width / 2, y - 11 - LINE),
+            (x - width / 2, y + 11),
+            (x + 4, y + 9),
+            (x + 4, y - 9 - LINE),
+            (x - beside - width, y - LINE / 2),
+            (x - 4 - width, y + 9),
+            (x - 4 - width, y - 9 - LINE),
+            (self.bar.left() - 4 - width, y - LINE / 2),
+        ):
+            yield QRectF(left, top, width, LINE)
 
 
 class Roofline(StillPlot):
@@ -48,6 +85,7 @@ class Roofline(StillPlot):
         self._points: tuple[Point, ...] = ()
         self._marked: str | None = None
         self._where = Place()
+        self._ranges = NOWHERE
         self.named: list[tuple[Point, str, QRectF]] = []
         """The stages that have their names, and where."""
         self.setMinimumHeight(HEIGHT)
@@ -60,6 +98,7 @@ class Roofline(StillPlot):
         if (tuple(points), marked, where) == (self._points, self._marked, self._where):
             return
         self._points, self._marked, self._where = tuple(points), marked, where
+        self._ranges = self._found_ranges()
         describe(self, self.tr("Roofline"), self.sentence())
         self.rebuild()
 
@@ -98,8 +137,10 @@ class Roofline(StillPlot):
     def _area(self) -> QRectF:
         return QRectF(self.rect()).adjusted(LEFT, TOP, -RIGHT, -BOTTOM)
 
-    def _ranges(self) -> tuple[tuple[int, int], tuple[int, int]]:
+    def _found_ranges(self) -> Ranges:
         """Powers of ten at both ends of the axes."""
+        if not self._points:
+            return NOWHERE
         xs = [x for p in self._points for x in (p.min_intensity, p.intensity)]
         ys = [y for p in self._points for y in (p.rate, p.roof)]
         if (marked := self.marked) is not None:
@@ -110,40 +151,22 @@ class Roofline(StillPlot):
 
     def place(self, x: float, y: float) -> QPointF:
         """Position of an intensity and a rate in the drawing."""
-        area, ((left, right), (low, high)) = self._area(), self._ranges()
+        area, ((left, right), (low, high)) = self._area(), self._ranges
         across = (math.log10(x) - left) / max(1, right - left)
         up = (math.log10(y) - low) / max(1, high - low)
         return QPointF(area.left() + across * area.width(), area.bottom() - up * area.height())
 
     def _slope(self, bandwidth: float, ceiling: float) -> QLineF:
         """The line of a bandwidth, from the edge of the drawing to a ceiling; of no length where that is beyond."""
-        (left, _), (low, _) = self._ranges()
+        (left, _), (low, _) = self._ranges
         last = ceiling / bandwidth
         first = min(max(10.0**left, 10.0**low / bandwidth), last)
         return QLineF(self.place(first, first * bandwidth), self.place(last, ceiling))
 
     def _roof(self, point: Point) -> list[QPointF]:
         """Where a point's roofs begin, meet and end."""
-        slope, (_, right) = self._slope(point.bandwidth, point.ceiling), self._ranges()[0]
+        slope, (_, right) = self._slope(point.bandwidth, point.ceiling), self._ranges[0]
         return [slope.p1(), slope.p2(), self.place(10.0**right, point.ceiling)]
-
-    def _bar(self, point: Point) -> QRectF:
-        """Around the line from the least intensity to the dot."""
-        left = self.place(point.min_intensity, point.rate)
-        here = self.place(point.intensity, point.rate)
-        return QRectF(left, here).adjusted(0, -1, 0, 1)
-
-    def _dot(self, point: Point) -> QRectF:
-        """Around the dot itself."""
-        radius = radius_of(point) + 1
-        here = self.place(point.intensity, point.rate)
-        return QRectF(here.x() - radius, here.y() - radius, 2 * radius, 2 * radius)
-
-    def away(self, point: Point, box: QRectF) -> float:
-        """Pixels between a text and the nearer end of a point's bar: the edge of its dot, or the left end."""
-        bar, box = self._bar(point), box.adjusted(0, INK, 0, -INK)
-        dot = distance(box, self.place(point.intensity, point.rate)) - radius_of(point)
-        return min(dot, distance(box, QPointF(bar.left(), bar.center().y())))
 
     # -- drawing ---------------------------------------------------------------------------
 
@@ -156,18 +179,26 @@ class Roofline(StillPlot):
             return
         self._draw_axes(marked)
         levels = self._draw_roofs(marked)
-        self._draw_points(marked)
+        dots = [
+            _Dot(
+                point,
+                self.place(point.intensity, point.rate),
+                self.place(point.min_intensity, point.rate).x(),
+            )
+            for point in self._points
+        ]
+        self._draw_dots(dots, marked)
         # No name lies on a dot's bar.
-        self.taken += [self._bar(point) for point in self._points]
+        self.taken += [dot.bar for dot in dots]
         # Names of roofs have more places to go to than those of stages.
-        self._name_stages(marked)
-        self.taken += [self._dot(point) for point in self._points]
+        self._name_stages(dots, marked)
+        self.taken += [dot.place for dot in dots]
         self._name_roofs(marked)
         for text, line in levels:
             self._write_along(text, line, LEVEL_SHARES)
 
     def _draw_axes(self, marked: Point) -> None:
-        area, ((left, right), (low, high)) = self._area(), self._ranges()
+        area, ((left, right), (low, high)) = self._area(), self._ranges
         along = [(self.place(10.0**p, 1.0).x(), f"{10.0**p:g}") for p in range(left, right + 1)]
         # The corner belongs to the axis below.
         up = [
@@ -198,61 +229,38 @@ class Roofline(StillPlot):
         self.curve([here, above], QPen(tokens.color("muted"), 1, Qt.PenStyle.DotLine))
         return levels
 
-    def _draw_points(self, marked: Point) -> None:
+    def _draw_dots(self, dots: Sequence[_Dot], marked: Point) -> None:
         tokens, fills, edges = theme(), [], []
-        last_on_top = self._points[::-1]
-        for point in last_on_top:
-            color = tokens.color(GROUP_COLOR.get(point.group, "muted"))
-            here = self.place(point.intensity, point.rate)
-            self.curve([self.place(point.min_intensity, point.rate), here], QPen(color, 1))
+        last_on_top = dots[::-1]
+        for dot in last_on_top:
+            color = tokens.color(GROUP_COLOR.get(dot.point.group, "muted"))
+            self.curve([QPointF(dot.bar.left(), dot.here.y()), dot.here], QPen(color, 1))
             fill = QColor(color)
-            fill.setAlpha(255 if point is marked else 150)
+            fill.setAlpha(255 if dot.point is marked else 150)
             fills.append(fill)
-            edges.append(tokens.color("danger" if point.defect else "card"))
-            self.spot(self._dot(point), self.sentence(point), point.name)
-        places = [self.place(point.intensity, point.rate) for point in last_on_top]
-        sizes = [2 * radius_of(point) for point in last_on_top]
-        self.spots(places, sizes, edges, fills, edge=1.5)
+            edges.append(tokens.color("danger" if dot.point.defect else "card"))
+            self.spot(dot.place, self.sentence(dot.point), dot.point.name)
+        sizes = [2 * dot.radius for dot in last_on_top]
+        self.spots([dot.here for dot in last_on_top], sizes, edges, fills, edge=1.5)
 
-    def _name_stages(self, marked: Point) -> None:
+    def _name_stages(self, dots: Sequence[_Dot], marked: Point) -> None:
         """The marked stage and all others, the most expensive first, where there is room.
 
         A name nearer to another point than to its own would be taken for that one's. One through which a roof goes is
         the last resort.
         """
-        metrics = small_metrics()
-        for point in [marked, *(p for p in self._points if p is not marked)]:
-            name = point.name.partition(".")[2] or point.name
+        metrics, area = small_metrics(), self._area()
+        for dot in sorted(dots, key=lambda one: one.point is not marked):
+            name = dot.point.name.partition(".")[2] or dot.point.name
             free = [
                 box
-                for box in self._beside(point, metrics.horizontalAdvance(name) + 2)
-                if self._area().contains(box)
-                and self.is_free(box)
-                and not any(
-                    self.away(p, box) < self.away(point, box) for p in self._points if p != point
-                )
+                for box in dot.beside(metrics.horizontalAdvance(name) + 2)
+                if area.contains(box) and self.is_free(box) and _own(dot, box, dots)
             ]
             box = next((box for box in free if not self._on_roof(box)), free[0] if free else None)
             if box is not None:
-                self._write_on_card(name, box, "text" if point is marked else "muted")
-                self.named.append((point, name, box))
-
-    def _beside(self, point: Point, width: float) -> Iterator[QRectF]:
-        """Where the name of a point may stand, the best place first."""
-        here, beside = self.place(point.intensity, point.rate), radius_of(point) + 4
-        x, y = here.x(), here.y()
-        for left, top in (
-            (x + beside, y - LINE / 2),
-            (x - width / 2, y - 11 - LINE),
-            (x - width / 2, y + 11),
-            (x + 4, y + 9),
-            (x + 4, y - 9 - LINE),
-            (x - beside - width, y - LINE / 2),
-            (x - 4 - width, y + 9),
-            (x - 4 - width, y - 9 - LINE),
-            (self._bar(point).left() - 4 - width, y - LINE / 2),
-        ):
-            yield QRectF(left, top, width, LINE)
+                self._write_on_card(name, box, "text" if dot.point is marked else "muted")
+                self.named.append((dot.point, name, box))
 
     def _name_roofs(self, point: Point) -> None:
         """Label both roofs where nothing is `taken`: what limits, how much of it there is, for how many threads."""
@@ -307,6 +315,12 @@ class Roofline(StillPlot):
         corners = () if self.marked is None else self._roof(self.marked)
         box = box.adjusted(0, INK, 0, -INK)
         return any(crosses(QLineF(*ends), box) for ends in pairwise(corners))
+
+
+def _own(dot: _Dot, box: QRectF, dots: Sequence[_Dot]) -> bool:
+    """Whether a text is nearest to its own dot; dots at one place share theirs."""
+    away = dot.away(box)
+    return all(other.away(box) >= away for other in dots)
 
 
 def radius_of(point: Point) -> float:

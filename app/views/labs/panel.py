@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
+from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QPen
 from PySide6.QtWidgets import QWidget
 
@@ -20,6 +20,9 @@ from pipelines.labs.chart import Bars, Chart, Line, Mark, StackedBars
 from pipelines.labs.texts import figure
 
 TITLE = 20.0
+FLAG = LINE + 7
+"""Pixels between the plot and the texts of places: the title of the upright axis is there."""
+
 WIDEST_NAMES = 0.42
 """Share of the width that names of categories take on the left, at most."""
 
@@ -57,8 +60,9 @@ class Panel(StillPlot):
         """Pixels above the plot: title, legend, flags of places, the upright axis's title."""
         title = TITLE if self.chart.title else 0.0
         legend = len(self._keys(wide)) * (LINE + 2)
-        flags = len(self._flags(wide - 60)) * LINE
-        return title + legend + flags + LINE + 7
+        on = "y" if self._lies(wide) else "x"
+        flags = any(mark.on == on for mark in marks(self.chart))
+        return title + legend + (FLAG + LINE if flags else FLAG)
 
     def build(self) -> None:
         """Title, legend, axes, levels and places, layers."""
@@ -68,11 +72,9 @@ class Panel(StillPlot):
             title = _elided(QFontMetricsF(face), self.chart.title, wide)
             self.text(title, QRectF(0, 0, wide, TITLE - 2), AT_LEFT, "text", face=face)
         place = self._placed(max(self.head(wide), self.least_head))
-        for mark in marks(self.chart):
-            self._band(place, mark)
+        self._bands(place)
         Layers(self, place, self._looks).draw(self.chart)
-        self._mark_lines(place)
-        self._mark_texts(place)
+        self._marks(place)
         self._legend(wide)
 
     # -- legend ---------------------------------------------------------------------------------
@@ -126,7 +128,7 @@ class Panel(StillPlot):
     def _placed(self, head: float) -> Place:
         """Axes with their labels around the plot, and their titles."""
         metrics, wide = small_metrics(), float(self.width())
-        lying = self._lies(metrics, wide)
+        lying = self._lies(wide)
         down, across = (self._x, self._y) if lying else (self._y, self._x)
         rows, columns = len(down.axis.categories), len(across.axis.categories)
         most = wide * WIDEST_NAMES
@@ -166,8 +168,9 @@ class Panel(StillPlot):
         self.text(title, box, Qt.AlignmentFlag.AlignRight)
         return Place(area, self._x, self._y, lying)
 
-    def _lies(self, metrics: QFontMetricsF, wide: float) -> bool:
+    def _lies(self, wide: float) -> bool:
         """Whether bars lie, because the names of their categories do not fit below them in two lines."""
+        metrics = small_metrics()
         names = self._x.axis.categories
         barred = any(isinstance(layer, Bars | StackedBars) for layer in self.chart.layers)
         if not names or not barred:
@@ -181,92 +184,48 @@ class Panel(StillPlot):
 
     # -- levels and places ----------------------------------------------------------------------
 
-    def _flags(self, wide: float) -> list[list[tuple[Mark, float]]]:
-        """The places on x by rows of their flags: (mark, share of the width); none lies on another."""
-        rows: list[list[tuple[Mark, float]]] = []
-        ends: list[float] = []
-        metrics = small_metrics()
-        lying = self._lies(metrics, wide)
-        for mark in sorted(marks(self.chart), key=lambda m: m.value):
-            if mark.on != "x" or lying:
-                continue
-            share = self._x.place(mark.value)
-            half = metrics.horizontalAdvance(mark.text) / 2 / max(wide - 60, 1.0) + 0.01
-            begin = min(max(share - half, 0.0), 1.0 - 2 * half)
-            row = next((i for i, end in enumerate(ends) if end <= begin), len(ends))
-            if row == len(ends):
-                ends.append(0.0)
-                rows.append([])
-            ends[row] = begin + 2 * half
-            rows[row].append((mark, share))
-        return rows
+    def _ends(self, place: Place, mark: Mark) -> tuple[bool, list[QPointF]]:
+        """Whether a mark is upright, and where it lies: one place, or both ends of a band."""
+        ends = [mark.value] if mark.until is None else [mark.value, mark.until]
+        if mark.on == "x":
+            return not place.lying, [place.at(end, self._y.low) for end in ends]
+        return place.lying, [place.at(self._x.low, end) for end in ends]
 
-    def _placed_flags(self, area: QRectF) -> list[tuple[Mark, float, float]]:
-        """Each place on x, its pixel and the top of its flag."""
-        rows = self._flags(area.width() + 60)
-        return [
-            (mark, area.left() + share * area.width(), area.top() - LINE * (row + 2) - 2)
-            for row, found in enumerate(rows)
-            for mark, share in found
-        ]
-
-    def _mark_lines(self, place: Place) -> None:
-        area, tokens = place.area, theme()
-        for _, x, top in self._placed_flags(area):
-            pen = QPen(tokens.color("muted"), 1, Qt.PenStyle.DashLine)
-            self.curve([QPointF(x, top + LINE), QPointF(x, area.bottom())], pen)
-        for mark in marks(self.chart):
-            if mark.on == "y":
-                at = self._level(place, mark.value)
-                ends = [QPointF(at.left(), at.top()), QPointF(at.right(), at.bottom())]
-                self.curve(ends, QPen(tokens.color("text"), 1.2, Qt.PenStyle.DashLine))
-
-    def _mark_texts(self, place: Place) -> None:
-        """The texts of all marks where no other one and no figure lies."""
-        area, metrics = place.area, small_metrics()
-        for mark, x, top in self._placed_flags(area):
-            wide = metrics.horizontalAdvance(mark.text) + 6
-            left = min(max(x - wide / 2, area.left()), area.right() - wide)
-            self.text(mark.text, QRectF(left, top, wide, LINE), ground=255)
-        for mark in marks(self.chart):
-            if mark.on != "y":
-                continue
-            at = self._level(place, mark.value)
-            size = QSizeF(metrics.horizontalAdvance(mark.text) + 6, LINE)
-            if place.lying:
-                left = min(at.left() + 3, area.right() - size.width())
-                boxes = [QRectF(QPointF(left, at.top() - LINE * n), size) for n in range(1, 4)]
-            else:
-                sides = (-LINE - 1, 1.0) if at.top() > area.top() + 1 else (1.0,)
-                room = int(area.width() / (size.width() + 8))
-                lefts = [area.right() - size.width() - n * (size.width() + 8) for n in range(room)]
-                boxes = [
-                    QRectF(QPointF(x, at.top() + side), size) for side in sides for x in lefts
-                ] or [QRectF(QPointF(area.left(), at.top() + 1), size)]
-            self.text(mark.text, self.free(boxes) or boxes[0], token="text", ground=215)
-
-    def _level(self, place: Place, value: float) -> QRectF:
-        """The line of a level, as a rectangle without width or without height."""
-        at = place.at(0.0, value) if place.lying else place.at(self._x.low, value)
-        if place.lying:
-            return QRectF(at.x(), place.area.top() - 2, 0, place.area.height() + 2)
-        return QRectF(place.area.left(), at.y(), place.area.width(), 0)
-
-    def _band(self, place: Place, mark: Mark) -> None:
-        """Between both ends of a mark that has two."""
-        if mark.until is None:
-            return
-        area, color = place.area, theme().color("accent")
+    def _bands(self, place: Place) -> None:
+        """What lies between both ends of a mark, below all layers."""
+        color, area = theme().color("accent"), place.area
         color.setAlpha(36)
-        reach = self._x if mark.on == "x" else self._y
-        a, b = sorted((reach.place(mark.value), reach.place(mark.until)))
-        if (mark.on == "x") != place.lying:
-            rect = QRectF(area.left() + a * area.width(), area.top(), 0, area.height())
-            rect.setWidth((b - a) * area.width())
-        else:
-            rect = QRectF(area.left(), area.bottom() - b * area.height(), area.width(), 0)
-            rect.setHeight((b - a) * area.height())
-        self.bars([rect], color)
+        for mark in marks(self.chart):
+            upright, ends = self._ends(place, mark)
+            band = QRectF(ends[0], ends[-1]).normalized()
+            if upright:
+                band.setCoords(band.left(), area.top(), band.right(), area.bottom())
+            else:
+                band.setCoords(area.left(), band.top(), area.right(), band.bottom())
+            self.bars([band] if mark.until is not None else [], color)
+
+    def _marks(self, place: Place) -> None:
+        """Lines and texts of all marks: above the plot, or along a level from its right end on."""
+        area, metrics, tokens = place.area, small_metrics(), theme()
+        top = area.top() - FLAG - LINE
+        for mark in sorted(marks(self.chart), key=lambda m: m.value):
+            upright, (at, *_) = self._ends(place, mark)
+            wide = metrics.horizontalAdvance(mark.text) + 6
+            if upright:
+                left = min(max(at.x() - wide / 2, area.left()), self.width() - wide)
+                boxes = [QRectF(left, top, wide, LINE)]
+                boxes += [QRectF(left, area.top() + n * LINE, wide, LINE) for n in range(4)]
+                ends = [QPointF(at.x(), top + LINE), QPointF(at.x(), area.bottom())]
+            else:
+                sides = (-LINE - 1, 1.0) if at.y() > area.top() + 1 else (1.0,)
+                step = wide + 8
+                lefts = [area.right() - wide - n * step for n in range(int(area.width() / step))]
+                boxes = [QRectF(x, at.y() + side, wide, LINE) for side in sides for x in lefts]
+                boxes += [QRectF(area.left(), at.y() + 1, wide, LINE)]
+                ends = [QPointF(area.left(), at.y()), QPointF(area.right(), at.y())]
+            token = "muted" if mark.on == "x" else "text"
+            self.curve(ends, QPen(tokens.color(token), 1.1, Qt.PenStyle.DashLine))
+            self.text(mark.text, self.free(boxes) or boxes[0], token=token, ground=215)
 
 
 def described(panel: Chart) -> str:
