@@ -22,7 +22,7 @@ from app.style.theme import theme
 from app.views.roofline_model import Place, Point, rate, short
 from app.views.roofline_places import FROM_EDGE, SHARES, crosses, decades, pieces, turned
 
-HEIGHT = 236
+HEIGHT = 232
 """Pixels that it takes at least."""
 
 WIDTHS_HIGH = 1.6
