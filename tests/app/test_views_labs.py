@@ -6,13 +6,13 @@ import dataclasses
 import math
 
 import pytest
-from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
-from PySide6.QtGui import QImage, QWheelEvent
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, Qt
+from PySide6.QtGui import QHelpEvent, QImage, QPainter, QWheelEvent
+from PySide6.QtWidgets import QApplication, QToolTip, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.pictures.layout import themed
-from app.style.theme import DARK, LIGHT, Tokens
+from app.style.theme import DARK, LIGHT, Tokens, theme
 from app.views.labs import card, series
 from app.views.labs.panel import Panel, described
 from app.views.labs.ranges import Reach, reaches
@@ -170,6 +170,34 @@ def test_what_is_under_the_mouse_is_told(kind: str, qtbot: QtBot) -> None:
     if kind not in ("band", "stacked"):  # closer than the pixels tried; a part of no length
         assert tips == wanted
     assert bool(tips) == bool(rows)
+
+
+def test_a_plot_follows_theme_and_scale_and_shows_its_tips(qtbot: QtBot) -> None:
+    drawn = Panel(EVERY["bars"], looks(EVERY["bars"]))
+    qtbot.addWidget(drawn)
+    drawn.resize(400, 280)
+    for tokens in (LIGHT, DARK):
+        with themed(tokens.name):
+            image = drawn.grab().toImage()
+            assert image.pixelColor(2, 2) == tokens.color("card")
+            bar = next(spot.place for spot in drawn._spots)
+            assert image.pixelColor(bar.center().toPoint() - QPoint(9, 0)) == tokens.color(
+                "compute"
+            )
+    large = QImage(1600, 1120, QImage.Format.Format_RGB32)
+    large.setDevicePixelRatio(4)
+    with QPainter(large) as painter:
+        QWidget.render(drawn, painter, QPoint())
+    # Sharp at any scale: the edge of a bar is no wider than a pixel of the picture.
+    row = [large.pixelColor(x, round(4 * bar.center().y()) + 24) for x in range(1600)]
+    edge = round(4 * bar.left())
+    assert row[edge - 3] == theme().color("card")
+    assert row[edge + 3] == theme().color("compute")
+    at = bar.center().toPoint()
+    help_event = QHelpEvent(QEvent.Type.ToolTip, at, drawn.mapToGlobal(at))
+    QApplication.sendEvent(drawn.viewport(), help_event)
+    assert QToolTip.text() == "a, one: 1 s (500 ms … 2 s)"
+    QToolTip.hideText()
 
 
 def test_a_plot_leaves_the_wheel_to_what_it_stands_in(qtbot: QtBot) -> None:
