@@ -68,7 +68,8 @@ gpu: env
 
 shots: env
 	$(BIN)/python -m tests.bench.shots --folder $(BUILD)/shots
-	cp $(BUILD)/shots/desk-dark.png docs/desk-dark.png
+	$(BIN)/python -m tests.bench.shots --folder $(BUILD)/shots-2 --scale 2 --session $(BUILD)/shots/shots.asrs
+	cp $(BUILD)/shots-2/desk-end-dark-1280x800.png docs/desk-dark.png
 
 speech: env
 	$(BIN)/python -m assets.speech.build

@@ -297,7 +297,7 @@ class WholeBox(QSpinBox):
 
     def fixup(self, text: str) -> str:
         """Refuse what was entered, and show the old number again."""
-        return _refuse(self, text)
+        return _refuse(self, text, self.textFromValue(self.value()))
 
 
 class RealBox(QDoubleSpinBox):
@@ -365,7 +365,7 @@ class RealBox(QDoubleSpinBox):
 
     def fixup(self, text: str) -> str:
         """Refuse what was entered, and show the old number again."""
-        return _refuse(self, text)
+        return _refuse(self, text, self.textFromValue(self.value()))
 
 
 def _number_in(text: str) -> float | None:
@@ -379,12 +379,12 @@ def _number_in(text: str) -> float | None:
         return None
 
 
-def _refuse(box: WholeBox | RealBox, text: str) -> str:
-    """Say that a text names no number in range; returns the text of the number that stays."""
+def _refuse(box: WholeBox | RealBox, text: str, stays: str) -> str:
+    """Say that a text names no number in range; returns the text of the number that `stays`."""
     plain = text.strip().removesuffix(box.suffix().strip()).strip()
     if _number_in(plain) is not None:
         box.refused.emit(plain)
-    return box.prefix() + box.textFromValue(box.value()) + box.suffix()
+    return box.prefix() + stays + box.suffix()
 
 
 def draw_arrow(widget: QWidget) -> None:

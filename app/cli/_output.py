@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import json
 import math
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable
@@ -84,11 +85,16 @@ def plain(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+PROGRESS = "ASRSCOPE_PROGRESS"
+"""Set to lines, progress says how much of a step is done without a terminal, too: the window reads it."""
+
+
 class Progress:
     """Progress on stderr: one line that moves on a terminal, plain lines otherwise."""
 
     def __init__(self) -> None:
         self._terminal = sys.stderr.isatty()
+        self._lines = os.environ.get(PROGRESS) == "lines"
         self._last = ""
         self._width = 0
 
@@ -97,9 +103,13 @@ class Progress:
         if self._terminal:
             share = "" if fraction is None else f" {fraction:4.0%}"
             self._move(f"{one_line(stage)}{share}")
-        elif stage != self._last:
-            print(one_line(stage), file=sys.stderr, flush=True)
-        self._last = stage
+            return
+        text = one_line(stage)
+        if self._lines and fraction is not None:
+            text += f" {fraction:.0%}"
+        if text != self._last:
+            print(text, file=sys.stderr, flush=True)
+        self._last = text
 
     def done(self) -> None:
         """Clear the moving line."""

@@ -46,7 +46,9 @@ def provenance_of(session: Session, tree: Mapping[str, Any] | None = None) -> di
         "recorded": _time_text(meta.get("created_wall")),
         "preset": str(meta.get("preset") or ""),
         "config": digest if tree else "",
-        "machine": _machine_text(machine),
+        "machine": " + ".join(
+            filter(None, (_machine_text(machine), *_devices(meta.get("devices"))))
+        ),
         "asrscope": str(meta.get("asrscope_version") or ""),
         "versions": ", ".join(f"{name} {version}" for name, version in versions.items()),
         "command": _command_text(meta.get("argv")),
@@ -75,6 +77,14 @@ def caption(provenance: Mapping[str, str]) -> str:
         short = value[:8] if key == "session" else value
         parts.append(short if key in ("file", "machine", "cpu") else f"{key} {short}")
     return " · ".join(parts)
+
+
+def _devices(told: object) -> list[str]:
+    """Names of the devices that the session ran on, besides the processor."""
+    rows = told.values() if isinstance(told, dict) else ()
+    return [
+        row["name"] for row in rows if isinstance(row, dict) and isinstance(row.get("name"), str)
+    ]
 
 
 def _machine_text(machine: Mapping[str, Any]) -> str:

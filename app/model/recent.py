@@ -111,6 +111,11 @@ class Memory:
         others = [t for t in self.texts("recent") if t != text]
         self._settings.setValue("recent", [text, *others][:MAX_RECENT])
 
+    def forget_session(self, path: Path) -> None:
+        """Take ``path`` off the list of recent sessions."""
+        text = str(path.resolve())
+        self._settings.setValue("recent", [t for t in self.texts("recent") if t != text])
+
     def forget_sessions(self) -> None:
         """Empty the list of recent sessions (the files stay)."""
         self._settings.remove("recent")

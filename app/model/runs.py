@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -59,6 +61,8 @@ class Runs(QObject):
     changed = Signal()
     shown = Signal()
     begun = Signal()
+    given_up = Signal()
+    """The run was cancelled before its first frame: there is no session of it."""
 
     def __init__(
         self,
@@ -352,10 +356,16 @@ class Runs(QObject):
         self._leave_demo()
         self.changed.emit()
 
-    def _on_finished(self, _path: str, _state: str) -> None:
+    def _on_finished(self, path: str, state: str) -> None:
         self._over()
         if self._playhead.live:
             self._playhead.tick()
+        if state == "stopped" and path and self.showing_run and self._playhead.n_frames == 0:
+            self._playhead.close()
+            self._memory.forget_session(Path(path))
+            with suppress(OSError):  # nothing was to be kept of it
+                Path(path).unlink(missing_ok=True)
+            self.given_up.emit()
         after, self._after = self._after, None
         if after is not None:
             after()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Final, Protocol
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -137,7 +138,7 @@ def together(
                 f"At most {LONGEST_S / 60:.0f} minutes are played at once; select less."
             )
     if not parts:
-        raise SoundError("There is no utterance to be heard at the cursor.")
+        raise SoundError("There is no utterance at the cursor to play.")
     return np.concatenate(parts), rate, places
 
 
@@ -184,7 +185,7 @@ class _Stream:
         self._stream.close()
 
 
-def _sounddevice():  # type: ignore[no-untyped-def]
+def _sounddevice() -> ModuleType:
     """The package, with a device to play on; SoundError says what is absent."""
     try:
         import sounddevice
@@ -202,7 +203,8 @@ def _sounddevice():  # type: ignore[no-untyped-def]
         raise SoundError(
             "Sound cannot be played: there is no audio device on this machine."
         ) from None
-    return sounddevice
+    found: ModuleType = sounddevice
+    return found
 
 
 class Sound(QObject):

@@ -30,9 +30,10 @@ MAX_LINES: Final = 40
 
 
 _BEFORE_UNIT: Final = re.compile(
-    r"(?<=\d) (?=(?:[%×]|[nµm]?s|min|[kKMGT]?i?B|[kMGT]?(?:FLOP|op)s?|nat|[kMG]?Hz|points?)(?![^\W\d_]))"
+    r"(?<=\d) (?=\d{3}(?!\d))"  # thousands
+    r"|(?<=\d) (?=(?:[%×]|[nµm]?s|min|[kKMGT]?i?B|[kMGT]?(?:FLOP|op)s?|nat|[kMG]?Hz|points?)(?![^\W\d_]))"
 )
-"""The space between a number and its unit."""
+"""The space between a number and its unit, and between its thousands."""
 
 
 _LONG_WORD: Final = re.compile(r"\S{25,}")

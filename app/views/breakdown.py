@@ -63,7 +63,7 @@ class BreakdownView(View):
         self.sum.setFont(font(1.0, strong=True))
         self.sum.setWordWrap(True)
         body = QWidget()
-        column = QVBoxLayout(body)
+        self._column = column = QVBoxLayout(body)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(4)
         column.addWidget(self.sum)
@@ -205,9 +205,7 @@ class BreakdownView(View):
         needed = self.panel.needed(self.panel.width())
         room = self.tree.height() + (self.panel.height() if not self.panel.isHidden() else 0)
         self.panel.setVisible(not on or room - needed >= (len(CATEGORIES) + 2) * ROW)
-        column = self.tree.parentWidget().layout()
-        if column is not None:
-            column.activate()
+        self._column.activate()
         self.tree.set_picture(on)
 
     def settle(self) -> None:

@@ -86,7 +86,7 @@ class StagePanel(ThemedWidget):
                 rest = " ".join(lines[room - 1 :])
                 metrics = QFontMetricsF(font())
                 last = metrics.elidedText(rest, Qt.TextElideMode.ElideRight, self.width())
-                lines = [*lines[: room - 1], last]
+                lines = (*lines[: room - 1], last)
             self.setToolTip(self._text if len(lines) == room else "")
             for number, text in enumerate(lines):
                 write(painter, QRectF(0, top + 4 + number * high, self.width(), high), flags, text)

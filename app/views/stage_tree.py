@@ -315,6 +315,12 @@ class StageTree(QTreeView):
                 self.header().resizeSection(column, int(width))
 
 
+def _entry(index: _Index) -> Entry | None:
+    """What the row of an index shows."""
+    found = index.sibling(index.row(), NAME).data(ENTRY)
+    return found if isinstance(found, Entry) else None
+
+
 def _parent_of(line: StageLine) -> str:
     return line.group if line.group in PARENTS else REST
 
@@ -362,14 +368,14 @@ class _Delegate(QStyledItemDelegate):
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:
         """Draw one cell."""
-        entry = index.siblingAtColumn(0).data(ENTRY)
-        if not isinstance(entry, Entry):
+        entry = _entry(index)
+        if entry is None:
             return
         tokens = theme()
         painter.save()
-        if option.state & QStyle.StateFlag.State_Selected:  # type: ignore[attr-defined]
-            painter.fillRect(option.rect, tokens.color("hover"))  # type: ignore[attr-defined]
-        place = QRect(option.rect)  # type: ignore[attr-defined]
+        if option.state & QStyle.StateFlag.State_Selected:
+            painter.fillRect(option.rect, tokens.color("hover"))
+        place = QRect(option.rect)
         painter.setFont(font(1.0, strong=entry.strong))
         if index.column() == NAME:
             self._paint_name(painter, place, entry, tokens)
@@ -435,8 +441,8 @@ class _Delegate(QStyledItemDelegate):
         """Tool tip of a stage: its sentence, and its parts with their intervals."""
         from app.style.plain_text import show_tip
 
-        entry = index.siblingAtColumn(0).data(ENTRY)
-        line = entry.line if isinstance(entry, Entry) else None
+        entry = _entry(index)
+        line = None if entry is None else entry.line
         text = "" if line is None else tip(line, self._tree.stages)
         show_tip(event.globalPos(), text, view)  # type: ignore[attr-defined]
         return True

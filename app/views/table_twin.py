@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.style.plain_text import add_entry
+from app.style.plain_text import add_entry, new_menu
 from profiler.plain import one_line
 
 Table = tuple[Sequence[str], Sequence[Sequence[object]]]
@@ -249,7 +249,7 @@ class TableTwin(QTableView):
 
     def menu(self) -> QMenu:
         """What can be done with the rows."""
-        made = QMenu(self)
+        made = new_menu("", self)
         selected = self.selectionModel().hasSelection()
         copy = add_entry(made, self.tr("Copy rows selected"), self.copy_selected)
         copy.setEnabled(selected)

@@ -106,6 +106,7 @@ class ViewDock(QDockWidget):
         self.view = view
         view.setProperty("card", "docked")
         view.asleep = True
+        view.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
         self.title = DockTitle(view)
         self.title.close_button.clicked.connect(lambda _=False: self.close())
         self.title.float_button.clicked.connect(lambda _=False: self.float_or_dock())
@@ -126,8 +127,7 @@ class ViewDock(QDockWidget):
         """Give the view the keyboard: its chart or table, not a button."""
         inside = [child for child in self.view.findChildren(QWidget) if _takes_keys(child)]
         self.activateWindow()
-        if inside:
-            inside[0].setFocus(Qt.FocusReason.ShortcutFocusReason)
+        (inside or [self.view])[0].setFocus(Qt.FocusReason.ShortcutFocusReason)
 
     def _seen(self, seen: bool) -> None:
         # Qt says that it is seen also on a page that is not shown, and that it is not at the left of the first screen.

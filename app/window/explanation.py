@@ -2,6 +2,8 @@
 
 The command runs in a process of its own, since it decodes and loads what the window must not. It can be cancelled;
 closing the dialog ends it, and waits for nothing. The next one begins when it has ended: they would disturb each other.
+What it found (`explain --json`) is shown as two tables: how long the stage took in each way, and what its time consists
+of, beside the figures of the run that the session recorded.
 
 Its temporary files lie in a folder that the window makes and removes, however the command ends.
 """
@@ -9,18 +11,18 @@ Its temporary files lie in a folder that the window makes and removes, however t
 from __future__ import annotations
 
 import re
-import textwrap
+import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 from PySide6.QtCore import QCoreApplication, QObject, QProcess, QSize, Qt
-from PySide6.QtGui import QFont, QFontDatabase, QFontMetricsF, QGuiApplication, QResizeEvent
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QDialog,
     QHBoxLayout,
-    QPlainTextEdit,
     QProgressBar,
     QVBoxLayout,
     QWidget,
@@ -30,34 +32,72 @@ from app.model.processes.child_process import child_process
 from app.model.processes.leaving import EXPLAINS, Leaving
 from app.model.processes.own_folder import OwnFolder
 from app.style.plain_text import Button, Wrapped, describe, set_title
-from profiler.plain import one_line
+from app.views.table_twin import TableModel, TableTwin
+from profiler.analysis.categories import PART_NAMES
+from profiler.plain import counted, one_line
 from profiler.process import children
 
 if TYPE_CHECKING:
+    from app.views.breakdown_model import StageLine
     from app.window.main_window import MainWindow
 
-EXPLAIN: Final = tuple(children.python("-m", "app.cli.main", "explain"))
-SIZE: Final = QSize(1060, 560)
+EXPLAIN: Final = tuple(children.python("-m", "app.cli.main", "explain", "--json"))
+SIZE: Final = QSize(860, 620)
 LONGEST: Final = 200
 """Characters of a line of progress that are shown."""
 BY_COMMAND: Final = "asrscope: "
 """Stands before what the command complains of: a terminal has many programs, the dialog does not."""
 
+LINES: Final = {"ASRSCOPE_PROGRESS": "lines"}
+"""The command is to say how much of a step is done although nobody reads it on a terminal."""
+
 FOLDER: Final = "asrscope-explain-"
 """What the name of its folder for temporary files begins with."""
 
-FEWEST_COLUMNS: Final = 40
-"""Characters of a line to which sentences are wrapped at least."""
+SHARE: Final = re.compile(r"(?P<step>.*?) +(?P<share>\d+) ?%$")
+"""A line of progress that says how much of a step is done."""
 
-_CELLS: Final = re.compile(r"\S {2,}\S")
-"""Within a row of a table; sentences have single spaces."""
+LEAST_SHARE: Final = 0.05
+"""Of a step, from which on the time left is told."""
+
+
+class Way(msgspec.Struct, frozen=True):
+    """One way of doing the stage again; times in µs per frame, `low` and `high` of the middle half of the rounds."""
+
+    name: str
+    what: str
+    us_per_frame: float
+    low: float
+    high: float
+
+
+class Found(msgspec.Struct, frozen=True):
+    """What `asrscope explain --json` prints, as far as it is shown."""
+
+    evidence: str
+    sentence: str
+    us_per_frame: float
+    ways: list[Way]
+    conclusion: str
+    audio: str
+    rounds: int
+    verdict: str | None = None
+    parts: dict[str, float] | None = None
+    parts_low: dict[str, float] | None = None
+    parts_high: dict[str, float] | None = None
+    notes: list[str] = []
 
 
 class Explanation(QDialog):
     """What the time of one stage consists of, as soon as it has been found out."""
 
     def __init__(
-        self, session: Path, stage: str, parent: QWidget, command: Sequence[str] = EXPLAIN
+        self,
+        session: Path,
+        stage: str,
+        parent: QWidget,
+        command: Sequence[str] = EXPLAIN,
+        recorded: StageLine | None = None,
     ) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -67,13 +107,12 @@ class Explanation(QDialog):
         self.bar = QProgressBar()
         self.bar.setRange(0, 0)
         self.bar.setTextVisible(False)
-        self.text = QPlainTextEdit()
-        self.text.setReadOnly(True)
-        self.text.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
-        fixed = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
-        fixed.setStyleHint(QFont.StyleHint.Monospace)
-        self.text.setFont(fixed)
-        describe(self.text, self.tr("What the stage's time consists of"))
+        self.sentence, self.conclusion = Wrapped(""), Wrapped("")
+        self._ways, self._parts = TableModel(self), TableModel(self)
+        self.ways, self.parts = TableTwin(self._ways), TableTwin(self._parts)
+        describe(self.ways, self.tr("How long the stage took in each way"))
+        describe(self.parts, self.tr("What the stage's time consists of"))
+        self._recorded = recorded
         self.copy = Button(self.tr("Copy"))
         self.copy.setEnabled(False)
         self.copy.clicked.connect(self._copy)
@@ -86,10 +125,15 @@ class Explanation(QDialog):
         column = QVBoxLayout(self)
         column.addWidget(self.state)
         column.addWidget(self.bar)
-        column.addWidget(self.text, 1)
+        column.addWidget(self.sentence)
+        column.addWidget(self.ways, 3)
+        column.addWidget(self.parts, 4)
+        column.addWidget(self.conclusion)
         column.addLayout(buttons)
+        for each in (self.sentence, self.ways, self.parts, self.conclusion):
+            each.hide()
         self._last = ""
-        self._found = ""
+        self._step, self._since = "", time.monotonic()
         self._command = (*command, str(session), stage)
         self._process: QProcess | None = process_with_a_folder(self)
         self._process.readyReadStandardError.connect(self._told)
@@ -145,9 +189,25 @@ class Explanation(QDialog):
             return
         told = bytes(self._process.readAllStandardError().data()).decode("utf-8", "replace")
         lines = [line for line in told.splitlines() if line.strip()]
-        if lines:
-            self._last = one_line(lines[-1].removeprefix(BY_COMMAND), LONGEST)
-            self.state.setText(self._last)
+        for line in lines:
+            self._last = one_line(line.removeprefix(BY_COMMAND), LONGEST)
+            self._show_progress(self._last)
+
+    def _show_progress(self, line: str) -> None:
+        """A step, how much of it is done, and how long the rest of it takes."""
+        found = SHARE.match(line)
+        step, share = (found["step"], int(found["share"]) / 100) if found else (line, 0.0)
+        if found:
+            step = step.partition(":")[0]  # what follows are names of kernels
+        now = time.monotonic()
+        if step != self._step:
+            self._step, self._since = step, now
+        self.bar.setRange(0, 100 if found else 0)
+        self.bar.setValue(round(100 * share))
+        if share >= LEAST_SHARE:
+            left = (now - self._since) * (1 - share) / share
+            step = self.tr("{0} · about {1} s left").format(step, max(round(left), 1))
+        self.state.setText(step)
 
     def _finished(self, code: int, status: QProcess.ExitStatus) -> None:
         if self._process is None:
@@ -158,10 +218,10 @@ class Explanation(QDialog):
         self.bar.hide()
         self.end.setText(self.tr("Close"))
         if code == 0 and status == QProcess.ExitStatus.NormalExit:
-            self._found = found
-            self._lay_out()
-            self.copy.setEnabled(True)
-            self.state.setText(self.tr("Measured on this machine, now."))
+            try:
+                self._show_found(msgspec.json.decode(found, type=Found))
+            except (msgspec.MsgspecError, KeyError, IndexError):
+                self.state.setText(self.tr("What the command printed cannot be read."))
         elif not self._last:
             self.state.setText(self.tr("The command ended without saying why."))
 
@@ -171,22 +231,92 @@ class Explanation(QDialog):
             self.bar.hide()
             self.state.setText(self.tr("The command could not be started."))
 
+    def _show_found(self, tree: Found) -> None:
+        """Fill sentences and tables."""
+        rounds = counted(tree.rounds, self.tr("round"), self.tr("rounds"))
+        state = self.tr("Measured on this machine, now: {0} over {1}.").format(rounds, tree.audio)
+        self.state.setText(" ".join([state, *tree.notes]))
+        self.sentence.setText(self._beside(tree))
+        whole = tree.ways[0].us_per_frame
+        self._ways.replace(
+            [
+                self.tr("done again"),
+                self.tr("µs per frame"),
+                self.tr("interquartile range"),
+                self.tr("of the run"),
+                self.tr("what that is"),
+            ],
+            [
+                [
+                    way.name,
+                    f"{way.us_per_frame:.2f}",
+                    f"{way.low:.2f} – {way.high:.2f}",
+                    f"{way.us_per_frame / whole:.2f}",
+                    way.what,
+                ]
+                for way in tree.ways
+            ],
+        )
+        headers = [
+            self.tr("part"),
+            self.tr("here"),
+            self.tr("interval"),
+            self.tr("in the session"),
+            self.tr("interval"),
+        ]
+        self._parts.replace(headers, self._part_rows(tree))
+        self.conclusion.setText(tree.conclusion)
+        for shown in (self.sentence, self.ways, self.parts, self.conclusion):
+            shown.setVisible(shown is not self.parts or bool(tree.parts))
+        for table in (self.ways, self.parts):
+            table.fit_columns()
+        self.copy.setEnabled(True)
+
+    def _beside(self, tree: Found) -> str:
+        """What the stage took here, and in the session: they are two measurements."""
+        graded = " · ".join(filter(None, (tree.verdict, tree.evidence)))
+        here = self.tr("Here {0} µs per frame ({1})").format(f"{tree.us_per_frame:.2f}", graded)
+        if self._recorded is None:
+            return f"{here}. {tree.sentence}"
+        line = self._recorded
+        there = " · ".join(filter(None, (line.verdict, line.evidence)))
+        beside = self.tr("in the session {0} µs per frame ({1})")
+        return f"{here}; {beside.format(f'{1e3 * line.ms:.2f}', there)}. {tree.sentence}"
+
+    def _part_rows(self, tree: Found) -> list[list[object]]:
+        recorded = {} if self._recorded is None else {p.name: p for p in self._recorded.parts}
+        parts = tree.parts or {}
+        total = sum(parts.values()) or 1.0
+        rows: list[list[object]] = []
+        for key, value in parts.items():
+            name, there = key.removesuffix("_s"), recorded.get(key.removesuffix("_s"))
+            low, high = (
+                (ends or {}).get(key, 0.0) / total for ends in (tree.parts_low, tree.parts_high)
+            )
+            row: list[object] = [PART_NAMES[name], _percent(value / total), _interval(low, high)]
+            if there is not None:
+                row += [_percent(there.share), _interval(there.low, there.high)]
+            rows.append([*row, *[""] * (5 - len(row))])
+        return rows
+
     def _copy(self) -> None:
-        QGuiApplication.clipboard().setText(self._found)
+        tables = [
+            model.text(range(model.rowCount()))
+            for model in (self._ways, self._parts)
+            if model.rowCount()
+        ]
+        sentences = [self.windowTitle(), self.state.text(), self.sentence.text()]
+        QGuiApplication.clipboard().setText(
+            "\n\n".join(["\n".join(sentences), *tables, self.conclusion.text()])
+        )
 
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Wrap the sentences again."""
-        super().resizeEvent(event)
-        self._lay_out()
 
-    def _lay_out(self) -> None:
-        """Sentences as wide as the dialog; the rows of tables stay whole, and are scrolled to."""
-        room = self.text.viewport().width() - 2 * self.text.document().documentMargin()
-        # A letter of some fonts is no whole number of pixels wide.
-        columns = int(room / QFontMetricsF(self.text.font()).horizontalAdvance("0"))
-        text = laid_out(self._found, columns)
-        if text != self.text.toPlainText():
-            self.text.setPlainText(text)
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _interval(low: float, high: float) -> str:
+    return f"{100 * low:.0f} – {100 * high:.0f} %"
 
 
 def process_with_a_folder(parent: QObject) -> QProcess:
@@ -194,8 +324,8 @@ def process_with_a_folder(parent: QObject) -> QProcess:
     try:
         folder = OwnFolder(FOLDER)
     except OSError:
-        return child_process(parent)  # the command says itself what is wrong
-    process = child_process(parent, TMPDIR=str(folder.path))
+        return child_process(parent, **LINES)  # the command says itself what is wrong
+    process = child_process(parent, TMPDIR=str(folder.path), **LINES)
 
     def remove(*_: object) -> None:
         folder.remove()
@@ -203,27 +333,6 @@ def process_with_a_folder(parent: QObject) -> QProcess:
     process.finished.connect(remove)
     process.destroyed.connect(remove)
     return process
-
-
-def laid_out(text: str, columns: int) -> str:
-    """A text whose sentences are wrapped to so many columns, as far in as they are; tables stay as they are."""
-    columns = max(columns, FEWEST_COLUMNS)
-    lines: list[str] = []
-    for line in text.splitlines():
-        if len(line) <= columns or _CELLS.search(line):
-            lines.append(line)
-            continue
-        indent = line[: len(line) - len(line.lstrip())]
-        # What stands in it as a whole, a path or a name, is not taken apart.
-        wrapped = textwrap.wrap(
-            line,
-            columns,
-            subsequent_indent=indent,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-        lines += wrapped
-    return "\n".join(lines)
 
 
 def explain(window: MainWindow, stage: str = "") -> None:
@@ -239,7 +348,9 @@ def explain(window: MainWindow, stage: str = "") -> None:
     if not stage:
         window.notices.info(tr("Choose a stage of scoring or search in the breakdown first."))
         return
-    dialog = Explanation(session.path, stage, window)
+    lines = window.desk.breakdown.tree.stages
+    recorded = next((line for line in lines if line.name == stage), None)
+    dialog = Explanation(session.path, stage, window, recorded=recorded)
     dialog.finished.connect(partial(closed, window))
     dialog.open()
 

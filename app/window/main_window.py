@@ -170,12 +170,14 @@ class MainWindow(FirstWindow):
         self.layouts.refused.connect(self.notices.error)
         self.side_by_side.changed.connect(self.actions_.refresh)
         self.runs.shown.connect(self.show_desk)
+        self.runs.given_up.connect(self.show_welcome)
         for changed in (self.pipeline.changed, self.pipeline.replaced):
             changed.connect(lambda *_: self.actions_.refresh())
             changed.connect(lambda *_: self._show_latency())
         self.pipeline.refused.connect(lambda _, text: self.notices.error(text))
         self.files.opened.connect(lambda _: self.show_desk())
         self.files.audio_chosen.connect(self._take_audio)
+        self.files.deleted.connect(self.show_welcome)
         self.welcome.run_preset.connect(self._run_preset)
         self.top.preset.chosen.connect(self.runs.choose_preset)
         self.welcome.open_session.connect(self.open_session)
@@ -224,6 +226,12 @@ class MainWindow(FirstWindow):
     def open_session(self, path: str | Path) -> bool:
         """Show a session; return whether that worked."""
         return self.files.open_session(path)
+
+    def close_session(self) -> None:
+        """Close the session; without one there is nothing on the desk to look at."""
+        self.playhead.close()
+        if self.when.is_idle():
+            self.show_welcome()
 
     def show_welcome(self) -> None:
         """Show the welcome page."""

@@ -30,6 +30,8 @@ from app.window.actions.found import Found
 
 WIDTH, MAX_ROWS, ROW_HEIGHT = 560, 11, 30
 COLUMNS = 3
+WIDEST = 205
+"""Pixels of a text in the key sheet: a longer one goes on in the next line."""
 GROUP_ROLE = Qt.ItemDataRole.UserRole + 1
 KEYS_ROLE = Qt.ItemDataRole.UserRole + 2
 USABLE_ROLE = Qt.ItemDataRole.UserRole + 3
@@ -229,7 +231,12 @@ class KeySheet(QDialog):
             pressed = Label(keys)
             pressed.setFont(font(1.0, strong=True))
             pressed.setMinimumWidth(76)
-            grid.addWidget(pressed, number, 0)
-            grid.addWidget(Label(text), number, 1)
+            said = Label(text)
+            if said.sizeHint().width() > WIDEST:
+                said.setWordWrap(True)
+                said.setFixedWidth(WIDEST)
+            top = Qt.AlignmentFlag.AlignTop
+            grid.addWidget(pressed, number, 0, top)
+            grid.addWidget(said, number, 1)
         grid.setColumnStretch(1, 1)
         return grid

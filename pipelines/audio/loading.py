@@ -104,11 +104,12 @@ def load(path: str | Path, part: Part = WHOLE, target: Target = WIDE_BAND) -> Au
     path = Path(path)
     with _opened(path, part) as source:
         sound = _read(source, part, target)
-        level, used = sound.level, part.channel
-        if used is None and level.channels_cancel:
-            used = level.loudest
-            sound = _read(source, msgspec.structs.replace(part, channel=used), target)
-    notes = [*source.notes, *_of_channels(sound, part.channel, level), *sound.notes]
+        level = sound.level
+        if part.channel is None and level.channels_cancel:
+            alone = msgspec.structs.replace(part, channel=level.loudest)
+            del sound  # two hours of it are half a gigabyte
+            sound = _read(source, alone, target)
+    notes = [*dict.fromkeys(source.notes), *_of_channels(sound, part.channel, level), *sound.notes]
     return Audio(path, sound.samples, sound.rates[0], sound.channels, notes, target.rate)
 
 

@@ -20,7 +20,7 @@ from profiler.plain import one_line
 
 DEFAULT = "gmm"
 
-GROUPS: Final = ("", "More mixtures", "Words and grammars", "Nets made smaller", "The ladder")
+GROUPS: Final = ("", "More mixtures", "Words and grammars", "Compressed nets", "The ladder")
 """In the order in which they are offered; first those outside any group."""
 
 LONGEST_HEAD = 2_000

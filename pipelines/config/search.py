@@ -96,7 +96,8 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         float,
         setting(
             "Lattice beam",
-            "Alternatives that cost this much more than the best path are left out of the lattice.",
+            "Alternatives that cost this much more than the best path are left out of the lattice. The beam narrows "
+            "where the lattice would take over 800 MB, and the run says so.",
             layer="Search",
             unit="nat",
             switched_by="search.lattice",

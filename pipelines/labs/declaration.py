@@ -73,6 +73,7 @@ class Lab(Generic[P, M]):
     then why. `parameters`: the defaults. `stored`: the type of what `measure` returns. `judge` and `picture` are pure.
     `follows`: what follows for a recogniser, by verdict. `bytes_needed`: held against the memory that is free before
     anything is made. `obstacle`: why it cannot be tried here at all, in half a sentence; None if it can.
+    `wants_device`: whether all of the claim can be tried with an accelerator alone.
     """
 
     claim: str
@@ -89,6 +90,7 @@ class Lab(Generic[P, M]):
     said: tuple[Said, ...] = ()
     bytes_needed: Callable[[P], int] = lambda _: 0
     obstacle: Callable[[P], str | None] = lambda _: None
+    wants_device: bool = False
 
     @property
     def papers(self) -> str:

@@ -176,6 +176,7 @@ LAB = Lab(
     "an error, and results stay where they were computed.",
     source="note 2",
     group="device",
+    wants_device=True,
     measured="Seven operations of torch with their tensors on the host, on the device, on both, and after a "
     "copy: the error as torch says it, and where the result lives. A tensor without dimensions may cross, as a "
     "number. Without an accelerator the rules are asked of torch with tensors that have a device and no memory "

@@ -234,6 +234,7 @@ LAB: Final = Lab(
     claim="On a GPU scoring gains a great deal, and search does not, because it is serial.",
     source="note 0, the answer",
     group="scoring",
+    wants_device=True,
     measured="The same model, graph and speech scored and searched on one core and on the device, copies "
     "included. Where there is no accelerator the processor's half runs: what threads bring to scoring, and what "
     "the device's parallel way of searching costs on a processor; nothing is said then of how a GPU would do.",

@@ -303,6 +303,7 @@ LAB = Lab(
     "slow as numpy.",
     source="note 2",
     group="device",
+    wants_device=True,
     measured="A float32 product by numpy, on the device with its matrices there, and with both copied there "
     "and the result back; split by the device's own events; sizes from 32 to 4096, and the first (cold) call "
     "apart. The device is waited for each time, both sides are warm, and both have the same type.",

@@ -291,6 +291,7 @@ LAB = Lab(
     claim="Training on MNIST takes 153 s on the processor and 83 s on the GPU, and larger models gain more.",
     source="note 2",
     group="device",
+    wants_device=True,
     measured="Digits of the same shape, drawn here, with a small and a large convolutional net: time of a pass "
     "split into loading (digit by digit in Python, as the claim's example), copying there, computing and "
     "copying the loss back. The claim's 10 epochs of 60 000 are not repeated; the split says what they are made "

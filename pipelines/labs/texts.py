@@ -73,6 +73,11 @@ def _padded(value: float) -> str:
     return f"{value:#.3g}".rstrip(".") if _DECIMAL.fullmatch(text) and value else text
 
 
+def without_code(text: str) -> str:
+    """A text without the marks that Markdown sets around names: the window shows no Markdown."""
+    return text.replace("`", "")
+
+
 def counted(number: int, one: str, several: str) -> str:
     """A number of things: 1 word is, 27 words are."""
     return f"{whole(number)} {one if number == 1 else several}"

@@ -169,7 +169,7 @@ def judge(found: Ledger) -> Finding:
     requests = FRAMES / found.batch * each
     crossing = sum(sum(kind.seconds) for kind in found.kinds.values())
     share = crossing / (crossing + sum(found.step_seconds))
-    ledger = HOLDS if len(heavy) == 2 and weight >= HEAVIER else FAILS
+    ledger: Verdict = HOLDS if len(heavy) == 2 and weight >= HEAVIER else FAILS
     cost: Verdict = IMPOSSIBLE
     if found.real:
         cost = HOLDS if share >= MOST else FAILS
@@ -238,6 +238,7 @@ LAB = Lab(
     "ones between; the cost is sending.",
     source="note 2",
     group="device",
+    wants_device=True,
     measured="A training of the net `base` on the shipped voices, with every transfer in a ledger: weights "
     "once, a batch and its classes each step, the loss back, weights back at the end. Bytes and requests are "
     "the same on every device; times are those of the accelerator, or of torch on the processor where there is "

@@ -306,8 +306,8 @@ class Workspace:
         more = max(self._few, used - self._settled)
         lattice = self.arrays.lattice
         if self.numbers.n_ranks:
-            pairs, costs = (column[: kept + more] for column in self._alternatives)
-            lattice = lattice._replace(alternative=pairs, delta=costs)
+            pairs, costs = self._alternatives
+            lattice = lattice._replace(alternative=pairs[: kept + more], delta=costs[: kept + more])
         books = self.books._replace(history=self._history[: used + more])
         self.hold(self.arrays._replace(lattice=lattice, books=books))
 
@@ -325,7 +325,7 @@ class Workspace:
     def _enlarge_lattice(self, room: int) -> None:
         kept = int(self.books.decoder_state[layout.ALTERNATIVES])
         pairs, costs = self._empty((room, 2), np.int32), self._empty(room, np.float32)
-        pairs[:kept], costs[:kept] = (column[:kept] for column in self._alternatives)
+        pairs[:kept], costs[:kept] = self._alternatives[0][:kept], self._alternatives[1][:kept]
         self._alternatives = pairs, costs
 
     def _keep_alternatives(self, on: bool, beam: float) -> None:

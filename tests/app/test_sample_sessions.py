@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from PySide6.QtWidgets import QAbstractButton
 
+from app.pictures.provenance import provenance_of
 from app.window.welcome import sample_sessions
 from profiler.analysis.breakdown import breakdown
 from profiler.session.reader import Session
@@ -43,3 +45,9 @@ def test_the_first_page_opens_it(qtbot, window):
     rows[0].click()
     qtbot.waitUntil(lambda: w.playhead.path == sample_sessions()[0])
     assert w.pages.currentWidget() is not w.welcome
+
+
+def test_a_session_of_a_device_names_it_in_pictures() -> None:
+    (path,) = [p for p in sample_sessions() if "h100" in p.name]
+    with closing(Session.open(path)) as session:
+        assert "NVIDIA H100" in provenance_of(session)["machine"]

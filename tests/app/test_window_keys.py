@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
     QApplication,
     QComboBox,
     QFileDialog,
+    QScrollArea,
     QWidget,
 )
 from pytestqt.qtbot import QtBot
@@ -269,3 +270,9 @@ def test_what_is_dropped_is_copied_and_not_moved(
         assert event.isAccepted()
         assert event.dropAction() == Qt.DropAction.CopyAction
     assert w.playhead.path == finished
+
+
+def test_tab_stops_at_no_scroll_area_of_the_form(live: MainWindow) -> None:
+    areas = live.desk.form.findChildren(QScrollArea)
+    assert areas
+    assert [area.focusPolicy() for area in areas] == [Qt.FocusPolicy.NoFocus] * len(areas)

@@ -25,7 +25,7 @@ from PySide6.QtGui import (
     QTextItem,
     QTransform,
 )
-from PySide6.QtWidgets import QAbstractScrollArea, QScrollBar, QWidget
+from PySide6.QtWidgets import QAbstractScrollArea, QScrollBar, QTabBar, QToolButton, QWidget
 
 from app.views.stage_tree import StageTree
 from app.widgets import Elided
@@ -33,7 +33,7 @@ from app.widgets import Elided
 TOUCHING = 1.0
 """Pixels by which two ink rectangles may overlap: antialiasing, and letters that touch."""
 
-CUT = 1.5
+CUT = 2.0
 """Pixels of a text that may be missing at an edge."""
 
 DIRTY = QPaintEngine.DirtyFlag
@@ -186,7 +186,7 @@ def _descendants(widget: QWidget) -> Iterator[QWidget]:
 def _visible(widget: QWidget, root: QWidget) -> tuple[QRectF, bool, bool]:
     """The part of a widget that its ancestors leave, in coordinates of `root`; whether it scrolls, across and down."""
     seen = QRectF(widget.rect()).translated(widget.mapTo(root, QPointF(0, 0)))
-    across = down = False
+    across, down = _has_arrows(widget), False
     above: QWidget | None = widget
     while above is not None and above is not root:
         above = above.parentWidget()
@@ -196,6 +196,13 @@ def _visible(widget: QWidget, root: QWidget) -> tuple[QRectF, bool, bool]:
             across |= _scrolls(above.horizontalScrollBar(), above.horizontalScrollBarPolicy())
             down |= _scrolls(above.verticalScrollBar(), above.verticalScrollBarPolicy())
     return seen, across, down
+
+
+def _has_arrows(widget: QWidget) -> bool:
+    """Whether these are tabs that do not fit, with arrows to move them by."""
+    if not isinstance(widget, QTabBar):
+        return False
+    return any(button.isVisibleTo(widget) for button in widget.findChildren(QToolButton))
 
 
 def _scrolls(bar: QScrollBar, policy: Qt.ScrollBarPolicy) -> bool:

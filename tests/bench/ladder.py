@@ -3,7 +3,7 @@
     python -m tests.bench.ladder --picture docs/ladder.png > docs/ladder.md
     asrscope bench ladder --json
 
-The rungs are the presets of the groups "The ladder" and "Nets made smaller", the plain net and, for reference, the
+The rungs are the presets of the groups "The ladder" and "Compressed nets", the plain net and, for reference, the
 tied mixtures; each is held against the preset that it says it comes after, and against the first. Scoring and whole
 runs are timed in turns over the same speech (what a search asks for is replayed from its own decode). Words are
 decoded once for all rungs that make the same scores, which is found by comparing them, and kept in the cache
@@ -62,7 +62,7 @@ from tests.bench._rounds import (
 )
 
 NAME = "ladder"
-GROUP, BESIDE = "The ladder", "Nets made smaller"
+GROUP, BESIDE = "The ladder", "Compressed nets"
 REFERENCE = "gmm"
 """The teacher of all nets."""
 

@@ -1,6 +1,6 @@
-"""Pictures of the desk and of every view, light and dark, at three sizes: for the README, and for looking at.
+"""Pictures of the desk and of every view, light and dark, at two sizes: for the README, and for looking at.
 
-    python -m tests.bench.shots --folder build/shots
+    python -m tests.bench.shots --folder build/shots [--scale 2]
 
 Decodes the bundled voices as the demo does, flipping the toggles on the way, so that there is something to see. Every
 picture is checked for texts that collide or are cut (`tests.app.text_geometry`); with one, the end is an error.
@@ -12,6 +12,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 
     from app.window.main_window import MainWindow
 
-SIZES = ((1280, 800), (1600, 1000), (3840, 2160))
-"""A small laptop, a desktop, a 4K screen without scaling."""
+SIZES = ((1280, 800), (1920, 1200))
+"""A small laptop and a desktop, in points: with `--scale 2` each has two pixels."""
 
 SWITCHES = (  # share of the files after which a setting changes
     (0.15, "frames.skip", 2),
@@ -87,13 +88,18 @@ def try_labs(sessions: Path) -> None:
 
 
 def states(window: MainWindow) -> dict[str, Callable[[], object]]:
-    """What the desk is looked at in: at the end, in the middle of a replay, with a selection, with its roofline."""
+    """What the desk is looked at in: at the end, in a replay, with a selection, zoomed in, other views in front."""
     playhead, axis = window.playhead, window.axis
+    behind = {
+        view_id: partial(window.actions_.trigger, f"go.{view_id}")
+        for view_id in ("work", "roofline", "utterances", "session")
+    }
     return {
         "end": playhead.go_live,
         "replay": lambda: (playhead.seek(playhead.n_frames * 0.6), axis.follow_window()),
         "selection": lambda: (axis.fit(), axis.select(axis.end * 0.4, axis.end * 0.5)),
-        "roofline": lambda: window.desk.breakdown.show_roofline(True),
+        "near": lambda: (axis.clear(), axis.set_visible(axis.end * 0.4, axis.end * 0.4 + 0.2)),
+        **behind,
     }
 
 
@@ -191,8 +197,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, default=Path("build/shots"))
     parser.add_argument("--session", type=Path, help="pictures of this one; none is recorded")
+    parser.add_argument("--scale", type=int, default=1, help="pixels per point")
     arguments = parser.parse_args()
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    if arguments.scale != 1:
+        os.environ["QT_SCALE_FACTOR"] = str(arguments.scale)
     folder: Path = arguments.folder
     sessions = folder.absolute() / "sessions"
     sessions.mkdir(parents=True, exist_ok=True)
@@ -208,7 +217,7 @@ def main() -> int:
 
     told: list[str] = []
     for theme in ("dark", "light"):
-        desk_picture(session, folder / f"desk-{theme}.png", Wanted(theme=theme))
+        desk_picture(session, folder / f"export-{theme}.png", Wanted(theme=theme))
         for size in SIZES:
             told += look_at_desk(session, folder, theme, size)
             told += look_at_lab(folder, theme, size)

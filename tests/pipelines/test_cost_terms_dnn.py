@@ -171,8 +171,12 @@ def test_a_call_is_timed_after_reading_and_without_it(monkeypatch: pytest.Monkey
 
 
 def test_the_roofs_of_the_front_end_can_be_taken() -> None:
-    for remove in (False, True):
-        p = FeatureParameters(remove_noise=remove, remove_dc=remove)
+    for p in (
+        FeatureParameters(),
+        FeatureParameters(remove_noise=True, remove_dc=True),
+        FeatureParameters(feat="s2_4x"),
+        FeatureParameters(samprate=8_000, nfft=256, upperf=3_500.0),
+    ):
         for cost in Mfcc(p).costs().values():
             assert cost.terms
             for term in cost.terms:

@@ -6,13 +6,18 @@ import numpy as np
 import pytest
 import soundfile
 import sphinx_writer as writer
+from scoring_reference import brute_force
 
-from pipelines.config import Config
+from pipelines.config import Config, assign
 from pipelines.frontend.mfcc import Mfcc
 from pipelines.frontend.parameters import FeatureParameterError
 from pipelines.models import sphinx
+from pipelines.models.opening import open_model
 from pipelines.models.sphinx import ModelError
 from pipelines.scoring import build_scorer
+from pipelines.scoring.meter import Meter
+from pipelines.scoring.tied.gmm import Gmm
+from pipelines.scoring.tied.packing import pack
 from profiler.spans import NullLane
 
 pocketsphinx = pytest.importorskip("pocketsphinx")
@@ -143,6 +148,57 @@ def test_shared_gaussians_of_s2_4x_are_scored_as_pocketsphinx_does(
     near = expected > -96 * STEP_NAT
     assert np.abs(found - expected)[near].mean() < 2 * STEP_NAT
     assert np.corrcoef(found[near], expected[near])[0, 1] > 0.9
+
+
+@pytest.mark.parametrize(
+    ("settings", "keep"),
+    [
+        ({}, None),
+        ({"gmm.selection.enabled": True}, 4),
+        ({"gmm.selection.enabled": True, "gmm.selection.method": "last-top-n"}, 4),
+        ({"model": "continuous", "gmm.components": 128}, None),
+        ({"threads": 2, "block": 3}, None),
+    ],
+)
+def test_streams_of_four_widths_score_by_the_definition(settings, keep, tmp_path, bundled_speech):
+    """In the way of each strategy that leaves scores exact, on features as the front end makes them."""
+    folder = writer.write_streams(
+        tmp_path / "model", S2_4X, "-feat s2_4x\n-cmn batch\n", codebooks=4, densities=21
+    )
+    config = assign(Config(), {"model_directory": str(folder), **settings})
+    model = open_model(config)
+    samples = (speech(bundled_speech)[:20_000] / 32768).astype(np.float32)
+    features = Mfcc(model.feat_params).features(samples)[::7].copy()
+    scorer = build_scorer(config, model)
+    scores = scorer.score(features, 0, LANE)
+    wanted = brute_force(sphinx.load(folder), features, keep)
+    assert np.abs(scores - wanted).max() < 2e-3
+
+
+def test_chosen_senones_of_four_streams_have_the_same_scores(tmp_path, bundled_speech):
+    for number, widths in enumerate(([13], [13, 13], [12, 24, 3], S2_4X), 1):
+        feat = {1: "13", 2: "1s_c_d", 3: "1s_c_d_dd", 4: "s2_4x"}[number]
+        svspec = {2: "-svspec 0-12/13-25", 3: "-svspec 0-11/12-35/36-38"}.get(number, "")
+        folder = writer.write_streams(
+            tmp_path / str(number), widths, f"-feat {feat}\n{svspec}\n", codebooks=4, densities=21
+        )
+        model = sphinx.load(folder)
+        samples = (speech(bundled_speech)[:8_000] / 32768).astype(np.float32)
+        features = Mfcc(model.feat_params).features(samples)[:16].copy()
+        family = Gmm(pack(model), 1)
+        scores = np.zeros((len(features), writer.N_SENONES), np.float32)
+        family.begin_some(features, Meter())
+        family.score_some(0, len(features), np.arange(writer.N_SENONES), scores, Meter())
+        assert np.abs(scores - brute_force(model, features)).max() < 2e-3, widths
+
+
+def test_one_stream_cannot_be_made_of_streams_of_other_widths(tmp_path):
+    folder = writer.write_streams(tmp_path / "model", S2_4X, "-feat s2_4x\n", codebooks=4)
+    config = assign(Config(), {"model_directory": str(folder), "model": "single-stream"})
+    with pytest.raises(
+        ModelError, match=r"streams of \(12, 24, 3, 12\) features; model=single-stream"
+    ):
+        open_model(config)
 
 
 @pytest.mark.parametrize(

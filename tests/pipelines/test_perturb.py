@@ -165,6 +165,15 @@ def test_a_stretch_has_the_parts_that_the_session_decoded(tmp_path) -> None:
             rerun.items_of([SimpleNamespace(name="call-9", path="x.wav", part=broken)])
 
 
+def test_what_is_cut_keeps_the_rate_of_its_file(tmp_path) -> None:
+    """A model may take another one than most."""
+    samples = np.random.default_rng(0).normal(0, 0.1, 44_100)
+    soundfile.write(tmp_path / "long.wav", samples, 22_050)
+    (item,) = rerun.audio_of([Item("long", tmp_path / "long.wav", None)], tmp_path, 0.6).items
+    about = soundfile.info(item.path)
+    assert (about.samplerate, about.frames) == (22_050, 13_230)
+
+
 def test_whether_a_stretch_is_what_came_first_is_known(short, tmp_path) -> None:
     other = tmp_path / "other.flac"
     shutil.copy(short, other)
@@ -191,6 +200,8 @@ def test_what_is_no_file_is_not_run_again(short, tmp_path) -> None:
     assert [item.path for item in found.items] == [short]
     session = tmp_path / "s.asrs"
     assert rerun.named_files(QUICK, session) == (QUICK, [])
+    no_path = settings.replace(QUICK, "audio.raw", "16000:s16le")
+    assert rerun.named_files(no_path, session) == (no_path, [])
     for key, value in (
         ("graph.dictionary", pipe),
         ("dnn.net", link),

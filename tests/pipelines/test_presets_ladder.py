@@ -11,7 +11,7 @@ from pipelines import config as settings
 from pipelines.config import ConfigError, presets
 from pipelines.config.presets import Preset
 
-LADDER, SMALLER = "The ladder", "Nets made smaller"
+LADDER, SMALLER = "The ladder", "Compressed nets"
 
 
 def differing(preset: Preset) -> list[settings.Option]:

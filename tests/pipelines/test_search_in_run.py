@@ -13,6 +13,7 @@ from app.model import report
 from pipelines.config import assign, presets
 from pipelines.run.control import Control
 from pipelines.run.session_run import Outcome, Request, execute
+from pipelines.search import workspace
 from pipelines.search.adaptive_beam import MIN_BEAM
 from pipelines.search.viterbi import Viterbi
 from profiler.session.reader import Session
@@ -40,6 +41,24 @@ def test_alternatives_are_kept_with_the_session(bundled_speech: Path, tmp_path: 
         assert len(row["confidences"]) == len(row["hypothesis"].split())
         assert all(0.0 < c <= 1.0 for c in row["confidences"])
         assert decoded.alternatives == {key: row[key] for key in ("nbest", "confidences")}
+
+
+def test_a_lattice_without_room_is_told(
+    bundled_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (
+        ("FIRST_HISTORY", 1 << 12),
+        ("FEW_ENTRIES", 1 << 12),
+        ("MAX_HISTORY", 1 << 16),
+    ):
+        monkeypatch.setattr(workspace, name, value)
+    wide = {"search.nbest": 3, "search.lattice_beam": 20.0}
+    outcome = run(bundled_speech, tmp_path / "run.asrs", wide)
+    with closing(Session.open(tmp_path / "run.asrs")) as session:
+        said = [marker.text for marker in session.markers]
+    for decoded in outcome.result.utterances:
+        assert any("nat of the best path, not 20: there was no room" in n for n in decoded.notes)
+        assert any(text.startswith(f"{decoded.name}: the lattice holds") for text in said)
 
 
 def test_without_being_asked_for_there_are_none(bundled_speech: Path) -> None:

@@ -19,7 +19,7 @@ from app.views.labs.panel import Panel, described
 from app.views.labs.series import looks
 from pipelines.labs.chart import Chart
 from pipelines.labs.declaration import Lab, Measured, Parameters
-from pipelines.labs.texts import figure
+from pipelines.labs.texts import figure, without_code
 from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, PART, UNDECIDED, Finding, Verdict
 
 MARGIN: Final = 20
@@ -174,7 +174,7 @@ class LabCard(QWidget):
 
 def _text(text: str, face: QFont, name: str = "") -> Wrapped:
     """A text of several lines."""
-    label = Wrapped(unbroken(text))
+    label = Wrapped(unbroken(without_code(text)))
     label.setFont(face)
     label.setObjectName(name)
     return label

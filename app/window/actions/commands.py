@@ -26,6 +26,7 @@ MOUSE = (
     ("drag", "select a time range"),
     ("Shift + drag", "move the time range"),
     ("double-click", "show everything"),
+    ("double-click a title", "only this view, or all"),
 )
 
 
@@ -88,10 +89,23 @@ def _file(w: MainWindow) -> list[Action]:
             enabled=done,
             help=tr("A session is saved during recording; this makes a copy of a finished one"),
         ),
-        add("file.close", tr("Close session"), w.playhead.close, "Ctrl+W", enabled=has_session),
+        add("file.close", tr("Close session"), w.close_session, "Ctrl+W", enabled=has_session),
+        add(
+            "file.delete", tr("Move the session to the bin…"), partial(_ask_delete, w), enabled=done
+        ),
         add("file.export", tr("Export…"), w.open_export, "Ctrl+E", enabled=has_session),
         add("file.quit", tr("Quit"), w.close, "Ctrl+Q"),
     ]
+
+
+def _ask_delete(w: MainWindow) -> None:
+    """Ask whether the session shown is to go."""
+    path = w.playhead.path
+    if path is None:
+        return
+    banner = w.notices.ask(tr("Move {0} to the bin?").format(path.name))
+    banner.add_choice(tr("Move to the bin"), lambda: w.files.delete(path))
+    banner.add_choice(tr("Keep"))
 
 
 def _exports(w: MainWindow) -> list[Action]:
@@ -249,7 +263,7 @@ def _view(w: MainWindow) -> list[Action]:
         ),
         add(
             "theme.system",
-            tr("Theme of the system"),
+            tr("Follow the system's theme"),
             lambda: w.choose_theme("system"),
             enabled=always,
         ),

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QFile, QObject, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QFileDialog, QMenu, QWidget
 
@@ -30,6 +30,7 @@ class Files(QObject):
 
     opened = Signal(object)
     audio_chosen = Signal(object)
+    deleted = Signal()
 
     def __init__(
         self, window: QWidget, playhead: Playhead, notices: Notices, memory: Memory
@@ -114,6 +115,16 @@ class Files(QObject):
                 self._notices.info(self.tr("Only the first session was opened."))
         else:
             self.take_audio(paths)
+
+    def delete(self, session: Path) -> None:
+        """Move a session to the bin, from which it can be taken back."""
+        if self._playhead.path == session:
+            self._playhead.close()
+        if not QFile.moveToTrash(str(session)):
+            self._notices.error(self.tr("{0} cannot be moved to the bin.").format(session))
+            return
+        self._memory.forget_session(session)
+        self.deleted.emit()
 
     # -- out -------------------------------------------------------------------------------
 

@@ -24,6 +24,9 @@ LONGEST_SUFFIX = 7
 
 FIELD_WIDTH = 104
 
+CHOICE_ROOM = 40
+"""Pixels of a choice for border, padding and arrow."""
+
 ROW_HEIGHT = 29
 """Pixels of a setting, whether it has something to say below its title or not: the rows do not jump."""
 
@@ -240,6 +243,14 @@ class Field(QWidget):
         elif isinstance(editor, PathBox):
             editor.set_path(str(value))
         editor.blockSignals(blocked)
+
+    def widen(self) -> None:
+        """Make a choice as wide as its longest entry, where there is room beside the title."""
+        if isinstance(self.editor, ChoiceBox):
+            metrics = self.editor.fontMetrics()
+            texts = (self.editor.itemText(at) for at in range(self.editor.count()))
+            widest = max(map(metrics.horizontalAdvance, texts), default=0)
+            self.editor.setFixedWidth(max(FIELD_WIDTH, widest + CHOICE_ROOM))
 
     def show_waiting(self, waits: bool) -> None:
         """Mark that the value takes effect only with the next run."""

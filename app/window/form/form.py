@@ -148,6 +148,7 @@ class PipelineForm(QFrame):
         scroll.setWidgetResizable(True)
         scroll.setWidget(rows)
         scroll.setFrameShape(QFrame.Shape.NoFrame)
+        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # Tab goes to the settings in it
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         scroll.viewport().setAutoFillBackground(False)
 

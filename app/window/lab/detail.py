@@ -26,6 +26,7 @@ from app.window.form.fields import Field
 from app.window.lab.tile import ago
 from pipelines.config import Value, options_of
 from pipelines.labs.declaration import Lab, Measured, Parameters
+from pipelines.labs.texts import without_code
 from profiler.plain import one_line
 
 SIDE = 300
@@ -125,12 +126,12 @@ class LabDetail(QWidget):
         for widget in (self.run, self.bar, self.what, self.problem):
             column.addWidget(widget)
         column.addWidget(self._heading(self.tr("What is measured")))
-        about = Label(unbroken(self.lab.measured))
+        about = Label(unbroken(without_code(self.lab.measured)))
         about.setWordWrap(True)
         column.addWidget(about)
         column.addSpacing(ABOVE_HEADING)
         column.addWidget(self._heading(self.tr("When it holds")))
-        bound = Label(unbroken(self.lab.bound))
+        bound = Label(unbroken(without_code(self.lab.bound)))
         bound.setWordWrap(True)
         column.addWidget(bound)
         if papers := self.lab.papers:
@@ -145,6 +146,8 @@ class LabDetail(QWidget):
             field = self.fields[option.key] = Field(option)
             field.show_value(option.default)
             field.edited.connect(self._edited)
+            field.refused.connect(lambda _key, sentence: self.show_problem(sentence))
+            field.widen()
             column.addWidget(field)
         if not self.fields:
             column.addWidget(Label(self.tr("none")))
@@ -152,6 +155,7 @@ class LabDetail(QWidget):
         area = QScrollArea()
         area.setWidgetResizable(True)
         area.setFrameShape(QScrollArea.Shape.NoFrame)
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # Tab goes to the fields in it
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         area.viewport().setAutoFillBackground(False)
         area.setFixedWidth(SIDE + SCROLL_BAR)

@@ -86,9 +86,15 @@ class LabTile(Button):
         if self._running:
             return tr("running")
         if self.past is None or self.past.record.finding is None:
-            return tr("not tried yet")
+            return " · ".join([tr("not tried yet"), *self._needs()])
         verdict = verdict_text(self.past.record.finding.verdict)
         return f"{verdict} · {ago(self.past.when)}"
+
+    def _needs(self) -> list[str]:
+        """How long it takes, where its parameters say so, and that part of it needs an accelerator."""
+        seconds = getattr(self.lab.parameters, "seconds", None)
+        found = [] if seconds is None else [tr("about {0} s").format(f"{seconds:g}")]
+        return [*found, tr("needs a GPU")] if self.lab.wants_device else found
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw the card over the button."""

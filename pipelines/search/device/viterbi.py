@@ -25,7 +25,7 @@ class DeviceViterbi:
     """Best path over `graph` for the scores given to `advance`, on the device of `work`.
 
     Per utterance: `start`, any number of `advance`, `finish`; `partial` in between. No lattice is kept:
-    `nbest` and `confidences` stay empty.
+    `nbest` and `confidences` stay empty: there is no lattice (`narrowed`).
     """
 
     def __init__(self, graph: Graph, config: Search, work: DeviceWork) -> None:
@@ -37,6 +37,7 @@ class DeviceViterbi:
         self._adaptive = AdaptiveBeam() if config.adaptive_beam else None
         self.nbest: list[Hypothesis] = []
         self.confidences: list[float] = []
+        self.narrowed: str | None = None
         self._first_frame = 0
         self._latest = (0, 0)
         self.stages(Recorder())

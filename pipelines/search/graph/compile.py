@@ -34,7 +34,7 @@ from profiler.process.entry import given
 Progress = Callable[[str, float | None], None]
 POLL_S = 0.05
 MEMORY_BYTES = 4 << 30
-"""What the compiler may take: the default graph takes 0.3 GB, one of 20,000 words and all bigrams 1.5."""
+"""What the compiler may take: enough for every vocabulary that ships, and little enough for a small machine."""
 TOO_LARGE = (
     f"The graph takes over {MEMORY_BYTES / 1e9:.1f} GB to compile; fewer words (graph.vocabulary) or n-grams "
     "(graph.bigrams, graph.trigrams) take less."

@@ -15,8 +15,7 @@ from typing import Any, Final
 
 from app.cli.main import main
 from app.export import writers
-from app.model import figures, latency
-from app.pictures import provenance
+from app.model import figures, latency, provenance
 from app.views.breakdown_model import breakdown_model, stage_lines
 from app.views.cost_model import cost_model
 from app.views.roofline_model import points

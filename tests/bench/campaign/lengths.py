@@ -31,8 +31,8 @@ SETTINGS: Final = (
     ("gmm.selection.enabled=true", "gmm.selection.method=top-n", "frames.skip=2"),
     ("search.adaptive_beam=true",),
 )
-DEARER: Final = 2.0
-"""Times what a second of a minute costs: more than a busy machine varies by, less than what is quadratic shows."""
+DEARER: Final = 4.0
+"""Times what a second of a minute costs: a busy machine doubles it, what is quadratic passes it within the hour."""
 FROM_S: Final = 300
 """Shorter files are too quick to say what a second costs."""
 MEMORY_BYTES: Final = 4_000_000_000
