@@ -11,7 +11,7 @@ from app.model.stages import stage_count_of
 from app.model.time_axis import TimeAxis
 from app.style.theme import Tokens
 from app.views import breakdown_model as bm
-from app.views.roofline_model import Point, place_of, points, rate
+from app.views.roofline_model import Point, place_of, points, rate, short
 from app.views.roofline_plot import HEIGHT, WIDTHS_HIGH, Roofline
 from app.views.table_twin import Table
 from app.views.view import View
@@ -115,7 +115,7 @@ class RooflineView(View):
         return self.plot.sentence() if self._points else self.tr("No stage with known roofs yet.")
 
     def table(self) -> Table:
-        """Return one row per stage."""
+        """Return one row per stage, then one per level of memory where the marked stage works."""
         headers = [self.tr(t) for t in ("stage", "op/byte", "rate", "roof", "share of the roof")]
         return headers, [
             [
@@ -126,6 +126,9 @@ class RooflineView(View):
                 f"{100 * point.rate / point.roof:.0f} %",
             ]
             for point in self._points
+        ] + [
+            [level.name, "", "", f"{short(level.bandwidth)}B/s", ""]
+            for level in self.plot.where.levels
         ]
 
     def _redraw(self) -> None:

@@ -84,7 +84,8 @@ class Roofline(StillPlot):
         super().__init__(parent)
         self._points: tuple[Point, ...] = ()
         self._marked: str | None = None
-        self._where = Place()
+        self.where = Place()
+        """Where the marked stage works."""
         self._ranges = NOWHERE
         self.named: list[tuple[Point, str, QRectF]] = []
         """The stages that have their names, and where."""
@@ -95,9 +96,9 @@ class Roofline(StillPlot):
     ) -> None:
         """Show these stages; the roofs are those of `marked`, or of the most expensive one, which works `where`."""
         where = where or Place()
-        if (tuple(points), marked, where) == (self._points, self._marked, self._where):
+        if (tuple(points), marked, where) == (self._points, self._marked, self.where):
             return
-        self._points, self._marked, self._where = tuple(points), marked, where
+        self._points, self._marked, self.where = tuple(points), marked, where
         self._ranges = self._found_ranges()
         describe(self, self.tr("Roofline"), self.sentence())
         self.rebuild()
@@ -207,8 +208,8 @@ class Roofline(StillPlot):
         ]
         self.frame(area, up, along)
         of = self.tr("roofs of {0}").format(marked.name)
-        if self._where.device:
-            of = self.tr("roofs of {0} on {1}").format(marked.name, self._where.device)
+        if self.where.device:
+            of = self.tr("roofs of {0} on {1}").format(marked.name, self.where.device)
         metrics, right_end = small_metrics(), Qt.AlignmentFlag.AlignRight
         of = metrics.elidedText(of, Qt.TextElideMode.ElideRight, area.right())
         self.text(of, QRectF(0, 0, self.width() - 2, LINE), right_end)
@@ -218,9 +219,9 @@ class Roofline(StillPlot):
     def _draw_roofs(self, marked: Point) -> list[tuple[str, QLineF]]:
         """The roofs of the marked stage, and the lines of the levels with their names."""
         tokens, levels = theme(), []
-        for level in self._where.levels:
+        for level in self.where.levels:
             line = self._slope(level.bandwidth, marked.ceiling)
-            if line.length() > 1 and self._where.level_of(marked.bandwidth) != level.name:
+            if line.length() > 1 and self.where.level_of(marked.bandwidth) != level.name:
                 self.curve([line.p1(), line.p2()], QPen(tokens.color("muted"), 0.7))
                 levels.append((f"{level.name} {short(level.bandwidth)}B/s", line))
         self.curve(self._roof(marked), QPen(tokens.color("text"), 1.4))
@@ -265,10 +266,10 @@ class Roofline(StillPlot):
     def _name_roofs(self, point: Point) -> None:
         """Label both roofs where nothing is `taken`: what limits, how much of it there is, for how many threads."""
         metrics, area = small_metrics(), self._area()
-        number = self._where.threads
+        number = self.where.threads
         threads = self.tr("1 thread") if number == 1 else self.tr("{0} threads").format(number)
-        of = "" if self._where.device else f", {threads}"
-        level = self._where.level_of(point.bandwidth) or self.tr("bandwidth")
+        of = "" if self.where.device else f", {threads}"
+        level = self.where.level_of(point.bandwidth) or self.tr("bandwidth")
         flat = self.tr("arithmetic {0}").format(rate(point.ceiling)) + of
         slope = f"{level} {short(point.bandwidth)}B/s"
         start, ridge, _ = self._roof(point)

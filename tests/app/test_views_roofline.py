@@ -134,6 +134,8 @@ def test_the_view_has_the_stages_of_the_breakdown(qtbot: QtBot, tmp_path: Path) 
     assert view.plot.marked is last
     headers, rows = view.table()
     assert [row[0] for row in rows] == [p.name for p in view.plot.points]
+    view.plot.show_points(view.plot.points, last.name, Place(1, "", (Level("L1", 2e9),)))
+    assert view.table()[1] == [*rows, ["L1", "", "", "2 GB/s", ""]]
     assert all(len(cells) == len(headers) for cells in rows)
     assert last.name in view.summary()
     playhead.close()
