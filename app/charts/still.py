@@ -24,6 +24,7 @@ from PySide6.QtGui import (
     QPainter,
     QPaintEvent,
     QPen,
+    QPolygonF,
     QTransform,
 )
 from PySide6.QtWidgets import QFrame, QGraphicsItem, QGraphicsView, QWidget
@@ -106,7 +107,7 @@ class StillPlot(pg.GraphicsView):
             axis.setZValue(self._box.zValue() - 1.0)
         self._built: object = None
         self._spots: list[Spot] = []
-        self.taken: list[QRectF] = []
+        self.taken: list[QPolygonF] = []
         """Where texts lie, and what else no text may lie on."""
         self.area = QRectF()
         """Between the axes."""
@@ -274,15 +275,20 @@ class StillPlot(pg.GraphicsView):
             write(painter, box, flags, text)
 
         self._texts.each.append(written)
-        self.taken.append(lies.mapRect(box))
+        self.taken.append(lies.map(QPolygonF(box)))
 
     def free(self, boxes: Iterable[QRectF]) -> QRectF | None:
         """The first of these boxes that lies on nothing `taken`."""
         return next((box for box in boxes if self.is_free(box)), None)
 
-    def is_free(self, box: QRectF) -> bool:
-        """Whether a box lies on nothing `taken`."""
-        return not any(box.intersects(other) for other in self.taken)
+    def is_free(self, box: QRectF | QPolygonF) -> bool:
+        """Whether a box lies on nothing `taken`; a turned one is a polygon."""
+        shape = QPolygonF(box)
+        around = shape.boundingRect()
+        return not any(
+            around.intersects(other.boundingRect()) and shape.intersects(other)
+            for other in self.taken
+        )
 
     def spot(self, place: QRectF, tip: str, name: str = "") -> None:
         """Say what the mouse hits here."""

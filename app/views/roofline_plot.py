@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QPen
+from PySide6.QtGui import QColor, QPen, QPolygonF, QTransform
 from PySide6.QtWidgets import QWidget
 
 from app.charts.scale import percent
@@ -20,7 +20,6 @@ from app.charts.still import LINE, StillPlot, distance, small_metrics
 from app.style.plain_text import describe
 from app.style.theme import theme
 from app.views.roofline_model import Place, Point, rate, short
-from app.views.roofline_places import FROM_EDGE, SHARES, crosses, decades, pieces, turned
 
 HEIGHT = 232
 """Pixels that it takes at least."""
@@ -33,6 +32,12 @@ LEFT, RIGHT, TOP, BOTTOM = 58.0, 12.0, 22.0, 32.0
 
 INK = 3
 """Pixels of a line of text above and below its letters."""
+
+FROM_EDGE = 0.15
+"""Decades between the lower end of the axis of rates and a dot: one upon the edge has no room for its name."""
+
+SHARES = (0.5, 0.4, 0.6, 0.3, 0.7, 0.35, 0.65, 0.25, 0.75, 0.2, 0.8)
+"""Of the slope's length, where the middle of its name may be; the first that is free is taken."""
 
 LEVEL_SHARES = (0.85, 0.7, 0.55, 0.4, 0.25)
 """Of the length of a level's line, where the middle of its name may be."""
@@ -190,10 +195,10 @@ class Roofline(StillPlot):
         ]
         self._draw_dots(dots, marked)
         # No name lies on a dot's bar.
-        self.taken += [dot.bar for dot in dots]
+        self.taken += [QPolygonF(dot.bar) for dot in dots]
         # Names of roofs have more places to go to than those of stages.
         self._name_stages(dots, marked)
-        self.taken += [dot.place for dot in dots]
+        self.taken += [QPolygonF(dot.place) for dot in dots]
         self._name_roofs(marked)
         for text, line in levels:
             self._write_along(text, line, LEVEL_SHARES)
@@ -287,14 +292,13 @@ class Roofline(StillPlot):
     def _write_along(self, text: str, line: QLineF, shares: Sequence[float]) -> bool:
         """Write above a rising line, around the first point of it (a share of its length) where there is room."""
         wide = small_metrics().horizontalAdvance(text) + 2
+        box = QRectF(-wide / 2, -LINE - 1, wide, LINE)
         for share in shares:
-            along = pieces(line, share, wide)
-            if along and all(self.is_free(piece) for piece in along):
-                before = len(self.taken)
-                box = QRectF(-wide / 2, -LINE - 1, wide, LINE)
-                self.text(text, box, ground=200, along=turned(line, share))
-                # Upright rectangles, and not one around them all.
-                self.taken[before:] = along
+            at = line.pointAt(share)
+            along = QTransform().translate(at.x(), at.y()).rotate(-line.angle())
+            within = line.length() * min(share, 1 - share) >= wide / 2 + 4
+            if within and self.is_free(along.map(QPolygonF(box))):
+                self.text(text, box, ground=200, along=along)
                 return True
         return False
 
@@ -316,6 +320,22 @@ class Roofline(StillPlot):
         corners = () if self.marked is None else self._roof(self.marked)
         box = box.adjusted(0, INK, 0, -INK)
         return any(crosses(QLineF(*ends), box) for ends in pairwise(corners))
+
+
+def decades(values: Sequence[float], below: float = 0.0) -> tuple[int, int]:
+    """Powers of ten at both ends of an axis that has these values, and so many decades `below` them."""
+    low, high = math.log10(min(values)), math.log10(max(values))
+    return math.floor(low - below), math.ceil(high)
+
+
+def crosses(line: QLineF, box: QRectF) -> bool:
+    """Whether a line that goes to the right, and is not upright, passes through a box."""
+    left, right = max(line.x1(), box.left()), min(line.x2(), box.right())
+    if left >= right:
+        return False
+    slope = line.dy() / line.dx()
+    ends = [line.y1() + slope * (x - line.x1()) for x in (left, right)]
+    return min(ends) < box.bottom() and max(ends) > box.top()
 
 
 def _own(dot: _Dot, box: QRectF, dots: Sequence[_Dot]) -> bool:

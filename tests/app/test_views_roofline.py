@@ -21,8 +21,7 @@ from app.views.breakdown import BreakdownView
 from app.views.breakdown_model import stage_lines
 from app.views.roofline import RooflineView
 from app.views.roofline_model import Level, Place, Point, cache_sizes, levels, place_of, points
-from app.views.roofline_places import crosses
-from app.views.roofline_plot import HEIGHT, INK, LEFT, Roofline, radius_of
+from app.views.roofline_plot import HEIGHT, INK, LEFT, Roofline, crosses, radius_of
 from app.views.stage_texts import explanation
 from app.views.work_figures import average
 from app.views.work_model import work_model
