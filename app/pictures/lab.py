@@ -34,6 +34,6 @@ def sheet_of(run: record.Record, session: Session) -> tuple[QWidget, Mapping[str
     origin = {key: one_line(value, 2000) for key, value in origin.items() if value}
     for line in (source_line(origin), f"{settings} · {command}" if settings else command):
         below = CaptionLine(line)
-        below.setContentsMargins(int(MARGIN), 0, int(MARGIN), 0)
+        below.setContentsMargins(MARGIN, 0, MARGIN, 0)
         column.addWidget(below)
     return sheet, origin

@@ -11,8 +11,8 @@ from app.model.stages import stage_count_of
 from app.model.time_axis import TimeAxis
 from app.style.theme import Tokens
 from app.views import breakdown_model as bm
-from app.views.roofline_model import Point, points, rate
-from app.views.roofline_plot import ALONE_HIGH, HEIGHT, Roofline
+from app.views.roofline_model import Point, place_of, points, rate, short
+from app.views.roofline_plot import HEIGHT, WIDTHS_HIGH, Roofline
 from app.views.table_twin import Table
 from app.views.view import View
 
@@ -69,7 +69,8 @@ class RooflineView(View):
         self._points = () if found is None else points(found.stages)
         names = [point.name for point in self._points]
         marked = self._choice if self._choice in names else next(iter(names), None)
-        self.plot.show_points(self._points, marked, self._threads)
+        where = place_of(self.snapshot.session, marked, self._threads) if marked else None
+        self.plot.show_points(self._points, marked, where)
         self.set_note(
             self.tr("operations per second over operations per byte"), self.tr("op/s over op/byte")
         )
@@ -97,7 +98,7 @@ class RooflineView(View):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Higher than wide, every roof would look steep."""
         super().resizeEvent(event)
-        self.plot.set_height(None, int(ALONE_HIGH * self.width()))
+        self.plot.setMaximumHeight(max(HEIGHT, int(WIDTHS_HIGH * self.width())))
 
     @property
     def least_in_picture(self) -> int:
@@ -114,7 +115,7 @@ class RooflineView(View):
         return self.plot.sentence() if self._points else self.tr("No stage with known roofs yet.")
 
     def table(self) -> Table:
-        """Return one row per stage."""
+        """Return one row per stage, then one per level of memory where the marked stage works."""
         headers = [self.tr(t) for t in ("stage", "op/byte", "rate", "roof", "share of the roof")]
         return headers, [
             [
@@ -125,6 +126,9 @@ class RooflineView(View):
                 f"{100 * point.rate / point.roof:.0f} %",
             ]
             for point in self._points
+        ] + [
+            [level.name, "", "", f"{short(level.bandwidth)}B/s", ""]
+            for level in self.plot.where.levels
         ]
 
     def _redraw(self) -> None:

@@ -7,14 +7,19 @@ of its mix of operations.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from profiler.machine.roofs.ladder import FLAT, plateaus
+from profiler.machine.roofs.table import Roof, size_text
 from profiler.plain import one_line
 
 if TYPE_CHECKING:
     from profiler.analysis.breakdown import StageRow
+    from profiler.session.reader import Session
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,92 @@ def points(rows: Sequence[StageRow]) -> tuple[Point, ...]:
             )
         )
     return tuple(found)
+
+
+@dataclass(frozen=True)
+class Level:
+    """A level of memory: its name ("L2", "memory", sizes where the caches are not known), bytes per second."""
+
+    name: str
+    bandwidth: float
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a stage works: threads, the device's name (empty: the processor), and its levels, the fastest first."""
+
+    threads: int = 1
+    device: str = ""
+    levels: tuple[Level, ...] = ()
+
+    def level_of(self, bandwidth: float) -> str:
+        """The name of the level that has this bandwidth; empty where none has."""
+        near = (one.name for one in self.levels if abs(one.bandwidth / bandwidth - 1.0) <= FLAT)
+        return next(near, "")
+
+
+def place_of(session: Session, stage: str, threads: int) -> Place:
+    """Where a stage of a session works, and what was measured there."""
+    numbers = {number for number, one in session.stages.items() if one.name == stage}
+    laws = (cost for (number, _), cost in session.costs.items() if number in numbers)
+    device = next((cost.device for cost in laws if cost.device), "")
+    rungs = session.calibration.ladder("read", threads, device)
+    if not device:
+        return Place(threads, "", levels(rungs, cache_sizes(session.meta.get("machine"))))
+    # The ladder of a device ends beyond all its caches.
+    devices = session.meta.get("devices")
+    told = devices.get(device) if isinstance(devices, Mapping) else None
+    name = told.get("name") if isinstance(told, Mapping) else None
+    return Place(1, one_line(str(name or device)), levels(rungs, (), rungs[-1:]))
+
+
+def cache_sizes(machine: object) -> tuple[int, ...]:
+    """Bytes of the caches that a machine says it has, from the first level on; empty where that makes no sense."""
+    caches = machine.get("caches") if isinstance(machine, Mapping) else None
+    found: dict[int, int] = {}
+    for cache in caches if isinstance(caches, list) else ():
+        known = cache if isinstance(cache, Mapping) else {}
+        level, size = known.get("level"), known.get("bytes")
+        if isinstance(level, int) and isinstance(size, int) and known.get("type") != "instruction":
+            found[level] = size
+    sizes = tuple(found[level] for level in sorted(found))
+    numbered = sorted(found) == list(range(1, len(found) + 1))
+    return sizes if numbered and all(a < b for a, b in pairwise((0, *sizes))) else ()
+
+
+def levels(
+    rungs: Sequence[Roof], caches: Sequence[int], memory: Sequence[Roof] = ()
+) -> tuple[Level, ...]:
+    """The levels that a ladder of bandwidths shows, each at the middle of its sizes.
+
+    Without the sizes of the caches, they are the plateaus of the ladder, named by their sizes. `memory`: what of the
+    ladder is known to lie beyond all caches; the largest size is named as such where it is within the last one.
+    """
+    if not rungs:
+        return ()
+    found, below, last = [], rungs[0].bytes, rungs[-1]
+    for number, size in enumerate(caches, start=1):
+        inside = [rung for rung in rungs if below <= rung.bytes <= size]
+        if inside:
+            middle = math.log(below * size) / 2
+            nearest = min((abs(math.log(rung.bytes) - middle), rung.median) for rung in inside)[1]
+            found.append(Level(f"L{number}", nearest))
+        below = size
+    if not caches:
+        flat = [one for one in plateaus(rungs) if not memory or one.last_bytes < last.bytes]
+        found = [Level(f"up to {size_text(one.last_bytes)}", one.rate) for one in flat]
+    if memory or (caches and last.bytes > caches[-1]):
+        found.append(Level("memory", last.median))
+    elif caches and (not found or last.median < found[-1].bandwidth * (1.0 - FLAT)):
+        found.append(Level(size_text(last.bytes), last.median))
+    kept: list[Level] = []
+    for level in found:
+        # A level that is no slower than the one before is not told from it.
+        if not kept or level.bandwidth < kept[-1].bandwidth * (1.0 - FLAT):
+            kept.append(level)
+        else:
+            kept[-1] = Level(f"{kept[-1].name}, {level.name}", kept[-1].bandwidth)
+    return tuple(kept)
 
 
 def short(value: float) -> str:

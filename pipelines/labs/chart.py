@@ -96,7 +96,16 @@ class Mark:
     until: float | None = None
 
 
-Layer = Bars | StackedBars | Line | Steps | Gantt | Mark
+@dataclass(frozen=True)
+class Note:
+    """What is said of a place, beside which it stands."""
+
+    text: str
+    x: float
+    y: float
+
+
+Layer = Bars | StackedBars | Line | Steps | Gantt | Mark | Note
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,13 @@ from PySide6.QtGui import QImage
 
 from app.cli import calibrate, main
 from app.pictures.calibration import CalibrationPicture, calibration_picture
+from pipelines.labs.chart import Line
 from profiler.files.outputs import OutputError
 from profiler.machine.roofs import calibration
 from profiler.machine.roofs.calibration import Calibration
 from profiler.machine.roofs.table import BANDWIDTH, OVERHEAD, RATE, Roof
 from profiler.machine.roofs.torch_child import Missing
+from tests.app.text_geometry import faults
 
 
 def roof(
@@ -175,7 +177,12 @@ def test_a_picture_of_nothing_says_so_and_a_bad_place_is_refused(
     with pytest.raises(OutputError):
         calibration_picture(tree, tmp_path / "no" / "folder.png", scale=1.0)
     widget = CalibrationPicture(calibrate.as_json(known))
-    assert [(line.name, line.threads) for line in widget._ladders] == [
-        (name, n) for name in ("read", "write", "triad") for n in (1, 2)
+    ladder, rates = (panel.chart for panel in widget.panels)
+    assert [layer.name for layer in ladder.layers if isinstance(layer, Line)] == [
+        *(f"{name} ×{n}" for name in ("read", "write", "triad") for n in (1, 2)),
+        "disturbed by other programs",
     ]
+    assert len(rates.x.categories) == 4
+    widget.show()
+    assert faults(widget) == []
     widget.deleteLater()

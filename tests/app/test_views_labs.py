@@ -6,13 +6,15 @@ import dataclasses
 import math
 
 import pytest
-from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QFontMetricsF, QImage, QPainter
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, Qt
+from PySide6.QtGui import QHelpEvent, QImage, QPainter, QWheelEvent
+from PySide6.QtWidgets import QApplication, QToolTip, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.style.theme import DARK, LIGHT, font
-from app.views.labs import card, panel, series
-from app.views.labs.panel import described
+from app.pictures.layout import themed
+from app.style.theme import DARK, LIGHT, Tokens, theme
+from app.views.labs import card, series
+from app.views.labs.panel import Panel, described
 from app.views.labs.ranges import Reach, reaches
 from app.views.labs.rows import HEADERS, rows_of
 from app.views.labs.series import looks
@@ -23,7 +25,7 @@ from pipelines.labs.declaration import Said
 from pipelines.labs.texts import figure, shown, told
 from pipelines.labs.verdicts import HOLDS, Finding
 from profiler.analysis.comparison.statistics import Ratio
-from tests.app.text_geometry import texts
+from tests.app.text_geometry import faults, texts
 
 BYTES, RATE = Axis("data", "B", log=True), Axis("read", "B/s", log=True)
 
@@ -140,12 +142,74 @@ def test_every_layer_is_drawn(kind, tokens, qapp):
     assert described(EVERY[kind])
 
 
-def painted(chart, tokens):
-    image = QImage(420, 300, QImage.Format.Format_RGB32)
-    image.fill(tokens.color("card"))
-    with QPainter(image) as painter:
-        card.paint_panels(painter, QRectF(10, 10, 400, 280), chart, tokens)
-    return image
+def painted(chart: Chart, tokens: Tokens) -> QImage:
+    with themed(tokens.name):
+        drawn = Panel(chart, looks(chart))
+        drawn.resize(400, 280)
+        assert faults(drawn) == []
+        return drawn.grab().toImage()
+
+
+@pytest.mark.parametrize("kind", EVERY)
+def test_what_is_under_the_mouse_is_told(kind: str, qtbot: QtBot) -> None:
+    drawn = Panel(EVERY[kind], looks(EVERY[kind]))
+    qtbot.addWidget(drawn)
+    drawn.resize(400, 280)
+    tips = {
+        spot.tip
+        for x in range(0, 400, 4)
+        for y in range(0, 280, 4)
+        if (spot := drawn.spot_at(QPointF(x, y))) is not None
+    }
+    rows = [row for row in rows_of(EVERY[kind]) if row[1] not in ("note", "n", "L1")]
+    wanted = {
+        f"{name}, {at}: {value}" + (f" ({interval})" if interval else "")
+        for _, name, at, value, interval in rows
+    }
+    assert tips <= wanted
+    if kind not in ("band", "stacked"):  # closer than the pixels tried; a part of no length
+        assert tips == wanted
+    assert bool(tips) == bool(rows)
+
+
+def test_a_plot_follows_theme_and_scale_and_shows_its_tips(qtbot: QtBot) -> None:
+    drawn = Panel(EVERY["bars"], looks(EVERY["bars"]))
+    qtbot.addWidget(drawn)
+    drawn.resize(400, 280)
+    for tokens in (LIGHT, DARK):
+        with themed(tokens.name):
+            image = drawn.grab().toImage()
+            assert image.pixelColor(2, 2) == tokens.color("card")
+            bar = next(spot.place for spot in drawn._spots)
+            assert image.pixelColor(bar.center().toPoint() - QPoint(9, 0)) == tokens.color(
+                "compute"
+            )
+    large = QImage(1600, 1120, QImage.Format.Format_RGB32)
+    large.setDevicePixelRatio(4)
+    with QPainter(large) as painter:
+        QWidget.render(drawn, painter, QPoint())
+    # Sharp at any scale: the edge of a bar is no wider than a pixel of the picture.
+    row = [large.pixelColor(x, round(4 * bar.center().y()) + 24) for x in range(1600)]
+    edge = round(4 * bar.left())
+    assert row[edge - 3] == theme().color("card")
+    assert row[edge + 3] == theme().color("compute")
+    at = bar.center().toPoint()
+    help_event = QHelpEvent(QEvent.Type.ToolTip, at, drawn.mapToGlobal(at))
+    QApplication.sendEvent(drawn.viewport(), help_event)
+    assert QToolTip.text() == "a, one: 1 s (500 ms … 2 s)"
+    QToolTip.hideText()
+
+
+def test_a_plot_leaves_the_wheel_to_what_it_stands_in(qtbot: QtBot) -> None:
+    drawn = Panel(EVERY["bars"], looks(EVERY["bars"]))
+    qtbot.addWidget(drawn)
+    before = drawn.grab().toImage()
+    at, turned = QPointF(100, 100), QPoint(0, -120)
+    none = Qt.MouseButton.NoButton, Qt.KeyboardModifier.NoModifier, Qt.ScrollPhase.NoScrollPhase
+    event = QWheelEvent(at, drawn.mapToGlobal(at), QPoint(), turned, *none, False)
+    QApplication.sendEvent(drawn.viewport(), event)
+    assert not event.isAccepted()
+    assert drawn.grab().toImage() == before
 
 
 @pytest.mark.parametrize("kind", EVERY)
@@ -170,7 +234,7 @@ def test_the_table_has_every_value(kind):
     ("size", "columns"), [((1100.0, 420.0), 3), ((420.0, 900.0), 1), ((560.0, 560.0), 2)]
 )
 def test_three_panels_stand_as_there_is_room(size, columns):
-    places = card._places([EVERY["line"]] * 3, QRectF(0, 0, *size))
+    places = card.panel_places(3, QRectF(0, 0, *size))
     assert len({place.left() for place in places}) == columns
     whole = QRectF(0, 0, *size)
     for i, place in enumerate(places):
@@ -192,37 +256,25 @@ def test_names_keep_their_looks_and_differ_within_a_panel() -> None:
         assert not {look.category for look in mine} & set(series.GREYS)
 
 
-@pytest.mark.parametrize("tall", [90.0, 200.0])
-def test_names_beside_lying_bars_stay_in_the_panel_and_differ(
-    tall: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    written: list[tuple[QRectF, int, str]] = []
-
-    def note(_painter: QPainter, area: QRectF, flags: int, text: str) -> None:
-        written.append((area, flags, text))
-
-    monkeypatch.setattr(panel, "write", note)
+@pytest.mark.parametrize("tall", [115, 220])
+def test_names_beside_lying_bars_stay_in_the_panel_and_differ(tall: int, qtbot: QtBot) -> None:
     names = ("one worker", "synchronous", "an exchange each", "an exchange for 4")
     chart = Chart(
         Axis("way", categories=names),
         Axis("speed-up over one worker", "×", low=0.0),
         (Bars("speed", (1.0, 1.1, 0.9, 1.5)),),
     )
-    whole = QRectF(0, 0, 180, tall)
-    image = QImage(180, round(tall), QImage.Format.Format_RGB32)
-    with QPainter(image) as painter:
-        panel.Panel(chart, looks(chart), DARK).paint(painter, whole, 0.0)
-    right = Qt.AlignmentFlag.AlignRight
-    metrics = QFontMetricsF(font(panel.LABEL))
-    for area, flags, text in written:
-        if flags & right:
-            assert area.right() - metrics.horizontalAdvance(text) >= whole.left(), text
-    lines = [text for area, flags, text in written if flags & right]
-    assert lines.pop() == "speed-up over one worker (×)"
-    if tall > 100:
+    drawn = Panel(chart, looks(chart))
+    qtbot.addWidget(drawn)
+    drawn.resize(180, tall)
+    found = [text for text in texts(drawn) if text.ink.right() < drawn.area.left()]
+    assert min(text.ink.left() for text in found) >= 0
+    lines = [text.text for text in found]
+    if tall > 150:
         assert lines == ["one worker", "synchronous", "an exchange", "each", "an exchange", "for 4"]
     else:
         assert len(set(lines)) == len(names)
+    assert "speed-up over one worker (×)" in {text.text for text in texts(drawn)}
 
 
 @pytest.mark.parametrize("width", range(420, 1200, 60))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,20 +12,22 @@ from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QPainterPath
 from pytestqt.qtbot import QtBot
 
+from app.charts import still
+from app.charts.still import distance
 from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
-from app.views import roofline_plot as roofline_module
+from app.style.theme import theme
 from app.views.breakdown import BreakdownView
 from app.views.breakdown_model import stage_lines
 from app.views.roofline import RooflineView
-from app.views.roofline_model import Point, points
-from app.views.roofline_places import crosses, distance
-from app.views.roofline_plot import HEIGHT, INK, LEFT, Roofline, radius_of
+from app.views.roofline_model import Level, Place, Point, cache_sizes, levels, place_of, points
+from app.views.roofline_plot import HEIGHT, INK, LEFT, Roofline, crosses, radius_of
 from app.views.stage_texts import explanation
 from app.views.work_figures import average
 from app.views.work_model import work_model
 from profiler.analysis.breakdown import StageRow
 from profiler.analysis.track import CostTrack
+from profiler.machine.roofs.table import BANDWIDTH, Roof, RoofTable
 from profiler.session.reader import Session
 from tests.app.sample_session import write_sample
 from tests.app.text_geometry import faults, texts
@@ -67,7 +70,7 @@ def test_what_has_no_figures_or_no_weight_is_left_out() -> None:
 def test_dots_lie_on_logarithmic_axes_and_are_chosen_by_a_click(qtbot: QtBot) -> None:
     drawn = Roofline()
     qtbot.addWidget(drawn)
-    drawn.resize(400, drawn.height())
+    drawn.resize(400, HEIGHT)
     drawn.show_points(points([*FRAME, row("search.emit", 2.0, 1e6, 20e6)]), "scoring.layer 1")
     assert drawn.marked.name == "scoring.layer 1"
     a, b, c = (drawn.place(x, 1e9).x() for x in (0.1, 1.0, 10.0))
@@ -80,9 +83,10 @@ def test_dots_lie_on_logarithmic_axes_and_are_chosen_by_a_click(qtbot: QtBot) ->
         assert drawn.rect().contains(where.toPoint())
     emit = next(p for p in drawn.points if p.name == "search.emit")
     where = drawn.place(emit.intensity, emit.rate)
-    qtbot.mouseClick(drawn, Qt.MouseButton.LeftButton, pos=where.toPoint())
+    qtbot.mouseClick(drawn.viewport(), Qt.MouseButton.LeftButton, pos=where.toPoint())
     assert told == ["search.emit"]
-    assert drawn.point_at(QPointF(-100, -100)) is None
+    assert drawn.spot_at(QPointF(-100, -100)) is None
+    assert drawn.spot_at(QPointF(where)).tip == drawn.sentence(emit)
     assert "of what its bandwidth allows (ridge at 2)" in drawn.sentence()
     drawn.grab()
     drawn.show_points((), None)
@@ -129,6 +133,8 @@ def test_the_view_has_the_stages_of_the_breakdown(qtbot: QtBot, tmp_path: Path) 
     assert view.plot.marked is last
     headers, rows = view.table()
     assert [row[0] for row in rows] == [p.name for p in view.plot.points]
+    view.plot.show_points(view.plot.points, last.name, Place(1, "", (Level("L1", 2e9),)))
+    assert view.table()[1] == [*rows, ["L1", "", "", "2 GB/s", ""]]
     assert all(len(cells) == len(headers) for cells in rows)
     assert last.name in view.summary()
     playhead.close()
@@ -145,8 +151,8 @@ def test_a_dot_does_not_lie_on_the_lower_edge(qtbot: QtBot) -> None:
     roofline.show_points(points(rows), None)
     low = min(p.rate for p in roofline.points)
     assert low == pytest.approx(1.01e8)
-    assert roofline.marked is not None
-    assert {name for _, name, _ in roofline.names(roofline.marked, [])} == {"emit", "epsilon"}
+    roofline.settle()
+    assert {name for _, name, _ in roofline.named} == {"emit", "epsilon"}
     assert roofline.place(1.0, low).y() < roofline._area().bottom() - 9
 
 
@@ -183,7 +189,8 @@ def test_a_name_is_nearest_to_its_own_point(qtbot: QtBot) -> None:
     roofline.show_points(points([*rows, row("search.last", 0.2, 100.0, 1e7)]), None)
     dots = {p.name: roofline.place(p.intensity, p.rate) for p in roofline.points}
     assert roofline.marked is not None
-    named = roofline.names(roofline.marked, [])
+    roofline.settle()
+    named = roofline.named
     assert named[0][0] is roofline.marked
     for point, _, box in named:
         assert min(dots, key=lambda name: distance(box, dots[name])) == point.name
@@ -199,7 +206,8 @@ def test_small_points_in_close_rows_have_their_names(qtbot: QtBot) -> None:
              for i, name in enumerate(("emit", "prune", "epsilon"))]  # fmt: skip
     roofline.show_points(points(rows), "score.gaussians")
     assert roofline.marked is not None
-    named = roofline.names(roofline.marked, [])
+    roofline.settle()
+    named = roofline.named
     assert {name for _, name, _ in named} == {"gaussians", "emit", "prune", "epsilon"}
 
 
@@ -239,7 +247,7 @@ def test_all_stages_of_the_demo_have_their_names_in_a_small_roofline(
     roofline.show()
     written = {text.text for text in texts(roofline)}
     assert {stage[0].partition(".")[2] for stage in CLOSE} <= written
-    assert {"memory", "arithmetic"} <= {text.partition(" ")[0] for text in written}
+    assert {"bandwidth", "arithmetic"} <= {text.partition(" ")[0] for text in written}
     assert faults(roofline) == []
 
 
@@ -261,8 +269,9 @@ def test_no_roof_goes_through_a_name_that_has_another_place(qtbot: QtBot) -> Non
     """In a picture of 900 points the name of the first stage was struck out: the second lies right of its dot."""
     roofline = of_the_demo(qtbot, 820, "score.gaussians")
     assert roofline.marked is not None
-    start, ridge, end = roofline._corners(roofline.marked)
-    for _, name, box in roofline.names(roofline.marked, [roofline._bar(p) for p in POINTS]):
+    start, ridge, end = roofline._roof(roofline.marked)
+    roofline.settle()
+    for _, name, box in roofline.named:
         letters = box.adjusted(0, INK, 0, -INK)
         assert not crosses(QLineF(start, ridge), letters), name
         assert not crosses(QLineF(ridge, end), letters), name
@@ -274,15 +283,13 @@ def test_a_roof_stops_before_a_name_that_has_no_other_place(
     """In a picture of cost and roofline of 900×800 the line went on, paler, through the name of a stage."""
     roofline = of_the_demo(qtbot, 300, "score.gaussians")
     assert roofline.marked is not None
-    taken = [roofline._bar(point) for point in POINTS]
-    start, ridge, _ = roofline._corners(roofline.marked)
+    start, ridge, _ = roofline._roof(roofline.marked)
     slope = QLineF(start, ridge)
-    letters = [
-        box.adjusted(0, INK, 0, -INK) for _, _, box in roofline.names(roofline.marked, taken)
-    ]
+    roofline.settle()
+    letters = [box.adjusted(0, INK, 0, -INK) for _, _, box in roofline.named]
     struck = [box for box in letters if crosses(slope, box)]
     assert struck
-    monkeypatch.setattr(roofline_module, "write", lambda *_: None)
+    monkeypatch.setattr(still, "write", lambda *_: None)
     image = roofline.grab().toImage()
     along = [slope.pointAt(step / 1000).toPoint() for step in range(1001)]
     seen = [
@@ -291,7 +298,7 @@ def test_a_roof_stops_before_a_name_that_has_no_other_place(
         for at in along
         if box.adjusted(1, 1, -1, -1).contains(at)
     ]
-    assert set(seen) == {roofline._tokens.card}
+    assert set(seen) == {theme().card}
 
 
 @pytest.mark.parametrize("share", [0.1, 0.9])
@@ -311,7 +318,7 @@ def test_no_name_of_a_roof_lies_on_a_dot(qtbot: QtBot, size: tuple[int, int], sh
         dot = QPainterPath()
         dot.addEllipse(here, radius, radius)
         for text in texts(roofline):
-            if text.text.startswith(("memory", "arithmetic")):
+            if text.text.startswith(("bandwidth", "arithmetic")):
                 written = QPainterPath()
                 written.addPolygon(text.shape)
                 written.closeSubpath()
@@ -322,7 +329,6 @@ def test_both_roofs_are_named_beside_a_dot_below_the_slope(qtbot: QtBot) -> None
     """In the window of a small laptop the roof of memory had no name: wherever it stood, it was near the dot."""
     roofline = Roofline()
     qtbot.addWidget(roofline)
-    roofline.set_height(None)
     roofline.show()
     roofline.resize(290, 512)
     for tenth in range(-3, 4):
@@ -336,7 +342,7 @@ def test_both_roofs_are_named_beside_a_dot_below_the_slope(qtbot: QtBot) -> None
         ]
         roofline.show_points(points, None)
         named = {text.text.partition(" ")[0] for text in texts(roofline)}
-        assert {"memory", "arithmetic"} <= named, tenth
+        assert {"bandwidth", "arithmetic"} <= named, tenth
 
 
 def test_the_ridge_is_in_the_picture_where_all_dots_are_right_of_it(qtbot: QtBot) -> None:
@@ -350,3 +356,88 @@ def test_the_ridge_is_in_the_picture_where_all_dots_are_right_of_it(qtbot: QtBot
     ridge = roofline.place(one.ridge, one.ceiling)
     assert roofline.rect().contains(ridge.toPoint())
     assert ridge.x() > roofline.place(0.1, one.ceiling).x() >= LEFT
+
+
+def rung(kib: int, gb: float) -> Roof:
+    return Roof(BANDWIDTH, "read", "float32", 1, kib << 10, gb * 1e9, gb * 1e9, gb * 1e9, "B/s")
+
+
+LADDER = [rung(16 << i, gb) for i, gb in enumerate((200, 200, 90, 91, 92, 40, 41, 40, 12, 12, 12))]
+"""16 KiB to 16 MiB."""
+
+
+def named(found: tuple[Level, ...]) -> list[tuple[str, float]]:
+    return [(level.name, level.bandwidth / 1e9) for level in found]
+
+
+def test_levels_of_memory_are_named_by_the_caches_and_by_sizes_without_them() -> None:
+    caches = (32 << 10, 512 << 10, 2 << 20)
+    levels_known = levels(LADDER, caches)
+    assert named(levels_known) == [("L1", 200), ("L2", 91), ("L3", 41), ("memory", 12)]
+    # As fast as the first level: not told from it. Nothing beyond the last cache: not memory.
+    one = (16 << 10, 32 << 10, 64 << 20)
+    assert named(levels(LADDER, one)) == [("L1, L2", 200), ("L3", 41), ("16 MiB", 12)]
+    assert named(levels(LADDER[:8], one)) == [("L1, L2", 200), ("L3", 41)]
+    assert named(levels(LADDER, ())) == [
+        *(("up to 32 KiB", 200), ("up to 256 KiB", 91), ("up to 2 MiB", 40), ("up to 16 MiB", 12)),
+    ]
+    assert named(levels(LADDER, (), LADDER[-1:]))[-1] == ("memory", 12)
+    assert levels([], caches) == ()
+    assert Place(1, "", levels_known).level_of(95e9) == "L2"
+    assert Place(1, "", levels_known).level_of(60e9) == ""
+
+
+@pytest.mark.parametrize(
+    ("machine", "sizes"),
+    [
+        ({"caches": [{"level": 2, "bytes": 9, "type": "unified"}, {"level": 1, "bytes": 4}]}, (4, 9)),
+        ({"caches": [{"level": 1, "bytes": 4}, {"level": 1, "bytes": 8, "type": "instruction"}]}, (4,)),
+        ({"caches": [{"level": 1, "bytes": 9}, {"level": 2, "bytes": 4}]}, ()),
+        ({"caches": [{"level": 2, "bytes": 9}]}, ()),
+        ({"caches": [{"level": 1, "bytes": -9}, "what"]}, ()),
+        ({"caches": "none"}, ()),
+        ("none", ()),
+    ],
+)  # fmt: skip
+def test_caches_that_make_no_sense_are_not_known(machine: object, sizes: tuple[int, ...]) -> None:
+    assert cache_sizes(machine) == sizes
+
+
+@pytest.mark.parametrize("size", [(372, HEIGHT), (900, 560)], ids=str)
+def test_the_levels_of_memory_are_thin_lines_with_names(
+    qtbot: QtBot, size: tuple[int, int]
+) -> None:
+    roofline = Roofline()
+    qtbot.addWidget(roofline)
+    roofline.resize(*size)
+    found = levels(LADDER, (32 << 10, 512 << 10, 2 << 20))
+    roofline.show_points(POINTS, "search.emit", Place(2, "", (*found, Level("disk", 57.6e9))))
+    written = {text.text for text in texts(roofline)}
+    assert {stage[0].partition(".")[2] for stage in CLOSE} <= written
+    # The stage's own roof is named after its level, and drawn once.
+    assert "disk 57.6 GB/s, 2 threads" in written
+    assert not any(text.startswith("bandwidth") for text in written)
+    if size[0] > 400:
+        assert {"L1 200 GB/s", "L2 91 GB/s", "L3 41 GB/s", "memory 12 GB/s"} <= written
+    assert faults(roofline) == []
+
+
+def test_a_stage_on_a_device_has_its_roofs(qtbot: QtBot, tmp_path: Path) -> None:
+    path = write_sample(tmp_path / "a.asrs", frames=256, utterance_frames=256)
+    with Session.open(path) as session:
+        number, stage = next(iter(session.stages.items()))
+        assert place_of(session, stage.name, 2).device == ""
+        session.costs[number, 0] = replace(next(iter(session.costs.values())), device="cuda")
+        session.calibration = RoofTable(tuple(replace(r, name="read@cuda") for r in LADDER))
+        session.meta["devices"] = {"cuda": {"name": "A card"}}
+        place = place_of(session, stage.name, 2)
+        assert (place.device, place.levels[-1]) == ("A card", Level("memory", 12e9))
+        session.meta["devices"] = "none"
+        assert place_of(session, stage.name, 2).device == "cuda"
+    roofline = Roofline()
+    qtbot.addWidget(roofline)
+    roofline.resize(620, 480)
+    roofline.show_points(POINTS, None, place)
+    written = {text.text for text in texts(roofline)}
+    assert "roofs of score.gaussians on A card" in written
+    assert "arithmetic 108 Gop/s" in written, "threads are the processor's"

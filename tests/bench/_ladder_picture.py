@@ -19,8 +19,8 @@ from PySide6.QtWidgets import QWidget
 
 from app.model.provenance import measured_on
 from app.pictures.writers import drawing
-from app.style.drawn_text import draw_text
 from app.style.theme import font, theme
+from tests.bench._drawn_text import draw_text
 from tests.bench._ladder_text import PLAIN, PROPER
 
 Row = Mapping[str, Any]

@@ -6,15 +6,15 @@ The page shows it and pictures are made of it. Its layout depends on its size al
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from PySide6.QtCore import QCoreApplication, QRectF, QSize, Qt
-from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
-from app.style.plain_text import describe, unbroken, write
-from app.style.theme import Tokens, font, theme
+from app.style.plain_text import Wrapped, describe, unbroken, write
+from app.style.theme import font, theme
 from app.views.labs.panel import Panel, described
 from app.views.labs.series import looks
 from pipelines.labs.chart import Chart
@@ -22,7 +22,7 @@ from pipelines.labs.declaration import Lab, Measured, Parameters
 from pipelines.labs.texts import figure, without_code
 from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, PART, UNDECIDED, Finding, Verdict
 
-MARGIN: Final = 20.0
+MARGIN: Final = 20
 GAP: Final = 26.0
 SHAPE: Final = 1.3
 """Width of a plot over its height, at best."""
@@ -46,8 +46,6 @@ SIGNS: Final[Mapping[Verdict, str]] = {
 }
 """Beside the colour, which nobody has to see."""
 
-WRAP = Qt.TextFlag.TextWordWrap
-
 
 def tr(text: str) -> str:
     """Translate a text of this module."""
@@ -66,17 +64,60 @@ def verdict_text(verdict: Verdict) -> str:
     return texts[verdict]
 
 
+class _Chip(QWidget):
+    """A verdict in its colour."""
+
+    def __init__(self, verdict: Verdict, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._verdict = verdict
+        self._said = f"{SIGNS[verdict]}  {verdict_text(verdict)}"
+        self.setFont(font(1.08, strong=True))
+        self.setFixedSize(round(QFontMetricsF(self.font()).horizontalAdvance(self._said)) + 24, 26)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw it."""
+        tint, ground = (theme().color(TINTS[self._verdict]) for _ in range(2))
+        ground.setAlpha(38)
+        with QPainter(self) as painter:
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            painter.setPen(QPen(tint, 1.4))
+            painter.setBrush(ground)
+            painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), 12, 12)
+            painter.setFont(font(1.08, strong=True))
+            write(painter, self.rect(), Qt.AlignmentFlag.AlignCenter, self._said)
+
+
+class Panels(QWidget):
+    """The panels of a chart: beside each other where there is room, else in rows."""
+
+    def __init__(self, chart: Chart, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        known = looks(chart)
+        self.each = [Panel(panel, known, self) for panel in (chart, *chart.beside)]
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Lay them out."""
+        super().resizeEvent(event)
+        places = panel_places(len(self.each), QRectF(self.rect()))
+        for panel, place in zip(self.each, places, strict=True):
+            # The plots of a row begin at one height.
+            row = (p for p, at in zip(self.each, places, strict=True) if at.top() == place.top())
+            panel.least_head = max(other.head(place.width()) for other in row)
+            panel.setGeometry(place.toRect())
+            panel.rebuild()
+
+
 class LabCard(QWidget):
-    """Draws a run of a lab; without a finding, what was measured or that nothing was."""
+    """Shows a run of a lab; without a finding, what was measured or that nothing was."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._lab: Lab[Parameters, Measured] | None = None
-        self._finding: Finding | None = None
-        self._chart: Chart | None = None
-        self.nothing = tr("This run ended before everything was measured.")
-        """What stands in place of the chart of a run that has neither figures nor verdict."""
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self._nothing = Wrapped(tr("This run ended before everything was measured."))
+        self._nothing.setObjectName("muted")
+        self._nothing.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
 
     def show_lab(
         self,
@@ -85,78 +126,58 @@ class LabCard(QWidget):
         chart: Chart | None = None,
     ) -> None:
         """Show this run."""
-        self._lab, self._finding, self._chart = lab, finding, chart
-        describe(self, lab.claim, self.sentence())
-        self.update()
+        self._nothing.setParent(None)
+        if (before := self._column.takeAt(0)) is not None and (
+            shown := before.widget()
+        ) is not None:
+            shown.hide()
+            shown.deleteLater()
+        inside = QWidget()
+        column = QVBoxLayout(inside)
+        column.setContentsMargins(MARGIN, 16, MARGIN, 12)
+        column.addWidget(_text(lab.claim, font(1.45, strong=True)))
+        if finding is not None:
+            row = QHBoxLayout()
+            row.setSpacing(12)
+            row.addWidget(_Chip(finding.verdict), 0, Qt.AlignmentFlag.AlignTop)
+            row.addWidget(_text(finding.why, font(1.0)), 1)
+            column.addLayout(row)
+        if chart is not None:
+            column.addWidget(Panels(chart), 1)
+        elif finding is None:
+            column.addWidget(self._nothing, 1)
+            self._nothing.show()
+        else:
+            column.addStretch(1)
+        if finding is not None and finding.verdict in lab.follows:
+            column.addWidget(_text(lab.follows[finding.verdict], font(1.0, strong=True)))
+        if finding is not None and lab.said:
+            column.addWidget(_text(said_text(lab, finding), font(0.92), "muted"))
+        self._column.addWidget(inside)
+        found = "" if finding is None else f"{verdict_text(finding.verdict)}: {finding.why} "
+        panels = () if chart is None else (chart, *chart.beside)
+        describe(self, lab.claim, f"{lab.claim} {found}{' '.join(map(described, panels))}")
 
-    def sentence(self) -> str:
-        """Claim, verdict and panels in words."""
-        if self._lab is None:
-            return ""
-        parts = [self._lab.claim]
-        if self._finding is not None:
-            parts.append(f"{verdict_text(self._finding.verdict)}: {self._finding.why}")
-        if self._chart is not None:
-            parts += [described(panel) for panel in (self._chart, *self._chart.beside)]
-        return " ".join(parts)
+    def show_nothing(self, text: str) -> None:
+        """Say this in place of the chart of a run that has neither figures nor verdict."""
+        self._nothing.setText(text)
 
     def sizeHint(self) -> QSize:
         """A picture's size."""
         return QSize(1120, 620)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw it."""
-        if self._lab is None:
-            return
+        """Draw the ground."""
         with QPainter(self) as painter:
             painter.fillRect(self.rect(), theme().color("card"))
-            area = QRectF(self.rect()).adjusted(MARGIN, 16, -MARGIN, -12)
-            top = self._head(painter, area, self._lab)
-            bottom = self._foot(painter, area, self._lab)
-            if self._chart is not None:
-                panels = QRectF(area.left(), top + 10, area.width(), bottom - top - 16)
-                paint_panels(painter, panels, self._chart, theme())
-            elif self._finding is None:
-                painter.setFont(font(1.0))
-                painter.setPen(theme().color("muted"))
-                write(painter, area, Qt.AlignmentFlag.AlignCenter, self.nothing)
 
-    def _head(self, painter: QPainter, area: QRectF, lab: Lab[Parameters, Measured]) -> float:
-        """Claim, verdict, numbers; returns where they end."""
-        top = _text(painter, area, lab.claim, font(1.45, strong=True), "text")
-        if self._finding is None:
-            return top
-        verdict, why = self._finding.verdict, self._finding.why
-        face = font(1.08, strong=True)
-        said = f"{SIGNS[verdict]}  {verdict_text(verdict)}"
-        wide = QFontMetricsF(face).horizontalAdvance(said) + 22
-        chip = QRectF(area.left(), top + 7, wide, 24)
-        tint = theme().color(TINTS[verdict])
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
-        painter.setPen(QPen(tint, 1.4))
-        ground = theme().color(TINTS[verdict])
-        ground.setAlpha(38)
-        painter.setBrush(ground)
-        painter.drawRoundedRect(chip, 12, 12)
-        painter.setFont(face)
-        painter.setPen(tint)
-        write(painter, chip, Qt.AlignmentFlag.AlignCenter, said)
-        beside = area.adjusted(wide + 12, 0, 0, 0)
-        beside.setTop(top + 10)
-        return max(_text(painter, beside, why, font(1.0), "text"), chip.bottom())
 
-    def _foot(self, painter: QPainter, area: QRectF, lab: Lab[Parameters, Measured]) -> float:
-        """What follows and the claim's numbers, from the bottom up; returns where they begin."""
-        lines = [said_text(lab, self._finding)] if self._finding is not None and lab.said else []
-        if self._finding is not None and self._finding.verdict in lab.follows:
-            lines.insert(0, lab.follows[self._finding.verdict])
-        y = area.bottom()
-        for place, line in reversed(list(enumerate(lines))):
-            face, token = (font(1.0, strong=True), "text") if place == 0 else (font(0.92), "muted")
-            high = _height(area.width(), line, face)
-            y -= high + 4
-            _text(painter, QRectF(area.left(), y, area.width(), high), line, face, token)
-        return y
+def _text(text: str, face: QFont, name: str = "") -> Wrapped:
+    """A text of several lines."""
+    label = Wrapped(unbroken(without_code(text)))
+    label.setFont(face)
+    label.setObjectName(name)
+    return label
 
 
 def said_text(lab: Lab[Parameters, Measured], finding: Finding | None) -> str:
@@ -174,23 +195,11 @@ def said_text(lab: Lab[Parameters, Measured], finding: Finding | None) -> str:
     return "  ·  ".join(parts)
 
 
-def paint_panels(painter: QPainter, area: QRectF, chart: Chart, tokens: Tokens) -> None:
-    """All panels of a chart: beside each other where there is room, else in rows."""
-    panels = (chart, *chart.beside)
-    known = looks(chart)
-    painters = [Panel(panel, known, tokens) for panel in panels]
-    places = _places(panels, area)
-    for panel, place in zip(painters, places, strict=True):
-        # The plots of a row begin at one height.
-        row = (p for p, other in zip(painters, places, strict=True) if other.top() == place.top())
-        panel.paint(painter, place, max(other.head(place.width()) for other in row))
-
-
-def _places(panels: Sequence[Chart], area: QRectF) -> list[QRectF]:
+def panel_places(count: int, area: QRectF) -> list[QRectF]:
     """A rectangle for each panel: in as many columns as leave the plots their best shape."""
 
     def room(across: int) -> tuple[float, float]:
-        rows = math.ceil(len(panels) / across)
+        rows = math.ceil(count / across)
         wide = (area.width() - GAP * (across - 1)) / across
         return wide, (area.height() - GAP * (rows - 1)) / rows
 
@@ -198,7 +207,7 @@ def _places(panels: Sequence[Chart], area: QRectF) -> list[QRectF]:
         wide, high = room(across)
         return min(wide / SHAPE, high - AROUND)
 
-    across = max(range(1, len(panels) + 1), key=fit)
+    across = max(range(1, count + 1), key=fit)
     wide, high = room(across)
     return [
         QRectF(
@@ -207,22 +216,5 @@ def _places(panels: Sequence[Chart], area: QRectF) -> list[QRectF]:
             wide,
             high,
         )
-        for i in range(len(panels))
+        for i in range(count)
     ]
-
-
-def _text(painter: QPainter, area: QRectF, text: str, face: QFont, token: str) -> float:
-    """Write a wrapped text at the top of `area`; returns where it ends."""
-    painter.setFont(face)
-    painter.setPen(theme().color(token))
-    flags = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop | WRAP
-    high = _height(area.width(), text, face)
-    box = QRectF(area.left(), area.top(), area.width(), high + 2)
-    write(painter, box, flags, unbroken(without_code(text)))
-    return box.bottom()
-
-
-def _height(wide: float, text: str, face: QFont) -> float:
-    metrics = QFontMetricsF(face)
-    text = unbroken(without_code(text))
-    return float(metrics.boundingRect(QRectF(0, 0, wide, 1e4), WRAP, text).height())

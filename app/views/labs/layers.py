@@ -1,18 +1,29 @@
-"""The layers of a lab's chart as strokes of a painter: bars, stacks, lines, steps, Gantt blocks, marks."""
+"""The layers of a lab's chart as items of a plot, and what is told of each value under the mouse."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen, QPolygonF
+from PySide6.QtGui import QColor, QFontMetricsF, QPen
 
-from app.style.plain_text import write
-from app.style.theme import Tokens, font
+from app.charts.still import LINE, StillPlot, small_metrics
+from app.style.theme import font, theme
 from app.views.labs.ranges import Reach
-from app.views.labs.series import Look, paint_sign
-from pipelines.labs.chart import Bars, Chart, Gantt, Line, StackedBars, Steps
+from app.views.labs.rows import told
+from app.views.labs.series import RING, SIGNS, Look
+from pipelines.labs.chart import (
+    Bars,
+    Chart,
+    Gantt,
+    Layer,
+    Line,
+    Note,
+    StackedBars,
+    Steps,
+    Values,
+)
 from pipelines.labs.texts import PLAIN, figure
 
 WIDTH = 0.76
@@ -30,25 +41,30 @@ BAND = 46
 WIDEST_BAR = 64.0
 """Pixels: two bars in a wide chart are no slabs."""
 
+BEAM = 6.0
+"""Pixels of the end of a bar's interval."""
+
+ON_POINT = 4.0
+"""Pixels around a point of a line that the mouse hits first."""
+
+NOTE_GAP = 8.0
+"""Pixels between a place and its note."""
+
 
 @dataclass(frozen=True)
 class Place:
-    """Where the values of a panel lie. `left`: of the panel; `lying`: categories go down, values to the right."""
+    """Where the values of a panel lie. `lying`: categories go down, values to the right."""
 
     area: QRectF
     x: Reach
     y: Reach
-    left: float = 0.0
     lying: bool = False
 
     def at(self, x: float, y: float) -> QPointF:
         """The point of a pair of values."""
         across, up = self.x.place(x), self.y.place(y)
         if self.lying:
-            return QPointF(
-                self.area.left() + up * self.area.width(),
-                self.area.top() + across * self.area.height(),
-            )
+            across, up = up, 1.0 - across
         return QPointF(
             self.area.left() + across * self.area.width(),
             self.area.bottom() - up * self.area.height(),
@@ -62,22 +78,20 @@ class Place:
 
     def bar(self, category: float, side: float, wide: float, low: float, high: float) -> QRectF:
         """The rectangle of a bar whose middle is `side` pixels beside that of its category."""
+        half = QPointF(0, wide / 2) if self.lying else QPointF(wide / 2, 0)
         a, b = self.at(category, low), self.at(category, high)
-        if self.lying:
-            return QRectF(a.x(), a.y() + side - wide / 2, b.x() - a.x(), wide)
-        return QRectF(a.x() + side - wide / 2, b.y(), wide, a.y() - b.y())
+        middle = half * (2 * side / wide)
+        return QRectF(a + middle - half, b + middle + half).normalized()
 
 
 class Layers:
-    """Paints the layers of one panel."""
+    """Puts the layers of one panel into a plot."""
 
-    def __init__(
-        self, painter: QPainter, place: Place, looks: Mapping[str, Look], tokens: Tokens
-    ) -> None:
-        self._painter, self._place = painter, place
-        self._looks, self._tokens = looks, tokens
+    def __init__(self, plot: StillPlot, place: Place, looks: Mapping[str, Look]) -> None:
+        self._plot, self._place = plot, place
+        self._looks, self._tokens = looks, theme()
 
-    def paint(self, panel: Chart) -> None:
+    def draw(self, panel: Chart) -> None:
         """All layers but the marks, in the order of the chart."""
         bars = [layer for layer in panel.layers if isinstance(layer, Bars)]
         for index, series in enumerate(bars):
@@ -91,148 +105,161 @@ class Layers:
                 self._steps(layer)
             elif isinstance(layer, Line):
                 self._line(layer)
+        for layer in panel.layers:
+            if isinstance(layer, Note):
+                self._note(layer)
+
+    def _tell(self, layer: Layer, places: Sequence[QRectF]) -> None:
+        """The values of a layer are told where they lie, with their intervals."""
+        rows = told(layer, self._place.x, self._place.y)
+        for place, (name, at, value, interval) in zip(places, rows, strict=True):
+            sentence = f"{name}, {at}: {value}"
+            self._plot.spot(place, f"{sentence} ({interval})" if interval else sentence)
+
+    def _fill(self, rects: Sequence[QRectF], name: str) -> None:
+        look = self._looks[name]
+        self._plot.bars(rects, look.color(self._tokens), self._tokens.hatch_brush(look.category))
 
     def _bars(self, layer: Bars, index: int, of: int) -> None:
         place, floor = self._place, max(self._place.y.low, 0.0)
         wide = min(place.room * WIDTH / of, WIDEST_BAR)
         side = (index - (of - 1) / 2) * wide
+        aside = QPointF(0, side) if place.lying else QPointF(side, 0)
+        rects, lines = [], []
+        ends = dict(_intervals(layer.low, layer.high))
         for category, value in enumerate(layer.values):
             if value is None:
                 continue
-            ends = sorted((floor, value))
-            rect = place.bar(category, side, wide - min(2.0, 0.1 * wide), ends[0], ends[1])
-            self._fill(rect, self._looks[layer.name])
-            low, high = _ends(layer.low, layer.high, category)
-            if low is not None and high is not None:
-                self._whisker(category, side, low, high)
-            self._value(rect, value, value if high is None else high, category, side, wide)
+            rects.append(place.bar(category, side, wide - min(2.0, 0.1 * wide), floor, value))
+            low, high = ends.get(category, (value, value))
+            line = QLineF(place.at(category, low) + aside, place.at(category, high) + aside)
+            if line.length() >= 1.5:
+                lines.append(line)
+            end, tip = (place.at(category, at) + aside for at in (value, max(value, high)))
+            self._value(value, end, tip, wide)
+        self._fill(rects, layer.name)
+        self._plot.intervals(lines, QPen(self._tokens.color("text"), 1.2), BEAM)
+        self._tell(layer, rects)
 
-    def _value(
-        self, rect: QRectF, value: float, top: float, category: int, side: float, wide: float
-    ) -> None:
-        """The figure above a bar, where it is not wider than the bar's room."""
-        painter, place = self._painter, self._place
-        unit = place.y.axis.unit
-        text = figure(value, unit if unit in PLAIN or unit == "B" else "")
-        painter.setFont(font(0.8))
-        painter.setPen(self._tokens.color("text"))
-        metrics = QFontMetricsF(painter.font())
-        tip = place.at(category, max(top, value))
-        if place.lying:
+    def _value(self, value: float, end: QPointF, tip: QPointF, wide: float) -> None:
+        """The figure beyond the tip of a bar's interval, where it is not wider than the bar's room.
+
+        A lying bar that ends too far right has it within its end.
+        """
+        unit = self._place.y.axis.unit
+        text, face = figure(value, unit if unit in PLAIN or unit == "B" else ""), font(0.8)
+        metrics = QFontMetricsF(face)
+        room, flags = metrics.horizontalAdvance(text), Qt.AlignmentFlag.AlignCenter
+        if self._place.lying:
             if metrics.height() <= wide + 3:
-                box = QRectF(tip.x() + 5, rect.center().y() - 8, 80, 16)
-                write(painter, box, Qt.AlignmentFlag.AlignVCenter, text)
-        elif metrics.horizontalAdvance(text) <= wide:
-            box = QRectF(tip.x() + side - 40, tip.y() - 16, 80, 14)
-            write(painter, box, Qt.AlignmentFlag.AlignCenter, text)
-
-    def _whisker(self, category: float, side: float, low: float, high: float) -> None:
-        place = self._place
-        offset = QPointF(0, side) if place.lying else QPointF(side, 0)
-        cap = QPointF(0, 3) if place.lying else QPointF(3, 0)
-        a, b = place.at(category, low) + offset, place.at(category, high) + offset
-        if QLineF(a, b).length() < 1.5:
-            return
-        self._painter.setPen(QPen(self._tokens.color("text"), 1.2))
-        for line in (QLineF(a, b), QLineF(a - cap, a + cap), QLineF(b - cap, b + cap)):
-            self._painter.drawLine(line)
-
-    def _fill(self, rect: QRectF, look: Look) -> None:
-        painter = self._painter
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(look.color(self._tokens))
-        painter.drawRect(rect)
-        painter.setBrush(self._tokens.hatch_brush(look.category))
-        painter.drawRect(rect)
+                box = QRectF(tip.x() + 5, tip.y() - 8, room + 2, 16)
+                if box.right() <= self._plot.width():
+                    self._plot.text(text, box, flags, "text", face=face, ground=200)
+                else:
+                    box.moveRight(end.x() - 4)
+                    self._plot.text(text, box, flags, "card", face=face)
+        elif room <= wide:
+            box = QRectF(tip.x() - room / 2 - 1, tip.y() - 16, room + 2, 14)
+            self._plot.text(text, box, flags, "text", face=face, ground=200)
 
     def _stack(self, layer: StackedBars) -> None:
         place = self._place
         wide = min(place.room * WIDTH, WIDEST_BAR)
-        count = len(layer.parts[0][1]) if layer.parts else 0
-        for category in range(count):
-            ground = place.y.low if place.y.log else 0.0
-            total = 0.0
-            for name, values in layer.parts:
-                total += values[category]
-                self._fill(
-                    place.bar(category, 0.0, wide, max(ground, place.y.low), total),
-                    self._looks[name],
-                )
-                ground = total
-            self._value(
-                place.bar(category, 0, wide, place.y.low, total), total, total, category, 0.0, wide
-            )
+        low = max(place.y.low, 0.0) if place.y.log else place.y.low
+        tops = [0.0] * len(layer.parts[0][1]) if layer.parts else []
+        places = []
+        for name, values in layer.parts:
+            rects = []
+            for category, value in enumerate(values):
+                ground = max(tops[category], low)
+                tops[category] += value
+                rects.append(place.bar(category, 0.0, wide, ground, max(tops[category], ground)))
+            self._fill(rects, name)
+            places += rects
+        for category, total in enumerate(tops):
+            end = place.at(category, total)
+            self._value(total, end, end, wide)
+        self._tell(layer, places)
 
     def _line(self, layer: Line) -> None:
-        place, look = self._place, self._looks[layer.name]
-        points = [
-            (i, place.at(x, y))
-            for i, (x, y) in enumerate(zip(layer.x, layer.y, strict=True))
-            if y is not None
+        plot, place, look = self._plot, self._place, self._looks[layer.name]
+        color = look.color(self._tokens)
+        points = [place.at(x, y) for x, y in zip(layer.x, layer.y, strict=True) if y is not None]
+        ends = [
+            (place.at(layer.x[i], low), place.at(layer.x[i], high))
+            for i, (low, high) in _intervals(layer.low, layer.high)
         ]
-        if len(points) > WHISKERS:
-            self._band(layer, look)
+        paler = QColor(color)
+        if len(points) > WHISKERS and ends:
+            paler.setAlpha(BAND)
+            plot.between([low for low, _ in ends], [high for _, high in ends], paler)
         else:
-            color = QColor(look.color(self._tokens))
-            color.setAlpha(170)
-            for i, _ in points:
-                low, high = _ends(layer.low, layer.high, i)
-                if low is not None and high is not None:
-                    self._painter.setPen(QPen(color, 1.2))
-                    self._painter.drawLine(
-                        QLineF(place.at(layer.x[i], low), place.at(layer.x[i], high))
-                    )
-        if layer.joined and len(points) > 1:
+            paler.setAlpha(170)
+            plot.intervals([QLineF(*each) for each in ends], QPen(paler, 1.2))
+        if layer.joined:
             style = Qt.PenStyle.DashLine if layer.dashed else Qt.PenStyle.SolidLine
-            self._painter.setPen(QPen(look.color(self._tokens), 2.0, style))
-            self._painter.setBrush(Qt.BrushStyle.NoBrush)
-            self._painter.drawPolyline(QPolygonF([point for _, point in points]))
-        if len(points) <= SIGNED and not layer.dashed:
-            for _, point in points:
-                paint_sign(self._painter, point, look, self._tokens)
-
-    def _band(self, layer: Line, look: Look) -> None:
-        place, upper, lower = self._place, [], []
-        for i, x in enumerate(layer.x):
-            low, high = _ends(layer.low, layer.high, i)
-            if low is not None and high is not None:
-                upper.append(place.at(x, high))
-                lower.append(place.at(x, low))
-        color = QColor(look.color(self._tokens))
-        color.setAlpha(BAND)
-        self._painter.setPen(Qt.PenStyle.NoPen)
-        self._painter.setBrush(color)
-        self._painter.drawPolygon(QPolygonF([*upper, *reversed(lower)]))
+            plot.curve(points, QPen(color, 2.0, style))
+        if points and len(points) <= SIGNED and not layer.dashed:
+            draw_signs(plot, points, look)
+        around = QRectF(-ON_POINT, -ON_POINT, 2 * ON_POINT, 2 * ON_POINT)
+        self._tell(layer, [around.translated(point) for point in points])
 
     def _steps(self, layer: Steps) -> None:
-        place, corners = self._place, []
-        for i, (x, y) in enumerate(zip(layer.x, layer.y, strict=True)):
-            if i:
-                corners.append(place.at(x, layer.y[i - 1]))
-            corners.append(place.at(x, y))
-        self._painter.setPen(QPen(self._looks[layer.name].color(self._tokens), 2.0))
-        self._painter.setBrush(Qt.BrushStyle.NoBrush)
-        self._painter.drawPolyline(QPolygonF(corners))
+        points = [self._place.at(x, y) for x, y in zip(layer.x, layer.y, strict=True)]
+        self._plot.curve(points, QPen(self._looks[layer.name].color(self._tokens), 2.0), steps=True)
+        self._tell(layer, [QRectF(point, point) for point in points])
+
+    def _note(self, layer: Note) -> None:
+        """Below its place or above it, within the plot, where no other text is."""
+        area, at, metrics = self._place.area, self._place.at(layer.x, layer.y), small_metrics()
+        lines = layer.text.split("\n")
+        wide = max(metrics.horizontalAdvance(line) for line in lines) + 4
+        high = LINE * len(lines)
+        left = min(max(at.x() - wide / 2, area.left()), area.right() - wide)
+        tops = (at.y() + NOTE_GAP, at.y() - NOTE_GAP - high)
+        box = self._plot.free(QRectF(left, top, wide, high) for top in tops)
+        if box is not None:
+            self._plot.text(layer.text, box, token="text", ground=215)
 
     def _gantt(self, layer: Gantt) -> None:
-        painter, place = self._painter, self._place
-        rows = max(1, len(place.y.axis.categories))
-        height = place.area.height() / rows
-        painter.setFont(font(0.78))
-        metrics = QFontMetricsF(painter.font())
+        place, face = self._place, font(0.78)
+        height = place.area.height() / max(1, len(place.y.axis.categories))
+        metrics, kinds = QFontMetricsF(face), dict[str, list[QRectF]]()
+        rects = []
         for block in layer.blocks:
-            left = place.area.left() + place.x.place(block.begin) * place.area.width()
-            right = place.area.left() + place.x.place(block.end) * place.area.width()
-            top = place.area.top() + block.row * height
-            rect = QRectF(left, top + 0.14 * height, max(right - left, 0.6), 0.72 * height)
-            self._fill(rect, self._looks[block.kind])
-            if block.text and metrics.horizontalAdvance(block.text) <= rect.width() - 3:
-                painter.setPen(self._tokens.color("card"))
-                write(painter, rect, Qt.AlignmentFlag.AlignCenter, block.text)
+            ends = [place.x.place(end) * place.area.width() for end in (block.begin, block.end)]
+            rects.append(
+                QRectF(
+                    place.area.left() + ends[0],
+                    place.area.top() + (block.row + 0.14) * height,
+                    max(ends[1] - ends[0], 0.6),
+                    0.72 * height,
+                )
+            )
+            kinds.setdefault(block.kind, []).append(rects[-1])
+            if block.text and metrics.horizontalAdvance(block.text) <= rects[-1].width() - 3:
+                flags = Qt.AlignmentFlag.AlignCenter
+                self._plot.text(block.text, rects[-1], flags, "card", face=face)
+        for kind, those in kinds.items():
+            self._fill(those, kind)
+        self._tell(layer, rects)
 
 
-def _ends(
-    low: tuple[float | None, ...], high: tuple[float | None, ...], i: int
-) -> tuple[float | None, float | None]:
-    """The interval of the value at place `i`; None where there is none."""
-    return (low[i] if i < len(low) else None), (high[i] if i < len(high) else None)
+def draw_signs(plot: StillPlot, points: Sequence[QPointF], look: Look) -> None:
+    """Points of a line in the sign of their series; that of a ring is hollow."""
+    tokens = theme()
+    color, card = look.color(tokens), tokens.color("card")
+    symbol, size = SIGNS[look.sign]
+    colors, number = (color, card) if symbol == RING else (card, color), len(points)
+    edge, fill = ([each] * number for each in colors)
+    if symbol == RING:
+        plot.spots(points, [size] * number, edge, fill, edge=1.6)
+    else:
+        plot.spots(points, [size] * number, edge, fill, symbol, edge=0.8)
+
+
+def _intervals(low: Values, high: Values) -> Iterator[tuple[int, tuple[float, float]]]:
+    """The places that have an interval, and the ends of it."""
+    for i, (a, b) in enumerate(zip(low, high, strict=False)):
+        if a is not None and b is not None:
+            yield i, (a, b)

@@ -7,28 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from PySide6.QtCore import QLineF, QPointF, QRectF, QSizeF, Qt
-from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QFontMetricsF, QPen
+from PySide6.QtWidgets import QWidget
 
-from app.style.plain_text import write
-from app.style.theme import Tokens, font
-from app.views.labs.layers import Layers, Place
-from app.views.labs.ranges import Reach, reaches
-from app.views.labs.series import Look, key_width, marks, named, paint_key
-from pipelines.labs.chart import Bars, Chart, Gantt, Mark, StackedBars
+from app.charts.still import LINE, StillPlot, Tick, small_metrics
+from app.style.theme import font, theme
+from app.views.labs.layers import Layers, Place, draw_signs
+from app.views.labs.ranges import reaches
+from app.views.labs.series import Look, line_of, marks, named
+from pipelines.labs.chart import Bars, Chart, Line, Mark, StackedBars
 from pipelines.labs.texts import figure
 
-LINE = 15.0
-"""Height of a line of small text."""
-
 TITLE = 20.0
-SMALL = 0.86
-LABEL = 0.82
+FLAG = LINE + 7
+"""Pixels between the plot and the texts of places: the title of the upright axis is there."""
+
 WIDEST_NAMES = 0.42
 """Share of the width that names of categories take on the left, at most."""
 
-NAME_GAP = 7.0
+NAME_GAP = 6.0
 """Pixels between the names of categories on the left and the plot."""
+
+RIGHT = 12.0
+"""Pixels right of the plot: half of a label of its end."""
 
 BETWEEN = 6.0
 """Pixels between the names of neighbours below the plot."""
@@ -36,66 +38,59 @@ BETWEEN = 6.0
 TICK_ROOM = 46.0
 """Pixels that a tick along x needs at least, with its label."""
 
+SWATCH, STRETCH = 10.0, 20.0
+"""Pixels of the key of bars, and of that of a line, in the legend."""
 
-class Panel:
-    """Paints one panel into a rectangle."""
+AT_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 
-    def __init__(self, chart: Chart, looks: Mapping[str, Look], tokens: Tokens) -> None:
-        self._chart, self._looks, self._tokens = chart, looks, tokens
+
+class Panel(StillPlot):
+    """Draws one panel."""
+
+    def __init__(
+        self, chart: Chart, looks: Mapping[str, Look], parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.chart, self._looks = chart, looks
         self._x, self._y = reaches(chart)
+        self.least_head = 0.0
+        """Pixels above the plot, at least: the plots of a row begin at one height."""
 
     def head(self, wide: float) -> float:
         """Pixels above the plot: title, legend, flags of places, the upright axis's title."""
-        title = TITLE if self._chart.title else 0.0
+        title = TITLE if self.chart.title else 0.0
         legend = len(self._keys(wide)) * (LINE + 2)
-        flags = len(self._flags(QFontMetricsF(font(LABEL)), wide - 60)) * LINE
-        return title + legend + flags + LINE + 7
+        on = "y" if self._lies(wide) else "x"
+        flags = any(mark.on == on for mark in marks(self.chart))
+        return title + legend + (FLAG + LINE if flags else FLAG)
 
-    def paint(self, painter: QPainter, whole: QRectF, head: float) -> None:
-        """Title, legend, axes, layers; the plot begins `head` below the top."""
-        painter.save()
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
-        top = whole.top()
-        if self._chart.title:
-            painter.setFont(font(0.95, strong=True))
-            painter.setPen(self._tokens.color("text"))
-            metrics = QFontMetricsF(painter.font())
-            title = metrics.elidedText(
-                self._chart.title, Qt.TextElideMode.ElideRight, whole.width()
-            )
-            write(
-                painter,
-                QRectF(whole.left(), top, whole.width(), 18),
-                Qt.AlignmentFlag.AlignLeft,
-                title,
-            )
-            top += TITLE
-        self._legend(painter, QRectF(whole.left(), top, whole.width(), whole.height()))
-        place = self._placed(whole.adjusted(0, head, 0, 0))
-        self._axes(painter, place)
-        painter.save()
-        painter.setClipRect(place.area.adjusted(-4, -18, 4, 4))
-        Layers(painter, place, self._looks, self._tokens).paint(self._chart)
-        painter.restore()
-        self._marks(painter, place)
-        down, across = (self._x, self._y) if place.lying else (self._y, self._x)
-        self._titles(painter, place, down, across)
-        painter.restore()
+    def build(self) -> None:
+        """Title, legend, axes, levels and places, layers."""
+        wide = float(self.width())
+        if self.chart.title:
+            face = font(0.95, strong=True)
+            title = _elided(QFontMetricsF(face), self.chart.title, wide)
+            self.text(title, QRectF(0, 0, wide, TITLE - 2), AT_LEFT, "text", face=face)
+        place = self._placed(max(self.head(wide), self.least_head))
+        self._bands(place)
+        Layers(self, place, self._looks).draw(self.chart)
+        self._marks(place)
+        self._legend(wide)
 
     # -- legend ---------------------------------------------------------------------------------
 
     def _keys(self, wide: float) -> list[list[tuple[str, str, QRectF]]]:
         """Rows of the legend: (name, its text, its key from the left end); none where there is one series."""
-        names = list(named(self._chart))
+        names = list(named(self.chart))
         if len(names) < 2:
             return []
-        metrics = QFontMetricsF(font(SMALL))
+        metrics = small_metrics()
         rows: list[list[tuple[str, str, QRectF]]] = [[]]
         x = 0.0
         for name in names:
-            key = key_width(self._chart, name)
-            text = metrics.elidedText(name, Qt.TextElideMode.ElideRight, wide - key - 6)
-            width = key + 6 + metrics.horizontalAdvance(text)
+            key = SWATCH if line_of(self.chart, name) is None else STRETCH
+            text = _elided(metrics, name, wide - key - 8)
+            width = key + 8 + metrics.horizontalAdvance(text)
             if rows[-1] and x + width > wide:
                 rows.append([])
                 x = 0.0
@@ -103,233 +98,134 @@ class Panel:
             x += width + 14
         return rows
 
-    def _legend(self, painter: QPainter, area: QRectF) -> None:
-        for number, row in enumerate(self._keys(area.width())):
+    def _legend(self, wide: float) -> None:
+        top = TITLE if self.chart.title else 0.0
+        for number, row in enumerate(self._keys(wide)):
             for name, text, place in row:
-                key = place.translated(area.left(), area.top() + number * (LINE + 2))
-                paint_key(painter, key, self._chart, name, self._looks[name], self._tokens)
-                painter.setFont(font(SMALL))
-                painter.setPen(self._tokens.color("text"))
-                write(
-                    painter,
-                    QRectF(key.right() + 5, key.top(), area.width(), LINE),
-                    Qt.AlignmentFlag.AlignVCenter,
-                    text,
-                )
+                key = place.translated(0, top + number * (LINE + 2))
+                self._key(key, name)
+                room = small_metrics().horizontalAdvance(text) + 3
+                self.text(text, QRectF(key.right() + 5, key.top(), room, LINE), AT_LEFT, "text")
+
+    def _key(self, place: QRectF, name: str) -> None:
+        """What stands before a name: a swatch for bars, a stretch of line with its sign for lines."""
+        line, look, tokens = line_of(self.chart, name), self._looks[name], theme()
+        middle = place.center()
+        if line is None:
+            swatch = QRectF(place.left(), middle.y() - SWATCH / 2, SWATCH, SWATCH)
+            self.bars([swatch], look.color(tokens), tokens.hatch_brush(look.category))
+            return
+        dashed = isinstance(line, Line) and line.dashed
+        if not isinstance(line, Line) or line.joined:
+            style = Qt.PenStyle.DashLine if dashed else Qt.PenStyle.SolidLine
+            ends = [QPointF(place.left(), middle.y()), QPointF(place.right(), middle.y())]
+            self.curve(ends, QPen(look.color(tokens), 2.0, style))
+        if isinstance(line, Line) and not dashed:
+            draw_signs(self, [middle], look)
 
     # -- axes -----------------------------------------------------------------------------------
 
-    @property
-    def _gantt(self) -> bool:
-        return any(isinstance(layer, Gantt) for layer in self._chart.layers)
-
-    def _placed(self, area: QRectF) -> Place:
-        """The plot within `area`, which leaves room for the labels of both axes."""
-        metrics = QFontMetricsF(font(LABEL))
-        lying = self._lies(metrics, area.width())
+    def _placed(self, head: float) -> Place:
+        """Axes with their labels around the plot, and their titles."""
+        metrics, wide = small_metrics(), float(self.width())
+        lying = self._lies(wide)
         down, across = (self._x, self._y) if lying else (self._y, self._x)
-        names = [down.text(v) for v in down.ticks()]
-        most = area.width() * WIDEST_NAMES
-        if down.axis.categories:
-            room = most - NAME_GAP + BETWEEN
-            names = [line for name in names for line in _wrapped(metrics, name, room)]
-        widest = max((metrics.horizontalAdvance(name) for name in names), default=0.0)
-        left = min(widest + NAME_GAP + 1, most)
-        lines = 1
-        if across.axis.categories:
-            room = (area.width() - left) / len(across.axis.categories)
-            lines = max(len(_wrapped(metrics, n, room)) for n in across.axis.categories)
-        below = LINE * (lines + 1) + 4
-        plot = area.adjusted(left, 0, -12, -below)
-        return Place(plot, self._x, self._y, area.left(), lying)
+        rows, columns = len(down.axis.categories), len(across.axis.categories)
+        most = wide * WIDEST_NAMES
+        names = [down.text(value) for value in down.ticks()]
+        if rows:
+            names = [line for n in names for line in _wrapped(metrics, n, most - 1).split("\n")]
+        left = NAME_GAP + 1 + max((metrics.horizontalAdvance(name) for name in names), default=0)
+        left = min(left, most)
+        room = (wide - left - RIGHT) / max(columns, 1)
+        below = [_wrapped(metrics, n, room) if columns else n for n in across.axis.categories]
+        lines = max((name.count("\n") + 1 for name in below), default=1)
+        area = QRectF(0, 0, wide, self.height() - LINE * (lines + 1) - 4)
+        area.setCoords(left, head, max(wide - RIGHT, left + 1), max(area.bottom(), head + 1))
+        ticks: list[Tick] = []
+        for value in down.ticks(max(3, int(area.height() / 26))):
+            share = (value + 0.5) / rows if rows else 1.0 - down.place(value)
+            text = down.text(value)
+            if rows:
+                most_lines = int(area.height() / rows / LINE)
+                text = _wrapped(metrics, text, left - NAME_GAP, most_lines)
+            ticks.append((area.top() + share * area.height(), text))
+        along: list[Tick] = []
+        end = -1e9
+        for value in across.ticks(max(3, int(area.width() / TICK_ROOM))):
+            x = area.left() + across.place(value) * area.width()
+            text = _wrapped(metrics, across.text(value), room) if columns else across.text(value)
+            half = max(metrics.horizontalAdvance(line) for line in text.split("\n")) / 2
+            clear = x - half >= end + BETWEEN and x + half <= wide
+            end = x + half if clear else end
+            along.append((x, text if clear else ""))
+        self.frame(area, ticks, along, (bool(rows), bool(columns)))
+        if not rows:
+            box = QRectF(0, area.top() - LINE - 3, metrics.horizontalAdvance(down.title) + 4, LINE)
+            self.text(down.title, box, AT_LEFT, ground=255)
+        title = _elided(metrics, across.title, area.right(), Qt.TextElideMode.ElideLeft)
+        box = QRectF(0, area.bottom() + 3 + lines * LINE, area.right(), LINE)
+        self.text(title, box, Qt.AlignmentFlag.AlignRight)
+        return Place(area, self._x, self._y, lying)
 
-    def _lies(self, metrics: QFontMetricsF, wide: float) -> bool:
+    def _lies(self, wide: float) -> bool:
         """Whether bars lie, because the names of their categories do not fit below them in two lines."""
+        metrics = small_metrics()
         names = self._x.axis.categories
-        barred = any(isinstance(layer, Bars | StackedBars) for layer in self._chart.layers)
+        barred = any(isinstance(layer, Bars | StackedBars) for layer in self.chart.layers)
         if not names or not barred:
             return False
         room = (wide - 60) / len(names)
         return any(
-            len(_wrapped(metrics, name, room)) > 2
+            _wrapped(metrics, name, room).count("\n") > 1
             or max(metrics.horizontalAdvance(word) for word in name.split() or [""]) > room - 4
             for name in names
         )
 
-    def _axes(self, painter: QPainter, place: Place) -> None:
-        area, tokens = place.area, self._tokens
-        painter.setFont(font(LABEL))
-        metrics = QFontMetricsF(painter.font())
-        down, across = (self._x, self._y) if place.lying else (self._y, self._x)
-        rows = len(down.axis.categories)
-        for value in down.ticks(max(3, int(area.height() / 26))):
-            from_top = (value + 0.5) / rows if rows else 1.0 - down.place(value)
-            y = area.top() + from_top * area.height()
-            if not rows:
-                painter.setPen(QPen(tokens.color("grid"), 1))
-                painter.drawLine(QLineF(area.left(), y, area.right(), y))
-            painter.setPen(tokens.color("text" if rows else "muted"))
-            lines = [down.text(value)]
-            room = area.left() - NAME_GAP - place.left
-            if rows:
-                most = int(area.height() / rows / LINE)
-                lines = _elided(metrics, _wrapped(metrics, lines[0], room + BETWEEN), room, most)
-            top = y - len(lines) * LINE / 2
-            for i, line in enumerate(lines):
-                box = QRectF(area.left() - NAME_GAP - 400, top + i * LINE, 400, LINE)
-                write(
-                    painter, box, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, line
-                )
-        self._across(painter, place, across, metrics)
-        painter.setPen(QPen(tokens.color("muted"), 1))
-        painter.drawLine(QLineF(area.bottomLeft(), area.bottomRight()))
-
-    def _across(
-        self, painter: QPainter, place: Place, across: Reach, metrics: QFontMetricsF
-    ) -> None:
-        area, names = place.area, across.axis.categories
-        room = area.width() / len(names) if names else area.width()
-        end = -1e9
-        for value in across.ticks(max(2, int(area.width() / TICK_ROOM))):
-            x = area.left() + across.place(value) * area.width()
-            lines = _wrapped(metrics, across.text(value), room) if names else [across.text(value)]
-            half = max(metrics.horizontalAdvance(line) for line in lines) / 2
-            if not names:
-                painter.setPen(QPen(self._tokens.color("grid"), 1))
-                painter.drawLine(QLineF(x, area.top(), x, area.bottom()))
-            if x - half < end + 6:
-                continue  # it would lie on the one before
-            end = x + half
-            painter.setPen(self._tokens.color("text" if names else "muted"))
-            for i, line in enumerate(lines):
-                box = QRectF(x - half - 20, area.bottom() + 3 + i * LINE, 2 * half + 40, LINE)
-                write(painter, box, Qt.AlignmentFlag.AlignHCenter, line)
-
-    def _titles(self, painter: QPainter, place: Place, down: Reach, across: Reach) -> None:
-        """What both axes are: the upright one above the plot, the other below its right end."""
-        area = place.area
-        painter.setFont(font(LABEL))
-        painter.setPen(self._tokens.color("muted"))
-        if not down.axis.categories:
-            wide = QFontMetricsF(painter.font()).horizontalAdvance(down.title) + 4
-            box = QRectF(place.left, area.top() - LINE - 3, wide, LINE)
-            painter.fillRect(box, self._tokens.color("card"))
-            write(painter, box, Qt.AlignmentFlag.AlignLeft, down.title)
-        lines = 1
-        metrics = QFontMetricsF(painter.font())
-        if across.axis.categories:
-            room = area.width() / len(across.axis.categories)
-            lines = max(len(_wrapped(metrics, n, room)) for n in across.axis.categories)
-        wide = area.right() - place.left
-        box = QRectF(place.left, area.bottom() + 3 + lines * LINE, wide, LINE)
-        title = metrics.elidedText(across.title, Qt.TextElideMode.ElideLeft, wide)
-        write(painter, box, Qt.AlignmentFlag.AlignRight, title)
-
     # -- levels and places ----------------------------------------------------------------------
 
-    def _flags(self, metrics: QFontMetricsF, wide: float) -> list[list[tuple[Mark, float]]]:
-        """The places on x by rows of their flags: (mark, share of the width); none lies on another."""
-        rows: list[list[tuple[Mark, float]]] = []
-        ends: list[float] = []
-        lying = self._lies(metrics, wide)
-        reach = self._x
-        for mark in sorted(marks(self._chart), key=lambda m: m.value):
-            if mark.on != "x" or lying:
-                continue
-            share = reach.place(mark.value)
-            half = metrics.horizontalAdvance(mark.text) / 2 / max(wide - 60, 1.0) + 0.01
-            begin = min(max(share - half, 0.0), 1.0 - 2 * half)
-            row = next((i for i, end in enumerate(ends) if end <= begin), len(ends))
-            if row == len(ends):
-                ends.append(0.0)
-                rows.append([])
-            ends[row] = begin + 2 * half
-            rows[row].append((mark, share))
-        return rows
+    def _ends(self, place: Place, mark: Mark) -> tuple[bool, list[QPointF]]:
+        """Whether a mark is upright, and where it lies: one place, or both ends of a band."""
+        ends = [mark.value] if mark.until is None else [mark.value, mark.until]
+        if mark.on == "x":
+            return not place.lying, [place.at(end, self._y.low) for end in ends]
+        return place.lying, [place.at(self._x.low, end) for end in ends]
 
-    def _marks(self, painter: QPainter, place: Place) -> None:
-        painter.setFont(font(LABEL))
-        metrics = QFontMetricsF(painter.font())
-        rows = self._flags(metrics, place.area.width() + 60)
-        flags = [(mark, share, i) for i, row in enumerate(rows) for mark, share in row]
-        for mark, share, row in flags:
-            self._pole(painter, place, mark, share, row)
-        for mark, share, row in flags:
-            self._flag(painter, place, mark, share, row)
-        taken: list[QRectF] = []
-        for mark in marks(self._chart):
-            if mark.on == "y":
-                self._level(painter, place, mark, taken)
+    def _bands(self, place: Place) -> None:
+        """What lies between both ends of a mark, below all layers."""
+        color, area = theme().color("accent"), place.area
+        color.setAlpha(36)
+        for mark in marks(self.chart):
+            upright, ends = self._ends(place, mark)
+            band = QRectF(ends[0], ends[-1]).normalized()
+            if upright:
+                band.setCoords(band.left(), area.top(), band.right(), area.bottom())
+            else:
+                band.setCoords(area.left(), band.top(), area.right(), band.bottom())
+            self.bars([band] if mark.until is not None else [], color)
 
-    def _pole(self, painter: QPainter, place: Place, mark: Mark, share: float, row: int) -> None:
-        """The line at a place on x, up to its flag."""
-        area = place.area
-        x = area.left() + share * area.width()
-        self._band(painter, place, mark)
-        painter.setPen(QPen(self._tokens.color("muted"), 1, Qt.PenStyle.DashLine))
-        painter.drawLine(QLineF(x, area.top() - LINE * (row + 1) - 2, x, area.bottom()))
-
-    def _flag(self, painter: QPainter, place: Place, mark: Mark, share: float, row: int) -> None:
-        """The text at a place on x, over the lines of those in higher rows."""
-        area = place.area
-        wide = QFontMetricsF(painter.font()).horizontalAdvance(mark.text) + 6
-        x = area.left() + share * area.width()
-        left = min(max(x - wide / 2, area.left()), area.right() - wide)
-        box = QRectF(left, area.top() - LINE * (row + 2) - 2, wide, LINE)
-        painter.fillRect(box, self._tokens.color("card"))
-        painter.setPen(self._tokens.color("muted"))
-        write(painter, box, Qt.AlignmentFlag.AlignCenter, mark.text)
-
-    def _level(self, painter: QPainter, place: Place, mark: Mark, taken: list[QRectF]) -> None:
-        area, tokens = place.area, self._tokens
-        self._band(painter, place, mark)
-        painter.setFont(font(LABEL))
-        text = mark.text
-        size = QSizeF(QFontMetricsF(painter.font()).horizontalAdvance(text) + 6, LINE)
-        pen = QPen(tokens.color("text"), 1.2, Qt.PenStyle.DashLine)
-        if place.lying:
-            x = area.left() + place.y.place(mark.value) * area.width()
-            line = QLineF(x, area.top() - 2, x, area.bottom())
-            corner = QPointF(min(x + 3, area.right() - size.width()), area.top() - LINE - 2)
-            step = QPointF(0, -LINE)
-        else:
-            y = area.bottom() - place.y.place(mark.value) * area.height()
-            line = QLineF(area.left(), y, area.right(), y)
-            above = y - LINE - 1 >= area.top() - LINE
-            corner = QPointF(area.right() - size.width(), y - LINE - 1 if above else y + 1)
-            step = QPointF(-size.width() - 8, 0)
-        painter.setPen(pen)
-        painter.drawLine(line)
-        box = QRectF(corner, size)
-        while any(box.intersects(other) for other in taken) and len(taken) < 8:
-            box.translate(step)
-        taken.append(box)
-        ground = QColor(tokens.color("card"))
-        ground.setAlpha(215)
-        painter.fillRect(box, ground)
-        painter.setPen(tokens.color("text"))
-        write(painter, box, Qt.AlignmentFlag.AlignCenter, text)
-
-    def _band(self, painter: QPainter, place: Place, mark: Mark) -> None:
-        """Between both ends of a mark that has two."""
-        if mark.until is None:
-            return
-        area, reach = place.area, place.x if mark.on == "x" else place.y
-        a, b = sorted((reach.place(mark.value), reach.place(mark.until)))
-        if (mark.on == "x") != place.lying:
-            rect = QRectF(
-                area.left() + a * area.width(), area.top(), (b - a) * area.width(), area.height()
-            )
-        else:
-            rect = QRectF(
-                area.left(),
-                area.bottom() - b * area.height(),
-                area.width(),
-                (b - a) * area.height(),
-            )
-        ground = QColor(self._tokens.color("accent"))
-        ground.setAlpha(36)
-        painter.fillRect(rect, ground)
+    def _marks(self, place: Place) -> None:
+        """Lines and texts of all marks: above the plot, or along a level from its right end on."""
+        area, metrics, tokens = place.area, small_metrics(), theme()
+        top = area.top() - FLAG - LINE
+        for mark in sorted(marks(self.chart), key=lambda m: m.value):
+            upright, (at, *_) = self._ends(place, mark)
+            wide = metrics.horizontalAdvance(mark.text) + 6
+            if upright:
+                left = min(max(at.x() - wide / 2, area.left()), self.width() - wide)
+                boxes = [QRectF(left, top, wide, LINE)]
+                boxes += [QRectF(left, area.top() + n * LINE, wide, LINE) for n in range(4)]
+                ends = [QPointF(at.x(), top + LINE), QPointF(at.x(), area.bottom())]
+            else:
+                sides = (-LINE - 1, 1.0) if at.y() > area.top() + 1 else (1.0,)
+                step = wide + 8
+                lefts = [area.right() - wide - n * step for n in range(int(area.width() / step))]
+                boxes = [QRectF(x, at.y() + side, wide, LINE) for side in sides for x in lefts]
+                boxes += [QRectF(area.left(), at.y() + 1, wide, LINE)]
+                ends = [QPointF(area.left(), at.y()), QPointF(area.right(), at.y())]
+            token = "muted" if mark.on == "x" else "text"
+            self.curve(ends, QPen(tokens.color(token), 1.1, Qt.PenStyle.DashLine))
+            self.text(mark.text, self.free(boxes) or boxes[0], token=token, ground=215)
 
 
 def described(panel: Chart) -> str:
@@ -349,20 +245,30 @@ def described(panel: Chart) -> str:
     return f"{y.title}{ends} by {x.title} ({over}): {names}."
 
 
-def _wrapped(metrics: QFontMetricsF, text: str, room: float) -> list[str]:
-    """The words of a text in lines that leave BETWEEN of `room` free, as far as words allow."""
+def _elided(
+    metrics: QFontMetricsF,
+    text: str,
+    room: float,
+    mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
+) -> str:
+    return metrics.elidedText(text, mode, max(room, 1.0))
+
+
+def _wrapped(metrics: QFontMetricsF, text: str, room: float, most: int | None = None) -> str:
+    """The words of a text in lines that leave BETWEEN of `room` free, as far as words allow.
+
+    With `most`, at most so many lines, at least one: the last has the rest, and of what is too wide its ends.
+    """
     lines: list[str] = []
     for word in text.split():
         longer = f"{lines[-1]} {word}" if lines else word
-        if lines and metrics.horizontalAdvance(longer) <= room - BETWEEN:
+        if lines and metrics.horizontalAdvance(longer) <= room - (0 if most else BETWEEN):
             lines[-1] = longer
         else:
             lines.append(word)
-    return lines or [""]
-
-
-def _elided(metrics: QFontMetricsF, lines: list[str], room: float, most: int) -> list[str]:
-    """At most so many of the lines of a text, at least one; the last has the rest, and of what is too wide its ends."""
-    kept = max(1, most) - 1
-    lines = [*lines[:kept], " ".join(lines[kept:])] if len(lines) > kept + 1 else lines
-    return [metrics.elidedText(line, Qt.TextElideMode.ElideMiddle, room) for line in lines]
+    if most is not None:
+        kept = max(1, most) - 1
+        if len(lines) > kept + 1:
+            lines = [*lines[:kept], " ".join(lines[kept:])]
+        lines = [_elided(metrics, line, room, Qt.TextElideMode.ElideMiddle) for line in lines]
+    return "\n".join(lines)

@@ -6,7 +6,18 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from pipelines.labs.chart import Axis, Bars, Chart, Gantt, Layer, Line, Mark, StackedBars, Steps
+from pipelines.labs.chart import (
+    Axis,
+    Bars,
+    Chart,
+    Gantt,
+    Layer,
+    Line,
+    Mark,
+    Note,
+    StackedBars,
+    Steps,
+)
 from pipelines.labs.texts import PLAIN, figure, shown, whole
 
 HEADROOM = 1.08
@@ -135,7 +146,9 @@ def _doubling(layers: Iterable[Layer]) -> bool:
 
 
 def _values(layer: Layer, which: str) -> Iterator[float]:
-    if isinstance(layer, Mark):
+    if isinstance(layer, Note):
+        yield layer.x if which == "x" else layer.y
+    elif isinstance(layer, Mark):
         if layer.on == which:
             yield layer.value
             if layer.until is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from app.views.labs.ranges import Reach, reaches
-from pipelines.labs.chart import Bars, Chart, Gantt, Layer, Line, Mark, StackedBars, Steps
+from pipelines.labs.chart import Bars, Chart, Gantt, Layer, Line, Mark, Note, StackedBars, Steps
 from pipelines.labs.texts import figure
 
 HEADERS = ("panel", "series", "at", "value", "interval")
@@ -20,12 +20,14 @@ def rows_of(chart: Chart) -> list[Row]:
         x, y = reaches(panel)
         name = panel.title or (y.axis.title if chart.beside else "")
         for layer in panel.layers:
-            for series, at, value, interval in _of(layer, x, y):
+            for series, at, value, interval in told(layer, x, y):
                 found.append((name or str(number), series, at, value, interval))
     return found
 
 
-def _of(layer: Layer, x: Reach, y: Reach) -> Iterator[tuple[str, str, str, str]]:
+def told(layer: Layer, x: Reach, y: Reach) -> Iterator[tuple[str, str, str, str]]:
+    """Series, place, value and interval of each value of a layer, in the order in which they are drawn."""
+
     def value(v: float) -> str:
         return figure(v, y.axis.unit)
 
@@ -39,6 +41,8 @@ def _of(layer: Layer, x: Reach, y: Reach) -> Iterator[tuple[str, str, str, str]]
         on = y if layer.on == "y" else x
         until = "" if layer.until is None else f" … {figure(layer.until, on.axis.unit)}"
         yield layer.text, on.axis.title, f"{figure(layer.value, on.axis.unit)}{until}", ""
+    elif isinstance(layer, Note):
+        yield layer.text, x.text(layer.x), value(layer.y), ""
     elif isinstance(layer, Gantt):
         for block in layer.blocks:
             who = y.text(block.row) if y.axis.categories else str(block.row)

@@ -213,14 +213,13 @@ class LabDetail(QWidget):
     def _show_nothing(self) -> None:
         """Say why there is no picture."""
         if self._running:
-            self.card.nothing = self.tr("It is being measured.")
+            self.card.show_nothing(self.tr("It is being measured."))
         elif self._past is None:
-            self.card.nothing = self.tr("Not tried yet: Run measures it on this machine.")
+            self.card.show_nothing(self.tr("Not tried yet: Run measures it on this machine."))
         else:
-            self.card.nothing = self.tr("This run ended before everything was measured.")
+            self.card.show_nothing(self.tr("This run ended before everything was measured."))
         if self._past is None:
             self.about.set_full(self.tr("running") if self._running else self.tr("not tried yet"))
-        self.card.update()
 
     def show_state(self, running: str, share: float | None, what: str = "") -> None:
         """Show which lab is under way: this one, another or none; how much of it is done."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from datetime import datetime
 
-from PySide6.QtCore import QCoreApplication, QRectF, QSize, Qt
+from PySide6.QtCore import QCoreApplication, QPoint, QPointF, QRectF, QSize, QSizeF, Qt
 from PySide6.QtGui import QFontMetricsF, QKeyEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
+from app.charts.pixels import Still
 from app.model.lab_runs import Past
 from app.style.plain_text import Button, describe, unbroken, write
 from app.style.theme import font, theme
@@ -46,6 +47,7 @@ class LabTile(Button):
         self.past: Past | None = None
         self._share: float | None = None
         self._running = False
+        self._drawn = Still()
         self.setProperty("choice", True)
         self.setObjectName(f"lab-{name}")
         self.setMinimumWidth(SMALLEST)
@@ -68,6 +70,7 @@ class LabTile(Button):
     def show_past(self, past: Past | None) -> None:
         """Show what came of the last run."""
         self.past = past
+        self._drawn.drop()
         describe(self, description=self.state_text())
         self.update()
 
@@ -121,13 +124,19 @@ class LabTile(Button):
             return
         # A wide card gets a wide picture: made larger, it would have no height left.
         scale = min(1.0, area.width() / DRAWN_AT)
+
+        def draw(within: QPainter) -> None:
+            within.setClipRect(area)
+            within.translate(area.topLeft() + QPointF(12, 10) * scale)
+            within.scale(scale, scale)
+            panel = Panel(chart, looks(chart))
+            room = area.size() / scale - QSizeF(20, 16)
+            panel.resize(room.toSize())
+            QWidget.render(panel, within, QPoint())
+            panel.deleteLater()
+
         painter.save()
-        painter.setClipRect(area)
-        painter.translate(area.topLeft())
-        painter.scale(scale, scale)
-        panel = Panel(chart, looks(chart), tokens)
-        room = QRectF(12, 10, area.width() / scale - 20, area.height() / scale - 16)
-        panel.paint(painter, room, panel.head(room.width()))
+        self._drawn.paint(painter, area, (self.past and self.past.path, tokens.name), draw)
         painter.restore()
 
     def _paint_state(self, painter: QPainter, area: QRectF) -> None:

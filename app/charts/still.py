@@ -1,0 +1,358 @@
+"""A plot that stands still (labs, roofline): pyqtgraph's items and axes, built afresh for each size and theme.
+
+Everything lies in pixels of the widget: so do hatches, ends of intervals and texts, and what lies on what is known
+while it is built. A plot places its values on its axes itself, which may be logarithmic, of categories, or lying.
+Nothing is zoomed or dragged, so it can stand in a scroll area.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyqtgraph as pg
+from PySide6.QtCore import QEvent, QLineF, QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import (
+    QBrush,
+    QColor,
+    QFont,
+    QFontMetricsF,
+    QHelpEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QPolygonF,
+    QTransform,
+)
+from PySide6.QtWidgets import QFrame, QGraphicsItem, QGraphicsView, QWidget
+
+from app.style.plain_text import show_tip, shown, write
+from app.style.theme import Tokens, font, theme
+from profiler.arrays import F64
+
+SMALL = 0.85
+"""Size of the texts of a plot, in sizes of the window's font."""
+
+LINE = 15.0
+"""Height of a line of such a text in pixels."""
+
+REACH = 10.0
+"""Pixels around a dot or a bar within which the mouse hits it."""
+
+TICK_GAP = 5
+"""Pixels between an upright axis and its labels."""
+
+Tick = tuple[float, str]
+"""Pixel of the widget, and what stands there."""
+
+
+class _Texts(QGraphicsItem):
+    """Texts above all that is drawn."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.room = QRectF()
+        self.each: list[Callable[[QPainter], None]] = []
+        self.setZValue(1000.0)
+
+    def boundingRect(self) -> QRectF:
+        """The whole plot."""
+        return self.room
+
+    def paint(self, painter: QPainter, *_: object) -> None:
+        """Write them."""
+        for written in self.each:
+            painter.save()
+            written(painter)
+            painter.restore()
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A place that the mouse can hit: what a click chooses (nothing if empty), what is told of it."""
+
+    place: QRectF
+    name: str
+    tip: str
+
+
+class StillPlot(pg.GraphicsView):
+    """A plot of which `build` draws everything with the methods below, before it is painted in another size or theme.
+
+    Signals:
+        chosen: name of the spot that was clicked.
+    """
+
+    chosen = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent, background=None)
+        self.setViewportUpdateMode(QGraphicsView.ViewportUpdateMode.NoViewportUpdate)
+        self.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._box = pg.ViewBox(
+            enableMenu=False, enableMouse=False, defaultPadding=0.0, invertY=True
+        )
+        self._box.disableAutoRange()
+        self._axes = (pg.AxisItem("left"), pg.AxisItem("bottom"))
+        self._texts = _Texts()
+        for item in (self._box, *self._axes, self._texts):
+            self.scene().addItem(item)
+        for axis in self._axes:
+            axis.setZValue(self._box.zValue() - 1.0)
+        self._built: object = None
+        self._spots: list[Spot] = []
+        self.taken: list[QPolygonF] = []
+        """Where texts lie, and what else no text may lie on."""
+        self.area = QRectF()
+        """Between the axes."""
+
+    def build(self) -> None:
+        """Draw everything."""
+        raise NotImplementedError
+
+    def rebuild(self) -> None:
+        """What is shown has changed: draw everything before the next painting."""
+        self._built = None
+        self.viewport().update()
+
+    def settle(self) -> None:
+        """Draw what has changed at once."""
+        now = (theme().name, self.width(), self.height())
+        if now == self._built:
+            return
+        self._built = now
+        self.setBackground(theme().card)
+        self._box.clear()
+        self._spots, self.taken, self._texts.each = [], [], []
+        self._texts.prepareGeometryChange()
+        self._texts.room = QRectF(self.rect())
+        self.build()
+
+    def apply_theme(self, tokens: Tokens) -> None:
+        """Take over colours."""
+        self.rebuild()
+
+    # -- for `build` ----------------------------------------------------------------------------
+
+    def frame(
+        self,
+        area: QRectF,
+        left: Sequence[Tick],
+        bottom: Sequence[Tick],
+        names: tuple[bool, bool] = (False, False),
+    ) -> None:
+        """Put axes with these labels around `area`, and a grid into it; `names`: they name what stands there."""
+        tokens = theme()
+        self.area = area
+        whole = QRectF(self.rect())
+        self._box.setGeometry(whole)
+        self._box.setRange(whole, padding=0)
+        grid: list[tuple[float, float]] = []
+        if not names[1]:
+            grid += [(x, y) for x, _ in bottom for y in (area.top(), area.bottom())]
+        if not names[0]:
+            grid += [(x, y) for y, _ in left for x in (area.left(), area.right())]
+        if grid:
+            self.curve([QPointF(*at) for at in grid], QPen(tokens.color("grid"), 1), pairs=True)
+        for axis, ticks, named in zip(self._axes, (left, bottom), names, strict=True):
+            upright = axis is self._axes[0]
+            axis.setPen(QPen(tokens.color("grid" if upright else "muted"), 1))
+            axis.setTextPen(tokens.color("text" if named else "muted"))
+            axis.setTickFont(font(SMALL))
+            # Labels may reach beyond the ends of the axis.
+            axis.setStyle(
+                tickLength=0,
+                tickTextOffset=TICK_GAP if upright else 3,
+                autoExpandTextSpace=False,
+                hideOverlappingLabels=200,
+            )
+            axis.setTicks([[(at, shown(text)) for at, text in ticks]])
+        left_axis, bottom_axis = self._axes
+        left_axis.setWidth(area.left())
+        left_axis.setGeometry(0, area.top(), area.left(), area.height())
+        left_axis.setRange(area.bottom(), area.top())
+        below = whole.height() - area.bottom()
+        bottom_axis.setHeight(below)
+        bottom_axis.setGeometry(area.left(), area.bottom(), area.width(), below)
+        bottom_axis.setRange(area.left(), area.right())
+
+    def bars(self, rects: Sequence[QRectF], color: QColor, hatch: QBrush | None = None) -> None:
+        """Filled rectangles, hatched where there is a hatch."""
+        if not rects:
+            return
+        ends = np.array([rect.getCoords() for rect in rects]).T
+        for brush in (QBrush(color), hatch):
+            if brush is not None and brush.style() != Qt.BrushStyle.NoBrush:
+                x0, y0, x1, y1 = ends
+                self._add(pg.BarGraphItem(x0=x0, x1=x1, y0=y0, y1=y1, pen=None, brush=brush))
+
+    def curve(
+        self, points: Sequence[QPointF], pen: QPen, *, steps: bool = False, pairs: bool = False
+    ) -> None:
+        """A line through points: in steps that hold until the next, or one between each pair of them."""
+        if len(points) < 2:
+            return
+        x, y = _arrays(points)
+        self._add(
+            pg.PlotCurveItem(
+                x,
+                y,
+                pen=pen,
+                # An upright or level line of one pixel is sharp.
+                antialias=not pairs,
+                connect="pairs" if pairs else "all",
+                stepMode="right" if steps else None,
+            )
+        )
+
+    def between(self, lower: Sequence[QPointF], upper: Sequence[QPointF], color: QColor) -> None:
+        """What lies between two lines."""
+        lines = [pg.PlotCurveItem(*_arrays(points), pen=None) for points in (lower, upper)]
+        self._add(pg.FillBetweenItem(*lines, brush=color))
+
+    def spots(
+        self,
+        points: Sequence[QPointF],
+        sizes: Sequence[float],
+        edges: Sequence[QColor],
+        fills: Sequence[QColor],
+        symbol: str = "o",
+        edge: float = 1.0,
+    ) -> None:
+        """Signs with edges so wide; their pixels are not kept, since pictures want other scales."""
+        # A sign of size 1 is made larger, and its edge with it.
+        pens = [QPen(color, edge / size) for color, size in zip(edges, sizes, strict=True)]
+        self._add(
+            pg.ScatterPlotItem(
+                *_arrays(points),
+                size=np.array(sizes),
+                pen=pens,
+                brush=[QBrush(color) for color in fills],
+                symbol=symbol,
+                useCache=False,
+                antialias=True,
+            )
+        )
+
+    def intervals(self, lines: Sequence[QLineF], pen: QPen, beam: float = 0.0) -> None:
+        """Intervals, upright or level, with ends `beam` pixels wide."""
+        for upright in (True, False):
+            those = [line for line in lines if (line.dx() == 0) is upright]
+            if those:
+                x, y = _arrays([line.center() for line in those])
+                length = np.array([line.length() for line in those])
+                along = {"height": length} if upright else {"width": length}
+                self._add(pg.ErrorBarItem(x=x, y=y, beam=beam, pen=pen, **along))
+
+    def text(
+        self,
+        text: str,
+        box: QRectF,
+        flags: Qt.AlignmentFlag = Qt.AlignmentFlag.AlignCenter,
+        token: str = "muted",
+        *,
+        face: QFont | None = None,
+        ground: int = 0,
+        along: QTransform | None = None,
+    ) -> None:
+        """Write a text into a box, over a ground of this opacity; `along`: where the box lies."""
+        card, color = theme().color("card"), theme().color(token)
+        card.setAlpha(ground)
+        lies = along or QTransform()
+
+        def written(painter: QPainter) -> None:
+            painter.setTransform(lies, combine=True)
+            if ground:
+                painter.fillRect(box, card)
+            painter.setFont(face or font(SMALL))
+            painter.setPen(color)
+            write(painter, box, flags, text)
+
+        self._texts.each.append(written)
+        self.taken.append(lies.map(QPolygonF(box)))
+
+    def free(self, boxes: Iterable[QRectF]) -> QRectF | None:
+        """The first of these boxes that lies on nothing `taken`."""
+        return next((box for box in boxes if self.is_free(box)), None)
+
+    def is_free(self, box: QRectF | QPolygonF) -> bool:
+        """Whether a box lies on nothing `taken`; a turned one is a polygon."""
+        shape = QPolygonF(box)
+        around = shape.boundingRect()
+        return not any(
+            around.intersects(other.boundingRect()) and shape.intersects(other)
+            for other in self.taken
+        )
+
+    def spot(self, place: QRectF, tip: str, name: str = "") -> None:
+        """Say what the mouse hits here."""
+        self._spots.append(Spot(place, name, tip))
+
+    def _add(self, item: QGraphicsItem) -> None:
+        item.setZValue(len(self._box.addedItems))
+        self._box.addItem(item, ignoreBounds=True)
+
+    # -- painting and mouse ---------------------------------------------------------------------
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        """Draw what has changed, and paint."""
+        self.settle()
+        super().paintEvent(event)
+
+    def spot_at(self, at: QPointF) -> Spot | None:
+        """The spot under the mouse: the nearest within reach, of several the last."""
+        self.settle()
+
+        def away(spot: Spot) -> float:
+            return distance(spot.place, at)
+
+        near = min(reversed(self._spots), key=away, default=None)
+        return near if near is not None and away(near) <= REACH else None
+
+    def viewportEvent(self, event: QEvent) -> bool:
+        """Tell of the spot under the mouse."""
+        if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
+            spot = self.spot_at(QPointF(event.pos()))
+            show_tip(event.globalPos(), spot.tip if spot else "", self)
+            return True
+        return bool(super().viewportEvent(event))
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        """Choose the spot that is clicked."""
+        spot = self.spot_at(event.position())
+        if spot is not None and spot.name and event.button() == Qt.MouseButton.LeftButton:
+            self.chosen.emit(spot.name)
+        else:
+            event.ignore()
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        """As one click."""
+        self.mousePressEvent(event)
+
+    def _left_to_others(self, event: QEvent) -> None:
+        event.ignore()
+
+    # Nothing is dragged or zoomed; what the plot stands in may be scrolled, and keys belong to the window.
+    mouseMoveEvent = mouseReleaseEvent = wheelEvent = keyPressEvent = _left_to_others
+
+
+def small_metrics() -> QFontMetricsF:
+    """Of the texts of a plot."""
+    return QFontMetricsF(font(SMALL))
+
+
+def distance(box: QRectF, point: QPointF) -> float:
+    """Pixels from a point to the nearest one of a box; 0 within."""
+    across = max(box.left() - point.x(), 0.0, point.x() - box.right())
+    down = max(box.top() - point.y(), 0.0, point.y() - box.bottom())
+    return math.hypot(across, down)
+
+
+def _arrays(points: Sequence[QPointF]) -> tuple[F64, F64]:
+    return np.array([point.x() for point in points]), np.array([point.y() for point in points])
