@@ -202,7 +202,7 @@ def test_getting_ready_is_shown_until_the_first_frames_are_there(qtbot, window, 
         return [b.text for b in w.notices.banners if b.kind == "progress"]
 
     qtbot.waitUntil(
-        lambda: w.when.is_running() and any("Measuring this" in text for text in progress()),
+        lambda: w.when.is_running() and any("Measuring" in text for text in progress()),
         timeout=SOON_MS,
     )
     assert w.playhead.n_frames == 0
