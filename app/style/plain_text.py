@@ -17,7 +17,7 @@ from typing import Final, Protocol
 
 from PySide6.QtCore import QPoint, QRect, QRectF
 from PySide6.QtGui import QAction, QFontMetricsF, QKeyEvent, QPainter, Qt
-from PySide6.QtWidgets import QLabel, QMenu, QPushButton, QToolTip, QWidget
+from PySide6.QtWidgets import QInputDialog, QLabel, QMenu, QPushButton, QToolTip, QWidget
 
 from app.style.keys import REACHED, pressed
 from profiler.plain import one_line
@@ -205,6 +205,18 @@ def describe(widget: QWidget, name: str | None = None, description: str | None =
 def set_title(window: QWidget, title: str) -> None:
     """Set the title of a window."""
     window.setWindowTitle(one_line(title))
+
+
+TextQuestion = QInputDialog
+
+
+def text_question(parent: QWidget, title: str, label: str, value: str) -> TextQuestion:
+    """A dialog that asks for a line of text, not shown yet."""
+    dialog = QInputDialog(parent)
+    set_title(dialog, title)
+    dialog.setLabelText(literal(label))
+    dialog.setTextValue(value)
+    return dialog
 
 
 def fitting(metrics: QFontMetricsF, room: float, *texts: str) -> str:

@@ -16,7 +16,7 @@ from app.views.roofline_plot import HEIGHT, WIDTHS_HIGH, Roofline
 from app.views.table_twin import Table
 from app.views.view import View
 
-HEADER = 74
+HEADER = 60
 """Pixels of the card above and below its body, about."""
 
 
@@ -112,7 +112,7 @@ class RooflineView(View):
 
     def summary(self) -> str:
         """Return one sentence about the stage whose roofs are drawn."""
-        return self.plot.sentence() if self._points else self.tr("No stage with known roofs yet.")
+        return self.plot.sentence() or self.tr("No stage with known roofs yet.")
 
     def table(self) -> Table:
         """Return one row per stage, then one per level of memory where the marked stage works."""

@@ -10,7 +10,7 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen, QTextLayou
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.charts.themed import ThemedWidget
-from app.style.plain_text import unbroken, write
+from app.style.plain_text import set_tip, unbroken, write
 from app.style.theme import font
 from app.views.breakdown_model import StageLine
 from app.views.part_bars import PART_ROW, paint_rows, rows_of
@@ -73,20 +73,23 @@ class StagePanel(ThemedWidget):
             flags = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
             write(painter, QRectF(0, 2, self.width(), HEAD - 2), flags, self._head)
             top = HEAD
-            if rows := rows_of(line.parts):
-                paint_rows(painter, top, self.width(), self._tokens, line.parts)
-                top += len(rows) * PART_ROW
+            # Whole rows only; what has no room is in the tool tip.
+            rows = rows_of(line.parts)[: max(0, (self.height() - HEAD) // PART_ROW)]
+            paint_rows(painter, top, self.width(), self._tokens, rows)
+            top += len(rows) * PART_ROW
             painter.setFont(font())
             painter.setPen(self._tokens.color("text"))
             high = _line_height()
-            room = max(1, (self.height() - top - 4) // high)
+            room = max(0, (self.height() - top - 4) // high)
             lines = wrapped(self._text, self.width())
+            set_tip(self, self._text if len(lines) > room else "")
+            if not room:
+                return
             if len(lines) > room:
                 rest = " ".join(lines[room - 1 :])
                 metrics = QFontMetricsF(font())
                 last = metrics.elidedText(rest, Qt.TextElideMode.ElideRight, self.width())
                 lines = (*lines[: room - 1], last)
-            self.setToolTip(self._text if len(lines) == room else "")
             for number, text in enumerate(lines):
                 write(painter, QRectF(0, top + 4 + number * high, self.width(), high), flags, text)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, Signal
-from PySide6.QtWidgets import QInputDialog, QWidget
+from PySide6.QtWidgets import QWidget
 
 from app.model.recent import Memory
-from app.style.plain_text import set_title
+from app.style.plain_text import TextQuestion, text_question
 from app.window.layouts import EXPLORE, NAMES
 from profiler.plain import one_line
 
@@ -83,12 +83,14 @@ class LayoutChoice(QObject):
         """Take on the layout again that the desk was begun with."""
         self.take(self.name)
 
-    def ask(self) -> QInputDialog:
+    def ask(self) -> TextQuestion:
         """Ask for a name, and save the layout under it."""
-        dialog = QInputDialog(self._window)
-        set_title(dialog, self.tr("Save the layout"))
-        dialog.setLabelText(self.tr("Name of the layout"))
-        dialog.setTextValue("" if self.name in NAMES else self.name)
+        dialog = text_question(
+            self._window,
+            self.tr("Save the layout"),
+            self.tr("Name of the layout"),
+            "" if self.name in NAMES else self.name,
+        )
         dialog.textValueSelected.connect(self.save)
         dialog.finished.connect(dialog.deleteLater)
         dialog.open()

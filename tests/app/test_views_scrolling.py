@@ -40,6 +40,8 @@ def desk(
 ) -> Iterator[Desk]:
     """A replay at its seventh second, with a window of 6 s that follows it."""
     desk = Desk(write_sample(tmp_path / "a.asrs", frames=2048, utterance_frames=256))
+    desk.breakdown.hide()  # its texts take more or less room from the charts
+    settle()
     without_figures(desk, monkeypatch)
     follow(desk)
     yield desk

@@ -110,7 +110,8 @@ def test_its_session_is_drawn_as_its_card(kind, session, capsys, tmp_path):
     assert status == 0, err
     again = tmp_path / f"b.{kind}"
     asked(capsys, "export", str(session), f"--{kind}", str(again), "--size", "900x500")
-    assert out.read_bytes() == again.read_bytes()
+    # A PDF has the time at which it was written; what it shows is compared in the tests of pictures.
+    assert kind == "pdf" or out.read_bytes() == again.read_bytes()
     if kind == "svg":
         text = out.read_text(encoding="utf-8")
         assert labs.load(NAME).claim in text

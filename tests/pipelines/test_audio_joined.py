@@ -224,7 +224,7 @@ def test_mp3_within_wav_is_read_whole(fact: int | None, noted: bool, tmp_path: P
         (b"\0\0\0\x20ftypM4A " + bytes(100), ["an MPEG-4 file", "ffmpeg -i"]),
         (b"\x1a\x45\xdf\xa3" + bytes(100), ["a Matroska or WebM file", "ffmpeg -i"]),
         (b"\xff\xf1\x50\x80" + bytes(100), ["an AAC file", "ffmpeg -i"]),
-        (b"<!DOCTYPE html>\n<html></html>", ["a web page"]),
+        (b"<!DOCTYPE html>\n<html></html>", ["an HTML page"]),
         (
             b"NIST_1A\n   1024\nsample_coding -s26 pcm,embedded-shorten-v2.00\nend_head\n".ljust(
                 2_000

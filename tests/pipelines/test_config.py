@@ -143,7 +143,7 @@ def test_shipped_presets_load_and_say_what_they_are() -> None:
         ("config = 3", "a table [config]"),
         ("colour = 1", "colour"),
         ("[config", "this is not TOML"),
-        (b"\xff\xfe", "not UTF-8"),
+        (b"\xff\xfe\x00", "not UTF-16"),
     ],
 )
 def test_a_bad_preset_file_is_refused_by_name(tmp_path, content: str | bytes, says: str) -> None:

@@ -16,7 +16,10 @@ from profiler.session.reader import Session
 OLD = Path(__file__).parents[1] / "data" / "sessions" / "v1-old-names.asrs"
 """Recorded before the names changed, with each old key and several old values."""
 
-ADDED = {"replay", "repeat_on_change", "gmm.selection.prepare", "placement.graphs"}
+ADDED = {
+    *("replay", "repeat_on_change", "gmm.selection.prepare", "placement.graphs"),
+    *("audio.channel", "audio.raw"),
+}
 """Settings that came after it was recorded."""
 
 MEANT = [

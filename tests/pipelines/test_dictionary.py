@@ -73,7 +73,7 @@ def test_phones_that_the_model_lacks_are_named_with_their_words():
     [
         (b"word\n", "line 1"),
         (b"ok K\n\x00\x01 K\n", "line 2"),
-        (b"\xff\xfe\x00", "not UTF-8"),
+        (b"\xff\xfe\x00", "not UTF-16"),
         (b";;; nothing\n", "no pronunciation"),
         ("go G OW\nfor\xadward F\n".encode(), r"line 2: the word 'for\\xadward' has a character"),
         ("go G\u2028 OW\nb\n".encode(), "line 2: a word and its phones"),

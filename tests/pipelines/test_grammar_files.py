@@ -173,7 +173,7 @@ def test_text_of_another_encoding_than_declared(tmp_path, declared, message):
         ('<?xml version="1.0"?>\n<grammar/>', "x is an XML file, as SRGS grammars are: write it as JSGF"),
         ("#ABNF 1.0 UTF-8;\n", "x is an SRGS grammar in ABNF"),
         ("\ufeff\\data\\\nngram 1=3\n", "x is an ARPA language model: name it as graph.language_model"),
-        ("version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "a pointer of Git LFS"),
+        ("version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "a Git LFS pointer"),
     ],
 )  # fmt: skip
 def test_other_formats_are_called_by_their_names(tmp_path, text, message):
@@ -232,7 +232,7 @@ def test_a_list_says_its_lines_in_any_order(tmp_path):
         (b"", "lists no word or phrase"),
         (b"# nothing\n\n", "lists no word or phrase"),
         (b"ok\nb\x00d\n", "line 2: the word .* has a character that does not show"),
-        (b"\xff\xfe\x00", "not UTF-8"),
+        (b"\xff\xfe\x00", "not UTF-16"),
         (b"a " * 500_001, "more than 500,000 words"),
     ],
 )
