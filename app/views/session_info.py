@@ -42,9 +42,10 @@ class SessionView(TableView):
     def summary(self) -> str:
         """Return one sentence: file, time and machine."""
         known = {str(name): str(value) for name, value in self.table()[1]}
-        return ", ".join(
+        told = (
             f"{name} {known[name]}" for name in ("file", "recorded", "machine") if name in known
         )
+        return ", ".join(told) or self.tr("No session yet.")
 
 
 def facts(session: Session) -> Iterator[tuple[str, str]]:

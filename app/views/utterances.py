@@ -88,7 +88,7 @@ class UtterancesView(TableView):
     def summary(self) -> str:
         """Return one sentence: how many, their word errors."""
         if self.snapshot is None:
-            return ""
+            return self.tr("No utterance yet.")
         utterances = self.snapshot.session.utterances
         number = counted(len(utterances), "utterance", "utterances")
         found = word_errors(utterances)

@@ -112,7 +112,7 @@ def afresh(desk: Desk, scale: float = 1.0) -> list[np.ndarray]:
 
 def assert_as_drawn_afresh(desk: Desk, scale: float = 1.0) -> None:
     # Of a scale between whole ones each position has pixels of its own, and the faint line may be a pixel off.
-    unlike = 0.001 if scale == round(scale) else 0.02
+    unlike = 0.001 if scale == round(scale) else 0.03
     kept = shown(desk, scale)
     for name, before, after in zip(CHARTS, kept, afresh(desk, scale), strict=True):
         # The block that the left end cuts has its part of the faint line elsewhere.
@@ -255,7 +255,8 @@ def test_other_colours_are_those_of_what_scrolls(desk: Desk) -> None:
             set_theme("light" if theme().name == "dark" else "dark")
             settle()
             now = pixels_of(view.plot)
-            assert np.mean((kept != now)[:, GUTTER:]) > 0.5
+            rows = min(len(kept), len(now))  # other texts below may take a pixel more
+            assert np.mean((kept[:rows] != now[:rows])[:, GUTTER:]) > 0.5
     finally:
         set_theme(before)
 
