@@ -13,9 +13,7 @@ from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 
 from app.charts.scale import milliseconds, percent
 from app.model.figures import rtf_text
-from app.model.pace import single_shot
 from app.model.playhead import Snapshot
-from app.model.stages import stage_count_of
 from app.model.time_axis import TimeAxis
 from app.style.plain_text import Label, add_entry, new_menu, set_tip
 from app.style.theme import CATEGORY_TITLES, Tokens, font
@@ -23,6 +21,7 @@ from app.views import breakdown_model as bm
 from app.views.breakdown_model import (
     BreakdownModel,
     StageLine,
+    Stretch,
     breakdown_model,
     group_lines,
     stage_lines,
@@ -32,8 +31,8 @@ from app.views.roofline_model import Point, points
 from app.views.stage_panel import StagePanel
 from app.views.stage_texts import before_text, explanation, reasons, sum_text, verdicts
 from app.views.stage_tree import ROW, StageTree
+from app.views.stage_view import StageView
 from app.views.table_twin import Table
-from app.views.view import View
 from profiler.analysis.categories import PART_NAMES, PARTS
 from profiler.analysis.lod.series import CATEGORIES
 from profiler.frames import FRAME_S
@@ -49,12 +48,11 @@ LEAST_IN_PICTURE = 100 + len(CATEGORIES) * ROW
 """Height of a picture that has all categories and their sum."""
 
 
-class BreakdownView(View):
+class BreakdownView(StageView):
     """A tree of categories and stages, the sum, and the stage that is explained."""
 
     id = "breakdown"
     title = "Breakdown"
-    drawn_every_ms = 400
     explain = Signal(str)
     """Somebody wants to know what the time of this stage consists of."""
 
@@ -78,11 +76,7 @@ class BreakdownView(View):
         self.tree.customContextMenuRequested.connect(self._open_menu)
         self.tree.activated.connect(self._activated)
         self._model: BreakdownModel | None = None
-        self._selected: tuple[float, float] | None = None
         self._points: tuple[Point, ...] = ()
-        self.count = stage_count_of(axis)
-        self.count.changed.connect(self._show_stages)
-        self._soon = single_shot(self, 0, self._redraw)
 
     # -- one stage -----------------------------------------------------------------------------
 
@@ -124,20 +118,16 @@ class BreakdownView(View):
 
     def draw(self, snapshot: Snapshot) -> None:
         """Update the categories at once, the stages when they are due."""
-        self._soon.stop()
-        self._selected = self.axis.selected
         model = breakdown_model(
             snapshot.session, snapshot.track, snapshot.cursor_frame, self.axis.selected_frames
         )
         self._model = model
-        span = (model.first_frame, model.last_frame)
-        before = self.count.span
-        self.count.ask(snapshot, span, grows=model.scope != bm.SELECTION)
-        if self.count.span == before:
+        if not self.ask(snapshot, Stretch(model.scope, model.first_frame, model.last_frame)):
             self._show()
         self._show_note()
 
-    def _show_stages(self) -> None:
+    def show_stages(self) -> None:
+        """Show the stages counted last."""
         found = self.count.found
         self._points = () if found is None else points(found.stages)
         if self._model is not None:
@@ -160,16 +150,9 @@ class BreakdownView(View):
     def _sum_text(self, model: BreakdownModel) -> str:
         return "\n".join(filter(None, (sum_text(model), before_text(model))))
 
-    def axis_changed(self) -> None:
-        """Only the selection matters here."""
-        if self.axis.selected != self._selected:
-            self._soon.start()
-
     def clear(self) -> None:
         """Show nothing."""
         super().clear()
-        self._soon.stop()
-        self.count.forget()
         self._model, self._points = None, ()
         self.tree.choose(None)
         self._show()
@@ -211,13 +194,6 @@ class BreakdownView(View):
         self.panel.setVisible(not on or room - needed >= (len(CATEGORIES) + 2) * ROW)
         self._column.activate()
         self.tree.set_picture(on)
-
-    def settle(self) -> None:
-        """Complete the stages at once."""
-        super().settle()
-        if self._soon.isActive():
-            self._redraw()
-        self.count.settle()
 
     # -- in words and figures ------------------------------------------------------------------
 
@@ -278,11 +254,6 @@ class BreakdownView(View):
             name = self.tr("all {0}").format(line.name) if line in self.tree.groups else line.name
             rows.append([name, *figures, None, line.verdict, line.evidence, *roofs, *parts])
         return headers, rows
-
-    def _redraw(self) -> None:
-        self._soon.stop()
-        if self.snapshot is not None:
-            self.draw(self.snapshot)
 
     def _show_note(self) -> None:
         """Say over which frames figures count, and of what their milliseconds are."""

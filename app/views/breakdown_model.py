@@ -135,6 +135,22 @@ class BreakdownModel:
         return float(self.ms.sum())
 
 
+class Stretch(NamedTuple):
+    """Frames [first, last) that a breakdown is of, and why: SELECTION, SINCE_CHANGE or WHOLE."""
+
+    scope: str
+    first: int
+    last: int
+
+
+def stretch_of(session: Session, end: int, selected: tuple[int, int] | None) -> Stretch:
+    """What is shown before frame `end`: the selection, else all since the last change, else all."""
+    if selected is not None:
+        return Stretch(SELECTION, min(selected[0], end), min(selected[1], end))
+    since = effects_of(session).configurations.since(session, end)
+    return Stretch(SINCE_CHANGE, since, end) if since > 0 else Stretch(WHOLE, 0, end)
+
+
 def breakdown_model(
     session: Session, track: CostTrack, cursor_frame: int, selected: tuple[int, int] | None
 ) -> BreakdownModel:
@@ -148,16 +164,12 @@ def breakdown_model(
     """
     series = series_of(session, track)
     end = min(int(cursor_frame), len(series))
-    effects = effects_of(session)
-    scope, first, last = WHOLE, 0, end
+    scope, first, last = stretch_of(session, end, selected)
     effect = before_ms = before_wall = change = None
-    if selected is not None:
-        scope, first, last = SELECTION, min(selected[0], end), min(selected[1], end)
-    elif (since := effects.configurations.since(session, end)) > 0:
-        scope, first = SINCE_CHANGE, since
+    if scope == SINCE_CHANGE:
         known = marks(session, end, len(series))
-        change = next((m.text for m in reversed(known) if m.applied_frame == since), None)
-        effect = effects.in_force(session, track, end)
+        change = next((m.text for m in reversed(known) if m.applied_frame == first), None)
+        effect = effects_of(session).in_force(session, track, end)
     ms, wall_ms = _means(series, first, last)
     if effect is not None and effect.baseline:
         before_ms, before_wall = _mean_over(series, effect.baseline)

@@ -26,9 +26,6 @@ NAMES = 162
 FIGURES = 96
 """Width of the figures at the right: share and interval."""
 
-STRIP = 4
-"""Height of a strip."""
-
 WORTH_A_ROW = 0.005
 """A part that is smaller, and cannot be larger, has no row."""
 

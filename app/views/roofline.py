@@ -5,27 +5,24 @@ from __future__ import annotations
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from app.model.pace import single_shot
 from app.model.playhead import Snapshot
-from app.model.stages import stage_count_of
 from app.model.time_axis import TimeAxis
 from app.style.theme import Tokens
-from app.views import breakdown_model as bm
+from app.views.breakdown_model import stretch_of, threads_at
 from app.views.roofline_model import Point, place_of, points, rate, short
 from app.views.roofline_plot import HEIGHT, WIDTHS_HIGH, Roofline
+from app.views.stage_view import StageView
 from app.views.table_twin import Table
-from app.views.view import View
 
 HEADER = 60
 """Pixels of the card above and below its body, about."""
 
 
-class RooflineView(View):
+class RooflineView(StageView):
     """How far each stage is from what the machine allows."""
 
     id = "roofline"
     title = "Roofline"
-    drawn_every_ms = 400
 
     def __init__(self, axis: TimeAxis, parent: QWidget | None = None) -> None:
         super().__init__(axis, parent)
@@ -39,30 +36,23 @@ class RooflineView(View):
         self._points: tuple[Point, ...] = ()
         self._threads = 1
         self._choice: str | None = None
-        self._selected: tuple[float, float] | None = None
-        self.count = stage_count_of(axis)
-        self.count.changed.connect(self._show)
         self.plot.chosen.connect(self.choose)
-        self._soon = single_shot(self, 0, self._redraw)
 
     def choose(self, name: str | None) -> None:
         """Draw the roofs of this stage; None: of the most expensive one."""
         self._choice = name
-        self._show()
+        self.show_stages()
 
     def draw(self, snapshot: Snapshot) -> None:
         """Ask for the stages of the range."""
-        self._soon.stop()
-        self._selected = self.axis.selected
-        model = bm.breakdown_model(
-            snapshot.session, snapshot.track, snapshot.cursor_frame, self.axis.selected_frames
-        )
-        self._threads = bm.threads_at(snapshot.session, model.first_frame)
-        span = (model.first_frame, model.last_frame)
-        self.count.ask(snapshot, span, grows=model.scope != bm.SELECTION)
-        self._show()
+        session = snapshot.session
+        stretch = stretch_of(session, snapshot.cursor_frame, self.axis.selected_frames)
+        self._threads = threads_at(session, stretch.first)
+        if not self.ask(snapshot, stretch):
+            self.show_stages()
 
-    def _show(self) -> None:
+    def show_stages(self) -> None:
+        """Draw the stages counted last."""
         if self.snapshot is None:
             return
         found = self.count.found
@@ -75,15 +65,9 @@ class RooflineView(View):
             self.tr("operations per second over operations per byte"), self.tr("op/s over op/byte")
         )
 
-    def axis_changed(self) -> None:
-        """Only the selection matters here."""
-        if self.axis.selected != self._selected:
-            self._soon.start()
-
     def clear(self) -> None:
         """Show nothing."""
         super().clear()
-        self._soon.stop()
         self._points, self._choice = (), None
         self.plot.show_points((), None)
 
@@ -105,11 +89,6 @@ class RooflineView(View):
         """What it takes to be read."""
         return HEADER + HEIGHT
 
-    def settle(self) -> None:
-        """Complete the stages at once."""
-        super().settle()
-        self.count.settle()
-
     def summary(self) -> str:
         """Return one sentence about the stage whose roofs are drawn."""
         return self.plot.sentence() or self.tr("No stage with known roofs yet.")
@@ -130,8 +109,3 @@ class RooflineView(View):
             [level.name, "", "", f"{short(level.bandwidth)}B/s", ""]
             for level in self.plot.where.levels
         ]
-
-    def _redraw(self) -> None:
-        self._soon.stop()
-        if self.snapshot is not None:
-            self.draw(self.snapshot)

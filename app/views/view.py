@@ -107,15 +107,6 @@ class View(QFrame):
         """Set the small text at the right of the header (units, extent, what is averaged), and shorter ones."""
         self._note.set_full(text, *shorter)
 
-    def set_note_below(self) -> None:
-        """Put the small text on a line of its own: a narrow card with many buttons has no room for it."""
-        column = self.layout()
-        assert isinstance(column, QVBoxLayout)
-        self.header.removeWidget(self._note)
-        self.header.insertStretch(1, 1)
-        self._note.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
-        column.insertWidget(1, self._note)
-
     @property
     def note(self) -> str:
         """Text at the right of the header."""

@@ -1,4 +1,4 @@
-"""Reads sound files as one channel at a model's rate, mostly 16 kHz, and finds the files that a user means.
+"""Reads sound files as one channel at a model's rate, mostly 16 kHz.
 
 Everything that libsndfile reads is accepted (WAV, FLAC, OGG, MP3 …), at any rate and channel count, and joined files;
 `Audio.notes` says what was changed or left out. A file that cannot be trusted (cut short,
@@ -7,11 +7,10 @@ without sound, with samples that are no numbers) is refused with one sentence ra
 
 from __future__ import annotations
 
-import glob
 import io
 import os
 import threading
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,7 +26,6 @@ from pipelines.audio import containers, raw, suffixes
 from pipelines.audio.level import FULL_SCALE, FULL_SCALE_16, Level
 from pipelines.audio.links import Contents, Fault, Link, LinkFile
 from pipelines.audio.raw import Format
-from pipelines.audio.suffixes import SUFFIXES
 from pipelines.frontend.parameters import SAMPLE_RATE, WIDE_BAND, Target
 from profiler.arrays import F32, I8
 from profiler.errors import BadInput
@@ -46,7 +44,6 @@ SHORTEST_WINDOW_S = 0.0256  # one analysis window of the front end
 LOWEST_RATE, HIGHEST_RATE = 1_000, 768_000  # Hz; beyond these a header is broken or hostile
 FULL_SCALE_LIMIT = 32.0  # 30 dB above full scale no float recording reaches: integers as floats
 BLOCK_SAMPLES = 1 << 17  # samples decoded per call: a few milliseconds
-MAX_PARTS = 64  # of a pattern of files; deeper ones recurse deeper than Python does
 UNKNOWN_FRAMES = 1 << 62  # libsndfile's length of a stream that does not tell its own
 LONGEST_S = 3 * 3600
 """Seconds of one recording. The mean of its cepstra is of all of it, so samples and features are held whole:
@@ -424,78 +421,6 @@ def _blocks(
             )
         position += len(block)
         yield block
-
-
-def collect(paths: Iterable[str | Path], matched: Collection[str] = SUFFIXES) -> list[Path]:
-    """The sound files that files, folders and glob patterns name, each once, as `collected`."""
-    return list(collected(paths, matched))
-
-
-def collected(paths: Iterable[str | Path], matched: Collection[str] = SUFFIXES) -> dict[Path, int]:
-    """The sound files that files, folders and glob patterns name, each once, and under how many paths it was named.
-
-    Arguments keep their order; what a folder (directly in it) or a pattern holds is sorted by name, and has one of
-    the suffixes `matched`. AudioError when an argument names nothing, or there is no argument at all.
-    """
-    found: dict[Path, None] = {}
-    for given in paths:
-        path = Path(os.path.expanduser(given))
-        if "\0" in str(path):
-            raise AudioError(f"{shown(path)}: no file has a name with a NUL character in it.")
-        if os.path.isdir(path):
-            try:
-                inside = [p for p in path.iterdir() if _is_sound(p, matched)]
-            except OSError as error:
-                raise AudioError(
-                    f"The folder {shown(path)} cannot be read: {error.strerror or error}."
-                ) from None
-            if not inside:
-                raise AudioError(
-                    f"The folder {shown(path)} has no sound files directly in it ({', '.join(sorted(matched))})."
-                )
-        elif inputs.regular(path):
-            inside = [path]
-        elif os.path.exists(path):
-            raise AudioError(
-                f"{shown(path)} is a pipe or a device; a sound file is needed, or `--audio -` for standard input."
-            )
-        elif glob.has_magic(str(path)):
-            inside = [p for p in _matching(path) if _is_sound(p, matched)]
-            if not inside:
-                raise AudioError(f"No sound file matches {shown(path)}.")
-        else:
-            raise AudioError(f"{shown(path)} does not exist.")
-        found |= dict.fromkeys(sorted(inside))
-    if not found:
-        raise AudioError("No sound files were given.")
-    first: dict[str, Path] = {}
-    times: dict[Path, int] = {}
-    for path in found:
-        path = first.setdefault(os.path.realpath(path), path)
-        times[path] = times.get(path, 0) + 1
-    return times
-
-
-def _matching(pattern: Path) -> list[Path]:
-    """What a glob pattern names; `**` follows no linked folders, which could lead in circles."""
-    parts = list(pattern.parts)
-    parts = [p for p, before in zip(parts, ["", *parts], strict=False) if p != "**" or before != p]
-    if len(parts) > MAX_PARTS:
-        raise AudioError(
-            f"{shown(pattern)} has {len(parts)} parts; a pattern of at most {MAX_PARTS} is looked for."
-        )
-    first = next(at for at, part in enumerate(parts) if glob.has_magic(part))
-    wild = [part if part == "**" else part.replace("**", "*") for part in parts[first:]]
-    base = Path(*parts[:first])
-    found = list(base.glob("/".join(wild)))
-    if any(part.startswith(".") for part in wild):
-        return found
-    # As the shell does: a wildcard names nothing hidden.
-    return [p for p in found if not any(n.startswith(".") for n in p.relative_to(base).parts)]
-
-
-def _is_sound(path: Path, matched: Collection[str]) -> bool:
-    return path.suffix.lower() in matched and path.name[:1] != "." and inputs.regular(path)
 
 
 def peaks(samples: F32, n_frames: int, rate: int = SAMPLE_RATE) -> I8:

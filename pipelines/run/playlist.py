@@ -14,8 +14,8 @@ from pathlib import Path, PurePath
 import msgspec
 
 import assets
+from pipelines.audio import collecting, suffixes
 from pipelines.audio import loading as audio
-from pipelines.audio import suffixes
 from pipelines.audio import transcripts as texts
 from pipelines.audio.channels import parts_of
 from pipelines.audio.transcripts import Row
@@ -70,7 +70,7 @@ def build(paths: Sequence[str], transcripts: str | None, choice: Audio = ALL) ->
         paths, bundled = bundled_speech()
         if said is None:
             transcripts, said = bundled, texts.read(bundled)
-    found = audio.collected(paths, suffixes.SUFFIXES | (suffixes.RAW if choice.raw else set()))
+    found = collecting.collected(paths, suffixes.SUFFIXES | (suffixes.RAW if choice.raw else set()))
     files = list(found)
     rows, notes = _matched(said.rows if said else (), files)
     if said is not None and not rows:

@@ -47,6 +47,7 @@ SHOWN_MS = 50
 def record(session: Path) -> None:
     """Decode the bundled voices into `session`, flipping the toggles on the way."""
     from pipelines import config
+    from pipelines.audio import collecting
     from pipelines.audio import loading as audio
     from pipelines.config import presets
     from pipelines.run import playlist
@@ -55,7 +56,7 @@ def record(session: Path) -> None:
 
     chosen = config.assign(presets.load("demo").config, {"pace": 0.0, "loop": False})
     paths, transcripts = playlist.bundled_speech()
-    total = sum(audio.load(path).duration_s for path in audio.collect(paths)) * 100
+    total = sum(audio.load(path).duration_s for path in collecting.collect(paths)) * 100
 
     class Script(Control):
         """Asks for the next switch once the decode loop has come far enough."""

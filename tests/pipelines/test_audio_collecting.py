@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import soundfile
 
+from pipelines.audio import collecting, transcripts
 from pipelines.audio import loading as audio
-from pipelines.audio import transcripts
 from pipelines.audio.loading import AudioError
 from pipelines.run import playlist
 from tests.pipelines.sound_files import RATE, make, sentence, table, voice
@@ -23,22 +23,24 @@ def test_collect_takes_files_folders_and_patterns(tmp_path: Path) -> None:
     )
     (tmp_path / "in" / "transcripts.tsv").write_text("file\ttranscript\n")
     (tmp_path / "in" / ".hidden.wav").write_bytes(b"")
-    assert audio.collect([str(tmp_path / "in")]) == [a, b]
-    assert audio.collect([tmp_path / "in" / "*"]) == [a, b]
-    assert audio.collect([tmp_path / "**" / "*.wav"]) == sorted([b, deep, other])
-    assert audio.collect([other, tmp_path / "in"]) == [other, a, b], "arguments keep their order"
-    assert audio.collect([b, tmp_path / "in", b]) == [b, a], "each file once"
+    assert collecting.collect([str(tmp_path / "in")]) == [a, b]
+    assert collecting.collect([tmp_path / "in" / "*"]) == [a, b]
+    assert collecting.collect([tmp_path / "**" / "*.wav"]) == sorted([b, deep, other])
+    assert collecting.collect([other, tmp_path / "in"]) == [other, a, b], (
+        "arguments keep their order"
+    )
+    assert collecting.collect([b, tmp_path / "in", b]) == [b, a], "each file once"
 
 
 def test_collect_prefers_a_file_to_a_pattern(tmp_path: Path) -> None:
     odd, _ = make(tmp_path / "take[1].wav", tmp_path / "take1.wav")
-    assert audio.collect([odd]) == [odd]
+    assert collecting.collect([odd]) == [odd]
 
 
 def test_collect_takes_a_named_file_whatever_its_suffix(tmp_path: Path) -> None:
     file = tmp_path / "sound.dat"
     file.write_bytes(b"")
-    assert audio.collect([file]) == [file]
+    assert collecting.collect([file]) == [file]
 
 
 @pytest.mark.parametrize(
@@ -48,10 +50,10 @@ def test_collect_takes_a_named_file_whatever_its_suffix(tmp_path: Path) -> None:
 def test_collect_refuses_what_names_nothing(given_path: str, part: str, tmp_path: Path) -> None:
     make(tmp_path / "below" / "a.wav")
     with pytest.raises(AudioError) as error:
-        audio.collect([tmp_path / given_path])
+        collecting.collect([tmp_path / given_path])
     sentence(error, part)
     with pytest.raises(AudioError):
-        audio.collect([])
+        collecting.collect([])
 
 
 def test_transcripts_are_relative_to_their_table(tmp_path: Path) -> None:
@@ -103,7 +105,7 @@ def test_a_name_that_is_no_utf8_is_read(name: str, tmp_path: Path) -> None:
     soundfile.write(tmp_path / name, voice(1.0), RATE)
     odd = tmp_path / os.fsdecode(b"caf\xe9\x1b[31m-" + name.encode())
     (tmp_path / name).rename(odd)
-    assert audio.collect([odd]) == [odd]
+    assert collecting.collect([odd]) == [odd]
     (item,) = playlist.build([str(odd)], None).items
     assert audio.load(item.path).duration_s == pytest.approx(1.0, abs=0.1)
     odd.write_bytes(b"no sound at all, only some words")
@@ -119,13 +121,13 @@ def test_what_is_no_file_is_refused_without_waiting(tmp_path: Path) -> None:
     (tmp_path / "loop.wav").symlink_to("loop.wav")
     (tmp_path / "gone.wav").symlink_to("nothing")
     for name in ("pipe.wav", "link.wav", "loop.wav", "gone.wav"):
-        for way in (lambda path: audio.collect([path]), audio.load, audio.look):
+        for way in (lambda path: collecting.collect([path]), audio.load, audio.look):
             with pytest.raises(AudioError) as error:
                 way(tmp_path / name)
             sentence(error, name)
     for path in ("~nobody-of-this-name/a.wav", "a\0b.wav", "x" * 5000):
         with pytest.raises(AudioError) as error:
-            audio.collect([path])
+            collecting.collect([path])
         assert len(str(error.value)) < 400
     table(tmp_path, f"file\ttranscript\nloop.wav\thello\n{'x' * 5000}\thello\n")
     with pytest.raises(AudioError, match="none exists"):
@@ -174,7 +176,7 @@ def test_patterns_name_files_below_and_follow_no_linked_folders(tmp_path):
         (tmp_path / "b" / name).symlink_to(tmp_path, target_is_directory=True)
 
     def named(pattern: str) -> list[str]:
-        return [str(p.relative_to(tmp_path)) for p in audio.collect([f"{tmp_path}/{pattern}"])]
+        return [str(p.relative_to(tmp_path)) for p in collecting.collect([f"{tmp_path}/{pattern}"])]
 
     assert named("**/*.wav") == ["a.wav", "b/c.wav"]
     assert named("**/**/*") == ["a.wav", "b/c.wav", "b/d/e.flac"]
@@ -182,6 +184,6 @@ def test_patterns_name_files_below_and_follow_no_linked_folders(tmp_path):
     assert named("?.wav") == ["a.wav"]
     assert named(".hid*/*.wav") == [".hidden/f.wav"]
     with pytest.raises(audio.AudioError, match="No sound file matches"):
-        audio.collect([f"{tmp_path}/**/" + "**/" * 2000 + "*.ogg"])
+        collecting.collect([f"{tmp_path}/**/" + "**/" * 2000 + "*.ogg"])
     with pytest.raises(audio.AudioError, match=r"has 20\d\d parts"):
-        audio.collect([f"{tmp_path}/" + "*/" * 2000])
+        collecting.collect([f"{tmp_path}/" + "*/" * 2000])

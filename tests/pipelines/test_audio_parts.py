@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import soundfile
 
+from pipelines.audio import collecting, raw, suffixes
 from pipelines.audio import loading as audio
-from pipelines.audio import raw, suffixes
 from pipelines.audio.loading import AudioError, Part
 from pipelines.config import Audio, assign, option
 from pipelines.config.tree import Config
@@ -95,7 +95,7 @@ def test_folders_and_patterns_take_all_suffixes_of_sound(suffix: str, tmp_path: 
     file = tmp_path / f"a{suffix.upper()}"
     kind = kinds.get(suffix, suffix[1:].upper())
     soundfile.write(file, voice(1.0), RATE, format=kind, subtype="PCM_16")
-    assert audio.collect([tmp_path]) == audio.collect([tmp_path / "*"]) == [file]
+    assert collecting.collect([tmp_path]) == collecting.collect([tmp_path / "*"]) == [file]
     assert audio.load(file).duration_s == pytest.approx(1.0, abs=0.01)
 
 

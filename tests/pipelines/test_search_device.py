@@ -61,9 +61,10 @@ def spoken(words):
 @pytest.fixture(scope="module")
 def scores(bundled_speech, request) -> np.ndarray:
     """Scores of speech by the exact model, f32 [frames, senones]."""
+    from pipelines.audio import collecting
     from pipelines.audio import loading as audio
 
-    path = audio.collect([str(bundled_speech)])[0]
+    path = collecting.collect([str(bundled_speech)])[0]
     with contextlib.suppress(pytest.skip.Exception):
         path = request.getfixturevalue("shared_audio") / "goforward.flac"
     features = Mfcc(model().feat_params).features(audio.load(path).samples)

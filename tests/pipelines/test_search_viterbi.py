@@ -44,9 +44,10 @@ def spoken(words):
 @pytest.fixture(scope="module")
 def real_scores(bundled_speech, request):
     """Scores of two utterances by the exact model."""
+    from pipelines.audio import collecting
     from pipelines.audio import loading as audio
 
-    paths = audio.collect([str(bundled_speech)])[:2]
+    paths = collecting.collect([str(bundled_speech)])[:2]
     try:
         folder = request.getfixturevalue("shared_audio")
     except pytest.skip.Exception:

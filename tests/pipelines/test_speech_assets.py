@@ -8,8 +8,8 @@ import pytest
 import soundfile
 
 from assets.speech import build
+from pipelines.audio import collecting, transcripts
 from pipelines.audio import loading as audio
-from pipelines.audio import transcripts
 from pipelines.audio import word_errors as wer
 from tests.bench import corpus
 
@@ -25,7 +25,7 @@ def dictionary() -> set[str]:
 
 
 def test_every_file_has_its_transcript() -> None:
-    files = audio.collect([SPEECH])
+    files = collecting.collect([SPEECH])
     said = transcripts.read_transcripts(SPEECH / "transcripts.tsv")
     assert [file.resolve() for file in files] == list(said)
     assert list(said.values()) == [utterance.text for utterance in build.UTTERANCES]
@@ -35,7 +35,7 @@ def test_every_file_has_its_transcript() -> None:
 
 
 def test_format_length_and_size() -> None:
-    files = audio.collect([SPEECH])
+    files = collecting.collect([SPEECH])
     for file in files:
         info = soundfile.info(file)
         assert (info.samplerate, info.channels, info.format) == (16_000, 1, "FLAC")

@@ -46,6 +46,7 @@ STEP_DIGITS = 11
 """Significant digits of a column's width: a range that only moves keeps its columns, however its ends are rounded."""
 
 
+@lru_cache(16)
 def column_grid(first: float, last: float, columns: int) -> tuple[int, float]:
     """Number of the first of `columns` columns over [first, last], and their width.
 

@@ -16,23 +16,12 @@ import numpy as np
 from profiler.arrays import F64, I64, Array
 from profiler.session.format.grow import Growing
 from profiler.session.reader import Session
-from profiler.spans import TILING
+from profiler.spans import GROUPS, TILING
 
 CHUNK: Final = 16
 """Spans whose sums are kept together."""
 
-KINDS: Final = (
-    "frontend",
-    "scoring",
-    "search",
-    "transfer",
-    "overhead",
-    "idle",
-    "setup",
-    "prepare",
-    "decode",
-    "odd",
-)
+KINDS: Final = (*GROUPS, "odd")
 """What a span is shown as: its group; blocks (`decode`) are `odd` in turns, so that neighbours are seen as two."""
 
 DECODE: Final = KINDS.index("decode")
