@@ -72,7 +72,7 @@ class _Texts(QGraphicsItem):
 
 @dataclass(frozen=True)
 class Spot:
-    """A place that the mouse can hit: what a click chooses (nothing if empty), what is told of it."""
+    """A place that the mouse can hit: the name that a click chooses (nothing if empty), and its tool tip."""
 
     place: QRectF
     name: str

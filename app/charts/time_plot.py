@@ -318,7 +318,7 @@ class TimePlot(pg.GraphicsView):
         self._hover(None)
 
     def hideEvent(self, event: QHideEvent) -> None:
-        """A plot that is hidden under the mouse is told of no leaving."""
+        """Qt sends no leave event to a plot that is hidden under the mouse."""
         super().hideEvent(event)
         self._hover(None)
 

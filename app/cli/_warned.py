@@ -17,7 +17,7 @@ PACKAGES = "site-packages"
 @contextmanager
 def in_sentences() -> Iterator[None]:
     """While this lasts, a warning that would be shown is one sentence."""
-    told: set[str] = set()
+    printed: set[str] = set()
 
     def show(
         message: Warning | str,
@@ -28,8 +28,8 @@ def in_sentences() -> Iterator[None]:
         line: str | None = None,
     ) -> None:
         sentence = f"{_origin(category, filename)} warns: {one_line(str(message))}"
-        if sentence not in told:
-            told.add(sentence)
+        if sentence not in printed:
+            printed.add(sentence)
             _output.complain(sentence)
 
     before, warnings.showwarning = warnings.showwarning, show

@@ -117,7 +117,7 @@ def _answered(words: list[str]) -> int:
         short = limits.shortage(problem)
         if debug:
             _crash.show(problem)
-        else:  # if nothing was short, it is a fault of the program, which is told as such
+        else:  # if nothing was short, it is a fault of the program and is reported as one
             _output.complain(short or _crash.fault(problem, words))
         return USAGE_ERROR if short else FAULT
 

@@ -281,7 +281,7 @@ class Runs(QObject):
             self._set_up = SetUp(now, before or USUAL_S)
             self._progress = self._notices.progress("", self.stop)
             self._ticks.start()
-        self._set_up.told(stage, fraction, now)
+        self._set_up.update(stage, fraction, now)
         self._show_progress()
 
     def _show_progress(self) -> None:
@@ -289,7 +289,7 @@ class Runs(QObject):
         if self._progress is None or self._set_up is None:
             return
         now = time.monotonic()
-        text, left = self.tr(self._set_up.text), self._set_up.left_told(now)
+        text, left = self.tr(self._set_up.text), self._set_up.left_to_show(now)
         if left is not None:
             text = self.tr("{0} · about {1} s left").format(text, left)
         self._progress.set_progress(text, self._set_up.share(now))

@@ -1,6 +1,6 @@
 """How far a run has got with its set-up, as one bar with the time left, in words that a user knows.
 
-What the worker tells are steps with names and shares of their own (`net scalar/586`). Here they are phases of one
+The worker reports steps with names and shares of their own (`net scalar/586`). Here they are phases of one
 whole: each has a usual duration, at first that of a start with nothing cached, later that of the set-up before. No Qt.
 """
 
@@ -25,7 +25,7 @@ BEGINNINGS: Final = (
 )
 """How the steps of the worker begin, and their phase; all others belong to the phase under way."""
 
-TOLD: Final = (
+PHASE_NAMES: Final = (
     "Measuring this machine",
     "Reading the acoustic model",
     "Building the search graph",
@@ -37,7 +37,7 @@ USUAL_S: Final = (20.0, 3.0, 8.0, 45.0, 10.0)
 """Seconds of the phases with nothing cached, on two cores of a server."""
 
 SOON_S: Final = 2.0
-"""Before so many seconds have passed, or with less to go, no time left is told."""
+"""Before so many seconds have passed, or with less to go, no remaining time is shown."""
 
 SHORTEST_S: Final = 0.05
 
@@ -57,8 +57,8 @@ class SetUp:
         self._took = [0.0] * len(USUAL_S)
         self._shown = 0.0
 
-    def told(self, step: str, share: float | None, now: float) -> None:
-        """The worker says what it does, and how much of that is done."""
+    def update(self, step: str, share: float | None, now: float) -> None:
+        """Take over the step that the worker reports, and how much of it is done."""
         phase = next((p for begin, p in BEGINNINGS if step.startswith(begin)), self._phase)
         if phase == MACHINE and self._phase > MACHINE:
             phase = ROOFS
@@ -81,10 +81,10 @@ class SetUp:
     @property
     def text(self) -> str:
         """What is being done."""
-        return TOLD[self._phase]
+        return PHASE_NAMES[self._phase]
 
     def _done(self, now: float) -> float:
-        """How much of the present phase is done, as told or as the time that it usually takes says."""
+        """How much of the present phase is done: the share reported, or at least what its usual duration suggests."""
         usual = max(self._usual[self._phase], SHORTEST_S)
         return max(self._within, 1.0 - math.exp(-(now - self._begun) / usual))
 
@@ -100,7 +100,7 @@ class SetUp:
         self._shown = max(self._shown, spent / whole if whole else 0.0)
         return self._shown
 
-    def left_told(self, now: float) -> int | None:
+    def left_to_show(self, now: float) -> int | None:
         """Seconds to go for a person to read, in steps of five above ten; None where there is nothing to say."""
         left = self.left_s(now)
         if now - self._start < SOON_S or left < SOON_S:

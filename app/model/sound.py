@@ -143,7 +143,7 @@ def together(
 
 
 def frame_at(places: list[Piece], heard_s: float) -> int:
-    """The frame that is heard after so many seconds."""
+    """The frame that is heard at this second of the sound."""
     here = places[0]
     for piece in places:
         if piece.begin_s <= heard_s:

@@ -25,7 +25,7 @@ DUTY = 0.05
 """Share of the time that counting the stages of a growing range may take."""
 
 SPANS_AT_ONCE = 1 << 17
-"""On opening a long session, so many are summed up before the window is served again: so few that nobody notices."""
+"""Spans of a long session that are summed up before the window handles events again: few enough not to be noticed."""
 
 Span = tuple[int, int]
 

@@ -102,7 +102,7 @@ class BreakdownView(StageView):
         return menu
 
     def _activated(self, index: QModelIndex) -> None:
-        """Return on a stage opens its menu: what can be done is told before it takes a minute."""
+        """Return on a stage opens its menu; it does not start an explanation, which takes a minute."""
         self._open_menu(self.tree.visualRect(index).center())
 
     def _explain_here(self) -> None:
@@ -110,8 +110,8 @@ class BreakdownView(StageView):
         if line is None:
             self.panel.show_line(None, "", "")
             return
-        told = verdicts(line)[0] if line in self.tree.stages else self.tr("all stages")
-        head = " · ".join(filter(None, (line.name, told)))
+        verdict = verdicts(line)[0] if line in self.tree.stages else self.tr("all stages")
+        head = " · ".join(filter(None, (line.name, verdict)))
         self.panel.show_line(line, head, explanation(line, self.tree.stages))
 
     # -- drawing -------------------------------------------------------------------------------

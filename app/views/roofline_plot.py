@@ -128,7 +128,7 @@ class Roofline(StillPlot):
         text = self.tr(
             "{0}: {1} operations per byte, {2}op/s, {3} of what its {4} allows (ridge at {5})."
         )
-        told: str = text.format(
+        sentence: str = text.format(
             point.name,
             f"{point.intensity:.3g}",
             short(point.rate),
@@ -136,7 +136,7 @@ class Roofline(StillPlot):
             limit,
             f"{point.ridge:.3g}",
         )
-        return told
+        return sentence
 
     # -- geometry ------------------------------------------------------------------
 
@@ -323,7 +323,7 @@ class Roofline(StillPlot):
 
 
 def decades(values: Sequence[float], below: float = 0.0) -> tuple[int, int]:
-    """Powers of ten at both ends of an axis that has these values, and so many decades `below` them."""
+    """Powers of ten at both ends of an axis for these values, with `below` decades added under them."""
     low, high = math.log10(min(values)), math.log10(max(values))
     return math.floor(low - below), math.ceil(high)
 

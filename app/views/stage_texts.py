@@ -53,8 +53,8 @@ def reasons(key: str) -> tuple[str, ...]:
 def verdicts(line: StageLine) -> tuple[str, ...]:
     """What bounds a stage, with its grade, and shorter: compute · C, compute; blank if there is none.
 
-    Where other programs had much of its time, that stands behind it: bandwidth · B · 53 % preempted. All stages are
-    told alike, wide or narrow: compute beside compute-bound would look like two verdicts.
+    Where other programs had much of its time, their share follows: bandwidth · B · 53 % preempted. The form is the
+    same in wide and narrow columns: compute beside compute-bound would look like two verdicts.
     """
     of = line.verdict.removesuffix("-bound")
     graded = " · ".join(filter(None, (of, line.evidence)))

@@ -32,7 +32,7 @@ TERMS: Final = (
     ("senone", "a tied state of the acoustic model, which is given a score in every frame"),
     ("Gaussian", "one density of a mixture; Gaussian selection computes the likely ones alone"),
     ("token", "a hypothesis of the search at one frame; beam and max active say how many stay"),
-    ("block", "so many frames are scored together; the first of them waits for the last"),
+    ("block", "frames that are scored together; the first of them waits for the last"),
     (
         "arithmetic",
         "part of a stage's time: its operations at the best rate measured on this machine",

@@ -33,7 +33,7 @@ MAX_LINKS = 12_000
 TOLERATED = 512
 """Bytes by which a header may promise too much: programs count headers and chunks in (44 bytes, 28, 16 …)."""
 LEAST_UNREAD = 1024
-"""Bytes behind the sound from which on they are told of; fewer are 30 ms of sound at most, or padding."""
+"""Least number of bytes after the sound that is reported; fewer are 30 ms of sound at most, or padding."""
 SCAN = 1 << 20  # bytes searched at once
 MOST_SCANNED = 4 << 30
 """Bytes that are searched for another FLAC stream: as many take seconds, and two hours of a CD 1.3 GB at most."""

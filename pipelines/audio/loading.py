@@ -53,7 +53,7 @@ MAX_FILE_BYTES = 64 << 30
 MAX_CHANNELS = 1024  # as libsndfile has it
 BUFFER_BYTES = 1 << 16  # read from a file at once
 STDERR = 2
-ENDS_EARLY_S = 0.01  # a frame: from here on it is told when a file ends before the part asked for
+ENDS_EARLY_S = 0.01  # a frame: a file that ends so much before the part asked for gets a note
 SEEKABLE = ("PCM", "FLOAT", "DOUBLE", "ULAW", "ALAW")
 """Subtypes in which a place is found by its number; others are decoded from the start."""
 GROWTH = 1.25  # of the sample array if the length in the header was too small
@@ -377,7 +377,7 @@ class _Samples:
         self._n = 0
 
     def expect(self, more: int) -> None:
-        """Make room for so many more; memory that is not written to costs nothing."""
+        """Make room for `more` samples; memory that is not written to costs nothing."""
         if self._n == 0:
             self._array = np.empty(more, np.float32)
         elif self._n + more > len(self._array):

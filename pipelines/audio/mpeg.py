@@ -18,7 +18,7 @@ MAX_FRAMES = 1_000_000
 GAP = 1 << 20
 """Bytes that are no frames and no tag are looked through so far for the next frames."""
 LEAST_SKIPPED = 1024
-"""Bytes between frames from which on they are told of."""
+"""Least number of bytes between frames that is reported."""
 MAX_TAGS = 100  # one behind the other
 
 _KBIT = {  # bit rates by (is MPEG-1, layer), ISO 11172-3 2.4.2.3 and 13818-3 2.4.2.3
@@ -51,7 +51,7 @@ def behind_tags(data: Content, at: int) -> int:
 
 
 def begins(data: Content, at: int, least: int) -> bool:
-    """Whether at least so many frames of one kind lie at a place, one behind the other (fewer at the file's end)."""
+    """Whether at least this number of frames of one kind follow each other from a place on (fewer at the end)."""
     kind = None
     for n in range(least):
         header = data.at(at, 4)

@@ -142,7 +142,7 @@ def _streams(p: FeatureParameters, source: str) -> list[list[Column]]:
 
 
 def _windows(widths: list[int], window: int) -> list[list[Column]]:
-    """Streams of so many cepstra, each with those of the frames around it."""
+    """Streams made of these numbers of cepstra, each with those of the frames around it."""
     streams, first = [], 0
     for width in widths:
         around = range(-window, window + 1)

@@ -29,7 +29,7 @@ FIRST_HISTORY = 1 << 18
 """Entries (12 bytes) that the history starts with; it grows and is collected as needed."""
 MAX_HISTORY = 1 << 25
 """Entries, 400 MB; as many alternatives take as much again. A lattice that needs more than half of them is pruned by a
-narrower beam, as Kaldi does beyond determinize-max-mem. An hour of speech, by a beam of 6, needs about so many."""
+narrower beam, as Kaldi does beyond determinize-max-mem. An hour of speech at a beam of 6 needs about this number."""
 NARROWER = 0.8
 """What the lattice beam is then multiplied by until half of the room is free."""
 NARROWEST = 0.01

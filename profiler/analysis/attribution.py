@@ -158,7 +158,7 @@ def _verdict(e: Evidence, parts: Parts) -> tuple[str, str | None]:
     return MIXED, f"{_and(names)} are too close to tell which is more"
 
 
-TOLD_AS: Final = {
+IN_SENTENCES: Final = {
     **PART_NAMES,
     "arithmetic": "arithmetic (at peak rate)",
     "instructions": "instructions (beyond the arithmetic)",
@@ -181,7 +181,7 @@ def _sentence(e: Evidence, parts: Parts, too_close: str | None) -> str:
         text.append(f"{each} takes {_time(e.time_ns / e.units)}")
     if e.launches:
         text.append(f"launches {_count(e.launches / calls)} per {call}")
-    shares = [f"{100 * parts.share(name):.0f} % {TOLD_AS[name]}" for name in parts.told]
+    shares = [f"{100 * parts.share(name):.0f} % {IN_SENTENCES[name]}" for name in parts.told]
     text.append(f"{_time(e.time_ns / calls)} per {call}: {', '.join(shares)}")
     if too_close:
         text.append(too_close)

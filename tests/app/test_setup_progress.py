@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.model.setup_progress import TOLD, USUAL_S, SetUp
+from app.model.setup_progress import PHASE_NAMES, USUAL_S, SetUp
 
 STEPS = (
     ("measuring the machine: net scalar/586+1172of9910×1", 0.1),
@@ -27,34 +27,34 @@ STEPS = (
 def test_it_is_one_bar_in_plain_words_that_never_goes_back() -> None:
     made, shares, texts = SetUp(0.0), [], []
     for number, (step, share) in enumerate(STEPS):
-        made.told(step, share, now=4.0 * number)
+        made.update(step, share, now=4.0 * number)
         texts.append(made.text)
         shares.append(made.share(4.0 * number))
         shares.append(made.share(4.0 * number + 2.0))
     assert shares == sorted(shares)
     assert shares[0] >= 0.0
     assert shares[-1] < 1.0
-    assert list(dict.fromkeys(texts)) == list(TOLD)
+    assert list(dict.fromkeys(texts)) == list(PHASE_NAMES)
     assert not any(name in text for text in texts for name in ("/", "kernel", ":"))
 
 
 def test_the_time_left_becomes_less() -> None:
     made = SetUp(0.0, (1.0, 1.0, 1.0, 40.0, 1.0))
-    made.told("compiling the kernels", None, 1.0)
+    made.update("compiling the kernels", None, 1.0)
     left = [made.left_s(1.0 + seconds) for seconds in range(0, 60, 5)]
     assert left == sorted(left, reverse=True)
-    assert made.left_told(1.5) is None, "it has just begun"
-    assert made.left_told(6.0) in (35, 40)
+    assert made.left_to_show(1.5) is None, "it has just begun"
+    assert made.left_to_show(6.0) in (35, 40)
 
 
 def test_what_phases_took_is_what_they_take_next_time() -> None:
     made = SetUp(0.0)
     for now, (step, share) in enumerate(STEPS):
-        made.told(step, share, float(now))
+        made.update(step, share, float(now))
     took = made.durations(float(len(STEPS)))
     assert sum(took) == pytest.approx(len(STEPS))
     again = SetUp(0.0, took)
-    again.told(*STEPS[0], 0.0)
+    again.update(*STEPS[0], 0.0)
     assert again.left_s(0.0) < sum(USUAL_S) / 3
 
 

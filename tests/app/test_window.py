@@ -9,7 +9,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QMimeData, QPoint, QPointF, QStandardPaths, Qt, QUrl
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QApplication, QPushButton
 from shown_windows import NOT_READ
@@ -455,47 +455,3 @@ def test_every_control_has_room(qtbot, window, finished, size):
     for i, one in enumerate(boxes):
         for other in boxes[i + 1 :]:
             assert not one.intersects(other)
-
-
-def test_a_run_cancelled_before_its_first_frame_leaves_no_session(qtbot, window, audio):
-    w = window("late")
-    w.files.take_audio(audio)
-    click(qtbot, w.top.run)
-    qtbot.waitUntil(lambda: w.when.is_running() and w.playhead.path is not None, timeout=SOON_MS)
-    path = w.playhead.path
-    assert w.playhead.n_frames == 0
-    w.runs.stop()
-    qtbot.waitUntil(w.when.is_idle, timeout=SOON_MS)
-    if w.playhead.n_frames:
-        return  # it was quicker
-    assert not path.exists()
-    assert Memory().sessions() == []
-    assert w.pages.currentWidget() is w.welcome
-
-
-def test_closing_a_session_leads_to_the_first_page(qtbot, window, finished):
-    w = window()
-    w.open_session(finished)
-    w.actions_.trigger("file.close")
-    assert w.pages.currentWidget() is w.welcome
-
-
-def test_a_session_goes_to_the_bin_when_confirmed(qtbot, window, finished, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    (tmp_path / "data").mkdir()
-    QStandardPaths.setTestModeEnabled(False)  # in which Qt has no bin
-    w = window()
-    w.open_session(finished)
-    w.actions_.trigger("file.delete")
-    (banner,) = w.notices.banners
-    assert banner.text == f"Move {finished.name} to the bin?"
-    answers = {button.text(): button for button in banner.findChildren(QPushButton)}
-    click(qtbot, answers["Keep"])
-    assert finished.exists()
-    w.actions_.trigger("file.delete")
-    (banner,) = w.notices.banners
-    answers = {button.text(): button for button in banner.findChildren(QPushButton)}
-    click(qtbot, answers["Move to the bin"])
-    assert not finished.exists()
-    assert Memory().sessions() == []
-    assert w.pages.currentWidget() is w.welcome

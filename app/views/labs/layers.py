@@ -1,4 +1,4 @@
-"""The layers of a lab's chart as items of a plot, and what is told of each value under the mouse."""
+"""The layers of a lab's chart as items of a plot, and the tool tip of each value."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPen
 from app.charts.still import LINE, StillPlot, small_metrics
 from app.style.theme import font, theme
 from app.views.labs.ranges import Reach
-from app.views.labs.rows import told
+from app.views.labs.rows import values_of
 from app.views.labs.series import RING, SIGNS, Look
 from pipelines.labs.chart import (
     Bars,
@@ -110,8 +110,8 @@ class Layers:
                 self._note(layer)
 
     def _tell(self, layer: Layer, places: Sequence[QRectF]) -> None:
-        """The values of a layer are told where they lie, with their intervals."""
-        rows = told(layer, self._place.x, self._place.y)
+        """Give each value of a layer a tool tip with its interval."""
+        rows = values_of(layer, self._place.x, self._place.y)
         for place, (name, at, value, interval) in zip(places, rows, strict=True):
             sentence = f"{name}, {at}: {value}"
             self._plot.spot(place, f"{sentence} ({interval})" if interval else sentence)

@@ -257,7 +257,8 @@ def _elided(
 def _wrapped(metrics: QFontMetricsF, text: str, room: float, most: int | None = None) -> str:
     """The words of a text in lines that leave BETWEEN of `room` free, as far as words allow.
 
-    With `most`, at most so many lines, at least one: the last has the rest, and of what is too wide its ends.
+    With `most`, no more than that number of lines, at least one. The last holds the rest,
+    shortened in its middle if too wide.
     """
     lines: list[str] = []
     for word in text.split():

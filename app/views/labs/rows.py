@@ -20,12 +20,12 @@ def rows_of(chart: Chart) -> list[Row]:
         x, y = reaches(panel)
         name = panel.title or (y.axis.title if chart.beside else "")
         for layer in panel.layers:
-            for series, at, value, interval in told(layer, x, y):
+            for series, at, value, interval in values_of(layer, x, y):
                 found.append((name or str(number), series, at, value, interval))
     return found
 
 
-def told(layer: Layer, x: Reach, y: Reach) -> Iterator[tuple[str, str, str, str]]:
+def values_of(layer: Layer, x: Reach, y: Reach) -> Iterator[tuple[str, str, str, str]]:
     """Series, place, value and interval of each value of a layer, in the order in which they are drawn."""
 
     def value(v: float) -> str:

@@ -22,7 +22,7 @@ from profiler.plain import one_line
 MAX_ORDER = 3
 """Of n-grams that are used."""
 MAX_LISTED_ORDER = 10
-"""Of n-grams in a file; the longest are gone through and dropped."""
+"""Longest n-grams in a file that are accepted; those beyond `graph.order` are read and dropped."""
 SENTENCE_START = "<s>"
 SENTENCE_END = "</s>"
 MAX_GRAMS = 50_000_000
@@ -199,7 +199,7 @@ def _shown(words: Sequence[str], grams: Ids) -> str:
 
 
 def longer(model: NGram, listed: int) -> NGram:
-    """`model`, with a note where its file lists n-grams of so many words that no setting uses them."""
+    """`model`, with a note where its file lists n-grams that are too long for any setting."""
     if listed <= MAX_ORDER:
         return model
     note = (

@@ -150,7 +150,7 @@ def load(directory: Path | str) -> AcousticModel:
 
 
 def _missing(directory: Path) -> str:
-    """What a folder without `feat.params` is told: it may hold the model's."""
+    """The sentence for a folder without `feat.params`; it names a model's folder inside it."""
     within = sorted(found.parent for found in directory.glob("*/feat.params"))
     hint = f"; did you mean {within[0]}?" if within else "; the model directory needs it"
     return f"{directory / 'feat.params'} is missing{hint}"
