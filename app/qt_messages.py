@@ -23,7 +23,7 @@ _OF_NO_USE: Final = "propagateSizeHints"
 _MEANT: Final = (QtMsgType.QtDebugMsg, QtMsgType.QtInfoMsg)
 """What somebody asked Qt for, by its variables of the environment."""
 
-_told: set[str] = set()
+_passed_on: set[str] = set()
 """Sentences of this process."""
 
 
@@ -51,9 +51,9 @@ def in_sentences(tell: Callable[[str], None] | None = None) -> Iterator[None]:
 
 
 def once(sentence: str, tell: Callable[[str], None]) -> None:
-    """Tell a sentence unless this process has told it."""
-    if sentence not in _told:
-        _told.add(sentence)
+    """Pass on a sentence unless this process has already done so."""
+    if sentence not in _passed_on:
+        _passed_on.add(sentence)
         tell(sentence)
 
 

@@ -79,8 +79,10 @@ def bundled() -> AudioChoice | None:
 
 def recorded(session: Session) -> AudioChoice | None:
     """What a session was to decode: files that need not be there any more. None where it does not say."""
-    told = session.meta.get("audio")
-    paths = told if isinstance(told, list) else dict.fromkeys(u.path for u in session.utterances)
+    listed = session.meta.get("audio")
+    paths = (
+        listed if isinstance(listed, list) else dict.fromkeys(u.path for u in session.utterances)
+    )
     names = tuple(str(path) for path in paths)
     folder = str(assets.path("speech"))
     bundled = all(os.path.dirname(name) == folder for name in names)

@@ -79,9 +79,9 @@ def caption(provenance: Mapping[str, str]) -> str:
     return " · ".join(parts)
 
 
-def _devices(told: object) -> list[str]:
+def _devices(devices: object) -> list[str]:
     """Names of the devices that the session ran on, besides the processor."""
-    rows = told.values() if isinstance(told, dict) else ()
+    rows = devices.values() if isinstance(devices, dict) else ()
     return [
         row["name"] for row in rows if isinstance(row, dict) and isinstance(row.get("name"), str)
     ]

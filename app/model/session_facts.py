@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 
 
 def origin(session: Session, run: Record | None) -> Iterator[tuple[str, str]]:
-    """When and where it was recorded, and with what settings: as far as the session tells."""
-    told = provenance_of(session)
+    """When and where it was recorded, and with what settings: as far as the session says."""
+    known = provenance_of(session)
     for key in ("recorded", "machine", "asrscope", "versions"):
-        if key in told:
-            yield key, told[key]
+        if key in known:
+            yield key, known[key]
     if session.state != "closed":
         yield "state", session.state
     if run is not None:
         yield "parameters", ", ".join(record.settings(run)) or "none"
     elif session.configs:
         yield from _settings(session)
-    if "session" in told:
-        yield "id", told["session"]
+    if "session" in known:
+        yield "id", known["session"]
 
 
 def _settings(session: Session) -> Iterator[tuple[str, str]]:

@@ -37,7 +37,7 @@ USUAL_S: Final = (20.0, 3.0, 8.0, 45.0, 10.0)
 """Seconds of the phases with nothing cached, on two cores of a server."""
 
 SOON_S: Final = 2.0
-"""Before so many seconds have passed, or with less to go, no remaining time is shown."""
+"""Seconds: no remaining time is shown before they have passed, or with less to go."""
 
 SHORTEST_S: Final = 0.05
 

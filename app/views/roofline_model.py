@@ -120,8 +120,8 @@ def place_of(session: Session, stage: str, threads: int) -> Place:
         return Place(threads, "", levels(rungs, cache_sizes(session.meta.get("machine"))))
     # The ladder of a device ends beyond all its caches.
     devices = session.meta.get("devices")
-    told = devices.get(device) if isinstance(devices, Mapping) else None
-    name = told.get("name") if isinstance(told, Mapping) else None
+    facts = devices.get(device) if isinstance(devices, Mapping) else None
+    name = facts.get("name") if isinstance(facts, Mapping) else None
     return Place(1, one_line(str(name or device)), levels(rungs, (), rungs[-1:]))
 
 
@@ -166,7 +166,7 @@ def levels(
         found.append(Level(size_text(last.bytes), last.median))
     kept: list[Level] = []
     for level in found:
-        # A level that is no slower than the one before is not told from it.
+        # A level that is no slower than the one before has no line of its own.
         if not kept or level.bandwidth < kept[-1].bandwidth * (1.0 - FLAT):
             kept.append(level)
         else:

@@ -42,10 +42,10 @@ class SessionView(TableView):
     def summary(self) -> str:
         """Return one sentence: file, time and machine."""
         known = {str(name): str(value) for name, value in self.table()[1]}
-        told = (
+        parts = (
             f"{name} {known[name]}" for name in ("file", "recorded", "machine") if name in known
         )
-        return ", ".join(told) or self.tr("No session yet.")
+        return ", ".join(parts) or self.tr("No session yet.")
 
 
 def facts(session: Session) -> Iterator[tuple[str, str]]:
@@ -79,8 +79,8 @@ def _devices(session: Session) -> Iterator[tuple[str, str]]:
     devices = session.meta.get("devices")
     if not isinstance(devices, Mapping):
         return
-    for kind, told in devices.items():
-        known = told if isinstance(told, Mapping) else {}
+    for kind, described in devices.items():
+        known = described if isinstance(described, Mapping) else {}
         parts = [str(known["name"])] if "name" in known else []
         memory = str(known.get("total_memory", ""))
         if memory.isdigit():

@@ -58,7 +58,7 @@ SHARE: Final = re.compile(r"(?P<step>.*?) +(?P<share>\d+) ?%$")
 """A line of progress that says how much of a step is done."""
 
 LEAST_SHARE: Final = 0.05
-"""Of a step, from which on the time left is told."""
+"""Of a step: from this share on, the time left is shown."""
 
 
 class Way(msgspec.Struct, frozen=True):

@@ -121,15 +121,15 @@ class Doctor(Page):
     def _finished(self, _code: int, _status: QProcess.ExitStatus) -> None:
         found = bytes(self._process.readAllStandardOutput().data())
         try:
-            told = json.loads(found)
-            checks = [(c["name"], c["works"], c["detail"]) for c in told["checks"]]
+            report = json.loads(found)
+            checks = [(c["name"], c["works"], c["detail"]) for c in report["checks"]]
         except (ValueError, KeyError, TypeError):
             self.lead.setText(tr("The command ended without saying what works."))
             return
         self.show_rows(
             [(name, tr("yes") if works else tr("no"), detail) for name, works, detail in checks]
         )
-        ready = told.get("ready") is True
+        ready = report.get("ready") is True
         self.lead.setText(
             tr("Everything required is available.")
             if ready

@@ -197,9 +197,9 @@ def _prepare(
     journal: Journal,
     lane: Lane | NullLane,
     course: Course,
-    told: Sequence[str],
+    earlier: Sequence[str],
 ) -> Recogniser:
-    """Everything slow that comes before the first frame; `told`: notes from before. Raises Cancelled."""
+    """Everything slow that comes before the first frame; `earlier`: notes from before. Raises Cancelled."""
     if isinstance(journal, SessionWriter):
         stage, start = recorder.stage("setup.roofs", "setup"), recorder.clock()
         measured = calibration.load_or_measure(
@@ -213,7 +213,7 @@ def _prepare(
         lane.put(stage, start, recorder.clock())
 
     origins: dict[str, None] = {}
-    notes = dict.fromkeys(told)
+    notes = dict.fromkeys(earlier)
     scored: set[tuple[int, tuple[int, int]]] = set()
 
     def made(config: Config) -> Recogniser:

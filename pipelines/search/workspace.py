@@ -37,7 +37,7 @@ NARROWEST = 0.01
 SETTLED_FRAMES = 300
 """Tokens agree on what lies so far back, nearly always: it is gone over again only before the history grows."""
 FEW_ENTRIES = 1 << 16
-"""At least so many are added, before those that no token leads to are dropped: some 2 ms."""
+"""Least number that is added before those that no token leads to are dropped, which takes some 2 ms."""
 
 _F32 = np.dtype(np.float32)
 
@@ -267,7 +267,7 @@ class Workspace:
         self._open(int(r[layout.HISTORY]), int(r[layout.ALTERNATIVES]))
 
     def reserve(self, entries: int, alternatives: int) -> None:
-        """Have room for so many at once."""
+        """Have room for this number of entries and alternatives."""
         if len(self._history) < entries:
             self._enlarge(entries)
         if self.numbers.n_ranks and len(self._alternatives[1]) < alternatives:

@@ -83,13 +83,13 @@ def test_a_session_tells_machine_device_settings_and_command(
     view = SessionView(playhead.axis)
     qtbot.addWidget(view)
     shown(view, playhead, SAMPLE)
-    told = {str(name): str(value) for name, value in view.table()[1]}
-    assert told["machine"].startswith("Intel(R) Xeon(R)")
-    assert told["device"] == "NVIDIA H100 80GB HBM3, 79 GiB, cuda 13.0"
-    assert "torch 2.11.0" in told["versions"]
-    assert told["preset"] == "gmm"
-    assert told["audio"].startswith("3 files, 18.8 s decoded")
-    assert told["record it again"].startswith("asrscope run --preset gmm --set ")
+    known = {str(name): str(value) for name, value in view.table()[1]}
+    assert known["machine"].startswith("Intel(R) Xeon(R)")
+    assert known["device"] == "NVIDIA H100 80GB HBM3, 79 GiB, cuda 13.0"
+    assert "torch 2.11.0" in known["versions"]
+    assert known["preset"] == "gmm"
+    assert known["audio"].startswith("3 files, 18.8 s decoded")
+    assert known["record it again"].startswith("asrscope run --preset gmm --set ")
     assert SAMPLE.name in view.summary()
 
 

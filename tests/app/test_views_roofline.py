@@ -374,7 +374,7 @@ def test_levels_of_memory_are_named_by_the_caches_and_by_sizes_without_them() ->
     caches = (32 << 10, 512 << 10, 2 << 20)
     levels_known = levels(LADDER, caches)
     assert named(levels_known) == [("L1", 200), ("L2", 91), ("L3", 41), ("memory", 12)]
-    # As fast as the first level: not told from it. Nothing beyond the last cache: not memory.
+    # As fast as the first level: no line of its own. Nothing beyond the last cache: not memory.
     one = (16 << 10, 32 << 10, 64 << 20)
     assert named(levels(LADDER, one)) == [("L1, L2", 200), ("L3", 41), ("16 MiB", 12)]
     assert named(levels(LADDER[:8], one)) == [("L1, L2", 200), ("L3", 41)]

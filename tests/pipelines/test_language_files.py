@@ -300,8 +300,8 @@ def well_placed(gram):
 def pruned_models(draw, least=0, sound=False):
     """Any n-grams of any order up to 5, whether or not their beginnings and ends are listed, in any order.
 
-    `least`: so many of each order; `sound`: sentence marks at beginnings and ends alone, and the ends of all n-grams
-    are listed, since pocketsphinx rounds what it adds for them to the nearest probability of the file.
+    `least`: the least number of each order. `sound`: sentence marks stand at beginnings and ends alone, and the ends
+    of all n-grams are listed, since pocketsphinx rounds what it adds for them to the nearest probability of the file.
     """
     words = [
         "<s>",

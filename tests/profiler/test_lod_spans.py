@@ -20,7 +20,7 @@ def spans_of(starts: list[int], durations: list[int], stages: list[int]) -> np.n
 
 
 def row_of(gaps: list[int], durations: list[int], kinds: list[int], pieces: int) -> SpanRow:
-    """Spans one after the other, appended in so many pieces."""
+    """Spans one after the other, appended in this number of pieces."""
     row = SpanRow(RowKey("stages", 0))
     starts = np.cumsum(gaps) + np.concatenate([[0], np.cumsum(durations)[:-1]])
     spans = spans_of(starts.tolist(), durations, [0] * len(gaps))

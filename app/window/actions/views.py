@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from app.window.main_window import MainWindow
 
 WITH_KEY: Final = 9
-"""So many views have a digit of their own."""
+"""Number of views that have a digit of their own."""
 
 LAYOUT: Final = "layout."
 """Ids of actions about layouts begin so."""

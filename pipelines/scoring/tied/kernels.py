@@ -189,7 +189,7 @@ def exponentiate(g: Array, shift: Array, first: int, last: int) -> None:
 
 @njit(nogil=True, cache=True)
 def columns_fit(start: Array, products: Array, weights: int, each: int) -> bool:
-    """Whether `products` and so many weights, `each` a column, are what codebooks that start at these columns have."""
+    """Whether `products` and the number of weights, `each` a column, fit codebooks that start at these columns."""
     books, columns = len(start) - 1, products.shape[1]
     if books < 0 or start[0] != 0 or start[books] != columns:
         return False
@@ -254,7 +254,7 @@ def mix_rows(
 
 @njit(nogil=True, cache=True)
 def panels_together(rows: int) -> int:
-    """Panels of weights that a tile of the mixtures of so many frames takes."""
+    """Panels of weights that a tile of the mixtures of this number of frames takes."""
     return 4 if rows < 4 else 2
 
 

@@ -96,7 +96,7 @@ def numbers(streams: int, expanded: int) -> tuple[int, ...]:
 
 
 def gaussians(size: int, numbers: Numbers) -> Work:
-    """Gaussians of `rows` frames, in so many streams of so many expanded values: units are Gaussians."""
+    """Gaussians of `rows` frames: `streams`, each of `depth` expanded values. Units are Gaussians."""
     rows, streams, depth = (*numbers, STREAMS, EXPANDED)[:3] if len(numbers) == 1 else numbers
     if not size:
         return _product(rows, depth, SOME // LANES, float(rows * SOME), False)
@@ -144,7 +144,7 @@ def mixtures(size: int, numbers: Numbers) -> Work:
     rows, densities, columns = numbers
     if not size:
         panels = kernels.panels_together(rows)
-        # Of so many panels as many densities as fit the first cache: 16 kB of weights.
+        # As many densities of these panels as fit the first cache: 16 kB of weights.
         depth = densities * PANELS // panels
         return _product(rows, depth, panels, float(rows * depth * panels * LANES), True)
     width = 4 * PANELS * LANES
