@@ -6,7 +6,6 @@ Asked from any thread; taken by the decode loop at its next block boundary. The 
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import deque
 from collections.abc import Mapping
@@ -58,7 +57,8 @@ class Control:
         """With every change asked for so far; whoever starts the run sets it."""
         self._requests: deque[Change | Mark] = deque()
         self._other: Mapping[str, Value] | None = None
-        self._stopping = threading.Event()
+        # Not an Event: a signal handler calls `stop`, and would wait for the lock of the thread that it interrupts.
+        self._stopping = False
 
     def ask(self, key: str, value: Value) -> None:
         """Ask for a live setting to change.
@@ -118,16 +118,17 @@ class Control:
 
     def stop(self) -> None:
         """Ask the decode loop to end after the block it is in."""
-        self._stopping.set()
+        self._stopping = True
 
     @property
     def stopping(self) -> bool:
         """Whether somebody asked to stop."""
-        return self._stopping.is_set()
+        return self._stopping
 
     def sleep_until(self, deadline_ns: int) -> None:
         """Sleep to `deadline_ns` (perf_counter_ns), or less when asked to stop or to change something."""
-        while not self._requests:
+        while not self._requests and not self._stopping:
             left = (deadline_ns - time.perf_counter_ns()) / 1e9
-            if left <= 0 or self._stopping.wait(min(left, 0.02)):
+            if left <= 0:
                 return
+            time.sleep(min(left, 0.02))

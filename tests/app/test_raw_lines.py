@@ -53,7 +53,7 @@ def test_pictures_of_words_without_a_font_are_drawn_and_said_in_a_sentence(
 def test_the_window_says_once_that_a_font_is_missing(
     qtbot: QtBot, window: Callable[..., MainWindow], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(qt_messages, "_told", set())
+    monkeypatch.setattr(qt_messages, "_passed_on", set())
     notices = window().notices
     with gui._qt_heard(notices):
         for script in range(40):
@@ -66,7 +66,7 @@ def test_the_window_says_once_that_a_font_is_missing(
 def test_what_else_qt_says_is_one_line_each(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(qt_messages, "_told", set())
+    monkeypatch.setattr(qt_messages, "_passed_on", set())
     before = qInstallMessageHandler(None)  # that of the tests, which would be given the rest
     try:
         _say_all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 
@@ -50,6 +51,30 @@ def test_waiting_for_the_pace_ends_when_something_is_asked(wake: str) -> None:
     control.stop() if wake == "stop" else control.ask("frames.skip", 2)
     waiting.join(timeout=60)
     assert not waiting.is_alive()
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers of signals here")
+def test_a_signal_that_interrupts_the_wait_can_stop_it() -> None:
+    """Ctrl+C hung now and then: the handler waited for a lock that the interrupted wait held."""
+    control, deep = Control(), 0
+
+    def handle(number: int, frame: object) -> None:
+        nonlocal deep
+        deep += 1
+        assert deep < 50, "stop waits for the thread that it interrupted"
+        control.stop()
+        deep -= 1
+
+    before = signal.signal(signal.SIGALRM, handle)
+    signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+    try:
+        for _ in range(1000):
+            control = Control()
+            while not control.stopping:
+                control.sleep_until(time.perf_counter_ns() + 20_000)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def test_a_change_says_values_as_the_form_does() -> None:
