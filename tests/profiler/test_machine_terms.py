@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from profiler.costs import ACCESS, CALL, KERNEL, STREAM, Linear, Term
 from profiler.machine.roofs import _kernels as kernels
-from profiler.machine.roofs import table, terms
+from profiler.machine.roofs import cpu, table, terms
 from profiler.machine.roofs.table import LATENCY, OVERHEAD, Key, RoofTable
 from profiler.machine.roofs.terms import ACCESS_BYTES, ACCESSES, LINE_BYTES, access_steps, steps
 from profiler.machine.roofs.timing import Effort, Task, Work
@@ -67,7 +67,10 @@ def test_each_kernel_is_taken_at_each_of_its_sizes_and_only_once() -> None:
     }
 
 
-def test_the_work_is_made_when_its_roof_is_taken_and_once_for_each_thread() -> None:
+def test_the_work_is_made_when_its_roof_is_taken_and_once_for_each_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cpu, "usable_cores", lambda: 2)
     workload = Workload()
     named = [(Term(KERNEL, "tile/4", ONE), 2)]
     named += [(Term(CALL, "kernel call", ONE, size), 1) for size in (0, 64)]
@@ -82,6 +85,30 @@ def test_the_work_is_made_when_its_roof_is_taken_and_once_for_each_thread() -> N
     assert later.take(Effort(1, 0.0)).bytes == 64
     assert workload.made[3:] == [("kernel call", 64)]
     assert workload.runs
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_threads_that_wait_for_a_processor_have_no_data_of_their_own(
+    cores: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table of 128 components for each of 64 threads took 14 GB on two processors."""
+    monkeypatch.setattr(cpu, "usable_cores", lambda: cores)
+    workload = Workload()
+    (kernel,) = steps([(Term(KERNEL, "tile/4", ONE), 64)], workload)
+    found = kernel.take(Effort(1, 0.0))
+    assert len(workload.made) == cores
+    assert found.threads == 64
+    # 50 units in 0.1 ms on each processor; sleeping takes longer where others work, never less.
+    assert 0 < found.median <= cores * 50 / 1e-4
+
+    rate = next(
+        s
+        for s in cpu.plan(64, {"tile": Work(50.0, workload("tile", 0).make)}, whole=False)
+        if s.key.name == "tile"
+    )
+    workload.made.clear()
+    assert 0 < rate.take(Effort(1, 0.0)).median <= cores * 50 / 1e-4
+    assert len(workload.made) == cores
 
 
 def blas_threads() -> set[int]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from profiler.arrays import Array, check, check_indices
 from profiler.errors import Cancelled as Stopped
-from profiler.machine.describe import last_level_caches
+from profiler.machine.describe import last_level_caches, usable_cores
 from profiler.machine.roofs import timing
 from profiler.machine.roofs.table import (
     BANDWIDTH,
@@ -222,7 +222,7 @@ def _gemm(threads: int) -> Callable[[Effort], Roof]:
                 np.matmul(a, b, out=c)
 
         key = Key(RATE, "gemm", threads=threads)
-        return _limited(key, 2.0 * GEMM_SIZE**3, task, effort, busy=threads)
+        return _limited(key, 2.0 * GEMM_SIZE**3, task, effort, busy=at_once(threads))
 
     return timed
 
@@ -307,8 +307,8 @@ def _rate(name: str, threads: int, work: Callable[[], Work]) -> Step:
 
     def timed(effort: Effort) -> Roof:
         found = work()
-        tasks = [found.make() for _ in range(threads)]
-        return together(key, found.operations * threads, tasks, effort)
+        tasks = [found.make() for _ in range(at_once(threads))]
+        return together(key, found.operations * len(tasks), tasks, effort)
 
     return Step(key, timed)
 
@@ -320,7 +320,8 @@ def _bandwidth(name: str, size: int, threads: int) -> Callable[[Effort], Roof]:
     def timed(effort: Effort) -> Roof:
         from profiler.machine.roofs import _kernels as kernels
 
-        n = size // threads // (12 if name == "triad" else 4)
+        running = at_once(threads)
+        n = size // running // (12 if name == "triad" else 4)
 
         def make() -> Task:
             if name == "triad":
@@ -332,10 +333,15 @@ def _bandwidth(name: str, size: int, threads: int) -> Callable[[Effort], Roof]:
             _check_alike(values)
             return lambda repeats: kernel(values, repeats)
 
-        moved = float(threads * n * (12 if name == "triad" else 4))
-        return together(key, moved, [make() for _ in range(threads)], effort)
+        moved = float(running * n * (12 if name == "triad" else 4))
+        return together(key, moved, [make() for _ in range(running)], effort)
 
     return timed
+
+
+def at_once(threads: int) -> int:
+    """Return how many of so many threads run at once: the others wait for a processor, and need no data to be timed."""
+    return min(threads, usable_cores() or threads)
 
 
 def together(key: Key, amount: float, tasks: list[Task], effort: Effort) -> Roof:

@@ -12,7 +12,7 @@ import numpy as np
 from profiler.arrays import Array
 from profiler.costs import ACCESS, CALL, KERNEL, Term
 from profiler.machine.roofs import table
-from profiler.machine.roofs.cpu import Step, aligned, together
+from profiler.machine.roofs.cpu import Step, aligned, at_once, together
 from profiler.machine.roofs.table import Key, Roof
 from profiler.machine.roofs.timing import Effort, Task, Work, after_pauses, roof_of
 
@@ -69,12 +69,12 @@ def _kernel(key: Key, work_of: WorkOf) -> Callable[[Effort], Roof]:
         from threadpoolctl import threadpool_limits
 
         work = work_of(key.name, key.bytes)
-        tasks = [work.make() for _ in range(key.threads)]
+        tasks = [work.make() for _ in range(at_once(key.threads))]
         # Else a library's product, in a task that is one thread's, would take all processors.
         with threadpool_limits(1):
             if key.bytes and key.threads == 1 and not work.in_turn:
                 return after_pauses(key, work.operations, tasks[0])
-            return together(key, work.operations * key.threads, tasks, effort)
+            return together(key, work.operations * len(tasks), tasks, effort)
 
     return timed
 
