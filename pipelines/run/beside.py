@@ -69,6 +69,11 @@ class Beside:
         """What was kept of the search for the next block no longer is its state."""
         self._replay.forget_search()
 
+    def changed(self) -> None:
+        """Other settings act from the next block on."""
+        self._replay.forget_search()
+        self._replay.begin_again()
+
     def between(
         self, recogniser: Recogniser, scores: Scores | None, now: int, frame: int, took_ns: int
     ) -> int:

@@ -374,7 +374,7 @@ class Decoder:
             return 0
         self.recogniser.configure(due.config, due.prepared)
         if self._beside is not None:
-            self._beside.forget()
+            self._beside.changed()
         measured_ns = self._begin_epoch(due.config, self._newest + 1)
         self._epochs.append(self._epoch)
         self.configs_met.append(due.config)

@@ -60,6 +60,7 @@ class Rig:
         monkeypatch.setattr(beside, "RunQueue", lambda: self.queue)
         task = lambda repeats: self.clock.advance(10)  # noqa: E731
         monkeypatch.setattr("profiler.machine.roofs.probe.TASKS", (lambda: task, lambda: task))
+        monkeypatch.setattr(hot_replay, "EARLY_SHARE", 0.0)
         self.recorder = Recorder(self.clock)
         self.lane = self.recorder.lane("decode", decode=True)
         self.beside = Beside(self.recorder, self.lane, 0.01)
