@@ -41,7 +41,7 @@ def as_text(tree: Tree) -> str:
         lines += report_lines.defects(tree)
     lines += _counter_lines(tree)
     lines += report_lines.transfers(tree)
-    for told in (report_lines.speed, report_lines.drift, report_lines.recorder):
+    for told in (report_lines.drift, report_lines.recorder):
         lines += _apart(told(tree))
     return _output.page(lines)
 

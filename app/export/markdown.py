@@ -137,7 +137,6 @@ def _notes(session: Session, tree: Tree) -> list[str]:
     for told in (
         report_lines.defects,
         report_lines.transfers,
-        report_lines.speed,
         report_lines.drift,
         report_lines.recorder,
     ):

@@ -183,9 +183,6 @@ class Playhead(QObject):
         self._live = self._following = self._playing = False
         self._position = 0.0
         session.close()
-        from profiler.analysis.law import forget_laws
-
-        forget_laws()
         self.closed.emit()
 
     def reopen(self) -> None:

@@ -186,17 +186,6 @@ def transfers(tree: Tree) -> list[str]:
     ]
 
 
-def speed(tree: Tree) -> list[str]:
-    """How fast the machine was while it ran, where it was probed."""
-    found = tree.get("machine_speed")
-    if not found:
-        return []
-    return [
-        f"machine, while it ran: arithmetic at {found['arithmetic']:.0%} and memory at {found['memory']:.0%} "
-        "of its roofs"
-    ]
-
-
 def drift(tree: Tree) -> list[str]:
     """How the roofs measured again at the end of the run compare with those used for its verdicts."""
     from profiler.machine.roofs.table import drift_text, drift_warning

@@ -29,7 +29,7 @@ from pipelines.scoring.scorer import Scorer, Scores
 from pipelines.search.device.viterbi import DeviceViterbi
 from pipelines.search.replay import SearchReplay
 from pipelines.search.viterbi import Viterbi
-from profiler.analysis.waiting import DISTURBED, REPLAYED
+from profiler.analysis.replays import DISTURBED, REPLAYED
 from profiler.arrays import F32
 from profiler.lanes import Lane
 from profiler.machine.run_queue import RunQueue

@@ -21,7 +21,7 @@ from pipelines.scoring.meter import Meter
 from pipelines.scoring.senones import SenoneRule
 from pipelines.scoring.strategy import Made, Progress, never, quietly
 from profiler.arrays import Array, ArrayError
-from profiler.costs import CALL, STREAM, Cost, Linear, Term
+from profiler.costs import NUMPY_CALL, Cost, Linear
 from profiler.spans import Lane, NullLane, Recorder
 
 if TYPE_CHECKING:
@@ -396,10 +396,7 @@ class LayeredScorer(ABC):
             bytes_min=Linear(per_work=(row, 0.0, 0.0)),
             bytes_max=Linear(per_frame=2 * row),
             working_set_bytes=2 * row * self._block,
-            terms=(
-                Term(STREAM, "read", Linear(per_frame=2 * row), 2 * row * self._block),
-                Term(CALL, "numpy", Linear(fixed=COPY_CALLS, per_frame=1.0)),
-            ),
+            calls={NUMPY_CALL: Linear(fixed=COPY_CALLS, per_frame=1.0)},
         )
 
 

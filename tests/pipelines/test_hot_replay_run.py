@@ -14,7 +14,7 @@ from pipelines.run.control import Control
 from pipelines.run.session_run import Outcome, Request, execute
 from pipelines.search.viterbi import Viterbi
 from profiler.analysis.breakdown import breakdown
-from profiler.analysis.waiting import REPLAYED, Waiting
+from profiler.analysis.replays import REPLAYED, Waiting
 from profiler.session.reader import Session
 
 SPEECH = "08-kal16-short.flac"
