@@ -84,9 +84,13 @@ class Attribution:
 
     def update(self, session: Recorded, totals: Mapping[tuple[int, int], Sums]) -> None:
         """Take in the replays that are new. `totals`: by stage and epoch, of all blocks decoded so far."""
+        known = self._totals
+        for epoch in {
+            of for (stage, of), total in totals.items() if known.get((stage, of)) != total
+        }:
+            self._around.pop(epoch, None)
         self._session, self._totals = session, totals
         self._replays.update(session)
-        self._around = {}
 
     def likely(self, stage: int, epoch: int) -> Array | None:
         """The likely shares, float64 [SHARES]; None where there is no law or no roofs."""
@@ -273,8 +277,8 @@ def _traffic(counts: Counts, machine: MachineCosts, near: float, far: float) -> 
 def _by_law(own: float, counts: Counts, machine: MachineCosts, far: float) -> Shares:
     """The shares of a stage without replays: what it took at least, one after the other within its time.
 
-    On the host those are arithmetic, calls and its bytes in order beyond the first cache; on a device all of its bytes,
-    and of the launches what they take longer than the work that goes on meanwhile.
+    On the host those are arithmetic, calls and its parameters in order; on a device all of its bytes, and of the
+    launches what they take longer than the work that goes on meanwhile.
     """
     arithmetic, unknown = _arithmetic(counts, machine)
     fewest, calls = _calls(counts, machine)
@@ -285,10 +289,8 @@ def _by_law(own: float, counts: Counts, machine: MachineCosts, far: float) -> Sh
         calls = np.maximum(calls - arithmetic - bandwidth, 0.0)
     else:
         first = machine.byte_ns(FIRST_CACHE, counts.threads)
-        bandwidth = np.zeros(1)
-        for amount, size in ((counts.parameters, far), (counts.streamed, counts.own_bytes)):
-            more = machine.byte_ns(size, counts.threads) - first
-            bandwidth = bandwidth + amount * np.maximum(more, 0.0)
+        more = machine.byte_ns(far, counts.threads) - first
+        bandwidth = counts.parameters * np.maximum(more, 0.0)
     left = np.full(1, own)
     found = {}
     times = {"arithmetic": arithmetic, "bandwidth": bandwidth, "calls": calls}
