@@ -13,7 +13,7 @@ import numpy as np
 
 from profiler.arrays import Array
 from profiler.costs import CHASE, KERNEL_CALL
-from profiler.machine.roofs.table import Key, Roof, RoofTable
+from profiler.machine.roofs.table import AFTER_BYTES, Key, Roof, RoofTable
 
 NS: Final = 1e9
 
@@ -22,9 +22,6 @@ FIRST_CACHE: Final = 16 << 10
 
 MEMORY: Final = float(1 << 40)
 """Bytes that no cache holds."""
-
-AFTER_BYTES: Final = 8 << 20
-"""What was read before a call whose code and small tables other data have pushed out."""
 
 _SCALAR: Final = re.compile(r"scalar|exp|log")
 

@@ -14,7 +14,7 @@ from pipelines.run.control import Control
 from pipelines.run.session_run import Outcome, Request, execute
 from pipelines.search.viterbi import Viterbi
 from profiler.analysis.breakdown import breakdown
-from profiler.analysis.replays import REPLAYED, Waiting
+from profiler.analysis.replays import REPLAYED, HotReplays
 from profiler.session.reader import Session
 
 SPEECH = "08-kal16-short.flac"
@@ -78,12 +78,11 @@ def test_a_run_hears_and_scores_the_same_with_replays(
     replays = []
     for share, outcome in ((0.0, off), (0.1, on)):
         with closing(Session.open(tmp_path / f"{share}.asrs")) as session:
-            waiting = Waiting()
-            waiting.update(session)
+            found = HotReplays()
+            found.update(session)
             numbers = {stage.name: number for number, stage in session.stages.items()}
             for name in stages:
-                law = session.costs.get((numbers[name], 0))
-                replays.append(waiting.replayed(name, law))
+                replays.append(len(found.of(session, numbers[name], 0)))
             parts = breakdown(session)
             # Replays are no part of the wall time, and cover no tile.
             assert parts.wall_ns == outcome.result.wall_ns

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from profiler.analysis.machine_costs import AFTER_BYTES, FIRST_CACHE
+from profiler.analysis.machine_costs import FIRST_CACHE
 from profiler.analysis.replays import REPLAYED
 from profiler.costs import CHASE, KERNEL_CALL, Accesses, Cost, Linear
-from profiler.machine.roofs.table import LATENCY, OVERHEAD, RATE, RoofTable
+from profiler.machine.roofs.table import AFTER_BYTES, LATENCY, OVERHEAD, RATE, RoofTable
 from profiler.spans import Stage
 from tests.profiler.profiler_sessions import ROOF_TABLE, fake_session, roof, spans_of
 

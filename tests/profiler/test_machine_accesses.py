@@ -9,26 +9,20 @@ import numpy as np
 import pytest
 from profiler_sessions import roof
 
-from profiler.analysis import machine_costs
 from profiler.costs import KERNEL_CALL
 from profiler.machine.roofs import _kernels as kernels
 from profiler.machine.roofs import cpu, timing
 from profiler.machine.roofs.accesses import (
     ACCESS_BYTES,
     ACCESSES,
-    AFTER_BYTES,
     LINE_BYTES,
     access_steps,
     call_steps,
     called,
     scattered,
 )
-from profiler.machine.roofs.table import LATENCY, OVERHEAD, Key, RoofTable
+from profiler.machine.roofs.table import AFTER_BYTES, LATENCY, OVERHEAD, Key, RoofTable
 from profiler.machine.roofs.timing import Counted, Effort, Task, Work
-
-
-def test_what_is_measured_of_a_call_is_what_is_looked_up() -> None:
-    assert machine_costs.AFTER_BYTES == AFTER_BYTES
 
 
 class Workload:

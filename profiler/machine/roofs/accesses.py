@@ -11,7 +11,7 @@ from profiler.arrays import Array
 from profiler.costs import KERNEL_CALL
 from profiler.machine.roofs import table, timing
 from profiler.machine.roofs.cpu import Step, aligned
-from profiler.machine.roofs.table import Key, Roof
+from profiler.machine.roofs.table import AFTER_BYTES, Key, Roof
 from profiler.machine.roofs.timing import Counted, Effort, Task, roof_of
 from profiler.spans import Lane
 
@@ -19,10 +19,6 @@ ACCESS_BYTES: Final = tuple(1 << power for power in (14, 18, 20, 21, 22, 24, 26)
 """Sizes over which accesses are scattered: 16 KiB to 64 MiB, with steps about the usual caches."""
 
 LINE_BYTES: Final = 64
-
-AFTER_BYTES: Final = 8 << 20
-"""What is read before a call: it fills a second cache, of 2 MiB or more on some. Of more there is no more of a call to
-be pushed out."""
 
 OTHERS_BYTES: Final = 16 << 20
 """Of so much every AFTER_BYTES are others than the ones before: the same ones would stay in a cache."""

@@ -29,6 +29,10 @@ END: Final = "end"
 LADDERS: Final = ("chase", "gather")
 """Names of the roofs of scattered accesses, each measured over a ladder of sizes."""
 
+AFTER_BYTES: Final = 8 << 20
+"""What is read before a call that comes after other data: it fills a second cache, of 2 MiB or more on some. Of more
+there is no more of a call to be pushed out."""
+
 NOMINAL_DTYPE: Final = "float32"
 
 DRIFT_TOLD: Final = 0.05
