@@ -38,7 +38,7 @@ LEAST_SHARE: Final = 0.001
 """What is less is said to be less, not written as zero."""
 
 EVIDENCE: Final = (
-    "Evidence: A hardware counter; B measured time with exact work; C measured time with modelled bytes; D estimate; "
+    "Evidence: A hardware counter; B measured, with hot replays; C measured time, parts by the law alone; D estimate; "
     "– unavailable."
 )
 

@@ -144,8 +144,8 @@ def parts(
 
 GRADES: Final = {
     "A": "A counted by the hardware",
-    "B": "B time measured, work counted",
-    "C": "C time measured, bytes by a model",
+    "B": "B measured, with hot replays",
+    "C": "C time measured, parts by the law alone",
     "D": "D an estimate: a roof is missing",
     "–": "– without a model",
 }

@@ -72,14 +72,16 @@ class MachineCosts:
         return self._values(roof)
 
     def call_ns(self, kind: str) -> Array:
-        """ns of a call of that kind, made after another."""
+        """ns of a call of that kind, made after another; the best repeat counts, as of operations."""
         roof = self._table.call(kind)
         if roof is None and kind == KERNEL_CALL:
             roof = self._table.call("numba")
         if roof is None:
             self.missing[f"a {kind} call" if "@" not in kind else kind] = None
             return np.zeros(1)
-        return self._values(roof)
+        if "@" in kind:
+            return self._values(roof)
+        return roof.low * np.maximum(self._values(roof) / roof.median, 1.0)
 
     def least_call_ns(self, kind: str) -> Array:
         """ns of a call of that kind, at least: one without arrays and a span."""

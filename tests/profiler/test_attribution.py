@@ -60,18 +60,19 @@ def test_streams_that_no_near_cache_holds_are_hot_time() -> None:
 
 def test_calls_take_what_the_hot_time_has_room_for_between_two_costs() -> None:
     ns = 20_000
-    for room, wanted in ((2_000, 2_000), (15_000, 10_000), (500, 1_000)):
+    # At the best repeats, 90 and 900 each.
+    for room, wanted in ((2_000, 2_000), (15_000, 9_000), (500, 900)):
         got = shares_of(ns, law(gemm=110.0 * (ns - room), calls=10), 1.0)
         assert got["calls"] * ns == pytest.approx(wanted, rel=0.06), room
     # The least is too much for what there is: as much is a contradiction.
-    assert got["not_attributed"] * ns == pytest.approx(500, rel=0.1)
+    assert got["not_attributed"] * ns == pytest.approx(400, rel=0.1)
 
 
 def test_first_calls_after_other_data_wait_for_what_was_measured_of_one() -> None:
     got = shares_of(10_000, law(calls=1, chase=60), 0.2)
     assert got["latency"] * 10_000 == pytest.approx(6_000, rel=0.03)
-    # 2000 of waiting, and 1000 hot.
-    assert got["calls"] * 10_000 == pytest.approx(3_000, rel=0.03)
+    # 2000 of waiting, and 900 hot.
+    assert got["calls"] * 10_000 == pytest.approx(2_900, rel=0.03)
 
 
 def test_waiting_beyond_what_all_data_could_take_is_not_attributed() -> None:
@@ -88,9 +89,9 @@ def test_without_enough_replays_the_law_says_the_least_and_the_rest_is_open(repl
     assert row.parts is not None
     assert row.replays == 0
     assert row.parts.share("arithmetic") == pytest.approx(0.5)
-    assert row.parts.share("calls") == pytest.approx(0.1)
-    assert row.parts.share("not_attributed") == pytest.approx(0.4)
-    assert row.parts.ends("latency") == pytest.approx((0.0, 0.4))
+    assert row.parts.share("calls") == pytest.approx(0.09)
+    assert row.parts.share("not_attributed") == pytest.approx(0.41)
+    assert row.parts.ends("latency") == pytest.approx((0.0, 0.41), abs=0.02)
     assert row.verdict == "undecided"
 
 
