@@ -10,7 +10,6 @@ from typing import Final
 from pipelines.run.hot_replay import LIMIT, HotReplay
 from pipelines.run.recogniser import Recogniser
 from pipelines.scoring.scorer import Scores
-from profiler.analysis.replays import DISTURBED
 from profiler.lanes import Lane
 from profiler.machine.run_queue import RunQueue
 from profiler.spans import Recorder
@@ -68,9 +67,8 @@ class Beside:
         """
         replay, after = self._replay, now
         if replay.chosen:
-            if self._other_ns > DISTURBED * took_ns:
-                replay.forget()
-            after = replay.take(recogniser.scorer, scores, self._recorded, frame) or now
+            own = 1.0 - self._other_ns / max(took_ns, 1)
+            after = replay.take(recogniser.scorer, scores, self._recorded, frame, own) or now
         # A beam that follows the time is another one when the block is done again.
         same = not recogniser.config.search.adaptive_beam
         after = (

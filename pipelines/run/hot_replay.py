@@ -29,7 +29,7 @@ from pipelines.scoring.scorer import Scorer, Scores
 from pipelines.search.device.viterbi import DeviceViterbi
 from pipelines.search.replay import SearchReplay
 from pipelines.search.viterbi import Viterbi
-from profiler.analysis.replays import DISTURBED, REPLAYED
+from profiler.analysis.replays import REPLAYED
 from profiler.arrays import F32
 from profiler.lanes import Lane
 from profiler.machine.run_queue import RunQueue
@@ -55,6 +55,10 @@ TURNS: Final = 4
 
 BLOCKS: Final = 32
 """What a block takes is a mean of about so many."""
+
+LEAST_OWN: Final = 0.25
+"""Part of its time that a block, or a pass over it, must have had the processor to be compared. What other programs took
+is off, by the length of the stages as anywhere; of less, what remains would be mostly error."""
 
 FRAMES: Final = 16
 """Frames of the search that are done again together, at least. A single frame that is repeated at once is faster
@@ -243,19 +247,22 @@ class HotReplay:
         self._kept_ns = self._spend(start, end)
         return end
 
-    def take(self, scorer: Scorer, scores: Scores | None, recorded: int, frame: int) -> int:
+    def take(
+        self, scorer: Scorer, scores: Scores | None, recorded: int, frame: int, own: float = 1.0
+    ) -> int:
         """Do the chosen block again, from `frame` on, that was decoded last; returns when that ended, 0 without one.
 
         `scores`: of the block, as the search had them; None where there are none any more, or it went on since.
-        `recorded`: spans that the lane had before it.
+        `recorded`: spans that the lane had before it. `own`: part of its time in which it had the processor.
         """
-        if scores is None:
+        if scores is None or own < LEAST_OWN:
             self.forget()
         half, self._chosen = self._chosen, None
-        if half is None:
+        if half is None or scores is None:
             return 0
         start = self._clock()
         timed = self._sums(self._lane, self._lane.recorded - recorded, half.group)
+        timed = {stage: round(own * ns) for stage, ns in timed.items()}
         if half is self._halves[SEARCH]:
             if not self._enough(scores, timed):
                 self._chosen = half
@@ -269,7 +276,7 @@ class HotReplay:
             if half is self._halves[SCORING]
             else self._searched(scores, frame)
         )
-        found = hot(lambda: self._calm(again))
+        found = hot(lambda: self._own_time(again))
         at = end = self._clock()
         for stage, ns in found.items():
             if timed.get(stage):
@@ -345,12 +352,14 @@ class HotReplay:
 
         return once
 
-    def _calm(self, once: Callable[[], dict[Stage, int]]) -> dict[Stage, int]:
-        """What `once` gives; nothing where another program disturbed it."""
+    def _own_time(self, once: Callable[[], dict[Stage, int]]) -> dict[Stage, int]:
+        """What `once` gives, without what other programs took; nothing where that was most of it."""
         self._queue.waited_ns()
         start = self._clock()
         found = once()
-        return found if self._queue.waited_ns() <= DISTURBED * (self._clock() - start) else {}
+        waited, took = self._queue.waited_ns(), self._clock() - start
+        own = 1.0 - waited / max(took, 1)
+        return {stage: round(own * ns) for stage, ns in found.items()} if own >= LEAST_OWN else {}
 
     def _sums(self, lane: Lane, count: int, group: str) -> dict[int, int]:
         """The ns by stage of `group` of the lane's last `count` spans."""

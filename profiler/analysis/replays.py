@@ -16,9 +16,6 @@ from profiler.arrays import Array
 REPLAYED: Final = "replay."
 """Stages whose spans are hot times of the stage named after it, their count the time that the same block had taken."""
 
-DISTURBED: Final = 0.02
-"""A block, or a pass over it, of which another program took more than this part is not compared."""
-
 LATEST: Final = 256
 """So many replays of a stage are taken together: more make nothing surer that the machine's own minutes leave open."""
 

@@ -267,7 +267,7 @@ def test_what_another_program_disturbed_is_not_compared(all_of_them: bool) -> No
 
     def disturbed(first_frame: int, lane: Any) -> bool:
         # The first two passes were slow, and would be taken for hot.
-        rig.queue.waited += 1000 if all_of_them or rig.scorer.times < 2 else 0
+        rig.queue.waited += 10_000 if all_of_them or rig.scorer.times < 2 else 0
         return again(first_frame, lane)
 
     rig.scorer.again = disturbed  # type: ignore[method-assign]
@@ -278,6 +278,32 @@ def test_what_another_program_disturbed_is_not_compared(all_of_them: bool) -> No
     assert "setup.replay" in names
     hot_spans = spans[np.array(names) != "setup.replay"]
     assert hot_spans["duration_ns"].tolist() == ([] if all_of_them else [400, 400])
+
+
+def test_what_other_programs_took_of_block_and_passes_is_off() -> None:
+    rig = Rig(0.1)
+    rig.choose()
+    rig.lane.take()
+    before, _ = rig.block()
+    again = rig.scorer.again
+
+    def disturbed(first_frame: int, lane: Any) -> bool:
+        rig.queue.waited += 400
+        return again(first_frame, lane)
+
+    rig.scorer.again = disturbed  # type: ignore[method-assign]
+    assert rig.replay.take(rig.scorer, SCORES, before, 0, own=0.75)
+    spans = rig.taken()
+    hot = [
+        (int(span["duration_ns"]), int(span["work0"]))
+        for span in spans
+        if rig.recorder.stages[span["stage"]].name.startswith(REPLAYED)
+    ]
+    # Half of each pass of 800 ns, and a quarter of the block.
+    assert hot == [(200, 750), (200, 750)]
+    rig.choose()
+    before, _ = rig.block()
+    assert not rig.replay.take(rig.scorer, SCORES, before, 0, own=hot_replay.LEAST_OWN - 0.01)
 
 
 def test_what_a_block_was_asked_for_is_noted_only_where_it_is_done_again() -> None:

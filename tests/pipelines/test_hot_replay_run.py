@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pipelines.config import Config, assign, presets
-from pipelines.run import beside, hot_replay
+from pipelines.run import hot_replay
 from pipelines.run.control import Control
 from pipelines.run.session_run import Outcome, Request, execute
 from pipelines.search.viterbi import Viterbi
@@ -59,8 +59,7 @@ def test_a_run_hears_and_scores_the_same_with_replays(
     stages: tuple[str, ...],
 ) -> None:
     # However busy the machine is: what other programs disturb counts as well.
-    for module in (beside, hot_replay):
-        monkeypatch.setattr(module, "DISTURBED", float("inf"))
+    monkeypatch.setattr(hot_replay, "LEAST_OWN", 0.0)
     quick = presets.load("gmm-quick").config
     found = {
         share: run(

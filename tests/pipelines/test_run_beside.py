@@ -131,7 +131,7 @@ def test_a_block_is_compared_with_its_own_spans_alone(
 ) -> None:
     given: list[int] = []
 
-    def take(scorer: Any, scores: Any, recorded: int, frame: int) -> int:
+    def take(scorer: Any, scores: Any, recorded: int, frame: int, own: float) -> int:
         given.append(recorded)
         return 0
 
