@@ -209,6 +209,7 @@ def _measured(
     rest = np.maximum(hot - lost - arithmetic - calls, 0.0)
     traffic = _traffic(counts, machine, near, far)
     streams = np.minimum(traffic.hot, rest)
+    nearby = np.minimum(traffic.hot_scattered, rest - streams)
     waiting, beyond = own - hot, np.zeros(1)
     # Even all from memory, each access waiting for the one before, data cannot take longer.
     longest = counts.most_streamed * machine.byte_ns(MEMORY, counts.threads)
@@ -225,9 +226,9 @@ def _measured(
     bandwidth = _over(in_order, in_order + scattered)
     rows = np.broadcast_arrays(
         arithmetic,
-        rest - streams,
+        rest - streams - nearby,
         streams + data * bandwidth,
-        data * (1.0 - bandwidth),
+        nearby + data * (1.0 - bandwidth),
         calls + called,
         lost + beyond,
     )
@@ -235,10 +236,12 @@ def _measured(
 
 
 class _Traffic(NamedTuple):
-    """ns of data. `hot`: streams of hot data beyond the first cache. `later`: what data in order, and scattered
-    accesses, take more from afar than near by; `whole`: all that they take, [2, draws] each."""
+    """ns of data. `hot`: streams of hot data beyond the first cache, `hot_scattered`: scattered accesses to such data.
+    `later`: what data in order, and scattered accesses, take more from afar than near by; `whole`: all that they take,
+    [2, draws] each."""
 
     hot: Array
+    hot_scattered: Array
     later: Array
     whole: Array
 
@@ -261,14 +264,17 @@ def _traffic(counts: Counts, machine: MachineCosts, near: float, far: float) -> 
         hot = hot + amount * np.maximum(close - first, 0.0)
         in_order = in_order + amount * np.maximum(away - close, 0.0)
         all_in_order = all_in_order + amount * away
-    scattered, all_scattered = np.zeros(1), np.zeros(1)
+    scattered, all_scattered, hot_scattered = np.zeros(1), np.zeros(1), np.zeros(1)
     for each, count in counts.accesses:
         close = machine.access_ns(each.pattern, FIRST_CACHE)
         away = machine.access_ns(each.pattern, each.bytes)
-        scattered = scattered + count * np.maximum(away - close, 0.0)
+        nearby = machine.access_ns(each.pattern, min(each.bytes, near))
+        scattered = scattered + count * np.maximum(away - nearby, 0.0)
+        hot_scattered = hot_scattered + count * np.maximum(nearby - close, 0.0)
         all_scattered = all_scattered + count * away
     return _Traffic(
         hot,
+        hot_scattered,
         np.array(np.broadcast_arrays(in_order, scattered)),
         np.array(np.broadcast_arrays(all_in_order, all_scattered)),
     )

@@ -57,7 +57,7 @@ from tests.bench._load import SPINS, is_wanted
 
 CALLS = 20
 REPLAY = 0.1
-CHASED, OVER = 400, 64 << 20
+CHASED, OVER = 1500, 64 << 20
 """Scattered accesses of a frame, and the bytes that they lie in."""
 OTHERS = 2
 """Programs that work on the run's core. With one, other programs have 32 to 48 % of the stage and arithmetic 44 %."""
@@ -131,12 +131,13 @@ def _scattered() -> Iterator[None]:
     """The same lines where the same frame is scored again, others for the next one."""
     places, order = lines_at_random(OVER)
     places[order] = np.roll(order, -1)
+    state = np.zeros(1, np.uint32)
     found = {name: getattr(kernels, name) for name in dir(kernels)}
     log_cost = gmm.log_cost
 
     def logarithms(products: Any, shift: Any, *arguments: Any) -> None:
-        seed = int(abs(float(shift[0].sum())) * 1e4)
-        state = np.array([order[seed * 7919 % len(order)]], np.uint32)
+        seed = int(abs(float(shift[0, 0])) * 1e4)
+        state[0] = order[seed * 7919 % len(order)]
         machine_kernels.chase(places, state, CHASED * len(products))
         kernels.logarithms(products, shift, *arguments)
 
