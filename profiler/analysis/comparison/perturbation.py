@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from profiler.analysis.breakdown import StageRow
-from profiler.analysis.categories import PARTS
+from profiler.analysis.categories import OTHER_PROGRAMS, PARTS
 from profiler.analysis.comparison.statistics import Ratio
 from profiler.analysis.verdict import (
     BANDWIDTH_BOUND,
@@ -90,8 +90,8 @@ def expected(
     Each verdict is answered by the part of the law that it names: compute- and instruction-bound by the kernel's
     own instructions, bandwidth-bound by what its data take in order, latency-bound by scattered accesses,
     call-bound by calls (their number, where the law names none and `call_ns` is known). none of these:
-    `otherwise`, 1 where nothing that changed should matter. The verdict of `judged` is answered by all of its parts,
-    each as its part of the law changes, and what is not attributed or other programs' as `otherwise`.
+    `otherwise`, 1 where nothing that changed should matter. The verdict of `judged` is answered by all parts of its
+    own time, each as its part of the law changes, and what is not attributed as `otherwise`.
     """
     units = _units(after, per) / _units(before, per)
     ratios = {OTHERWISE: otherwise}
@@ -103,9 +103,11 @@ def expected(
         ratios[CALL_BOUND] = after.calls / before.calls / units
     if judged is not None and judged.parts is not None and judged.verdict in ratios:
         follows = {part: verdict for verdict, parts in ANSWERED_BY.items() for part in parts}
+        shares = {part: judged.parts.share(part) for part in PARTS if part != OTHER_PROGRAMS}
+        own = sum(shares.values()) or 1.0
         ratios[judged.verdict] = sum(
-            judged.parts.share(part) * ratios.get(follows.get(part, OTHERWISE), otherwise)
-            for part in PARTS
+            share / own * ratios.get(follows.get(part, OTHERWISE), otherwise)
+            for part, share in shares.items()
         )
     return {name: ratio for name, ratio in ratios.items() if ratio > 0}
 
