@@ -40,8 +40,6 @@ def desk(
 ) -> Iterator[Desk]:
     """A replay at its seventh second, with a window of 6 s that follows it."""
     desk = Desk(write_sample(tmp_path / "a.asrs", frames=2048, utterance_frames=256))
-    desk.breakdown.hide()  # its texts take more or less room from the charts
-    settle()
     without_figures(desk, monkeypatch)
     follow(desk)
     yield desk
@@ -52,6 +50,8 @@ def desk(
 
 def without_figures(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures in the plots are of what was drawn last, and are renewed at a pace of their own."""
+    desk.breakdown.hide()  # its texts take more or less room from the charts
+    settle()
     monkeypatch.setattr("app.views.cost_items.realtime_text", lambda _: "")
     for name in CHARTS:
         monkeypatch.setattr(getattr(desk, name)._texts, "ask", lambda moving: None)
