@@ -37,10 +37,11 @@ SCALE: Final = 1.0
 
 LEAD: Final = """# The lab: claims about cost, tried on one machine
 
-What recognition costs, and what would make it faster, is the subject of many claims. Each of these is a lab:
-`asrscope lab NAME` measures it on your machine, `asrscope lab` lists them, and the Lab page of the window (Alt+L) shows
-them as a gallery. This page was made by `{command}` on one machine ({machine}), whose figures stand
-beside the numbers of the claims. Of {all} claims {verdicts}.{missing}
+Books and papers make claims about the cost of recognition and about what makes it faster. Each claim here is a lab.
+`asrscope lab NAME` measures it on your machine and says whether it holds. `asrscope lab` lists the labs; the Lab page
+of the window (Alt+L) shows them as a gallery.
+
+This page was made by `{command}` on one machine ({machine}). Of {all} claims {verdicts}.{missing}
 """
 
 COUNTED: Final[Mapping[Verdict, str]] = {

@@ -185,13 +185,13 @@ LAB = Lab(
     claim="The first access to memory is dear, and what follows in sequence is cheap.",
     source="note 3 (Dive into Deep Learning, § 12.5)",
     group="caches",
-    measured="The time of an access to four bytes, in order, a cache line apart, at random and along a chain of "
-    "addresses, over data from 16 KiB to beyond the last cache; and strides of 4 bytes to a page. At random the "
-    "processor has many accesses under way at once, along a chain one alone. Pages of the kernel's usual size: far "
-    "strides and random accesses also pay for finding the page.",
-    bound="It holds from five times the time along a chain and twice at random. The claim gives no number; both "
-    "bounds are ours: a line of the cache has sixteen words, of which the first alone can be dear, and "
-    "random accesses overlap.",
+    measured="The time of an access to four bytes: in order, a cache line apart, at random, and along a chain of "
+    "addresses; data from 16 KiB to beyond the last cache, and strides of 4 bytes to a page. At random the "
+    "processor overlaps many accesses; along a chain each waits for the one before. Pages have the usual size, "
+    "so far strides and random accesses also pay for finding the page.",
+    bound="It holds if an access along a chain takes at least five times as long as in order, and at random at "
+    "least twice. The claim gives no number; both bounds are ours: a cache line has sixteen words, of which only "
+    "the first can be expensive, and random accesses overlap.",
     parameters=Sizes(),
     stored=Accesses,
     measure=measure,

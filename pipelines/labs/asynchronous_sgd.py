@@ -233,14 +233,14 @@ LAB = Lab(
     "gradient of several minibatches at once, with a lower rate, saves the transfers.",
     source="note 1 (Yu & Deng, ch. 7; Zhang et al. 2013)",
     group="training",
-    measured="A net of 3 × 256 on the shipped voices: one worker, synchronous data parallel, and a parameter "
-    "server with an exchange for each minibatch, for several, and with the rate divided by staleness; the same "
-    "examples, in turns. Workers have one thread each, the server is one more process; what is sent goes "
-    "through gloo.",
-    bound="It holds where workers are faster than one and than workers that wait, fewer exchanges take less of their "
-    "time, and the loss ends at most a twentieth above that of synchronous training (Zhang 2013: without loss; "
-    "the twentieth is ours, as a few rounds cannot tell less). The loss is that of the frames that are taught, "
-    "as in `minibatch`.",
+    measured="A net of 3 × 256 on the shipped voices, trained by one worker, by synchronous data parallelism, "
+    "and with a parameter server: an exchange for each minibatch, for several, and with the rate divided by "
+    "staleness. All see the same examples, in turns. Each worker has one thread; the server is one more process; "
+    "data are sent through gloo.",
+    bound="It holds if workers are faster than one worker and than workers that wait, if fewer exchanges take "
+    "less of their time, and if the loss ends at most a twentieth above that of synchronous training. Zhang 2013 "
+    "reports no loss; the twentieth is ours, as a few rounds cannot tell less. The loss is measured on the "
+    "training frames, as in `minibatch`.",
     parameters=Pool(),
     stored=Pooled,
     measure=measure,

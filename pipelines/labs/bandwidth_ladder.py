@@ -150,9 +150,9 @@ LAB = Lab(
     claim="Memory delivers less than a tenth of the bytes that would keep the processor fed.",
     source="note 3 (Dive into Deep Learning, § 12.5)",
     group="caches",
-    measured="Bytes per second read in order by one core and by all, over data from 16 KiB to four times the last "
-    "cache, held against what the first caches deliver. The claim reckons with 16 cores; that figure is ours per core "
-    "times 16. Writing and copying are slower still (`asrscope calibrate`).",
+    measured="Bytes per second read in order by one core and by all, over data from 16 KiB to four times the "
+    "last cache, compared with what the first caches deliver. The claim assumes 16 cores; here that figure is "
+    "the rate of one core times 16. Writing and copying are slower still (`asrscope calibrate`).",
     bound="It holds up to a tenth, the claim's own number: its 100 GB/s are exactly a tenth of its 10¹² bytes/s.",
     parameters=Effort(),
     stored=Ladder,

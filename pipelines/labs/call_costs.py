@@ -202,11 +202,11 @@ LAB = Lab(
     claim="Every call from the interpreter into a framework costs, so vectorise: only large operations make it vanish.",
     source="note 3 (Dive into Deep Learning, § 12.5)",
     group="caches",
-    measured="The sum of two float32 vectors of 1 to a million numbers, written into a third: a loop in Python, one "
-    "call of numpy, of a numba kernel, of torch on the processor and, where there is one, on the device (waited for "
-    "each time). The loop around the calls is part of the times, some 20 ns.",
-    bound="It holds where as many numbers one by one take ten times as long as at once. The claim gives no "
-    "number; ten is ours: the call is then nine tenths of the time.",
+    measured="The sum of two float32 vectors of 1 to a million numbers, written into a third: a loop in Python, "
+    "one call of numpy, of a numba kernel, of torch on the CPU and, if there is one, on the device (with a wait "
+    "each time). The times include the loop around the calls, some 20 ns.",
+    bound="It holds if adding the numbers one by one takes at least ten times as long as all at once. The claim "
+    "gives no number; ten is ours: the call is then nine tenths of the time.",
     parameters=Sizes(),
     stored=Calls,
     measure=measure,

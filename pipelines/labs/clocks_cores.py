@@ -180,12 +180,11 @@ LAB = Lab(
     "is not quite fair.",
     source="note 2",
     group="device",
-    measured="The clock, by a chain of one-cycle operations; float32 products of torch on one core, on all and "
-    "on the accelerator where there is one; both against clock × cores. A GPU's core is a lane that does a "
-    "multiply-add in a cycle, a processor's has vectors. Frequencies change with load: all are measured in "
-    "turns.",
-    bound="It holds where a core here does at least twice the operations of a GPU's core in a cycle. The claim "
-    "gives no number; two is ours: below it the two kinds of core could pass for the same.",
+    measured="The clock, from a chain of one-cycle operations; float32 products of torch on one core, on all "
+    "cores and on the accelerator if there is one; both compared with clock × cores. A core of a GPU does one "
+    "multiply-add per cycle; a core of a CPU has vectors. Clocks change with load, so all are measured in turns.",
+    bound="It holds if a core of this CPU does at least twice as many operations per cycle as a core of a GPU. "
+    "The claim gives no number; two is ours: below it the two kinds of core would be alike.",
     parameters=Sizes(),
     stored=Rates,
     measure=measure,

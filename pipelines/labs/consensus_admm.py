@@ -188,22 +188,21 @@ LAB = Lab(
     "well on far fewer exchanges.",
     source="note 1 (Yu & Deng, ch. 7; Boyd et al. 2011, § 7.1)",
     group="training",
-    measured="Consensus ADMM on a net of 3 × 256 and the shipped voices with three values of ρ, beside "
-    "asynchronous and synchronous SGD with as many workers, examples and the same rate: loss by examples and "
-    "by bytes sent, primal and dual residuals. How fast it would be "
-    "on more devices is not measured: the bytes are what such devices would wait for.",
-    bound="It holds where it ends with at most a twentieth more loss than asynchronous SGD, and on fewer bytes. With "
-    "four workers or fewer it is not tried: the claim is about more. No figure for speech was ever published, "
-    "so both bounds are ours. The best of three ρ counts, as nobody says how to choose one. The loss is that of "
-    "the frames that are taught, as in `minibatch`.",
+    measured="Consensus ADMM on a net of 3 × 256 and the shipped voices with three values of ρ, compared with "
+    "asynchronous and synchronous SGD with the same workers, examples and rate: loss by examples and by bytes "
+    "sent, primal and dual residuals. The speed on more devices is not measured; they would wait for the bytes.",
+    bound="It holds if ADMM ends with at most a twentieth more loss than asynchronous SGD, and sends fewer "
+    "bytes. The claim is about more than four workers, so with fewer it is not tried. No figure for speech was "
+    "published, so both bounds are ours. The best of three ρ counts, as no source says how to choose one. The "
+    "loss is measured on the training frames, as in `minibatch`.",
     parameters=Alm(),
     stored=Agreed,
     measure=measure,
     judge=judge,
     picture=picture,
     follows={
-        HOLDS: "So: where exchanges are dear, between machines, let workers train apart for a while and agree "
-        "now and then.",
+        HOLDS: "So: where exchanges are expensive, between machines, let workers train apart for a while and "
+        "agree now and then.",
         FAILS: "So: agreeing now and then costs more loss here than late gradients do; send gradients as long "
         "as the connection can carry them.",
         UNDECIDED: "So: give it more rounds (--set rounds=20): their losses lie too close together here.",

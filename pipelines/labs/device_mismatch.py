@@ -178,11 +178,11 @@ LAB = Lab(
     group="device",
     wants_device=True,
     measured="Seven operations of torch with their tensors on the host, on the device, on both, and after a "
-    "copy: the error as torch says it, and where the result lives. A tensor without dimensions may cross, as a "
-    "number. Without an accelerator the rules are asked of torch with tensors that have a device and no memory "
-    "(fake tensors), as its compiler does.",
-    bound="It holds where everything that mixes devices raises an error and every result stays on its device, "
-    "as the claim has it, without exception but that of torch's own rule for single numbers.",
+    "copy: the error message of torch, and the place of the result. A tensor without dimensions may cross, as a "
+    "number. Without an accelerator torch checks the rules on tensors that have a device but no memory (fake "
+    "tensors), as its compiler does.",
+    bound="It holds if every operation that mixes devices raises an error and every result stays on its device, "
+    "as the claim says. The only exception is torch's own rule for single numbers.",
     parameters=Parameters(),
     stored=Trials,
     measure=measure,

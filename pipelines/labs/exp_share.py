@@ -198,11 +198,10 @@ LAB: Final = Lab(
     claim="exp is not what makes scoring by Gaussian mixtures slow.",
     source="note 0, the answer",
     group="scoring",
-    measured="Real speech scored by a model of 5 126 senones × 42 Gaussians, exactly and by the best Gaussian of "
-    "each mixture, which needs no exponentials: the difference is what they cost, logarithms and sums included. "
-    "Beside the program's compiled scorer, the same in numpy as one writes it, whose temporaries go through "
-    "memory.",
-    bound="It holds where exp takes less than half of the time at every number of frames. The claim gives no "
+    measured="Real speech scored by a model of 5 126 senones × 42 Gaussians, exactly and with the best Gaussian "
+    "of each mixture, which needs no exponentials. The difference is the cost of exponentials, logarithms and "
+    "sums. The program's compiled scorer is compared with plain numpy, whose temporaries go through memory.",
+    bound="It holds if exp takes less than half of the time at every number of frames. The claim gives no "
     "number; half is ours: what makes something slow takes most of its time.",
     parameters=Given(),
     stored=Found,

@@ -177,13 +177,13 @@ LAB: Final = Lab(
     claim="Gaussian selection makes the Gaussians that are computed several times fewer, and scoring faster with them.",
     source="note 0, the answer (Bocchieri 1993)",
     group="scoring",
-    measured="The program's own strategies on real speech, frame by frame, beside all Gaussians of the same "
-    "continuous model: share of the Gaussians, share of the time, best senones that stay, word errors. What is "
-    "chosen lies in contiguous runs; gathered one by one, a third of the Gaussians takes longer than all. Making "
-    "lists is left out.",
-    bound="It holds where less than a third of the Gaussians is computed, in less than half of the time. The "
-    "claim says several times fewer; published are 10 to 30 % (Gales 1999). Half of the time is ours: a "
-    "strategy that skips two thirds and saves less has lost most of it on the way.",
+    measured="The program's own strategies on real speech, frame by frame, compared with all Gaussians of the "
+    "same continuous model: share of the Gaussians, share of the time, frames that keep their best senone, word "
+    "errors. Selected Gaussians lie in contiguous runs; gathered one by one, a third of them takes longer than "
+    "all. The time to make the lists is left out.",
+    bound="It holds if less than a third of the Gaussians is computed in less than half of the time. The claim "
+    "says several times fewer; published are 10 to 30 % (Gales 1999). Half of the time is ours: a strategy that "
+    "skips two thirds and saves less loses most of the gain.",
     parameters=Given(),
     stored=Found,
     measure=measure,

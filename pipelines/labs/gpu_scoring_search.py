@@ -235,11 +235,11 @@ LAB: Final = Lab(
     source="note 0, the answer",
     group="scoring",
     wants_device=True,
-    measured="The same model, graph and speech scored and searched on one core and on the device, copies "
-    "included. Where there is no accelerator the processor's half runs: what threads bring to scoring, and what "
-    "the device's parallel way of searching costs on a processor; nothing is said then of how a GPU would do.",
-    bound="It holds where scoring gains at least twice and search does not. The claim gives no number; two is "
-    "ours. Cardinal 2008 has 5 for scoring.",
+    measured="The same model, graph and speech, scored and searched on one core and on the device, copies "
+    "included. Without an accelerator only the CPU's part runs: the gain of threads for scoring, and the cost of "
+    "the device's parallel search on a CPU. That says nothing about a GPU.",
+    bound="It holds if scoring gains at least a factor of two and search does not. The claim gives no number; "
+    "two is ours. Cardinal 2008 reports 5 for scoring.",
     parameters=Given(),
     stored=Found,
     measure=measure,

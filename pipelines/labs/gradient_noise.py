@@ -233,11 +233,11 @@ LAB = Lab(
     claim="The noise of a minibatch's gradient falls as the root of its size.",
     source="note 3 (Dive into Deep Learning, § 12.5)",
     group="caches",
-    measured="The distance of a minibatch's gradient from the mean gradient of all frames, for the output layer of the "
-    "net `small` as it is taught by `base`, over frames of the shipped voices; minibatches of 1 to 1 024 frames, "
-    "drawn at random and taken in order. It is computed exactly, not estimated; nothing is timed.",
-    bound="It holds where the slope lies within 0.05 of the claim's −½, with its interval. The width is ours: "
-    "over a thousandfold of sizes it is a factor of 1.4.",
+    measured="The distance of a minibatch's gradient from the mean gradient of all frames, for the output layer "
+    "of the net `small` taught by `base`, over frames of the shipped voices; minibatches of 1 to 1 024 frames, "
+    "drawn at random and taken in order. It is computed exactly; nothing is timed.",
+    bound="It holds if the slope lies within 0.05 of the claim's −½, with its interval. The width is ours: over "
+    "a thousandfold of sizes it is a factor of 1.4.",
     parameters=Sizes(),
     stored=Noise,
     measure=measure,

@@ -191,11 +191,11 @@ LAB: Final = Lab(
     claim="A search uses only 25 to 35 % of a net's outputs in a frame, so the last layer is computed on demand.",
     source="note 1 (Vanhoucke, Senior & Mao 2011)",
     group="scoring",
-    measured="The states that a real decode asks for, frame by frame, and the time of scoring just those beside "
-    "all, for the whole net, frame by frame and in blocks of 16. The gather is in the time. With 55 % of the "
-    "weights in the last layer and 30 % asked for, at most 39 % of the work can go.",
-    bound="Both parts must hold: at most 35 % of the outputs are asked for, which is the claim's number, and the "
-    "best lazy way takes no longer than the best one that computes all.",
+    measured="The states that a real decode asks for, frame by frame, and the time of scoring only those "
+    "compared with all, for the whole net, frame by frame and in blocks of 16. The gather counts. With 55 % of "
+    "the weights in the last layer and 30 % of the outputs used, at most 39 % of the work can be saved.",
+    bound="Both parts must hold: at most 35 % of the outputs are used, the claim's number, and the best lazy "
+    "variant takes no longer than the best variant that computes all outputs.",
     parameters=Given(),
     stored=Found,
     measure=measure,

@@ -304,12 +304,11 @@ LAB = Lab(
     source="note 2",
     group="device",
     wants_device=True,
-    measured="A float32 product by numpy, on the device with its matrices there, and with both copied there "
-    "and the result back; split by the device's own events; sizes from 32 to 4096, and the first (cold) call "
-    "apart. The device is waited for each time, both sides are warm, and both have the same type.",
-    bound="It holds where the device is at least twice as fast with its matrices there and less than twice with "
-    "copies. The claim has 6 and almost the same; two is ours: what is clearly faster, and what is still "
-    "the same.",
+    measured="A float32 product by numpy, on the device with its matrices there, and with both copied there and "
+    "the result back, split by the device's own events; sizes from 32 to 4096; the first (cold) call apart. Each "
+    "call waits for the device, both sides are warm, and both use the same type.",
+    bound="It holds if the device is at least twice as fast with its matrices there, and less than twice with "
+    "copies. The claim has 6 and almost the same; two is ours: clearly faster, and about the same.",
     parameters=Sizes(),
     stored=Products,
     measure=measure,

@@ -299,10 +299,10 @@ LAB = Lab(
     group="caches",
     measured="A = BC in float32 on one thread, four ways in numpy, numba and torch; columns, blocks and the "
     "whole over sizes from L1 to memory, and blocks of every width. By element most of the time is calls, not "
-    "caches: numba shows the same order without them. The claim's source timed one cold run; here each way has "
+    "caches; numba shows the same order without them. The claim's source timed one cold run; here each way has "
     "many turns.",
-    bound="It holds where each order is faster than the one before and blocks keep half of the whole's rate. "
-    "The claim gives no number; half is ours, and its source measured 0.5 to 1.",
+    bound="It holds if each order is faster than the one before and blocks keep half of the rate of the whole "
+    "product. The claim gives no number; half is ours, and its source measured 0.5 to 1.",
     parameters=Sizes(),
     stored=Orders,
     measure=measure,

@@ -292,12 +292,12 @@ LAB = Lab(
     source="note 2",
     group="device",
     wants_device=True,
-    measured="Digits of the same shape, drawn here, with a small and a large convolutional net: time of a pass "
-    "split into loading (digit by digit in Python, as the claim's example), copying there, computing and "
-    "copying the loss back. The claim's 10 epochs of 60 000 are not repeated; the split says what they are made "
-    "of.",
-    bound="It holds where the device is faster with the small model and gains more with the large one, as the "
-    "claim has it. Its own 1.84 belong to its devices.",
+    measured="Digits in the format of MNIST, drawn here, with a small and a large convolutional net. The time of "
+    "a pass is split into loading (digit by digit in Python, as in the claim's example), copying to the device, "
+    "computing, and copying the loss back. The claim's 10 epochs of 60 000 are not repeated; the split says "
+    "where their time goes.",
+    bound="It holds if the device is faster with the small model and gains more with the large one, as the claim "
+    "says. The claim's factor of 1.84 belongs to its own devices.",
     parameters=Sizes(),
     stored=Digits,
     measure=measure,

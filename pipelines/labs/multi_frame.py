@@ -142,12 +142,12 @@ LAB: Final = Lab(
     claim="A net with outputs for several frames is better than copying the scores of the last frame.",
     source="note 1 (Vanhoucke, Devin & Heigold 2013)",
     group="scoring",
-    measured="The shipped multi-frame net on real speech, one frame of 2, 3 and 4 through its hidden layers, the "
-    "frames between by their own outputs or copied: best senones beside those of scoring every frame by the same "
-    "net, words, and time. The first of its outputs is not as good as a net for one frame alone; that is not "
-    "compared here.",
-    bound="It holds where own outputs keep more best senones than copies do, for 2, 3 and 4 frames alike, as "
-    "the claim has it. It compares the two alone; what own outputs cost stands beside it.",
+    measured="The shipped multi-frame net on real speech. One frame of 2, 3 and 4 goes through its hidden "
+    "layers; the frames between get their own outputs or copied scores. Measured are the frames that keep the "
+    "best senone of the same net on every frame, word errors, and time. The first of its outputs is not as good "
+    "as a net for one frame; that is not compared here.",
+    bound="It holds if own outputs keep more best senones than copies, for 2, 3 and 4 frames alike, as the claim "
+    "says. Only these two are compared; the time of own outputs is shown beside them.",
     parameters=Given(),
     stored=Found,
     measure=measure,

@@ -224,11 +224,11 @@ LAB: Final = Lab(
     claim="Mixtures are dear because thousands of them must be read from memory for every frame.",
     source="note 0, the answer",
     group="scoring",
-    measured="The scorer's own kernel (product and log-sum-exp) over drawn parameters, from what fits the first "
-    "cache to the claim's workload, frame by frame and in batches. How much slower a Gaussian gets when the "
-    "parameters no longer fit a cache is what memory costs; at small sizes the call itself shows.",
-    bound="It holds where waiting for memory takes more than half of the time. The claim gives no number; half "
-    "is ours: the cost is what takes most of the time.",
+    measured="The scorer's own kernel (product and log-sum-exp) over random parameters, from a size that fits "
+    "the first cache to the claim's workload, frame by frame and in batches. The cost of memory is how much "
+    "slower a Gaussian gets when the parameters no longer fit a cache. At small sizes the cost of the call shows.",
+    bound="It holds if waiting for memory takes more than half of the time. The claim gives no number; half is "
+    "ours: the cost is what takes most of the time.",
     parameters=Sizes(),
     stored=Found,
     measure=measure,

@@ -319,15 +319,15 @@ LAB = Lab(
     "on 4), and late gradients cost nothing.",
     source="note 1 (Chen, Eversole, Li, Yu & Seide 2012)",
     group="training",
-    measured="The net `large` (6 × 1024, 5 126 outputs) on the shipped voices, its layers split over workers "
-    "of one thread each by their measured costs, the same minibatches for every pipeline, in turns. Gradients "
-    "really are late. Where there are fewer devices than workers they share them: then the simulation from "
-    "measured times of layers says what a device each would give.",
-    bound="It holds where two workers are at least 1.9 times as fast as one, four with a device each 3.3 times "
-    "(Chen 2012), and the loss ends at most a twentieth above that without delay. Published is no loss; "
-    "the twentieth is ours. The net is ours, too: half of the weights of the smaller one that ships are "
-    "in its output layer, so that no split into more than two could be even. The loss is that of the "
-    "frames that are taught, as in `minibatch`.",
+    measured="The net `large` (6 × 1024, 5 126 outputs) on the shipped voices. Its layers are split over workers "
+    "of one thread each by their measured costs; every pipeline sees the same minibatches, in turns, and "
+    "gradients really are late. If there are fewer devices than workers, they share them; then a simulation from "
+    "the measured times of the layers says what one device per worker would give.",
+    bound="It holds if two workers are at least 1.9 times as fast as one, four with a device each 3.3 times "
+    "(Chen 2012), and the loss ends at most a twentieth above that without delay. Published is no loss; the "
+    "twentieth is ours. The net is ours, too: the smaller shipped net has half of its weights in the output "
+    "layer, so that no split into more than two could be even. The loss is measured on the training frames, as "
+    "in `minibatch`.",
     parameters=Pipe(),
     stored=Piped,
     measure=measure,
@@ -337,8 +337,8 @@ LAB = Lab(
         HOLDS: "So: split a net that one device computes too slowly by its layers, balanced by measured cost.",
         PART: "So: split a net that one device computes too slowly by its layers, and try four where there are four "
         "devices.",
-        FAILS: "So: the dearest layer, here the output layer, sets the pace of the pipe, and cores share what "
-        "devices would not; split it, or train data parallel.",
+        FAILS: "So: the most expensive layer, here the output layer, sets the pace of the pipeline, and cores "
+        "share what devices would not; split it, or train data parallel.",
         UNDECIDED: "So: give it more rounds (--set rounds=40) with nothing else running.",
     },
     said=(

@@ -211,20 +211,20 @@ LAB: Final = Lab(
     claim="Even with scoring reduced to nothing, decoding stays slow: search is the other important part.",
     source="note 0, the answer",
     group="scoring",
-    measured="Real decodes of the same speech by several acoustic models, whole and with scores that were "
-    "computed before; front end and search are the same. Judged on the recogniser as shipped, whose scoring is "
-    "quick; the others show how it depends on that. Beside it what Amdahl's law predicts from the time of "
-    "scoring alone.",
-    bound="It holds where more than half of the time is left. The claim gives no number; half is ours: with "
-    "less, a recogniser would be more than twice as fast, and nobody would call that slow still. "
-    "Published are 30 to 70 % (Gales 1999: likelihoods take the rest).",
+    measured="Real decodes of the same speech with several acoustic models, whole, and with scores computed "
+    "before; front end and search are the same. The verdict is about the recogniser as shipped, whose scoring is "
+    "fast; the other models show how it depends on that. The prediction of Amdahl's law from the time of scoring "
+    "alone is shown for comparison.",
+    bound="It holds if more than half of the time is left. The claim gives no number; half is ours: with less, a "
+    "recogniser would be more than twice as fast, and nobody would call that slow. Published are 30 to 70 % "
+    "(Gales 1999: likelihoods take the rest).",
     parameters=Given(),
     stored=Found,
     measure=measure,
     judge=judge,
     picture=picture,
     follows={
-        HOLDS: "So: once scoring is quick, work on the search: beam, active states, a smaller graph.",
+        HOLDS: "So: once scoring is fast, work on the search: beam, active states, a smaller graph.",
         FAILS: "So: scoring is still where the time goes; search can wait.",
         UNDECIDED: "So: take more rounds (--set seconds=60), with nothing else running.",
     },

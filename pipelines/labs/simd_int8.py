@@ -172,10 +172,10 @@ LAB: Final = Lab(
     source="note 1 (Vanhoucke, Senior & Mao 2011)",
     group="scoring",
     measured="The presets of the ladder on real speech, one thread: plain loop, vectors and BLAS frame by frame, "
-    "8-bit integers, and those in batches of 16. Beside them loops over the output layer alone, for what "
-    "unrolling brings; numpy's product of integers stands for the trap that it has no tuned kernel.",
-    bound="It holds where vectors are faster than the plain loop and 8 bit faster than the best floats, as the "
-    "claim has it; the published factors stand beside ours.",
+    "8-bit integers, and these in batches of 16. Loops over the output layer alone show the gain of unrolling. "
+    "numpy's product of integers is shown as a trap: it has no tuned kernel.",
+    bound="It holds if vectors are faster than the plain loop and 8 bit faster than the best floats, as the "
+    "claim says. The published factors are shown beside ours.",
     parameters=Given(),
     stored=Found,
     measure=measure,

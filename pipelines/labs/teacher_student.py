@@ -117,12 +117,12 @@ LAB: Final = Lab(
     claim="A small net learns more from the outputs of a large one than from labels.",
     source="note 1 (Li, Zhao, Huang & Gong 2014)",
     group="scoring",
-    measured="Two shipped nets of the same shape, so of the same time: one taught by the large net, one trained "
-    "on the labels of synthetic voices; words and best senones on real speech, beside their teacher. Labels "
-    "exist only for those voices, which are also the shipped speech: give people's speech to see how each gets "
-    "on with strangers.",
-    bound="It holds where the taught net makes fewer word errors than the one trained on labels, as the claim "
-    "has it; how many fewer, it does not say.",
+    measured="Two shipped nets of the same shape, and so of the same time: one taught by the large net, one "
+    "trained on the labels of synthetic voices. Word errors and best senones on real speech, compared with their "
+    "teacher. Labels exist only for those voices, which are also the shipped speech; use speech of people to "
+    "compare the nets on unknown voices.",
+    bound="It holds if the taught net makes fewer word errors than the one trained on labels, as the claim says. "
+    "The claim gives no factor.",
     parameters=Given(),
     stored=Found,
     measure=measure,

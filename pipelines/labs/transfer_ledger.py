@@ -239,12 +239,11 @@ LAB = Lab(
     source="note 2",
     group="device",
     wants_device=True,
-    measured="A training of the net `base` on the shipped voices, with every transfer in a ledger: weights "
-    "once, a batch and its classes each step, the loss back, weights back at the end. Bytes and requests are "
-    "the same on every device; times are those of the accelerator, or of torch on the processor where there is "
-    "none.",
-    bound="It holds where weights cross twice and each time carry at least ten times the bytes of any other "
-    "request, and where sending takes more than half of the time. The claim gives no number; ten and half are ours.",
+    measured="A training of the net `base` on the shipped voices, with a record of every transfer: weights once, "
+    "a batch and its classes each step, the loss back, weights back at the end. Bytes and requests are the same "
+    "on every device; times are those of the accelerator, or of torch on the CPU without one.",
+    bound="It holds if weights cross twice and each time carry at least ten times the bytes of any other "
+    "request, and if sending takes more than half of the time. The claim gives no number; ten and half are ours.",
     parameters=Sizes(),
     stored=Ledger,
     measure=measure,

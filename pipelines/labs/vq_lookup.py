@@ -225,11 +225,11 @@ LAB: Final = Lab(
     "saves exp.",
     source="note 0, the answer (Saon, Povey & Zweig 2005)",
     group="scoring",
-    measured="Frames scored one at a time by all Gaussians, by the best one of each mixture (no exp), and by a table "
-    "of scores at the nearest codeword of each stream, found in full and down a binary tree. The scores are compared "
-    "with exact ones over real speech. Making the tables is left out.",
-    bound="It holds where the look-up is faster and exp makes up less than half of what it saves. The claim "
-    "gives no number; half is ours: the reason is what most of the saving comes from.",
+    measured="Frames scored one at a time with all Gaussians, with the best one of each mixture (no exp), and "
+    "with a table of scores at the nearest codeword of each stream, found by full search and in a binary tree. "
+    "The scores are compared with exact ones over real speech. The time to make the tables is left out.",
+    bound="It holds if the look-up is faster and exp makes up less than half of what it saves. The claim gives "
+    "no number; half is ours: the reason is what most of the saving comes from.",
     parameters=Given(),
     stored=Found,
     measure=measure,
