@@ -141,18 +141,6 @@ def recorder_cost(snapshot: Snapshot) -> RecorderCost:
     )
 
 
-def clock_text(seconds: float, *, tenths: bool = False) -> str:
-    """Return 41.2 as 0:41 (or 0:41.2), 3700 as 1:01:40."""
-    seconds = max(0.0, seconds)
-    whole = int(seconds)
-    tail = f".{int(seconds * 10) % 10}" if tenths else ""
-    hours, rest = divmod(whole, 3600)
-    minutes, rest = divmod(rest, 60)
-    if hours:
-        return f"{hours}:{minutes:02d}:{rest:02d}{tail}"
-    return f"{minutes}:{rest:02d}{tail}"
-
-
 def rtf_text(rtf: float | None) -> str:
     """Return an RTF with three decimals, two from 1 on; "<0.001" is not none.
 

@@ -277,15 +277,19 @@ class Playhead(QObject):
         else:
             self.axis.select(begin if begin < here else 0.0, here)
 
-    def select_utterance(self) -> None:
-        """Select the utterance at the cursor."""
-        if self.session is None:
-            return
+    def utterance_frames(self) -> tuple[int, int] | None:
+        """The frames [first, last) of the utterance at the cursor; None where there is none."""
         at = max(self.cursor_frame - 1, 0)  # the last frame shown
-        for utterance in self.session.utterances:
+        for utterance in self.session.utterances if self.session is not None else ():
             end = utterance.first_frame + utterance.n_frames
             if utterance.first_frame <= at < end:
-                self.axis.select(utterance.first_frame * FRAME_S, end * FRAME_S)
+                return utterance.first_frame, end
+        return None
+
+    def select_utterance(self) -> None:
+        """Select the utterance at the cursor."""
+        if (frames := self.utterance_frames()) is not None:
+            self.axis.select(frames[0] * FRAME_S, frames[1] * FRAME_S)
 
     def step(self, direction: int) -> None:
         """Seek the previous (−1) or next (+1) utterance start or marker."""

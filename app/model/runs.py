@@ -15,7 +15,6 @@ from app import crash_report
 from app.model import audio_choice
 from app.model.as_set import modified
 from app.model.audio_choice import AudioChoice
-from app.model.figures import clock_text
 from app.model.pipeline import Pipeline
 from app.model.playhead import Playhead
 from app.model.processes import leaving
@@ -26,6 +25,7 @@ from pipelines import config as settings
 from pipelines.config import Config, Value, presets
 from profiler.files.paths import new_session_path
 from profiler.frames import FRAME_S
+from profiler.plain import clock
 
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot
@@ -139,11 +139,6 @@ class Runs(QObject):
         return self.other_run() or leaving.hindrance()
 
     @property
-    def can_start(self) -> bool:
-        """True when nothing runs and there is something to decode."""
-        return self.audio is not None and not self.control.busy and self.hindrance() is None
-
-    @property
     def audio_waits(self) -> bool:
         """Whether a run is under way that decodes other audio than what is chosen."""
         return self.control.busy and self.audio != self._last_audio
@@ -176,7 +171,6 @@ class Runs(QObject):
                 audio=self.audio.paths,
                 transcripts=self.audio.transcripts,
                 out=str(out),
-                loop=bool(self._config.loop),
             )
         )
 
@@ -254,7 +248,7 @@ class Runs(QObject):
 
     def mark(self) -> None:
         """Put a marker where the run is now."""
-        here = clock_text(self._playhead.n_frames * FRAME_S)
+        here = clock(self._playhead.n_frames * FRAME_S)
         self.control.mark(self.tr("mark at {0}").format(here))
 
     def show_running(self) -> None:
@@ -394,7 +388,7 @@ class Runs(QObject):
                     self._playhead.reopen()
                 except (OSError, ValueError) as error:
                     self._notices.error(str(error))
-            at = clock_text(self._playhead.n_frames * FRAME_S)
+            at = clock(self._playhead.n_frames * FRAME_S)
             text = self.tr("The worker stopped ({0}) at {1}. The session up to then is saved: {2}")
             if not was_shown:
                 text = self.tr("The worker stopped ({0}). The session up to then is saved: {2}")

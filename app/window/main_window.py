@@ -218,7 +218,7 @@ class MainWindow(FirstWindow):
                 said
             )
         banner = self.notices.info(self.tr("The next run decodes {0}.").format(said))
-        if self.runs.can_start:
+        if self.when.can_start():
             banner.add_button(self.tr("Run"), self.runs.start)
         # It is of the next run: once that has begun, it would speak of another one.
         self.runs.begun.connect(banner.dismiss)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from PySide6.QtCore import QObject, QProcess, Signal
@@ -41,16 +41,10 @@ class RunRequest:
     audio: Sequence[str]
     out: str
     transcripts: str | None = None
-    repeat: int = 1
-    loop: bool = False
-    extra: Mapping[str, Any] = field(default_factory=dict)
 
     def command(self) -> dict[str, Any]:
         """Return the ``start`` command."""
-        command = {"do": "start", **asdict(self)}
-        command.update(command.pop("extra"))
-        command["audio"] = list(self.audio)
-        return command
+        return {"do": "start", **asdict(self)}
 
 
 class RunControl(QObject):
