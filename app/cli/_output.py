@@ -42,6 +42,16 @@ def _written(found: re.Match[str]) -> str:
     return json.dumps(character)[1:-1]
 
 
+def print_report(
+    tree: dict[str, Any], as_json: bool, as_text: Callable[[dict[str, Any]], str]
+) -> None:
+    """Print `tree` as one JSON object, or as the text that it becomes."""
+    if as_json:
+        print_json(tree)
+    else:
+        print(as_text(tree))
+
+
 def whole_number(least: int, most: int) -> Callable[[str], int]:
     """The type of an argument that is a whole number from `least` to `most`."""
 
@@ -80,17 +90,12 @@ def _finite(value: Any) -> Any:
     return value
 
 
-def plain(value: object) -> str:
-    """A setting's value as it is written after ``--set``."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 PROGRESS = "ASRSCOPE_PROGRESS"
 """Set to lines, progress says how much of a step is done without a terminal, too: the window reads it."""
 
 
-class Progress:
-    """Progress on stderr: one line that moves on a terminal, plain lines otherwise."""
+class Progress(contextlib.AbstractContextManager["Progress"]):
+    """Progress on stderr: one line that moves on a terminal, until its context ends; plain lines otherwise."""
 
     def __init__(self) -> None:
         self._terminal = sys.stderr.isatty()
@@ -111,7 +116,7 @@ class Progress:
             print(text, file=sys.stderr, flush=True)
         self._last = text
 
-    def done(self) -> None:
+    def __exit__(self, *_: object) -> None:
         """Clear the moving line."""
         if self._terminal and self._width:
             self._move("")

@@ -53,8 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     from pipelines.scoring import roofs
     from profiler.machine.roofs import calibration
 
-    progress = _output.Progress()
-    try:
+    with _output.Progress() as progress:
         known = calibration.calibrate(
             arguments.threads,
             progress,
@@ -62,8 +61,6 @@ def run(arguments: argparse.Namespace) -> int:
             kernels=roofs.KERNELS,
             work_of=work_of,
         )
-    finally:
-        progress.done()
     tree = as_json(known)
     if arguments.png:
         from app.pictures.calibration import calibration_picture

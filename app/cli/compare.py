@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.cli import _output
 from app.model import report_lines
+from pipelines.config import value_text
 from profiler.plain import counted
 
 if TYPE_CHECKING:
@@ -43,10 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
         a = stack.enter_context(closing(Session.open(arguments.a)))
         b = stack.enter_context(closing(Session.open(arguments.b))) if arguments.b else None
         found = report(a, b)
-    if arguments.json:
-        _output.print_json(found)
-    else:
-        print(as_text(found))
+    _output.print_report(found, arguments.json, as_text)
     return 0
 
 
@@ -151,7 +149,7 @@ def as_text(tree: dict[str, Any]) -> str:
         )
     lines += ["", f"{'stage':22} {'A':>9} {'B':>9}  B/A {'':22} {'p (adj.)':>8}  verdict"]
     for row in tree["stages"]:
-        p = "–" if row["p_adjusted"] is None else f"{row['p_adjusted']:.4f}"
+        p = report_lines.number(row["p_adjusted"], ".4f")
         lines.append(
             f"{row['name']:22} {row['a_s']:7.3f} s {row['b_s']:7.3f} s  {_ratio(row):26} {p:>8}  {row['verdict']}"
         )
@@ -168,5 +166,5 @@ def _ratio(row: dict[str, Any]) -> str:
     return f"{row['ratio']:.3f} ({row['ci95'][0]:.3f} … {row['ci95'][1]:.3f})"
 
 
-def _value(value: Any) -> str:
-    return "unknown" if value is None else _output.plain(value)
+def _value(value: object) -> str:
+    return "unknown" if value is None else value_text(value)

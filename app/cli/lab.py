@@ -14,10 +14,12 @@ stops it.
 from __future__ import annotations
 
 import argparse
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.cli import _apart, _output
+from pipelines.config import value_text
 from profiler.errors import BadInput
 
 if TYPE_CHECKING:
@@ -112,13 +114,9 @@ def _run(arguments: argparse.Namespace) -> int:
         arguments.transcripts,
         replace=bool(arguments.out),
     )
-    asked: list[bool] = []
-    progress = _output.Progress()
-    try:
-        with signals.stopping(lambda: asked.append(True)) as stop:
-            outcome = execute(request, progress, lambda: bool(asked))
-    finally:
-        progress.done()
+    asked = threading.Event()
+    with _output.Progress() as progress, signals.stopping(asked.set) as stop:
+        outcome = execute(request, progress, asked.is_set)
     made = Record(name, lab, lab.parameters, outcome.measured, outcome.finding)
     if arguments.json:
         _output.print_json({"schema": 1, "labs": [_row(made, outcome)]})
@@ -135,33 +133,32 @@ def _run_all(arguments: argparse.Namespace) -> int:
     from pipelines import labs
     from profiler.process import signals
 
-    asked: list[bool] = []
+    asked = threading.Event()
     rows: list[dict[str, object]] = []
     status = 0
     known = labs.every()
     if arguments.sessions:
         Path(arguments.sessions).mkdir(parents=True, exist_ok=True)
-    with signals.stopping(lambda: asked.append(True)) as stop:
+    with signals.stopping(asked.set) as stop:
         for number, name in enumerate(known, start=1):
             words = [name, *(word for path in arguments.audio for word in ("--audio", path))]
             if arguments.transcripts:
                 words += ["--transcripts", arguments.transcripts]
             if arguments.sessions:
                 words += ["--out", str(Path(arguments.sessions) / f"{name}.asrs")]
-            progress = _output.Progress()
-            before = f"{name} ({number} of {len(known)})"
-            progress(before)
-            ended = _apart.run(
-                words,
-                lambda what, p=progress, b=before: p(f"{b}: {what}"),  # type: ignore[misc]
-                lambda: bool(asked),
-            )
-            progress.done()
+            with _output.Progress() as progress:
+                which = f"{name} ({number} of {len(known)})"
+                progress(which)
+                ended = _apart.run(
+                    words,
+                    lambda what, p=progress, w=which: p(f"{w}: {what}"),  # type: ignore[misc]
+                    asked.is_set,
+                )
             row = ended.row or {"name": name, "verdict": None, "why": ended.said, "session": None}
             rows.append(row)
             if not arguments.json:
                 print(_output.page([f"{name}: {row['verdict'] or 'no verdict'}. {row['why']}"]))
-            if asked:
+            if asked.is_set():
                 status = stop.status
                 break
             if ended.status:
@@ -243,5 +240,5 @@ def _parameters(name: str, as_json: bool) -> int:
         return 0
     for option in options:
         unit = f" {option.unit}" if option.unit else ""
-        print(f"{option.key}={_output.plain(option.default)}{unit}: {option.help}")
+        print(f"{option.key}={value_text(option.default)}{unit}: {option.help}")
     return 0

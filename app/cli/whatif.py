@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from app.cli import _again, _output
+from app.model.report_lines import number
 from pipelines import config as settings
 
 if TYPE_CHECKING:
@@ -116,10 +117,7 @@ def run(arguments: argparse.Namespace) -> int:
             tree["check"] = _check(
                 again.config, new, stretch, of_settings, without, progress, cancelled
             )
-    if arguments.json:
-        _output.print_json(tree)
-    else:
-        print(as_text(tree))
+    _output.print_report(tree, arguments.json, as_text)
     return 0
 
 
@@ -196,12 +194,15 @@ def _measured(ratio: Any) -> dict[str, Any]:
 
 def as_text(tree: dict[str, Any]) -> str:
     """The report as text."""
-    lines = [f"RTF {_number(tree['rtf'])} → {_number(tree['predicted_rtf'])} predicted", ""]
+    lines = [
+        f"RTF {number(tree['rtf'], '.4f')} → {number(tree['predicted_rtf'], '.4f')} predicted",
+        "",
+    ]
     lines.append(f"{'stage':28} {'time':>10} {'predicted':>10} {'factor':>7}")
     for row in tree["stages"]:
         predicted = "–" if row["predicted_s"] is None else f"{row['predicted_s']:8.3f} s"
         lines.append(
-            f"{row['name']:28} {row['time_s']:8.3f} s {predicted:>10} {_number(row['factor'], '.2f'):>7}"
+            f"{row['name']:28} {row['time_s']:8.3f} s {predicted:>10} {number(row['factor'], '.2f'):>7}"
         )
     lines += ["", *(f"- {sentence}" for sentence in tree["assumptions"])]
     check = tree["check"]
@@ -210,20 +211,16 @@ def as_text(tree: dict[str, Any]) -> str:
         lines += [
             "",
             f"Checked on {check['audio']}, {check['rounds']} interleaved rounds:",
-            f"time changed / unchanged: predicted {_number(check['predicted_ratio'])}, measured "
-            f"{_number(check['ratio'])}{interval}; the outcome is "
-            f"{_number(check['difference'], '+.1%')} from the prediction.",
-            f"RTF here and now {_number(check['rtf'])} → {_number(check['changed_rtf'])}",
+            f"time changed / unchanged: predicted {number(check['predicted_ratio'], '.4f')}, measured "
+            f"{number(check['ratio'], '.4f')}{interval}; the outcome is "
+            f"{number(check['difference'], '+.1%')} from the prediction.",
+            f"RTF here and now {number(check['rtf'], '.4f')} → {number(check['changed_rtf'], '.4f')}",
             "",
             f"{'stage':28} {'predicted':>10} {'measured':>10}",
         ]
         for row in check["stages"]:
             lines.append(
-                f"{row['name']:28} {_number(row['predicted'], '.2f'):>10} "
-                f"{_number(row['ratio'], '.2f'):>10}"
+                f"{row['name']:28} {number(row['predicted'], '.2f'):>10} "
+                f"{number(row['ratio'], '.2f'):>10}"
             )
     return _output.page(lines)
-
-
-def _number(value: float | None, form: str = ".4f") -> str:
-    return "–" if value is None else format(value, form)

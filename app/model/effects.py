@@ -13,10 +13,9 @@ from weakref import WeakKeyDictionary
 
 from PySide6.QtCore import QCoreApplication
 
-from app.model.as_set import value_text
 from app.model.configurations import Configurations, Settings, differing, going_on
 from pipelines.audio.word_errors import ErrorCount, word_errors
-from pipelines.config import COURSE
+from pipelines.config import COURSE, value_text
 from profiler.errors import BadInput
 from profiler.plain import counted
 from profiler.session.facts import setting

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
-from app.model.as_set import modified
+from app.model.assignments import modified
 from app.model.toggles import Toggle, toggles_of
 from pipelines import config as settings
 from pipelines.config import Config, ConfigError, Option, Value, presets
@@ -165,10 +165,7 @@ class Pipeline(QObject):
         for key, wanted in option.when.items():
             if settings.get(beside, key) in wanted:
                 continue
-            names = [
-                str(value).lower() if isinstance(value, bool) else str(value) or self.tr("not set")
-                for value in wanted
-            ]
+            names = [settings.value_text(value) or self.tr("not set") for value in wanted]
             parts.append(f"{self._by_key[key].title.lower()} {', '.join(names)}")
         return self.tr("with {0}").format("; ".join(parts)) if parts else ""
 

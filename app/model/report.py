@@ -193,7 +193,7 @@ def _stage(row: Any) -> dict[str, Any]:
         "sentence": row.sentence,
         "defect": row.defect,
         "too_close": row.too_close,
-        **_intervals(row.parts),
+        **intervals(row.parts),
     }
 
 
@@ -202,7 +202,7 @@ def _parts(parts: Parts | None) -> dict[str, float] | None:
     return None if parts is None else _seconds(parts.likely)
 
 
-def _intervals(parts: Parts | None) -> dict[str, dict[str, float] | None]:
+def intervals(parts: Parts | None) -> dict[str, dict[str, float] | None]:
     """The parts of a stage with the ends of their intervals; None each where its law names none."""
     if parts is None:
         return {"parts": None, "parts_low": None, "parts_high": None}

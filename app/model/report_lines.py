@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from app.model import latency
-from app.model.as_set import value_text
 from app.model.figures import rtf_text
+from pipelines.config import value_text
 from profiler.analysis.categories import OTHER_PROGRAMS
 from profiler.plain import counted
 

@@ -13,7 +13,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app import crash_report
 from app.model import audio_choice
-from app.model.as_set import modified
+from app.model.assignments import modified
 from app.model.audio_choice import AudioChoice
 from app.model.pipeline import Pipeline
 from app.model.playhead import Playhead

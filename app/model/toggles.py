@@ -116,8 +116,8 @@ class Toggle:
         for option in self._pipeline.options:
             if chosen.key in option.when and self._pipeline.obstacle(option.key) is None:
                 value = self._pipeline.value(option.key)
-                number = f"{value:g}" if isinstance(value, float) else str(value)
-                found.append(f"{number} {tr(option.unit or option.title.lower())}")
+                unit = tr(option.unit or option.title.lower())
+                found.append(f"{settings.value_text(value)} {unit}")
         return found
 
 
