@@ -26,6 +26,11 @@ def json_flag(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def repeatable(parser: argparse.ArgumentParser, option: str, metavar: str, help: str) -> None:
+    """Add an option that may be given several times: the list of its values, empty without any."""
+    parser.add_argument(option, metavar=metavar, action="append", default=[], help=help)
+
+
 def print_json(tree: dict[str, Any]) -> None:
     """Print one JSON object; what is not a finite number is null."""
     text = json.dumps(_finite(tree), ensure_ascii=False, allow_nan=False)

@@ -28,13 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser, repeat: bool = True) -> None:
         "--preset", metavar="NAME", help=f"a shipped configuration (default: {presets.DEFAULT})"
     )
     source.add_argument("--config", metavar="FILE.toml", help="your own configuration file")
-    parser.add_argument(
-        "--set",
-        metavar="key=value",
-        action="append",
-        default=[],
-        help="change one setting; can be repeated (`asrscope options` lists the keys)",
-    )
+    help = "change one setting; can be repeated (`asrscope options` lists the keys)"
+    _output.repeatable(parser, "--set", "key=value", help)
     parser.add_argument(
         "--audio",
         metavar="FILE",

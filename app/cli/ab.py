@@ -26,13 +26,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     _pipeline.add_arguments(parser)
     parser.set_defaults(repeat=REPEATS)
     for name in "ab":
-        parser.add_argument(
-            f"--{name}",
-            metavar="key=value",
-            action="append",
-            default=[],
-            help=f"a setting of arm {name.upper()}; can be repeated",
-        )
+        help = f"a setting of arm {name.upper()}; can be repeated"
+        _output.repeatable(parser, f"--{name}", "key=value", help)
     parser.add_argument("--out", metavar="FILE.asrs", help="session file to write")
     _output.json_flag(parser)
 

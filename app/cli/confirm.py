@@ -28,13 +28,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
     parser.add_argument("session", metavar="SESSION", help="a session file (.asrs)")
     parser.add_argument("stage", metavar="STAGE", help="a stage, named as in `asrscope show`")
-    parser.add_argument(
-        "--set",
-        metavar="key=PATH",
-        action="append",
-        default=[],
-        help="where a file is now that the session names; can be repeated",
-    )
+    help = "where a file is now that the session names; can be repeated"
+    _output.repeatable(parser, "--set", "key=PATH", help)
     _output.json_flag(parser)
 
 

@@ -32,13 +32,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("name", metavar="NAME", nargs="?", help="which lab (none: list them)")
     which.add_argument("--all", action="store_true", help="run all of them, one after the other")
-    parser.add_argument(
-        "--set",
-        metavar="key=value",
-        action="append",
-        default=[],
-        help="change one parameter; can be repeated (`asrscope lab NAME --parameters` lists them)",
-    )
+    help = "change one parameter; can be repeated (`asrscope lab NAME --parameters` lists them)"
+    _output.repeatable(parser, "--set", "key=value", help)
     parser.add_argument(
         "--parameters", action="store_true", help="list the parameters of the lab and end"
     )

@@ -36,20 +36,9 @@ if TYPE_CHECKING:
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
     parser.add_argument("session", metavar="SESSION", help="a session file (.asrs)")
-    parser.add_argument(
-        "--scale",
-        metavar="STAGE=FACTOR",
-        action="append",
-        default=[],
-        help="multiply the time of a stage, group or part of scoring; can be repeated",
-    )
-    parser.add_argument(
-        "--set",
-        metavar="key=value",
-        action="append",
-        default=[],
-        help="change a setting; can be repeated",
-    )
+    help = "multiply the time of a stage, group or part of scoring; can be repeated"
+    _output.repeatable(parser, "--scale", "STAGE=FACTOR", help)
+    _output.repeatable(parser, "--set", "key=value", "change a setting; can be repeated")
     parser.add_argument(
         "--check",
         action="store_true",

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 from PySide6.QtCore import QObject, Signal
 
-from app.model.latency import settings_before
+from app.model.configurations import settings_before
 from app.model.pipeline import Pipeline
 from app.model.playhead import Playhead
 from pipelines import config as settings

@@ -117,11 +117,6 @@ class Playhead(QObject):
         """File of the session shown, or None."""
         return None if self.session is None else Path(self.session.path)
 
-    @property
-    def interval_ms(self) -> int:
-        """Milliseconds between two ticks, as adapted to what the process takes."""
-        return round(1e3 * self._beats.interval_s)
-
     def snapshot(self) -> Snapshot | None:
         """Return what is to be drawn now, or None when no session is open."""
         if self.session is None or self.track is None:

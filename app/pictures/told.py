@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import QCoreApplication, qVersion
 
 from app.model import assignments
+from app.model.configurations import settings_before
 from app.model.effects import Effect, effects_of
 from app.model.figures import figures, rtf_text
-from app.model.latency import settings_before
 from app.model.pipeline import Pipeline
 from app.model.provenance import provenance_of
 from app.style.theme import FONT_FAMILY

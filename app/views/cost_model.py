@@ -10,13 +10,13 @@ import numpy as np
 
 from app.charts.scale import Holding, Scale, held, logarithmic, robust_top, round_up
 from app.model.counted import Counted, counted
-from app.model.events import Boundary, Mark, boundaries, marks
+from app.model.events import Mark, boundaries, marks
 from app.views.breakdown_model import rtf_of
 from profiler.analysis.lod.blocks import Under, block_frames, under
 from profiler.analysis.lod.columns import column_edges
 from profiler.analysis.lod.series import CATEGORIES, FrameSeries, series_of
 from profiler.analysis.utterances import audio_seconds
-from profiler.arrays import F64
+from profiler.arrays import F64, I64
 from profiler.frames import FRAME_S
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class CostModel:
     audio_s: float
     shares: F64
     marks: tuple[Mark, ...]
-    boundaries: tuple[Boundary, ...]
+    boundaries: I64
 
     @property
     def realtime_shown(self) -> bool:

@@ -17,13 +17,13 @@ import numpy as np
 
 from app.charts.scale import Holding, Scale, held, quantile_of, robust_top_of
 from app.model.counted import Counted, counted
-from app.model.events import Boundary, Mark, boundaries, marks
+from app.model.events import Mark, boundaries, marks
 from profiler.analysis.categories import SCORING_CATEGORIES
 from profiler.analysis.lod.blocks import Under, block_frames, under
 from profiler.analysis.lod.columns import column_edges
 from profiler.analysis.lod.series import FrameSeries, series_of
 from profiler.analysis.track import SCORING_BYTES
-from profiler.arrays import F64
+from profiler.arrays import F64, I64
 from profiler.frames import FRAME_S
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class WorkModel:
     counted: Counted
     panels: tuple[Panel, ...]
     marks: tuple[Mark, ...]
-    boundaries: tuple[Boundary, ...]
+    boundaries: I64
 
     def column_at(self, second: float) -> int | None:
         """Column over a second of audio, or None outside the range."""

@@ -17,7 +17,6 @@ from views_desk import Desk, settle
 
 from app.charts.pixels import polyline
 from app.charts.time_plot import GUTTER, TimePlot
-from app.model.events import Boundary
 from app.model.pace import AT_NEXT_MS, Pace
 from profiler.analysis.lod.blocks import _under, under
 from profiler.analysis.lod.columns import column_edges
@@ -155,7 +154,7 @@ def test_boundaries_of_utterances_stand_at_their_pixels(moving: Desk) -> None:
     overlay.set_events((), ())
     nothing = pixels_of(plot)
     frames = [0, 190, 200, 201, 333, 500, 790, 801, 1500]
-    overlay.set_events((), tuple(Boundary(frame, "") for frame in frames))
+    overlay.set_events((), frames)
     changed = np.flatnonzero((pixels_of(plot) != nothing).any(axis=0)) - left
     places = [
         round((frame * FRAME_S - first) / (last - first) * wide)
@@ -164,7 +163,7 @@ def test_boundaries_of_utterances_stand_at_their_pixels(moving: Desk) -> None:
     ]
     assert changed.tolist() == sorted({at for at in places if 1 <= at < wide})
     assert len(places) > 3
-    overlay.set_events((), tuple(Boundary(frame, "") for frame in range(0, 2000, 2)))
+    overlay.set_events((), range(0, 2000, 2))
     assert np.array_equal(pixels_of(plot), nothing)
 
 
