@@ -129,7 +129,7 @@ class Effect:
         return tr("{0} {1} (n = {2})").format(sign + size, unit, words)
 
     @property
-    def beside(self) -> str:
+    def remark(self) -> str:
         """What stands beside the headline: how far an A/B has come that decides nothing yet, or the words.
 
         Without words, what is waited for.
@@ -146,8 +146,8 @@ class Effect:
 
     @property
     def shorter(self) -> tuple[str, ...]:
-        """What stands for `beside` where it has no room: +1.0 point (n = 81), +1.0 point, or nothing."""
-        if not self.words or self.beside != self.words:
+        """What stands for `remark` where it has no room: +1.0 point (n = 81), +1.0 point, or nothing."""
+        if not self.words or self.remark != self.words:
             return ("",)
         return f"{self.change} (n = {self.after.words})", self.change, ""
 
@@ -158,7 +158,7 @@ class Effect:
     @property
     def text(self) -> str:
         """Headline and what stands beside it, as one line."""
-        return " · ".join(filter(None, (self.headline, self.beside)))
+        return " · ".join(filter(None, (self.headline, self.remark)))
 
     @property
     def details(self) -> str:
@@ -253,7 +253,7 @@ class Effects:
                 enough = turns is not None and turns.repeats >= MIN_REPEATS
                 if turns is not None and (enough or going_on(session, end) is not None):
                     found = replace(turns, decoded=found.decoded)
-        effect = _told(found)
+        effect = _effect_of(found)
         if found.repeats:
             of = dict(self.configurations.of(session, end))
             effect = replace(effect, arm=_arm(of[min(sides.before)], of[min(sides.after)]))
@@ -289,7 +289,7 @@ def effects_of(session: Session) -> Effects:
     return _effects[session]
 
 
-def _told(found: SameSpeech) -> Effect:
+def _effect_of(found: SameSpeech) -> Effect:
     from profiler.analysis.comparison.compare import A_FASTER, B_FASTER, NO_DIFFERENCE
 
     before, after = (

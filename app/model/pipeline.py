@@ -46,7 +46,7 @@ class Pipeline(QObject):
 
     changed = Signal(str, object)
     replaced = Signal()
-    asked = Signal(str, object)
+    live_change = Signal(str, object)
     refused = Signal(str, str)
     absent_changed = Signal()
     editing = Signal()
@@ -206,7 +206,7 @@ class Pipeline(QObject):
         if self._running is not None and live:
             self._before[key] = settings.get(self._running, key)
             self._running = settings.replace(self._running, key, fitted)
-            self.asked.emit(key, fitted)
+            self.live_change.emit(key, fitted)
         self.changed.emit(key, fitted)
 
     def choose(self, name: str) -> None:

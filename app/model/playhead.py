@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 
-from app.model.beats import Beats
-from app.model.follow import Follow
+from app.model.redraw_clock import RedrawClock
+from app.model.smooth_cursor import SmoothCursor
 from app.model.time_axis import TimeAxis
 from profiler.frames import FRAME_S
 
@@ -74,11 +74,11 @@ class Playhead(QObject):
         self._reading = 0
         self._last_tick = self._last_read = 0.0
         self._fresh = False
-        self._follow, self._beats = Follow(), Beats()
+        self._smooth, self._redraws = SmoothCursor(), RedrawClock()
         self._timer = QTimer(self)
         self._timer.setTimerType(Qt.TimerType.PreciseTimer)
         self._timer.setSingleShot(True)
-        self._timer.timeout.connect(self._beat)
+        self._timer.timeout.connect(self._redraw)
 
     # -- what there is ---------------------------------------------------------------------
 
@@ -162,7 +162,7 @@ class Playhead(QObject):
         self._last_tick = self._last_read = time.monotonic()
         self._fresh = False
         self._reading += 1
-        self._follow, self._beats = Follow(), Beats()
+        self._smooth, self._redraws = SmoothCursor(), RedrawClock()
         if self._live:
             self._timer.start(0)
         self.opened.emit(session)
@@ -305,16 +305,16 @@ class Playhead(QObject):
         if self.session is session:
             self._move(evenly=False)
 
-    def _beat(self) -> None:
+    def _redraw(self) -> None:
         due = time.monotonic() - self._last_read >= READ_S
         if due and not self._fresh and self._read() and self._live:
             # What was read is drawn when the window has been served: together they would hold it up for too long.
             self._timer.start(0)
             return
-        self._beats.spent(time.process_time())
+        self._redraws.spent(time.process_time())
         self._move(evenly=True)
         if self._live or self._playing:
-            self._timer.start(round(1e3 * self._beats.wait_s(time.monotonic())))
+            self._timer.start(round(1e3 * self._redraws.wait_s(time.monotonic())))
 
     def _read(self) -> bool:
         """Read what is new; whether anything is."""
@@ -339,8 +339,8 @@ class Playhead(QObject):
         before = self.cursor_frame
         if self._following:
             if fresh:
-                self._follow.arrived(now, track.n_frames - self._position)
-            ahead = self._follow.moved(self._position, float(track.n_frames), elapsed)
+                self._smooth.arrived(now, track.n_frames - self._position)
+            ahead = self._smooth.moved(self._position, float(track.n_frames), elapsed)
             self._position = ahead if evenly else float(track.n_frames)
         elif self._playing:
             self._position += elapsed * self._speed / FRAME_S

@@ -100,7 +100,7 @@ class Runs(QObject):
         control.failed.connect(self._on_failed)
         control.died.connect(self._on_died)
         control.refused.connect(self._on_refused)
-        pipeline.asked.connect(control.set)
+        pipeline.live_change.connect(control.set)
         playhead.changed.connect(self._on_frames)
         playhead.ended.connect(lambda _: self.changed.emit())
 

@@ -154,7 +154,7 @@ def test_a_value_that_does_not_fit_is_refused_in_a_sentence(pipeline):
 
 def test_without_a_run_a_change_is_for_the_next_one(form, pipeline):
     asked = []
-    pipeline.asked.connect(lambda *change: asked.append(change))
+    pipeline.live_change.connect(lambda *change: asked.append(change))
     pipeline.set("search.beam", 9.0)
     assert asked == []
     assert not pipeline.waits("search.beam")
@@ -163,7 +163,7 @@ def test_without_a_run_a_change_is_for_the_next_one(form, pipeline):
 
 def test_during_a_run_live_settings_are_asked_for_and_others_wait(form, pipeline):
     asked = []
-    pipeline.asked.connect(lambda *change: asked.append(change))
+    pipeline.live_change.connect(lambda *change: asked.append(change))
     pipeline.run_started(pipeline.next)
     pipeline.set("search.beam", 9.0)
     pipeline.set("graph.vocabulary", 900)

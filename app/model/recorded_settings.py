@@ -39,7 +39,7 @@ def settings_at(session: Session, frame: int) -> Config | None:
     return known[key]
 
 
-class AtCursor(QObject):
+class RecordedSettings(QObject):
     """Shows in a pipeline what a recording had at the cursor, until somebody wants to change the next run.
 
     ``changed``: another question is answered by the form now (``editing``, ``offered``).
