@@ -92,7 +92,7 @@ def _row(row: StageRatio) -> dict[str, Any]:
     return {
         "name": row.name,
         "ratio": ratio.ratio,
-        "ci95": None if ratio.low is None else [ratio.low, ratio.high],
+        "ci95": ratio.ci95,
         "p": ratio.p,
         "p_adjusted": row.p_adjusted,
         "verdict": row.verdict,

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,7 @@ from pipelines import config as settings
 if TYPE_CHECKING:
     from pipelines.config import Config
     from pipelines.experiments.rerun import Stretch
+    from profiler.analysis.comparison.statistics import Ratio
     from profiler.analysis.whatif import Prediction
 
 
@@ -139,7 +141,7 @@ def _check(
     prediction: Prediction,
     without: list[str],
     progress: _output.Progress,
-    cancelled: Any,
+    cancelled: Callable[[], bool],
 ) -> dict[str, Any]:
     """Decode with both configurations, interleaved; ratios are changed / unchanged."""
     from pipelines.experiments import rerun
@@ -174,11 +176,10 @@ def _check(
     }
 
 
-def _measured(ratio: Any) -> dict[str, Any]:
+def _measured(ratio: Ratio | None) -> dict[str, Any]:
     if ratio is None:
         return {"ratio": None, "ci95": None}
-    known = ratio.low is not None and ratio.high is not None
-    return {"ratio": ratio.ratio, "ci95": [ratio.low, ratio.high] if known else None}
+    return {"ratio": ratio.ratio, "ci95": ratio.ci95}
 
 
 def as_text(tree: dict[str, Any]) -> str:

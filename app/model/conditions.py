@@ -11,10 +11,7 @@ from app.model import audio_choice
 from app.model.playhead import Playhead
 from app.model.runs import Runs
 
-
-def tr(text: str) -> str:
-    """Translate a text of this module."""
-    return QCoreApplication.translate("conditions", text)
+tr = partial(QCoreApplication.translate, "conditions")
 
 
 class Condition:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 from weakref import WeakKeyDictionary
 
@@ -26,9 +27,7 @@ if TYPE_CHECKING:
     from profiler.session.reader import Session
 
 
-def tr(text: str) -> str:
-    """Translate a text of this module."""
-    return QCoreApplication.translate("effects", text)
+tr = partial(QCoreApplication.translate, "effects")
 
 
 Kind = Literal["preparing", "other speech", "undecided", "no difference", "faster", "slower"]

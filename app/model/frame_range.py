@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 from PySide6.QtCore import QCoreApplication
@@ -9,10 +10,7 @@ from PySide6.QtCore import QCoreApplication
 from profiler.frames import FRAME_S
 from profiler.plain import clock
 
-
-def tr(text: str) -> str:
-    """Translate a text of this module."""
-    return QCoreApplication.translate("FrameRange", text)
+tr = partial(QCoreApplication.translate, "FrameRange")
 
 
 class FrameRange(NamedTuple):
