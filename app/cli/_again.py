@@ -95,7 +95,7 @@ def with_files(again: Again, session: Session, moved: Mapping[str, Value]) -> Ag
 
 
 def roof_table(
-    threads: Iterable[int], progress: Callable[..., None], cancelled: Callable[[], bool]
+    threads: Iterable[int], progress: _output.Progress, cancelled: Callable[[], bool]
 ) -> RoofTable:
     """The roofs of this machine for these numbers of threads, if it has that many; measured unless known."""
     from pipelines.scoring import roofs

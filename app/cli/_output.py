@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from app.cli import _streams
+from app.model.report import Tree
 from profiler.plain import one_line, printable
 
 LONGEST = 600
@@ -31,7 +32,7 @@ def repeatable(parser: argparse.ArgumentParser, option: str, metavar: str, help:
     parser.add_argument(option, metavar=metavar, action="append", default=[], help=help)
 
 
-def print_json(tree: dict[str, Any]) -> None:
+def print_json(tree: Tree) -> None:
     """Print one JSON object; what is not a finite number is null."""
     text = json.dumps(_finite(tree), ensure_ascii=False, allow_nan=False)
     print(_UNUSUAL.sub(_written, text))
@@ -47,9 +48,7 @@ def _written(found: re.Match[str]) -> str:
     return json.dumps(character)[1:-1]
 
 
-def print_report(
-    tree: dict[str, Any], as_json: bool, as_text: Callable[[dict[str, Any]], str]
-) -> None:
+def print_report(tree: Tree, as_json: bool, as_text: Callable[[Tree], str]) -> None:
     """Print `tree` as one JSON object, or as the text that it becomes."""
     if as_json:
         print_json(tree)

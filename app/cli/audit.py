@@ -30,10 +30,10 @@ A lazy configuration (gmm.senones or dnn.senones = active) computes only the act
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from app.cli import _again, _output, _pipeline
 from app.model import report_lines
+from app.model.report import Tree
 from profiler.plain import counted
 
 
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 2 if found.refused else 0
 
 
-def as_text(tree: dict[str, Any]) -> str:
+def as_text(tree: Tree) -> str:
     """The report as text."""
     lines = [
         f"{tree['frames']} frames in {counted(len(tree['utterances']), 'file', 'files')}",

@@ -13,9 +13,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from app.cli import _output
+from app.model.report import Tree
 from profiler.errors import BadInput
 from profiler.plain import counted
 
@@ -76,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def as_json(known: Calibration) -> dict[str, Any]:
+def as_json(known: Calibration) -> Tree:
     """The JSON object of `calibrate`."""
     from profiler.machine.describe import describe
 

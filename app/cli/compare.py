@@ -13,10 +13,11 @@ from __future__ import annotations
 import argparse
 import json
 from contextlib import ExitStack, closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from app.cli import _output
 from app.model import report_lines
+from app.model.report import Tree
 from pipelines.config import value_text
 from profiler.plain import counted
 
@@ -48,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def report(a: Session, b: Session | None = None) -> dict[str, Any]:
+def report(a: Session, b: Session | None = None) -> Tree:
     """The JSON object of `compare`."""
     from pipelines.audio.word_errors import transcribed, word_errors
     from profiler.analysis.comparison.compare import compare
@@ -87,7 +88,7 @@ def report(a: Session, b: Session | None = None) -> dict[str, Any]:
     }
 
 
-def _row(row: StageRatio) -> dict[str, Any]:
+def _row(row: StageRatio) -> Tree:
     ratio = row.ratio
     return {
         "name": row.name,
@@ -101,7 +102,7 @@ def _row(row: StageRatio) -> dict[str, Any]:
     }
 
 
-def _differences(compared: Comparison) -> dict[str, list[Any]]:
+def _differences(compared: Comparison) -> dict[str, list[object]]:
     """The settings in which the arms differ: key → [in A, in B]."""
     from pipelines.config import flatten, named_now
 
@@ -124,7 +125,7 @@ def measured_floor(session: Session) -> float | None:
         return None
 
 
-def as_text(tree: dict[str, Any]) -> str:
+def as_text(tree: Tree) -> str:
     """The comparison as text."""
     overall, wer, matched = tree["overall"], tree["wer"], tree["utterances"]["matched"]
     alternated = "alternated" if tree["interleaved"] else "one after the other"
@@ -160,7 +161,7 @@ def as_text(tree: dict[str, Any]) -> str:
     return _output.page(lines)
 
 
-def _ratio(row: dict[str, Any]) -> str:
+def _ratio(row: Tree) -> str:
     if row["ci95"] is None:
         return f"{row['ratio']:.3f} (no interval)"
     return f"{row['ratio']:.3f} ({row['ci95'][0]:.3f} … {row['ci95'][1]:.3f})"

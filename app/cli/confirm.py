@@ -17,9 +17,9 @@ import argparse
 import tempfile
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 from app.cli import _again, _output
+from app.model.report import Tree
 from app.model.report_lines import number
 from profiler.plain import counted
 
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
         found = perturb.confirm(again.config, row, stretch, roof_table, progress, cancelled)
     survives, why = conclude(row.verdict, found.perturbations)
     now = found.unchanged
-    tree: dict[str, Any] = {
+    tree: Tree = {
         "schema": 1,
         "session": str(path),
         "stage": row.name,
@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def as_text(tree: dict[str, Any]) -> str:
+def as_text(tree: Tree) -> str:
     """The report as text."""
     lines = [
         f"{tree['stage']}: {tree['verdict'] or 'no verdict'} · {tree['evidence']}",

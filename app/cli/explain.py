@@ -18,7 +18,6 @@ import argparse
 import tempfile
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 from app.cli import _again, _output, _pipeline
 from app.model import report
@@ -65,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
         found = explain.explain(config, arguments.stage, stretch, progress, cancelled)
     row = found.row
     frames = row.work["frames"]
-    tree: dict[str, Any] = {
+    tree: report.Tree = {
         "schema": 1,
         "session": None if origin == RUN else origin,
         "stage": row.name,
@@ -110,7 +109,7 @@ def _of_a_run_alone(arguments: argparse.Namespace) -> None:
         )
 
 
-def as_text(tree: dict[str, Any]) -> str:
+def as_text(tree: report.Tree) -> str:
     """The report as text."""
     from profiler.analysis.categories import PART_NAMES
 

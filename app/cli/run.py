@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import argparse
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from app.cli import _output, _pipeline, _report
 from app.model import report
@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
     return _pipeline.status(outcome, stop)
 
 
-def _without_session(outcome: Outcome, config: Config) -> dict[str, Any]:
+def _without_session(outcome: Outcome, config: Config) -> report.Tree:
     """The report of a run without a session: what the decode loop itself knows."""
     from pipelines.audio.word_errors import transcribed, word_errors
     from pipelines.config import to_dict

@@ -22,9 +22,10 @@ import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from app.cli import _again, _output
+from app.model.report import Tree
 from app.model.report_lines import number
 from pipelines import config as settings
 
@@ -83,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
                 )
             again = _again.with_files(again, session, given)
         new = settings.assign(again.config, assignments)
-        tree: dict[str, Any] = {"schema": 1, "session": str(session.path), "check": None}
+        tree: Tree = {"schema": 1, "session": str(session.path), "check": None}
         progress, cancelled = stack.enter_context(_again.interruptible())
 
         of_settings, without = start, list[str]()
@@ -112,7 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _report(prediction: Prediction, without: list[str], notes: list[str]) -> dict[str, Any]:
+def _report(prediction: Prediction, without: list[str], notes: list[str]) -> Tree:
     known = not without
     return {
         "audio_s": prediction.audio_s,
@@ -142,7 +143,7 @@ def _check(
     without: list[str],
     progress: _output.Progress,
     cancelled: Callable[[], bool],
-) -> dict[str, Any]:
+) -> Tree:
     """Decode with both configurations, interleaved; ratios are changed / unchanged."""
     from pipelines.experiments import rerun
     from profiler.analysis.categories import OVERHEAD
@@ -176,13 +177,13 @@ def _check(
     }
 
 
-def _measured(ratio: Ratio | None) -> dict[str, Any]:
+def _measured(ratio: Ratio | None) -> Tree:
     if ratio is None:
         return {"ratio": None, "ci95": None}
     return {"ratio": ratio.ratio, "ci95": ratio.ci95}
 
 
-def as_text(tree: dict[str, Any]) -> str:
+def as_text(tree: Tree) -> str:
     """The report as text."""
     lines = [
         f"RTF {number(tree['rtf'], '.4f')} → {number(tree['predicted_rtf'], '.4f')} predicted",

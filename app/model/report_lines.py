@@ -64,7 +64,7 @@ def transcribed(tree: Tree) -> str:
     return f"; {found['utterances']} of {found['of']} utterances have a transcript"
 
 
-def heard(row: Tree) -> str:
+def hypothesis(row: Tree) -> str:
     """The words of an utterance, and whether a grammar has no such sentence."""
     said = row["hypothesis"] or "(nothing)"
     return f"{said}  (no sentence of the grammar)" if row["complete"] is False else said
