@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Qt, QTimer, Signal
+from PySide6.QtCore import QObject, Qt, Signal
 
+from app.model.pace import single_shot
 from app.model.redraw_clock import RedrawClock
 from app.model.smooth_cursor import SmoothCursor
 from app.model.time_axis import TimeAxis
@@ -75,10 +76,8 @@ class Playhead(QObject):
         self._last_tick = self._last_read = 0.0
         self._fresh = False
         self._smooth, self._redraws = SmoothCursor(), RedrawClock()
-        self._timer = QTimer(self)
+        self._timer = single_shot(self, 0, self._redraw)
         self._timer.setTimerType(Qt.TimerType.PreciseTimer)
-        self._timer.setSingleShot(True)
-        self._timer.timeout.connect(self._redraw)
 
     # -- what there is ---------------------------------------------------------------------
 

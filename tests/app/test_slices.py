@@ -100,12 +100,12 @@ def test_what_was_read_is_drawn_in_an_event_of_its_own(qtbot, recording) -> None
 
     def read() -> bool:
         playhead._last_read = 0.0
-        playhead._beat()
+        playhead._redraw()
         return playhead.n_frames == 150
 
     qtbot.waitUntil(read)
     assert 150 not in drawn
-    playhead._beat()
+    playhead._redraw()
     assert drawn[-1] == 150
     playhead.close()
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from PySide6.QtCore import QCoreApplication, QObject, QProcess, QTimer, Signal
+from PySide6.QtCore import QCoreApplication, QObject, QProcess, Signal
+
+from app.model.pace import single_shot
 
 PATIENCE_MS: Final = 10_000
 """How long a process may take to end before it is ended."""
@@ -53,10 +55,7 @@ class Leaving(QObject):
         process.setParent(application)
         process.finished.connect(self._gone)
         process.errorOccurred.connect(self._failed)
-        patience = QTimer(self)
-        patience.setSingleShot(True)
-        patience.timeout.connect(process.kill)
-        patience.start(PATIENCE_MS)
+        single_shot(self, PATIENCE_MS, process.kill).start()
         if application is not None:
             application.aboutToQuit.connect(self.wait)
         if not told:
