@@ -24,11 +24,6 @@ class DeviceProbe(QObject):
         self._process: QProcess | None = None
         self._asked = False
 
-    @property
-    def asking(self) -> bool:
-        """A question is under way."""
-        return self._process is not None
-
     def ask(self) -> None:
         """Start asking, the first time only."""
         if self._asked:

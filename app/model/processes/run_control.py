@@ -92,11 +92,6 @@ class RunControl(QObject):
         return self._request
 
     @property
-    def process_id(self) -> int:
-        """Process id of the worker, 0 when there is none."""
-        return 0 if self._process is None else int(self._process.processId())
-
-    @property
     def report(self) -> str:
         """Return the last lines of the worker's standard error."""
         return self._errors.text
