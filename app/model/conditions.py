@@ -63,7 +63,7 @@ class Conditions:
     def may_run(self) -> str | None:
         """No run is under way, and nothing that one would disturb."""
         if self.is_idle():
-            return self._runs.hindrance()
+            return self._runs.obstacle()
         return tr("A run is under way; runs go one at a time.")
 
     @condition

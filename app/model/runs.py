@@ -134,9 +134,9 @@ class Runs(QObject):
             for key in COURSE_OF_DEMO:
                 self._pipeline.set(key, settings.option(key).default)
 
-    def hindrance(self) -> str | None:
+    def obstacle(self) -> str | None:
         """Why no run may begin although none is under way: something else measures, or has not ended yet."""
-        return self.other_run() or leaving.hindrance()
+        return self.other_run() or leaving.obstacle()
 
     @property
     def audio_waits(self) -> bool:
@@ -149,7 +149,7 @@ class Runs(QObject):
         self._start()
 
     def _start(self) -> None:
-        if self.audio is None or self.control.busy or self._hindered():
+        if self.audio is None or self.control.busy or self._blocked():
             return
         self._notices.clear("error")
         self._config = self._pipeline.next
@@ -174,9 +174,9 @@ class Runs(QObject):
             )
         )
 
-    def _hindered(self) -> bool:
+    def _blocked(self) -> bool:
         """Whether something else measures; says so."""
-        why = self.hindrance()
+        why = self.obstacle()
         if why is not None:
             self._notices.info(why)
         return why is not None
@@ -184,7 +184,7 @@ class Runs(QObject):
     def demo(self, preset: str = DEMO) -> None:
         """Run the bundled voices round and round at a pace that can be watched."""
         bundled = audio_choice.bundled()
-        if bundled is None or self.control.busy or self._hindered():
+        if bundled is None or self.control.busy or self._blocked():
             return
         self._leaves_demo = False
         self._pipeline.edit()

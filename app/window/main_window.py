@@ -244,7 +244,7 @@ class MainWindow(FirstWindow):
             from app.window.lab.page import LabPage
 
             self._lab = LabPage(lambda: not self.when.is_idle(), parent=self)
-            self.runs.other_run = self._lab.runs.hindrance
+            self.runs.other_run = self._lab.runs.obstacle_to_runs
             self._lab.open_session.connect(self.open_session)
             self._lab.changed.connect(self.actions_.refresh)
             self.pages.addWidget(self._lab)

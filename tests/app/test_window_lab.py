@@ -165,10 +165,10 @@ def test_a_lab_is_stopped(qtbot, page):
     assert one.gallery.tiles[NAME].state_text() == "running"
     assert "It is being measured." in {text.text for text in texts(one.detail.card)}
     assert one.detail.about.full == "running"
-    assert one.runs.hindrance() is not None
+    assert one.runs.obstacle_to_runs() is not None
     with qtbot.waitSignal(one.runs.ended, timeout=SOON_MS):
         one.detail.run.click()
-    assert one.runs.hindrance() is None
+    assert one.runs.obstacle_to_runs() is None
     assert one.detail.about.full == "not tried yet"
     assert one.gallery.tiles[NAME].state_text().startswith("not tried yet")
 

@@ -25,7 +25,7 @@ HAS_FINISHED: Final = "finished"
 """The kind of a process that has done its work."""
 
 
-def hindrance() -> str | None:
+def obstacle() -> str | None:
     """Why nothing may be measured yet although everything was ended, or None."""
     if Leaving.of(EXPLAINS) is None:
         return None
