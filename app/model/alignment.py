@@ -50,7 +50,7 @@ def errors_within(utterances: Iterable[Utterance], first: int, last: int) -> Err
     """
     errors = words = 0
     for utterance in utterances:
-        start, end = utterance.first_frame, utterance.first_frame + utterance.n_frames
+        start, end = utterance.first_frame, utterance.end_frame
         scored = errors_of(utterance) if start < last and end > first else None
         if scored is None:
             continue

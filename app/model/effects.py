@@ -211,7 +211,7 @@ class Effects:
         """What the last change of `keys` (None: of whatever) before frame `end` did; None without one."""
         from profiler.analysis.comparison.same_speech import UNIT
 
-        done = sum(u.done and u.first_frame + u.n_frames <= end for u in session.utterances)
+        done = sum(u.done and u.end_frame <= end for u in session.utterances)
         known = tuple((m.applied_frame or end) < end for m in session.markers)
         state = (end // UNIT, done, known, len(session.configs), track.generation)
         if state != self._state:
@@ -262,7 +262,7 @@ class Effects:
         whole = any(
             u.done and u.reference is not None and sides.before.issuperset(u.epochs)
             for u in session.utterances
-            if u.first_frame + u.n_frames <= end
+            if u.end_frame <= end
         )
         return replace(effect, follows=again, lacking=not whole)
 

@@ -255,11 +255,8 @@ class Playhead(QObject):
         if self.session is None:
             return []
         frames = {0, self.n_frames}
-        frames.update(int(u.first_frame) for u in self.session.utterances)
-        frames.update(
-            int(m.asked_frame if m.applied_frame is None else m.applied_frame)
-            for m in self.session.markers
-        )
+        frames.update(u.first_frame for u in self.session.utterances)
+        frames.update(m.frame for m in self.session.markers)
         return sorted(f for f in frames if 0 <= f <= self.n_frames)
 
     def select_from(self, first: bool) -> None:
@@ -275,9 +272,8 @@ class Playhead(QObject):
         """The frames [first, last) of the utterance at the cursor; None where there is none."""
         at = max(self.cursor_frame - 1, 0)  # the last frame shown
         for utterance in self.session.utterances if self.session is not None else ():
-            end = utterance.first_frame + utterance.n_frames
-            if utterance.first_frame <= at < end:
-                return utterance.first_frame, end
+            if utterance.first_frame <= at < utterance.end_frame:
+                return utterance.first_frame, utterance.end_frame
         return None
 
     def select_utterance(self) -> None:

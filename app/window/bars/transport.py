@@ -342,10 +342,7 @@ class Transport(QFrame):
         frames = int(snapshot.track.n_frames)
         self.bar.show_position(snapshot.cursor_frame, frames)
         session = snapshot.session
-        marks = tuple(
-            Mark(m.asked_frame if m.applied_frame is None else m.applied_frame, one_line(m.text))
-            for m in session.markers[-MAX_MARKS:]
-        )
+        marks = tuple(Mark(m.frame, one_line(m.text)) for m in session.markers[-MAX_MARKS:])
         self.bar.show_marks(marks, tuple(u.first_frame for u in session.utterances))
         here = clock(snapshot.cursor_frame * FRAME_S, 1)
         total = clock(frames * FRAME_S, 1)
