@@ -69,8 +69,14 @@ class Playhead(QObject):
         self.axis = axis
         self.session: Session | None = None
         self.track: CostTrack | None = None
-        self._live = self._following = self._playing = False
-        self._speed = 1.0
+        self.live = False
+        """Whether the session is being recorded."""
+        self.following = False
+        """Whether the cursor is the newest frame of a live session."""
+        self.playing = False
+        """Whether a replay moves the cursor."""
+        self.speed = 1.0
+        """Replay speed relative to audio time."""
         self._position = 0.0
         self._reading = 0
         self._last_tick = self._last_read = 0.0
@@ -80,26 +86,6 @@ class Playhead(QObject):
         self._timer.setTimerType(Qt.TimerType.PreciseTimer)
 
     # -- what there is ---------------------------------------------------------------------
-
-    @property
-    def live(self) -> bool:
-        """True while the session is being recorded."""
-        return self._live
-
-    @property
-    def following(self) -> bool:
-        """True while the cursor is the newest frame of a live session."""
-        return self._following
-
-    @property
-    def playing(self) -> bool:
-        """True while a replay moves the cursor."""
-        return self._playing
-
-    @property
-    def speed(self) -> float:
-        """Replay speed relative to audio time."""
-        return self._speed
 
     @property
     def n_frames(self) -> int:
@@ -124,10 +110,10 @@ class Playhead(QObject):
             session=self.session,
             track=self.track,
             cursor_frame=self.cursor_frame,
-            live=self._live,
-            following=self._following,
+            live=self.live,
+            following=self.following,
             axis=self.axis,
-            moving=self._following or self._playing,
+            moving=self.following or self.playing,
             reading=self._reading,
         )
 
@@ -154,15 +140,15 @@ class Playhead(QObject):
             raise
         self.close()
         self.session, self.track = session, track
-        self._live = self._following = session.state == "recording"
-        self._playing = False
+        self.live = self.following = session.state == "recording"
+        self.playing = False
         self._position = float(track.n_frames)
-        self.axis.reset(self.n_frames * FRAME_S, fit=not self._live)
+        self.axis.reset(self.n_frames * FRAME_S, fit=not self.live)
         self._last_tick = self._last_read = time.monotonic()
         self._fresh = False
         self._reading += 1
         self._smooth, self._redraws = SmoothCursor(), RedrawClock()
-        if self._live:
+        if self.live:
             self._timer.start(0)
         self.opened.emit(session)
         self.mode_changed.emit()
@@ -174,7 +160,7 @@ class Playhead(QObject):
         if self.session is None:
             return
         session, self.session, self.track = self.session, None, None
-        self._live = self._following = self._playing = False
+        self.live = self.following = self.playing = False
         self._position = 0.0
         session.close()
         from profiler.analysis.law import forget_laws
@@ -188,7 +174,7 @@ class Playhead(QObject):
         if path is None:
             return
         visible, selected = self.axis.visible, self.axis.selected
-        was_following = self._following
+        was_following = self.following
         position, axis_following = self._position, self.axis.following
         self.open(path)
         if not was_following:
@@ -203,35 +189,35 @@ class Playhead(QObject):
 
     def go_live(self) -> None:
         """Return to the newest frame (of a finished session: to its end)."""
-        self._playing = False
-        self._following = self._live
+        self.playing = False
+        self.following = self.live
         self._position = float(self.n_frames)
         self.axis.follow()
         self._moved()
 
     def toggle(self) -> None:
         """Space: pause or resume the view. The run itself goes on either way."""
-        if self._following or self._playing:
+        if self.following or self.playing:
             self.pause()
         else:
             self.play()
 
     def pause(self) -> None:
         """Hold the view where it is."""
-        self._following = self._playing = False
+        self.following = self.playing = False
         self._moved()
 
     def play(self) -> None:
         """Move the cursor on at ``speed``; from the start when it stands at the end."""
         if self.session is None:
             return
-        if self._live and self._position >= self.n_frames - 1:
+        if self.live and self._position >= self.n_frames - 1:
             self.go_live()
             return
         if self._position >= self.n_frames:
             self._position = 0.0
-        self._following = False
-        self._playing = True
+        self.following = False
+        self.playing = True
         self.axis.follow_replay()
         self._last_tick = time.monotonic()
         self._timer.start(0)
@@ -241,12 +227,12 @@ class Playhead(QObject):
         """Set the replay speed, relative to audio time."""
         if speed <= 0:
             raise ValueError(f"replay speed must be above 0, not {speed:g}")
-        self._speed = speed
+        self.speed = speed
         self.mode_changed.emit()
 
     def seek(self, frame: float) -> None:
         """Put the cursor on ``frame``; a live view stops following, the run goes on."""
-        self._following = False
+        self.following = False
         self._position = float(min(max(frame, 0.0), self.n_frames))
         self._moved()
 
@@ -288,7 +274,7 @@ class Playhead(QObject):
             return
         here = self.cursor_frame
         at = bisect_left(stops, here) - 1 if direction < 0 else bisect_right(stops, here)
-        self._playing = False
+        self.playing = False
         self.seek(stops[min(max(at, 0), len(stops) - 1)])
 
     # -- the clock -------------------------------------------------------------------------
@@ -302,19 +288,19 @@ class Playhead(QObject):
 
     def _redraw(self) -> None:
         due = time.monotonic() - self._last_read >= READ_S
-        if due and not self._fresh and self._read() and self._live:
+        if due and not self._fresh and self._read() and self.live:
             # What was read is drawn when the window has been served: together they would hold it up for too long.
             self._timer.start(0)
             return
         self._redraws.spent(time.process_time())
         self._move(evenly=True)
-        if self._live or self._playing:
+        if self.live or self.playing:
             self._timer.start(round(1e3 * self._redraws.wait_s(time.monotonic())))
 
     def _read(self) -> bool:
         """Read what is new; whether anything is."""
         session, track = self.session, self.track
-        if session is None or track is None or not self._live:
+        if session is None or track is None or not self.live:
             return False
         self._last_read = time.monotonic()
         fresh = self._taken_in(session, track)
@@ -332,18 +318,18 @@ class Playhead(QObject):
         now = time.monotonic()
         elapsed, self._last_tick = now - self._last_tick, now
         before = self.cursor_frame
-        if self._following:
+        if self.following:
             if fresh:
                 self._smooth.arrived(now, track.n_frames - self._position)
             ahead = self._smooth.moved(self._position, float(track.n_frames), elapsed)
             self._position = ahead if evenly else float(track.n_frames)
-        elif self._playing:
-            self._position += elapsed * self._speed / FRAME_S
+        elif self.playing:
+            self._position += elapsed * self.speed / FRAME_S
             if self._position >= track.n_frames:
                 self._reached_end()
         if fresh or self.cursor_frame != before:
             self._emit()
-        if not (self._live or self._playing):
+        if not (self.live or self.playing):
             self._timer.stop()
 
     def _taken_in(self, session: Session, track: CostTrack) -> bool:
@@ -353,14 +339,14 @@ class Playhead(QObject):
                 track.update(session)
         except (OSError, ValueError) as error:
             self.pause()
-            self._live = False
+            self.live = False
             self.failed.emit(str(error))
             return False
         state = session.state
         if state != "recording":
             end = float(track.n_frames)
-            self._position = end if self._following else min(self._position, end)
-            self._live = self._following = False
+            self._position = end if self.following else min(self._position, end)
+            self.live = self.following = False
             self.mode_changed.emit()
             self.ended.emit(state)
             return True
@@ -368,8 +354,8 @@ class Playhead(QObject):
 
     def _reached_end(self) -> None:
         self._position = float(self.n_frames)
-        self._playing = False
-        self._following = self._live
+        self.playing = False
+        self.following = self.live
         self.mode_changed.emit()
 
     def _moved(self) -> None:
@@ -382,5 +368,5 @@ class Playhead(QObject):
             return
         cursor_s = snapshot.cursor_frame * FRAME_S
         # What was read and is not shown yet is not there for a view that follows.
-        self.axis.set_data(cursor_s, cursor_s if self._following else self.n_frames * FRAME_S)
+        self.axis.set_data(cursor_s, cursor_s if self.following else self.n_frames * FRAME_S)
         self.changed.emit(snapshot)

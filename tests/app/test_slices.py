@@ -140,7 +140,7 @@ def test_stages_are_counted_in_slices_while_the_cursor_moves(
     view, playhead = opened
     assert view.tree.stages  # at once, where nothing moves
     view.clear()
-    playhead._playing = True
+    playhead.playing = True
     snapshot = playhead.snapshot()
     assert snapshot is not None
     assert snapshot.moving
@@ -151,7 +151,7 @@ def test_stages_are_counted_in_slices_while_the_cursor_moves(
     view.settle()
     assert view.tree.stages
     assert not view.count._slices.busy
-    playhead._playing = False
+    playhead.playing = False
 
 
 def test_the_breakdown_in_steps_is_that_at_once(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def test_the_breakdown_is_laid_out_once_where_its_stages_are_counted(
     monkeypatch.setattr(
         view.tree, "show_model", lambda *found: (shown.append(found[0]), show(*found))
     )
-    moving.playhead._playing = True
+    moving.playhead.playing = True
     moving.playhead._position = 1000.0
     snapshot = moving.playhead.snapshot()
     assert snapshot is not None
@@ -121,7 +121,7 @@ def test_the_breakdown_is_laid_out_once_where_its_stages_are_counted(
     view.count._at = time.monotonic() + 1e3
     view.draw(snapshot)
     assert [model.last_frame for model in shown] == [1010]
-    moving.playhead._playing = False
+    moving.playhead.playing = False
 
 
 def test_a_plot_is_painted_once_however_often_it_is_asked(moving: Desk) -> None:
