@@ -116,7 +116,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         _output.print_json({"schema": 1, "labs": [_row(made, outcome)]})
     else:
-        print(_told(made, outcome))
+        print(_as_text(made, outcome))
     if outcome.problem:
         _output.complain(outcome.problem)
         return 2
@@ -175,7 +175,7 @@ def _row(run: Record, outcome: Outcome) -> dict[str, object]:
     }
 
 
-def _told(run: Record, outcome: Outcome) -> str:
+def _as_text(run: Record, outcome: Outcome) -> str:
     from pipelines.labs import record
 
     ended = [] if run.finding is not None else [f"  {outcome.state}"]

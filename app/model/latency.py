@@ -131,7 +131,7 @@ def of_session(
     nets = [setting(c.tree, NET_KEY) for c in (session.configs[0], config)]
     about = session.meta.get("scoring")
     if nets[0] != nets[1]:
-        # That is told of the net that the session began with; of each other one by its name.
+        # This is about the net that the session began with; each other one is found by its name.
         about = (session.meta.get("nets") or {}).get(nets[1])
     return Latency(block, _after(about), score_s)
 

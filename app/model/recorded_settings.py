@@ -52,7 +52,7 @@ class RecordedSettings(QObject):
     ) -> None:
         super().__init__(parent)
         self._pipeline, self._playhead = pipeline, playhead
-        self._told: tuple[bool, bool] | None = None
+        self._shown: tuple[bool, bool] | None = None
         self._editing = True
         self._at_end = True
         playhead.opened.connect(self._opened)
@@ -92,6 +92,6 @@ class RecordedSettings(QObject):
     def _show(self, config: Config | None, preset: str) -> None:
         self._pipeline.show_recorded(config, preset)
         now = (self.editing, self.offered)
-        if now != self._told:
-            self._told = now
+        if now != self._shown:
+            self._shown = now
             self.changed.emit()

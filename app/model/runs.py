@@ -81,7 +81,7 @@ class Runs(QObject):
         self._ticks = QTimer(self)
         self._ticks.setInterval(PROGRESS_MS)
         self._ticks.timeout.connect(self._show_progress)
-        self._told = 0
+        self._problems_shown = 0
         self._config: Config = pipeline.next
         self._last_audio: AudioChoice | None = None
         self._is_demo = False
@@ -262,7 +262,7 @@ class Runs(QObject):
         session = self._playhead.session
         return session is not None and str(session.path) == self.control.session
 
-    # -- told by the worker ----------------------------------------------------------------
+    # -- what the worker reports -----------------------------------------------------------
 
     def _on_progress(self, stage: str, fraction: float | None) -> None:
         # The session exists before model and graph are ready: all of that is "getting ready".
@@ -318,15 +318,15 @@ class Runs(QObject):
     def _tell_problems(self, snapshot: Snapshot) -> None:
         """Say what went wrong in the run without ending it, each once; a change given up waits for the next run."""
         problems = [m for m in snapshot.session.markers if m.kind == PROBLEM]
-        for marker in problems[self._told :]:
+        for marker in problems[self._problems_shown :]:
             key = marker.text.partition("=")[0]
             if any(option.key == key for option in self._pipeline.options):
                 self._pipeline.not_taken(key)
             self._notices.error(marker.text)
-        self._told = len(problems)
+        self._problems_shown = len(problems)
 
     def _on_running(self, path: str) -> None:
-        self._told = 0
+        self._problems_shown = 0
         self._pipeline.run_started(self._config)
         for key, value in self._changed_since(self._config):
             self.control.set(key, value)

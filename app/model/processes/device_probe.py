@@ -49,9 +49,9 @@ class DeviceProbe(QObject):
     def _answered(self, *_: object) -> None:
         if self._process is None:
             return
-        told, self._process = bytes(self._process.readAllStandardOutput().data()), None
+        printed, self._process = bytes(self._process.readAllStandardOutput().data()), None
         try:
-            obstacles = json.loads(told)["obstacles"]
+            obstacles = json.loads(printed)["obstacles"]
             self.found.emit(
                 {str(k): {str(c): str(r) for c, r in v.items()} for k, v in obstacles.items()}
             )

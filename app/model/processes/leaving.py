@@ -34,20 +34,20 @@ def obstacle() -> str | None:
 
 
 class Leaving(QObject):
-    """Tells one process to end, unless it was `told`, and looks after it until there is neither any more.
+    """Tells one process to end, unless it `knows`, and looks after it until there is neither any more.
 
     Disconnect from its signals, before, whoever may be gone by then.
 
     Args:
         process: what is to end.
         kind: what it does; `of` finds it by that.
-        told: whether it knows already.
+        knows: whether it has been told to end already.
     """
 
     ended = Signal()
     """There is no process any more."""
 
-    def __init__(self, process: QProcess, kind: str, told: bool = False) -> None:
+    def __init__(self, process: QProcess, kind: str, knows: bool = False) -> None:
         super().__init__(process)
         self.setObjectName(kind)
         self._process = process
@@ -58,7 +58,7 @@ class Leaving(QObject):
         single_shot(self, PATIENCE_MS, process.kill).start()
         if application is not None:
             application.aboutToQuit.connect(self.wait)
-        if not told:
+        if not knows:
             process.terminate()
 
     @staticmethod
@@ -74,7 +74,7 @@ class Leaving(QObject):
             self._process.waitForFinished(AT_QUIT_MS)
 
     def _failed(self, error: QProcess.ProcessError) -> None:
-        """One that could not even be started has no end to be told of."""
+        """One that could not even be started never ends."""
         if error == QProcess.ProcessError.FailedToStart:
             self._gone()
 

@@ -1,4 +1,4 @@
-"""The worker process: started, told and listened to. It carries commands and news, no measurements.
+"""The worker process: started, given commands and listened to. It carries commands and news, no measurements.
 
 One command or event is one JSON object on one line. A run ends with ``finished``, ``failed`` or
 ``died``; an error that left a session behind may still be followed by its ``finished``. Events are
@@ -141,7 +141,7 @@ class RunControl(QObject):
         if process is not None:
             process.write(b'{"do": "quit"}\n')
             process.closeWriteChannel()
-            leaving = Leaving(process, HAS_FINISHED, told=True)
+            leaving = Leaving(process, HAS_FINISHED, knows=True)
             self._leaving.append(leaving)
             leaving.ended.connect(lambda: self._leaving.remove(leaving))
 
