@@ -49,8 +49,8 @@ class WallAxis(TimeAxis):
         if timeline is None:
             return
         self._origin_ns, end_ns = timeline.extent_ns
-        self._end = max((end_ns - self._origin_ns) * 1e-9, self.least_s)
-        self._following = False
+        self.end = max((end_ns - self._origin_ns) * 1e-9, self.least_s)
+        self.following = False
         self._mode = "tail"
         self._shared_cursor(self._shared.cursor)
         if new or self._shared.following:
@@ -85,7 +85,7 @@ class WallAxis(TimeAxis):
 
     def fit(self) -> None:
         """Show all that was recorded, set-up as well."""
-        self._show(0.0, self._end)
+        self._show(0.0, self.end)
 
     # -- each axis moves the other, which does not move it back --------------------------------
 
@@ -112,8 +112,8 @@ class WallAxis(TimeAxis):
 
     def _shared_cursor(self, audio_s: float) -> None:
         # What is recorded after the last frame is no future.
-        self._cursor = self._end if audio_s >= self._shared.end else self.seconds_at(audio_s)
-        self.cursor_changed.emit(self._cursor)
+        self.cursor = self.end if audio_s >= self._shared.end else self.seconds_at(audio_s)
+        self.cursor_changed.emit(self.cursor)
 
     def _shared_hovered(self) -> None:
         audio_s = self._shared.hover
