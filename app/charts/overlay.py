@@ -12,15 +12,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPen
 
 from app.charts.items import PixelItem
 from app.charts.readout import Line, Readout
 from app.charts.time_plot import TimePlot
-from app.model.events import Boundary, Mark
+from app.model.events import Mark
 from app.style.plain_text import fitting, write
 from app.style.theme import font
+from profiler.arrays import I64
 from profiler.frames import FRAME_S
 
 FLAG_ROW = 21
@@ -104,8 +106,7 @@ class Overlay(PixelItem):
         self._rows = 0
         self._placed: list[_Flag] = []
         self._marks: tuple[Mark, ...] = ()
-        self._boundaries: tuple[Boundary, ...] = ()
-        self._starts: list[float] = []
+        self._starts = np.empty(0)
         self._readout: Readout | None = None
 
     @property
@@ -113,13 +114,10 @@ class Overlay(PixelItem):
         """Pixels at the top that belong to the flags."""
         return self._margin + self._rows * FLAG_ROW
 
-    def set_events(self, marks: tuple[Mark, ...], boundaries: tuple[Boundary, ...]) -> None:
-        """Show these markers and boundaries, laid out for the range in view."""
+    def set_events(self, marks: tuple[Mark, ...], boundaries: Sequence[int] | I64) -> None:
+        """Show these markers, and utterances that begin at these frames (ascending), laid out for the range in view."""
         self._marks = marks
-        if boundaries is not self._boundaries:
-            self._boundaries = boundaries
-            # Rising: those in view are found without looking at all.
-            self._starts = [boundary.first_frame * FRAME_S for boundary in boundaries]
+        self._starts = np.asarray(boundaries) * FRAME_S
         self._place()
         self.update()
 

@@ -134,14 +134,14 @@ def _notes(session: Session, tree: Tree) -> list[str]:
     from app.model import report_lines
 
     found = report_lines.notes(tree) + report_lines.parts_of_groups(tree)
-    for told in (
+    for section in (
         report_lines.defects,
         report_lines.transfers,
         report_lines.speed,
         report_lines.drift,
         report_lines.recorder,
     ):
-        found += told(tree)
+        found += section(tree)
     missing = _not_measured(session, tree)
     return [*found, f"not measured: {'; '.join(missing)}"] if missing else found
 

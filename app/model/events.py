@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 from profiler.plain import one_line
 
 if TYPE_CHECKING:
+    from profiler.arrays import I64
     from profiler.session.reader import Session
 
 
@@ -35,14 +34,6 @@ class Mark:
     def frame(self) -> int:
         """Frame at which the line is drawn: where it was applied, otherwise where it was requested."""
         return self.asked_frame if self.applied_frame is None else self.applied_frame
-
-
-@dataclass(frozen=True)
-class Boundary:
-    """Start of an utterance."""
-
-    first_frame: int
-    name: str
 
 
 def marks(session: Session, cursor_frame: int, frames: int) -> tuple[Mark, ...]:
@@ -76,34 +67,7 @@ def marks(session: Session, cursor_frame: int, frames: int) -> tuple[Mark, ...]:
     return tuple(sorted(found, key=lambda mark: (mark.frame, mark.asked_frame)))
 
 
-class _Starts:
-    """All boundaries of a session in order of time, kept up with it: there are thousands, and they only get more."""
-
-    def __init__(self) -> None:
-        self._of: int = 0
-        self._all: tuple[Boundary, ...] = ()
-        self._shown: tuple[Boundary, ...] = ()
-
-    def before(self, session: Session, frame: int) -> tuple[Boundary, ...]:
-        """Return those before a frame; the same object while they are the same."""
-        utterances = session.utterances
-        if len(utterances) != self._of:
-            found = [Boundary(int(u.first_frame), one_line(u.name)) for u in utterances]
-            self._of, self._all = len(utterances), tuple(sorted(found, key=_first_frame))
-            self._shown = ()
-        count = bisect_left(self._all, frame, key=_first_frame)
-        if count != len(self._shown):
-            self._shown = self._all[:count]
-        return self._shown
-
-
-def _first_frame(boundary: Boundary) -> int:
-    return boundary.first_frame
-
-
-_starts: WeakKeyDictionary[Session, _Starts] = WeakKeyDictionary()
-
-
-def boundaries(session: Session, cursor_frame: int) -> tuple[Boundary, ...]:
-    """Utterances begun before the playhead, in order of time."""
-    return _starts.setdefault(session, _Starts()).before(session, max(1, cursor_frame))
+def boundaries(session: Session, cursor_frame: int) -> I64:
+    """First frames of the utterances begun before the playhead, ascending, int64 [n]."""
+    first = session.utterances.in_time.first
+    return first[: int(first.searchsorted(max(1, cursor_frame)))]

@@ -86,13 +86,9 @@ def figures(snapshot: Snapshot) -> Figures:
         rtf, scope = arm
     else:
         rtf, scope = whole, "whole run"
-    done = [u for u in snapshot.session.utterances if u.first_frame + u.n_frames <= end]
+    done = [u for u in snapshot.session.utterances if u.end_frame <= end]
     if selected is not None:
-        within = [
-            u
-            for u in done
-            if u.first_frame < selected[1] and u.first_frame + u.n_frames > selected[0]
-        ]
+        within = [u for u in done if u.first_frame < selected[1] and u.end_frame > selected[0]]
         errors = errors_within(done, *selected)
         return Figures(rtf, scope, whole, errors, transcribed(within), of_selection=True)
     # What other settings made wrong says nothing of these.
@@ -121,12 +117,12 @@ def _arm(snapshot: Snapshot) -> tuple[float | None, str] | None:
 
     session, end = snapshot.session, snapshot.cursor_frame
     going = going_on(session, end)
-    over = [u for u in session.utterances if u.first_frame + u.n_frames <= end]
+    over = [u for u in session.utterances if u.end_frame <= end]
     if going is None or not over or over[-1].epochs not in {(epoch,) for epoch in going.epochs}:
         return None
     mine = [u for u in over if u.epochs == over[-1].epochs and u.first_frame >= going.start]
     row = snapshot.track.wall_row
-    wall = sum(row.total(u.first_frame, u.first_frame + u.n_frames) for u in mine)
+    wall = sum(row.total(u.first_frame, u.end_frame) for u in mine)
     rtf = real_time_factor(wall, sum(u.audio_s for u in mine))
     return rtf, ("arm A", "arm B")[going.epochs.index(over[-1].epochs[0])]
 
@@ -139,18 +135,6 @@ def recorder_cost(snapshot: Snapshot) -> RecorderCost:
     return own_cost.recorder_cost(
         snapshot.session, track.wall_row.total(0, track.n_frames), track.misplaced
     )
-
-
-def clock_text(seconds: float, *, tenths: bool = False) -> str:
-    """Return 41.2 as 0:41 (or 0:41.2), 3700 as 1:01:40."""
-    seconds = max(0.0, seconds)
-    whole = int(seconds)
-    tail = f".{int(seconds * 10) % 10}" if tenths else ""
-    hours, rest = divmod(whole, 3600)
-    minutes, rest = divmod(rest, 60)
-    if hours:
-        return f"{hours}:{minutes:02d}:{rest:02d}{tail}"
-    return f"{minutes}:{rest:02d}{tail}"
 
 
 def rtf_text(rtf: float | None) -> str:

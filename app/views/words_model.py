@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from app.model.alignment import Columns, Token, aligned
-from app.model.events import Boundary, Mark, boundaries, marks
+from app.model.events import Mark, boundaries, marks
 from app.views.bounded import at_most_under_way, bounded
 from pipelines.audio.word_errors import SAME, ErrorCount, errors_of
 from profiler.analysis.lod.columns import column_edges
@@ -97,7 +97,7 @@ class WordsModel:
     wrong_s: F64
     utterances: int
     marks: tuple[Mark, ...]
-    boundaries: tuple[Boundary, ...]
+    boundaries: I64
     left: tuple[tuple[int, Utterance], ...] = ()
 
 

@@ -44,13 +44,13 @@ class MainWindow(FirstWindow):
 
     def complete(self) -> None:
         """Make all that is behind the first picture."""
-        from app.model.at_cursor import AtCursor
         from app.model.conditions import Conditions
         from app.model.hints import Hints
         from app.model.pipeline import remembered
         from app.model.playhead import Playhead
         from app.model.processes.device_probe import DeviceProbe
         from app.model.processes.run_control import WORKER
+        from app.model.recorded_settings import RecordedSettings
         from app.model.runs import Runs
         from app.model.side_by_side import SideBySide
         from app.model.sound import Sound
@@ -65,7 +65,7 @@ class MainWindow(FirstWindow):
         self.devices.found.connect(self.pipeline.set_absent)
         self.axis = TimeAxis(self)
         self.playhead = Playhead(self.axis, self)
-        self.at_cursor = AtCursor(self.pipeline, self.playhead, self)
+        self.recorded_settings = RecordedSettings(self.pipeline, self.playhead, self)
         self.notices = Notices()
         worker = self._worker or WORKER
         self.runs = Runs(
@@ -143,7 +143,7 @@ class MainWindow(FirstWindow):
             bundled = self.actions_["file.bundled"]
             desk.form.choose_audio.connect(partial(self.files.offer, desk.form.speech, bundled))
             desk.form.looked_at.connect(self.devices.ask)
-            desk.form.edit_asked.connect(self.at_cursor.edit)
+            desk.form.edit_asked.connect(self.recorded_settings.edit)
             desk.breakdown.explain.connect(self.explain_stage)
             desk.docks.rearranged.connect(self.actions_.refresh)
             desk.docks.offered = [
@@ -159,7 +159,7 @@ class MainWindow(FirstWindow):
     def _connect(self) -> None:
         self.playhead.changed.connect(self._on_snapshot)
         self.playhead.mode_changed.connect(self.refresh)
-        self.at_cursor.changed.connect(self.refresh)
+        self.recorded_settings.changed.connect(self.refresh)
         self.playhead.opened.connect(self._on_opened)
         self.playhead.closed.connect(self._on_closed)
         self.playhead.failed.connect(self.notices.error)
@@ -218,7 +218,7 @@ class MainWindow(FirstWindow):
                 said
             )
         banner = self.notices.info(self.tr("The next run decodes {0}.").format(said))
-        if self.runs.can_start:
+        if self.when.can_start():
             banner.add_button(self.tr("Run"), self.runs.start)
         # It is of the next run: once that has begun, it would speak of another one.
         self.runs.begun.connect(banner.dismiss)
@@ -244,7 +244,7 @@ class MainWindow(FirstWindow):
             from app.window.lab.page import LabPage
 
             self._lab = LabPage(lambda: not self.when.is_idle(), parent=self)
-            self.runs.other_run = self._lab.runs.hindrance
+            self.runs.other_run = self._lab.runs.obstacle_to_runs
             self._lab.open_session.connect(self.open_session)
             self._lab.changed.connect(self.actions_.refresh)
             self.pages.addWidget(self._lab)
@@ -318,7 +318,7 @@ class MainWindow(FirstWindow):
         self.actions_.refresh()
         self._show_recording()
         if self._desk is not None:
-            form, at = self._desk.form, self.at_cursor
+            form, at = self._desk.form, self.recorded_settings
             self._show_speech()
             form.show_which(at.editing, at.offered, not self.when.is_idle())
         path = self.playhead.path
@@ -329,7 +329,7 @@ class MainWindow(FirstWindow):
         from app.model import audio_choice
 
         session, form = self.playhead.session, self.desk.form
-        if session is None or self.at_cursor.editing:
+        if session is None or self.recorded_settings.editing:
             form.show_speech(self.runs.audio, self.runs.audio_waits)
         else:
             form.show_speech(audio_choice.recorded(session), recorded=True)

@@ -13,6 +13,7 @@ from typing import Final, TypedDict
 import msgspec
 
 from pipelines import labs
+from pipelines.config import value_text
 from pipelines.labs.chart import Chart
 from pipelines.labs.declaration import Lab, Measured, Parameters
 from pipelines.labs.texts import figure
@@ -137,7 +138,7 @@ def lines(run: Record) -> list[str]:
 def settings(run: Record, *, changed: bool = False) -> list[str]:
     """The parameters as `--set` takes them; `changed`: only those that are not what the lab takes by itself."""
     return [
-        f"{key}={_plain(value)}"
+        f"{key}={value_text(value)}"
         for key in run.parameters.__struct_fields__
         if (value := getattr(run.parameters, key)) != getattr(run.lab.parameters, key)
         or not changed
@@ -148,9 +149,3 @@ def command(run: Record) -> list[str]:
     """The words of the command that measures the same again."""
     changed = settings(run, changed=True)
     return ["asrscope", "lab", run.name, *(word for text in changed for word in ("--set", text))]
-
-
-def _plain(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -100,12 +100,12 @@ def test_what_was_read_is_drawn_in_an_event_of_its_own(qtbot, recording) -> None
 
     def read() -> bool:
         playhead._last_read = 0.0
-        playhead._beat()
+        playhead._redraw()
         return playhead.n_frames == 150
 
     qtbot.waitUntil(read)
     assert 150 not in drawn
-    playhead._beat()
+    playhead._redraw()
     assert drawn[-1] == 150
     playhead.close()
 
@@ -140,7 +140,7 @@ def test_stages_are_counted_in_slices_while_the_cursor_moves(
     view, playhead = opened
     assert view.tree.stages  # at once, where nothing moves
     view.clear()
-    playhead._playing = True
+    playhead.playing = True
     snapshot = playhead.snapshot()
     assert snapshot is not None
     assert snapshot.moving
@@ -151,7 +151,7 @@ def test_stages_are_counted_in_slices_while_the_cursor_moves(
     view.settle()
     assert view.tree.stages
     assert not view.count._slices.busy
-    playhead._playing = False
+    playhead.playing = False
 
 
 def test_the_breakdown_in_steps_is_that_at_once(tmp_path: Path) -> None:

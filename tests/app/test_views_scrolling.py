@@ -61,7 +61,7 @@ def follow(desk: Desk) -> None:
     """Let a window of 6 s follow the cursor, which is where it scrolls."""
     desk.axis.set_visible(2.0, 8.0)
     desk.playhead._position = 680.0
-    desk.playhead._playing = True
+    desk.playhead.playing = True
     desk.playhead._emit()
     desk.axis.follow()
     advance(desk, 40)
@@ -198,7 +198,7 @@ def _session(desk: Desk, clock: Clock) -> None:
 
 
 def _paused(desk: Desk, clock: Clock) -> None:
-    desk.playhead._playing = False
+    desk.playhead.playing = False
 
 
 CHANGES = {

@@ -17,7 +17,6 @@ from views_desk import Desk, settle
 
 from app.charts.pixels import polyline
 from app.charts.time_plot import GUTTER, TimePlot
-from app.model.events import Boundary
 from app.model.pace import AT_NEXT_MS, Pace
 from profiler.analysis.lod.blocks import _under, under
 from profiler.analysis.lod.columns import column_edges
@@ -105,7 +104,7 @@ def test_the_breakdown_is_laid_out_once_where_its_stages_are_counted(
     monkeypatch.setattr(
         view.tree, "show_model", lambda *found: (shown.append(found[0]), show(*found))
     )
-    moving.playhead._playing = True
+    moving.playhead.playing = True
     moving.playhead._position = 1000.0
     snapshot = moving.playhead.snapshot()
     assert snapshot is not None
@@ -122,7 +121,7 @@ def test_the_breakdown_is_laid_out_once_where_its_stages_are_counted(
     view.count._at = time.monotonic() + 1e3
     view.draw(snapshot)
     assert [model.last_frame for model in shown] == [1010]
-    moving.playhead._playing = False
+    moving.playhead.playing = False
 
 
 def test_a_plot_is_painted_once_however_often_it_is_asked(moving: Desk) -> None:
@@ -155,7 +154,7 @@ def test_boundaries_of_utterances_stand_at_their_pixels(moving: Desk) -> None:
     overlay.set_events((), ())
     nothing = pixels_of(plot)
     frames = [0, 190, 200, 201, 333, 500, 790, 801, 1500]
-    overlay.set_events((), tuple(Boundary(frame, "") for frame in frames))
+    overlay.set_events((), frames)
     changed = np.flatnonzero((pixels_of(plot) != nothing).any(axis=0)) - left
     places = [
         round((frame * FRAME_S - first) / (last - first) * wide)
@@ -164,7 +163,7 @@ def test_boundaries_of_utterances_stand_at_their_pixels(moving: Desk) -> None:
     ]
     assert changed.tolist() == sorted({at for at in places if 1 <= at < wide})
     assert len(places) > 3
-    overlay.set_events((), tuple(Boundary(frame, "") for frame in range(0, 2000, 2)))
+    overlay.set_events((), range(0, 2000, 2))
     assert np.array_equal(pixels_of(plot), nothing)
 
 

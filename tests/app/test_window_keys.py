@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from app.window.main_window import MainWindow
+from tests.app.worker_process import process_id
 from tests.waiting import SOON_MS
 
 LEFT = Qt.MouseButton.LeftButton
@@ -61,7 +62,7 @@ def click(qtbot: QtBot, control: QWidget) -> None:
 
 
 def test_space_pauses_a_run_whatever_was_clicked_before(qtbot: QtBot, live: MainWindow) -> None:
-    process = live.runs.control.process_id
+    process = process_id(live.runs.control)
     for control in controls(live):
         if not shiboken6.isValid(control):
             continue  # the notice that it was on has gone
@@ -73,7 +74,7 @@ def test_space_pauses_a_run_whatever_was_clicked_before(qtbot: QtBot, live: Main
             assert live.playhead.following == following, control.accessibleName()
         assert live.pipeline.next == settings, control.accessibleName()
     assert live.when.is_running()
-    assert live.runs.control.process_id == process
+    assert process_id(live.runs.control) == process
 
 
 def test_space_plays_a_saved_session_and_never_starts_a_run(
@@ -94,7 +95,7 @@ def test_space_plays_a_saved_session_and_never_starts_a_run(
         assert w.pipeline.next == settings, control.accessibleName()
         assert w.playhead.path == session
     assert w.when.is_idle()
-    assert w.runs.control.process_id == 0
+    assert process_id(w.runs.control) == 0
 
 
 def test_a_button_reached_by_tab_is_pressed_by_enter_and_not_by_space(

@@ -8,6 +8,7 @@ import psutil
 import pytest
 
 from profiler.session.reader import Session
+from tests.app.worker_process import process_id
 from tests.waiting import COMPILING_MS, SOON_MS
 
 NAME = "access-orders"
@@ -31,7 +32,7 @@ def begun(lab, sizes):
     for key, value in sizes.items():
         lab.detail.fields[key].editor.setValue(value)
     lab.detail.run.click()
-    return psutil.Process(lab.runs.control.process_id)
+    return psutil.Process(process_id(lab.runs.control))
 
 
 def measuring(qtbot, lab):

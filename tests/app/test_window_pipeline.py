@@ -154,7 +154,7 @@ def test_a_value_that_does_not_fit_is_refused_in_a_sentence(pipeline):
 
 def test_without_a_run_a_change_is_for_the_next_one(form, pipeline):
     asked = []
-    pipeline.asked.connect(lambda *change: asked.append(change))
+    pipeline.live_change.connect(lambda *change: asked.append(change))
     pipeline.set("search.beam", 9.0)
     assert asked == []
     assert not pipeline.waits("search.beam")
@@ -163,7 +163,7 @@ def test_without_a_run_a_change_is_for_the_next_one(form, pipeline):
 
 def test_during_a_run_live_settings_are_asked_for_and_others_wait(form, pipeline):
     asked = []
-    pipeline.asked.connect(lambda *change: asked.append(change))
+    pipeline.live_change.connect(lambda *change: asked.append(change))
     pipeline.run_started(pipeline.next)
     pipeline.set("search.beam", 9.0)
     pipeline.set("graph.vocabulary", 900)
@@ -419,7 +419,7 @@ def test_the_probe_asks_a_process_once_and_bears_any_answer(qtbot):
         silent = DeviceProbe(command)
         silent.found.connect(lambda *_: pytest.fail("it knows nothing"))
         silent.ask()
-        qtbot.waitUntil(lambda probe=silent: not probe.asking, timeout=SOON_MS)
+        qtbot.waitUntil(lambda probe=silent: probe._process is None, timeout=SOON_MS)
     late = DeviceProbe((sys.executable, "-c", "import time; time.sleep(60)"))
     late.ask()
     late.stop()

@@ -68,12 +68,12 @@ class DataExport(QObject):
         if code == 0 and status == QProcess.ExitStatus.NormalExit:
             self.written.emit(target)
             return
-        told = bytes(process.readAllStandardError().data()).decode("utf-8", "replace").strip()
-        why = told.rpartition(BY_COMMAND)[2] or self.tr("The command ended without saying why.")
+        errors = bytes(process.readAllStandardError().data()).decode("utf-8", "replace").strip()
+        why = errors.rpartition(BY_COMMAND)[2] or self.tr("The command ended without saying why.")
         self.failed.emit(target, why)
 
     def _broken(self, process: QProcess, target: Path, error: QProcess.ProcessError) -> None:
-        """One that could not even be started has no end to be told of."""
+        """One that could not even be started never ends."""
         if error == QProcess.ProcessError.FailedToStart:
             self._let_go(process)
             self.failed.emit(target, self.tr("The command could not be started."))

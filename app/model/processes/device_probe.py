@@ -24,11 +24,6 @@ class DeviceProbe(QObject):
         self._process: QProcess | None = None
         self._asked = False
 
-    @property
-    def asking(self) -> bool:
-        """A question is under way."""
-        return self._process is not None
-
     def ask(self) -> None:
         """Start asking, the first time only."""
         if self._asked:
@@ -54,9 +49,9 @@ class DeviceProbe(QObject):
     def _answered(self, *_: object) -> None:
         if self._process is None:
             return
-        told, self._process = bytes(self._process.readAllStandardOutput().data()), None
+        printed, self._process = bytes(self._process.readAllStandardOutput().data()), None
         try:
-            obstacles = json.loads(told)["obstacles"]
+            obstacles = json.loads(printed)["obstacles"]
             self.found.emit(
                 {str(k): {str(c): str(r) for c, r in v.items()} for k, v in obstacles.items()}
             )

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QCoreApplication
 
-from app.model.as_set import value_text
 from app.model.pipeline import missing_file
 from app.window.actions.actions import Registry, key_text
-from pipelines.config import presets
+from pipelines.config import presets, value_text
 
 if TYPE_CHECKING:
     from app.window.main_window import MainWindow

@@ -121,7 +121,7 @@ class LiveToggle(QWidget):
         self._show_headline()
         self.effect.show()
         self.subtitle.set_full(
-            *(f"· {text}" if text else "" for text in (effect.beside, *effect.shorter))
+            *(f"· {text}" if text else "" for text in (effect.remark, *effect.shorter))
         )
         describe(self.switch, description=f"{self._text}. {effect.text}")
         set_tip(self, "\n".join((self._now, effect.details, self._tip)))

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.model.effects import Effect
-from app.model.figures import Figures, clock_text, rtf_text
+from app.model.figures import Figures, rtf_text
 from app.model.pipeline import Pipeline
 from app.style.icons import icon
 from app.style.plain_text import Button, Label, describe, set_tip
@@ -26,7 +26,7 @@ from app.window.actions.actions import Registry
 from app.window.actions.button import ActionButton
 from app.window.bars.live_toggle import LiveToggle
 from app.window.form.preset_button import PresetButton
-from profiler.plain import counted
+from profiler.plain import clock, counted
 
 RECORDING_WIDTHS = {True: 84, False: 64}
 """Of the recorded duration, with the word REC where there is room for it."""
@@ -213,10 +213,10 @@ class TopBar(QFrame):
             self.recording.setText("REC")
             describe(self.recording, self.tr("recording a run that is not shown"))
             return
-        clock = clock_text(seconds)
+        since = clock(seconds)
         # The dot says as much where there is little room.
-        self.recording.setText(f"REC {clock}" if wide else clock)
-        describe(self.recording, self.tr("recording, {0}").format(clock))
+        self.recording.setText(f"REC {since}" if wide else since)
+        describe(self.recording, self.tr("recording, {0}").format(since))
 
     def show_figures(self, shown: Figures | None) -> None:
         """Show RTF and WER, or that there is nothing to show."""

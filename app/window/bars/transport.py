@@ -26,7 +26,6 @@ from PySide6.QtWidgets import (
 )
 
 from app.model.events import MAX_MARKS
-from app.model.figures import clock_text
 from app.model.pace import Pace
 from app.model.playhead import SPEEDS, Playhead
 from app.style.icons import icon
@@ -36,7 +35,7 @@ from app.widgets import ChoiceBox, Elided
 from app.window.actions.actions import Registry
 from app.window.actions.button import ActionButton
 from profiler.frames import FRAME_S
-from profiler.plain import counted, one_line
+from profiler.plain import clock, counted, one_line
 
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot
@@ -127,9 +126,7 @@ class ScrubBar(QSlider):
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
             x = event.pos().x()
             near = [m for m in self.marks if abs(self.x_of(m.frame) - x) <= NEAR]
-            text = "\n".join(
-                f"{clock_text(m.frame * FRAME_S, tenths=True)}  {m.text}" for m in near
-            )
+            text = "\n".join(f"{clock(m.frame * FRAME_S, 1)}  {m.text}" for m in near)
             show_tip(event.globalPos(), text, self)
             return True
         return bool(super().event(event))
@@ -345,13 +342,10 @@ class Transport(QFrame):
         frames = int(snapshot.track.n_frames)
         self.bar.show_position(snapshot.cursor_frame, frames)
         session = snapshot.session
-        marks = tuple(
-            Mark(m.asked_frame if m.applied_frame is None else m.applied_frame, one_line(m.text))
-            for m in session.markers[-MAX_MARKS:]
-        )
+        marks = tuple(Mark(m.frame, one_line(m.text)) for m in session.markers[-MAX_MARKS:])
         self.bar.show_marks(marks, tuple(u.first_frame for u in session.utterances))
-        here = clock_text(snapshot.cursor_frame * FRAME_S, tenths=True)
-        total = clock_text(frames * FRAME_S, tenths=True)
+        here = clock(snapshot.cursor_frame * FRAME_S, 1)
+        total = clock(frames * FRAME_S, 1)
         where = here if snapshot.following else f"{here} / {total}"
         paused = snapshot.live and not snapshot.moving
         self.clock.setText(self.tr("Paused {0}").format(where) if paused else where)

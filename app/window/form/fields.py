@@ -12,12 +12,11 @@ from PySide6.QtCore import QPointF, QSize, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QStandardItemModel
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from app.model.as_set import value_text
 from app.style.plain_text import Label, describe, set_tip, set_titled_tip
 from app.style.theme import font, theme
 from app.widgets import ChoiceBox, Elided, RealBox, Switch, WholeBox
 from app.window.form.path_box import PathBox
-from pipelines.config import Option, Value
+from pipelines.config import Option, Value, value_text
 
 LONGEST_SUFFIX = 7
 """Longer units are shown in the tool tip, not in the field."""
