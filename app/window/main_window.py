@@ -321,7 +321,8 @@ class MainWindow(FirstWindow):
             form, at = self._desk.form, self.at_cursor
             self._show_speech()
             form.show_which(at.editing, at.offered, not self.when.is_idle())
-        path = self.playhead.path
+        path, session = self.playhead.path, self.playhead.session
+        self.top.show_lab(session is not None and not (self.playhead.live or session.configs))
         set_title(self, "asrscope" if path is None else f"{path.stem} – asrscope")
 
     def _show_speech(self) -> None:

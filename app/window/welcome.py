@@ -87,6 +87,7 @@ class Welcome(QScrollArea):
         self.setObjectName("welcome")
         self.setProperty(AT_LOWER_END, True)
         self.setWidgetResizable(True)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # Tab goes to what is on it
         self.setFrameShape(QFrame.Shape.NoFrame)
         self._actions = actions
         page = QWidget()

@@ -9,10 +9,12 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QWidget
 
 from app.model.figures import recorder_cost
 from app.model.hints import Hints
+from app.model.provenance import device_names
 from app.style.theme import font
 from app.widgets import THIN_SPACE, Elided
 from app.window.bars.hint_strip import HintStrip
 from profiler.machine.roofs.table import DRIFT_TOLD, sound_drift
+from profiler.plain import one_line
 
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot
@@ -79,7 +81,7 @@ class StatusLine(QFrame):
 
     def _machine_texts(self, snapshot: Snapshot) -> list[str]:
         session = snapshot.session
-        parts = []
+        parts = [one_line(name, 80) for name in device_names(session)]
         if not session.calibration:
             parts.append(self.tr("roofs not measured: compute and memory cannot be separated"))
         else:

@@ -123,6 +123,7 @@ class TopBar(QFrame):
         self._pipeline = pipeline
         self._buttons: list[Button] = []
         self._recorded: float | None = None
+        self._of_lab = False
 
         self.run = self._button(actions["run.start"], "play")
         self.run.setProperty("go", True)
@@ -187,11 +188,21 @@ class TopBar(QFrame):
         line = self._pipeline
         for widget, sharing in zip(self.toggles, line.places(), strict=True):
             widget.show_toggles(sharing)
-        self.preset.show_preset(line.preset_shown, line.waiting, line.differs())
+        waiting = line.preset if self._of_lab else line.waiting
+        self.preset.show_preset(line.preset_shown, waiting, line.differs())
+        if self._of_lab:
+            self.device.set_full("")
+            return
         parts = [str(line.value("device")).upper()]
         threads = int(line.value("threads"))
         parts.append(counted(threads, self.tr("thread"), self.tr("threads")))
         self.device.set_full(" · ".join(parts))
+
+    def show_lab(self, shown: bool) -> None:
+        """Show that the session is a lab's, so that preset and device are not its own but the next run's."""
+        if shown != self._of_lab:
+            self._of_lab = shown
+            self.refresh()
 
     def show_effects(self, effect_of: Callable[[frozenset[str]], Effect | None]) -> None:
         """Show beside each toggle what flipping it did: `effect_of` the settings that it changes."""

@@ -361,6 +361,7 @@ class Transport(QFrame):
         self.note.set_full(note, note.partition(" · ")[2])
 
     def _note(self, snapshot: Snapshot, marks: int) -> str:
+        from app.model.figures import counts_steps
         from profiler.analysis.utterances import audio_seconds
 
         session = snapshot.session
@@ -368,14 +369,19 @@ class Transport(QFrame):
         created = session.meta.get("created_wall")
         if isinstance(created, (int, float)):
             parts.append(datetime.fromtimestamp(created).strftime("%Y-%m-%d %H:%M"))
-        if session.meta.get("preset"):
-            parts.append(one_line(str(session.meta["preset"])))
+        lab = session.meta.get("lab")
+        name = session.meta.get("preset") or (lab.get("name") if isinstance(lab, dict) else None)
+        if name:
+            parts.append(one_line(str(name)))
         frames = int(snapshot.track.n_frames)
-        audio_s = audio_seconds(session.utterances, 0, frames)
-        # The clock counts frames, which leave a rest of 10 to 25 ms of each utterance.
-        text = self.tr("{0} s of audio in {1}")
-        count = counted(frames, self.tr("frame"), self.tr("frames"))
-        parts.append(text.format(f"{audio_s:.1f}", count))
+        if counts_steps(session):
+            parts.append(counted(frames, self.tr("step"), self.tr("steps")))
+        else:
+            audio_s = audio_seconds(session.utterances, 0, frames)
+            # The clock counts frames, which leave a rest of 10 to 25 ms of each utterance.
+            text = self.tr("{0} s of audio in {1}")
+            count = counted(frames, self.tr("frame"), self.tr("frames"))
+            parts.append(text.format(f"{audio_s:.1f}", count))
         parts.append(counted(marks, self.tr("marker"), self.tr("markers")))
         if session.state not in ("closed", "recording"):
             parts.append(session.state)

@@ -30,6 +30,7 @@ class Gallery(QScrollArea):
         super().__init__(parent)
         self.setObjectName("welcome")
         self.setWidgetResizable(True)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # Tab goes to the cards
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         page = QWidget()
