@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 from app.model.as_set import value_text
 from app.style.plain_text import Label, describe, set_tip, set_titled_tip
 from app.style.theme import font, theme
-from app.widgets import ChoiceBox, Elided, RealBox, Switch, WholeBox
+from app.widgets import ChoiceBox, Elided, NumberBox, Switch, restyle
 from app.window.form.path_box import PathBox
 from pipelines.config import Option, Value
 
@@ -177,29 +177,20 @@ class Field(QWidget):
             choice.activated.connect(lambda index: self._edited(choice.itemData(index)))
             choice.setFixedWidth(FIELD_WIDTH)
             return choice
-        if option.type == "int":
-            whole = WholeBox()
-            whole.setRange(
-                int(-UNBOUNDED if option.minimum is None else option.minimum),
-                int(UNBOUNDED if option.maximum is None else option.maximum),
-            )
-            whole.set_unit(suffix, self._numbers())
-            whole.valueChanged.connect(self._edited)
-            whole.refused.connect(self._refused)
-            whole.setFixedWidth(FIELD_WIDTH)
-            return whole
-        if option.type == "float":
-            real = RealBox()
-            real.setRange(
+        if option.type in ("int", "float"):
+            whole = option.type == "int"
+            number = NumberBox(whole=whole)
+            number.setRange(
                 -UNBOUNDED if option.minimum is None else option.minimum,
                 UNBOUNDED if option.maximum is None else option.maximum,
             )
-            real.set_unit(suffix, self._numbers())
-            real.steps = option.steps
-            real.valueChanged.connect(self._edited)
-            real.refused.connect(self._refused)
-            real.setFixedWidth(FIELD_WIDTH)
-            return real
+            words = {float(value): self.tr(word) for value, word in option.words.items()}
+            number.set_unit(suffix, words)
+            number.steps = option.steps
+            number.valueChanged.connect(lambda v: self._edited(int(v) if whole else v))
+            number.refused.connect(self._refused)
+            number.setFixedWidth(FIELD_WIDTH)
+            return number
         path = PathBox(
             option.key.endswith(FOLDERS), self.tr(option.title), option.shipped(), option.suffixes
         )
@@ -209,10 +200,6 @@ class Field(QWidget):
         path.chosen.connect(self._edited)
         path.setFixedWidth(FIELD_WIDTH)
         return path
-
-    def _numbers(self) -> dict[float, str]:
-        """Numbers that are shown as words."""
-        return {float(value): self.tr(word) for value, word in self.option.words.items()}
 
     def _refused(self, text: str) -> None:
         """Say in which range a number must lie."""
@@ -236,9 +223,7 @@ class Field(QWidget):
             editor.update()
         elif isinstance(editor, ChoiceBox):
             editor.setCurrentIndex(editor.findText(str(value)))
-        elif isinstance(editor, WholeBox):
-            editor.setValue(int(value))
-        elif isinstance(editor, RealBox):
+        elif isinstance(editor, NumberBox):
             editor.setValue(float(value))
         elif isinstance(editor, PathBox):
             editor.set_path(str(value))
@@ -264,8 +249,7 @@ class Field(QWidget):
         if name == self.title.objectName():
             return
         self.title.setObjectName(name)
-        self.title.style().unpolish(self.title)
-        self.title.style().polish(self.title)
+        restyle(self.title)
 
     def show_obstacle(self, sentence: str | None, short: str) -> None:
         """Disable the setting if others prevent it from acting; `short` is shown below it, whole."""

@@ -35,7 +35,7 @@ from app.pictures.wanted import (
 from app.style.plain_text import Button, Label, describe, set_title
 from app.style.theme import font
 from app.views import VIEWS
-from app.widgets import CheckBox, ChoiceBox, Elided, WholeBox
+from app.widgets import CheckBox, ChoiceBox, Elided, NumberBox
 from app.window.pictures.drawing import PROCESS, Drawing
 from app.window.pictures.preview import Preview
 from profiler.plain import one_line
@@ -130,7 +130,7 @@ class PictureDialog(QDialog):
             self.size_box.addItem(f"{width} × {height}", (width, height))
         self.size_box.addItem(self.tr("other"), None)
         describe(self.size_box, self.tr("Size in points"))
-        self.width_box, self.height_box = WholeBox(), WholeBox()
+        self.width_box, self.height_box = NumberBox(whole=True), NumberBox(whole=True)
         for side, name in (
             (self.width_box, self.tr("Width")),
             (self.height_box, self.tr("Height")),
@@ -265,13 +265,16 @@ class PictureDialog(QDialog):
         text = self.range_box.text().strip()
         return Wanted(
             views=views,
-            size=(self.width_box.value(), self.height_box.value()),
+            size=self._size(),
             scale=float(self.scale_box.currentData()),
             theme=str(self.theme_box.currentData()),
             range_s=read_range(text, self.tr("The stretch")) if text else None,
             at_s=self._start.wanted.at_s if self.to_cursor.isChecked() else None,
             select=tuple(what for what, box in self.selected.items() if box.isChecked()),
         )
+
+    def _size(self) -> tuple[int, int]:
+        return int(self.width_box.value()), int(self.height_box.value())
 
     def _size_refused(self, text: str) -> None:
         sentence = self.tr("A side must have {0} to {1} points; {2} is not taken.")
@@ -284,7 +287,7 @@ class PictureDialog(QDialog):
             self.height_box.setValue(size[1])
 
     def _show_size(self) -> None:
-        size = (self.width_box.value(), self.height_box.value())
+        size = self._size()
         blocked = self.size_box.blockSignals(True)
         self.size_box.setCurrentIndex(SIZES.index(size) if size in SIZES else len(SIZES))
         self.size_box.blockSignals(blocked)
