@@ -13,7 +13,7 @@ from app.style.keys import ToolButton
 from app.style.plain_text import Label, describe, set_tip, set_title
 from app.style.theme import Tokens, theme, theme_changed
 from app.views.view import View
-from app.widgets import Elided
+from app.widgets import Elided, restyle
 
 ICON: Final = QSize(13, 13)
 
@@ -77,8 +77,7 @@ class DockTitle(QFrame):
             self._note.setAlignment(V_CENTER | (LEFT if tabbed else RIGHT))
         if self.property("tabbed") != tabbed:
             self.setProperty("tabbed", tabbed)
-            self.style().unpolish(self)
-            self.style().polish(self)
+            restyle(self)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Say so; the dock takes the mouse and may be dragged."""

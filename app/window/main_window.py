@@ -320,7 +320,7 @@ class MainWindow(FirstWindow):
         if self._desk is not None:
             form, at = self._desk.form, self.at_cursor
             self._show_speech()
-            form.show_which(at.editing, at.offered, not self.when.is_idle())
+            form.which.show_which(at.editing, at.offered, not self.when.is_idle())
         path, session = self.playhead.path, self.playhead.session
         self.top.show_lab(session is not None and not (self.playhead.live or session.configs))
         set_title(self, "asrscope" if path is None else f"{path.stem} – asrscope")

@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
 
 from app.style.plain_text import Button, Label, describe, set_tip, set_title, write
 from app.style.theme import font, theme
+from app.widgets import heading
 from app.window.actions import found
 from app.window.actions.actions import Registry, key_text
 from app.window.actions.found import Found
@@ -222,11 +223,7 @@ class KeySheet(QDialog):
         grid = QGridLayout()
         grid.setHorizontalSpacing(16)
         grid.setVerticalSpacing(5)
-        head = Label(group.upper())
-        head.setObjectName("form-layer")
-        head.setFont(font(0.82, strong=True))
-        head.setIndent(0)
-        grid.addWidget(head, 0, 0, 1, 2)
+        grid.addWidget(heading(group), 0, 0, 1, 2)
         for number, (keys, text) in enumerate(rows, start=1):
             pressed = Label(keys)
             pressed.setFont(font(1.0, strong=True))

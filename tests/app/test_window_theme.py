@@ -205,9 +205,7 @@ def dropping() -> Button:
 
 
 @BOTH
-@pytest.mark.parametrize(
-    "make", [ChoiceBox, NumberBox, QLineEdit, partial(CheckBox, ""), dropping]
-)
+@pytest.mark.parametrize("make", [ChoiceBox, NumberBox, QLineEdit, partial(CheckBox, ""), dropping])
 def test_where_a_control_begins_is_seen(
     qtbot: QtBot, tokens: Tokens, make: Callable[[], QWidget]
 ) -> None:

@@ -21,7 +21,7 @@ from app.model.pipeline import Pipeline
 from app.style.icons import icon
 from app.style.plain_text import Button, Label, describe, set_tip
 from app.style.theme import Tokens, font, theme, theme_changed
-from app.widgets import Elided
+from app.widgets import Elided, muted, restyle
 from app.window.actions.actions import Registry
 from app.window.actions.button import ActionButton
 from app.window.bars.live_toggle import LiveToggle
@@ -65,15 +65,11 @@ class Figure(QWidget):
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._name = Label(name)
-        self._name.setObjectName("muted")
-        self._name.setFont(font(0.85))
+        self._name = muted(name, 0.85)
         self._value = Label("–")
         self._value.setObjectName("big-figure")
         self._value.setFont(font(1.95, strong=True))
-        self._beside = Label()
-        self._beside.setObjectName("muted")
-        self._beside.setFont(font(0.85))
+        self._beside = muted(size=0.85)
         grid = QGridLayout(self)
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setHorizontalSpacing(7)
@@ -92,8 +88,7 @@ class Figure(QWidget):
         self._value.setText(value)
         if self._value.objectName() != (name := "pale-figure" if pale else "big-figure"):
             self._value.setObjectName(name)
-            self._value.style().unpolish(self._value)
-            self._value.style().polish(self._value)
+            restyle(self._value)
         self._beside.setText(beside)
         self._kept_wide()
         set_tip(self, tip)

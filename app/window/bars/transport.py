@@ -30,9 +30,9 @@ from app.model.figures import clock_text
 from app.model.pace import Pace
 from app.model.playhead import SPEEDS, Playhead
 from app.style.icons import icon
-from app.style.plain_text import Button, Label, describe, set_tip, show_tip
-from app.style.theme import Tokens, font, theme, theme_changed
-from app.widgets import ChoiceBox, Elided
+from app.style.plain_text import Button, describe, set_tip, show_tip
+from app.style.theme import Tokens, theme, theme_changed
+from app.widgets import ChoiceBox, card_header, muted
 from app.window.actions.actions import Registry
 from app.window.actions.button import ActionButton
 from profiler.frames import FRAME_S
@@ -182,14 +182,7 @@ class Transport(QFrame):
         self._playhead = playhead
         self._icons: list[tuple[Button, str]] = []
 
-        title = Label(self.tr("Session"))
-        title.setFont(font(1.06, strong=True))
-        self.note = Elided()
-        self.note.setObjectName("card-note")
-        self.note.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        header = QHBoxLayout()
-        header.addWidget(title)
-        header.addWidget(self.note, 1)
+        header, self.note = card_header(self.tr("Session"))
 
         self.bar = ScrubBar()
         self.bar.sought.connect(playhead.seek)
@@ -219,8 +212,7 @@ class Transport(QFrame):
         self.sound.setCheckable(True)
         self.mark = ActionButton(actions["run.mark"], self.tr("Mark"))
         self.export = ActionButton(actions["file.export"], self.tr("Export…"))
-        self.clock = Label()
-        self.clock.setObjectName("muted")
+        self.clock = muted()
         set_tip(
             self.clock,
             self.tr(
