@@ -17,7 +17,6 @@ from app.model.pipeline import Pipeline
 from app.model.playhead import Playhead
 from app.views import VIEWS, create
 from app.window.actions.actions import Registry
-from app.window.actions.charts import SCALE
 from app.window.bars.transport import Transport
 from app.window.docks import Docks
 from app.window.form.form import PipelineForm
@@ -58,7 +57,6 @@ class Desk(QWidget):
             playhead.changed.connect(partial(self._update, view))
             playhead.closed.connect(view.clear)
             self.docks.docks[view_id].woken.connect(partial(self._wake, view))
-        self.views["cost"].add_menu(self.tr("Scale"), [actions[id] for id in SCALE])
         beside = QWidget()
         column = QVBoxLayout(beside)
         column.setContentsMargins(0, 0, 0, 0)

@@ -135,10 +135,12 @@ class MainWindow(FirstWindow):
         if self._desk is None:
             from app.model.figures import load
             from app.window.actions import commands
+            from app.window.actions.views import SCALE
             from app.window.desk import Desk
 
-            commands.register_views(self.actions_, self)
             self._desk = desk = Desk(self.pipeline, self.playhead, self.actions_)
+            commands.register_views(self.actions_, self)
+            desk.views["cost"].add_menu(self.tr("Scale"), [self.actions_[id] for id in SCALE])
             load()
             bundled = self.actions_["file.bundled"]
             desk.form.choose_audio.connect(partial(self.files.offer, desk.form.speech, bundled))

@@ -279,7 +279,7 @@ def window(qtbot, tmp_path):
 
 
 def test_without_a_finished_session_the_action_says_why(window):
-    assert not window.actions_.is_enabled("run.explain")
+    assert not window.actions_["run.explain"].isEnabled()
     assert "finished session" in (window.actions_.obstacle("run.explain") or "")
     before = len(window.notices.banners)
     window.explain_stage("score.exp")

@@ -82,8 +82,8 @@ def actions(registry: Registry) -> list[Found]:
             text=action.text,
             group=action.group,
             beside="  ".join(key_text(key) for key in action.keys),
-            usable=action.enabled(),
-            why=registry.obstacle(action.id),
+            usable=(why := action.enabled.obstacle()) is None,
+            why=why,
             do=partial(registry.trigger, action.id),
             rank=partial(rank, action.text, action.group, action.help),
         )
