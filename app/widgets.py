@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
@@ -378,10 +378,13 @@ class CheckBox(QCheckBox):
 
 
 class ChoiceBox(QComboBox):
-    """A drop-down list that does not change when scrolled past."""
+    """A drop-down list that does not change when scrolled past: texts, each with the value that it stands for."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str, entries: Iterable[tuple[str, object]]) -> None:
+        super().__init__()
+        describe(self, name)
+        for text, value in entries:
+            self.addItem(text, value)
         self.setFocusPolicy(REACHED)
         self.setMinimumContentsLength(4)
         self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QCloseEvent, QDropEvent
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
@@ -90,6 +90,7 @@ class MainWindow(FirstWindow):
     # -- construction ------------------------------------------------------------------
 
     def _build(self) -> None:
+        from app.model.pace import single_shot
         from app.window.actions import commands
         from app.window.actions.actions import key_text
         from app.window.bars.menus import Menus
@@ -124,10 +125,7 @@ class MainWindow(FirstWindow):
         InputNotes(self.playhead, self.notices)
         self.menus = Menus(self, self.actions_, self.memory)
         self.menus.fill()
-        self._late_figures = QTimer(self)
-        self._late_figures.setSingleShot(True)
-        self._late_figures.setInterval(FIGURES_MS)
-        self._late_figures.timeout.connect(self._show_figures)
+        self._late_figures = single_shot(self, FIGURES_MS, self._show_figures)
 
     @property
     def desk(self) -> Desk:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-from PySide6.QtCore import QEvent, QObject, QTimer, QUrl, Signal
+from PySide6.QtCore import QEvent, QObject, QUrl, Signal
 from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import (
     QFrame,
@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.charts.readout import NOTICES
+from app.model.pace import single_shot
 from app.style.plain_text import Button, Label, Wrapped, describe, shown
 from app.style.theme import font
 
@@ -188,10 +189,7 @@ class Notices(QWidget):
     def info(self, text: str, stays_ms: int = INFO_MS) -> Banner:
         """Show a remark."""
         banner = self._show(Banner("info", text, self))
-        timer = QTimer(banner)
-        timer.setSingleShot(True)
-        timer.timeout.connect(banner.dismiss)
-        timer.start(stays_ms)
+        single_shot(banner, stays_ms, banner.dismiss).start()
         return banner
 
     def written(self, path: Path) -> Banner:

@@ -88,7 +88,15 @@ def test_what_cannot_be_used_is_not_done(qtbot):
     qtbot.addWidget(widget)
     done, allowed = [], []
     registry = Registry(widget)
-    registry.add(Action("a", "A", lambda: done.append(1), "G", enabled=Condition(lambda: None if allowed else "Not yet.")))
+    registry.add(
+        Action(
+            "a",
+            "A",
+            lambda: done.append(1),
+            "G",
+            enabled=Condition(lambda: None if allowed else "Not yet."),
+        )
+    )
     registry.refresh()
     assert not registry["a"].isEnabled()
     assert not registry.trigger("a")

@@ -169,7 +169,7 @@ def placeholder() -> QLineEdit:
         (ticked, NOTICED),
         (Switch, NOTICED),
         (partial(Switch, small=True), NOTICED),
-        (ChoiceBox, READABLE),
+        (partial(ChoiceBox, "", ()), READABLE),
         (placeholder, READABLE),
     ],
     ids=["box", "ticked box", "switch", "small switch", "list", "placeholder"],
@@ -205,7 +205,9 @@ def dropping() -> Button:
 
 
 @BOTH
-@pytest.mark.parametrize("make", [ChoiceBox, NumberBox, QLineEdit, partial(CheckBox, ""), dropping])
+@pytest.mark.parametrize(
+    "make", [partial(ChoiceBox, "", ()), NumberBox, QLineEdit, partial(CheckBox, ""), dropping]
+)
 def test_where_a_control_begins_is_seen(
     qtbot: QtBot, tokens: Tokens, make: Callable[[], QWidget]
 ) -> None:

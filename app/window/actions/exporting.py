@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from app.views.breakdown import BreakdownView
     from app.window.actions.files import Files
     from app.window.main_window import MainWindow
-    from app.window.pictures.dialog import PictureDialog, Start
+    from app.window.pictures.dialog import PictureDialog
     from profiler.export import Format
 
 VIEW_SIZE = (1000, 560)
@@ -49,10 +49,8 @@ def open_picture(window: MainWindow, view_id: str | None = None) -> PictureDialo
     return dialog
 
 
-def start(playhead: Playhead, breakdown: BreakdownView, views: tuple[str, ...]) -> Start:
+def start(playhead: Playhead, breakdown: BreakdownView, views: tuple[str, ...]) -> Wanted:
     """What the window shows, as the picture of it."""
-    from app.window.pictures.dialog import Start
-
     axis, end_s = playhead.axis, playhead.n_frames * FRAME_S
     first, last = (round(min(max(second, 0.0), end_s), 2) for second in axis.visible)
     in_view = (
@@ -65,7 +63,7 @@ def start(playhead: Playhead, breakdown: BreakdownView, views: tuple[str, ...]) 
     chosen = breakdown.tree.choice
     select = [] if axis.selected is None else [range_text(axis.selected)]
     size = SIZE if len(views) != 1 else VIEW_SIZE
-    wanted = Wanted(
+    return Wanted(
         views=views,
         size=size,
         theme=theme().name,
@@ -73,7 +71,6 @@ def start(playhead: Playhead, breakdown: BreakdownView, views: tuple[str, ...]) 
         at_s=None if whole else cursor_s,
         select=(*select, *([] if chosen is None else [chosen])),
     )
-    return Start(wanted, in_view)
 
 
 def file_name(session: Path, wanted: Wanted) -> str:

@@ -28,7 +28,8 @@ NOT_NOW: Final = 100
 class Found:
     """One line of the palette: what it says, what it does, and why it cannot now.
 
-    `usable`: a setting that does nothing now can be gone to all the same. `rank`: how well a query matches, the least first; None if it does not.
+    `usable`: a setting that does nothing now can be gone to all the same. `rank`: how well a query matches, the
+    least first; None if it does not.
     """
 
     text: str

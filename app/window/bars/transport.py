@@ -195,11 +195,8 @@ class Transport(QFrame):
         self.previous = self._icon_button(actions["view.previous"], "previous")
         self.toggle = self._icon_button(actions["view.pause"], "pause")
         self.next = self._icon_button(actions["view.next"], "next")
-        self.speed = ChoiceBox()
-        describe(self.speed, self.tr("Replay speed"))
+        self.speed = ChoiceBox(self.tr("Replay speed"), ((f"×{s:g}", s) for s in SPEEDS))
         set_tip(self.speed, self.tr("Replay speed, relative to audio time"))
-        for speed in SPEEDS:
-            self.speed.addItem(f"×{speed:g}", speed)
         self.speed.setCurrentIndex(SPEEDS.index(1.0))
         self.speed.setFixedWidth(66)
         self.speed.activated.connect(lambda at: playhead.set_speed(self.speed.itemData(at)))

@@ -171,9 +171,7 @@ class Field(QWidget):
             switch.toggled.connect(self._edited)
             return switch
         if option.type == "choice":
-            choice = ChoiceBox()
-            for value in option.choices:
-                choice.addItem(str(value), value)
+            choice = ChoiceBox(self.tr(option.title), ((str(v), v) for v in option.choices))
             choice.activated.connect(lambda index: self._edited(choice.itemData(index)))
             choice.setFixedWidth(FIELD_WIDTH)
             return choice
