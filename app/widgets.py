@@ -43,8 +43,8 @@ BESIDE_OUTLINE = 4
 class Switch(QAbstractButton):
     """A switch: its state is shown by colour, by the position of the knob and by a bar or ring on the track."""
 
-    def __init__(self, parent: QWidget | None = None, *, small: bool = False) -> None:
-        super().__init__(parent)
+    def __init__(self, *, small: bool = False) -> None:
+        super().__init__()
         self._extent = QSize(28, 16) if small else QSize(36, 20)
         self.setCheckable(True)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
@@ -97,8 +97,8 @@ class Switch(QAbstractButton):
 class Elided(Label):
     """A label that shortens its text to the available width; the tool tip has the whole text."""
 
-    def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
-        super().__init__(parent=parent)
+    def __init__(self, text: str = "") -> None:
+        super().__init__()
         self._full = ""
         self._shorter: tuple[str, ...] = ()
         self.setMinimumWidth(20)
@@ -194,8 +194,8 @@ def card_header(title: str) -> tuple[QHBoxLayout, Elided]:
 class Scrolled(QScrollArea):
     """A page that scrolls up and down; Tab goes to what is on it."""
 
-    def __init__(self, page: QWidget | None = None, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, page: QWidget | None = None) -> None:
+        super().__init__()
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -208,8 +208,8 @@ class Scrolled(QScrollArea):
 class EffectLabel(Label):
     """What a change did, in a few words; the style sheet knows its kinds (`app.model.effects`)."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent=parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.setObjectName("effect")
         self.setFont(font(0.9, strong=True))
 
@@ -229,14 +229,13 @@ class NumberBox(QDoubleSpinBox):
 
     Args:
         whole: whether only whole numbers are taken, shown with thin spaces between thousands.
-        parent: Qt parent.
     """
 
     refused = Signal(str)
     """A number out of range was entered, and the old one stays."""
 
-    def __init__(self, *, whole: bool = False, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, *, whole: bool = False) -> None:
+        super().__init__()
         self._whole = whole
         self._unit = ""
         self._words: Mapping[float, str] = {}
@@ -356,8 +355,8 @@ def draw_arrow(widget: QWidget) -> None:
 class CheckBox(QCheckBox):
     """A box with a tick; without one, its outline is as plain as the text beside it."""
 
-    def __init__(self, text: str, parent: QWidget | None = None) -> None:
-        super().__init__(literal(text), parent)
+    def __init__(self, text: str) -> None:
+        super().__init__(literal(text))
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw box and text, and the tick over them: a style sheet could only load it from a file."""

@@ -87,8 +87,8 @@ def breakable(text: str) -> str:
 class Label(QLabel):
     """A label whose text is never interpreted as HTML."""
 
-    def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, text: str = "") -> None:
+        super().__init__()
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setText(text)
 
@@ -103,8 +103,8 @@ class Wrapped(Label):
     Its text can be selected if no word is broken: what is copied would not be the name that is shown.
     """
 
-    def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
-        super().__init__(text, parent)
+    def __init__(self, text: str = "") -> None:
+        super().__init__(text)
         self.setWordWrap(True)
 
     def text(self) -> str:
@@ -124,8 +124,8 @@ class Wrapped(Label):
 class Button(QPushButton):
     """A button whose text is shown with its ampersands; Tab reaches it, Enter presses it."""
 
-    def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, text: str = "") -> None:
+        super().__init__()
         self.setFocusPolicy(REACHED)
         self.setText(text)
 

@@ -39,14 +39,8 @@ FORM: Final = {b"f": True, b"-": False}
 class Desk(QWidget):
     """Form, views and transport over one playhead."""
 
-    def __init__(
-        self,
-        pipeline: Pipeline,
-        playhead: Playhead,
-        actions: Registry,
-        parent: QWidget | None = None,
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, pipeline: Pipeline, playhead: Playhead, actions: Registry) -> None:
+        super().__init__()
         self.setObjectName("desk")
         self.playhead = playhead
         self.form = PipelineForm(pipeline)

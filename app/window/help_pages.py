@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -19,6 +20,8 @@ from app.model.processes.child_process import child_process
 from app.style.plain_text import Button, Wrapped, describe, set_title
 from app.views.table_twin import TableModel, TableTwin
 from profiler.process import children
+
+tr = partial(QCoreApplication.translate, "Help")
 
 SIZE: Final = QSize(760, 520)
 
@@ -54,11 +57,6 @@ TERMS: Final = (
     ("session", "the file into which a run is recorded, and from which everything is shown"),
 )
 """Words that the window uses, with their meaning."""
-
-
-def tr(text: str) -> str:
-    """Translate a text of this module."""
-    return QCoreApplication.translate("Help", text)
 
 
 class Page(QDialog):

@@ -129,8 +129,8 @@ class Banner(QFrame):
 class Notices(QWidget):
     """The stack of notices, over the widget that it was told to lie over; takes no space while empty."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.setObjectName(NOTICES)
         self._banners: list[Banner] = []
         self._layout = QVBoxLayout(self)

@@ -31,8 +31,8 @@ MEGABYTE = 1e6
 class Choice(Button):
     """A large button of two lines."""
 
-    def __init__(self, title: str, text: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent=parent)
+    def __init__(self, title: str, text: str) -> None:
+        super().__init__()
         self.setProperty("choice", True)
         describe(self, title)
         describe(self, description=text)
@@ -76,10 +76,8 @@ class Welcome(Scrolled):
     run_preset = Signal(str)
     open_session = Signal(str)
 
-    def __init__(
-        self, pipeline: Pipeline, actions: Registry, parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent=parent)
+    def __init__(self, pipeline: Pipeline, actions: Registry) -> None:
+        super().__init__()
         self.setObjectName("welcome")
         self.setProperty(AT_LOWER_END, True)
         self._actions = actions

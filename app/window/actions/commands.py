@@ -18,6 +18,8 @@ from app.window.actions.actions import Action, Registry
 if TYPE_CHECKING:
     from app.window.main_window import MainWindow
 
+tr = partial(QCoreApplication.translate, "commands")
+
 ZOOM_STEP = 1.4
 PAN_STEP = 0.2
 
@@ -28,11 +30,6 @@ MOUSE = (
     ("double-click", "show everything"),
     ("double-click a title", "only this view, or all"),
 )
-
-
-def tr(text: str) -> str:
-    """Translate a text of this module."""
-    return QCoreApplication.translate("commands", text)
 
 
 def mouse_rows() -> tuple[tuple[str, str], ...]:

@@ -21,15 +21,12 @@ if TYPE_CHECKING:
     from app.window.pictures.dialog import PictureDialog
     from profiler.export import Format
 
+tr = partial(QCoreApplication.translate, "exporting")
+
 VIEW_SIZE = (1000, 560)
 """Points of a picture of one view, unless somebody chooses otherwise."""
 
 PICTURE_KINDS = {"png": "PNG (*.png)", "svg": "SVG (*.svg)", "pdf": "PDF (*.pdf)"}
-
-
-def tr(text: str) -> str:
-    """Translate a text of this module."""
-    return QCoreApplication.translate("exporting", text)
 
 
 def open_picture(window: MainWindow, view_id: str | None = None) -> PictureDialog | None:

@@ -14,6 +14,8 @@ from app.window.layouts import EXPLORE, PRESENT
 if TYPE_CHECKING:
     from app.window.main_window import MainWindow
 
+tr = partial(QCoreApplication.translate, "views")
+
 WITH_KEY: Final = 9
 """Number of views that have a digit of their own."""
 
@@ -22,11 +24,6 @@ SCALE: Final = ("scale.lock", "scale.log")
 
 LAYOUT: Final = "layout."
 """Ids of actions about layouts begin so."""
-
-
-def tr(text: str) -> str:
-    """Translate a text of this module."""
-    return QCoreApplication.translate("views", text)
 
 
 def view_actions(w: MainWindow) -> list[Action]:

@@ -18,8 +18,8 @@ class HintStrip(QWidget):
     shown = Signal(bool)
     """Whether there is a hint."""
 
-    def __init__(self, hints: Hints, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, hints: Hints) -> None:
+        super().__init__()
         self.setObjectName("hint-strip")
         self._hints = hints
         self.text = Elided()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy
 
 from app.model.figures import recorder_cost
 from app.model.hints import Hints
@@ -27,8 +27,8 @@ RSS, CPU = "process.rss_bytes", "process.cpu_percent"
 class StatusLine(QFrame):
     """Three texts, a reminder of the keys among them; a hint takes the place of the middle one."""
 
-    def __init__(self, keys: str, hints: Hints, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, keys: str, hints: Hints) -> None:
+        super().__init__()
         self.setObjectName("status-line")
         self.setProperty("bar", True)
         self.cost = Elided()

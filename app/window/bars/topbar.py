@@ -44,8 +44,8 @@ PRESET_WIDTH, NARROW_PRESET_WIDTH, TIGHT_PRESET_WIDTH = 210, 150, 120
 class Recording(Label):
     """The recorded duration, behind a red dot; no text, no dot."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent=parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.setFixedWidth(RECORDING_WIDTHS[True])
         self.setIndent(14)
 
@@ -63,8 +63,8 @@ class Recording(Label):
 class Figure(QWidget):
     """One large figure with its name above it and its scope next to it."""
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str) -> None:
+        super().__init__()
         self._name = muted(name, 0.85)
         self._value = Label("–")
         self._value.setObjectName("big-figure")
@@ -109,10 +109,8 @@ class Figure(QWidget):
 class TopBar(QFrame):
     """Shows the toggles of the pipeline and the figures of the run; acts through the registry."""
 
-    def __init__(
-        self, pipeline: Pipeline, actions: Registry, parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, pipeline: Pipeline, actions: Registry) -> None:
+        super().__init__()
         self.setObjectName("top-bar")
         self.setProperty("bar", True)
         self._pipeline = pipeline

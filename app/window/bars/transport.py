@@ -70,8 +70,8 @@ class ScrubBar(QSlider):
 
     sought = Signal(int)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(Qt.Orientation.Horizontal, parent)
+    def __init__(self) -> None:
+        super().__init__(Qt.Orientation.Horizontal)
         self.marks: tuple[Mark, ...] = ()
         self.starts: tuple[int, ...] = ()
         self.setFixedHeight(30)
@@ -173,10 +173,8 @@ class ScrubBar(QSlider):
 class Transport(QFrame):
     """The card at the bottom of the middle column."""
 
-    def __init__(
-        self, playhead: Playhead, actions: Registry, parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, playhead: Playhead, actions: Registry) -> None:
+        super().__init__()
         self.setObjectName("transport")
         self.setProperty("card", True)
         self._playhead = playhead

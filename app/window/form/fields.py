@@ -40,8 +40,8 @@ FOLDERS = ("directory", "folder")
 class Dot(QWidget):
     """The mark of a setting that can change during a run."""
 
-    def __init__(self, live: bool, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, live: bool) -> None:
+        super().__init__()
         self._live = live
         self.setFixedSize(QSize(8, 12))
         if live:
@@ -101,8 +101,8 @@ class Field(QWidget):
     refused = Signal(str, str)
     """Key, and why what was entered is not taken."""
 
-    def __init__(self, option: Option, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, option: Option) -> None:
+        super().__init__()
         self.option = option
         self.obstacle: str | None = None
         self.waits = False

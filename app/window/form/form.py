@@ -38,8 +38,8 @@ from profiler.plain import counted
 class Layer(QWidget):
     """A heading and its settings: the main ones that can act, and the rest behind a small button."""
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str) -> None:
+        super().__init__()
         self.fields: list[Field] = []
         self.more = ToolButton()
         self.more.setObjectName("form-more")
@@ -92,8 +92,8 @@ class PipelineForm(QFrame):
     edit_asked = Signal(bool)
     """Whether the settings of the next run are wanted, or those at the cursor of the recording."""
 
-    def __init__(self, pipeline: Pipeline, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, pipeline: Pipeline) -> None:
+        super().__init__()
         self.setObjectName("pipeline-form")
         self.setProperty("card", True)
         self.setMinimumWidth(258)

@@ -18,8 +18,8 @@ class Which(QWidget):
 
     asked = Signal(bool)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.said = Elided()
         self.said.setObjectName("muted")
         self.recorded = Button(self.tr("At the cursor"))

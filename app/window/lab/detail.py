@@ -48,13 +48,9 @@ class LabDetail(QWidget):
     open_session = Signal(str)
 
     def __init__(
-        self,
-        name: str,
-        lab: Lab[Parameters, Measured],
-        obstacle: Callable[[], str | None],
-        parent: QWidget | None = None,
+        self, name: str, lab: Lab[Parameters, Measured], obstacle: Callable[[], str | None]
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self.setObjectName("desk")
         self.name, self.lab, self._obstacle = name, lab, obstacle
         self._past: Past | None = None

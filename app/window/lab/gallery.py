@@ -25,10 +25,8 @@ class Gallery(Scrolled):
 
     chosen = Signal(str)
 
-    def __init__(
-        self, known: Mapping[str, Lab[Parameters, Measured]], parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent=parent)
+    def __init__(self, known: Mapping[str, Lab[Parameters, Measured]]) -> None:
+        super().__init__()
         self.setObjectName("welcome")
         page = QWidget()
         page.setObjectName("scrolled")

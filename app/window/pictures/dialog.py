@@ -7,7 +7,6 @@ with what the window shows: views, theme, range in view, cursor, selection.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -35,7 +34,7 @@ from app.style.plain_text import Button, Label, describe, set_title
 from app.style.theme import font
 from app.views import VIEWS
 from app.widgets import CheckBox, ChoiceBox, Elided, NumberBox
-from app.window.pictures.drawing import PROCESS, Drawing
+from app.window.pictures.drawing import Drawing
 from app.window.pictures.preview import Preview
 from profiler.plain import one_line
 
@@ -70,7 +69,6 @@ class PictureDialog(QDialog):
         start: what the window shows, and so the first choices; its range is the stretch in view, None for all.
         ask: asks where to write a picture called like this, in a format (png, svg or pdf); None if that was given up.
         parent: the window.
-        command: of the process that draws.
     """
 
     written = Signal(Path)
@@ -81,7 +79,6 @@ class PictureDialog(QDialog):
         start: Wanted,
         ask: Callable[[Wanted, str], Path | None],
         parent: QWidget,
-        command: Sequence[str] = PROCESS,
     ) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -89,7 +86,7 @@ class PictureDialog(QDialog):
         self.resize(SIZE.boundedTo(parent.size() * 0.95))
         self._session, self._start, self._ask = session, start, ask
         self._copying = 0
-        self.drawing = Drawing(session, self, command)
+        self.drawing = Drawing(session, self)
         self.drawing.drawn.connect(self._drawn)
         self.drawing.written.connect(self._written)
         self.drawing.failed.connect(self._failed)
