@@ -191,6 +191,15 @@ def card_header(title: str) -> tuple[QHBoxLayout, Elided]:
     return line, note
 
 
+def at_the_right(*buttons: QWidget) -> QHBoxLayout:
+    """The last line of a dialog: its buttons."""
+    line = QHBoxLayout()
+    line.addStretch(1)
+    for button in buttons:
+        line.addWidget(button)
+    return line
+
+
 class Scrolled(QScrollArea):
     """A page that scrolls up and down; Tab goes to what is on it."""
 

@@ -41,7 +41,7 @@ def open_picture(window: MainWindow, view_id: str | None = None) -> PictureDialo
     begin = start(window.playhead, desk.breakdown, views)
     ask = partial(ask_picture, window.files)
     dialog = PictureDialog(window.playhead.path or session.path, begin, ask, window)
-    dialog.written.connect(window.files.say_written)
+    dialog.written.connect(window.notices.written)
     dialog.open()
     return dialog
 
