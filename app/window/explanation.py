@@ -300,20 +300,18 @@ def command_with_a_folder(words: Sequence[str], parent: QObject) -> Command:
 
 def explain(window: MainWindow, stage: str = "") -> None:
     """Find out what the time of a stage consists of; without a name, of the one that the breakdown explains."""
-    why, session = obstacle(window), window.playhead.session
+    why, session = window.cannot_explain(), window.playhead.session
     if why is not None or session is None:
         window.notices.info(why or "")
         return
-    if not stage:
-        line = window.desk.breakdown.tree.explained()
-        known = window.desk.breakdown.tree.stages
-        stage = line.name if line is not None and line in known else ""
-    if not stage:
+    tree = window.desk.breakdown.tree
+    shown = tree.explained()
+    wanted = stage or (shown.name if shown is not None else "")
+    recorded = next((line for line in tree.stages if line.name == wanted), None)
+    if not stage and recorded is None:
         window.notices.info(tr("Choose a stage of scoring or search in the breakdown first."))
         return
-    lines = window.desk.breakdown.tree.stages
-    recorded = next((line for line in lines if line.name == stage), None)
-    dialog = Explanation(session.path, stage, window, recorded=recorded)
+    dialog = Explanation(session.path, wanted, window, recorded=recorded)
     dialog.finished.connect(partial(closed, window))
     dialog.open()
 
@@ -324,12 +322,3 @@ def closed(window: MainWindow, *_: object) -> None:
     leaving = Leaving.of(EXPLAINS)
     if leaving is not None:
         leaving.ended.connect(window.refresh)
-
-
-def obstacle(window: MainWindow) -> str | None:
-    """Why no stage can be explained now, or None."""
-    if not window.when.has_finished_session():
-        return tr("A stage is explained from a finished session; stop the run or open one.")
-    if not window.when.is_idle():
-        return tr("A run is under way, which explaining a stage would disturb.")
-    return window.runs.other_run()

@@ -1,7 +1,7 @@
 """Where each view stands in the layouts that come with the program. No Qt.
 
-A view that a layout names and the registry lacks is skipped. One that it lacks becomes the last tab at the right, so that
-it is found.
+A view that a layout names and the registry lacks is skipped. One that it lacks becomes the last tab at the right, so
+that it is found.
 """
 
 from __future__ import annotations

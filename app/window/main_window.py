@@ -291,9 +291,13 @@ class MainWindow(FirstWindow):
 
     def cannot_explain(self) -> str | None:
         """Why no stage can be explained now, or None."""
-        from app.window import explanation
-
-        return explanation.obstacle(self)
+        if not self.when.has_finished_session():
+            return self.tr(
+                "A stage is explained from a finished session; stop the run or open one."
+            )
+        if not self.when.is_idle():
+            return self.tr("A run is under way, which explaining a stage would disturb.")
+        return self.runs.other_run()
 
     def open_keys(self) -> None:
         """Show the key sheet."""

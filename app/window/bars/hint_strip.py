@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from app.model.hints import Hints
@@ -27,7 +27,6 @@ class HintStrip(QWidget):
         self.away = Button()
         self.away.setObjectName("hint-away")
         self.away.setFixedSize(18, 18)
-        self.away.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         describe(self.away, self.tr("Dismiss the hint"))
         set_tip(self.away, self.tr("Dismiss the hint"))
         self.away.clicked.connect(lambda _=False: hints.dismiss())

@@ -199,12 +199,8 @@ class Transport(QFrame):
         self.speed.setFixedWidth(66)
         self.speed.activated.connect(lambda at: playhead.set_speed(self.speed.itemData(at)))
         self.compare = ActionButton(actions["run.compare"], self.tr("A ⇄ B"))
-        self.compare.setCheckable(True)
-        actions["run.compare"].changed.connect(self._show_compared)
         self.follow = ActionButton(actions["view.window"], self.tr("Auto-scroll"))
-        self.follow.setCheckable(True)
         self.sound = ActionButton(actions["view.sound"], self.tr("Sound"))
-        self.sound.setCheckable(True)
         self.mark = ActionButton(actions["run.mark"], self.tr("Mark"))
         self.export = ActionButton(actions["file.export"], self.tr("Export…"))
         self.clock = muted()
@@ -269,9 +265,6 @@ class Transport(QFrame):
         for button, shape in self._icons:
             wanted = shape if shape != "pause" else ("pause" if moving else "play")
             button.setIcon(icon(wanted, tokens.color("text"), tokens.color("muted")))
-
-    def _show_compared(self) -> None:
-        self.compare.setChecked(self.compare.action.isChecked())
 
     def _go_live(self) -> None:
         self._playhead.go_live()
