@@ -9,11 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Final
 
-from PySide6.QtCore import QCoreApplication, QSize, QUrl
-from PySide6.QtGui import QDesktopServices
+from PySide6.QtCore import QCoreApplication, QSize
 from PySide6.QtWidgets import QDialog, QVBoxLayout, QWidget
 
 from app.model.processes.command import Command
@@ -135,11 +133,6 @@ class Doctor(Page):
         """Closed before it is known: nobody wants it any more."""
         self._command.kill()
         super().done(result)
-
-
-def open_folder(path: Path) -> None:
-    """Show a folder in the desktop's own program for it."""
-    QDesktopServices.openUrl(QUrl.fromLocalFile(str(path)))
 
 
 PAGES: Final[Mapping[str, Callable[[QWidget], Page]]] = {

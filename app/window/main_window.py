@@ -141,9 +141,10 @@ class MainWindow(FirstWindow):
             desk.views["cost"].add_menu(self.tr("Scale"), [self.actions_[id] for id in SCALE])
             load()
             bundled = self.actions_["file.bundled"]
-            desk.form.choose_audio.connect(partial(self.files.offer, desk.form.speech, bundled))
+            speech = desk.form.speech
+            speech.clicked.connect(lambda _=False: self.files.offer(speech, bundled))
             desk.form.looked_at.connect(self.devices.ask)
-            desk.form.edit_asked.connect(self.at_cursor.edit)
+            desk.form.which.asked.connect(self.at_cursor.edit)
             desk.breakdown.explain.connect(self.explain_stage)
             desk.docks.rearranged.connect(self.actions_.refresh)
             desk.docks.offered = [
@@ -185,16 +186,6 @@ class MainWindow(FirstWindow):
         self.menus.forgotten.connect(lambda: self.welcome.show_recent([]))
 
     # -- what actions do -------------------------------------------------------------------
-
-    def new_run(self) -> None:
-        """Ask for audio files and decode them."""
-        if self.files.ask_audio():
-            self.runs.start()
-
-    def new_run_folder(self) -> None:
-        """Ask for a folder and decode its files."""
-        if self.files.ask_folder():
-            self.runs.start()
 
     def _run_preset(self, name: str) -> None:
         if not self.when.is_idle():
@@ -254,10 +245,6 @@ class MainWindow(FirstWindow):
         """Show the desk."""
         self.pages.setCurrentWidget(self.desk)
         self.refresh()
-
-    def change_speed(self, step: int) -> None:
-        """Replay at the next lower or higher speed."""
-        self.desk.transport.change_speed(step)
 
     def escape(self) -> None:
         """Esc: clear the selection, or else show all views again, or dismiss the newest notice."""

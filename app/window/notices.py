@@ -197,8 +197,8 @@ class Notices(QWidget):
         banner = self.info(self.tr("Written: {0}").format(path), WRITTEN_MS)
         clipboard = QGuiApplication.clipboard()
         banner.add_button(self.tr("Copy"), lambda: clipboard.setText(str(path)))
-        banner.add_button(self.tr("Show in folder"), lambda: _open(path.parent))
-        banner.add_button(self.tr("Open"), lambda: _open(path))
+        banner.add_button(self.tr("Show in folder"), lambda: open_outside(path.parent))
+        banner.add_button(self.tr("Open"), lambda: open_outside(path))
         return banner
 
     def error(self, text: str, report: str = "") -> Banner:
@@ -251,6 +251,6 @@ class Notices(QWidget):
         return banner
 
 
-def _open(path: Path) -> None:
+def open_outside(path: Path) -> None:
     """Open a file or folder with the program that the desktop has for it."""
     QDesktopServices.openUrl(QUrl.fromLocalFile(str(path.resolve())))

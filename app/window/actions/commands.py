@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -55,12 +56,16 @@ def register_views(actions: Registry, window: MainWindow) -> None:
 def _file(w: MainWindow) -> list[Action]:
     add = partial(Action, group=tr("File"))
     has, done, may_run = w.when.has_session, w.when.has_finished_session, w.when.may_run
-    bundled = w.when.has_bundled
+    bundled, run_on = w.when.has_bundled, partial(partial, _run_on, w)
     return [
         add(
-            "file.new", tr("New run on audio files…"), w.new_run, keys=("Ctrl+N",), enabled=may_run
+            "file.new",
+            tr("New run on audio files…"),
+            run_on(w.files.ask_audio),
+            keys=("Ctrl+N",),
+            enabled=may_run,
         ),
-        add("file.folder", tr("New run on a folder…"), w.new_run_folder, enabled=may_run),
+        add("file.folder", tr("New run on a folder…"), run_on(w.files.ask_folder), enabled=may_run),
         add("file.bundled", tr("Decode the bundled voices"), w.use_bundled, enabled=bundled),
         add("file.open", tr("Open session…"), w.files.ask_session, keys=("Ctrl+O",)),
         add(
@@ -78,6 +83,12 @@ def _file(w: MainWindow) -> list[Action]:
         add("file.export", tr("Export…"), w.open_export, keys=("Ctrl+E",), enabled=has),
         add("file.quit", tr("Quit"), w.close, keys=("Ctrl+Q",)),
     ]
+
+
+def _run_on(w: MainWindow, ask: Callable[[], bool]) -> None:
+    """Ask for audio and decode it."""
+    if ask():
+        w.runs.start()
 
 
 def _ask_delete(w: MainWindow) -> None:
@@ -161,7 +172,7 @@ def _view(w: MainWindow) -> list[Action]:
     anytime = partial(Action, group=tr("View"))
     add = partial(anytime, enabled=w.when.has_session)
     again = partial(add, repeats=True)
-    step, speed = partial(partial, playhead.step), partial(partial, w.change_speed)
+    step = partial(partial, playhead.step)
     return [
         add("view.pause", tr("Pause or play; a run goes on"), playhead.toggle, keys=("Space",)),
         anytime(
@@ -180,8 +191,18 @@ def _view(w: MainWindow) -> list[Action]:
         ),
         again("view.previous", tr("Previous utterance or marker"), step(-1), keys=(",",)),
         again("view.next", tr("Next utterance or marker"), step(1), keys=(".",)),
-        again("view.slower", tr("Replay slower"), speed(-1), keys=("[",)),
-        again("view.faster", tr("Replay faster"), speed(1), keys=("]",)),
+        again(
+            "view.slower",
+            tr("Replay slower"),
+            lambda: w.desk.transport.change_speed(-1),
+            keys=("[",),
+        ),
+        again(
+            "view.faster",
+            tr("Replay faster"),
+            lambda: w.desk.transport.change_speed(1),
+            keys=("]",),
+        ),
         again(
             "view.zoom_in", tr("Zoom in"), lambda: axis.zoom(1 / ZOOM_STEP), keys=("W", "Ctrl++")
         ),
@@ -246,11 +267,11 @@ def _help_page(w: MainWindow, name: str) -> None:
 
 
 def _sessions_folder(w: MainWindow) -> None:
-    from app.window import help_pages
+    from app.window.notices import open_outside
     from profiler.files.paths import sessions_dir
 
     try:
-        help_pages.open_folder(sessions_dir())
+        open_outside(sessions_dir())
     except OSError as error:
         w.notices.error(tr("Sessions cannot be written: {0}.").format(error.strerror or error))
 

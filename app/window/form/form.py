@@ -87,10 +87,7 @@ class Layer(QWidget):
 class PipelineForm(QFrame):
     """The card on the left: speech, then every setting by layer."""
 
-    choose_audio = Signal()
     looked_at = Signal()
-    edit_asked = Signal(bool)
-    """Whether the settings of the next run are wanted, or those at the cursor of the recording."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         super().__init__()
@@ -106,10 +103,8 @@ class PipelineForm(QFrame):
         self.speech = Button(self.tr("choose…"))
         self.speech.setFixedWidth(FIELD_WIDTH)
         describe(self.speech, self.tr("Speech to decode"))
-        self.speech.clicked.connect(lambda _=False: self.choose_audio.emit())
 
         self.which = Which()
-        self.which.asked.connect(self.edit_asked)
         rows = QWidget()
         rows.setObjectName("scrolled")
         column = self._column = QVBoxLayout(rows)

@@ -17,6 +17,7 @@ class Which(QWidget):
     """Says whose settings the form shows; beside a recording, a choice between its own and the next run's."""
 
     asked = Signal(bool)
+    """Whether the settings of the next run are wanted, or those at the cursor of the recording."""
 
     def __init__(self) -> None:
         super().__init__()
