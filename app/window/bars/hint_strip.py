@@ -6,9 +6,9 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from app.model.hints import Hints
-from app.style.icons import icon
+from app.style.icons import ButtonIcon
 from app.style.plain_text import Button, describe, set_tip
-from app.style.theme import Tokens, font, theme, theme_changed
+from app.style.theme import font
 from app.widgets import Elided
 
 
@@ -38,12 +38,8 @@ class HintStrip(QWidget):
         row.addWidget(self.away)
         row.addStretch(1)
         hints.changed.connect(self.refresh)
-        theme_changed.connect(self._apply_theme)
-        self._apply_theme(theme())
+        ButtonIcon(self.away, "close", "muted")
         self.refresh()
-
-    def _apply_theme(self, tokens: Tokens) -> None:
-        self.away.setIcon(icon("close", tokens.color("muted"), tokens.color("muted")))
 
     def refresh(self) -> None:
         """Show the present hint."""

@@ -18,9 +18,9 @@ from PySide6.QtWidgets import (
 from app.model.effects import Effect
 from app.model.figures import Figures, clock_text, rtf_text
 from app.model.pipeline import Pipeline
-from app.style.icons import icon
+from app.style.icons import ButtonIcon
 from app.style.plain_text import Button, Label, describe, set_tip
-from app.style.theme import Tokens, font, theme, theme_changed
+from app.style.theme import font, theme
 from app.widgets import Elided, muted, restyle
 from app.window.actions.actions import Registry
 from app.window.actions.button import ActionButton
@@ -114,13 +114,12 @@ class TopBar(QFrame):
         self.setObjectName("top-bar")
         self.setProperty("bar", True)
         self._pipeline = pipeline
-        self._buttons: list[Button] = []
         self._recorded: float | None = None
         self._of_lab = False
 
-        self.run = self._button(actions["run.start"], "play")
+        self.run = self._button(actions["run.start"], "play", "on_accent")
         self.run.setProperty("go", True)
-        self.stop = self._button(actions["run.stop"], "stop")
+        self.stop = self._button(actions["run.stop"], "stop", "text")
         self.recording = Recording()
 
         self.toggles = [LiveToggle() for _ in pipeline.places()]
@@ -156,25 +155,16 @@ class TopBar(QFrame):
 
         pipeline.changed.connect(lambda *_: self.refresh())
         pipeline.replaced.connect(self.refresh)
-        theme_changed.connect(self._apply_theme)
-        self._apply_theme(theme())
         self.refresh()
         self.show_figures(None)
         self.show_recording(None)
 
-    def _button(self, action: QAction, shape: str) -> Button:
+    def _button(self, action: QAction, shape: str, ink: str) -> Button:
         button = ActionButton(action)
         button.setFixedSize(BUTTON)
         button.setIconSize(QSize(16, 16))
-        button.setProperty("shape", shape)
-        self._buttons.append(button)
+        ButtonIcon(button, shape, ink)
         return button
-
-    def _apply_theme(self, tokens: Tokens) -> None:
-        for button in self._buttons:
-            go = bool(button.property("go"))
-            ink = tokens.color("on_accent" if go else "text")
-            button.setIcon(icon(str(button.property("shape")), ink, tokens.color("muted")))
 
     def refresh(self) -> None:
         """Show toggles, preset and device according to the settings."""

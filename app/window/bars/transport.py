@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
-    QAction,
     QHelpEvent,
     QMouseEvent,
     QPainter,
@@ -29,9 +28,9 @@ from app.model.events import MAX_MARKS
 from app.model.figures import clock_text
 from app.model.pace import Pace
 from app.model.playhead import SPEEDS, Playhead
-from app.style.icons import icon
+from app.style.icons import ButtonIcon
 from app.style.plain_text import Button, describe, set_tip, show_tip
-from app.style.theme import Tokens, theme, theme_changed
+from app.style.theme import theme
 from app.widgets import ChoiceBox, card_header, muted
 from app.window.actions.actions import Registry
 from app.window.actions.button import ActionButton
@@ -178,7 +177,6 @@ class Transport(QFrame):
         self.setObjectName("transport")
         self.setProperty("card", True)
         self._playhead = playhead
-        self._icons: list[tuple[Button, str]] = []
 
         header, self.note = card_header(self.tr("Session"))
 
@@ -190,9 +188,15 @@ class Transport(QFrame):
         self.live.ensurePolished()
         self.live.setMinimumWidth(self.live.sizeHint().width())  # with either word
         self.live.clicked.connect(self._go_live)
-        self.previous = self._icon_button(actions["view.previous"], "previous")
-        self.toggle = self._icon_button(actions["view.pause"], "pause")
-        self.next = self._icon_button(actions["view.next"], "next")
+        self.previous, self.toggle, self.next = (
+            ActionButton(actions[f"view.{name}"]) for name in ("previous", "pause", "next")
+        )
+        for button in (self.previous, self.toggle, self.next):
+            button.setFixedSize(QSize(34, 28))
+            button.setIconSize(QSize(13, 13))
+        ButtonIcon(self.previous, "previous")
+        ButtonIcon(self.next, "next")
+        self._toggle_icon = ButtonIcon(self.toggle, "pause")
         self.speed = ChoiceBox(self.tr("Replay speed"), ((f"×{s:g}", s) for s in SPEEDS))
         set_tip(self.speed, self.tr("Replay speed, relative to audio time"))
         self.speed.setCurrentIndex(SPEEDS.index(1.0))
@@ -241,8 +245,6 @@ class Transport(QFrame):
         self._pace = Pace(self, SHOWN_MS, self._show)
         playhead.changed.connect(self.show_snapshot)
         playhead.closed.connect(self._closed)
-        theme_changed.connect(self._apply_theme)
-        self._apply_theme(theme())
         self.refresh()
 
     def change_speed(self, step: int) -> None:
@@ -252,19 +254,6 @@ class Transport(QFrame):
         at = min(max(at + step, 0), len(SPEEDS) - 1)
         self._playhead.set_speed(SPEEDS[at])
         self.speed.setCurrentIndex(at)
-
-    def _icon_button(self, action: QAction, shape: str) -> Button:
-        button = ActionButton(action)
-        button.setFixedSize(QSize(34, 28))
-        button.setIconSize(QSize(13, 13))
-        self._icons.append((button, shape))
-        return button
-
-    def _apply_theme(self, tokens: Tokens) -> None:
-        moving = self._playhead.following or self._playhead.playing
-        for button, shape in self._icons:
-            wanted = shape if shape != "pause" else ("pause" if moving else "play")
-            button.setIcon(icon(wanted, tokens.color("text"), tokens.color("muted")))
 
     def _go_live(self) -> None:
         self._playhead.go_live()
@@ -276,7 +265,8 @@ class Transport(QFrame):
         self._fit()
         self._show_live()
         self.bar.setEnabled(playhead.session is not None)
-        self._apply_theme(theme())
+        moving = playhead.following or playhead.playing
+        self._toggle_icon.show_shape("pause" if moving else "play")
         if playhead.session is None:
             self.note.set_full(self.tr("none open"))
             self.clock.setText("")
