@@ -122,6 +122,7 @@ class Explanation(QDialog):
         column.addWidget(self.ways, 3)
         column.addWidget(self.parts, 4)
         column.addWidget(self.conclusion)
+        column.addStretch(0)  # takes the room as long as there are no tables
         column.addLayout(at_the_right(self.copy, self.end))
         for each in (self.sentence, self.ways, self.parts, self.conclusion):
             each.hide()
