@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from app.model.playhead import Snapshot
     from pipelines.audio.word_errors import ErrorCount, Transcribed
     from profiler.analysis.own_cost import RecorderCost
+    from profiler.session.reader import Session
 
 NOW_S = 3.0
 """While following, the large RTF is that of the last three seconds of audio: a toggle shows at once."""
@@ -58,11 +59,16 @@ class Figures:
     scored: int = 0
 
 
+def counts_steps(session: Session) -> bool:
+    """Whether its frames are the steps of a lab, which stand for no audio."""
+    return "lab" in session.meta and not session.utterances
+
+
 def _rtf(snapshot: Snapshot, first: int, last: int) -> float | None:
     from profiler.analysis.utterances import audio_seconds, real_time_factor
 
     first, last = max(0, first), min(last, snapshot.cursor_frame)
-    if last <= first:
+    if last <= first or counts_steps(snapshot.session):
         return None
     wall = snapshot.track.wall_row.total(first, last)
     return real_time_factor(wall, audio_seconds(snapshot.session.utterances, first, last))

@@ -68,7 +68,8 @@ class RecordedSettings(QObject):
     @property
     def offered(self) -> bool:
         """Whether there is a recording whose settings can be shown."""
-        return self._playhead.session is not None and not self._playhead.live
+        session = self._playhead.session  # that of a lab has no settings
+        return session is not None and bool(session.configs) and not self._playhead.live
 
     def edit(self, wanted: bool) -> None:
         """Show the settings of the next run, or again those at the cursor."""

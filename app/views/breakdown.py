@@ -12,7 +12,7 @@ from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 
 from app.charts.scale import milliseconds, percent
-from app.model.figures import rtf_text
+from app.model.figures import counts_steps, rtf_text
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
 from app.style.plain_text import Label, add_entry, new_menu, set_tip
@@ -261,6 +261,8 @@ class BreakdownView(StageView):
             return
         over = self._over(self._model)
         units = self.tr("ms per 10 ms frame"), self.tr("ms per frame")
+        if self.snapshot is not None and counts_steps(self.snapshot.session):
+            units = self.tr("ms per step of the lab"), self.tr("ms per step")
         self.set_note(*(f"{unit} · {over}" for unit in units), over)
 
     def _over(self, model: BreakdownModel) -> str:

@@ -16,7 +16,7 @@ from app.charts.legend import Legend
 from app.charts.overlay import FLAG_ROW
 from app.charts.readout import Line
 from app.charts.scale import Holding, axis_label, milliseconds, percent, tick_labels
-from app.model.figures import rtf_text
+from app.model.figures import counts_steps, rtf_text
 from app.model.playhead import Snapshot
 from app.model.slices import Slices
 from app.model.time_axis import TimeAxis
@@ -215,6 +215,8 @@ class CostView(ChartView[CostModel]):
             scale.append(self.tr("logarithmic"))
         if model.spikes:
             scale.append(self.tr("▴ cut off by the scale"))
+        if self.snapshot is not None and counts_steps(self.snapshot.session):
+            return [" · ".join([self.tr("ms per step of the lab"), *scale])]
         whole = self.tr("{0}, {1} s") if model.counted.whole else self.tr("{0} of {1} s")
         of = whole.format(model.counted.short, f"{model.audio_s:.1f}")
         parts = (

@@ -82,12 +82,19 @@ class CostModel:
     @property
     def realtime_shown(self) -> bool:
         """Whether the RTF = 1 line is within the scale."""
-        return self.scale.top >= REALTIME_MS
+        return self.scale.top >= REALTIME_MS and not self._of_steps
 
     @property
     def realtime_above(self) -> float:
         """How many times the mean cost real time is; NaN without any."""
+        if self._of_steps:
+            return math.nan
         return REALTIME_MS / self.mean_total_ms if self.mean_total_ms > 0 else math.nan
+
+    @property
+    def _of_steps(self) -> bool:
+        """Whether frames took time and have no audio: they are the steps of a lab."""
+        return self.mean_total_ms > 0 and math.isnan(self.rtf)
 
     def column_at(self, second: float) -> int | None:
         """Column over a second of audio, or None outside the range or where no frame is."""

@@ -13,13 +13,14 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from PySide6.QtCore import QLineF, QRectF, Qt
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPen
 
 from app.charts.items import PixelItem, Raster, RasterItem
 from app.charts.pixels import Stamps, bars, stamp_scale
 from app.charts.raster import between, opaque, uprights
 from app.charts.time_plot import TimePlot
+from app.model.alignment import Token
 from app.style.plain_text import write
 from app.style.theme import Tokens, font, theme
 from app.views.word_places import Placed, WordPlaces
@@ -70,6 +71,15 @@ class SpokenItem(PixelItem):
         if model is None:
             self._places.forget()
         self.lay_out()
+
+    def word_at(self, at: QPointF) -> Token | None:
+        """The word whose text is at a position of the plot, which may stand a little beside its time."""
+        _, words = self.areas()
+        row = int((at.y() - words.top()) // ROW)
+        for one in self.placed:
+            if one.row == row and one.left <= at.x() < one.left + one.width:
+                return one.token
+        return None
 
     @property
     def rows(self) -> int:

@@ -156,15 +156,17 @@ class WordsView(ChartView[WordsModel]):
 
     def readout(self, model: WordsModel, second: float) -> list[Line]:
         """Return the word under the mouse and the reference there."""
+        over = self.speech.words.word_at(self.plot.mouse)
+        at_s = second if over is None else over.middle_s
         for spoken in model.spoken:
-            if not spoken.first_s <= second < spoken.last_s:
+            if not spoken.first_s <= at_s < spoken.last_s:
                 continue
             lines = [Line(clock(second, 2), spoken.name, strong=True)]
             for title, row in (
                 (self.tr("reference"), spoken.said),
                 (self.tr("hypothesis"), spoken.heard),
             ):
-                words = [t for t in row or () if t.first_s <= second < t.last_s]
+                words = [t for t in row or () if t.first_s <= at_s < t.last_s]
                 if words:
                     kind = "" if words[0].kind == SAME else f" ({self.tr(words[0].kind)})"
                     lines.append(Line(title, " ".join(t.text for t in words) + kind))

@@ -17,7 +17,6 @@ from app.model.pipeline import Pipeline
 from app.model.playhead import Playhead
 from app.views import VIEWS, create
 from app.window.actions.actions import Registry
-from app.window.actions.charts import SCALE
 from app.window.bars.transport import Transport
 from app.window.docks import Docks
 from app.window.form.form import PipelineForm
@@ -40,14 +39,8 @@ FORM: Final = {b"f": True, b"-": False}
 class Desk(QWidget):
     """Form, views and transport over one playhead."""
 
-    def __init__(
-        self,
-        pipeline: Pipeline,
-        playhead: Playhead,
-        actions: Registry,
-        parent: QWidget | None = None,
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, pipeline: Pipeline, playhead: Playhead, actions: Registry) -> None:
+        super().__init__()
         self.setObjectName("desk")
         self.playhead = playhead
         self.form = PipelineForm(pipeline)
@@ -58,7 +51,6 @@ class Desk(QWidget):
             playhead.changed.connect(partial(self._update, view))
             playhead.closed.connect(view.clear)
             self.docks.docks[view_id].woken.connect(partial(self._wake, view))
-        self.views["cost"].add_menu(self.tr("Scale"), [actions[id] for id in SCALE])
         beside = QWidget()
         column = QVBoxLayout(beside)
         column.setContentsMargins(0, 0, 0, 0)

@@ -8,12 +8,11 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QAbstractButton, QDockWidget, QFrame, QHBoxLayout, QWidget
 
-from app.style.icons import icon
+from app.style.icons import ButtonIcon
 from app.style.keys import ToolButton
 from app.style.plain_text import Label, describe, set_tip, set_title
-from app.style.theme import Tokens, theme, theme_changed
 from app.views.view import View
-from app.widgets import Elided
+from app.widgets import Elided, restyle
 
 ICON: Final = QSize(13, 13)
 
@@ -41,9 +40,11 @@ class DockTitle(QFrame):
         around.setContentsMargins(*BODY_MARGINS)
         buttons = QHBoxLayout()
         buttons.setSpacing(0)
-        self.float_button = self._button(self.tr("Float {0}"), self.tr("Float, or dock again"))
+        self.float_button = self._button(
+            "float", self.tr("Float {0}"), self.tr("Float, or dock again")
+        )
         self.close_button = self._button(
-            self.tr("Close {0}"), self.tr("Close; the menu View has it")
+            "close", self.tr("Close {0}"), self.tr("Close; the menu View has it")
         )
         for button in (self.float_button, self.close_button):
             buttons.addWidget(button)
@@ -52,21 +53,15 @@ class DockTitle(QFrame):
         view.header.setContentsMargins(*TITLE_MARGINS)
         self.setLayout(view.header)
         self._note = self.findChild(Elided, "card-note")
-        theme_changed.connect(self.apply_theme)
-        self.apply_theme(theme())
 
-    def _button(self, name: str, tip: str) -> ToolButton:
+    def _button(self, shape: str, name: str, tip: str) -> ToolButton:
         button = ToolButton()
         button.setObjectName("dock-button")
         button.setIconSize(ICON)
         describe(button, name.format(self._name))
         set_tip(button, tip)
+        ButtonIcon(button, shape, "muted", "border")
         return button
-
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Draw the icons in its colours."""
-        for button, name in ((self.float_button, "float"), (self.close_button, "close")):
-            button.setIcon(icon(name, tokens.color("muted"), tokens.color("border")))
 
     def show_tabbed(self, tabbed: bool) -> None:
         """Leave the title to the tab, if there is one."""
@@ -77,8 +72,7 @@ class DockTitle(QFrame):
             self._note.setAlignment(V_CENTER | (LEFT if tabbed else RIGHT))
         if self.property("tabbed") != tabbed:
             self.setProperty("tabbed", tabbed)
-            self.style().unpolish(self)
-            self.style().polish(self)
+            restyle(self)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Say so; the dock takes the mouse and may be dragged."""

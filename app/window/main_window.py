@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QCloseEvent, QDropEvent
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
@@ -90,6 +90,7 @@ class MainWindow(FirstWindow):
     # -- construction ------------------------------------------------------------------
 
     def _build(self) -> None:
+        from app.model.pace import single_shot
         from app.window.actions import commands
         from app.window.actions.actions import key_text
         from app.window.bars.menus import Menus
@@ -124,10 +125,7 @@ class MainWindow(FirstWindow):
         InputNotes(self.playhead, self.notices)
         self.menus = Menus(self, self.actions_, self.memory)
         self.menus.fill()
-        self._late_figures = QTimer(self)
-        self._late_figures.setSingleShot(True)
-        self._late_figures.setInterval(FIGURES_MS)
-        self._late_figures.timeout.connect(self._show_figures)
+        self._late_figures = single_shot(self, FIGURES_MS, self._show_figures)
 
     @property
     def desk(self) -> Desk:
@@ -135,15 +133,18 @@ class MainWindow(FirstWindow):
         if self._desk is None:
             from app.model.figures import load
             from app.window.actions import commands
+            from app.window.actions.views import SCALE
             from app.window.desk import Desk
 
-            commands.register_views(self.actions_, self)
             self._desk = desk = Desk(self.pipeline, self.playhead, self.actions_)
+            commands.register_views(self.actions_, self)
+            desk.views["cost"].add_menu(self.tr("Scale"), [self.actions_[id] for id in SCALE])
             load()
             bundled = self.actions_["file.bundled"]
-            desk.form.choose_audio.connect(partial(self.files.offer, desk.form.speech, bundled))
+            speech = desk.form.speech
+            speech.clicked.connect(lambda _=False: self.files.offer(speech, bundled))
             desk.form.looked_at.connect(self.devices.ask)
-            desk.form.edit_asked.connect(self.recorded_settings.edit)
+            desk.form.which.asked.connect(self.recorded_settings.edit)
             desk.breakdown.explain.connect(self.explain_stage)
             desk.docks.rearranged.connect(self.actions_.refresh)
             desk.docks.offered = [
@@ -185,16 +186,6 @@ class MainWindow(FirstWindow):
         self.menus.forgotten.connect(lambda: self.welcome.show_recent([]))
 
     # -- what actions do -------------------------------------------------------------------
-
-    def new_run(self) -> None:
-        """Ask for audio files and decode them."""
-        if self.files.ask_audio():
-            self.runs.start()
-
-    def new_run_folder(self) -> None:
-        """Ask for a folder and decode its files."""
-        if self.files.ask_folder():
-            self.runs.start()
 
     def _run_preset(self, name: str) -> None:
         if not self.when.is_idle():
@@ -255,10 +246,6 @@ class MainWindow(FirstWindow):
         self.pages.setCurrentWidget(self.desk)
         self.refresh()
 
-    def change_speed(self, step: int) -> None:
-        """Replay at the next lower or higher speed."""
-        self.desk.transport.change_speed(step)
-
     def escape(self) -> None:
         """Esc: clear the selection, or else show all views again, or dismiss the newest notice."""
         if self.axis.selected is not None:
@@ -291,9 +278,13 @@ class MainWindow(FirstWindow):
 
     def cannot_explain(self) -> str | None:
         """Why no stage can be explained now, or None."""
-        from app.window import explanation
-
-        return explanation.obstacle(self)
+        if not self.when.has_finished_session():
+            return self.tr(
+                "A stage is explained from a finished session; stop the run or open one."
+            )
+        if not self.when.is_idle():
+            return self.tr("A run is under way, which explaining a stage would disturb.")
+        return self.runs.other_run()
 
     def open_keys(self) -> None:
         """Show the key sheet."""
@@ -320,8 +311,9 @@ class MainWindow(FirstWindow):
         if self._desk is not None:
             form, at = self._desk.form, self.recorded_settings
             self._show_speech()
-            form.show_which(at.editing, at.offered, not self.when.is_idle())
-        path = self.playhead.path
+            form.which.show_which(at.editing, at.offered, not self.when.is_idle())
+        path, session = self.playhead.path, self.playhead.session
+        self.top.show_lab(session is not None and not (self.playhead.live or session.configs))
         set_title(self, "asrscope" if path is None else f"{path.stem} – asrscope")
 
     def _show_speech(self) -> None:

@@ -22,8 +22,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.style.keys import ENTER
 from app.style.plain_text import Button, Label, describe, set_tip, set_title, write
 from app.style.theme import font, theme
+from app.widgets import heading
 from app.window.actions import found
 from app.window.actions.actions import Registry, key_text
 from app.window.actions.found import Found
@@ -32,10 +34,8 @@ WIDTH, MAX_ROWS, ROW_HEIGHT = 560, 11, 30
 COLUMNS = 3
 WIDEST = 205
 """Pixels of a text in the key sheet: a longer one goes on in the next line."""
-GROUP_ROLE = Qt.ItemDataRole.UserRole + 1
-KEYS_ROLE = Qt.ItemDataRole.UserRole + 2
-USABLE_ROLE = Qt.ItemDataRole.UserRole + 3
-WHY_ROLE = Qt.ItemDataRole.UserRole + 4
+FOUND_ROLE = Qt.ItemDataRole.UserRole
+"""Of an item: what was found, a `Found`; none in the line that says that nothing was."""
 
 _Index = QModelIndex | QPersistentModelIndex
 
@@ -60,22 +60,22 @@ class Row(QStyledItemDelegate):
             painter.drawRoundedRect(area, 5, 5)
         text = area.adjusted(10, 0, -10, 0)
         name, middle = str(index.data()), Qt.AlignmentFlag.AlignVCenter
-        usable = bool(index.data(USABLE_ROLE))
+        line: Found | None = index.data(FOUND_ROLE)
+        usable = line is None or line.usable
         loud = tokens.color("on_accent" if chosen else "text" if usable else "muted")
         quiet = tokens.color("on_accent" if chosen else "muted")
         painter.setFont(font())
         painter.setPen(loud)
         write(painter, text, middle | Qt.AlignmentFlag.AlignLeft, name)
-        beside = painter.fontMetrics().horizontalAdvance(name) + 10
-        painter.setPen(quiet)
-        group = str(index.data(GROUP_ROLE))
-        if not usable:
-            group += f" · {index.data(WHY_ROLE) or self.tr('not now')}"
-        keys = str(index.data(KEYS_ROLE))
-        room = text.adjusted(beside, 0, -painter.fontMetrics().horizontalAdvance(keys) - 10, 0)
-        group = painter.fontMetrics().elidedText(group, Qt.TextElideMode.ElideRight, room.width())
-        write(painter, room, middle | Qt.AlignmentFlag.AlignLeft, group)
-        write(painter, text, middle | Qt.AlignmentFlag.AlignRight, keys)
+        if line is not None:
+            metrics = painter.fontMetrics()
+            left, right = (metrics.horizontalAdvance(part) + 10 for part in (name, line.beside))
+            room = text.adjusted(left, 0, -right, 0)
+            group = line.group if usable else f"{line.group} · {line.why}"
+            group = metrics.elidedText(group, Qt.TextElideMode.ElideRight, room.width())
+            painter.setPen(quiet)
+            write(painter, room, middle | Qt.AlignmentFlag.AlignLeft, group)
+            write(painter, text, middle | Qt.AlignmentFlag.AlignRight, line.beside)
         painter.restore()
 
 
@@ -134,19 +134,13 @@ class Palette(QDialog):
         self.list.clear()
         for line in self._found:
             item = QListWidgetItem(line.text)
-            item.setData(GROUP_ROLE, line.group)
-            item.setData(KEYS_ROLE, line.beside)
-            item.setData(USABLE_ROLE, line.usable)
-            item.setData(WHY_ROLE, line.why)
+            item.setData(FOUND_ROLE, line)
             set_tip(item, line.why or "")
             self.list.addItem(item)
         self.list.setCurrentRow(0)
         if not self._found:
             nothing = QListWidgetItem(self.tr("nothing found"))
             nothing.setFlags(Qt.ItemFlag.NoItemFlags)
-            nothing.setData(GROUP_ROLE, "")
-            nothing.setData(KEYS_ROLE, "")
-            nothing.setData(USABLE_ROLE, True)
             self.list.addItem(nothing)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
@@ -157,7 +151,7 @@ class Palette(QDialog):
                 row = self.list.currentRow() + step
                 self.list.setCurrentRow(min(max(row, 0), self.list.count() - 1))
                 return True
-            if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            if event.key() in ENTER:
                 self._run()
                 return True
         return bool(super().eventFilter(watched, event))
@@ -222,11 +216,7 @@ class KeySheet(QDialog):
         grid = QGridLayout()
         grid.setHorizontalSpacing(16)
         grid.setVerticalSpacing(5)
-        head = Label(group.upper())
-        head.setObjectName("form-layer")
-        head.setFont(font(0.82, strong=True))
-        head.setIndent(0)
-        grid.addWidget(head, 0, 0, 1, 2)
+        grid.addWidget(heading(group), 0, 0, 1, 2)
         for number, (keys, text) in enumerate(rows, start=1):
             pressed = Label(keys)
             pressed.setFont(font(1.0, strong=True))

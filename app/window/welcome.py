@@ -7,9 +7,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import (
-    QFrame,
     QHBoxLayout,
-    QScrollArea,
     QSizePolicy,
     QVBoxLayout,
     QWidget,
@@ -20,7 +18,7 @@ from app.model.pipeline import Pipeline, missing_file
 from app.model.recent import SESSION_SUFFIX
 from app.style.plain_text import Button, Label, describe, set_tip
 from app.style.theme import font
-from app.widgets import Elided
+from app.widgets import Elided, Scrolled, heading, muted, wrapped
 from app.window.actions.actions import Registry
 from app.window.actions.button import ActionButton
 from app.window.notices import AT_LOWER_END
@@ -33,8 +31,8 @@ MEGABYTE = 1e6
 class Choice(Button):
     """A large button of two lines."""
 
-    def __init__(self, title: str, text: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent=parent)
+    def __init__(self, title: str, text: str) -> None:
+        super().__init__()
         self.setProperty("choice", True)
         describe(self, title)
         describe(self, description=text)
@@ -43,9 +41,7 @@ class Choice(Button):
         self.setSizePolicy(policy)
         name = Label(title)
         name.setFont(font(1.08, strong=True))
-        about = Label(text)
-        about.setObjectName("muted")
-        about.setWordWrap(True)
+        about = wrapped(text)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(14, 10, 14, 11)
         layout.setSpacing(3)
@@ -74,20 +70,16 @@ class Choice(Button):
         return self.sizeHint()
 
 
-class Welcome(QScrollArea):
+class Welcome(Scrolled):
     """Everything needed for a first start on one page; what is unavailable is not shown."""
 
     run_preset = Signal(str)
     open_session = Signal(str)
 
-    def __init__(
-        self, pipeline: Pipeline, actions: Registry, parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, pipeline: Pipeline, actions: Registry) -> None:
+        super().__init__()
         self.setObjectName("welcome")
         self.setProperty(AT_LOWER_END, True)
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
         self._actions = actions
         page = QWidget()
         page.setObjectName("scrolled")
@@ -112,18 +104,13 @@ class Welcome(QScrollArea):
     def _add_lead(self, column: QVBoxLayout) -> None:
         title = Label("asrscope")
         title.setFont(font(2.6, strong=True))
-        lead = Label(
-            self.tr(
-                "Where does the time of a speech recogniser go, and what would make it faster? "
-                "Run one, watch the cost of every 10 ms frame, and turn its tricks on and off while "
-                "it runs."
-            )
+        lead = self.tr(
+            "Where does the time of a speech recogniser go, and what would make it faster? "
+            "Run one, watch the cost of every 10 ms frame, and turn its tricks on and off while "
+            "it runs."
         )
-        lead.setWordWrap(True)
-        lead.setFont(font(1.12))
-        lead.setObjectName("muted")
         column.addWidget(title)
-        column.addWidget(lead)
+        column.addWidget(wrapped(lead, 1.12))
 
     def _add_starts(self, column: QVBoxLayout) -> None:
         starts = QHBoxLayout()
@@ -137,15 +124,11 @@ class Welcome(QScrollArea):
             starts.addWidget(self._start_button(action_id, name, primary))
         starts.addStretch(1)
         column.addLayout(starts)
-        hint = Label(
-            self.tr(
-                "The demo decodes synthetic voices that ship with the program. Audio files and "
-                "sessions can also be dropped on the window."
-            )
+        hint = self.tr(
+            "The demo decodes synthetic voices that ship with the program. Audio files and "
+            "sessions can also be dropped on the window."
         )
-        hint.setObjectName("muted")
-        hint.setWordWrap(True)
-        column.addWidget(hint)
+        column.addWidget(wrapped(hint))
 
     def _add_halves(self, column: QVBoxLayout) -> None:
         """Presets to run with on the left, recent sessions and series of presets on the right."""
@@ -154,16 +137,16 @@ class Welcome(QScrollArea):
         left, right = QVBoxLayout(), QVBoxLayout()
         for half in (left, right):
             half.setSpacing(8)
-        left.addWidget(self._heading(self.tr("Run the demo with")))
+        left.addWidget(heading(self.tr("Run the demo with")))
         for preset_name in presets.names(""):
             left.addWidget(self._choice(preset_name))
         left.addStretch(1)
-        right.addWidget(self._heading(self.tr("Recent sessions")))
+        right.addWidget(heading(self.tr("Recent sessions")))
         self._recent = QVBoxLayout()
         self._recent.setSpacing(2)
         right.addLayout(self._recent)
         right.addSpacing(18)
-        right.addWidget(self._heading(self.tr("Recorded on other machines")))
+        right.addWidget(heading(self.tr("Recorded on other machines")))
         for path in sample_sessions():
             right.addWidget(self._session_row(path, "sample-session", _size(path.stat().st_size)))
         for group in presets.groups():
@@ -185,7 +168,7 @@ class Welcome(QScrollArea):
 
     def _add_group(self, column: QVBoxLayout, group: str) -> None:
         """Presets of one group, behind a button that unfolds them."""
-        column.addWidget(self._heading(self.tr(group)))
+        column.addWidget(heading(self.tr(group)))
         names = presets.names(group)
         more = Button()
         more.setObjectName("presets-more")
@@ -209,13 +192,6 @@ class Welcome(QScrollArea):
         column.addWidget(more)
         column.addWidget(members)
 
-    def _heading(self, text: str) -> Label:
-        label = Label(text.upper())
-        label.setObjectName("form-layer")
-        label.setFont(font(0.85, strong=True))
-        label.setIndent(0)
-        return label
-
     def _start_button(self, action_id: str, text: str, primary: bool) -> Button:
         button = ActionButton(self._actions[action_id], text, name=text)
         button.setFont(font(1.1, strong=True))
@@ -233,9 +209,7 @@ class Welcome(QScrollArea):
                 widget.hide()
                 widget.deleteLater()
         if not sessions:
-            none = Label(self.tr("None yet. Every run is saved here."))
-            none.setObjectName("muted")
-            self._recent.addWidget(none)
+            self._recent.addWidget(muted(self.tr("None yet. Every run is saved here.")))
             return
         for path in sessions:
             self._recent.addWidget(self._session_row(path, "recent-session", _about(path)))
@@ -248,8 +222,7 @@ class Welcome(QScrollArea):
         set_tip(button, str(path))
         button.setMinimumHeight(34)
         name = Elided(path.stem)
-        about = Label(told)
-        about.setObjectName("muted")
+        about = muted(told)
         row = QHBoxLayout(button)
         row.setContentsMargins(10, 3, 10, 3)
         row.addWidget(name, 1)

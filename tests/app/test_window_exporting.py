@@ -15,7 +15,6 @@ from PySide6.QtWidgets import QAbstractButton, QAbstractSpinBox, QApplication, Q
 
 from app.cli import main
 from app.export import writers
-from app.model.processes.data_export import DataExport
 from app.pictures.wanted import Wanted
 from app.views import VIEWS
 from app.window.actions import exporting
@@ -334,14 +333,10 @@ def test_what_is_being_written_is_whole_when_the_window_is_closed(window, answer
         ((sys.executable, "-c", "raise SystemExit(3)"), "The command ended without saying why."),
     ],
 )
-def test_a_command_that_fails_is_said(qtbot, finished, tmp_path, command, why):
-    data = DataExport(command)
-    said: list[tuple[Path, str]] = []
-    data.failed.connect(lambda *words: said.append(words))
-    data.write(finished, "csv", tmp_path / "stages.csv")
-    qtbot.waitUntil(lambda: bool(said), timeout=SOON_MS)
-    assert said == [(tmp_path / "stages.csv", why)]
-    assert not data.busy
+def test_a_command_that_fails_is_said(qtbot, window, finished, tmp_path, command, why):
+    window.files.export(finished, "csv", tmp_path / "stages.csv", command)
+    assert exported(qtbot, window) == why
+    assert window.notices.banners[-1].kind == "error"
 
 
 def test_the_menu_offers_every_format_there_is(window):

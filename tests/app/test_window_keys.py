@@ -273,6 +273,25 @@ def test_what_is_dropped_is_copied_and_not_moved(
     assert w.playhead.path == finished
 
 
+def test_tab_stops_at_nothing_out_of_sight(
+    qtbot: QtBot, window: Callable[..., MainWindow], finished: Path
+) -> None:
+    """Nor at an area that only scrolls what one can go to, nor at the bar of tabs that Qt keeps in reserve."""
+    w = window()
+    for show_page in (w.show_welcome, w.show_lab, lambda: w.open_session(finished)):
+        show_page()
+        QApplication.processEvents()
+        w.setFocus()
+        stops: list[QWidget] = []
+        while (stop := QApplication.focusWidget() or w) not in stops:
+            stops.append(stop)
+            assert not isinstance(stop, QScrollArea)
+            assert w.rect().contains(stop.mapTo(w, stop.rect().center())), stop
+            press(qtbot, w, Qt.Key.Key_Tab)
+            QApplication.processEvents()
+        assert len(stops) > 10
+
+
 def test_tab_stops_at_no_scroll_area_of_the_form(live: MainWindow) -> None:
     areas = live.desk.form.findChildren(QScrollArea)
     assert areas

@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 
 from app.model.pipeline import Pipeline
 from app.model.processes.device_probe import DeviceProbe
-from app.widgets import ChoiceBox, RealBox, Switch, WholeBox
+from app.widgets import ChoiceBox, NumberBox, Switch
 from app.window.form.form import PipelineForm
 from app.window.form.path_box import PathBox
 from pipelines import config as settings
@@ -24,7 +24,7 @@ from tests.waiting import SOON_MS
 SELECTION_KEY, METHOD_KEY = "gmm.selection.enabled", "gmm.selection.method"
 SKIP_KEY, LAZY_KEY = "frames.skip", "dnn.senones"
 
-KINDS = {"bool": Switch, "int": WholeBox, "float": RealBox, "choice": ChoiceBox, "text": PathBox}
+KINDS = {"bool": Switch, "int": NumberBox, "float": NumberBox, "choice": ChoiceBox, "text": PathBox}
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_the_form_shows_the_values_of_the_settings(form, pipeline):
             assert editor.isChecked() == value
         elif isinstance(editor, ChoiceBox):
             assert editor.currentText() == str(value)
-        elif isinstance(editor, (WholeBox, RealBox)):
+        elif isinstance(editor, NumberBox):
             assert editor.value() == pytest.approx(value)
 
 

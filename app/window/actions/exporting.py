@@ -18,18 +18,15 @@ if TYPE_CHECKING:
     from app.views.breakdown import BreakdownView
     from app.window.actions.files import Files
     from app.window.main_window import MainWindow
-    from app.window.pictures.dialog import PictureDialog, Start
+    from app.window.pictures.dialog import PictureDialog
     from profiler.export import Format
+
+tr = partial(QCoreApplication.translate, "exporting")
 
 VIEW_SIZE = (1000, 560)
 """Points of a picture of one view, unless somebody chooses otherwise."""
 
 PICTURE_KINDS = {"png": "PNG (*.png)", "svg": "SVG (*.svg)", "pdf": "PDF (*.pdf)"}
-
-
-def tr(text: str) -> str:
-    """Translate a text of this module."""
-    return QCoreApplication.translate("exporting", text)
 
 
 def open_picture(window: MainWindow, view_id: str | None = None) -> PictureDialog | None:
@@ -44,15 +41,13 @@ def open_picture(window: MainWindow, view_id: str | None = None) -> PictureDialo
     begin = start(window.playhead, desk.breakdown, views)
     ask = partial(ask_picture, window.files)
     dialog = PictureDialog(window.playhead.path or session.path, begin, ask, window)
-    dialog.written.connect(window.files.say_written)
+    dialog.written.connect(window.notices.written)
     dialog.open()
     return dialog
 
 
-def start(playhead: Playhead, breakdown: BreakdownView, views: tuple[str, ...]) -> Start:
+def start(playhead: Playhead, breakdown: BreakdownView, views: tuple[str, ...]) -> Wanted:
     """What the window shows, as the picture of it."""
-    from app.window.pictures.dialog import Start
-
     axis, end_s = playhead.axis, playhead.n_frames * FRAME_S
     first, last = (round(min(max(second, 0.0), end_s), 2) for second in axis.visible)
     in_view = (
@@ -65,7 +60,7 @@ def start(playhead: Playhead, breakdown: BreakdownView, views: tuple[str, ...]) 
     chosen = breakdown.tree.choice
     select = [] if axis.selected is None else [range_text(axis.selected)]
     size = SIZE if len(views) != 1 else VIEW_SIZE
-    wanted = Wanted(
+    return Wanted(
         views=views,
         size=size,
         theme=theme().name,
@@ -73,7 +68,6 @@ def start(playhead: Playhead, breakdown: BreakdownView, views: tuple[str, ...]) 
         at_s=None if whole else cursor_s,
         select=(*select, *([] if chosen is None else [chosen])),
     )
-    return Start(wanted, in_view)
 
 
 def file_name(session: Path, wanted: Wanted) -> str:

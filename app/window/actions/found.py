@@ -27,16 +27,17 @@ NOT_NOW: Final = 100
 class Found:
     """One line of the palette: what it says, what it does, and why it cannot now.
 
-    `rank`: how well a query matches, the least first; None if it does not.
+    `usable`: a setting that does nothing now can be gone to all the same. `rank`: how well a query matches, the
+    least first; None if it does not.
     """
 
     text: str
     group: str
     beside: str
-    usable: bool
     why: str | None
     do: Callable[[], object]
     rank: Callable[[str], int | None]
+    usable: bool = True
 
 
 def score(query: str, text: str) -> int | None:
@@ -81,8 +82,8 @@ def actions(registry: Registry) -> list[Found]:
             text=action.text,
             group=action.group,
             beside="  ".join(key_text(key) for key in action.keys),
-            usable=action.enabled(),
-            why=registry.obstacle(action.id),
+            why=(why := action.enabled.obstacle()),
+            usable=why is None,
             do=partial(registry.trigger, action.id),
             rank=partial(rank, action.text, action.group, action.help),
         )
@@ -116,8 +117,8 @@ def _presets(window: MainWindow) -> list[Found]:
                 text=QCoreApplication.translate("PresetButton", preset.title),
                 group=QCoreApplication.translate("PresetButton", "Preset"),
                 beside=name,
-                usable=why is None,
                 why=why,
+                usable=why is None,
                 do=partial(window.runs.choose_preset, name),
                 rank=partial(_rank, preset.title, name, preset.description),
             )
@@ -138,7 +139,6 @@ def _settings(window: MainWindow) -> list[Found]:
             text=QCoreApplication.translate("Field", option.title),
             group=QCoreApplication.translate("Layer", option.layer),
             beside=f"{option.key}={value_text(line.value(option.key))}",
-            usable=True,
             why=line.obstacle(option.key),
             do=partial(show, option.key),
             rank=partial(_rank, option.title, option.key, option.help),

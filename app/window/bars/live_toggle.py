@@ -25,8 +25,8 @@ class LiveToggle(QWidget):
     Toggles that share a place take turns.
     """
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._toggle: Toggle | None = None
         self._effect: Effect | None = None
         self._tip = self._text = self._now = ""

@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy
 
 from app.model.figures import recorder_cost
 from app.model.hints import Hints
+from app.model.provenance import device_names
 from app.style.theme import font
 from app.widgets import THIN_SPACE, Elided
 from app.window.bars.hint_strip import HintStrip
 from profiler.machine.roofs.table import DRIFT_TOLD, sound_drift
+from profiler.plain import one_line
 
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot
@@ -25,8 +27,8 @@ RSS, CPU = "process.rss_bytes", "process.cpu_percent"
 class StatusLine(QFrame):
     """Three texts, a reminder of the keys among them; a hint takes the place of the middle one."""
 
-    def __init__(self, keys: str, hints: Hints, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, keys: str, hints: Hints) -> None:
+        super().__init__()
         self.setObjectName("status-line")
         self.setProperty("bar", True)
         self.cost = Elided()
@@ -79,7 +81,7 @@ class StatusLine(QFrame):
 
     def _machine_texts(self, snapshot: Snapshot) -> list[str]:
         session = snapshot.session
-        parts = []
+        parts = [one_line(name, 80) for name in device_names(session)]
         if not session.calibration:
             parts.append(self.tr("roofs not measured: compute and memory cannot be separated"))
         else:

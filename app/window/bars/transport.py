@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
-    QAction,
     QHelpEvent,
     QMouseEvent,
     QPainter,
@@ -28,10 +27,10 @@ from PySide6.QtWidgets import (
 from app.model.events import MAX_MARKS
 from app.model.pace import Pace
 from app.model.playhead import SPEEDS, Playhead
-from app.style.icons import icon
-from app.style.plain_text import Button, Label, describe, set_tip, show_tip
-from app.style.theme import Tokens, font, theme, theme_changed
-from app.widgets import ChoiceBox, Elided
+from app.style.icons import ButtonIcon
+from app.style.plain_text import Button, describe, set_tip, show_tip
+from app.style.theme import theme
+from app.widgets import ChoiceBox, card_header, muted
 from app.window.actions.actions import Registry
 from app.window.actions.button import ActionButton
 from profiler.frames import FRAME_S
@@ -69,8 +68,8 @@ class ScrubBar(QSlider):
 
     sought = Signal(int)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(Qt.Orientation.Horizontal, parent)
+    def __init__(self) -> None:
+        super().__init__(Qt.Orientation.Horizontal)
         self.marks: tuple[Mark, ...] = ()
         self.starts: tuple[int, ...] = ()
         self.setFixedHeight(30)
@@ -170,23 +169,13 @@ class ScrubBar(QSlider):
 class Transport(QFrame):
     """The card at the bottom of the middle column."""
 
-    def __init__(
-        self, playhead: Playhead, actions: Registry, parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, playhead: Playhead, actions: Registry) -> None:
+        super().__init__()
         self.setObjectName("transport")
         self.setProperty("card", True)
         self._playhead = playhead
-        self._icons: list[tuple[Button, str]] = []
 
-        title = Label(self.tr("Session"))
-        title.setFont(font(1.06, strong=True))
-        self.note = Elided()
-        self.note.setObjectName("card-note")
-        self.note.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        header = QHBoxLayout()
-        header.addWidget(title)
-        header.addWidget(self.note, 1)
+        header, self.note = card_header(self.tr("Session"))
 
         self.bar = ScrubBar()
         self.bar.sought.connect(playhead.seek)
@@ -196,28 +185,26 @@ class Transport(QFrame):
         self.live.ensurePolished()
         self.live.setMinimumWidth(self.live.sizeHint().width())  # with either word
         self.live.clicked.connect(self._go_live)
-        self.previous = self._icon_button(actions["view.previous"], "previous")
-        self.toggle = self._icon_button(actions["view.pause"], "pause")
-        self.next = self._icon_button(actions["view.next"], "next")
-        self.speed = ChoiceBox()
-        describe(self.speed, self.tr("Replay speed"))
+        self.previous, self.toggle, self.next = (
+            ActionButton(actions[f"view.{name}"]) for name in ("previous", "pause", "next")
+        )
+        for button in (self.previous, self.toggle, self.next):
+            button.setFixedSize(QSize(34, 28))
+            button.setIconSize(QSize(13, 13))
+        ButtonIcon(self.previous, "previous")
+        ButtonIcon(self.next, "next")
+        self._toggle_icon = ButtonIcon(self.toggle, "pause")
+        self.speed = ChoiceBox(self.tr("Replay speed"), ((f"×{s:g}", s) for s in SPEEDS))
         set_tip(self.speed, self.tr("Replay speed, relative to audio time"))
-        for speed in SPEEDS:
-            self.speed.addItem(f"×{speed:g}", speed)
         self.speed.setCurrentIndex(SPEEDS.index(1.0))
         self.speed.setFixedWidth(66)
         self.speed.activated.connect(lambda at: playhead.set_speed(self.speed.itemData(at)))
         self.compare = ActionButton(actions["run.compare"], self.tr("A ⇄ B"))
-        self.compare.setCheckable(True)
-        actions["run.compare"].changed.connect(self._show_compared)
         self.follow = ActionButton(actions["view.window"], self.tr("Auto-scroll"))
-        self.follow.setCheckable(True)
         self.sound = ActionButton(actions["view.sound"], self.tr("Sound"))
-        self.sound.setCheckable(True)
         self.mark = ActionButton(actions["run.mark"], self.tr("Mark"))
         self.export = ActionButton(actions["file.export"], self.tr("Export…"))
-        self.clock = Label()
-        self.clock.setObjectName("muted")
+        self.clock = muted()
         set_tip(
             self.clock,
             self.tr(
@@ -255,8 +242,6 @@ class Transport(QFrame):
         self._pace = Pace(self, SHOWN_MS, self._show)
         playhead.changed.connect(self.show_snapshot)
         playhead.closed.connect(self._closed)
-        theme_changed.connect(self._apply_theme)
-        self._apply_theme(theme())
         self.refresh()
 
     def change_speed(self, step: int) -> None:
@@ -266,22 +251,6 @@ class Transport(QFrame):
         at = min(max(at + step, 0), len(SPEEDS) - 1)
         self._playhead.set_speed(SPEEDS[at])
         self.speed.setCurrentIndex(at)
-
-    def _icon_button(self, action: QAction, shape: str) -> Button:
-        button = ActionButton(action)
-        button.setFixedSize(QSize(34, 28))
-        button.setIconSize(QSize(13, 13))
-        self._icons.append((button, shape))
-        return button
-
-    def _apply_theme(self, tokens: Tokens) -> None:
-        moving = self._playhead.following or self._playhead.playing
-        for button, shape in self._icons:
-            wanted = shape if shape != "pause" else ("pause" if moving else "play")
-            button.setIcon(icon(wanted, tokens.color("text"), tokens.color("muted")))
-
-    def _show_compared(self) -> None:
-        self.compare.setChecked(self.compare.action.isChecked())
 
     def _go_live(self) -> None:
         self._playhead.go_live()
@@ -293,7 +262,8 @@ class Transport(QFrame):
         self._fit()
         self._show_live()
         self.bar.setEnabled(playhead.session is not None)
-        self._apply_theme(theme())
+        moving = playhead.following or playhead.playing
+        self._toggle_icon.show_shape("pause" if moving else "play")
         if playhead.session is None:
             self.note.set_full(self.tr("none open"))
             self.clock.setText("")
@@ -355,6 +325,7 @@ class Transport(QFrame):
         self.note.set_full(note, note.partition(" · ")[2])
 
     def _note(self, snapshot: Snapshot, marks: int) -> str:
+        from app.model.figures import counts_steps
         from profiler.analysis.utterances import audio_seconds
 
         session = snapshot.session
@@ -362,14 +333,19 @@ class Transport(QFrame):
         created = session.meta.get("created_wall")
         if isinstance(created, (int, float)):
             parts.append(datetime.fromtimestamp(created).strftime("%Y-%m-%d %H:%M"))
-        if session.meta.get("preset"):
-            parts.append(one_line(str(session.meta["preset"])))
+        lab = session.meta.get("lab")
+        name = session.meta.get("preset") or (lab.get("name") if isinstance(lab, dict) else None)
+        if name:
+            parts.append(one_line(str(name)))
         frames = int(snapshot.track.n_frames)
-        audio_s = audio_seconds(session.utterances, 0, frames)
-        # The clock counts frames, which leave a rest of 10 to 25 ms of each utterance.
-        text = self.tr("{0} s of audio in {1}")
-        count = counted(frames, self.tr("frame"), self.tr("frames"))
-        parts.append(text.format(f"{audio_s:.1f}", count))
+        if counts_steps(session):
+            parts.append(counted(frames, self.tr("step"), self.tr("steps")))
+        else:
+            audio_s = audio_seconds(session.utterances, 0, frames)
+            # The clock counts frames, which leave a rest of 10 to 25 ms of each utterance.
+            text = self.tr("{0} s of audio in {1}")
+            count = counted(frames, self.tr("frame"), self.tr("frames"))
+            parts.append(text.format(f"{audio_s:.1f}", count))
         parts.append(counted(marks, self.tr("marker"), self.tr("markers")))
         if session.state not in ("closed", "recording"):
             parts.append(session.state)

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
 from app.style.plain_text import Label, describe, set_tip, set_titled_tip
 from app.style.theme import font, theme
-from app.widgets import ChoiceBox, Elided, RealBox, Switch, WholeBox
+from app.widgets import ChoiceBox, Elided, NumberBox, Switch, restyle
 from app.window.form.path_box import PathBox
 from pipelines.config import Option, Value, value_text
 
@@ -39,8 +39,8 @@ FOLDERS = ("directory", "folder")
 class Dot(QWidget):
     """The mark of a setting that can change during a run."""
 
-    def __init__(self, live: bool, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, live: bool) -> None:
+        super().__init__()
         self._live = live
         self.setFixedSize(QSize(8, 12))
         if live:
@@ -100,8 +100,8 @@ class Field(QWidget):
     refused = Signal(str, str)
     """Key, and why what was entered is not taken."""
 
-    def __init__(self, option: Option, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, option: Option) -> None:
+        super().__init__()
         self.option = option
         self.obstacle: str | None = None
         self.waits = False
@@ -170,35 +170,24 @@ class Field(QWidget):
             switch.toggled.connect(self._edited)
             return switch
         if option.type == "choice":
-            choice = ChoiceBox()
-            for value in option.choices:
-                choice.addItem(str(value), value)
+            choice = ChoiceBox(self.tr(option.title), ((str(v), v) for v in option.choices))
             choice.activated.connect(lambda index: self._edited(choice.itemData(index)))
             choice.setFixedWidth(FIELD_WIDTH)
             return choice
-        if option.type == "int":
-            whole = WholeBox()
-            whole.setRange(
-                int(-UNBOUNDED if option.minimum is None else option.minimum),
-                int(UNBOUNDED if option.maximum is None else option.maximum),
-            )
-            whole.set_unit(suffix, self._numbers())
-            whole.valueChanged.connect(self._edited)
-            whole.refused.connect(self._refused)
-            whole.setFixedWidth(FIELD_WIDTH)
-            return whole
-        if option.type == "float":
-            real = RealBox()
-            real.setRange(
+        if option.type in ("int", "float"):
+            whole = option.type == "int"
+            number = NumberBox(whole=whole)
+            number.setRange(
                 -UNBOUNDED if option.minimum is None else option.minimum,
                 UNBOUNDED if option.maximum is None else option.maximum,
             )
-            real.set_unit(suffix, self._numbers())
-            real.steps = option.steps
-            real.valueChanged.connect(self._edited)
-            real.refused.connect(self._refused)
-            real.setFixedWidth(FIELD_WIDTH)
-            return real
+            words = {float(value): self.tr(word) for value, word in option.words.items()}
+            number.set_unit(suffix, words)
+            number.steps = option.steps
+            number.valueChanged.connect(lambda v: self._edited(int(v) if whole else v))
+            number.refused.connect(self._refused)
+            number.setFixedWidth(FIELD_WIDTH)
+            return number
         path = PathBox(
             option.key.endswith(FOLDERS), self.tr(option.title), option.shipped(), option.suffixes
         )
@@ -208,10 +197,6 @@ class Field(QWidget):
         path.chosen.connect(self._edited)
         path.setFixedWidth(FIELD_WIDTH)
         return path
-
-    def _numbers(self) -> dict[float, str]:
-        """Numbers that are shown as words."""
-        return {float(value): self.tr(word) for value, word in self.option.words.items()}
 
     def _refused(self, text: str) -> None:
         """Say in which range a number must lie."""
@@ -235,9 +220,7 @@ class Field(QWidget):
             editor.update()
         elif isinstance(editor, ChoiceBox):
             editor.setCurrentIndex(editor.findText(str(value)))
-        elif isinstance(editor, WholeBox):
-            editor.setValue(int(value))
-        elif isinstance(editor, RealBox):
+        elif isinstance(editor, NumberBox):
             editor.setValue(float(value))
         elif isinstance(editor, PathBox):
             editor.set_path(str(value))
@@ -263,8 +246,7 @@ class Field(QWidget):
         if name == self.title.objectName():
             return
         self.title.setObjectName(name)
-        self.title.style().unpolish(self.title)
-        self.title.style().polish(self.title)
+        restyle(self.title)
 
     def show_obstacle(self, sentence: str | None, short: str) -> None:
         """Disable the setting if others prevent it from acting; `short` is shown below it, whole."""

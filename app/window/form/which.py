@@ -17,9 +17,10 @@ class Which(QWidget):
     """Says whose settings the form shows; beside a recording, a choice between its own and the next run's."""
 
     asked = Signal(bool)
+    """Whether the settings of the next run are wanted, or those at the cursor of the recording."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.said = Elided()
         self.said.setObjectName("muted")
         self.recorded = Button(self.tr("At the cursor"))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
     QProgressBar,
-    QScrollArea,
     QStackedWidget,
     QVBoxLayout,
     QWidget,
@@ -21,7 +20,7 @@ from app.style.theme import font
 from app.views.labs.card import LabCard
 from app.views.labs.rows import HEADERS, rows_of
 from app.views.table_twin import TableModel, TableTwin
-from app.widgets import Elided
+from app.widgets import Elided, Scrolled, heading, wrapped
 from app.window.form.fields import Field
 from app.window.lab.tile import ago
 from pipelines.config import Value, options_of
@@ -49,13 +48,9 @@ class LabDetail(QWidget):
     open_session = Signal(str)
 
     def __init__(
-        self,
-        name: str,
-        lab: Lab[Parameters, Measured],
-        obstacle: Callable[[], str | None],
-        parent: QWidget | None = None,
+        self, name: str, lab: Lab[Parameters, Measured], obstacle: Callable[[], str | None]
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self.setObjectName("desk")
         self.name, self.lab, self._obstacle = name, lab, obstacle
         self._past: Past | None = None
@@ -125,22 +120,18 @@ class LabDetail(QWidget):
         self.problem.setObjectName("danger-text")
         for widget in (self.run, self.bar, self.what, self.problem):
             column.addWidget(widget)
-        column.addWidget(self._heading(self.tr("What is measured")))
-        about = Label(unbroken(without_code(self.lab.measured)))
-        about.setWordWrap(True)
-        column.addWidget(about)
-        column.addSpacing(ABOVE_HEADING)
-        column.addWidget(self._heading(self.tr("When it holds")))
-        bound = Label(unbroken(without_code(self.lab.bound)))
-        bound.setWordWrap(True)
-        column.addWidget(bound)
-        if papers := self.lab.papers:
-            source = Label(self.tr("Source: {0}").format(papers))
-            source.setObjectName("muted")
-            source.setWordWrap(True)
-            column.addWidget(source)
-        column.addSpacing(ABOVE_HEADING)
-        column.addWidget(self._heading(self.tr("Parameters")))
+        for title, text, papers in (
+            (self.tr("What is measured"), self.lab.measured, ""),
+            (self.tr("When it holds"), self.lab.bound, self.lab.papers),
+        ):
+            column.addWidget(heading(title))
+            about = Label(unbroken(without_code(text)))
+            about.setWordWrap(True)
+            column.addWidget(about)
+            if papers:
+                column.addWidget(wrapped(self.tr("Source: {0}").format(papers)))
+            column.addSpacing(ABOVE_HEADING)
+        column.addWidget(heading(self.tr("Parameters")))
         self.fields: dict[str, Field] = {}
         for option in options_of(type(self.lab.parameters)):
             field = self.fields[option.key] = Field(option)
@@ -152,21 +143,9 @@ class LabDetail(QWidget):
         if not self.fields:
             column.addWidget(Label(self.tr("none")))
         column.addStretch(1)
-        area = QScrollArea()
-        area.setWidgetResizable(True)
-        area.setFrameShape(QScrollArea.Shape.NoFrame)
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # Tab goes to the fields in it
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.viewport().setAutoFillBackground(False)
+        area = Scrolled(frame)
         area.setFixedWidth(SIDE + SCROLL_BAR)
-        area.setWidget(frame)
         return area
-
-    def _heading(self, text: str) -> Label:
-        label = Label(text.upper())
-        label.setObjectName("form-layer")
-        label.setFont(font(0.85, strong=True))
-        return label
 
     def _edited(self, key: str, value: Value) -> None:
         if value == getattr(self.lab.parameters, key):
@@ -193,18 +172,11 @@ class LabDetail(QWidget):
     def show_past(self, past: Past | None) -> None:
         """Show what came of the last run."""
         self._past = past
-        found = past.record if past is not None else None
+        finding, chart = (None, None) if past is None else (past.record.finding, past.record.chart)
         self._show_nothing()
-        self.card.show_lab(
-            self.lab,
-            found.finding if found is not None else None,
-            found.chart if found is not None else None,
-        )
-        chart = found.chart if found is not None else None
-        self.rows.replace(
-            [self.tr(header) for header in HEADERS],
-            rows_of(chart) if chart is not None else (),
-        )
+        self.card.show_lab(self.lab, finding, chart)
+        headers = [self.tr(header) for header in HEADERS]
+        self.rows.replace(headers, () if chart is None else rows_of(chart))
         self.as_table.setEnabled(chart is not None)
         self.open.setEnabled(past is not None)
         if past is not None:

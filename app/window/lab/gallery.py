@@ -6,11 +6,12 @@ from collections.abc import Mapping
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent
-from PySide6.QtWidgets import QFrame, QGridLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QVBoxLayout, QWidget
 
 from app.model.lab_runs import Past
 from app.style.plain_text import Label
 from app.style.theme import font
+from app.widgets import Scrolled, heading, muted, wrapped
 from app.window.lab.tile import SMALLEST, LabTile
 from pipelines.labs.declaration import GROUPS, Lab, Measured, Parameters
 
@@ -19,19 +20,14 @@ GAP = 12
 MOST_COLUMNS = 8
 
 
-class Gallery(QScrollArea):
+class Gallery(Scrolled):
     """Cards in a grid for each group; arrow keys move between them."""
 
     chosen = Signal(str)
 
-    def __init__(
-        self, known: Mapping[str, Lab[Parameters, Measured]], parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, known: Mapping[str, Lab[Parameters, Measured]]) -> None:
+        super().__init__()
         self.setObjectName("welcome")
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         page = QWidget()
         page.setObjectName("scrolled")
         column = QVBoxLayout(page)
@@ -39,39 +35,30 @@ class Gallery(QScrollArea):
         column.setSpacing(8)
         title = Label(self.tr("Lab"))
         title.setFont(font(1.9, strong=True))
-        lead = Label(
-            self.tr(
-                "Claims about the cost of speech recognition, each to be tried on this machine: "
-                "what is measured, the picture, the verdict. Use the machine for nothing else meanwhile."
-            )
+        lead = self.tr(
+            "Claims about the cost of speech recognition, each to be tried on this machine: "
+            "what is measured, the picture, the verdict. Use the machine for nothing else meanwhile."
         )
-        lead.setObjectName("muted")
-        lead.setWordWrap(True)
         column.addWidget(title)
-        column.addWidget(lead)
+        column.addWidget(wrapped(lead))
         self.tiles: dict[str, LabTile] = {}
         self._grids: list[tuple[QGridLayout, list[LabTile]]] = []
-        for group, heading in GROUPS.items():
-            members = {name: lab for name, lab in known.items() if lab.group == group}
+        for group, name in GROUPS.items():
+            members = {key: lab for key, lab in known.items() if lab.group == group}
             if members:
-                self._add_group(column, self.tr(heading), members)
+                self._add_group(column, self.tr(name), members)
         if not known:
-            none = Label(self.tr("There are no labs in this copy of the program."))
-            none.setObjectName("muted")
-            column.addWidget(none)
+            column.addWidget(muted(self.tr("There are no labs in this copy of the program.")))
         column.addStretch(1)
         self.setWidget(page)
         self._columns = 0
         self._lay_out()
 
     def _add_group(
-        self, column: QVBoxLayout, heading: str, members: Mapping[str, Lab[Parameters, Measured]]
+        self, column: QVBoxLayout, title: str, members: Mapping[str, Lab[Parameters, Measured]]
     ) -> None:
-        label = Label(heading.upper())
-        label.setObjectName("form-layer")
-        label.setFont(font(0.85, strong=True))
         column.addSpacing(10)
-        column.addWidget(label)
+        column.addWidget(heading(title))
         grid = QGridLayout()
         grid.setSpacing(GAP)
         grid.setColumnStretch(MOST_COLUMNS, 1)  # what a row with few cards leaves

@@ -30,7 +30,6 @@ class Drawing(QObject):
     written = Signal(Path)
     failed = Signal(str)
     """Why a job, or all of them, came to nothing."""
-    busy_changed = Signal(bool)
 
     def __init__(
         self, session: Path, parent: QObject | None = None, command: Sequence[str] = PROCESS
@@ -83,12 +82,9 @@ class Drawing(QObject):
     def _next(self) -> None:
         if self._process is None:
             self._waiting.clear()
-        was = self.busy
         if self._under_way is None and self._waiting and self._process is not None:
             self._under_way = self._waiting.pop(0)
             self._process.write(line(self._under_way))
-        if self.busy != was:
-            self.busy_changed.emit(self.busy)
 
     def _listen(self) -> None:
         if self._process is None:
@@ -109,8 +105,6 @@ class Drawing(QObject):
             self.written.emit(Path(answer.written))
         elif answer.error is not None:
             self.failed.emit(answer.error)
-        if not self.busy:
-            self.busy_changed.emit(False)
         self._next()
 
     def _broken(self, error: QProcess.ProcessError) -> None:
@@ -129,5 +123,4 @@ class Drawing(QObject):
     def _end(self, why: str) -> None:
         self._under_way = None
         self._waiting.clear()
-        self.busy_changed.emit(False)
         self.failed.emit(why)
