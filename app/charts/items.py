@@ -8,20 +8,33 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QColor, QImage, QPainter, QPen, QTransform
+from PySide6.QtGui import QColor, QImage, QPainter, QPen, QPolygonF, QTransform
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsPathItem, QStyleOptionGraphicsItem, QWidget
 
 from app.charts.pixels import is_vector, raster_scale
 from app.charts.time_plot import TimePlot
-from app.style.theme import Tokens, theme
 from profiler.arrays import F64, U32
 
 
 def hair(color: str | QColor, style: Qt.PenStyle = Qt.PenStyle.SolidLine) -> QPen:
     """A line of one pixel whatever the scale of the data; wider ones are stroked by the path, which takes long."""
     return QPen(QColor(color), 0, style)
+
+
+def polyline(x: F64, y: F64) -> QPolygonF:
+    """Points [n] for `QPainter.drawPolyline` and `drawPolygon`."""
+    points: QPolygonF = pg.functions.arrayToQPolygonF(x, y)
+    return points
+
+
+def bars(x: F64, top: F64, bottom: F64) -> QPolygonF:
+    """Upright strokes at `x` from `top` to `bottom` as one polyline: down one, up the next."""
+    ends = np.stack([top, bottom], axis=1)
+    ends[1::2] = ends[1::2, ::-1]
+    return polyline(np.repeat(x, 2), ends.ravel())
 
 
 class Curve(QGraphicsPathItem):
@@ -117,7 +130,6 @@ class PixelItem(QGraphicsItem):
     def __init__(self, plot: TimePlot, z: float) -> None:
         super().__init__(plot.box)
         self.plot = plot
-        self._tokens = theme()
         self.setZValue(z)
         plot.box.sigResized.connect(self._resized)
 
@@ -128,11 +140,6 @@ class PixelItem(QGraphicsItem):
         """Return the area in its own pixels."""
         width, height = self.plot.plot_size()
         return QRectF(0, 0, width, height)
-
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Take over colours."""
-        self._tokens = tokens
-        self.update()
 
     def x_of(self, second: float) -> float:
         """Pixel of a second of audio."""

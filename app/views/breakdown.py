@@ -16,7 +16,7 @@ from app.model.figures import rtf_text
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
 from app.style.plain_text import Label, add_entry, new_menu, set_tip
-from app.style.theme import CATEGORY_TITLES, Tokens, font
+from app.style.theme import CATEGORY_TITLES, font
 from app.views import breakdown_model as bm
 from app.views.breakdown_model import (
     BreakdownModel,
@@ -157,11 +157,6 @@ class BreakdownView(StageView):
         self.tree.choose(None)
         self._show()
         self.set_note("")
-
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Take over colours."""
-        self.tree.apply_theme(tokens)
-        self.panel.apply_theme(tokens)
 
     def model(self) -> BreakdownModel | None:
         """Return the updated model; None without a session."""

@@ -19,7 +19,6 @@ from app.charts.time_plot import TimePlot
 from app.model.pace import Pace
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
-from app.style.theme import Tokens
 from app.views.view import View
 from profiler.analysis.lod.columns import column_grid
 
@@ -168,11 +167,6 @@ class ChartView(View, Generic[Model]):
         self.show_model(None)
         self.set_note("")
         self.plot.repaint_area()
-
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Take over colours."""
-        self.plot.apply_theme(tokens)
-        self.overlay.apply_theme(tokens)
 
     def model(self) -> Model | None:
         """Return the updated model; None without a session."""

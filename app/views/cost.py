@@ -20,7 +20,7 @@ from app.model.figures import rtf_text
 from app.model.playhead import Snapshot
 from app.model.slices import Slices
 from app.model.time_axis import TimeAxis
-from app.style.theme import CATEGORY_TITLES, Tokens
+from app.style.theme import CATEGORY_TITLES
 from app.views.chart import ChartView
 from app.views.cost_items import TAG_HEIGHT, CostItems, realtime_text
 from app.views.cost_model import CostModel, cost_model, highest_frame, rtf_at
@@ -128,12 +128,6 @@ class CostView(ChartView[CostModel]):
         faint = model.block_frames > 1
         self.legend.set_remark(self.tr("faint line: p95 of the frames") if faint else "")
         self.set_note(*self._notes(model))
-
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Take over colours."""
-        super().apply_theme(tokens)
-        self.items.apply_theme(tokens)
-        self.legend.apply_theme(tokens)
 
     def summary(self) -> str:
         """Return one sentence: of what range, mean, RTF, largest part, highest frame."""

@@ -12,12 +12,10 @@ from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.charts.pixels import Stamps
-from app.charts.themed import ThemedWidget
 from app.charts.time_plot import GUTTER, MARGIN
 from app.style.plain_text import write
-from app.style.theme import font
-from app.views.speech import BESIDE, KEPT, paint_word
+from app.style.theme import font, theme
+from app.views.speech import paint_word
 from app.views.words_model import Spoken
 from pipelines.audio.word_errors import DELETED, SAME
 
@@ -36,7 +34,7 @@ LATER = 0.45
 """Opacity of words after the playhead."""
 
 
-class Sentence(ThemedWidget):
+class Sentence(QWidget):
     """Two rows: what was said and what was recognised."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -44,7 +42,6 @@ class Sentence(ThemedWidget):
         self._spoken: Spoken | None = None
         self._cursor_s = 0.0
         self._looks: tuple[object, ...] | None = None
-        self._stamps = Stamps(KEPT)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
 
     def sizeHint(self) -> QSize:
@@ -74,7 +71,7 @@ class Sentence(ThemedWidget):
         room = self.width() - GUTTER - MARGIN
         with QPainter(self) as painter:
             painter.setFont(font(0.85))
-            painter.setPen(self._tokens.color("muted"))
+            painter.setPen(theme().color("muted"))
             # Nothing is said of a reference that there is not.
             reference = "" if spoken.columns is None else self.tr("reference")
             for row, name in enumerate((reference, self.tr("hypothesis"))):
@@ -106,7 +103,7 @@ class Sentence(ThemedWidget):
             painter.setOpacity(1.0 if second < self._cursor_s else LATER)
             for row, text in enumerate((above, below)):
                 wide = metrics[row].horizontalAdvance(text)
-                place = QRectF(x + GAP / 2, 2 + row * ROW, wide, ROW)
+                place = QRectF(round(x + GAP / 2), 2 + row * ROW, wide, ROW)
                 self._paint_word(painter, text, kind, place, row)
             x += width
         painter.setOpacity(1.0)
@@ -115,26 +112,17 @@ class Sentence(ThemedWidget):
 
     def _paint_word(self, painter: QPainter, text: str, kind: str, place: QRectF, row: int) -> None:
         """The reference is quiet but for what was lost of it; the hypothesis shows its errors."""
-        loud = text != MISSING and (row == 1 or kind == DELETED)
-
-        def draw(within: QPainter) -> None:
-            area = QRectF(BESIDE, 0, place.width(), place.height())
-            face = font(0.95, strong=row == 1)
-            if loud:
-                paint_word(within, self._tokens, text, kind, area, face)
-                return
-            within.setFont(face)
-            within.setPen(self._tokens.color("muted"))
-            write(within, area.adjusted(0, 0, 40, 0), LEFT | Qt.TextFlag.TextDontClip, text)
-
-        box = place.adjusted(-BESIDE, 0, BESIDE, 0)
-        box.moveLeft(round(box.left()))
-        looks = (self._tokens.name, text, kind if loud else "", row)
-        self._stamps.paint(painter, box, looks, draw)
+        face = font(0.95, strong=row == 1)
+        if text != MISSING and (row == 1 or kind == DELETED):
+            paint_word(painter, text, kind, place, face)
+            return
+        painter.setFont(face)
+        painter.setPen(theme().color("muted"))
+        write(painter, place.adjusted(0, 0, 40, 0), LEFT | Qt.TextFlag.TextDontClip, text)
 
     def _paint_dots(self, painter: QPainter, x: float) -> None:
         painter.setFont(font(0.95, strong=True))
-        painter.setPen(self._tokens.color("muted"))
+        painter.setPen(theme().color("muted"))
         write(painter, QRectF(x, 2 + ROW, 20, ROW), Qt.AlignmentFlag.AlignVCenter, "…")
 
     def _at(self, spoken: Spoken, cells: list[tuple[str, str, str, float]]) -> int:

@@ -9,19 +9,17 @@ was deleted, it stands struck out.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from PySide6.QtCore import QLineF, QRectF, Qt
 from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPen
 
-from app.charts.items import PixelItem, Raster, RasterItem
-from app.charts.pixels import Stamps, bars, stamp_scale
+from app.charts.items import PixelItem, Raster, RasterItem, bars
 from app.charts.raster import between, opaque, uprights
 from app.charts.time_plot import TimePlot
 from app.style.plain_text import write
-from app.style.theme import Tokens, font, theme
+from app.style.theme import font, theme
 from app.views.word_places import Placed, WordPlaces
 from app.views.words_model import WordsModel
 from pipelines.audio.word_errors import DELETED, INSERTED, SAME, SUBSTITUTED
@@ -45,13 +43,6 @@ MARKS = 5
 """Height of the lines that show how long each word lasts."""
 
 
-BESIDE = 4
-"""Pixels that the box of a word may reach beyond its text."""
-
-KEPT = 1024
-"""Texts whose pixels and widths are kept."""
-
-
 class SpokenItem(PixelItem):
     """The words that have room, whole: they come into view and go out of it one by one, and do not scroll by parts."""
 
@@ -59,9 +50,7 @@ class SpokenItem(PixelItem):
         super().__init__(plot, z=2.0)
         self._model: WordsModel | None = None
         self._strong = font(0.95, strong=True)
-        wide = QFontMetricsF(self._strong).horizontalAdvance
-        self._places = WordPlaces(lru_cache(KEPT)(wide))
-        self._stamps = Stamps(KEPT)
+        self._places = WordPlaces(QFontMetricsF(self._strong).horizontalAdvance)
         self.placed: list[Placed] = []
 
     def set_model(self, model: WordsModel | None) -> None:
@@ -118,24 +107,13 @@ class SpokenItem(PixelItem):
             (model.wrong_s, "danger", 3),
         ):
             runs = covered(seconds / width - first, columns)
-            painter.setPen(QPen(self._tokens.color(token), thick))
+            painter.setPen(QPen(theme().color(token), thick))
             painter.drawLines([QLineF(a, y, b, y) for a, b in runs.tolist()])
 
     def _paint_words(self, painter: QPainter, top: float) -> None:
-        scale = stamp_scale(painter)
         for place in self.placed:
-            self._paint_placed(painter, place, top + place.row * ROW, scale)
-
-    def _paint_placed(self, painter: QPainter, place: Placed, top: float, scale: float) -> None:
-        """A word where it stands; its pixels are the same wherever that is."""
-
-        def draw(within: QPainter) -> None:
-            row = QRectF(BESIDE, 0, place.width + 1, ROW)
-            paint_word(within, self._tokens, place.text, place.token.kind, row, self._strong)
-
-        area = QRectF(place.left - BESIDE, top, place.width + 1 + 2 * BESIDE, ROW)
-        looks = (self._tokens.name, place.text, place.token.kind)
-        self._stamps.paint(painter, area, looks, draw, scale)
+            area = QRectF(place.left, top + place.row * ROW, place.width + 1, ROW)
+            paint_word(painter, place.text, place.token.kind, area, self._strong)
 
 
 class SpeechItems:
@@ -143,7 +121,6 @@ class SpeechItems:
 
     def __init__(self, plot: TimePlot) -> None:
         self._plot = plot
-        self._tokens = theme()
         self.words = SpokenItem(plot)
         self.wave = RasterItem(plot)
         self._model: WordsModel | None = None
@@ -152,12 +129,6 @@ class SpeechItems:
         """Show another model; None shows nothing, and nothing of the last one is kept."""
         self._model = model
         self.words.set_model(model)
-        self._show_wave()
-
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Take over colours."""
-        self._tokens = tokens
-        self.words.apply_theme(tokens)
         self._show_wave()
 
     @property
@@ -193,15 +164,14 @@ class SpeechItems:
             middles = first_s + (np.arange(columns) + 0.5) * (last_s - first_s) / columns
             inside = (middles >= spoken.first_s) & (middles < spoken.last_s)
         shown = _Wave(model.low / loudest, model.high / loudest, inside)
-        tokens = self._tokens
         self.wave.show_raster(
             Raster(
                 first_s,
                 last_s,
                 height - wave.bottom(),
                 height - wave.top(),
-                lambda height, scale: shown.pixels(tokens, height, scale),
-                lambda painter, place: shown.strokes(tokens, painter, place),
+                shown.pixels,
+                shown.strokes,
             )
         )
 
@@ -219,20 +189,20 @@ class _Wave(NamedTuple):
         top = middle - np.maximum(self.high, 0.0) * half - 0.5
         return top, middle - np.minimum(self.low, 0.0) * half + 0.5
 
-    def pixels(self, tokens: Tokens, height: int, scale: int) -> U32:
+    def pixels(self, height: int, scale: int) -> U32:
         """Pixels [height, columns × scale]."""
-        inks = np.array([opaque(color) for color in (tokens.waveform, tokens.muted)])
+        inks = np.array([opaque(color) for color in (theme().waveform, theme().muted)])
         pixels = np.zeros((height, len(self.low) * scale), np.uint32)
         strokes = between(*self._ends(height / scale), scale)
         uprights(pixels, *strokes, inks[self.inside.astype(np.int64)], scale)
         return pixels
 
-    def strokes(self, tokens: Tokens, painter: QPainter, place: QRectF) -> None:
+    def strokes(self, painter: QPainter, place: QRectF) -> None:
         """The same as shapes."""
         top, bottom = (place.top() + y for y in self._ends(place.height()))
         x = place.left() + (np.arange(len(top)) + 0.5) / len(top) * place.width()
         for part, token in ((~self.inside, "waveform"), (self.inside, "muted")):
-            painter.setPen(QPen(tokens.color(token), 1))
+            painter.setPen(QPen(theme().color(token), 1))
             there = part & np.isfinite(top)
             # Two runs lie left and right of the current utterance: no stroke joins them.
             for run in np.split(np.arange(len(top)), np.flatnonzero(np.diff(there)) + 1):
@@ -255,10 +225,9 @@ def covered(ends: F64, width: int) -> I64:
     return edges.reshape(-1, 2)
 
 
-def paint_word(
-    painter: QPainter, tokens: Tokens, text: str, kind: str, place: QRectF, face: QFont
-) -> None:
+def paint_word(painter: QPainter, text: str, kind: str, place: QRectF, face: QFont) -> None:
     """One word of a hypothesis or, where `kind` says that it was deleted, of the reference."""
+    tokens = theme()
     if kind in (SUBSTITUTED, INSERTED):
         box = place.adjusted(-2, 1.5, 1, -1.5)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)

@@ -36,7 +36,7 @@ from app.charts.raster import blended
 from app.charts.scale import milliseconds, percent
 from app.charts.swatch import paint_swatch
 from app.style.plain_text import describe, fitting, write
-from app.style.theme import CATEGORY_TITLES, Tokens, font, theme
+from app.style.theme import CATEGORY_TITLES, font, theme
 from app.views.breakdown_model import BreakdownModel, PartLine, StageLine
 from app.views.part_bars import paint_strip
 from app.views.stage_texts import reasons, tip, verdicts
@@ -284,10 +284,6 @@ class StageTree(QTreeView):
             self.setMaximumHeight(self.header().height() + room // ROW * ROW)
         self.viewport().update()
 
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Take over colours."""
-        self.viewport().update()
-
     def resizeEvent(self, event: object) -> None:
         """Share the width out: names and figures as wide as they need, bars and verdicts the rest."""
         super().resizeEvent(event)  # type: ignore[arg-type]
@@ -378,11 +374,11 @@ class _Delegate(QStyledItemDelegate):
         place = QRect(option.rect)
         painter.setFont(font(1.0, strong=entry.strong))
         if index.column() == NAME:
-            self._paint_name(painter, place, entry, tokens)
+            self._paint_name(painter, place, entry)
         elif index.column() == BAR:
-            self._paint_bar(painter, place, entry, tokens)
+            self._paint_bar(painter, place, entry)
         elif index.column() == VERDICT:
-            self._paint_text(painter, place.adjusted(8, 0, 0, 0), tokens, "muted", *entry.verdict)
+            self._paint_text(painter, place.adjusted(8, 0, 0, 0), "muted", *entry.verdict)
         elif not entry.reason:
             text = entry.ms if index.column() == MS else entry.percent
             painter.setPen(tokens.color("text" if index.column() == MS else "muted"))
@@ -390,34 +386,33 @@ class _Delegate(QStyledItemDelegate):
             write(painter, QRectF(place.adjusted(0, 0, -4, 0)), flags, text)
         painter.restore()
 
-    def _paint_name(self, painter: QPainter, place: QRect, entry: Entry, tokens: Tokens) -> None:
+    def _paint_name(self, painter: QPainter, place: QRect, entry: Entry) -> None:
         left = place.left() + 2
         square = QRectF(left, place.center().y() - 4, 9, 9)
         if entry.key.startswith("category"):
-            paint_swatch(painter, square, tokens, entry.color)
+            paint_swatch(painter, square, entry.color)
         else:
-            painter.fillRect(
-                QRectF(left + 1, place.top() + 4, 2, place.height() - 8), tokens.color(entry.color)
-            )
+            stroke = QRectF(left + 1, place.top() + 4, 2, place.height() - 8)
+            painter.fillRect(stroke, theme().color(entry.color))
         text = place.adjusted(16 if entry.key.startswith("category") else 9, 0, 0, 0)
         # The colour shows the group; where there is little room the text is the stage's own name.
-        self._paint_text(
-            painter, text, tokens, "text", entry.name, entry.name.partition(".")[2] or entry.name
-        )
+        short = entry.name.partition(".")[2] or entry.name
+        self._paint_text(painter, text, "text", entry.name, short)
 
     @staticmethod
-    def _paint_text(painter: QPainter, place: QRect, tokens: Tokens, ink: str, *texts: str) -> None:
+    def _paint_text(painter: QPainter, place: QRect, ink: str, *texts: str) -> None:
         if texts:
-            painter.setPen(tokens.color(ink))
+            painter.setPen(theme().color(ink))
             text = fitting(QFontMetricsF(painter.font()), place.width() - 2, *texts)
             flags = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
             write(painter, QRectF(place), flags, text)
 
-    def _paint_bar(self, painter: QPainter, place: QRect, entry: Entry, tokens: Tokens) -> None:
+    def _paint_bar(self, painter: QPainter, place: QRect, entry: Entry) -> None:
+        tokens = theme()
         if entry.reason:
             wide = place.adjusted(0, 0, self._tree.viewport().width() - place.right(), 0)
             painter.setClipping(False)
-            self._paint_text(painter, wide, tokens, "muted", *entry.reason)
+            self._paint_text(painter, wide, "muted", *entry.reason)
             return
         whole = QRectF(place).adjusted(0, 6, -6, -6)
         bar = QRectF(whole)
@@ -433,7 +428,7 @@ class _Delegate(QStyledItemDelegate):
             if self._tree.hatched and entry.key.startswith("category"):
                 painter.fillRect(bar, tokens.hatch_brush(entry.color))
             return
-        paint_strip(painter, bar, tokens, entry.parts)
+        paint_strip(painter, bar, entry.parts)
 
     def helpEvent(
         self, event: object, view: QAbstractItemView, option: QStyleOptionViewItem, index: _Index

@@ -13,14 +13,14 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPen
 from PySide6.QtWidgets import QWidget
 
 from app.charts.items import PixelItem, Raster, RasterItem
-from app.charts.raster import StackRaster
+from app.charts.raster import stacked
 from app.charts.readout import Line
 from app.charts.time_plot import TimePlot
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
 from app.model.wall_axis import WallAxis
 from app.style.plain_text import write
-from app.style.theme import Tokens, font, theme
+from app.style.theme import font, theme
 from app.views.chart import ChartView
 from app.views.table_twin import Table
 from app.views.timeline_model import TimelineModel, stage_name, timeline_model
@@ -132,11 +132,6 @@ class TimelineView(ChartView[TimelineModel]):
         )
         self.set_note(self.tr("{0} · time of the run").format(spans), spans)
 
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Take over colours."""
-        super().apply_theme(tokens)
-        self.names.apply_theme(tokens)
-
     def _pixels(self, model: TimelineModel, rects: list[QRectF], height: int, scale: int) -> U32:
         columns = len(model.lanes[0].busy)
         pixels = np.zeros((height, columns * scale), np.uint32)
@@ -148,8 +143,7 @@ class TimelineView(ChartView[TimelineModel]):
             if not len(shown) or bottom <= top:
                 continue
             colors = [tokens.color(COLORS[KINDS[kind]]).name() for kind in shown]
-            raster = StackRaster(colors, ["solid"] * len(colors), tokens.card, scale)
-            drawn = raster.draw(lane.busy[:, shown], 1.0, bottom - top)
+            drawn = stacked(lane.busy[:, shown], bottom - top, colors, tokens.card)
             pixels[top:bottom] = np.repeat(drawn, scale, axis=1)
         return pixels
 
@@ -308,7 +302,7 @@ class _Names(PixelItem):
         painter.setFont(self._face)
         flags = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
         for lane, rect in zip(self._model.lanes, self.lane_rects(), strict=True):
-            painter.setPen(QPen(self._tokens.color("card"), 1))
+            painter.setPen(QPen(theme().color("card"), 1))
             x = np.round((lane.parted - first) * per_s)
             lines = [
                 QLineF(at + 0.5, rect.top(), at + 0.5, rect.bottom())
@@ -322,7 +316,7 @@ class _Names(PixelItem):
                 if room < self._metrics.averageCharWidth() * 2 or rect.height() < 10:
                     continue
                 ink = "text" if named.kind in NEUTRAL else "card"
-                painter.setPen(self._tokens.color(ink))
+                painter.setPen(theme().color(ink))
                 text = self._metrics.elidedText(named.name, Qt.TextElideMode.ElideRight, room)
                 place = QRectF(left + TEXT_ROOM / 2, rect.top(), room + 2, rect.height())
                 write(painter, place, flags, text)

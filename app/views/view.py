@@ -1,7 +1,7 @@
 """The base of every view: a card with a header and a body, a table twin and a text summary.
 
 A subclass builds its drawing widget in ``__init__`` and passes it to ``set_body``; then it overrides
-``draw`` (and what it needs of ``axis_changed``, ``apply_theme``, ``model``, ``summary``, ``table``).
+``draw`` (and what it needs of ``axis_changed``, ``model``, ``summary``, ``table``).
 The base holds the last snapshot, shows the table on request, and updates the accessible description.
 """
 
@@ -24,7 +24,7 @@ from PySide6.QtWidgets import (
 from app.model.pace import Pace
 from app.style.keys import ToolButton
 from app.style.plain_text import Label, describe, new_menu, set_tip
-from app.style.theme import Tokens, font, theme_changed
+from app.style.theme import font, theme_changed
 from app.views.table_twin import Table, TableModel, TableTwin
 from app.widgets import Elided
 
@@ -176,9 +176,6 @@ class View(QFrame):
         if self.snapshot is not None:
             self.draw(self.snapshot)
 
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Adopt other colours. The card itself follows the style sheet."""
-
     def model(self) -> object:
         """Return the frozen dataclass of arrays that was drawn last."""
         raise NotImplementedError
@@ -220,8 +217,7 @@ class View(QFrame):
         if not waits:
             self._late.start(int(TABLE_REFRESH_S * 1000))
 
-    def _theme_moved(self, tokens: Tokens) -> None:
-        self.apply_theme(tokens)
+    def _theme_moved(self) -> None:
         if self.snapshot is not None and not self.asleep:
             self.draw(self.snapshot)
 

@@ -13,7 +13,6 @@ from app.charts.readout import Line
 from app.model.alignment import errors_within
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
-from app.style.theme import Tokens
 from app.views.chart import ChartView
 from app.views.sentence import Sentence, written_columns
 from app.views.speech import SpeechItems
@@ -147,12 +146,6 @@ class WordsView(ChartView[WordsModel]):
         parts = self._note_text(model).rsplit(" · ", 2)
         # Where there is little room, first the name goes, then the number.
         self.set_note(*(" · ".join(parts[at:]) for at in range(len(parts))))
-
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Take over colours."""
-        super().apply_theme(tokens)
-        self.speech.apply_theme(tokens)
-        self.sentence.apply_theme(tokens)
 
     def readout(self, model: WordsModel, second: float) -> list[Line]:
         """Return the word under the mouse and the reference there."""

@@ -13,7 +13,6 @@ from app.charts.readout import Line
 from app.charts.scale import Scale, count
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
-from app.style.theme import Tokens
 from app.views.chart import ChartView
 from app.views.table_twin import Table
 from app.views.work_figures import average, axis_figure, figure
@@ -95,11 +94,6 @@ class WorkView(ChartView[WorkModel]):
         text, of = self.tr("{0} · figures: {1}"), model.counted.short
         notes = [blocks] * (model.block_frames > 1) + [note]
         self.set_note(*(text.format(part, of) for part in notes), note, note.partition(" · ")[0])
-
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Take over colours."""
-        super().apply_theme(tokens)
-        self.panels.apply_theme(tokens)
 
     def readout(self, model: WorkModel, second: float) -> list[Line]:
         """Return the mean counts at a second of audio."""

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from PySide6.QtCore import QCoreApplication, QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
 
-from app.charts.items import Curve, PixelItem, Raster, RasterItem, hair
-from app.charts.pixels import bars, polyline
+from app.charts.items import Curve, PixelItem, Raster, RasterItem, bars, hair, polyline
 from app.charts.raster import between, blended, opaque, uprights
 from app.charts.time_plot import TimePlot
 from app.style.plain_text import write
-from app.style.theme import Tokens, font, theme
+from app.style.theme import font, theme
 from app.views.work_figures import average
 from app.views.work_model import SCORING_TIME, Panel, WorkModel
 from app.views.work_model import Curve as WorkCurve
@@ -28,9 +26,6 @@ BAND = 0.72
 
 FAR_S = 1e6
 """Beyond the ends of every session, in seconds."""
-
-WIDTHS_KEPT = 256
-"""Texts of headings whose width is kept."""
 
 HEADING = 15
 """Pixels above each lane's curve for its name and figures."""
@@ -75,17 +70,9 @@ class PanelsItem:
 
     def __init__(self, plot: TimePlot) -> None:
         self._plot = plot
-        self._tokens = theme()
         self.raster = RasterItem(plot)
         self._edges = Curve(plot, z=-1.0, connect="pairs")
         self.model: WorkModel | None = None
-        self.apply_theme(self._tokens)
-
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Take over colours."""
-        self._tokens = tokens
-        self._edges.setPen(hair(tokens.grid))
-        self.set_model(self.model)
 
     def panel_rects(self, panels: Sequence[Panel]) -> list[QRectF]:
         """Where each lane's curve is drawn, in pixels from the top of the plot."""
@@ -103,6 +90,7 @@ class PanelsItem:
         height, rects = self._plot.plot_size()[1], self.panel_rects(panels)
         y = height - np.array([[round(r.bottom()), round(r.top())] for r in rects]).ravel()
         y = np.repeat(y.astype(np.float64), 2)
+        self._edges.setPen(hair(theme().grid))
         self._edges.show_points(np.tile([-FAR_S, FAR_S], len(y) // 2), y)
         if model is None or not panels:
             self.raster.show_raster(None)
@@ -140,8 +128,8 @@ class PanelsItem:
             joined = np.append(mean[:1], mean[:-1])
             joined = np.where(np.isfinite(joined), joined, mean)
             within = pixels[round(rect.top() * scale) : round(rect.bottom() * scale)]
-            color = self._tokens.color(COLORS[curve.name]).name()
-            band = opaque(blended(color, self._tokens.card, BAND))
+            color = theme().color(COLORS[curve.name]).name()
+            band = opaque(blended(color, theme().card, BAND))
             uprights(within, *between(high, low, scale), band, scale)
             top, bottom = between(joined, mean, scale)
             if dashes := DASHES.get(curve.name):
@@ -158,8 +146,8 @@ class PanelsItem:
             x = place.left() + (there + 0.5) / len(curve.mean) * place.width()
             values = np.stack([curve.low[there], curve.high[there], curve.mean[there]])
             low, high, mean = heights_of(panel, lane, values)
-            color = self._tokens.color(COLORS[curve.name])
-            painter.setPen(QPen(QColor(blended(color.name(), self._tokens.card, BAND)), 1))
+            color = theme().color(COLORS[curve.name])
+            painter.setPen(QPen(QColor(blended(color.name(), theme().card, BAND)), 1))
             painter.drawPolyline(bars(x, high, low))
             painter.setPen(QPen(color, 1, STYLES.get(curve.name, Qt.PenStyle.SolidLine)))
             painter.drawPolyline(polyline(x, mean))
@@ -190,7 +178,7 @@ class HeadingsItem(PixelItem):
         self._panels = panels
         self._model: WorkModel | None = None
         self._face = font(0.92)
-        self._wide = lru_cache(WIDTHS_KEPT)(QFontMetricsF(self._face).horizontalAdvance)
+        self._wide = QFontMetricsF(self._face).horizontalAdvance
 
     def set_model(self, model: WorkModel | None) -> None:
         """Show another model's figures; None shows nothing."""

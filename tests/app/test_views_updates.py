@@ -9,13 +9,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QObject, QPoint, QPointF
-from PySide6.QtGui import QImage, QPainter, QPolygonF
+from PySide6.QtCore import QObject, QPoint
+from PySide6.QtGui import QImage, QPainter
 from PySide6.QtWidgets import QApplication, QWidget
 from sample_session import write_sample
 from views_desk import Desk, settle
 
-from app.charts.pixels import polyline
 from app.charts.time_plot import GUTTER, TimePlot
 from app.model.events import Boundary
 from app.model.pace import AT_NEXT_MS, Pace
@@ -53,20 +52,6 @@ def move(desk: Desk, columns: int) -> None:
     desk.axis.set_visible(first + by, last + by)
     settle()
     desk.window.grab()
-
-
-@pytest.mark.parametrize("points", [0, 1, 300])
-def test_a_polygon_has_the_points_it_is_given(points: int) -> None:
-    random = np.random.default_rng(1)
-    x, y = random.normal(size=(2, points))
-    given = [QPointF(a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)]
-    assert polyline(x, y) == QPolygonF(given)
-    assert polyline(x[::-1], y[::-1]) == QPolygonF(given[::-1])
-
-
-def test_a_polygon_needs_a_y_for_each_x() -> None:
-    with pytest.raises(ValueError, match="3 x and 1 y"):
-        polyline(np.arange(3.0), np.zeros(1))
 
 
 # -- when ------------------------------------------------------------------------------------------
