@@ -428,7 +428,7 @@ def test_words_of_a_long_session_are_aligned_when_the_hand_rests(
 ) -> None:
     """Sixteen were aligned for every step of a pan, which then took twice as long."""
     monkeypatch.setattr("app.views.words.AT_ONCE", 0)
-    monkeypatch.setattr("app.views.words.SLICE_S", 0.0)
+    monkeypatch.setattr("app.views.words.SHOWN_EVERY", 2)
     playhead, view = Playhead(axis := TimeAxis()), WordsView(axis)
     playhead.changed.connect(view.update_snapshot)
     playhead.open(sample)
