@@ -10,7 +10,6 @@ import time
 from collections.abc import Sequence
 from typing import Generic, TypeVar
 
-from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.charts.overlay import Overlay
@@ -72,10 +71,6 @@ class ChartView(View, Generic[Model]):
         self._drawn_s = 0.0
         self._scrolled = False
         self._texts = Pace(self, TEXTS_MS, self._renew_labels)
-        self._soon = QTimer(self)
-        self._soon.setSingleShot(True)
-        self._soon.setInterval(0)
-        self._soon.timeout.connect(self._redraw)
         self.plot.hovered.connect(self._hovered)
         self.plot.resized.connect(self._resized)
 
@@ -152,14 +147,9 @@ class ChartView(View, Generic[Model]):
         self.overlay.lay_out()
         return self.overlay.band == band
 
-    def axis_changed(self) -> None:
-        """Redraw once for all pending changes."""
-        self._soon.start()
-
     def clear(self) -> None:
         """Show an empty plot."""
         super().clear()
-        self._soon.stop()
         self._texts.drop()
         self._model = self._state = None
         self.overlay.set_events((), ())
@@ -192,10 +182,8 @@ class ChartView(View, Generic[Model]):
             self.show_texts(self._model)
 
     def _redraw(self) -> None:
-        self._soon.stop()
-        if self.snapshot is not None:
-            self.draw(self.snapshot)
-        else:
+        super()._redraw()
+        if self.snapshot is None:
             self.plot.show_drawing()
 
     def _resized(self, *_: object) -> None:

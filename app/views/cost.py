@@ -18,22 +18,18 @@ from app.charts.readout import Line
 from app.charts.scale import Holding, axis_label, milliseconds, percent, tick_labels
 from app.model.figures import rtf_text
 from app.model.playhead import Snapshot
-from app.model.slices import Slices
 from app.model.time_axis import TimeAxis
 from app.style.theme import CATEGORY_TITLES
 from app.views.chart import ChartView
 from app.views.cost_items import TAG_HEIGHT, CostItems, realtime_text
 from app.views.cost_model import CostModel, cost_model, highest_frame, rtf_at
 from app.views.table_twin import Table
-from profiler.analysis.lod.series import CATEGORIES, series_of
+from profiler.analysis.lod.series import CATEGORIES
 from profiler.frames import FRAME_S
 from profiler.plain import clock
 
 FLAG_ROWS = 3
 """Maximum rows of marker labels above the area."""
-
-REST_MS = 100
-"""A hand that pans and zooms rests for so long before anything is worked out ahead."""
 
 TABLE_ROWS = 200
 """Rows of the table twin: stretches of the visible range."""
@@ -49,7 +45,6 @@ class CostView(ChartView[CostModel]):
         super().__init__(axis, parent, flags=FLAG_ROWS, margin=TAG_HEIGHT)
         self.items = CostItems(self.plot)
         self.holding = Holding()
-        self._ahead: Slices[None] = Slices(self, lambda _: None)
         self.legend = Legend()
         self.column.addWidget(self.legend)
         self.setMinimumHeight(2 * FLAG_ROW + 130)
@@ -68,17 +63,6 @@ class CostView(ChartView[CostModel]):
             self.axis.selected_frames,
             snapshot.cursor_frame,
         )
-
-    def draw(self, snapshot: Snapshot) -> None:
-        """Draw; once the hand rests, work out what zooming in will ask for."""
-        super().draw(snapshot)
-        model = self._model
-        if model is None or snapshot.moving:
-            self._ahead.drop()
-            return
-        first, last = (round(second / FRAME_S) for second in (model.first_s, model.last_s))
-        quantiles = series_of(snapshot.session, snapshot.track).quantiles
-        self._ahead.start(quantiles.ahead(model.block_frames, first, last), REST_MS)
 
     def set_locked(self, on: bool) -> None:
         """Keep the scale as it is, whatever the data do."""
@@ -100,7 +84,6 @@ class CostView(ChartView[CostModel]):
     def clear(self) -> None:
         """Forget the scale as well, unless it is locked."""
         super().clear()
-        self._ahead.drop()
         if not self.holding.locked:
             self.holding = replace(self.holding, before=None)
 

@@ -41,7 +41,6 @@ class Sentence(QWidget):
         super().__init__(parent)
         self._spoken: Spoken | None = None
         self._cursor_s = 0.0
-        self._looks: tuple[object, ...] | None = None
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
 
     def sizeHint(self) -> QSize:
@@ -49,19 +48,9 @@ class Sentence(QWidget):
         return QSize(200, 2 * ROW + 2)
 
     def show_spoken(self, spoken: Spoken | None, cursor_s: float = 0.0) -> None:
-        """Show an utterance (None: nothing) with the playhead at a second; paint it again if it looks different."""
-        looks = None if spoken is None else self._look(spoken, cursor_s)
+        """Show an utterance (None: nothing) with the playhead at a second."""
         self._spoken, self._cursor_s = spoken, cursor_s
-        if looks != self._looks:
-            self._looks = looks
-            self.update()
-
-    def _look(self, spoken: Spoken, cursor_s: float) -> tuple[object, ...]:
-        """What the picture depends on."""
-        cells = written_columns(spoken)
-        later = sum(cell[3] >= cursor_s for cell in cells)
-        inside = spoken.first_s <= cursor_s <= spoken.last_s
-        return cells, later, inside, spoken.partial, spoken.columns is None
+        self.update()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Draw the names of the rows in the gutter, then as many words as fit around the playhead."""

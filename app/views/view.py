@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
     QFrame,
@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.model.pace import Pace
+from app.model.pace import Pace, single_shot
 from app.style.keys import ToolButton
 from app.style.plain_text import Label, describe, new_menu, set_tip
 from app.style.theme import font, theme_changed
@@ -85,9 +85,8 @@ class View(QFrame):
 
         every_ms = self.drawn_every_ms
         self.pace = Pace(self, every_ms, self._draw_snapshot, apart=every_ms > 0)
-        self._late = QTimer(self)
-        self._late.setSingleShot(True)
-        self._late.timeout.connect(self._renew_texts)
+        self._soon = single_shot(self, 0, self._redraw)
+        self._late = single_shot(self, 0, self._renew_texts)
         axis.visible_changed.connect(self._axis_moved)
         axis.selection_changed.connect(self._axis_moved)
         theme_changed.connect(self._theme_moved)
@@ -150,6 +149,7 @@ class View(QFrame):
         """Forget the snapshot (the session was closed)."""
         self.snapshot = None
         self.pace.drop()
+        self._soon.stop()
         self._late.stop()
         describe(self, description="")
         self._table_model.replace((), ())
@@ -172,9 +172,8 @@ class View(QFrame):
         """Draw frames [0, snapshot.cursor_frame) within ``snapshot.axis.visible``."""
 
     def axis_changed(self) -> None:
-        """Range or selection changed: redraw what is shown (override to do less)."""
-        if self.snapshot is not None:
-            self.draw(self.snapshot)
+        """Range or selection changed: redraw once for all pending changes (override to do less)."""
+        self._soon.start()
 
     def model(self) -> object:
         """Return the frozen dataclass of arrays that was drawn last."""
@@ -191,6 +190,8 @@ class View(QFrame):
     def settle(self) -> None:
         """Finish incremental drawing: a picture is about to be taken."""
         self.pace.flush()
+        if self._soon.isActive():
+            self._redraw()
 
     def summary(self) -> str:
         """Return one sentence that says what the chart shows; must be cheap."""
@@ -202,9 +203,14 @@ class View(QFrame):
 
     # -- inner -----------------------------------------------------------------------------
 
-    def _draw_snapshot(self) -> None:
+    def _redraw(self) -> None:
+        self._soon.stop()
         if self.snapshot is not None:
             self.draw(self.snapshot)
+
+    def _draw_snapshot(self) -> None:
+        """Show a snapshot that is new (override to do less)."""
+        self._redraw()
 
     def _axis_moved(self, *_: object) -> None:
         if self.asleep:
@@ -218,8 +224,8 @@ class View(QFrame):
             self._late.start(int(TABLE_REFRESH_S * 1000))
 
     def _theme_moved(self) -> None:
-        if self.snapshot is not None and not self.asleep:
-            self.draw(self.snapshot)
+        if not self.asleep:
+            self._redraw()
 
     def _renew_texts(self) -> None:
         if self.snapshot is None:

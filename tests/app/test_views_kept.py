@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import pytest
 from frame_rows import rows_of
 from PySide6.QtWidgets import QApplication
 from sample_session import write_sample
@@ -18,51 +16,11 @@ from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
 from app.views.breakdown import BreakdownView
 from app.views.word_places import GAP, WordPlaces
-from app.views.words import WordsView
 from app.views.words_model import Spoken
 from pipelines.audio.word_errors import SAME, SUBSTITUTED
 from profiler.analysis.lod.columns import RunningSums, column_edges
-from tests.app.paintings import Paintings
 
 PIXELS_PER_S = 50.0
-
-
-@pytest.fixture
-def words(tmp_path: Path, qapp: QApplication) -> Iterator[tuple[WordsView, Playhead]]:
-    axis = TimeAxis()
-    playhead = Playhead(axis)
-    view = WordsView(axis)
-    playhead.changed.connect(view.update_snapshot)
-    view.resize(800, 260)
-    view.show()
-    playhead.open(write_sample(tmp_path / "a.asrs", frames=2048, utterance_frames=256))
-    axis.set_visible(2.0, 8.0)
-    settle()
-    yield view, playhead
-    playhead.close()
-    view.close()
-    view.deleteLater()
-
-
-def settle() -> None:
-    for _ in range(3):
-        QApplication.processEvents()
-
-
-def test_the_sentence_is_painted_when_it_looks_different(
-    words: tuple[WordsView, Playhead],
-) -> None:
-    view, playhead = words
-    playhead.seek(300)
-    settle()
-    paintings = Paintings(view.sentence)
-    changes, before = 0, view.sentence._looks
-    for frame in range(301, 331):
-        playhead.seek(frame)
-        settle()
-        changes += view.sentence._looks != before
-        before = view.sentence._looks
-    assert paintings.count == changes < 10
 
 
 def test_a_drawing_that_is_due_is_not_brought_forward_by_the_spoken_summary(

@@ -6,7 +6,6 @@ in view, and kept; a tail that grows costs only its own blocks.
 """
 
 import math
-from collections.abc import Generator
 from dataclasses import dataclass
 
 import numpy as np
@@ -130,18 +129,6 @@ class BlockQuantiles:
         if first <= whole < last and whole * size < end:
             found[whole - first] = _quantiles(self._values[whole * size : end][None])[0]
         return found
-
-    def ahead(self, size: int, first: int, last: int) -> Generator[None, None, None]:
-        """Work out what a hand that zooms in to frames [first, last) will ask for next, a little at a time."""
-        for smaller in (size >> 1, size >> 2, size >> 3):
-            step = max(1, AT_ONCE_FRAMES // max(1, smaller))
-            if smaller < KEPT_FROM:
-                return
-            for low in range(max(0, first) // smaller, last // smaller, step):
-                high = min(low + step, min(last, len(self._values)) // smaller)
-                if low < high:
-                    self._whole(smaller, low, high)
-                    yield
 
     def _whole(self, size: int, low: int, high: int) -> F64:
         """Quantile of the blocks [low, high), which are whole; only those in view are worked out."""
