@@ -124,7 +124,9 @@ class BreakdownView(StageView):
         self._model = model
         if not self.ask(snapshot, Stretch(model.scope, model.first_frame, model.last_frame)):
             self._show()
-        self._show_note()
+        over = self._over(model)
+        units = self.tr("ms per 10 ms frame"), self.tr("ms per frame")
+        self.set_note(*(f"{unit} · {over}" for unit in units), over)
 
     def show_stages(self) -> None:
         """Show the stages counted last."""
@@ -142,13 +144,11 @@ class BreakdownView(StageView):
             lines, groups = stage_lines(found.stages, frames), group_lines(found, frames)
         self.tree.show_model(model, lines, groups)
         known = model is not None and model.frames > 0
-        self.sum.setText(self._sum_text(model) if known and model is not None else "")
+        texts = (sum_text(model), before_text(model)) if known and model is not None else ()
+        self.sum.setText("\n".join(filter(None, texts)))
         self.sum.setVisible(known)
         self.panel.above = self.sum.sizeHint().height() * known + LEAST_TREE
         self._explain_here()
-
-    def _sum_text(self, model: BreakdownModel) -> str:
-        return "\n".join(filter(None, (sum_text(model), before_text(model))))
 
     def clear(self) -> None:
         """Show nothing."""
@@ -250,24 +250,14 @@ class BreakdownView(StageView):
             rows.append([name, *figures, None, line.verdict, line.evidence, *roofs, *parts])
         return headers, rows
 
-    def _show_note(self) -> None:
-        """Say over which frames figures count, and of what their milliseconds are."""
-        if self._model is None:
-            return
-        over = self._over(self._model)
-        units = self.tr("ms per 10 ms frame"), self.tr("ms per frame")
-        self.set_note(*(f"{unit} · {over}" for unit in units), over)
-
     def _over(self, model: BreakdownModel) -> str:
+        """Over which frames figures count."""
+        first_s, last_s = model.first_frame * FRAME_S, model.last_frame * FRAME_S
         if model.scope == bm.SELECTION:
-            text = self.tr("selection {0} – {1}").format(
-                clock(model.first_frame * FRAME_S, 2), clock(model.last_frame * FRAME_S, 2)
-            )
-        elif model.scope == bm.SINCE_CHANGE:
+            return self.tr("selection {0} – {1}").format(clock(first_s, 2), clock(last_s, 2))
+        if model.scope == bm.SINCE_CHANGE:
             # A change that an A/B made has no name.
-            named = self.tr("since “{0}”").format(model.change)
-            since = self.tr("since {0}").format(clock(model.first_frame * FRAME_S, 1))
-            text = named if model.change else since
-        else:
-            text = self.tr("start to cursor")
-        return text
+            return self.tr("since {0}").format(
+                f"“{model.change}”" if model.change else clock(first_s, 1)
+            )
+        return self.tr("start to cursor")

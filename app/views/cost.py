@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QWidget
 from app.charts.legend import Legend
 from app.charts.overlay import FLAG_ROW
 from app.charts.readout import Line
-from app.charts.scale import Holding, axis_label, milliseconds, percent, tick_labels
+from app.charts.scale import Holding, milliseconds, percent
 from app.model.figures import rtf_text
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
@@ -97,12 +97,9 @@ class CostView(ChartView[CostModel]):
         self.overlay.set_events(model.marks, model.boundaries)
         band = min(self.overlay.band, height - 1.0)
         self.plot.set_height_range(0.0, height / (height - band))
-        scale, values = model.scale, model.scale.ticks()
-        labels = [axis_label(value) for value in values]
-        if not scale.log:
-            labels = [text for _, text in tick_labels(values)]
-        places = scale.place(np.array(values)).tolist()
-        self.plot.set_ticks(list(zip(places, labels, strict=True)))
+        scale = model.scale
+        places = scale.place(np.array(scale.ticks())).tolist()
+        self.plot.set_ticks(list(zip(places, scale.labels(), strict=True)))
         self.items.set_model(model, band)
         self.holding = replace(self.holding, before=scale)
 

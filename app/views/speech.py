@@ -131,20 +131,11 @@ class SpeechItems:
         self.words.set_model(model)
         self._show_wave()
 
-    @property
-    def placed(self) -> list[Placed]:
-        """The words that have room, and where."""
-        return self.words.placed
-
     def scroll(self) -> bool:
         """Lay the words out for a range that moved; whether the rest can be shown as it was drawn."""
-        before = self.areas()
+        before = self.words.areas()
         self.words.lay_out()
-        return self.areas() == before
-
-    def areas(self) -> tuple[QRectF, QRectF]:
-        """The areas of the envelope and of the words."""
-        return self.words.areas()
+        return self.words.areas() == before
 
     def _show_wave(self) -> None:
         model = self._model
@@ -156,7 +147,7 @@ class SpeechItems:
         loudest = max(float(np.abs(model.low[there]).max()), float(model.high[there].max()), 0.05)
         columns, height = len(model.high), float(self._plot.plot_size()[1])
         self._plot.set_height_range(0.0, height)
-        wave, _ = self.areas()
+        wave, _ = self.words.areas()
         first_s, last_s = aligned(model.first_s, model.last_s, columns)
         inside = np.zeros(columns, bool)
         if model.current is not None:

@@ -15,6 +15,7 @@ from PySide6.QtWidgets import QWidget
 from app.charts.items import PixelItem, Raster, RasterItem
 from app.charts.raster import stacked
 from app.charts.readout import Line
+from app.charts.scale import count
 from app.charts.time_plot import TimePlot
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
@@ -127,9 +128,7 @@ class TimelineView(ChartView[TimelineModel]):
     def show_texts(self, model: TimelineModel) -> None:
         """Show the note."""
         length = duration(model.last_s - model.first_s)
-        spans = self.tr("{0} spans in {1}").format(
-            f"{model.spans:,}".replace(",", "\u202f"), length
-        )
+        spans = self.tr("{0} spans in {1}").format(count(model.spans), length)
         self.set_note(self.tr("{0} · time of the run").format(spans), spans)
 
     def _pixels(self, model: TimelineModel, rects: list[QRectF], height: int, scale: int) -> U32:
@@ -185,7 +184,7 @@ class TimelineView(ChartView[TimelineModel]):
                 self.wall.select(named.first_s, named.last_s)
                 return
         row = model.lanes[lane].row
-        span = None if row is None else row.at(model.ns_at(second))
+        span = None if row is None else row.at(self.wall.ns_at(second))
         if span is None:
             self.wall.clear()
         else:
@@ -201,7 +200,7 @@ class TimelineView(ChartView[TimelineModel]):
         if row is None:
             inside = [n for n in model.lanes[lane].named if n.first_s <= second < n.last_s]
             return [head, *(Line(n.name, duration(n.last_s - n.first_s)) for n in inside)]
-        span = row.at(model.ns_at(second))
+        span = row.at(self.wall.ns_at(second))
         if span is None:
             return [head]
         record = session.spans[span.number]
@@ -243,25 +242,18 @@ class TimelineView(ChartView[TimelineModel]):
         if model is None or self.snapshot is None:
             return headers, rows
         session = self.snapshot.session
-        begin, end = model.ns_at(model.first_s), model.ns_at(model.last_s)
+        begin, end = self.wall.ns_at(model.first_s), self.wall.ns_at(model.last_s)
         for lane in model.lanes:
             if lane.row is None:
                 continue
             room = TABLE_ROWS - len(rows)
             for span in lane.row.within(begin, end, most=room):
                 record = session.spans[span.number]
-                start = (span.start_ns - model.origin_ns) * 1e-9
+                start = self.wall.second_of(span.start_ns)
                 length = (span.end_ns - span.start_ns) / 1e3
                 frames = int(record["first_frame"]), int(record["frames"])
-                rows.append(
-                    [
-                        self.tr(lane.title),
-                        stage_name(session, span.stage),
-                        f"{start:.6f}",
-                        f"{length:.1f}",
-                        *map(str, frames),
-                    ]
-                )
+                what = self.tr(lane.title), stage_name(session, span.stage)
+                rows.append([*what, f"{start:.6f}", f"{length:.1f}", *map(str, frames)])
         return headers, rows
 
 

@@ -54,9 +54,9 @@ class View(QFrame):
         """Nobody sees it: it draws nothing until it is updated again."""
         self._table_renewed = 0.0
 
-        self._title = Label(self.tr(self.title))
-        self._title.setObjectName("card-title")
-        self._title.setFont(font(1.06, strong=True))
+        title = Label(self.tr(self.title))
+        title.setObjectName("card-title")
+        title.setFont(font(1.06, strong=True))
         self._note = Elided()
         self._note.setObjectName("card-note")
         self._note.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
@@ -70,7 +70,7 @@ class View(QFrame):
         self._controls: list[QWidget] = [self._toggle]
         self.header = QHBoxLayout()
         self.header.setSpacing(8)
-        self.header.addWidget(self._title)
+        self.header.addWidget(title)
         self.header.addWidget(self._note, 1)
         self.header.addWidget(self._toggle)
 
@@ -92,10 +92,6 @@ class View(QFrame):
         theme_changed.connect(self._theme_moved)
 
     # -- for the window and for exports ----------------------------------------------------
-
-    def set_title(self, text: str) -> None:
-        """Name what is shown now, where that is not always the same."""
-        self._title.setText(text)
 
     def set_body(self, widget: QWidget) -> None:
         """Put the drawing widget into the card (once, from the constructor of the subclass)."""

@@ -112,7 +112,7 @@ class WordsView(ChartView[WordsModel]):
             return
         spoken = None if model.current is None else model.spoken[model.current]
         self.sentence.show_spoken(spoken, model.at_frame * FRAME_S)
-        self.overlay.set_floor(self.speech.areas()[1].height())
+        self.overlay.set_floor(self.speech.words.areas()[1].height())
         self.overlay.set_events(model.marks, model.boundaries)
 
     def show_texts(self, model: WordsModel) -> None:
