@@ -41,6 +41,7 @@ class Sentence(QWidget):
         super().__init__(parent)
         self._spoken: Spoken | None = None
         self._cursor_s = 0.0
+        self._looks: tuple[object, ...] = ()
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
 
     def sizeHint(self) -> QSize:
@@ -50,7 +51,16 @@ class Sentence(QWidget):
     def show_spoken(self, spoken: Spoken | None, cursor_s: float = 0.0) -> None:
         """Show an utterance (None: nothing) with the playhead at a second."""
         self._spoken, self._cursor_s = spoken, cursor_s
-        self.update()
+        # Painting it takes as long as the chart.
+        looks: tuple[object, ...] = ()
+        if spoken is not None:
+            cells = written_columns(spoken)
+            later = sum(cell[3] >= cursor_s for cell in cells)
+            inside = spoken.first_s <= cursor_s <= spoken.last_s
+            looks = cells, later, inside, spoken.partial, spoken.columns is None
+        if looks != self._looks:
+            self._looks = looks
+            self.update()
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Draw the names of the rows in the gutter, then as many words as fit around the playhead."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import weakref
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from frame_rows import rows_of
+import pytest
 from PySide6.QtWidgets import QApplication
 from sample_session import write_sample
 
@@ -16,11 +17,50 @@ from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
 from app.views.breakdown import BreakdownView
 from app.views.word_places import GAP, WordPlaces
+from app.views.words import WordsView
 from app.views.words_model import Spoken
 from pipelines.audio.word_errors import SAME, SUBSTITUTED
-from profiler.analysis.lod.columns import RunningSums, column_edges
+from tests.app.paintings import Paintings
 
 PIXELS_PER_S = 50.0
+
+
+@pytest.fixture
+def words(tmp_path: Path, qapp: QApplication) -> Iterator[tuple[WordsView, Playhead]]:
+    axis = TimeAxis()
+    playhead = Playhead(axis)
+    view = WordsView(axis)
+    playhead.changed.connect(view.update_snapshot)
+    view.resize(800, 260)
+    view.show()
+    playhead.open(write_sample(tmp_path / "a.asrs", frames=2048, utterance_frames=256))
+    axis.set_visible(2.0, 8.0)
+    settle()
+    yield view, playhead
+    playhead.close()
+    view.close()
+    view.deleteLater()
+
+
+def settle() -> None:
+    for _ in range(3):
+        QApplication.processEvents()
+
+
+def test_the_sentence_is_painted_when_it_looks_different(
+    words: tuple[WordsView, Playhead],
+) -> None:
+    view, playhead = words
+    playhead.seek(300)
+    settle()
+    paintings = Paintings(view.sentence)
+    changes, before = 0, view.sentence._looks
+    for frame in range(301, 331):
+        playhead.seek(frame)
+        settle()
+        changes += view.sentence._looks != before
+        before = view.sentence._looks
+    assert paintings.count == changes < 10
 
 
 def test_a_drawing_that_is_due_is_not_brought_forward_by_the_spoken_summary(
@@ -76,21 +116,3 @@ def test_words_of_a_closed_session_are_not_kept(qapp: QApplication) -> None:
     places.forget()
     del spoken
     assert gone() is None
-
-
-def test_charts_with_columns_of_different_widths_do_not_take_them_from_each_other() -> None:
-    sums = RunningSums(1)
-    series = np.arange(4000.0)
-    sums.follow(rows_of(series))
-    computed = []
-    means = sums._means
-
-    def counted(edges: np.ndarray, stop: int, series: int | None) -> np.ndarray:
-        computed.append(len(edges) - 1)
-        return means(edges, stop, series)
-
-    sums._means = counted  # type: ignore[method-assign]
-    for start in range(0, 40, 2):
-        sums.means(column_edges(start, start + 2000.0, 1000))
-        sums.means(column_edges(start, start + 2000.0, 250))
-    assert sum(computed) < 1000 + 250 + 20 * 6

@@ -18,7 +18,6 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from profiler.analysis.lod.kept_columns import KeptColumns
 from profiler.analysis.per_frame import FrameRow
 from profiler.arrays import F64, Array
 from profiler.beside import side_by_side
@@ -81,21 +80,18 @@ class RunningSums:
     def __init__(self, series: int) -> None:
         self._series = series
         self._rows: Sequence[FrameRow] = ()
-        self._kept = KeptColumns()
         # By first and last frame: the file is read less often than the same figures are asked for.
         self._totals: dict[tuple[int, int], F64] = {}
 
     def __len__(self) -> int:
         return len(self._rows[0]) if self._rows else 0
 
-    def follow(self, rows: Sequence[FrameRow], same: int | None = None) -> None:
+    def follow(self, rows: Sequence[FrameRow]) -> None:
         """Take rows of one `PerFrame`, of as many frames each, in place of what was there.
 
         Args:
             rows: all frames from the first on. They must not change while anything is asked.
-            same: frames that are as they were (default: all there were).
         """
-        self._kept.changed_from(len(self) if same is None else same)
         self._rows = rows
         self._totals.clear()
 
@@ -130,12 +126,6 @@ class RunningSums:
         stop = len(self) if end is None else min(end, len(self))
         if stop == 0:
             return np.full((len(edges) - 1, self._series if series is None else series), np.nan)
-        (means,) = self._kept.columns(
-            edges, stop, lambda some: (self._means(some, stop, series),), series
-        )
-        return means
-
-    def _means(self, edges: F64, stop: int, series: int | None) -> F64:
         at = np.clip(edges, 0.0, stop)
         width = np.diff(at)[:, None]
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -156,7 +146,6 @@ class ManyExtremes:
         self._low: list[Array] = []
         self._high: list[Array] = []
         self._count = [0]
-        self._kept = KeptColumns()
 
     def __len__(self) -> int:
         return self._count[0]
@@ -172,7 +161,6 @@ class ManyExtremes:
             same: frames that are as they were (default: all there were).
         """
         kept = len(self) if same is None else min(same, len(self))
-        self._kept.changed_from(kept)
         lower = list(low)
         # The same list where the ends are the same: its slices are then made once.
         self._rows = (lower, lower if high is None else list(high))
@@ -234,12 +222,7 @@ class ManyExtremes:
             and stop // FACTOR ** (level + 1) > 0
         ):
             level += 1
-        size = FACTOR**level
-        # What lies beyond the last whole block is read as one block, which later ones are not.
-        least, most = self._kept.columns(
-            edges, stop // size * size, lambda some: self._columns(some, level, stop), level
-        )
-        return least, most
+        return self._columns(edges, level, stop)
 
     def _columns(self, edges: F64, level: int, stop: int) -> tuple[F64, F64]:
         """Minimum and maximum per column, from the blocks of a level and the frames after the last whole one."""
