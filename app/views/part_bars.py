@@ -30,6 +30,13 @@ WORTH_A_ROW = 0.005
 """A part that is smaller, and cannot be larger, has no row."""
 
 
+def group_color(group: str) -> str:
+    """Category or token whose colour a group of stages takes; scoring is split by attribution and has no category."""
+    if group in ("frontend", "search", "transfer", "overhead"):
+        return group
+    return "accent" if group == "scoring" else "muted"
+
+
 def rows_of(parts: Sequence[PartLine]) -> list[PartLine]:
     """The parts that get a row, in their usual order."""
     return [part for part in parts if part.high >= WORTH_A_ROW]

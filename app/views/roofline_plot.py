@@ -19,6 +19,7 @@ from app.charts.scale import percent
 from app.charts.still import LINE, StillPlot, distance, small_metrics
 from app.style.plain_text import describe
 from app.style.theme import theme
+from app.views.part_bars import group_color
 from app.views.roofline_model import Place, Point, rate, short
 
 HEIGHT = 232
@@ -44,8 +45,6 @@ LEVEL_SHARES = (0.85, 0.7, 0.55, 0.4, 0.25)
 
 Ranges = tuple[tuple[int, int], tuple[int, int]]
 NOWHERE: Ranges = (0, 1), (0, 1)
-
-GROUP_COLOR = {"search": "search", "frontend": "frontend", "scoring": "accent"}
 
 
 class _Dot:
@@ -239,7 +238,7 @@ class Roofline(StillPlot):
         tokens, fills, edges = theme(), [], []
         last_on_top = dots[::-1]
         for dot in last_on_top:
-            color = tokens.color(GROUP_COLOR.get(dot.point.group, "muted"))
+            color = tokens.color(group_color(dot.point.group))
             self.curve([QPointF(dot.bar.left(), dot.here.y()), dot.here], QPen(color, 1))
             fill = QColor(color)
             fill.setAlpha(255 if dot.point is marked else 150)
