@@ -238,8 +238,8 @@ def test_the_parts_of_stages_and_groups_are_shown_with_their_intervals(desk: Des
     # The sentence of a group names its largest part and goes on with its dearest stage.
     bars.choose("search")
     assert bars.explained() is bars.groups[1]
-    assert "All stages of search" in explanation(groups[1], bars.stages)
-    assert emit.sentence in explanation(groups[1], bars.stages)
+    assert "All stages of search" in explanation(bars.groups[1], bars.stages)
+    assert emit.sentence in explanation(bars.groups[1], bars.stages)
     height = view.panel.needed(300)
     bars.choose("frontend.mfcc")
     assert view.panel.needed(300) < height, "a stage without parts needs no rows for them"
