@@ -54,8 +54,8 @@ class Curve(QGraphicsPathItem):
 class Raster:
     """Columns of pixels over seconds × values.
 
-    `draw(height, scale)` gives premultiplied ARGB [height, columns × scale] in device pixels; `shapes(painter, place)`
-    draws the same in pixels as shapes, for SVG and PDF.
+    `draw(height, scale)` gives premultiplied ARGB [height, columns] with `scale` device pixels per pixel, or already
+    [height, columns × scale]; `shapes(painter, place)` draws the same in pixels as shapes, for SVG and PDF.
     """
 
     first_s: float

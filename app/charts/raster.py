@@ -154,15 +154,14 @@ def _smooth(pixels: U32, edge: F32, rows: I64, colors: Sequence[str]) -> None:
         pixels[crossed[layer], np.arange(columns)] = packed[layer]
 
 
-def uprights(pixels: U32, top: I16, bottom: I16, color: Array | int, scale: int = 1) -> None:
+def uprights(pixels: U32, top: I16, bottom: I16, color: Array | int) -> None:
     """Colour the rows top … bottom of each column.
 
     Args:
-        pixels: [height, columns × scale], changed in place.
+        pixels: [height, columns], changed in place.
         top: first row of each column; columns with top > bottom stay as they are.
         bottom: last row.
         color: premultiplied ARGB, one for all or one per column.
-        scale: device pixels per column.
     """
     if not len(top):
         return
@@ -170,9 +169,6 @@ def uprights(pixels: U32, top: I16, bottom: I16, color: Array | int, scale: int 
     begin, end = max(0, int(top.min())), int(bottom.max()) + 1
     rows = np.arange(begin, min(end, len(pixels)), dtype=np.int16)[:, None]
     inks = np.asarray(color, np.uint32)
-    if scale > 1:
-        top, bottom = np.repeat(top, scale), np.repeat(bottom, scale)
-        inks = np.repeat(inks, scale) if inks.ndim else inks
     np.copyto(pixels[begin:end], inks, where=(rows >= top) & (rows <= bottom))
 
 

@@ -74,10 +74,8 @@ class ChartView(View, Generic[Model]):
         self.plot.hovered.connect(self._hovered)
         self.plot.resized.connect(self._resized)
 
-    def reduce(
-        self, snapshot: Snapshot, columns: int, visible: tuple[float, float] | None = None
-    ) -> Model:
-        """Return the model of a snapshot for so many pixel columns over seconds, if not those in view (override)."""
+    def reduce(self, snapshot: Snapshot, columns: int, visible: tuple[float, float]) -> Model:
+        """Return the model of a snapshot for so many pixel columns over seconds `visible` (override)."""
         raise NotImplementedError
 
     def show_model(self, model: Model | None) -> None:

@@ -49,15 +49,13 @@ class CostView(ChartView[CostModel]):
         self.column.addWidget(self.legend)
         self.setMinimumHeight(2 * FLAG_ROW + 130)
 
-    def reduce(
-        self, snapshot: Snapshot, columns: int, visible: tuple[float, float] | None = None
-    ) -> CostModel:
+    def reduce(self, snapshot: Snapshot, columns: int, visible: tuple[float, float]) -> CostModel:
         """Return the mean cost of the block under each pixel column."""
         return cost_model(
             snapshot.session,
             snapshot.track,
             snapshot.end_frame,
-            visible or self.axis.visible,
+            visible,
             columns,
             self.holding,
             self.axis.selected_frames,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPen, QPolygonF, QTransform
@@ -199,6 +199,10 @@ class Roofline(StillPlot):
         self._name_stages(dots, marked)
         self.taken += [QPolygonF(dot.place) for dot in dots]
         self._name_roofs(marked)
+        # A roof beside a level's line would strike its name out.
+        start, ridge, _ = self._roof(marked)
+        aside = QPointF(0, 1)
+        self.taken.append(QPolygonF([start - aside, ridge - aside, ridge + aside, start + aside]))
         for text, line in levels:
             self._write_along(text, line, LEVEL_SHARES)
 
@@ -289,11 +293,10 @@ class Roofline(StillPlot):
             self._write_where_free(places, wide, slope)
 
     def _write_along(self, text: str, line: QLineF, shares: Sequence[float]) -> bool:
-        """Write above a rising line, around the first point of it (a share of its length) where there is room."""
+        """Write along a rising line, above it or below, around the first of these shares of its length with room."""
         wide = small_metrics().horizontalAdvance(text) + 2
-        box = QRectF(-wide / 2, -LINE - 1, wide, LINE)
-        for share in shares:
-            at = line.pointAt(share)
+        for top, share in product((-LINE - 1, 1.0), shares):
+            box, at = QRectF(-wide / 2, top, wide, LINE), line.pointAt(share)
             along = QTransform().translate(at.x(), at.y()).rotate(-line.angle())
             within = line.length() * min(share, 1 - share) >= wide / 2 + 4
             if within and self.is_free(along.map(QPolygonF(box))):

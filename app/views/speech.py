@@ -181,11 +181,11 @@ class _Wave(NamedTuple):
         return top, middle - np.minimum(self.low, 0.0) * half + 0.5
 
     def pixels(self, height: int, scale: int) -> U32:
-        """Pixels [height, columns × scale]."""
+        """Pixels [height, columns]."""
         inks = np.array([opaque(color) for color in (theme().waveform, theme().muted)])
-        pixels = np.zeros((height, len(self.low) * scale), np.uint32)
+        pixels = np.zeros((height, len(self.low)), np.uint32)
         strokes = between(*self._ends(height / scale), scale)
-        uprights(pixels, *strokes, inks[self.inside.astype(np.int64)], scale)
+        uprights(pixels, *strokes, inks[self.inside.astype(np.int64)])
         return pixels
 
     def strokes(self, painter: QPainter, place: QRectF) -> None:

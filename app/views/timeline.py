@@ -82,10 +82,10 @@ class TimelineView(ChartView[TimelineModel]):
         self.setMinimumHeight(120)
 
     def reduce(
-        self, snapshot: Snapshot, columns: int, visible: tuple[float, float] | None = None
+        self, snapshot: Snapshot, columns: int, visible: tuple[float, float]
     ) -> TimelineModel:
         """Return the busy time of each lane per pixel column."""
-        return timeline_model(snapshot.session, visible or self.wall.visible, columns)
+        return timeline_model(snapshot.session, visible, columns)
 
     def draw(self, snapshot: Snapshot) -> None:
         """Take over how far the session has come, and draw."""
@@ -133,7 +133,7 @@ class TimelineView(ChartView[TimelineModel]):
 
     def _pixels(self, model: TimelineModel, rects: list[QRectF], height: int, scale: int) -> U32:
         columns = len(model.lanes[0].busy)
-        pixels = np.zeros((height, columns * scale), np.uint32)
+        pixels = np.zeros((height, columns), np.uint32)
         tokens = theme()
         for lane, rect in zip(model.lanes, rects, strict=True):
             shown = np.flatnonzero(lane.busy.any(axis=0))
@@ -142,8 +142,7 @@ class TimelineView(ChartView[TimelineModel]):
             if not len(shown) or bottom <= top:
                 continue
             colors = [tokens.color(COLORS[KINDS[kind]]).name() for kind in shown]
-            drawn = stacked(lane.busy[:, shown], bottom - top, colors, tokens.card)
-            pixels[top:bottom] = np.repeat(drawn, scale, axis=1)
+            pixels[top:bottom] = stacked(lane.busy[:, shown], bottom - top, colors, tokens.card)
         return pixels
 
     def _shapes(

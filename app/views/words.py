@@ -42,15 +42,13 @@ class WordsView(ChartView[WordsModel]):
         self._counted_last: tuple[int, ErrorCount | None] | None = None
         self._ahead: Slices[None] = Slices(self, lambda _: self._redraw())
 
-    def reduce(
-        self, snapshot: Snapshot, columns: int, visible: tuple[float, float] | None = None
-    ) -> WordsModel:
+    def reduce(self, snapshot: Snapshot, columns: int, visible: tuple[float, float]) -> WordsModel:
         """Return envelope and words in view."""
         return words_model(
             snapshot.session,
             snapshot.track,
             snapshot.end_frame,
-            visible or self.axis.visible,
+            visible,
             columns,
             snapshot.cursor_frame,
             AT_ONCE,

@@ -51,7 +51,7 @@ class WorkView(ChartView[WorkModel]):
         self,
         snapshot: Snapshot,
         columns: int,
-        visible: tuple[float, float] | None = None,
+        visible: tuple[float, float],
         in_blocks: bool = True,
     ) -> WorkModel:
         """Return minimum, maximum and mean count per pixel column, of blocks of columns or of each."""
@@ -59,7 +59,7 @@ class WorkView(ChartView[WorkModel]):
             snapshot.session,
             snapshot.track,
             snapshot.end_frame,
-            visible or self.axis.visible,
+            visible,
             columns,
             self._scales,
             self.axis.selected_frames,
@@ -122,7 +122,7 @@ class WorkView(ChartView[WorkModel]):
             return headers, []
         first, last = self.axis.visible
         wanted = min(TABLE_ROWS, max(1, round((last - first) / FRAME_S)))
-        model = self.reduce(self.snapshot, wanted, in_blocks=False)
+        model = self.reduce(self.snapshot, wanted, (first, last), in_blocks=False)
         step = (last - first) / wanted
         for curve in model.curves:
             title = self.tr(TITLES[curve.name])

@@ -117,7 +117,7 @@ class PanelsItem:
     def _pixels(self, drawn: Sequence[_Drawn], first: int, height: int, scale: int) -> U32:
         """All curves, as upright strokes in the columns of pixels."""
         columns = len(drawn[0].curve.mean)
-        pixels = np.zeros((height, columns * scale), np.uint32)
+        pixels = np.zeros((height, columns), np.uint32)
         number = first + np.arange(columns)
         for panel, curve, rect in drawn:
             # Within its lane alone: the others have nothing to do with it.
@@ -130,11 +130,11 @@ class PanelsItem:
             within = pixels[round(rect.top() * scale) : round(rect.bottom() * scale)]
             color = theme().color(COLORS[curve.name]).name()
             band = opaque(blended(color, theme().card, BAND))
-            uprights(within, *between(high, low, scale), band, scale)
+            uprights(within, *between(high, low, scale), band)
             top, bottom = between(joined, mean, scale)
             if dashes := DASHES.get(curve.name):
                 bottom[number % sum(dashes) >= dashes[0]] = -1
-            uprights(within, top, bottom, opaque(color), scale)
+            uprights(within, top, bottom, opaque(color))
         return pixels
 
     def _shapes(self, drawn: Sequence[_Drawn], painter: QPainter, place: QRectF) -> None:
