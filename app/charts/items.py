@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyqtgraph as pg
-from PySide6.QtCore import QRectF, Qt
+from PySide6.QtCore import QRectF
 from PySide6.QtGui import QColor, QImage, QPainter, QPen, QPolygonF, QTransform
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsPathItem, QStyleOptionGraphicsItem, QWidget
 
@@ -19,9 +19,9 @@ from app.charts.time_plot import TimePlot
 from profiler.arrays import F64, U32
 
 
-def hair(color: str | QColor, style: Qt.PenStyle = Qt.PenStyle.SolidLine) -> QPen:
+def hair(color: str | QColor) -> QPen:
     """A line of one pixel whatever the scale of the data; wider ones are stroked by the path, which takes long."""
-    return QPen(QColor(color), 0, style)
+    return QPen(QColor(color), 0)
 
 
 def polyline(x: F64, y: F64) -> QPolygonF:
@@ -69,12 +69,12 @@ class Raster:
 class RasterItem(QGraphicsItem):
     """Shows a `Raster`, whose pixels it keeps."""
 
-    def __init__(self, plot: TimePlot, z: float = 0.0) -> None:
+    def __init__(self, plot: TimePlot) -> None:
         super().__init__()
         self._raster: Raster | None = None
         self._pixels: U32 | None = None
         self._drawn: tuple[int, int] | None = None
-        plot.add(self, z)
+        plot.add(self, 0.0)
 
     def show_raster(self, raster: Raster | None) -> None:
         """Show another raster; None shows nothing."""

@@ -22,8 +22,8 @@ MIN_GAP = 6
 class Legend(QWidget):
     """One line: the categories in stacking order, and a note on the right."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.remark = ""
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
 

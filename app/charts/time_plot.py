@@ -135,8 +135,8 @@ class TimePlot(pg.GraphicsView):
     clicked = Signal(QPointF)
     resized = Signal()
 
-    def __init__(self, axis: TimeAxis, parent: QWidget | None = None) -> None:
-        super().__init__(parent, background=None)
+    def __init__(self, axis: TimeAxis) -> None:
+        super().__init__(background=None)
         self.axis = axis
         self._hovers = False
         self.mouse = QPointF()

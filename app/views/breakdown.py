@@ -56,8 +56,8 @@ class BreakdownView(StageView):
     explain = Signal(str)
     """Somebody wants to know what the time of this stage consists of."""
 
-    def __init__(self, axis: TimeAxis, parent: QWidget | None = None) -> None:
-        super().__init__(axis, parent)
+    def __init__(self, axis: TimeAxis) -> None:
+        super().__init__(axis)
         self.tree = StageTree()
         self.panel = StagePanel()
         self.sum = Label()

@@ -39,7 +39,6 @@ class ChartView(View, Generic[Model]):
 
     Args:
         axis: the desk's shared range, selection and cursor.
-        parent: Qt parent.
         flags: most rows of marker labels above the plot; 0 draws the lines only.
         margin: least pixels kept free above the plot.
         plot_axis: the plot's own axis, where it is not over decoded audio.
@@ -48,13 +47,12 @@ class ChartView(View, Generic[Model]):
     def __init__(
         self,
         axis: TimeAxis,
-        parent: QWidget | None = None,
         *,
         flags: int = 0,
         margin: float = 0.0,
         plot_axis: TimeAxis | None = None,
     ) -> None:
-        super().__init__(axis, parent)
+        super().__init__(axis)
         body = QWidget()
         self.column = QVBoxLayout(body)
         self.column.setContentsMargins(0, 0, 0, 0)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from PySide6.QtWidgets import QWidget
 
 from app.charts.legend import Legend
 from app.charts.overlay import FLAG_ROW
@@ -41,8 +40,8 @@ class CostView(ChartView[CostModel]):
     id = "cost"
     title = "Cost per frame"
 
-    def __init__(self, axis: TimeAxis, parent: QWidget | None = None) -> None:
-        super().__init__(axis, parent, flags=FLAG_ROWS, margin=TAG_HEIGHT)
+    def __init__(self, axis: TimeAxis) -> None:
+        super().__init__(axis, flags=FLAG_ROWS, margin=TAG_HEIGHT)
         self.items = CostItems(self.plot)
         self.holding = Holding()
         self.legend = Legend()

@@ -23,8 +23,8 @@ class RooflineView(StageView):
     id = "roofline"
     title = "Roofline"
 
-    def __init__(self, axis: TimeAxis, parent: QWidget | None = None) -> None:
-        super().__init__(axis, parent)
+    def __init__(self, axis: TimeAxis) -> None:
+        super().__init__(axis)
         self.plot = Roofline()
         body = QWidget()
         column = QVBoxLayout(body)

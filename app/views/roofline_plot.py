@@ -13,7 +13,6 @@ from itertools import pairwise, product
 
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPen, QPolygonF, QTransform
-from PySide6.QtWidgets import QWidget
 
 from app.charts.scale import percent
 from app.charts.still import LINE, StillPlot, distance, small_metrics
@@ -84,8 +83,8 @@ class _Dot:
 class Roofline(StillPlot):
     """Rate over intensity on logarithmic axes; a click on a dot chooses its stage."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._points: tuple[Point, ...] = ()
         self._marked: str | None = None
         self.where = Place()

@@ -37,8 +37,8 @@ LATER = 0.45
 class Sentence(QWidget):
     """Two rows: what was said and what was recognised."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._spoken: Spoken | None = None
         self._cursor_s = 0.0
         self._looks: tuple[object, ...] = ()

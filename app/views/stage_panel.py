@@ -24,8 +24,8 @@ BELOW = 8
 class StagePanel(QWidget):
     """Name, verdict, parts and sentence of a stage."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._line: StageLine | None = None
         self._head = ""
         self._text = ""

@@ -31,7 +31,6 @@ from PySide6.QtWidgets import (
     QStyleOptionViewItem,
     QTreeWidget,
     QTreeWidgetItem,
-    QWidget,
 )
 
 from app.charts.raster import blended
@@ -106,8 +105,8 @@ class StageTree(QTreeWidget):
 
     chosen = Signal(object)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.stages: tuple[StageLine, ...] = ()
         self.groups: tuple[StageLine, ...] = ()
         self.choice: str | None = None

@@ -5,8 +5,6 @@ All such views of an axis share one count of the stages.
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QWidget
-
 from app.model.playhead import Snapshot
 from app.model.stages import stage_count_of
 from app.model.time_axis import TimeAxis
@@ -19,8 +17,8 @@ class StageView(View):
 
     drawn_every_ms = 400
 
-    def __init__(self, axis: TimeAxis, parent: QWidget | None = None) -> None:
-        super().__init__(axis, parent)
+    def __init__(self, axis: TimeAxis) -> None:
+        super().__init__(axis)
         self.count = stage_count_of(axis)
         self.count.changed.connect(self.show_stages)
         self._selected: tuple[float, float] | None = None

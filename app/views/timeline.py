@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPen
-from PySide6.QtWidgets import QWidget
 
 from app.charts.items import PixelItem, Raster, RasterItem
 from app.charts.raster import stacked
@@ -71,9 +70,9 @@ class TimelineView(ChartView[TimelineModel]):
     id = "timeline"
     title = "Timeline"
 
-    def __init__(self, axis: TimeAxis, parent: QWidget | None = None) -> None:
+    def __init__(self, axis: TimeAxis) -> None:
         self.wall = WallAxis(axis)
-        super().__init__(axis, parent, plot_axis=self.wall)
+        super().__init__(axis, plot_axis=self.wall)
         self.wall.setParent(self)
         self.raster = RasterItem(self.plot)
         self.names = _Names(self.plot)

@@ -44,8 +44,8 @@ class View(QFrame):
     drawn_every_ms: ClassVar[int] = 0
     """While the cursor moves by itself, the view is drawn at most this often: 0 for charts, more for figures."""
 
-    def __init__(self, axis: TimeAxis, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, axis: TimeAxis) -> None:
+        super().__init__()
         self.setObjectName(f"view-{self.id}")
         self.setProperty("card", True)
         self.axis = axis

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QWidget
-
 from app.charts.readout import Line
 from app.model.alignment import errors_within
 from app.model.playhead import Snapshot
@@ -34,8 +32,8 @@ class WordsView(ChartView[WordsModel]):
     id = "words"
     title = "Speech and words"
 
-    def __init__(self, axis: TimeAxis, parent: QWidget | None = None) -> None:
-        super().__init__(axis, parent)
+    def __init__(self, axis: TimeAxis) -> None:
+        super().__init__(axis)
         self.speech = SpeechItems(self.plot)
         self.sentence = Sentence()
         self.column.addWidget(self.sentence)

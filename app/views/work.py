@@ -7,7 +7,6 @@ block of columns shows the range of its frames (a single expensive frame stays v
 from __future__ import annotations
 
 import numpy as np
-from PySide6.QtWidgets import QWidget
 
 from app.charts.readout import Line
 from app.charts.scale import Scale, count
@@ -41,8 +40,8 @@ class WorkView(ChartView[WorkModel]):
     id = "work"
     title = "Work per frame"
 
-    def __init__(self, axis: TimeAxis, parent: QWidget | None = None) -> None:
-        super().__init__(axis, parent)
+    def __init__(self, axis: TimeAxis) -> None:
+        super().__init__(axis)
         self.panels = PanelsItem(self.plot)
         self.headings = HeadingsItem(self.plot, self.panels)
         self._scales: dict[str, Scale] = {}
