@@ -16,7 +16,11 @@ from PySide6.QtWidgets import QGraphicsItem, QGraphicsPathItem, QStyleOptionGrap
 
 from app.charts.pixels import is_vector, raster_scale
 from app.charts.time_plot import TimePlot
+from app.style.theme import theme
 from profiler.arrays import F64, U32
+
+FAR_S = 1e6
+"""Beyond the ends of every session, in seconds: the plot cuts lines off."""
 
 
 def hair(color: str | QColor) -> QPen:
@@ -48,6 +52,18 @@ class Curve(QGraphicsPathItem):
     def show_points(self, x: F64, y: F64) -> None:
         """Show other points [n], all finite."""
         self.setPath(pg.functions.arrayToQPath(x, y, connect=self._connect, finiteCheck=False))
+
+
+class Levels(Curve):
+    """Level lines across the whole plot, below everything else."""
+
+    def __init__(self, plot: TimePlot) -> None:
+        super().__init__(plot, z=-1.0, connect="pairs")
+
+    def show_levels(self, y: F64) -> None:
+        """Show lines at other heights [n]."""
+        self.setPen(hair(theme().grid))
+        self.show_points(np.tile([-FAR_S, FAR_S], len(y)), np.repeat(y, 2))
 
 
 @dataclass(frozen=True)

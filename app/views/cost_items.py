@@ -12,7 +12,7 @@ import numpy as np
 from PySide6.QtCore import QCoreApplication, QLineF, QRectF, Qt
 from PySide6.QtGui import QBrush, QFontMetricsF, QPainter, QPen
 
-from app.charts.items import Curve, PixelItem, Raster, RasterItem, hair, polyline
+from app.charts.items import Curve, Levels, PixelItem, Raster, RasterItem, hair, polyline
 from app.charts.raster import stacked
 from app.charts.scale import times
 from app.charts.swatch import paint_spike
@@ -20,7 +20,6 @@ from app.charts.time_plot import TimePlot
 from app.style.plain_text import write
 from app.style.theme import font, theme
 from app.views.cost_model import REALTIME_MS, CostModel
-from profiler.analysis.lod.columns import aligned
 from profiler.analysis.lod.series import CATEGORIES
 from profiler.arrays import U32
 
@@ -32,9 +31,6 @@ BESIDE = 3
 
 FAINT = 0.6
 """Opacity of the line of the quantile."""
-
-FAR_S = 1e6
-"""Beyond the ends of every session, in seconds: the plot cuts lines off."""
 
 
 def realtime_text(model: CostModel) -> str:
@@ -51,7 +47,7 @@ class CostItems:
     def __init__(self, plot: TimePlot) -> None:
         self._hatched = False
         self.model: CostModel | None = None
-        self._grid = Curve(plot, z=-1.0, connect="pairs")
+        self._grid = Levels(plot)
         self.stack = RasterItem(plot)
         self._p95 = Curve(plot, z=1.0)
         self.labels = CostLabels(plot)
@@ -67,22 +63,19 @@ class CostItems:
         self.labels.set_model(model, band)
         if model is None:
             self.stack.show_raster(None)
-            for curve in (self._grid, self._p95):
-                curve.show_points(np.empty(0), np.empty(0))
+            self._grid.show_levels(np.empty(0))
+            self._p95.show_points(np.empty(0), np.empty(0))
             return
-        self._grid.setPen(hair(theme().grid))
         faint = theme().color("muted")
         faint.setAlphaF(FAINT)
         self._p95.setPen(hair(faint))
-        places = np.repeat(model.scale.place(np.array(model.scale.ticks())), 2)
-        self._grid.show_points(np.tile([-FAR_S, FAR_S], len(places) // 2), places)
+        self._grid.show_levels(model.scale.place(np.array(model.scale.ticks())))
         columns = len(model.mean_ms)
-        first_s, last_s = aligned(model.first_s, model.last_s, columns)
-        self._show_quantile(model, first_s, (last_s - first_s) / columns)
+        self._show_quantile(model, model.first_s, (model.last_s - model.first_s) / columns)
         self.stack.show_raster(
             Raster(
-                first_s,
-                last_s,
+                model.first_s,
+                model.last_s,
                 0.0,
                 1.0,
                 lambda height, scale: self._pixels(model, height, scale),

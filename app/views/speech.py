@@ -23,7 +23,7 @@ from app.style.theme import font, theme
 from app.views.word_places import Placed, WordPlaces
 from app.views.words_model import WordsModel
 from pipelines.audio.word_errors import DELETED, INSERTED, SAME, SUBSTITUTED
-from profiler.analysis.lod.columns import aligned, column_grid
+from profiler.analysis.lod.columns import column_grid
 from profiler.arrays import F64, I64, U32, Bool
 from profiler.frames import FRAME_S
 
@@ -148,7 +148,7 @@ class SpeechItems:
         columns, height = len(model.high), float(self._plot.plot_size()[1])
         self._plot.set_height_range(0.0, height)
         wave, _ = self.words.areas()
-        first_s, last_s = aligned(model.first_s, model.last_s, columns)
+        first_s, last_s = model.first_s, model.last_s
         inside = np.zeros(columns, bool)
         if model.current is not None:
             spoken = model.spoken[model.current]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 
 from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen, QTextLayout
@@ -97,7 +96,6 @@ def _line_height() -> int:
     return math.ceil(QFontMetricsF(font()).lineSpacing())
 
 
-@lru_cache(32)
 def wrapped(text: str, width: int) -> tuple[str, ...]:
     """The lines of a text at a width in pixels, broken between words."""
     layout = QTextLayout(text, font())

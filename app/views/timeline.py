@@ -24,7 +24,6 @@ from app.style.theme import font, theme
 from app.views.chart import ChartView
 from app.views.table_twin import Table
 from app.views.timeline_model import TimelineModel, stage_name, timeline_model
-from profiler.analysis.lod.columns import aligned
 from profiler.analysis.lod.spans import KINDS, timeline_of
 from profiler.arrays import U32
 from profiler.plain import clock
@@ -112,11 +111,10 @@ class TimelineView(ChartView[TimelineModel]):
                 for lane, rect in zip(model.lanes, rects, strict=True)
             ]
         )
-        first_s, last_s = aligned(model.first_s, model.last_s, len(model.lanes[0].busy))
         self.raster.show_raster(
             Raster(
-                first_s,
-                last_s,
+                model.first_s,
+                model.last_s,
                 0.0,
                 height,
                 lambda rows, scale: self._pixels(model, rects, rows, scale),

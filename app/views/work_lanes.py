@@ -9,7 +9,7 @@ import numpy as np
 from PySide6.QtCore import QCoreApplication, QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
 
-from app.charts.items import Curve, PixelItem, Raster, RasterItem, bars, hair, polyline
+from app.charts.items import Levels, PixelItem, Raster, RasterItem, bars, polyline
 from app.charts.raster import between, blended, opaque, uprights
 from app.charts.time_plot import TimePlot
 from app.style.plain_text import write
@@ -17,15 +17,12 @@ from app.style.theme import font, theme
 from app.views.work_figures import average
 from app.views.work_model import SCORING_TIME, Panel, WorkModel
 from app.views.work_model import Curve as WorkCurve
-from profiler.analysis.lod.columns import aligned, column_grid
+from profiler.analysis.lod.columns import column_grid
 from profiler.analysis.track import SCORING_BYTES
 from profiler.arrays import F64, U32
 
 BAND = 0.72
 """How far the band from least to greatest value is moved towards the card: a trick that takes turns fills a lane."""
-
-FAR_S = 1e6
-"""Beyond the ends of every session, in seconds."""
 
 HEADING = 15
 """Pixels above each lane's curve for its name and figures."""
@@ -71,7 +68,7 @@ class PanelsItem:
     def __init__(self, plot: TimePlot) -> None:
         self._plot = plot
         self.raster = RasterItem(plot)
-        self._edges = Curve(plot, z=-1.0, connect="pairs")
+        self._edges = Levels(plot)
         self.model: WorkModel | None = None
 
     def panel_rects(self, panels: Sequence[Panel]) -> list[QRectF]:
@@ -89,9 +86,7 @@ class PanelsItem:
         panels = () if model is None else model.panels
         height, rects = self._plot.plot_size()[1], self.panel_rects(panels)
         y = height - np.array([[round(r.bottom()), round(r.top())] for r in rects]).ravel()
-        y = np.repeat(y.astype(np.float64), 2)
-        self._edges.setPen(hair(theme().grid))
-        self._edges.show_points(np.tile([-FAR_S, FAR_S], len(y) // 2), y)
+        self._edges.show_levels(y.astype(np.float64))
         if model is None or not panels:
             self.raster.show_raster(None)
             return
@@ -101,12 +96,11 @@ class PanelsItem:
             for curve in reversed(panel.curves)
         ]
         columns = len(drawn[0].curve.mean)
-        first_s, last_s = aligned(model.first_s, model.last_s, columns)
-        first, _ = column_grid(first_s, last_s, columns)
+        first, _ = column_grid(model.first_s, model.last_s, columns)
         self.raster.show_raster(
             Raster(
-                first_s,
-                last_s,
+                model.first_s,
+                model.last_s,
                 0.0,
                 float(height),
                 lambda rows, scale: self._pixels(drawn, first, rows, scale),

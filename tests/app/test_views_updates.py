@@ -18,8 +18,6 @@ from views_desk import Desk, settle
 from app.charts.time_plot import GUTTER, TimePlot
 from app.model.events import Boundary
 from app.model.pace import AT_NEXT_MS, Pace
-from profiler.analysis.lod.blocks import _under, under
-from profiler.analysis.lod.columns import column_edges
 from profiler.frames import FRAME_S
 from tests.app.paintings import Paintings
 
@@ -151,23 +149,3 @@ def test_boundaries_of_utterances_stand_at_their_pixels(moving: Desk) -> None:
     assert len(places) > 3
     overlay.set_events((), tuple(Boundary(frame, "") for frame in range(0, 2000, 2)))
     assert np.array_equal(pixels_of(plot), nothing)
-
-
-def test_blocks_found_last_are_not_those_of_other_columns() -> None:
-    one, two = column_edges(0.0, 900.0, 90), column_edges(30.0, 930.0, 90)
-    assert column_edges(0.0, 900.0, 90) is one
-    for edges, end, size in (
-        (one, 900, 64),
-        (two, 900, 64),
-        (two, 500, 64),
-        (two, 500, 32),
-        (two, 500, 0),
-        (one, 500, 0),
-    ):
-        for _ in range(2):
-            found, wanted = under(edges, end, size), _under(edges, end, size)
-            assert (found.size, found.first) == (wanted.size, wanted.first)
-            for name in ("grid", "at", "there"):
-                assert np.array_equal(getattr(found, name), getattr(wanted, name)), name
-    values = np.arange(float(2 * len(wanted.grid) - 2)).reshape(-1, 2)
-    assert np.array_equal(wanted.spread(values).T, wanted.spread_rows(values), equal_nan=True)

@@ -67,23 +67,8 @@ class Under:
         return found
 
 
-_last_under: tuple[F64, int, Under] | None = None
-"""What `under` found last: two charts of a desk ask for the same, of the same edges."""
-
-
 def under(edges: F64, end: int, size: int) -> Under:
     """The blocks of `size` frames under columns of these edges [columns + 1]; frames from `end` on are not there."""
-    global _last_under
-    if (
-        _last_under is None
-        or _last_under[0] is not edges
-        or (_last_under[1], _last_under[2].size) != (end, size)
-    ):
-        _last_under = edges, end, _under(edges, end, size)
-    return _last_under[2]
-
-
-def _under(edges: F64, end: int, size: int) -> Under:
     columns = len(edges) - 1
     if not size:
         return Under(0, 0, edges, np.arange(columns), np.ones(columns, np.bool_))

@@ -14,7 +14,7 @@ minima and maxima are exact.
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache, partial
+from functools import partial
 
 import numpy as np
 
@@ -35,9 +35,6 @@ BLOCKS_PER_COLUMN = 2
 """A level is used while at least this many of its blocks fall into a column (edge error < 1/2)."""
 
 
-TOTALS_KEPT = 16
-"""Sums over ranges that are kept until there are more frames: those of what is in view, selected, and of all."""
-
 TOUCHED = 1e-6
 """Frames that a column must have a part of to have a mean: edges are rounded, and so are differences of large sums."""
 
@@ -45,7 +42,6 @@ STEP_DIGITS = 11
 """Significant digits of a column's width: a range that only moves keeps its columns, however its ends are rounded."""
 
 
-@lru_cache(16)
 def column_grid(first: float, last: float, columns: int) -> tuple[int, float]:
     """Number of the first of `columns` columns over [first, last], and their width.
 
@@ -56,22 +52,10 @@ def column_grid(first: float, last: float, columns: int) -> tuple[int, float]:
     return math.floor(first / width + 0.5), width
 
 
-def aligned(first: float, last: float, columns: int) -> tuple[float, float]:
-    """[first, last] moved onto the grid of its columns."""
-    number, width = column_grid(first, last, columns)
-    return number * width, (number + columns) * width
-
-
-@lru_cache(4)
 def column_edges(first: float, last: float, columns: int) -> F64:
-    """Edges in frames [columns + 1] of equally wide columns over [first, last], on their grid; read only.
-
-    The charts of a desk, which ask for the same ones in turn, get the same object.
-    """
+    """Edges in frames [columns + 1] of equally wide columns over [first, last], on their grid."""
     number, width = column_grid(first, last, columns)
-    edges: F64 = np.arange(number, number + columns + 1, dtype=np.float64) * width
-    edges.flags.writeable = False
-    return edges
+    return np.arange(number, number + columns + 1, dtype=np.float64) * width
 
 
 class RunningSums:
@@ -80,8 +64,6 @@ class RunningSums:
     def __init__(self, series: int) -> None:
         self._series = series
         self._rows: Sequence[FrameRow] = ()
-        # By first and last frame: the file is read less often than the same figures are asked for.
-        self._totals: dict[tuple[int, int], F64] = {}
 
     def __len__(self) -> int:
         return len(self._rows[0]) if self._rows else 0
@@ -93,7 +75,6 @@ class RunningSums:
             rows: all frames from the first on. They must not change while anything is asked.
         """
         self._rows = rows
-        self._totals.clear()
 
     def _area(self, at: F64, series: int | None = None) -> F64:
         """Integral of the series from the first frame to `at` [k], which frames may be cut, [series, k]."""
@@ -105,14 +86,8 @@ class RunningSums:
         first, last = max(0, first), min(last, len(self))
         if last <= first:
             return np.zeros(self._series)
-        found = self._totals.get((first, last))
-        if found is None:
-            if len(self._totals) >= TOTALS_KEPT:
-                self._totals.clear()
-            area = self._area(np.array([first, last], dtype=np.float64))
-            found = self._totals[first, last] = area[:, 1] - area[:, 0]
-            found.flags.writeable = False
-        return found
+        area = self._area(np.array([first, last], dtype=np.float64))
+        return area[:, 1] - area[:, 0]
 
     def means(self, edges: F64, end: int | None = None, series: int | None = None) -> F64:
         """Mean per column [columns, series]; NaN where a column has no frame.
