@@ -8,20 +8,37 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import pyqtgraph as pg
-from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QColor, QImage, QPainter, QPen, QTransform
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QColor, QImage, QPainter, QPen, QPolygonF, QTransform
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsPathItem, QStyleOptionGraphicsItem, QWidget
 
 from app.charts.pixels import is_vector, raster_scale
 from app.charts.time_plot import TimePlot
-from app.style.theme import Tokens, theme
+from app.style.theme import theme
 from profiler.arrays import F64, U32
 
+FAR_S = 1e6
+"""Beyond the ends of every session, in seconds: the plot cuts lines off."""
 
-def hair(color: str | QColor, style: Qt.PenStyle = Qt.PenStyle.SolidLine) -> QPen:
+
+def hair(color: str | QColor) -> QPen:
     """A line of one pixel whatever the scale of the data; wider ones are stroked by the path, which takes long."""
-    return QPen(QColor(color), 0, style)
+    return QPen(QColor(color), 0)
+
+
+def polyline(x: F64, y: F64) -> QPolygonF:
+    """Points [n] for `QPainter.drawPolyline` and `drawPolygon`."""
+    points: QPolygonF = pg.functions.arrayToQPolygonF(x, y)
+    return points
+
+
+def bars(x: F64, top: F64, bottom: F64) -> QPolygonF:
+    """Upright strokes at `x` from `top` to `bottom` as one polyline: down one, up the next."""
+    ends = np.stack([top, bottom], axis=1)
+    ends[1::2] = ends[1::2, ::-1]
+    return polyline(np.repeat(x, 2), ends.ravel())
 
 
 class Curve(QGraphicsPathItem):
@@ -37,12 +54,24 @@ class Curve(QGraphicsPathItem):
         self.setPath(pg.functions.arrayToQPath(x, y, connect=self._connect, finiteCheck=False))
 
 
+class Levels(Curve):
+    """Level lines across the whole plot, below everything else."""
+
+    def __init__(self, plot: TimePlot) -> None:
+        super().__init__(plot, z=-1.0, connect="pairs")
+
+    def show_levels(self, y: F64) -> None:
+        """Show lines at other heights [n]."""
+        self.setPen(hair(theme().grid))
+        self.show_points(np.tile([-FAR_S, FAR_S], len(y)), np.repeat(y, 2))
+
+
 @dataclass(frozen=True)
 class Raster:
     """Columns of pixels over seconds × values.
 
-    `draw(height, scale)` gives premultiplied ARGB [height, columns × scale] in device pixels; `shapes(painter, place)`
-    draws the same in pixels as shapes, for SVG and PDF.
+    `draw(height, scale)` gives premultiplied ARGB [height, columns] with `scale` device pixels per pixel, or already
+    [height, columns × scale]; `shapes(painter, place)` draws the same in pixels as shapes, for SVG and PDF.
     """
 
     first_s: float
@@ -56,12 +85,12 @@ class Raster:
 class RasterItem(QGraphicsItem):
     """Shows a `Raster`, whose pixels it keeps."""
 
-    def __init__(self, plot: TimePlot, z: float = 0.0) -> None:
+    def __init__(self, plot: TimePlot) -> None:
         super().__init__()
         self._raster: Raster | None = None
         self._pixels: U32 | None = None
         self._drawn: tuple[int, int] | None = None
-        plot.add(self, z)
+        plot.add(self, 0.0)
 
     def show_raster(self, raster: Raster | None) -> None:
         """Show another raster; None shows nothing."""
@@ -117,7 +146,6 @@ class PixelItem(QGraphicsItem):
     def __init__(self, plot: TimePlot, z: float) -> None:
         super().__init__(plot.box)
         self.plot = plot
-        self._tokens = theme()
         self.setZValue(z)
         plot.box.sigResized.connect(self._resized)
 
@@ -128,11 +156,6 @@ class PixelItem(QGraphicsItem):
         """Return the area in its own pixels."""
         width, height = self.plot.plot_size()
         return QRectF(0, 0, width, height)
-
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Take over colours."""
-        self._tokens = tokens
-        self.update()
 
     def x_of(self, second: float) -> float:
         """Pixel of a second of audio."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
@@ -21,7 +20,7 @@ from app.charts.readout import Line, Readout
 from app.charts.time_plot import TimePlot
 from app.model.events import Mark
 from app.style.plain_text import fitting, write
-from app.style.theme import font
+from app.style.theme import font, theme
 from profiler.arrays import I64
 from profiler.frames import FRAME_S
 
@@ -46,9 +45,6 @@ FLAG_GAP = 6
 DIMMED = 165
 """Opacity (of 255) of the card's colour over what lies after the cursor."""
 
-FLAGS_KEPT = 256
-"""Texts of flags that are kept as they are laid out."""
-
 FLAG_SHARE = 0.3
 """Maximum share of the height for marker labels."""
 
@@ -63,9 +59,8 @@ class _Flag:
     text: str
 
 
-@lru_cache(FLAGS_KEPT)
 def _flag_text(text: str, room: float, kind: str) -> tuple[str, float]:
-    """A text shortened to `room` pixels, and the width of its flag; the same at each update."""
+    """A text shortened to `room` pixels, and the width of its flag."""
     metrics = QFontMetricsF(_flag_font())
     if kind == "option":
         # What a setting was changed to stands at the end.
@@ -203,7 +198,7 @@ class Overlay(PixelItem):
         left = max(0.0, self.x_of(axis.cursor))
         right = min(area.width(), self.x_of(axis.end))
         if axis.cursor < axis.end and right > left:
-            color = self._tokens.color("card")
+            color = theme().color("card")
             color.setAlpha(DIMMED)
             painter.fillRect(QRectF(left, self.band, right - left, area.height()), color)
 
@@ -215,7 +210,7 @@ class Overlay(PixelItem):
         x = [round(self.x_of(second)) for second in self._starts[begin:end]]
         lines = [QLineF(at + 0.5, self.band, at + 0.5, area.height()) for at in x if at >= 1]
         if lines:
-            color = self._tokens.color("text")
+            color = theme().color("text")
             color.setAlpha(38)
             painter.setPen(QPen(color, 1))
             painter.drawLines(lines)
@@ -226,8 +221,8 @@ class Overlay(PixelItem):
             return
         left, right = (self.x_of(second) for second in selected)
         rect = QRectF(left, self.band, max(1.0, right - left), area.height() - self.band)
-        painter.fillRect(rect.intersected(area), self._tokens.color("selection"))
-        painter.setPen(QPen(self._tokens.color("accent"), 1))
+        painter.fillRect(rect.intersected(area), theme().color("selection"))
+        painter.setPen(QPen(theme().color("accent"), 1))
         for x in (left, right):
             if 0 <= x <= area.width():
                 painter.drawLine(QLineF(round(x) + 0.5, self.band, round(x) + 0.5, area.height()))
@@ -235,12 +230,12 @@ class Overlay(PixelItem):
     def _paint_cursor(self, painter: QPainter, area: QRectF) -> None:
         x = self.x_of(self.plot.axis.cursor)
         if 0 <= x <= area.width() + 0.5:
-            painter.setPen(QPen(self._tokens.color("cursor"), 1.5))
+            painter.setPen(QPen(theme().color("cursor"), 1.5))
             x = min(x, area.width() - 1)
             painter.drawLine(QLineF(x, self.band, x, area.height()))
         hover = self.plot.axis.hover
         if hover is not None:
-            color = self._tokens.color("text")
+            color = theme().color("text")
             color.setAlpha(110)
             painter.setPen(QPen(color, 1))
             x = round(self.x_of(hover)) + 0.5
@@ -265,10 +260,10 @@ class Overlay(PixelItem):
             painter.drawLine(QLineF(x, top + 4, x, band))
             rect = QRectF(flag.left, top + 1, flag.width, FLAG_ROW - 4)
             painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
-            painter.setBrush(self._tokens.color("card") if pending else color)
+            painter.setBrush(theme().color("card") if pending else color)
             painter.drawRoundedRect(rect.adjusted(0.5, 0.5, -0.5, -0.5), 3, 3)
             painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-            painter.setPen(color if pending else self._tokens.color("card"))
+            painter.setPen(color if pending else theme().color("card"))
             write(painter, rect, Qt.AlignmentFlag.AlignCenter, flag.text)
 
     def _paint_asked(self, painter: QPainter, asked: float, applied: float, color: QColor) -> None:
@@ -276,12 +271,12 @@ class Overlay(PixelItem):
         y = self.band - 2
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
         painter.setPen(QPen(color, 1))
-        painter.setBrush(self._tokens.color("card"))
+        painter.setBrush(theme().color("card"))
         painter.drawLine(QLineF(asked + 3, y, applied, y))
         painter.drawEllipse(QPointF(asked, y), 2.5, 2.5)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
 
     def _color(self, mark: Mark) -> QColor:
         if mark.kind == "error":
-            return self._tokens.color("danger")
-        return self._tokens.color("muted" if mark.kind == "note" else "marker")
+            return theme().color("danger")
+        return theme().color("muted" if mark.kind == "note" else "marker")

@@ -9,20 +9,19 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from PySide6.QtCore import QCoreApplication, QLineF, QPointF, QRectF, Qt
-from PySide6.QtGui import QBrush, QFontMetricsF, QPainter, QPen, QPolygonF
+from PySide6.QtCore import QCoreApplication, QLineF, QRectF, Qt
+from PySide6.QtGui import QBrush, QFontMetricsF, QPainter, QPen
 
-from app.charts.items import Curve, PixelItem, Raster, RasterItem, hair
-from app.charts.raster import StackRaster
+from app.charts.items import Curve, Levels, PixelItem, Raster, RasterItem, hair, polyline
+from app.charts.raster import stacked
 from app.charts.scale import times
 from app.charts.swatch import paint_spike
 from app.charts.time_plot import TimePlot
 from app.style.plain_text import write
-from app.style.theme import Tokens, font, theme
+from app.style.theme import font, theme
 from app.views.cost_model import REALTIME_MS, CostModel
-from profiler.analysis.lod.columns import aligned
 from profiler.analysis.lod.series import CATEGORIES
-from profiler.arrays import F64, U32
+from profiler.arrays import U32
 
 TAG_HEIGHT = 16.0
 """Pixels kept free above the area for the tag."""
@@ -32,9 +31,6 @@ BESIDE = 3
 
 FAINT = 0.6
 """Opacity of the line of the quantile."""
-
-FAR_S = 1e6
-"""Beyond the ends of every session, in seconds: the plot cuts lines off."""
 
 
 def realtime_text(model: CostModel) -> str:
@@ -49,23 +45,12 @@ class CostItems:
     """The items of the cost plot; heights 0…1 are those of the scale."""
 
     def __init__(self, plot: TimePlot) -> None:
-        self._tokens = theme()
         self._hatched = False
         self.model: CostModel | None = None
-        self._grid = Curve(plot, z=-1.0, connect="pairs")
+        self._grid = Levels(plot)
         self.stack = RasterItem(plot)
         self._p95 = Curve(plot, z=1.0)
         self.labels = CostLabels(plot)
-        self.apply_theme(self._tokens)
-
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Take over colours."""
-        self._tokens = tokens
-        self._grid.setPen(hair(tokens.grid))
-        faint = tokens.color("muted")
-        faint.setAlphaF(FAINT)
-        self._p95.setPen(hair(faint))
-        self.labels.apply_theme(tokens)
 
     def set_hatched(self, on: bool) -> None:
         """Hatch the layers: in a picture, which may be printed. On the screen the legend has the hatches."""
@@ -78,18 +63,19 @@ class CostItems:
         self.labels.set_model(model, band)
         if model is None:
             self.stack.show_raster(None)
-            for curve in (self._grid, self._p95):
-                curve.show_points(np.empty(0), np.empty(0))
+            self._grid.show_levels(np.empty(0))
+            self._p95.show_points(np.empty(0), np.empty(0))
             return
-        places = np.repeat(model.scale.place(np.array(model.scale.ticks())), 2)
-        self._grid.show_points(np.tile([-FAR_S, FAR_S], len(places) // 2), places)
+        faint = theme().color("muted")
+        faint.setAlphaF(FAINT)
+        self._p95.setPen(hair(faint))
+        self._grid.show_levels(model.scale.place(np.array(model.scale.ticks())))
         columns = len(model.mean_ms)
-        first_s, last_s = aligned(model.first_s, model.last_s, columns)
-        self._show_quantile(model, first_s, (last_s - first_s) / columns)
+        self._show_quantile(model, model.first_s, (model.last_s - model.first_s) / columns)
         self.stack.show_raster(
             Raster(
-                first_s,
-                last_s,
+                model.first_s,
+                model.last_s,
                 0.0,
                 1.0,
                 lambda height, scale: self._pixels(model, height, scale),
@@ -110,17 +96,14 @@ class CostItems:
         )
 
     def _pixels(self, model: CostModel, height: int, scale: int) -> U32:
-        tokens = self._tokens
-        raster = StackRaster(
-            [tokens.category[name] for name in CATEGORIES],
-            [tokens.hatch[name] if self._hatched else "solid" for name in CATEGORIES],
-            ink=tokens.surface if tokens.is_dark else tokens.card,
-            scale=scale,
-        )
+        tokens = theme()
+        ink = tokens.surface if tokens.is_dark else tokens.card
+        colors = [tokens.category[name] for name in CATEGORIES]
         heights = model.scale.stacked(model.mean_ms)
         if not self._hatched:
-            return raster.draw(heights, 1.0, height)
-        return raster.draw(np.repeat(heights, scale, axis=0), 1.0, height)
+            return stacked(heights, height, colors, ink)
+        hatches = [tokens.hatch[name] for name in CATEGORIES]
+        return stacked(np.repeat(heights, scale, axis=0), height, colors, ink, hatches, scale)
 
     def _shapes(self, model: CostModel, painter: QPainter, place: QRectF) -> None:
         """The stack as polygons, for SVG and PDF."""
@@ -132,22 +115,16 @@ class CostItems:
         y = place.bottom() - model.scale.place(upper) * place.height()
         x = place.left() + np.arange(left, right + 1) / len(model.mean_ms) * place.width()
         steps = np.repeat(x, 2)[1:-1]
-        below = np.full(len(steps), place.bottom())
+        around, below = np.append(steps, steps[::-1]), np.full(len(steps), place.bottom())
         painter.setPen(Qt.PenStyle.NoPen)
         for layer, name in enumerate(CATEGORIES):
             above = np.repeat(y[:, layer], 2)
             if np.array_equal(above, below):
                 continue
-            for brush in (QBrush(self._tokens.color(name)), self._tokens.hatch_brush(name)):
+            for brush in (QBrush(theme().color(name)), theme().hatch_brush(name)):
                 painter.setBrush(brush)
-                painter.drawPolygon(_outline(steps, above, below))
+                painter.drawPolygon(polyline(around, np.append(above, below[::-1])))
             below = above
-
-
-def _outline(x: F64, above: F64, below: F64) -> QPolygonF:
-    """The area between two lines over the same points."""
-    there = [QPointF(a, b) for a, b in zip(x, above, strict=True)]
-    return QPolygonF(there + [QPointF(a, b) for a, b in zip(x[::-1], below[::-1], strict=True)])
 
 
 class CostLabels(PixelItem):
@@ -164,7 +141,7 @@ class CostLabels(PixelItem):
 
     def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
         """Draw line and text, or the tag at the upper right."""
-        model, tokens = self._model, self._tokens
+        model, tokens = self._model, theme()
         data = area.adjusted(0, min(self.band, max(0.0, area.height() - 1)), 0, 0)
         if model is None or data.height() < 2:
             return
@@ -188,8 +165,8 @@ class CostLabels(PixelItem):
             return
         top = data.top() - TAG_HEIGHT
         left = self._paint_text(painter, text, top, data.width(), "muted")
-        painter.fillRect(QRectF(left - 14, top, 13, TAG_HEIGHT - 1), self._tokens.color("card"))
-        paint_spike(painter, left - 7, top + 5, self._tokens.color("danger"))
+        painter.fillRect(QRectF(left - 14, top, 13, TAG_HEIGHT - 1), theme().color("card"))
+        paint_spike(painter, left - 7, top + 5, theme().color("danger"))
 
     def _paint_text(
         self, painter: QPainter, text: str, top: float, right: float, ink: str
@@ -197,7 +174,7 @@ class CostLabels(PixelItem):
         """Write at the right end, on the card's colour; return where the text begins."""
         width = QFontMetricsF(painter.font()).horizontalAdvance(text)
         place = QRectF(right - width - 4 - BESIDE, top, width + 4, TAG_HEIGHT - 1)
-        painter.fillRect(place, self._tokens.color("card"))
-        painter.setPen(self._tokens.color(ink))
+        painter.fillRect(place, theme().color("card"))
+        painter.setPen(theme().color(ink))
         write(painter, place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)
         return place.left()

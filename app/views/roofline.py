@@ -7,7 +7,6 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
-from app.style.theme import Tokens
 from app.views.breakdown_model import stretch_of, threads_at
 from app.views.roofline_model import Point, place_of, points, rate, short
 from app.views.roofline_plot import HEIGHT, WIDTHS_HIGH, Roofline
@@ -24,8 +23,8 @@ class RooflineView(StageView):
     id = "roofline"
     title = "Roofline"
 
-    def __init__(self, axis: TimeAxis, parent: QWidget | None = None) -> None:
-        super().__init__(axis, parent)
+    def __init__(self, axis: TimeAxis) -> None:
+        super().__init__(axis)
         self.plot = Roofline()
         body = QWidget()
         column = QVBoxLayout(body)
@@ -70,10 +69,6 @@ class RooflineView(StageView):
         super().clear()
         self._points, self._choice = (), None
         self.plot.show_points((), None)
-
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Take over colours."""
-        self.plot.apply_theme(tokens)
 
     def model(self) -> tuple[Point, ...]:
         """Return the points drawn."""

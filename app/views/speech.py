@@ -9,24 +9,22 @@ was deleted, it stands struck out.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPen
 
-from app.charts.items import PixelItem, Raster, RasterItem
-from app.charts.pixels import Stamps, bars, stamp_scale
+from app.charts.items import PixelItem, Raster, RasterItem, bars
 from app.charts.raster import between, opaque, uprights
 from app.charts.time_plot import TimePlot
 from app.model.alignment import Token
 from app.style.plain_text import write
-from app.style.theme import Tokens, font, theme
+from app.style.theme import font, theme
 from app.views.word_places import Placed, WordPlaces
 from app.views.words_model import WordsModel
 from pipelines.audio.word_errors import DELETED, INSERTED, SAME, SUBSTITUTED
-from profiler.analysis.lod.columns import aligned, column_grid
+from profiler.analysis.lod.columns import column_grid
 from profiler.arrays import F64, I64, U32, Bool
 from profiler.frames import FRAME_S
 
@@ -46,13 +44,6 @@ MARKS = 5
 """Height of the lines that show how long each word lasts."""
 
 
-BESIDE = 4
-"""Pixels that the box of a word may reach beyond its text."""
-
-KEPT = 1024
-"""Texts whose pixels and widths are kept."""
-
-
 class SpokenItem(PixelItem):
     """The words that have room, whole: they come into view and go out of it one by one, and do not scroll by parts."""
 
@@ -60,9 +51,7 @@ class SpokenItem(PixelItem):
         super().__init__(plot, z=2.0)
         self._model: WordsModel | None = None
         self._strong = font(0.95, strong=True)
-        wide = QFontMetricsF(self._strong).horizontalAdvance
-        self._places = WordPlaces(lru_cache(KEPT)(wide))
-        self._stamps = Stamps(KEPT)
+        self._places = WordPlaces(QFontMetricsF(self._strong).horizontalAdvance)
         self.placed: list[Placed] = []
 
     def set_model(self, model: WordsModel | None) -> None:
@@ -128,24 +117,13 @@ class SpokenItem(PixelItem):
             (model.wrong_s, "danger", 3),
         ):
             runs = covered(seconds / width - first, columns)
-            painter.setPen(QPen(self._tokens.color(token), thick))
+            painter.setPen(QPen(theme().color(token), thick))
             painter.drawLines([QLineF(a, y, b, y) for a, b in runs.tolist()])
 
     def _paint_words(self, painter: QPainter, top: float) -> None:
-        scale = stamp_scale(painter)
         for place in self.placed:
-            self._paint_placed(painter, place, top + place.row * ROW, scale)
-
-    def _paint_placed(self, painter: QPainter, place: Placed, top: float, scale: float) -> None:
-        """A word where it stands; its pixels are the same wherever that is."""
-
-        def draw(within: QPainter) -> None:
-            row = QRectF(BESIDE, 0, place.width + 1, ROW)
-            paint_word(within, self._tokens, place.text, place.token.kind, row, self._strong)
-
-        area = QRectF(place.left - BESIDE, top, place.width + 1 + 2 * BESIDE, ROW)
-        looks = (self._tokens.name, place.text, place.token.kind)
-        self._stamps.paint(painter, area, looks, draw, scale)
+            area = QRectF(place.left, top + place.row * ROW, place.width + 1, ROW)
+            paint_word(painter, place.text, place.token.kind, area, self._strong)
 
 
 class SpeechItems:
@@ -153,7 +131,6 @@ class SpeechItems:
 
     def __init__(self, plot: TimePlot) -> None:
         self._plot = plot
-        self._tokens = theme()
         self.words = SpokenItem(plot)
         self.wave = RasterItem(plot)
         self._model: WordsModel | None = None
@@ -164,26 +141,11 @@ class SpeechItems:
         self.words.set_model(model)
         self._show_wave()
 
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Take over colours."""
-        self._tokens = tokens
-        self.words.apply_theme(tokens)
-        self._show_wave()
-
-    @property
-    def placed(self) -> list[Placed]:
-        """The words that have room, and where."""
-        return self.words.placed
-
     def scroll(self) -> bool:
         """Lay the words out for a range that moved; whether the rest can be shown as it was drawn."""
-        before = self.areas()
+        before = self.words.areas()
         self.words.lay_out()
-        return self.areas() == before
-
-    def areas(self) -> tuple[QRectF, QRectF]:
-        """The areas of the envelope and of the words."""
-        return self.words.areas()
+        return self.words.areas() == before
 
     def _show_wave(self) -> None:
         model = self._model
@@ -195,23 +157,22 @@ class SpeechItems:
         loudest = max(float(np.abs(model.low[there]).max()), float(model.high[there].max()), 0.05)
         columns, height = len(model.high), float(self._plot.plot_size()[1])
         self._plot.set_height_range(0.0, height)
-        wave, _ = self.areas()
-        first_s, last_s = aligned(model.first_s, model.last_s, columns)
+        wave, _ = self.words.areas()
+        first_s, last_s = model.first_s, model.last_s
         inside = np.zeros(columns, bool)
         if model.current is not None:
             spoken = model.spoken[model.current]
             middles = first_s + (np.arange(columns) + 0.5) * (last_s - first_s) / columns
             inside = (middles >= spoken.first_s) & (middles < spoken.last_s)
         shown = _Wave(model.low / loudest, model.high / loudest, inside)
-        tokens = self._tokens
         self.wave.show_raster(
             Raster(
                 first_s,
                 last_s,
                 height - wave.bottom(),
                 height - wave.top(),
-                lambda height, scale: shown.pixels(tokens, height, scale),
-                lambda painter, place: shown.strokes(tokens, painter, place),
+                shown.pixels,
+                shown.strokes,
             )
         )
 
@@ -229,20 +190,20 @@ class _Wave(NamedTuple):
         top = middle - np.maximum(self.high, 0.0) * half - 0.5
         return top, middle - np.minimum(self.low, 0.0) * half + 0.5
 
-    def pixels(self, tokens: Tokens, height: int, scale: int) -> U32:
-        """Pixels [height, columns × scale]."""
-        inks = np.array([opaque(color) for color in (tokens.waveform, tokens.muted)])
-        pixels = np.zeros((height, len(self.low) * scale), np.uint32)
+    def pixels(self, height: int, scale: int) -> U32:
+        """Pixels [height, columns]."""
+        inks = np.array([opaque(color) for color in (theme().waveform, theme().muted)])
+        pixels = np.zeros((height, len(self.low)), np.uint32)
         strokes = between(*self._ends(height / scale), scale)
-        uprights(pixels, *strokes, inks[self.inside.astype(np.int64)], scale)
+        uprights(pixels, *strokes, inks[self.inside.astype(np.int64)])
         return pixels
 
-    def strokes(self, tokens: Tokens, painter: QPainter, place: QRectF) -> None:
+    def strokes(self, painter: QPainter, place: QRectF) -> None:
         """The same as shapes."""
         top, bottom = (place.top() + y for y in self._ends(place.height()))
         x = place.left() + (np.arange(len(top)) + 0.5) / len(top) * place.width()
         for part, token in ((~self.inside, "waveform"), (self.inside, "muted")):
-            painter.setPen(QPen(tokens.color(token), 1))
+            painter.setPen(QPen(theme().color(token), 1))
             there = part & np.isfinite(top)
             # Two runs lie left and right of the current utterance: no stroke joins them.
             for run in np.split(np.arange(len(top)), np.flatnonzero(np.diff(there)) + 1):
@@ -265,10 +226,9 @@ def covered(ends: F64, width: int) -> I64:
     return edges.reshape(-1, 2)
 
 
-def paint_word(
-    painter: QPainter, tokens: Tokens, text: str, kind: str, place: QRectF, face: QFont
-) -> None:
+def paint_word(painter: QPainter, text: str, kind: str, place: QRectF, face: QFont) -> None:
     """One word of a hypothesis or, where `kind` says that it was deleted, of the reference."""
+    tokens = theme()
     if kind in (SUBSTITUTED, INSERTED):
         box = place.adjusted(-2, 1.5, 1, -1.5)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)

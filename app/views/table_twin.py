@@ -182,8 +182,8 @@ def _plain_rows(table: QTableView) -> None:
 class TableTwin(QTableView):
     """A read-only table whose texts are never cut: wider than its place, it scrolls sideways."""
 
-    def __init__(self, model: TableModel, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, model: TableModel) -> None:
+        super().__init__()
         self._model = model
         self._wraps = False
         self.setModel(model)

@@ -16,7 +16,7 @@ from PySide6.QtGui import QColor, QImage, QImageReader
 from PySide6.QtWidgets import QLabel
 from sample_session import write_sample
 
-from app.charts.raster import StackRaster
+from app.charts.raster import stacked
 from app.model.provenance import caption, provenance_of
 from app.pictures.layout import CAPTION
 from app.pictures.studio import desk_picture
@@ -112,15 +112,12 @@ def test_an_enlarged_picture_is_drawn_finer_not_only_larger(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sizes = []
-    real = StackRaster.draw
 
-    def spy(
-        self: StackRaster, values: np.ndarray, top: float, height: int, first: int = 0
-    ) -> np.ndarray:
-        sizes.append((len(values), height))
-        return real(self, values, top, height, first)
+    def spy(heights: np.ndarray, height: int, *how: object) -> np.ndarray:
+        sizes.append((len(heights), height))
+        return stacked(heights, height, *how)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(StackRaster, "draw", spy)
+    monkeypatch.setattr("app.views.cost_items.stacked", spy)
     last = []
     for scale in (1, 2):
         desk_picture(path, tmp_path / "a.png", Wanted(("cost",), (600, 400), scale=scale))

@@ -16,6 +16,7 @@ from views_desk import Desk, settle
 from app.charts.time_plot import GUTTER, TimePlot
 from app.style.theme import set_theme, theme
 from app.views.chart import AHEAD, DRAWN_S
+from app.views.sentence import written_columns
 from profiler.analysis.lod.columns import column_grid
 
 CHARTS = ("cost", "work", "words")
@@ -284,7 +285,9 @@ def test_the_word_at_the_cursor_is_told_while_the_chart_scrolls(
         model = desk.words._model
         assert model is not None
         assert model.current is not None
-        looks.add(repr(desk.words.sentence._looks))
+        strip = desk.words.sentence
+        later = [cell[3] >= strip._cursor_s for cell in written_columns(strip._spoken)]
+        looks.add((strip._spoken.number, *later))
         if model.spoken[model.current].number not in currents:
             currents.add(model.spoken[model.current].number)
             begun = len(currents) == 1 or "words" in made

@@ -67,8 +67,8 @@ def verdict_text(verdict: Verdict) -> str:
 class _Chip(QWidget):
     """A verdict in its colour."""
 
-    def __init__(self, verdict: Verdict, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, verdict: Verdict) -> None:
+        super().__init__()
         self._verdict = verdict
         self._said = f"{SIGNS[verdict]}  {verdict_text(verdict)}"
         self.setFont(font(1.08, strong=True))
@@ -90,8 +90,8 @@ class _Chip(QWidget):
 class Panels(QWidget):
     """The panels of a chart: beside each other where there is room, else in rows."""
 
-    def __init__(self, chart: Chart, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, chart: Chart) -> None:
+        super().__init__()
         known = looks(chart)
         self.each = [Panel(panel, known, self) for panel in (chart, *chart.beside)]
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
@@ -111,8 +111,8 @@ class Panels(QWidget):
 class LabCard(QWidget):
     """Shows a run of a lab; without a finding, what was measured or that nothing was."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._nothing = Wrapped(tr("This run ended before everything was measured."))
         self._nothing.setObjectName("muted")
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignCenter)
