@@ -17,8 +17,8 @@ from typing import BinaryIO, Final
 
 import msgspec
 
-from app.pictures.jobs import Answer, Job, line
-from app.pictures.studio import Studio
+from app.pictures.messages import Answer, Job, line
+from app.pictures.session import SessionPictures
 from profiler.errors import BadInput
 from profiler.plain import one_line
 from profiler.process.entry import given
@@ -29,7 +29,7 @@ YIELDING: Final = 10
 
 def serve(session: str, jobs: Iterable[bytes], answers: BinaryIO) -> None:
     """Answer every job; ends with them. Raises SessionError where the session cannot be read."""
-    studio = Studio(session)
+    studio = SessionPictures(session)
     try:
         for asked in jobs:
             answers.write(line(_answer(studio, msgspec.json.decode(asked, type=Job))))
@@ -38,7 +38,7 @@ def serve(session: str, jobs: Iterable[bytes], answers: BinaryIO) -> None:
         studio.close()
 
 
-def _answer(studio: Studio, job: Job) -> Answer:
+def _answer(studio: SessionPictures, job: Job) -> Answer:
     try:
         if job.out is not None:
             studio.write(job.wanted, job.out)

@@ -23,11 +23,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.pictures.wanted import (
+from app.pictures.request import (
     PICTURED,
     PictureError,
+    PictureRequest,
     Range,
-    Wanted,
     is_range,
     range_text,
     read_range,
@@ -70,7 +70,7 @@ class Start:
     `in_view`: the stretch in view if it is not the whole session.
     """
 
-    wanted: Wanted
+    wanted: PictureRequest
     in_view: Range | None = None
 
 
@@ -91,7 +91,7 @@ class PictureDialog(QDialog):
         self,
         session: Path,
         start: Start,
-        ask: Callable[[Wanted, str], Path | None],
+        ask: Callable[[PictureRequest, str], Path | None],
         parent: QWidget,
         command: Sequence[str] = PROCESS,
     ) -> None:
@@ -257,13 +257,13 @@ class PictureDialog(QDialog):
 
     # -- what is wanted --------------------------------------------------------------------
 
-    def wanted(self) -> Wanted:
+    def wanted(self) -> PictureRequest:
         """What is chosen now; PictureError for a range that is none, or without any view."""
         views = tuple(view_id for view_id, box in self.views.items() if box.isChecked())
         if not views:
             raise PictureError(self.tr("Choose at least one view."))
         text = self.range_box.text().strip()
-        return Wanted(
+        return PictureRequest(
             views=views,
             size=(self.width_box.value(), self.height_box.value()),
             scale=float(self.scale_box.currentData()),

@@ -45,7 +45,7 @@ class PictureError(BadInput):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class PictureRequest:
     """One picture.
 
     Attributes:
@@ -66,7 +66,7 @@ class Wanted:
     at_s: float | None = None
     select: tuple[str, ...] = ()
 
-    def checked(self) -> Wanted:
+    def checked(self) -> PictureRequest:
         """Return itself if its names are known; PictureError otherwise."""
         for name in self.views:
             if name not in PICTURED:
