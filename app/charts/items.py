@@ -21,7 +21,9 @@ from profiler.arrays import F64, U32
 
 def hair(color: str | QColor, style: Qt.PenStyle = Qt.PenStyle.SolidLine) -> QPen:
     """A line of one pixel whatever the scale of the data; wider ones are stroked by the path, which takes long."""
-    return QPen(QColor(color), 0, style)
+    pen = QPen(QColor(color), 1, style)
+    pen.setCosmetic(True)
+    return pen
 
 
 class Curve(QGraphicsPathItem):
