@@ -19,12 +19,12 @@ from PySide6.QtWidgets import QWidget
 from app.application import application, need_no_display
 from app.model.provenance import caption
 from app.pictures.layout import lay_out, paint, themed
-from app.pictures.request import THEMES, PictureError
+from app.pictures.request import KINDS, THEMES, PictureError
 from app.pictures.svg import DOTS_PER_INCH, svg
 from app.qt_messages import in_sentences
 from profiler.files.outputs import writing
 
-SUFFIXES = (".png", ".svg", ".pdf")
+SUFFIXES = tuple(f".{kind}" for kind in KINDS)
 
 MIN_SIDE, MAX_SIDE = 120, 16_384
 """Sides of a picture in points; beyond 16 384 pixels many programs refuse to open it."""

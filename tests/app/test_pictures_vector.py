@@ -166,6 +166,22 @@ def test_svg_is_made_of_shapes_and_needs_no_font(path: Path, tmp_path: Path) -> 
     assert QSvgRenderer(str(out)).viewBox().size() == QSize(800, 420)
 
 
+def test_lines_of_charts_keep_their_width_in_any_program(path: Path, tmp_path: Path) -> None:
+    """Many programs scale the width of a line with its coordinates, and leave out what is far larger than the page."""
+    desk_picture(path, tmp_path / "a.svg", PictureRequest(("cost", "work"), (800, 600)))
+    root = ElementTree.parse(tmp_path / "a.svg").getroot()
+    groups = [
+        group
+        for group in root.iter(f"{SVG}g")
+        for line in group
+        if line.get("vector-effect") == "non-scaling-stroke"
+    ]
+    assert groups
+    assert not [group.get("transform") for group in groups if group.get("transform")]
+    points = re.findall(r"[ML](-?[\d.]+),", (tmp_path / "a.svg").read_text())
+    assert max(abs(float(x)) for x in points) <= 1e5
+
+
 def streams(data: bytes) -> list[bytes]:
     found = []
     for stream in re.findall(rb"stream\r?\n(.*?)\r?\nendstream", data, re.DOTALL):

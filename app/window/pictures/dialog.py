@@ -24,7 +24,6 @@ from PySide6.QtWidgets import (
 )
 
 from app.pictures.request import (
-    PICTURED,
     PictureError,
     PictureRequest,
     Range,
@@ -122,7 +121,7 @@ class PictureDialog(QDialog):
 
     def _make_choices(self, start: Start) -> None:
         wanted = start.wanted
-        self.views = {view_id: CheckBox(self._title(view_id)) for view_id in PICTURED}
+        self.views = {view_id: CheckBox(self._title(view_id)) for view_id in VIEWS}
         for view_id, box in self.views.items():
             box.setChecked(view_id in wanted.shown)
         self.size_box = ChoiceBox()
