@@ -49,7 +49,6 @@ class CalibrationPicture(QWidget):
         table = RoofTable.from_rows(rows)
         steady = {_key(row): bool(row["steady"]) for row in tree["roofs"]}
         caches = tree["machine"].get("caches", [])
-        self.panels: list[Panel] = []
         row = QHBoxLayout(self)
         row.setContentsMargins(MARGIN, MARGIN, MARGIN, 8)
         row.setSpacing(MARGIN)
@@ -64,8 +63,7 @@ class CalibrationPicture(QWidget):
         inside = QVBoxLayout(card)
         inside.setContentsMargins(16, 14, 16, 14)
         if chart.layers:
-            self.panels.append(Panel(chart, known))
-            inside.addWidget(self.panels[-1])
+            inside.addWidget(Panel(chart, known))
         else:
             inside.addWidget(Label(f"{title}: not measured"))
             inside.addStretch(1)

@@ -39,16 +39,15 @@ FAR: Final = 1e5
 """Where lines end that go far beyond a page: some programs leave out what is much larger."""
 
 _BODY: Final = re.compile(r"(<defs>.*)</svg>", re.DOTALL)
-_NAME: Final = re.compile(r'(id="|url\(#)')
 _THIN: Final = re.compile(
     r'(?P<before><g [^>]*?)transform="matrix\((?P<matrix>[^)]*)\)"(?P<between>[^>]*>\s*)'
     r'(?P<shapes>(?:<\w+ [^>]*vector-effect="non-scaling-stroke"[^>]*/>\s*)+</g>)'
 )
 _POINT: Final = re.compile(r"([-+.\de]+),([-+.\de]+)")
-_TEXT: Final = re.compile(
+_TEXT_OR_NAME: Final = re.compile(
     r'<text (?P<ink>fill="[^"]*" fill-opacity="[^"]*") [^>]*?x="(?P<x>[^"]*)" y="(?P<y>[^"]*)" '
     r'font-family="(?P<family>[^"]*)" font-size="(?P<size>[^"]*)" font-weight="(?P<weight>\d+)" '
-    r'font-style="(?P<style>\w+)"[^>]*>(?P<text>[^<]*)</text>'
+    r'font-style="(?P<style>\w+)"[^>]*>(?P<text>[^<]*)</text>|(?P<named>id="|url\(#)'
 )
 
 
@@ -92,8 +91,10 @@ def _part(part: QWidget, name: str) -> str:
         body = _EMPTY.sub("", body)
     if "<g" not in body:
         return ""
-    body = _THIN.sub(_moved, body)
-    return _TEXT.sub(_outlined, _NAME.sub(rf"\g<1>{name}-", body))
+    return _TEXT_OR_NAME.sub(
+        lambda found: f"{found[0]}{name}-" if found["named"] else _outlined(found),
+        _THIN.sub(_moved, body),
+    )
 
 
 def _moved(group: re.Match[str]) -> str:
@@ -110,9 +111,8 @@ def _moved(group: re.Match[str]) -> str:
 def _outlined(text: re.Match[str]) -> str:
     """The outline of a line of text."""
     letters = html.unescape(text["text"])
-    font = QFont(html.unescape(text["family"]))
-    font.setWeight(QFont.Weight(int(text["weight"])))
-    font.setItalic(text["style"] != "normal")
+    slanted = text["style"] != "normal"
+    font = QFont(html.unescape(text["family"]), -1, int(text["weight"]), slanted)
     font.setPointSizeF(float(text["size"]) * 72 / DOTS_PER_INCH)
     # Qt lays text out at whole pixels on some systems.
     drawn = QRawFont.fromFont(font).pixelSize()

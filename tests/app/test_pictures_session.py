@@ -46,7 +46,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def studio(path: Path) -> Iterator[SessionPictures]:
+def pictures(path: Path) -> Iterator[SessionPictures]:
     made = SessionPictures(path)
     yield made
     made.close()
@@ -67,9 +67,9 @@ def telling(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Extent, PictureTexts]
     return seen
 
 
-def draw(studio: SessionPictures, **wanted: object) -> bytes:
+def draw(pictures: SessionPictures, **wanted: object) -> bytes:
     options = {"views": ("words",), "scale": 1.0, **wanted}
-    return studio.draw(PictureRequest(**options), "png")  # type: ignore[arg-type]
+    return pictures.draw(PictureRequest(**options), "png")  # type: ignore[arg-type]
 
 
 # -- times and names ---------------------------------------------------------------------------
@@ -133,14 +133,14 @@ def test_what_cannot_be_is_one_sentence_on_the_command_line(
 
 
 def test_the_command_of_a_picture_makes_it_again(
-    studio: SessionPictures, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pictures: SessionPictures, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = tmp_path / "first.png"
     wanted = PictureRequest(
         ("words", "cost"), (900, 640), 1.5, "light", (2.0, None), 9.0,
         ("synthetic-0001", "score.exp"),
     )  # fmt: skip
-    studio.write(wanted, first)
+    pictures.write(wanted, first)
     command = json.loads(QImageReader(str(first)).text("asrscope"))["drawn by"]
     assert command == (
         "asrscope export sample.asrs --png OUT --view cost --view words --size 900x640 --scale 1.5 "
@@ -186,10 +186,10 @@ def figures(headline: Headline) -> dict[str, tuple[str, str]]:
 
 
 def test_figures_are_of_what_is_shown(
-    studio: SessionPictures, telling: list[tuple[Extent, PictureTexts]]
+    pictures: SessionPictures, telling: list[tuple[Extent, PictureTexts]]
 ) -> None:
     for options in ({}, {"range_s": (0.0, 2.0)}, {"range_s": (8.0, None)}, {"at_s": 3.0}):
-        draw(studio, **options)
+        draw(pictures, **options)
     whole, early, late, then = (figures(told.headline) for _, told in telling)
     assert whole["RTF"][1] == "whole run"
     assert early["RTF"][1] == "0:00.0 – 0:02.0"
@@ -203,10 +203,10 @@ def test_words_are_counted_where_figures_are(
     switched: Path, telling: list[tuple[Extent, PictureTexts]]
 ) -> None:
     """Six words in each of the two utterances of 6 s, the last of each missing."""
-    studio = SessionPictures(switched)
+    pictures = SessionPictures(switched)
     for options in ({}, {"range_s": (0.0, 6.0)}, {"select": ("0..3",)}, {"at_s": 1.0}):
-        draw(studio, **options)
-    studio.close()
+        draw(pictures, **options)
+    pictures.close()
     told = [figures(told.headline)["WER"] for _, told in telling]
     assert told[1] == ("16.7 %", "6 words")
     assert told[2][0] == "0.0 %"
@@ -215,10 +215,10 @@ def test_words_are_counted_where_figures_are(
 
 
 def test_a_selection_drives_the_figures(
-    studio: SessionPictures, telling: list[tuple[Extent, PictureTexts]]
+    pictures: SessionPictures, telling: list[tuple[Extent, PictureTexts]]
 ) -> None:
-    draw(studio, select=("1..2",))
-    draw(studio, select=("synthetic-0002",))
+    draw(pictures, select=("1..2",))
+    draw(pictures, select=("synthetic-0002",))
     (first, told), (second, _) = telling
     assert figures(told.headline)["RTF"][1] == "0:01.0 – 0:02.0"
     assert first.selected == (100, 200)
@@ -227,7 +227,7 @@ def test_a_selection_drives_the_figures(
 
 
 def test_a_stage_is_explained(
-    studio: SessionPictures,
+    pictures: SessionPictures,
     telling: list[tuple[Extent, PictureTexts]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -240,20 +240,20 @@ def test_a_stage_is_explained(
         explained.append(line and line.name)
 
     monkeypatch.setattr(BreakdownView, "settle", settle)
-    draw(studio, views=("breakdown",))
-    draw(studio, views=("breakdown",), select=("score.exp",))
+    draw(pictures, views=("breakdown",))
+    draw(pictures, views=("breakdown",), select=("score.exp",))
     assert explained[-1] == "score.exp"
     assert explained[0] != "score.exp"
 
 
-def test_the_roofline_is_a_picture_of_its_own(studio: SessionPictures) -> None:
-    assert draw(studio, views=("roofline",)) != draw(studio, views=("breakdown",))
+def test_the_roofline_is_a_picture_of_its_own(pictures: SessionPictures) -> None:
+    assert draw(pictures, views=("roofline",)) != draw(pictures, views=("breakdown",))
     assert PictureRequest(("roofline",)).name == "roofline"
     assert "roofline" not in PictureRequest().shown
 
 
 def test_the_charts_show_the_stretch(
-    studio: SessionPictures, monkeypatch: pytest.MonkeyPatch
+    pictures: SessionPictures, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = []
     for name in VIEWS:
@@ -266,7 +266,7 @@ def test_the_charts_show_the_stretch(
 
         monkeypatch.setattr(cls, "settle", settle)
     draw(
-        studio,
+        pictures,
         views=tuple(VIEWS),
         size=(1600, 3000),
         range_s=(2.0, 6.0),
@@ -313,9 +313,9 @@ def test_settings_are_those_then_in_force(
     text: str,
     changes: list[str],
 ) -> None:
-    studio = SessionPictures(switched)
-    draw(studio, **options)
-    studio.close()
+    pictures = SessionPictures(switched)
+    draw(pictures, **options)
+    pictures.close()
     ((_, told),) = telling
     (toggle, *_) = told.headline.toggles
     assert toggle.title == "Gaussian selection"
@@ -361,9 +361,9 @@ def test_what_a_toggle_did_stands_beside_it_as_in_the_window(
     options: dict[str, object],
     said: str | None,
 ) -> None:
-    studio = SessionPictures(flipped)
-    draw(studio, **options)
-    studio.close()
+    pictures = SessionPictures(flipped)
+    draw(pictures, **options)
+    pictures.close()
     ((_, told),) = telling
     toggle, skipping, *_ = told.headline.toggles
     assert (toggle.effect and toggle.effect.text) == said
@@ -381,10 +381,10 @@ def test_the_headline_is_as_high_with_an_effect_as_without(
     flipped: Path, telling: list[tuple[Extent, PictureTexts]]
 ) -> None:
     """The layout of a picture depends on its size alone."""
-    studio = SessionPictures(flipped)
-    draw(studio, at_s=5.0)
-    draw(studio)
-    studio.close()
+    pictures = SessionPictures(flipped)
+    draw(pictures, at_s=5.0)
+    draw(pictures)
+    pictures.close()
     sheets = [ViewPicture((), told.headline, (), 1280) for _, told in telling]
     assert len({sheet.layout().itemAt(0).sizeHint().height() for sheet in sheets}) == 1
     for sheet in sheets:
@@ -392,9 +392,9 @@ def test_the_headline_is_as_high_with_an_effect_as_without(
 
 
 def test_the_caption_names_session_machine_drift_and_command(
-    studio: SessionPictures, telling: list[tuple[Extent, PictureTexts]]
+    pictures: SessionPictures, telling: list[tuple[Extent, PictureTexts]]
 ) -> None:
-    draw(studio, range_s=(1.0, 2.0))
+    draw(pictures, range_s=(1.0, 2.0))
     ((_, told),) = telling
     assert "sample.asrs" in told.caption[1]
     assert "Imaginary CPU, 2 cores" in told.caption[1]
@@ -412,17 +412,17 @@ def test_a_name_that_is_wider_than_a_picture_goes_on_in_the_next_line(qapp: QApp
 
 
 def test_a_session_of_another_version_has_no_settings_rather_than_wrong_ones(
-    studio: SessionPictures, telling: list[tuple[Extent, PictureTexts]]
+    pictures: SessionPictures, telling: list[tuple[Extent, PictureTexts]]
 ) -> None:
     """The sample's configuration is none of ours."""
-    draw(studio)
+    draw(pictures)
     ((_, told),) = telling
     assert told.headline.toggles == ()
     assert told.caption[0] == "settings of another version"
 
 
-def test_a_place_without_a_range_is_the_whole_session(studio: SessionPictures) -> None:
-    whole = studio._playhead.snapshot()
+def test_a_place_without_a_range_is_the_whole_session(pictures: SessionPictures) -> None:
+    whole = pictures._playhead.snapshot()
     assert whole is not None
     place = extent_of(PictureRequest(), whole)
     assert (place.first_frame, place.last_frame, place.cursor_frame) == (0, FRAMES, FRAMES)
@@ -432,8 +432,8 @@ def test_a_place_without_a_range_is_the_whole_session(studio: SessionPictures) -
 def test_a_picture_says_how_many_utterances_have_a_transcript(
     telling: list[tuple[Extent, PictureTexts]],
 ) -> None:
-    studio = SessionPictures(KEPT / "v2-0.1.0.asrs")
-    draw(studio)
-    studio.close()
+    pictures = SessionPictures(KEPT / "v2-0.1.0.asrs")
+    draw(pictures)
+    pictures.close()
     ((_, told),) = telling
     assert figures(told.headline)["WER"][1] == "3 words; 1 of 2 utterances have a transcript"

@@ -68,7 +68,7 @@ def test_no_line_of_the_caption_ends_before_a_unit(qapp: object) -> None:
 
 
 @pytest.fixture
-def studio(tmp_path: Path) -> Iterator[SessionPictures]:
+def pictures(tmp_path: Path) -> Iterator[SessionPictures]:
     made = SessionPictures(write_sample(tmp_path / "a.asrs", frames=1024, utterance_frames=256))
     yield made
     made.close()
@@ -85,7 +85,7 @@ def studio(tmp_path: Path) -> Iterator[SessionPictures]:
     ids=str,
 )
 def test_every_category_and_their_sum_are_in_the_picture(
-    studio: SessionPictures,
+    pictures: SessionPictures,
     monkeypatch: pytest.MonkeyPatch,
     views: tuple[str, ...],
     size: tuple[int, int],
@@ -99,7 +99,7 @@ def test_every_category_and_their_sum_are_in_the_picture(
         return b""
 
     monkeypatch.setattr(writers, "_file", look)
-    studio.draw(PictureRequest(views, size=size, scale=1.0), "png")
+    pictures.draw(PictureRequest(views, size=size, scale=1.0), "png")
     shown = [text.text for text in drawn]
     for name in CATEGORIES:
         assert CATEGORY_TITLES[name] in shown, name

@@ -236,11 +236,11 @@ def test_two_processes_make_the_same_picture(
     path: Path, twice: tuple[Path, Path], tmp_path: Path, kind: str
 ) -> None:
     """Whatever the file is called, wherever it lies, and whatever was drawn before."""
-    studio = SessionPictures(path)
-    studio.write(PictureRequest(theme="light", scale=3), tmp_path / "before.png")
+    pictures = SessionPictures(path)
+    pictures.write(PictureRequest(theme="light", scale=3), tmp_path / "before.png")
     third = tmp_path / f"third.{kind}"
-    studio.write(PictureRequest(("breakdown", "cost"), (1000, 600)), third)
-    studio.close()
+    pictures.write(PictureRequest(("breakdown", "cost"), (1000, 600)), third)
+    pictures.close()
     seen = [pixels(file, kind) for file in (*(named(place, kind) for place in twice), third)]
     assert np.array_equal(seen[0], seen[1])
     assert np.array_equal(seen[0], seen[2])

@@ -240,11 +240,11 @@ def _wheel(widget: QWidget, at: QPoint, angle: int) -> None:
 
 def _pictures(path: Path, folder: Path) -> None:
     """One picture of all views, one of each view, in every kind of file."""
-    studio = SessionPictures(path)
+    pictures = SessionPictures(path)
     try:
         for number, views in enumerate([(), *((name,) for name in VIEWS)]):
             target = folder / f"picture{SUFFIXES[number % len(SUFFIXES)]}"
-            studio.write(PictureRequest(views, scale=1.0), target)
+            pictures.write(PictureRequest(views, scale=1.0), target)
             assert target.stat().st_size > 0
     finally:
-        studio.close()
+        pictures.close()
