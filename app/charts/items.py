@@ -25,7 +25,9 @@ FAR_S = 1e6
 
 def hair(color: str | QColor) -> QPen:
     """A line of one pixel whatever the scale of the data; wider ones are stroked by the path, which takes long."""
-    return QPen(QColor(color), 0)
+    pen = QPen(QColor(color), 1)
+    pen.setCosmetic(True)
+    return pen
 
 
 def polyline(x: F64, y: F64) -> QPolygonF:

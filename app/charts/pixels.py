@@ -19,8 +19,8 @@ def device_scale(painter: QPainter) -> float:
 
 
 def is_vector(painter: QPainter) -> bool:
-    """True when drawing for SVG or PDF, where shapes beat pixels: `app.pictures.shapes` draws for both."""
-    return painter.paintEngine().type() == QPaintEngine.Type.User
+    """True when drawing for SVG or PDF, where shapes beat pixels."""
+    return painter.paintEngine().type() in (QPaintEngine.Type.SVG, QPaintEngine.Type.Pdf)
 
 
 def is_pixels(painter: QPainter) -> bool:

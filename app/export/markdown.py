@@ -55,7 +55,7 @@ def lines(session: Session) -> list[str]:
     """The report, without ends of lines."""
     from app.model import report_lines, session_facts
     from app.model.report import report
-    from app.pictures.wanted import OUT
+    from app.pictures.request import OUT
     from pipelines.labs import record
 
     tree, run = report(session), record.read(session.meta)

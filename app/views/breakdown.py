@@ -126,7 +126,7 @@ class BreakdownView(StageView):
             self._show()
         over = self._over(model)
         units = self.tr("ms per 10 ms frame"), self.tr("ms per frame")
-        if self.snapshot is not None and counts_steps(self.snapshot.session):
+        if counts_steps(snapshot.session):
             units = self.tr("ms per step of the lab"), self.tr("ms per step")
         self.set_note(*(f"{unit} · {over}" for unit in units), over)
 

@@ -15,7 +15,7 @@ from app.views.bounded import at_most_under_way, bounded
 from pipelines.audio.word_errors import SAME, ErrorCount, errors_of
 from profiler.analysis.lod.columns import column_edges
 from profiler.analysis.lod.envelope import envelope_of
-from profiler.arrays import F64
+from profiler.arrays import F64, I64
 from profiler.frames import FRAME_S
 
 if TYPE_CHECKING:

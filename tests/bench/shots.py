@@ -12,6 +12,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -212,13 +213,14 @@ def main() -> int:
         record(session)
     try_labs(sessions)
 
-    from app.pictures.studio import desk_picture
-    from app.pictures.wanted import Wanted
+    from app.pictures.request import PictureRequest
+    from app.pictures.session import SessionPictures
     from app.views import VIEWS
 
     told: list[str] = []
     for theme in ("dark", "light"):
-        desk_picture(session, folder / f"export-{theme}.png", Wanted(theme=theme))
+        with closing(SessionPictures(session)) as pictures:
+            pictures.write(PictureRequest(theme=theme), folder / f"export-{theme}.png")
         for size in SIZES:
             told += look_at_desk(session, folder, theme, size)
             told += look_at_lab(folder, theme, size)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QCoreApplication
 
-from app.pictures.wanted import SIZE, Wanted, range_text, seconds_text
+from app.pictures.request import SIZE, PictureRequest, range_text, seconds_text
 from app.style.theme import theme
 from profiler.frames import FRAME_S
 
@@ -46,7 +46,7 @@ def open_picture(window: MainWindow, view_id: str | None = None) -> PictureDialo
     return dialog
 
 
-def start(playhead: Playhead, breakdown: BreakdownView, views: tuple[str, ...]) -> Wanted:
+def start(playhead: Playhead, breakdown: BreakdownView, views: tuple[str, ...]) -> PictureRequest:
     """What the window shows, as the picture of it."""
     axis, end_s = playhead.axis, playhead.n_frames * FRAME_S
     first, last = (round(min(max(second, 0.0), end_s), 2) for second in axis.visible)
@@ -60,7 +60,7 @@ def start(playhead: Playhead, breakdown: BreakdownView, views: tuple[str, ...]) 
     chosen = breakdown.tree.choice
     select = [] if axis.selected is None else [range_text(axis.selected)]
     size = SIZE if len(views) != 1 else VIEW_SIZE
-    return Wanted(
+    return PictureRequest(
         views=views,
         size=size,
         theme=theme().name,
@@ -70,7 +70,7 @@ def start(playhead: Playhead, breakdown: BreakdownView, views: tuple[str, ...]) 
     )
 
 
-def file_name(session: Path, wanted: Wanted) -> str:
+def file_name(session: Path, wanted: PictureRequest) -> str:
     """A name for the picture without suffix: session, views and what stretch of it."""
     parts = [session.stem, wanted.name]
     if wanted.range_s is not None:
@@ -80,7 +80,7 @@ def file_name(session: Path, wanted: Wanted) -> str:
     return "-".join(parts)
 
 
-def ask_picture(files: Files, wanted: Wanted, form: str = "png") -> Path | None:
+def ask_picture(files: Files, wanted: PictureRequest, form: str = "png") -> Path | None:
     """Ask for the file of a picture, in a format unless another suffix is typed."""
     session = files.session_path
     name = "picture" if session is None else file_name(session, wanted)

@@ -22,10 +22,9 @@ from PySide6.QtWidgets import (
 )
 
 from app.model.pace import single_shot
-from app.pictures.wanted import (
-    PICTURED,
+from app.pictures.request import (
     PictureError,
-    Wanted,
+    PictureRequest,
     is_range,
     range_text,
     read_range,
@@ -76,8 +75,8 @@ class PictureDialog(QDialog):
     def __init__(
         self,
         session: Path,
-        start: Wanted,
-        ask: Callable[[Wanted, str], Path | None],
+        start: PictureRequest,
+        ask: Callable[[PictureRequest, str], Path | None],
         parent: QWidget,
     ) -> None:
         super().__init__(parent)
@@ -102,8 +101,8 @@ class PictureDialog(QDialog):
 
     # -- construction ----------------------------------------------------------------------
 
-    def _make_choices(self, wanted: Wanted) -> None:
-        self.views = {view_id: CheckBox(self._title(view_id)) for view_id in PICTURED}
+    def _make_choices(self, wanted: PictureRequest) -> None:
+        self.views = {view_id: CheckBox(self._title(view_id)) for view_id in VIEWS}
         for view_id, box in self.views.items():
             box.setChecked(view_id in wanted.shown)
         sizes = [*((f"{size[0]} × {size[1]}", size) for size in SIZES), (self.tr("other"), None)]
@@ -232,13 +231,13 @@ class PictureDialog(QDialog):
 
     # -- what is wanted --------------------------------------------------------------------
 
-    def wanted(self) -> Wanted:
+    def wanted(self) -> PictureRequest:
         """What is chosen now; PictureError for a range that is none, or without any view."""
         views = tuple(view_id for view_id, box in self.views.items() if box.isChecked())
         if not views:
             raise PictureError(self.tr("Choose at least one view."))
         text = self.range_box.text().strip()
-        return Wanted(
+        return PictureRequest(
             views=views,
             size=self._size(),
             scale=float(self.scale_box.currentData()),

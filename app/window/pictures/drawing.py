@@ -12,8 +12,8 @@ import msgspec
 from PySide6.QtCore import QObject, QProcess, Signal
 
 from app.model.processes.child_process import child_process
-from app.pictures.jobs import Answer, Job, line
-from app.pictures.wanted import Wanted
+from app.pictures.messages import Answer, Job, line
+from app.pictures.request import PictureRequest
 from profiler.process import children
 
 PROCESS: Final = tuple(children.python("-m", "app.pictures.process"))
@@ -50,16 +50,16 @@ class Drawing(QObject):
         """A picture is being drawn."""
         return self._under_way is not None
 
-    def preview(self, wanted: Wanted, scale: float) -> int:
+    def preview(self, wanted: PictureRequest, scale: float) -> int:
         """Draw a picture at so many pixels per point, the newest only; returns the number of the job."""
         self._waiting = [job for job in self._waiting if job.scale is None]
         return self._ask(wanted, None, scale)
 
-    def draw(self, wanted: Wanted) -> int:
+    def draw(self, wanted: PictureRequest) -> int:
         """Draw a picture as it would be written; returns the number of the job."""
         return self._ask(wanted, None)
 
-    def write(self, wanted: Wanted, target: Path) -> None:
+    def write(self, wanted: PictureRequest, target: Path) -> None:
         """Write a picture."""
         self._ask(wanted, str(target.absolute()))
 
@@ -73,7 +73,7 @@ class Drawing(QObject):
         self._under_way = None
         self._waiting.clear()
 
-    def _ask(self, wanted: Wanted, out: str | None, scale: float | None = None) -> int:
+    def _ask(self, wanted: PictureRequest, out: str | None, scale: float | None = None) -> int:
         self._number += 1
         self._waiting.append(Job(self._number, wanted, out, scale))
         self._next()

@@ -29,7 +29,7 @@ from profiler.plain import clock, one_line
 
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot
-    from app.pictures.place import Place
+    from app.pictures.extent import Extent
     from profiler.session.model import ConfigEpoch
     from profiler.session.reader import Session
 
@@ -46,7 +46,7 @@ def tr(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Switched:
+class ToggleState:
     """A toggle: its name, what it does at the cursor, whether it is on then, and what flipping it before did.
 
     `text`: what it does, and since when.
@@ -74,12 +74,12 @@ class Headline:
 
     title: str
     subtitle: str
-    toggles: tuple[Switched, ...]
+    toggles: tuple[ToggleState, ...]
     figures: tuple[Figure, ...]
 
 
 @dataclass(frozen=True)
-class Told:
+class PictureTexts:
     """Headline, lines of the caption, and the provenance that is embedded in the file."""
 
     headline: Headline
@@ -87,19 +87,18 @@ class Told:
     origin: Mapping[str, str]
 
 
-def told(snapshot: Snapshot, place: Place, command: str) -> Told:
-    """Return what a picture of `place` tells; `snapshot` is at its cursor and has its selection."""
+def picture_texts(snapshot: Snapshot, extent: Extent, command: str) -> PictureTexts:
+    """Return the texts of a picture of `extent`; `snapshot` is at its cursor and has its selection."""
     session = snapshot.session
-    shown = _Settings(session, _in_force(session, place.first_frame, place.cursor_frame))
-    first, end = place.selected or (place.first_frame, place.cursor_frame)
-    over = _in_force(session, first, min(end, place.cursor_frame))
+    shown = _Settings(session, _in_force(session, extent.first_frame, extent.cursor_frame))
+    first, end = extent.selected or (extent.first_frame, extent.cursor_frame)
+    over = _in_force(session, first, min(end, extent.cursor_frame))
     lines = _Settings(session, over)
-    toggles = lines.toggles(_effects(snapshot, min(end, place.cursor_frame)))
-    extent = _extent(place)
+    toggles = lines.toggles(_effects(snapshot, min(end, extent.cursor_frame)))
     origin = {
-        "range": f"{clock(place.first_s, 2)} – {clock(place.last_s, 2)}",
-        "cursor": clock(place.cursor_frame * FRAME_S, 2),
-        "selection": place.selection,
+        "range": f"{clock(extent.first_s, 2)} – {clock(extent.last_s, 2)}",
+        "cursor": clock(extent.cursor_frame * FRAME_S, 2),
+        "selection": extent.selection,
         "settings": lines.all_text(),
         "changes": shown.changes_text(),
         "effects": "; ".join(f"{t.title}: {t.effect.text}" for t in toggles if t.effect),
@@ -109,14 +108,17 @@ def told(snapshot: Snapshot, place: Place, command: str) -> Told:
         "drawn by": command,
     }
     origin = {key: value for key, value in origin.items() if value}
-    return Told(
+    return PictureTexts(
         headline=Headline(
-            _title(session), _subtitle(snapshot, extent), toggles, _figures(snapshot, place)
+            _title(session),
+            _subtitle(snapshot, _extent_text(extent)),
+            toggles,
+            _figures(snapshot, extent),
         ),
         caption=tuple(
             one_line(line, MAX_CAPTION)
             for line in (
-                _settings_line(lines, shown, place),
+                _settings_line(lines, shown, extent),
                 source_line(origin),
                 origin["drawn by"],
             )
@@ -171,7 +173,7 @@ class _Settings:
                 if was != now:
                     yield frame, option.key, was, now
 
-    def toggles(self, effect_of: EffectOf) -> tuple[Switched, ...]:
+    def toggles(self, effect_of: EffectOf) -> tuple[ToggleState, ...]:
         """Those that act beside the other settings at the cursor."""
         if self._now is None:
             return ()
@@ -190,7 +192,7 @@ class _Settings:
                 since = tr("since {0}").format(clock(frames[-1] * FRAME_S, 1))
                 text = f"{text}, {since}"
             effect = effect_of(toggle.keys)
-            found.append(Switched(tr(toggle.declared.title), does, text, toggle.on, effect))
+            found.append(ToggleState(tr(toggle.declared.title), does, text, toggle.on, effect))
         return tuple(found)
 
     def differing(self) -> str:
@@ -216,12 +218,12 @@ class _Settings:
         return "" if self._now is None else " ".join(assignments.all_set(self._now))
 
 
-def _settings_line(lines: _Settings, shown: _Settings, place: Place) -> str:
+def _settings_line(lines: _Settings, shown: _Settings, extent: Extent) -> str:
     """The line of the caption about settings: those of the selection or at the cursor, and what changed in view."""
     differing, changes = lines.differing(), shown.changes_text()
     if not differing:
         return tr("settings of another version")
-    title = tr("settings at the cursor") if place.selected is None else tr("settings selected")
+    title = tr("settings at the cursor") if extent.selected is None else tr("settings selected")
     parts = [f"{title}: {differing}"]
     if changes:
         parts.append(tr("changed: {0}").format(changes))
@@ -243,13 +245,13 @@ def _title(session: Session) -> str:
     return tr("{0} (modified)").format(preset.title) if changed else preset.title
 
 
-def _extent(place: Place) -> str:
-    whole = place.first_s <= 0 and place.last_s >= place.end_s
-    if whole and place.cursor_frame * FRAME_S >= place.end_s:
+def _extent_text(extent: Extent) -> str:
+    whole = extent.first_s <= 0 and extent.last_s >= extent.end_s
+    if whole and extent.cursor_frame * FRAME_S >= extent.end_s:
         return ""
-    text = f"{clock(place.first_s, 1)} – {clock(place.last_s, 1)}"
-    if place.cursor_frame * FRAME_S < place.last_s:
-        cursor = tr("cursor at {0}").format(clock(place.cursor_frame * FRAME_S, 1))
+    text = f"{clock(extent.first_s, 1)} – {clock(extent.last_s, 1)}"
+    if extent.cursor_frame * FRAME_S < extent.last_s:
+        cursor = tr("cursor at {0}").format(clock(extent.cursor_frame * FRAME_S, 1))
         return cursor if whole else f"{text}, {cursor}"
     return text
 
@@ -263,9 +265,9 @@ def _subtitle(snapshot: Snapshot, extent: str) -> str:
     return " · ".join(one_line(part) for part in parts if part)
 
 
-def _figures(snapshot: Snapshot, place: Place) -> tuple[Figure, ...]:
+def _figures(snapshot: Snapshot, extent: Extent) -> tuple[Figure, ...]:
     found = figures(snapshot)
-    scope = tr(found.scope) if not place.counted else place.counted
+    scope = tr(found.scope) if not extent.counted else extent.counted
     rate, words = found.errors.rate, found.errors.words
     counted = tr("1 word") if words == 1 else tr("{0} words").format(words)
     if found.unlike:
