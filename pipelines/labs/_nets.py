@@ -10,6 +10,7 @@ import numpy as np
 
 from pipelines.config import Config, Value, assign
 from pipelines.labs.chart import Line
+from pipelines.labs.sweep import SweepResult, Timings
 from profiler.analysis.comparison.statistics import Ratio, bootstrap_interval
 from profiler.arrays import F64
 
@@ -26,6 +27,17 @@ class Decoded(msgspec.Struct, frozen=True, kw_only=True):
     same_best: list[int]
     words: list[int]
     errors: list[int]
+
+
+class NetResult(SweepResult, frozen=True, kw_only=True):
+    """What a lab of nets measured: `decoded` has words and best senones by variant; a call's size is its frames."""
+
+    decoded: dict[str, Decoded]
+
+    @property
+    def per_frame(self) -> Timings:
+        """Seconds per frame."""
+        return self.timings.per(lambda frames: frames)
 
 
 def decoded(

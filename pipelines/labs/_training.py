@@ -11,7 +11,6 @@ import msgspec
 import numpy as np
 
 from pipelines.config.options import setting
-from pipelines.labs.chart import Values
 from pipelines.labs.declaration import Parameters
 from pipelines.labs.texts import told
 from pipelines.training.parallel.job import DIVERGED
@@ -205,17 +204,6 @@ def loss_ratio(of: Sequence[float], to: Sequence[float]) -> Ratio:
 def told_loss(ratio: Ratio) -> str:
     """A ratio of losses as sentences write it."""
     return "that of a net that diverged, against" if ratio.ratio > 100 else f"{told(ratio)} times"
-
-
-def ratio_columns(
-    ratios: Sequence[Ratio | None],
-) -> tuple[Values, Values, Values]:
-    """Ratios, lower and upper ends, as the layers of a chart take them."""
-    return (
-        tuple(r.ratio if r else None for r in ratios),
-        tuple(r.low if r else None for r in ratios),
-        tuple(r.high if r else None for r in ratios),
-    )
 
 
 def processes_bytes(workers: int, weights: int) -> int:

@@ -130,7 +130,7 @@ class Desk:
         arms: Mapping[str, Callable[[], object]],
         *,
         seconds: float = 5.0,
-        rounds: int = MOST_ROUNDS,
+        rounds: int | None = None,
         inner: int | Mapping[str, int] | None = None,
         costs: Mapping[str, Cost] | None = None,
         group: str = "scoring",
@@ -141,9 +141,9 @@ class Desk:
 
         Ratios and intervals of what it returns: `pipelines.labs.figures`.
 
-        Rounds are taken until `seconds` are over (at least LEAST_ROUNDS, at most `rounds`), or `enough` says so of
-        what there is. `inner`: calls per turn; by default as many as last TURN_S. Each turn is one span of the stage
-        named as its arm, in `group`; `costs`: by stage, what one call does (`per_call`).
+        Rounds are taken until `seconds` are over (at least LEAST_ROUNDS, at most `rounds` or MOST_ROUNDS), or `enough`
+        says so of what there is. `inner`: calls per turn; by default as many as last TURN_S. Each turn is one span of
+        the stage named as its arm, in `group`; `costs`: by stage, what one call does (`per_call`).
         """
         stages = {
             name: self.stage(name, group, (costs or {}).get(name), ("calls",)) for name in arms
@@ -153,16 +153,17 @@ class Desk:
         }
         found: Times = {name: [] for name in arms}
         by_number = list(arms)
+        most = MOST_ROUNDS if rounds is None else rounds
         begin = time.monotonic()
 
         def numbers() -> Iterator[int]:
-            for number in range(rounds):
+            for number in range(most):
                 spent = time.monotonic() - begin
                 if number >= LEAST_ROUNDS and (
                     spent >= seconds or (enough is not None and enough(found))
                 ):
                     return
-                self.progress(what, max(spent / seconds, number / rounds) if seconds else None)
+                self.progress(what, max(spent / seconds, number / most) if seconds else None)
                 yield number
 
         for turn in turns(len(by_number), 1, numbers()):

@@ -37,7 +37,7 @@ INPUT_BYTES = 15 * 39 * 4
 ACTIVATION_BYTES = 2 * 4 * (15 * 39 + sum(HIDDEN) + 3 * 128)
 
 
-class Budget(Parameters, frozen=True, kw_only=True):
+class Params(Parameters, frozen=True, kw_only=True):
     """How long each training may take."""
 
     seconds: Annotated[
@@ -77,13 +77,13 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
         return [float(np.mean(each)) for each in self.segments]
 
 
-class Sizes(Measured, frozen=True, kw_only=True):
+class Result(Measured, frozen=True, kw_only=True):
     """All trainings."""
 
     runs: list[Run]
 
 
-def measure(budget: Budget, desk: Desk) -> Sizes:
+def measure(params: Params, desk: Desk) -> Result:
     """All trainings in turns, a piece of each per round; then the gradient's noise where one of them has
     come to."""
     import torch
@@ -97,7 +97,7 @@ def measure(budget: Budget, desk: Desk) -> Sizes:
     cpu = torch.device("cpu")
     card = lessons.card(HIDDEN, 0)
     runs, nets = [], []
-    for size in [s for s in SIZES if s <= min(budget.largest, len(lessons))]:
+    for size in [s for s in SIZES if s <= min(params.largest, len(lessons))]:
         for factor in RATES:
             rate = BASE_RATE * factor * (size / 256) ** 0.5
             runs.append(Run(size=size, rate=rate))
@@ -112,7 +112,7 @@ def measure(budget: Budget, desk: Desk) -> Sizes:
         def piece(run: Run = run, net: Layers = net, arm: int = turn.arm) -> None:
             import time
 
-            end = time.monotonic() + budget.seconds / PIECES
+            end = time.monotonic() + params.seconds / PIECES
             while True:
                 net.learn(*lessons.batch(numbers[arm], run.size))
                 net.step(run.rate)
@@ -123,26 +123,26 @@ def measure(budget: Budget, desk: Desk) -> Sizes:
         run.seconds.append(desk.once(f"minibatch of {run.size}", piece))
         run.examples.append((numbers[turn.arm] - before) * run.size)
         run.segments.append(lessons.losses(net, cpu))
-    return Sizes(runs=runs)
+    return Result(runs=runs)
 
 
 def _last(run: Run) -> float:
     return run.losses[-1]
 
 
-def best(found: Sizes) -> dict[int, Run]:
+def best(result: Result) -> dict[int, Run]:
     """Of each size the training whose loss is lowest in the end."""
     chosen: dict[int, Run] = {}
-    for run in found.runs:
+    for run in result.runs:
         if run.size not in chosen or _last(run) < _last(chosen[run.size]):
             chosen[run.size] = run
     return chosen
 
 
-def judge(found: Sizes) -> Finding:
+def judge(result: Result) -> Finding:
     """Holds where the best of 256 to 1024 ends with a lower loss than the best of all others, after the same
     time."""
-    chosen = best(found)
+    chosen = best(result)
     inside = [run for size, run in chosen.items() if LOW <= size <= HIGH]
     outside = [run for size, run in chosen.items() if not LOW <= size <= HIGH]
     inner, outer = (min(runs, key=_last) for runs in (inside, outside))
@@ -168,10 +168,10 @@ def judge(found: Sizes) -> Finding:
     return Finding(verdict, why, figures)
 
 
-def picture(found: Sizes) -> Chart:
+def picture(result: Result) -> Chart:
     """Loss by seconds of each size at its best rate; beside it by examples, frames per second, and the
     noise."""
-    chosen = best(found)
+    chosen = best(result)
     by_time, by_examples = [], []
     for size, run in chosen.items():
         y = tuple(v if v < DIVERGED else None for v in run.losses)
@@ -203,10 +203,10 @@ def picture(found: Sizes) -> Chart:
     )
 
 
-def bytes_needed(budget: Budget) -> int:
+def bytes_needed(params: Params) -> int:
     """A net for each training, and the largest minibatch on its way through one."""
     nets = len(SIZES) * len(RATES) * 2 * 4 * shared.weights([15 * 39, *HIDDEN, 128])
-    return shared.PROCESS_BYTES + nets + budget.largest * (2 * INPUT_BYTES + ACTIVATION_BYTES)
+    return shared.PROCESS_BYTES + nets + params.largest * (2 * INPUT_BYTES + ACTIVATION_BYTES)
 
 
 LAB = Lab(
@@ -222,8 +222,8 @@ LAB = Lab(
     "without, after the same time, and where the smallest one takes longer for a frame. The loss is that of the "
     "frames that are taught: the claim is about descent, and a minute of speech is learnt by heart long before "
     "other sentences would say anything.",
-    parameters=Budget(),
-    stored=Sizes,
+    parameters=Params(),
+    stored=Result,
     measure=measure,
     judge=judge,
     picture=picture,

@@ -1,0 +1,45 @@
+"""What every lab has to keep to: its test module says in a `Contract` what `test_labs_contract` plants and runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pytest
+
+from pipelines.labs.declaration import Lab, Measured, Parameters
+from pipelines.labs.desk import Desk
+from pipelines.labs.verdicts import Verdict
+
+Changes = Mapping[str, object]
+"""Keyword arguments of `planted`."""
+
+
+class NoDevice(Desk):
+    """A machine without an accelerator, whatever this one has."""
+
+    device = None
+
+
+def about(value: float, rel: float = 0.02) -> object:
+    """A figure that follows from what was planted, but for its noise."""
+    return pytest.approx(value, rel=rel)
+
+
+@dataclass(frozen=True)
+class Contract:
+    """A lab with what is planted for it.
+
+    `planted`: a result that makes the claim true, but for what its keyword arguments change. `verdicts`: what the rule
+    has to say of which changes. `figures`: what it has to find in the unchanged result. `small`: parameters of a run of
+    seconds, with the `fixtures` that it needs, at `desk`. `memory`: parameters, of which the latter need more.
+    """
+
+    lab: Lab[Parameters, Measured]
+    planted: Callable[..., Measured]
+    verdicts: Mapping[Verdict, Sequence[Changes]]
+    figures: Mapping[str, object]
+    small: Parameters | None = None
+    fixtures: tuple[str, ...] = ()
+    desk: Callable[[], Desk] = Desk
+    memory: tuple[Parameters, Parameters] | None = None
