@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from pipelines.config.options import setting
+from pipelines.labs.chart import Line
 from pipelines.labs.declaration import Parameters
 from pipelines.labs.texts import told
 from pipelines.training.parallel.job import DIVERGED
@@ -62,22 +63,15 @@ class Delayed(msgspec.Struct, frozen=True, kw_only=True):
     delays: dict[int, int]
 
 
-class Curve(msgspec.Struct, frozen=True, kw_only=True):
-    """How one way of training went, round by round, and after which numbers.
+class Training(msgspec.Struct, frozen=True, kw_only=True):
+    """How a training went, round by round: `seconds` and `examples` of each round alone.
 
-    `seconds`, `examples`, `updates`, `bytes` of each round alone, `bytes` sent and received by all workers. `segments`:
-    after each round, mean cross-entropy of each segment of the examined frames, nats.
+    `segments`: after each round, mean cross-entropy of each segment of the examined frames, nats.
     """
 
-    name: str
-    workers: int
     seconds: list[float] = []
     examples: list[int] = []
-    updates: list[int] = []
-    bytes: list[int] = []
     segments: list[list[float]] = []
-    residuals: list[tuple[float, float]] = []
-    by_worker: list[Delayed] = []
 
     @property
     def losses(self) -> list[float]:
@@ -85,14 +79,28 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True):
         return [float(np.mean(each)) for each in self.segments]
 
     @property
-    def drawn(self) -> tuple[float | None, ...]:
-        """The same, None where the net had diverged."""
-        return tuple(loss if loss < DIVERGED else None for loss in self.losses)
-
-    @property
     def per_example(self) -> list[float]:
         """Seconds per example of each round: what ratios of speeds are taken from."""
         return [s / n for n, s in zip(self.examples, self.seconds, strict=True)]
+
+    def line(self, name: str, spent: Sequence[float]) -> Line:
+        """Loss over what was spent, of which each round took so much; left out where the net had diverged."""
+        y = tuple(loss if loss < DIVERGED else None for loss in self.losses)
+        return Line(name, tuple(np.cumsum(spent).tolist()), y)
+
+
+class Curve(Training, frozen=True, kw_only=True):
+    """How one way of training with workers went, and after which numbers.
+
+    `updates` and `bytes` of each round alone, `bytes` sent and received by all workers.
+    """
+
+    name: str
+    workers: int
+    updates: list[int] = []
+    bytes: list[int] = []
+    residuals: list[tuple[float, float]] = []
+    by_worker: list[Delayed] = []
 
 
 class Block(msgspec.Struct, frozen=True, array_like=True):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
-
 from pipelines.config.options import setting
 from pipelines.labs import _training as shared
 from pipelines.labs.chart import Axis, Bars, Chart, Line, Mark, StackedBars
@@ -186,12 +184,8 @@ def picture(result: Result) -> Chart:
     late = tuple(
         Line(curve.name, *_histogram(curve.by_worker[0].delays)) for curve in result.curves[EACH:]
     )
-    by_time = tuple(
-        Line(c.name, tuple(np.cumsum(c.seconds).tolist()), c.drawn) for c in result.curves
-    )
-    by_examples = tuple(
-        Line(c.name, tuple(np.cumsum(c.examples).tolist()), c.drawn) for c in result.curves
-    )
+    by_time = tuple(c.line(c.name, c.seconds) for c in result.curves)
+    by_examples = tuple(c.line(c.name, c.examples) for c in result.curves)
     loss = Axis("loss", "nat")
     return Chart(
         Axis("way", categories=names),

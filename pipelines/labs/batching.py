@@ -62,8 +62,8 @@ def measure(params: Params, desk: Desk) -> SweepResult:
 
     def variants(batch: int) -> dict[str, Work]:
         return {
-            NET: net.arm({"block": batch}, max(FEW, batch)),
-            MIXTURES: mixtures.arm({"block": batch}, max(FEW, batch)),
+            NET: net.work({"block": batch}, max(FEW, batch)),
+            MIXTURES: mixtures.work({"block": batch}, max(FEW, batch)),
             COLUMNS: bare[COLUMNS, batch],
             ROWS: bare[ROWS, batch],
         }

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
-
 from pipelines.config.options import setting
 from pipelines.labs import _training as shared
 from pipelines.labs.chart import Axis, Chart, Line
@@ -147,27 +145,18 @@ def judge(result: Result) -> Finding:
 def picture(result: Result) -> Chart:
     """Loss by bytes; beside it by examples, and the residuals by exchange."""
     loss = Axis("loss", "nat")
-
-    def lines(x: list[list[float]]) -> tuple[Line, ...]:
-        return tuple(
-            Line(c.name, tuple(at), c.drawn) for at, c in zip(x, result.curves, strict=True)
-        )
-
+    by_bytes = tuple(c.line(c.name, c.bytes) for c in result.curves)
+    by_examples = tuple(c.line(c.name, c.examples) for c in result.curves)
     ours = result.curves[best(result)]
     steps = tuple(float(n + 1) for n in range(len(ours.residuals)))
     primal, dual = zip(*ours.residuals, strict=True)
     return Chart(
         Axis("bytes sent and received", "B", log=True),
         loss,
-        lines([np.cumsum(c.bytes).tolist() for c in result.curves]),
+        by_bytes,
         title="Loss by bytes",
         beside=(
-            Chart(
-                Axis("examples"),
-                loss,
-                lines([np.cumsum(c.examples).tolist() for c in result.curves]),
-                title="Loss by examples",
-            ),
+            Chart(Axis("examples"), loss, by_examples, title="Loss by examples"),
             Chart(
                 Axis("exchange"),
                 Axis("root mean square", log=True),

@@ -74,8 +74,8 @@ def measure(params: Params, desk: Desk) -> SweepResult:
     def variants(batch: int) -> dict[str, Work]:
         frames = frames_of(batch)
         made: dict[str, Work] = {
-            SUM: scoring.arm({"block": batch}, frames),
-            BEST: scoring.arm({"block": batch, "gmm.component": "max"}, frames),
+            SUM: scoring.work({"block": batch}, frames),
+            BEST: scoring.work({"block": batch, "gmm.component": "max"}, frames),
         }
         if batch in LIBRARY_BATCHES:
             made |= library_variants(packed.gaussians, scoring.features[0][:batch])

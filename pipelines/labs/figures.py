@@ -122,7 +122,7 @@ def line(
     figure: Callable[[int, float], float] = lambda place, s: s,
     dashed: bool = False,
 ) -> Line:
-    """`figure` of the seconds of an arm over x, from the rounds at each place."""
+    """`figure` of the seconds of a variant over x, from the rounds at each place."""
     found = [between(row, lambda s, i=i: figure(i, s)) for i, row in enumerate(rows)]  # type: ignore[misc]
     return Line(name, tuple(map(float, x)), *columns(found), dashed=dashed)
 

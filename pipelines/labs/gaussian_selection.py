@@ -9,7 +9,7 @@ from pipelines.labs._parameters import Compared, Gaussians, Seconds, Singly
 from pipelines.labs.chart import Axis, Chart, Line, Mark
 from pipelines.labs.declaration import Lab, Parameters, PublishedValue
 from pipelines.labs.figures import line, value
-from pipelines.labs.sweep import SweepResult, key, one_size
+from pipelines.labs.sweep import SweepResult, key
 from pipelines.labs.texts import SHARE, counted, percent, told
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_most
 from profiler.analysis.comparison.statistics import Ratio
@@ -81,11 +81,10 @@ def measure(params: Params, desk: Desk) -> SweepResult:
         every = audits(list(configs.values()), items, desk.progress, desk.stopping)
         audited = dict(zip(configs, every, strict=True))
     scoring = Scoring(base, desk, frames=params.frames)
-    variants = {EXACT: scoring.arm({"block": 1})}
-    for name, settings in points().items():
-        variants[name] = scoring.arm({"block": 1, **settings})
+    variants = {EXACT: {}, **points()}
+    frame_by_frame = {name: {"block": 1, **settings} for name, settings in variants.items()}
     with desk.part(0.5, 1.0):
-        sweep = one_size(variants, params.frames, "selection in turns", calls=1)
+        sweep = scoring.sweep(frame_by_frame, "selection in turns")
         timings = sweep.run(desk, params.seconds)
     exact = next(iter(audited.values())).exact_count
     errors = {name: float(audit.count.errors) for name, audit in audited.items()}

@@ -14,6 +14,7 @@ from pipelines.labs._nets import (
     NetResult,
     agreement,
     best_change,
+    percent_wrong,
     points,
     word_change,
     word_error_rate,
@@ -22,7 +23,6 @@ from pipelines.labs._parameters import InBlocks, NetName, Seconds, Words
 from pipelines.labs.chart import Axis, Bars, Chart, Line, Mark
 from pipelines.labs.declaration import Lab, Parameters, PublishedValue
 from pipelines.labs.figures import value
-from pipelines.labs.sweep import one_size
 from pipelines.labs.texts import SHARE, percent, told
 from pipelines.labs.verdicts import (
     FAILS,
@@ -117,9 +117,8 @@ def measure(params: Params, desk: Desk) -> Result:
     desk.progress("one layer at a time", 0.8)
     scoring = Scoring(assign(Config(), base), desk, frames=max(300, params.frames))
     layers = kept_by_layer(net, scoring.features[0])
-    variants = {name: scoring.arm(some, params.frames) for name, some in settings.items()}
     with desk.part(0.8, 1.0):
-        sweep = one_size(variants, params.frames, "nets in turns", calls=1)
+        sweep = scoring.sweep(settings, "nets in turns", params.frames)
         timings = sweep.run(desk, params.seconds)
     weights = {f"{share:g}": float(count(shrink.low_rank(net, share))) for share in SHARES}
     for name, each in ((WHOLE, net), (RETRAINED, nets.load(nets.find(params.retrained)))):
@@ -236,8 +235,7 @@ def picture(result: Result) -> Chart:
     """Word errors by size, before and after training; beside it time by size, and which layer suffers."""
 
     def rates(names: list[str]) -> tuple[float | None, ...]:
-        found = (word_error_rate(result.decoded[name]) for name in names)
-        return tuple(None if rate is None else 100 * rate for rate in found)
+        return percent_wrong(result.decoded[name] for name in names)
 
     def times(name: str, names: list[str], joined: bool = True) -> Line:
         """Milliseconds per frame over the size."""

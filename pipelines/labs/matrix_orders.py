@@ -171,11 +171,13 @@ def sweeps(params: Params) -> list[Sweep]:
     from pipelines.labs.desk import per_call
 
     n, block = params.n, min(params.block, params.n)
-    arms = products(n, block)
+    variants = products(n, block)
     law = per_call({"gemm": 2.0 * n**3}, 3.0 * FLOAT * n * n)
 
     def at_n(share: float, by_element: bool) -> Sweep:
-        some = {name: work for name, work in arms.items() if name.endswith("element") == by_element}
+        some = {
+            name: work for name, work in variants.items() if name.endswith("element") == by_element
+        }
 
         def cost(variant: str, size: int) -> Cost:
             return law
@@ -234,7 +236,7 @@ def judge(result: SweepResult) -> Finding:
     """In numpy: each order slower than the next, and blocks at half of the whole's rate or more."""
     timings = result.timings
     element, column, whole, blocks = (f"numpy {order}" for order in ORDERS)
-    # By element and by column are no arms of the same turns.
+    # By element and by column are not of the same turns.
     element_over_column = ratio_apart(timings.rounds(element), timings.rounds(column))
     column_over_whole, kept = timings.ratio(column, whole), timings.ratio(whole, blocks)
     n = timings.size(whole)

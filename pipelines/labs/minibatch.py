@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import msgspec
-import numpy as np
-
 from pipelines.config.options import setting
 from pipelines.labs import _training as shared
 from pipelines.labs.chart import Axis, Chart, Line, Mark
@@ -15,7 +12,6 @@ from pipelines.labs.figures import between, columns
 from pipelines.labs.figures import ratio as ratio_of
 from pipelines.labs.texts import told, whole
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least, at_most
-from pipelines.training.parallel.job import DIVERGED
 
 if TYPE_CHECKING:
     from pipelines.labs.desk import Desk
@@ -56,25 +52,11 @@ class Params(Parameters, frozen=True, kw_only=True):
     threads: Annotated[int, setting("Threads", "Threads that torch computes on.", ge=1, le=64)] = 1
 
 
-class Run(msgspec.Struct, frozen=True, kw_only=True):
-    """One training: seconds and examples of each piece, loss of each segment of speech after
-    each."""
+class Run(shared.Training, frozen=True, kw_only=True):
+    """One training, in pieces as its rounds, with minibatches of `size`."""
 
     size: int
     rate: float
-    seconds: list[float] = []
-    examples: list[int] = []
-    segments: list[list[float]] = []
-
-    @property
-    def per_example(self) -> list[float]:
-        """Seconds per example of each piece."""
-        return [s / n for n, s in zip(self.examples, self.seconds, strict=True)]
-
-    @property
-    def losses(self) -> list[float]:
-        """Mean loss after each piece, nats."""
-        return [float(np.mean(each)) for each in self.segments]
 
 
 class Result(Measured, frozen=True, kw_only=True):
@@ -174,13 +156,9 @@ def picture(result: Result) -> Chart:
     chosen = best(result)
     by_time, by_examples = [], []
     for size, run in chosen.items():
-        y = tuple(v if v < DIVERGED else None for v in run.losses)
-        by_time.append(Line(f"{size}", tuple(np.cumsum(run.seconds).tolist()), y))
-        by_examples.append(Line(f"{size}", tuple(np.cumsum(run.examples).tolist()), y))
-    speeds = [
-        between([s / n for s, n in zip(run.seconds, run.examples, strict=True)], lambda s: 1 / s)
-        for run in chosen.values()
-    ]
+        by_time.append(run.line(f"{size}", run.seconds))
+        by_examples.append(run.line(f"{size}", run.examples))
+    speeds = [between(run.per_example, lambda s: 1 / s) for run in chosen.values()]
     sizes = tuple(float(size) for size in chosen)
     loss = Axis("loss", "nat")
     return Chart(

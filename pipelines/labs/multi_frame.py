@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pipelines.config import Value
 from pipelines.labs._nets import (
     NetResult,
     agreement,
     best_change,
+    compared,
+    percent_wrong,
     points,
     word_change,
     word_error_rate,
@@ -17,7 +18,7 @@ from pipelines.labs._parameters import InBlocks, Seconds, Vocabulary, Words
 from pipelines.labs.chart import Axis, Chart, Line
 from pipelines.labs.declaration import Lab, Parameters, PublishedValue
 from pipelines.labs.figures import value
-from pipelines.labs.sweep import key, milliseconds, one_size
+from pipelines.labs.sweep import key, milliseconds
 from pipelines.labs.texts import percent, told
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least
 from profiler.analysis.comparison.statistics import Ratio
@@ -49,30 +50,19 @@ def variant(rule: str, step: int) -> str:
 
 def measure(params: Params, desk: Desk) -> NetResult:
     """The same net and trunk in all ways, so that only what happens to the frames between differs."""
-    from pipelines.config import Config, assign
-    from pipelines.labs import _nets
-    from pipelines.labs._scoring import Scoring
-
-    base: dict[str, Value] = {
-        "model": "dnn",
-        "dnn.net": NET,
-        "graph.vocabulary": params.vocabulary,
-    }
-    skipping: dict[str, dict[str, Value]] = {
-        variant(name, step): {"frames.skip": step, "frames.rule": rule}
-        for name, rule in RULES.items()
-        for step in STEPS
-    }
-    with desk.part(0.0, 0.75):
-        found = _nets.decoded(base, skipping, params.speech_s, desk)
-    found[WHOLE] = found.pop("")
-    scoring = Scoring(assign(Config(), base), desk, frames=params.frames)
-    variants = {WHOLE: scoring.arm({})}
-    variants |= {name: scoring.arm(settings) for name, settings in skipping.items()}
-    with desk.part(0.75, 1.0):
-        sweep = one_size(variants, params.frames, "ways in turns", calls=1)
-        timings = sweep.run(desk, params.seconds)
-    return NetResult(timings=timings, decoded=found)
+    return compared(
+        WHOLE,
+        {"model": "dnn", "dnn.net": NET, "graph.vocabulary": params.vocabulary},
+        {
+            variant(name, step): {"frames.skip": step, "frames.rule": rule}
+            for name, rule in RULES.items()
+            for step in STEPS
+        },
+        desk,
+        speech_s=params.speech_s,
+        frames=params.frames,
+        seconds=params.seconds,
+    )
 
 
 def better(result: NetResult, step: int) -> Ratio:
@@ -117,8 +107,7 @@ def picture(result: NetResult) -> Chart:
         x = tuple(1e3 * per_frame.time(name) for name in names)
         lost = tuple(100 * (1 - agreement(decoded[name])) for name in names)
         senones.append(Line(rule, x, lost))
-        rates = (word_error_rate(decoded[name]) for name in names)
-        words.append(Line(rule, x, tuple(None if r is None else 100 * r for r in rates)))
+        words.append(Line(rule, x, percent_wrong(decoded[name] for name in names)))
     cost = Axis("time per frame", "ms", low=0.0)
     return Chart(
         cost,

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
-
 from pipelines.config.options import setting
 from pipelines.labs import _training as shared
 from pipelines.labs.chart import Axis, Bars, Block, Chart, Gantt, Line, Mark
 from pipelines.labs.declaration import Lab, Measured, PublishedValue
 from pipelines.labs.figures import between, columns, ratio, ratio_columns, seconds
+from pipelines.labs.sweep import Work, one_size
 from pipelines.labs.texts import told
 from pipelines.labs.verdicts import (
     FAILS,
@@ -155,17 +154,17 @@ def layer_costs(
     cpu = torch.device("cpu")
     card = lessons.card(HIDDEN, BOTTLENECK)
     heard, classes = lessons.batch(0, min(params.batch, len(lessons)))
-    arms = {}
+    passes: dict[str, Work] = {}
     for number in range(LAYERS):
         layer = Layers(card, 1, cpu, number, number + 1)
         x = heard if number == 0 else torch.rand(len(heard), layer.widths[0])
         both = _Passes(layer, x, classes if number == LAYERS - 1 else None)
-        arms[f"forward, layer {number + 1}"] = both.forward
-        arms[f"backward, layer {number + 1}"] = both.backward
-    found = list(
-        desk.turns(arms, seconds=params.cost_seconds, inner=1, what="costs of the layers").values()
-    )
-    return found[::2], found[1::2]
+        passes[f"forward, layer {number + 1}"] = both.forward
+        passes[f"backward, layer {number + 1}"] = both.backward
+    sweep = one_size(passes, len(heard), "costs of the layers", calls=1)
+    found = sweep.run(desk, params.cost_seconds)
+    rounds = [found.rounds(name) for name in found.variants]
+    return rounds[::2], rounds[1::2]
 
 
 class _Passes:
@@ -281,9 +280,7 @@ def picture(result: Result) -> Chart:
         Bars(name, *columns([between(t, lambda s: 1e3 * s) for t in times]))
         for name, times in (("forward", result.forward), ("backward", result.backward))
     ]
-    losses = tuple(
-        Line(c.name, tuple(np.cumsum(c.examples).tolist()), c.drawn) for c in result.curves
-    )
+    losses = tuple(c.line(c.name, c.examples) for c in result.curves)
     return Chart(
         Axis("time", "s"),
         Axis("worker", categories=names),

@@ -74,10 +74,9 @@ def measure(params: Params, desk: Desk) -> SweepResult:
         rung: float((scoring.scores(some).argmax(axis=1) == exact).mean())
         for rung, some in settings.items()
     }
-    rungs = {rung: scoring.arm(some, params.frames) for rung, some in settings.items()}
     weight, _ = nets.load(nets.find(params.net)).head(0)
     sweeps = [
-        one_size(rungs, params.frames, "rungs in turns", calls=1, share=0.7),
+        scoring.sweep(settings, "rungs in turns", params.frames, share=0.7),
         one_size(loops_of(weight), 1, "loops in turns", share=0.3),
     ]
     whole_net, loops = run_all(desk, params.seconds, sweeps)

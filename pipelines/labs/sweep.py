@@ -201,16 +201,16 @@ class Sweep:
         return found
 
     def _turns(self, desk: Desk, sizes: Sequence[int], seconds: float) -> Timings:
-        arms: dict[str, Work] = {}
+        works: dict[str, Work] = {}
         cells: dict[str, Cell] = {}
         for size in sizes:
             for variant, work in self.variants(size).items():
                 name = self.label.format(variant=variant, size=size)
-                arms[name], cells[name] = work, (variant, size)
+                works[name], cells[name] = work, (variant, size)
         inner = {name: calls for name, cell in cells.items() if (calls := self.calls(*cell))}
         costs = {name: self.cost(*cell) for name, cell in cells.items()} if self.cost else None
         taken = desk.turns(
-            arms,
+            works,
             seconds=seconds,
             rounds=min((most for size in sizes if (most := self.rounds(size))), default=None),
             inner=inner,

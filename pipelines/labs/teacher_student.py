@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pipelines.config import Value
-from pipelines.labs._nets import NetResult, agreement, points, word_change, word_error_rate
+import msgspec
+
+from pipelines.labs._nets import (
+    NetResult,
+    agreement,
+    compared,
+    percent_wrong,
+    points,
+    word_change,
+    word_error_rate,
+)
 from pipelines.labs._parameters import InBlocks, Seconds, Words
 from pipelines.labs.chart import Axis, Bars, Chart
 from pipelines.labs.declaration import Lab, Parameters
 from pipelines.labs.figures import value
-from pipelines.labs.sweep import key, milliseconds, one_size
+from pipelines.labs.sweep import key, milliseconds
 from pipelines.labs.texts import percent, told
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, at_most
 
@@ -31,24 +40,16 @@ class Params(Parameters, frozen=True, kw_only=True):
 
 def measure(params: Params, desk: Desk) -> NetResult:
     """All three on the same speech, and their times in turns; `bundled` is 1 where it was the shipped voices."""
-    from pipelines.config import Config, assign
-    from pipelines.labs import _nets
-    from pipelines.labs._scoring import Scoring
-
-    base: dict[str, Value] = {"model": "dnn", "dnn.net": NETS[TEACHER]}
-    others: dict[str, dict[str, Value]] = {v: {"dnn.net": NETS[v]} for v in (TAUGHT, LABELS)}
-    with desk.part(0.0, 0.75):
-        found = _nets.decoded(base, others, params.speech_s, desk)
-    scoring = Scoring(assign(Config(), base), desk, frames=params.frames)
-    variants = {name: scoring.arm({"dnn.net": net}) for name, net in NETS.items()}
-    with desk.part(0.75, 1.0):
-        sweep = one_size(variants, params.frames, "nets in turns", calls=1)
-        timings = sweep.run(desk, params.seconds)
-    return NetResult(
-        timings=timings,
-        decoded={TEACHER: found.pop(""), **found},
-        counts={"bundled": float(not desk.audio)},
+    result = compared(
+        TEACHER,
+        {"model": "dnn", "dnn.net": NETS[TEACHER]},
+        {variant: {"dnn.net": NETS[variant]} for variant in (TAUGHT, LABELS)},
+        desk,
+        speech_s=params.speech_s,
+        frames=params.frames,
+        seconds=params.seconds,
     )
+    return msgspec.structs.replace(result, counts={"bundled": float(not desk.audio)})
 
 
 def judge(result: NetResult) -> Finding:
@@ -79,14 +80,13 @@ def judge(result: NetResult) -> Finding:
 def picture(result: NetResult) -> Chart:
     """Word errors of each net; beside them its time per frame, and how often it agrees with the teacher."""
     counts = list(result.decoded.values())
-    rates = tuple(None if (r := word_error_rate(c)) is None else 100 * r for c in counts)
     same = tuple(100 * agreement(c) for c in counts)
     times = result.per_frame.bars("time", result.timings.cells(result.decoded), milliseconds)
     nets = Axis("net", categories=tuple(result.decoded))
     return Chart(
         nets,
         Axis("word error rate", "%", low=0.0),
-        (Bars("word errors", rates),),
+        (Bars("word errors", percent_wrong(counts)),),
         beside=(
             Chart(nets, Axis("time per frame", "ms", low=0.0), (times,)),
             Chart(

@@ -10,10 +10,12 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from typing import Annotated
 
 import pytest
 
 from pipelines import labs
+from pipelines.config.options import setting
 from pipelines.labs import record, running
 from pipelines.labs.chart import Axis, Bars, Chart
 from pipelines.labs.declaration import Lab, LabError, Measured, Parameters
@@ -46,6 +48,10 @@ def test_a_name_that_is_none_gets_the_nearest():
 
 class Few(Parameters, frozen=True, kw_only=True):
     pass
+
+
+class Threads(Parameters, frozen=True, kw_only=True):
+    threads: Annotated[int, setting("Threads", "0: all.", ge=0, le=64)] = 0
 
 
 class Counted(Measured, frozen=True, kw_only=True):
@@ -152,9 +158,6 @@ def test_a_lab_that_dies_leaves_a_valid_session(tmp_path, put):
 def test_no_threads_are_all_of_them(tmp_path, put):
     """`threads=0` in a process that has torch loaded: torch refuses the number 0."""
     import torch
-
-    class Threads(Parameters, frozen=True, kw_only=True):
-        threads: int = 0
 
     found = []
 
