@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import pytest
 
@@ -32,7 +33,7 @@ class Contract:
 
     `planted`: a result that makes the claim true, but for what its keyword arguments change. `verdicts`: what the rule
     has to say of which changes. `figures`: what it has to find in the unchanged result. `small`: parameters of a run of
-    seconds, with the `fixtures` that it needs, at `desk`. `memory`: parameters, of which the latter need more.
+    seconds, at `desk`. `memory`: parameters, of which the latter need more.
     """
 
     lab: Lab[Parameters, Measured]
@@ -40,6 +41,11 @@ class Contract:
     verdicts: Mapping[Verdict, Sequence[Changes]]
     figures: Mapping[str, object]
     small: Parameters | None = None
-    fixtures: tuple[str, ...] = ()
     desk: Callable[[], Desk] = Desk
     memory: tuple[Parameters, Parameters] | None = None
+
+    @cached_property
+    def measured(self) -> Measured:
+        """What the small run measures, once."""
+        assert self.small is not None
+        return self.lab.measure(self.small, self.desk())

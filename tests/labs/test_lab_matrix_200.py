@@ -68,7 +68,7 @@ CONTRACT = Contract(
 
 
 def test_without_an_accelerator_the_half_of_the_processor_is_run():
-    found = LAB.measure(Params(n=8, largest=32, seconds=0.0), NoDevice())
+    found = CONTRACT.measured
     assert found.timings.sizes() == [8, 32]
     judged = LAB.judge(found)
     assert "only the processor's half" in judged.why

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from pipelines.labs import matrix_orders
-from pipelines.labs.desk import Desk
 from pipelines.labs.matrix_orders import LAB, LIBRARIES, ORDERS, Params
 from pipelines.labs.sweep import SweepResult
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED
@@ -52,13 +51,13 @@ CONTRACT = Contract(
         "blocks_share_of_whole": about(1 / 1.1),
         "numpy_whole_flops_per_s": about(2 * 256**3 / 1e-3),
     },
-    small=Params(n=8, block=4, largest=16, seconds=0.0),
+    small=Params(n=8, block=4, largest=32, seconds=0.0),
     memory=(Params(n=8, largest=8), Params(n=8, largest=16384)),
 )
 
 
 def test_every_sweep_is_measured():
-    found = LAB.measure(Params(n=8, block=4, largest=32, seconds=0.0), Desk())
+    found = CONTRACT.measured
     assert set(found.timings.variants) == set(planted().timings.variants)
     assert found.more["sizes"].sizes() == [16, 32]
     assert found.more["blocks"].sizes() == [1, 2, 4, 8]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipelines.labs.desk import Desk
 from pipelines.labs.parameter_bytes import LAB, Mixtures, Params, shapes, variant
 from pipelines.labs.sweep import SweepResult
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED
@@ -64,7 +63,7 @@ CONTRACT = Contract(
 
 
 def test_every_batch_is_measured_at_every_size():
-    found = LAB.measure(SMALL, Desk())
+    found = CONTRACT.measured
     assert found.timings.sizes() == [16, 32, 64]
     assert set(found.timings.variants) == {
         variant(m, d, batch) for m, d in shapes(5, 3) for batch in (1, 4)

@@ -132,21 +132,16 @@ def test_more_takes_more_memory(name: str) -> None:
 
 
 @small_run
-def test_a_small_run_is_judged_and_drawn(name: str, request: pytest.FixtureRequest) -> None:
+def test_a_small_run_is_judged_and_drawn(name: str) -> None:
     contract = CONTRACTS[name]
-    for fixture in contract.fixtures:
-        request.getfixturevalue(fixture)
-    result = contract.lab.measure(contract.small, contract.desk())
-    assert isinstance(result, contract.lab.stored)
-    assert contract.lab.judge(result).why
-    fits(contract.lab.picture(result))
+    assert isinstance(contract.measured, contract.lab.stored)
+    assert contract.lab.judge(contract.measured).why
+    fits(contract.lab.picture(contract.measured))
 
 
 @small_run
-def test_a_run_that_is_stopped_ends(name: str, request: pytest.FixtureRequest) -> None:
+def test_a_run_that_is_stopped_ends(name: str) -> None:
     contract = CONTRACTS[name]
-    for fixture in contract.fixtures:
-        request.getfixturevalue(fixture)
     desk = contract.desk()
     desk._asked = lambda: True
     with pytest.raises(Cancelled):
