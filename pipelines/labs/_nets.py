@@ -36,7 +36,7 @@ class NetResult(SweepResult, frozen=True, kw_only=True):
     @property
     def per_frame(self) -> Timings:
         """Seconds per frame."""
-        return self.timings.per(lambda frames: frames)
+        return self.timings.per_unit
 
 
 def decoded(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipelines.labs.chart import Line, Values
+from pipelines.labs.chart import Values
 from profiler.analysis.comparison.statistics import (
     Ratio,
     alternated,
@@ -113,18 +113,6 @@ def ratio_columns(
         tuple(r.low if r else None for r in ratios),
         tuple(r.high if r else None for r in ratios),
     )
-
-
-def line(
-    name: str,
-    x: Sequence[float],
-    rows: Sequence[Sequence[float]],
-    figure: Callable[[int, float], float] = lambda place, s: s,
-    dashed: bool = False,
-) -> Line:
-    """`figure` of the seconds of a variant over x, from the rounds at each place."""
-    found = [between(row, lambda s, i=i: figure(i, s)) for i, row in enumerate(rows)]  # type: ignore[misc]
-    return Line(name, tuple(map(float, x)), *columns(found), dashed=dashed)
 
 
 def _ns(times: Sequence[float]) -> Array:

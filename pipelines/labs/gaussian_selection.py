@@ -8,7 +8,7 @@ from pipelines.config import Value
 from pipelines.labs._parameters import Compared, Gaussians, Seconds, Singly
 from pipelines.labs.chart import Axis, Chart, Line, Mark
 from pipelines.labs.declaration import Lab, Parameters, PublishedValue
-from pipelines.labs.figures import line, value
+from pipelines.labs.figures import value
 from pipelines.labs.sweep import SweepResult, key
 from pipelines.labs.texts import SHARE, counted, percent, told
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_most
@@ -136,10 +136,9 @@ def picture(result: SweepResult) -> Chart:
     times, kept = [], []
     for family, every in FAMILIES.items():
         names = sorted((f"{family}, {point}" for point in every), key=gaussians.__getitem__)
-        x = tuple(100 * gaussians[name] for name in names)
-        rounds = [result.timings.rounds(name) for name in names]
-        times.append(line(family, x, rounds, lambda _, s: 100 * s / exact))
-        kept.append(Line(family, x, tuple(100 * same_best[name] for name in names)))
+        x = {name: 100 * gaussians[name] for name in names}
+        times.append(result.timings.across(family, x, lambda _, s: 100 * s / exact))
+        kept.append(Line(family, tuple(x.values()), tuple(100 * same_best[name] for name in x)))
     follows = Line("time follows Gaussians", (0.0, 60.0), (0.0, 60.0), dashed=True)
     julius = Mark("Julius prunes to 21–52 %", 100 * JULIUS[0], on="x", until=100 * JULIUS[1])
     computed = Axis("Gaussians computed", "%", low=0.0)

@@ -153,7 +153,7 @@ def judge(result: SweepResult) -> Finding:
     }
     name = "{0}_gain" if result.device else "{0}_stand_in_gain"
     numbers |= {name.format(part): value(gains[part]) for part in PARTS}
-    per_frame = result.timings.per(lambda frames: frames)
+    per_frame = result.timings.per_unit
     numbers |= per_frame.table("{variant}_ms_per_frame", milliseconds)
     if result.device:
         why = (
@@ -173,7 +173,7 @@ def judge(result: SweepResult) -> Finding:
 
 def picture(result: SweepResult) -> Chart:
     """Time per frame of both parts, here and there."""
-    per_frame = result.timings.per(lambda frames: frames)
+    per_frame = result.timings.per_unit
     names = {
         "processor": "processor",
         "device": result.device or "device code on the processor",

@@ -8,7 +8,6 @@ import numpy as np
 
 from pipelines.config import Value
 from pipelines.config.options import setting
-from pipelines.labs import figures
 from pipelines.labs._nets import (
     Decoded,
     NetResult,
@@ -23,6 +22,7 @@ from pipelines.labs._parameters import InBlocks, NetName, Seconds, Words
 from pipelines.labs.chart import Axis, Bars, Chart, Line, Mark
 from pipelines.labs.declaration import Lab, Parameters, PublishedValue
 from pipelines.labs.figures import value
+from pipelines.labs.sweep import milliseconds
 from pipelines.labs.texts import SHARE, percent, told
 from pipelines.labs.verdicts import (
     FAILS,
@@ -234,37 +234,26 @@ def judge(result: Result) -> Finding:
 def picture(result: Result) -> Chart:
     """Word errors by size, before and after training; beside it time by size, and which layer suffers."""
 
-    def rates(names: list[str]) -> tuple[float | None, ...]:
-        return percent_wrong(result.decoded[name] for name in names)
+    def both(name: str, nets: list[str], joined: bool = True) -> tuple[Line, Line]:
+        """Word errors and milliseconds per frame of nets over their sizes."""
+        sizes = {net: 100 * result.size(net) for net in nets}
+        wrong = percent_wrong(result.decoded[net] for net in nets)
+        return (
+            Line(name, tuple(sizes.values()), wrong, joined=joined),
+            result.per_frame.across(name, sizes, milliseconds, joined),
+        )
 
-    def times(name: str, names: list[str], joined: bool = True) -> Line:
-        """Milliseconds per frame over the size."""
-        rounds = [result.per_frame.rounds(each) for each in names]
-        ms = figures.columns([figures.between(row, lambda s: 1e3 * s) for row in rounds])
-        return Line(name, sizes(names), *ms, joined=joined)
-
-    def sizes(names: list[str]) -> tuple[float, ...]:
-        return tuple(100 * result.size(name) for name in names)
-
-    factored = [*(f"{share:g}" for share in SHARES), WHOLE]
+    factored = both("factored", [*(f"{share:g}" for share in SHARES), WHOLE])
+    retrained = both(RETRAINED, [RETRAINED], joined=False)
     hidden = (f"hidden {i}" for i in range(1, len(result.layers) - 1))
     places = ("input", *hidden, "output")[: len(result.layers)]
     weights = Axis("weights kept", "%", low=0.0)
-    retrained = Line(RETRAINED, sizes([RETRAINED]), rates([RETRAINED]), joined=False)
     return Chart(
         weights,
         Axis("word error rate", "%", low=0.0),
-        (
-            Line("factored", sizes(factored), rates(factored)),
-            retrained,
-            Mark("claimed: 30 %", 100 * JUDGED, on="x"),
-        ),
+        (factored[0], retrained[0], Mark("claimed: 30 %", 100 * JUDGED, on="x")),
         beside=(
-            Chart(
-                weights,
-                Axis("time per frame", "ms", low=0.0),
-                (times("factored", factored), times(RETRAINED, [RETRAINED], joined=False)),
-            ),
+            Chart(weights, Axis("time per frame", "ms", low=0.0), (factored[1], retrained[1])),
             Chart(
                 Axis("the one layer that is factored", categories=places),
                 Axis("frames with the same best senone", "%", low=0.0, high=100.0),

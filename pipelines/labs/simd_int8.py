@@ -129,14 +129,14 @@ def judge(result: SweepResult) -> Finding:
         "int8_same_best": same_best,
         "numpy_integers_over_floats_time": value(loops.ratio(INTEGERS, LIBRARY)),
     }
-    per_frame = rungs.per(lambda frames: frames)
+    per_frame = rungs.per_unit
     numbers |= per_frame.table("{variant}_ms_per_frame", milliseconds)
     return Finding(all_of(at_least(vectors, 1.0), at_least(eight, 1.0)), why, numbers)
 
 
 def picture(result: SweepResult) -> Chart:
     """Time per frame rung by rung; beside it the loops over the output layer alone."""
-    rungs, loops = result.timings.per(lambda frames: frames), result.more["loops"]
+    rungs, loops = result.timings.per_unit, result.more["loops"]
     shape = f"{result.counts['outputs']:.0f} × {result.counts['inputs']:.0f}"
     time = Axis("time per frame", "ms", log=True)
     return Chart(

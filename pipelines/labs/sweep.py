@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from pipelines.labs import figures
-from pipelines.labs.chart import Bars, Line, Mark
+from pipelines.labs.chart import Bars, Line, Mark, Values
 from pipelines.labs.declaration import Measured
 
 if TYPE_CHECKING:
@@ -99,6 +100,11 @@ class Timings(msgspec.Struct, frozen=True, kw_only=True):
             }
         )
 
+    @property
+    def per_unit(self) -> Timings:
+        """The same where the size says how much a call does: seconds per frame, number or second of speech."""
+        return self.per(lambda size: size)
+
     def table(
         self, name: str, figure: Figure = lambda _, s: s, cells: Iterable[Cell] | None = None
     ) -> dict[str, float | None]:
@@ -117,20 +123,31 @@ class Timings(msgspec.Struct, frozen=True, kw_only=True):
     ) -> Line:
         """`figure` of a variant over the sizes, with intervals; `x`: where a size lies."""
         sizes = self.sizes(variant)
-        return figures.line(
-            name or variant,
-            [x(size) for size in sizes],
-            [self.seconds[variant][size] for size in sizes],
-            lambda place, s: figure(sizes[place], s),
-        )
+        at = tuple(x(size) for size in sizes)
+        return Line(name or variant, at, *self._columns([(variant, n) for n in sizes], figure))
+
+    def across(
+        self,
+        name: str,
+        x: Mapping[str, float],
+        figure: Figure = lambda _, s: s,
+        joined: bool = True,
+    ) -> Line:
+        """`figure` of variants over where each lies, with intervals, as one line; each has one size."""
+        return Line(name, tuple(x.values()), *self._columns(self.cells(x), figure), joined=joined)
 
     def bars(self, name: str, cells: Iterable[Cell], figure: Figure = lambda _, s: s) -> Bars:
         """`figure` of these cells as one series of bars, with intervals, over as many categories."""
-        found = [
-            figures.between(self.seconds[variant][size], lambda s, n=size: figure(n, s))  # type: ignore[misc]
-            for variant, size in cells
-        ]
-        return Bars(name, *figures.columns(found))
+        return Bars(name, *self._columns(cells, figure))
+
+    def _columns(self, cells: Iterable[Cell], figure: Figure) -> tuple[Values, Values, Values]:
+        """`figure` of these cells, and the ends of the intervals."""
+        return figures.columns(
+            [
+                figures.between(self.rounds(variant, size), partial(figure, size))
+                for variant, size in cells
+            ]
+        )
 
     def joined(self, other: Timings) -> Timings:
         """Both together; the other's rounds where both have a cell."""
