@@ -10,7 +10,7 @@ import pytest
 
 from pipelines.labs.declaration import Lab, Measured, Parameters
 from pipelines.labs.desk import Desk
-from pipelines.labs.verdicts import Verdict
+from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, PART, UNDECIDED, Verdict
 
 Changes = Mapping[str, object]
 """Keyword arguments of `planted`."""
@@ -31,15 +31,20 @@ def about(value: float, rel: float = 0.02) -> object:
 class Contract:
     """A lab with what is planted for it.
 
-    `planted`: a result that makes the claim true, but for what its keyword arguments change. `verdicts`: what the rule
-    has to say of which changes. `figures`: what it has to find in the unchanged result. `small`: parameters of a run of
-    seconds, at `desk`. `memory`: parameters, of which the latter need more.
+    `planted`: a result that makes the claim true, but for what its keyword arguments change. `true`, `in_part`,
+    `false`, `noisy`, `impossible`: which changes make it so, for the rule to say. `figures`: what it has to find in the
+    unchanged result. `small`: parameters of a run of seconds, at `desk`. `memory`: parameters, of which the latter need
+    more.
     """
 
     lab: Lab[Parameters, Measured]
     planted: Callable[..., Measured]
-    verdicts: Mapping[Verdict, Sequence[Changes]]
+    false: Sequence[Changes]
     figures: Mapping[str, object]
+    true: Sequence[Changes] = ({},)
+    in_part: Sequence[Changes] = ()
+    noisy: Sequence[Changes] = ()
+    impossible: Sequence[Changes] = ()
     small: Parameters | None = None
     desk: Callable[[], Desk] = Desk
     memory: tuple[Parameters, Parameters] | None = None
@@ -49,3 +54,15 @@ class Contract:
         """What the small run measures, once."""
         assert self.small is not None
         return self.lab.measure(self.small, self.desk())
+
+    @property
+    def verdicts(self) -> dict[Verdict, Sequence[Changes]]:
+        """What the rule has to say of which changes."""
+        every: dict[Verdict, Sequence[Changes]] = {
+            HOLDS: self.true,
+            PART: self.in_part,
+            FAILS: self.false,
+            UNDECIDED: self.noisy,
+            IMPOSSIBLE: self.impossible,
+        }
+        return {verdict: changes for verdict, changes in every.items() if changes}

@@ -9,7 +9,6 @@ from pipelines.labs import access_orders
 from pipelines.labs._access_kernels import strided
 from pipelines.labs.access_orders import CHAIN, IN_ORDER, LAB, RANDOM, STRIDED, Params
 from pipelines.labs.sweep import SweepResult
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED
 from profiler.machine.roofs import terms
 from tests.labs.contract import Contract, about
 from tests.labs.planted import NOISE, timings
@@ -45,11 +44,8 @@ def planted(order=1.0, drawn=5.0, chain=60.0, noise=NOISE):
 CONTRACT = Contract(
     LAB,
     planted,
-    verdicts={
-        HOLDS: [{}],
-        FAILS: [{"chain": 3.0}, {"drawn": 1.1}],
-        UNDECIDED: [{"chain": 6.0, "noise": 1.0}],
-    },
+    false=[{"chain": 3.0}, {"drawn": 1.1}],
+    noisy=[{"chain": 6.0, "noise": 1.0}],
     figures={
         "chain_over_order": about(60.0),
         "random_over_order_in_first_cache": about(1.0),

@@ -7,7 +7,6 @@ import pytest
 from pipelines.labs import asynchronous_sgd as lab
 from pipelines.labs.asynchronous_sgd import LAB, Params, Result
 from pipelines.labs.desk import Desk
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED
 from tests.labs.contract import Contract, about
 from tests.labs.planted_training import curve
 
@@ -26,11 +25,8 @@ def planted(several=0.6, loss=2.0, waiting=0.1, noise=0.01, synchronous=0.8):
 CONTRACT = Contract(
     LAB,
     planted,
-    verdicts={
-        HOLDS: [{}],
-        FAILS: [{"several": 1.5}, {"loss": 2.6}, {"waiting": 0.5}, {"synchronous": 0.4}],
-        UNDECIDED: [{"several": 0.9, "synchronous": 0.9, "noise": 0.8}],
-    },
+    false=[{"several": 1.5}, {"loss": 2.6}, {"waiting": 0.5}, {"synchronous": 0.4}],
+    noisy=[{"several": 0.9, "synchronous": 0.9, "noise": 0.8}],
     figures={
         "speed_up": about(1 / 0.6),
         "mean_staleness_updates": about(0.75),

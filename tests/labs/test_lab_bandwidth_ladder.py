@@ -6,7 +6,6 @@ from pipelines.labs import bandwidth_ladder
 from pipelines.labs.bandwidth_ladder import ALL, LAB, LEAST_ROUNDS, ONE, Params
 from pipelines.labs.desk import Desk
 from pipelines.labs.sweep import SweepResult
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED
 from profiler.machine.roofs.cpu import Step
 from profiler.machine.roofs.table import BANDWIDTH, Key, Roof
 from tests.labs.contract import Contract, about
@@ -26,11 +25,8 @@ def planted(share=0.05, noise=NOISE, threads=2):
 CONTRACT = Contract(
     LAB,
     planted,
-    verdicts={
-        HOLDS: [{}],
-        FAILS: [{"share": 0.2}],
-        UNDECIDED: [{"share": 0.1, "noise": 1.0}],
-    },
+    false=[{"share": 0.2}],
+    noisy=[{"share": 0.1, "noise": 1.0}],
     figures={
         "memory_share_of_first_cache": about(0.05),
         "first_cache_bytes_per_s": about(400e9),

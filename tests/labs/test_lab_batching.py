@@ -8,7 +8,6 @@ import pytest
 from pipelines.labs import batching
 from pipelines.labs.batching import COLUMNS, FEW, LAB, MIXTURES, NET, ROWS, Params
 from pipelines.labs.sweep import SweepResult
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED
 from tests.labs.contract import Contract, about
 from tests.labs.planted import LOUD, NOISE, timings
 
@@ -42,11 +41,8 @@ def planted(gain=5.0, rows_at_2=3.0, noise=NOISE, mixtures=None):
 CONTRACT = Contract(
     LAB,
     planted,
-    verdicts={
-        HOLDS: [{}],
-        FAILS: [{"gain": 0.5}, {"gain": 0.5, "mixtures": 5.0}, {"mixtures": 0.5}],
-        UNDECIDED: [{"gain": 1.02, "noise": LOUD}],
-    },
+    false=[{"gain": 0.5}, {"gain": 0.5, "mixtures": 5.0}, {"mixtures": 0.5}],
+    noisy=[{"gain": 1.02, "noise": LOUD}],
     figures={
         "net_gain": about(5.0),
         "rows_two_over_one": about(3.0),

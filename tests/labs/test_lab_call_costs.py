@@ -8,7 +8,6 @@ import pytest
 from pipelines.labs import call_costs
 from pipelines.labs.call_costs import LAB, PYTHON, Params
 from pipelines.labs.sweep import SweepResult, Timings
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED
 from tests.labs.contract import Contract, NoDevice, about
 from tests.labs.planted import NOISE, ROUNDS
 
@@ -46,12 +45,9 @@ AT_ONCE = 256
 CONTRACT = Contract(
     LAB,
     planted,
-    verdicts={
-        HOLDS: [{}],
-        FAILS: [{"call_ns": 1.0, "number_ns": 10.0}, {"torch_ns": 0.5}],
-        # One number alone decides nothing.
-        UNDECIDED: [{"call_ns": 10.0, "noise": 3.0}, {"largest": 1}],
-    },
+    false=[{"call_ns": 1.0, "number_ns": 10.0}, {"torch_ns": 0.5}],
+    # One number alone decides nothing.
+    noisy=[{"call_ns": 10.0, "noise": 3.0}, {"largest": 1}],
     figures={
         "numpy_one_by_one_over_at_once": about(AT_ONCE * 1001 / (1000 + AT_ONCE)),
         "torch_call_s": about(1.001e-6),

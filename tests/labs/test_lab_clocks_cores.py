@@ -8,7 +8,6 @@ import pytest
 from pipelines.labs._clock_kernel import chain
 from pipelines.labs.clocks_cores import CLOCK, DEVICE, EVERY, LAB, ONE, Params
 from pipelines.labs.sweep import SweepResult
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED
 from tests.labs.contract import Contract, about
 from tests.labs.planted import NOISE, at_size
 
@@ -38,11 +37,9 @@ def planted(per_cycle=32.0, noise=NOISE, device=None):
 CONTRACT = Contract(
     LAB,
     planted,
-    verdicts={
-        HOLDS: [{}, {"device": 1e-6}],
-        FAILS: [{"per_cycle": 2.0}],
-        UNDECIDED: [{"per_cycle": 4.0, "noise": 2.0}],
-    },
+    true=[{}, {"device": 1e-6}],
+    false=[{"per_cycle": 2.0}],
+    noisy=[{"per_cycle": 4.0, "noise": 2.0}],
     figures={
         "per_cycle_over_gpu_core": about(16),
         "clock_hz": about(3e9),

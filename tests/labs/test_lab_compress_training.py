@@ -8,7 +8,6 @@ import pytest
 from pipelines.labs import _training, compress_training
 from pipelines.labs.compress_training import LAB, WAYS, Course, Params, Result
 from pipelines.labs.desk import Desk
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED
 from tests.labs.contract import Contract, about
 from tests.labs.planted_training import losses
 
@@ -34,11 +33,8 @@ def planted(low_rank=0.4, sparse=0.41, small=0.6, noise=0.02):
 CONTRACT = Contract(
     LAB,
     planted,
-    verdicts={
-        HOLDS: [{}],
-        FAILS: [{"low_rank": 0.5}, {"sparse": 0.5}, {"small": 0.8}],
-        UNDECIDED: [{"sparse": 0.421, "noise": 0.8}],
-    },
+    false=[{"low_rank": 0.5}, {"sparse": 0.5}, {"small": 0.8}],
+    noisy=[{"sparse": 0.421, "noise": 0.8}],
     figures={
         "size_low_rank_share": 0.3,
         "low_rank_divergence_after_nats": about(0.5),

@@ -6,7 +6,6 @@ import pytest
 
 from pipelines.labs.consensus_admm import LAB, RHOS, Params, Result
 from pipelines.labs.desk import Desk
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED
 from tests.labs.contract import Contract, about
 from tests.labs.planted_training import curve
 
@@ -30,11 +29,8 @@ def planted(losses=(2.6, 2.0, 2.3), sent=10, noise=0.01, workers=5):
 CONTRACT = Contract(
     LAB,
     planted,
-    verdicts={
-        HOLDS: [{}],
-        FAILS: [{"losses": (2.6, 2.4, 2.5)}, {"sent": 2000}],
-        UNDECIDED: [{"losses": (2.12, 2.12, 2.12), "noise": 0.9}],
-    },
+    false=[{"losses": (2.6, 2.4, 2.5)}, {"sent": 2000}],
+    noisy=[{"losses": (2.12, 2.12, 2.12), "noise": 0.9}],
     figures={
         "best_rho": RHOS[1],
         "bytes_asynchronous_over_admm": about(100),

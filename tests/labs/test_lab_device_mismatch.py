@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pipelines.labs.declaration import Parameters
 from pipelines.labs.device_mismatch import ALLOWED, LAB, OPERATIONS, PLACES, Result, Trial
-from pipelines.labs.verdicts import FAILS, HOLDS, PART
+from pipelines.labs.verdicts import PART
 from tests.labs.contract import Contract, NoDevice
 
 
@@ -42,15 +42,12 @@ def planted(**changed):
 CONTRACT = Contract(
     LAB,
     planted,
-    verdicts={
-        HOLDS: [{}],
-        PART: [{"real": False}],
-        FAILS: [
-            {"one on each": {"error": "", "lives": "cuda"}},
-            {"after .to(device)": {"error": "no"}},
-            {"both on the device": {"lives": "cpu"}},
-            {"to_numpy": ""},
-        ],
-    },
+    in_part=[{"real": False}],
+    false=[
+        {"one on each": {"error": "", "lives": "cuda"}},
+        {"after .to(device)": {"error": "no"}},
+        {"both on the device": {"lives": "cpu"}},
+        {"to_numpy": ""},
+    ],
     figures={"operations_refused": len(OPERATIONS) - 1, "operations_allowed_across": 1},
 )

@@ -11,7 +11,6 @@ from pipelines.labs import exp_cost
 from pipelines.labs.desk import Desk
 from pipelines.labs.exp_cost import LAB, OPERATIONS, PYTHON, Params, ways_of
 from pipelines.labs.sweep import SweepResult
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED
 from tests.labs.contract import Contract, about
 from tests.labs.planted import LOUD, NOISE, at_size
 
@@ -59,11 +58,8 @@ def planted(exp=3.0, zip_loop=0.6, noise=NOISE, in_numpy=None):
 CONTRACT = Contract(
     LAB,
     planted,
-    verdicts={
-        HOLDS: [{}],
-        FAILS: [{"exp": 0.5}, {"in_numpy": 0.5}],
-        UNDECIDED: [{"exp": 1.4, "zip_loop": 0.3, "noise": LOUD}],
-    },
+    false=[{"exp": 0.5}, {"in_numpy": 0.5}],
+    noisy=[{"exp": 1.4, "zip_loop": 0.3, "noise": LOUD}],
     figures={
         "numpy_float32_exp_over_slowest": about(3.0),
         "numpy_float32_exp_ns": about(3000.0),

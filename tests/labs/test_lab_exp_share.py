@@ -8,7 +8,6 @@ import pytest
 from pipelines.labs import exp_share
 from pipelines.labs.exp_share import BEST, LAB, LIBRARY_BEST, LIBRARY_SUM, SUM, Params
 from pipelines.labs.sweep import SweepResult
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED
 from tests.labs.contract import Contract, about
 from tests.labs.planted import LOUD, NOISE, timings
 
@@ -40,11 +39,8 @@ def planted(share_at_1=0.05, share_at_64=0.2, noise=NOISE):
 CONTRACT = Contract(
     LAB,
     planted,
-    verdicts={
-        HOLDS: [{}],
-        FAILS: [{"share_at_64": 0.7}],
-        UNDECIDED: [{"share_at_1": 0.45, "share_at_64": 0.48, "noise": LOUD}],
-    },
+    false=[{"share_at_64": 0.7}],
+    noisy=[{"share_at_1": 0.45, "share_at_64": 0.48, "noise": LOUD}],
     figures={
         "exp_share_at_1": pytest.approx(0.05, abs=0.01),
         "exp_share_at_64": pytest.approx(0.2, abs=0.01),

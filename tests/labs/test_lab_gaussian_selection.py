@@ -11,7 +11,6 @@ from pipelines.labs import _scoring, gaussian_selection
 from pipelines.labs.desk import Desk
 from pipelines.labs.gaussian_selection import EXACT, JUDGED, LAB, METHOD, Params, points
 from pipelines.labs.sweep import SweepResult
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED
 from pipelines.models.opening import open_model
 from tests.labs.contract import Contract, about
 from tests.labs.planted import LOUD, NOISE, at_size
@@ -68,11 +67,8 @@ def planted(gaussians=0.3, time=0.45, noise=NOISE):
 CONTRACT = Contract(
     LAB,
     planted,
-    verdicts={
-        HOLDS: [{}],
-        FAILS: [{"gaussians": 0.6}, {"time": 0.7}],
-        UNDECIDED: [{"time": 0.57, "noise": LOUD}],
-    },
+    false=[{"gaussians": 0.6}, {"time": 0.7}],
+    noisy=[{"time": 0.57, "noise": LOUD}],
     figures={"time_share": about(0.45), "gaussians_fewer_times": about(1 / 0.3)},
     memory=(Params(components=8), Params(components=128)),
 )

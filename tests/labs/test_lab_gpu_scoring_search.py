@@ -9,7 +9,6 @@ from pipelines.config import Config, assign
 from pipelines.labs import gpu_scoring_search
 from pipelines.labs.gpu_scoring_search import LAB, STAND_IN, THREADS, Params
 from pipelines.labs.sweep import SweepResult
-from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, UNDECIDED
 from pipelines.run.recogniser import build
 from pipelines.scoring.strategy import never, quietly
 from profiler.spans import NullLane, Recorder
@@ -37,12 +36,9 @@ def planted(scoring=10.0, search=0.8, device="cuda", noise=NOISE):
 CONTRACT = Contract(
     LAB,
     planted,
-    verdicts={
-        HOLDS: [{}],
-        FAILS: [{"scoring": 1.2}, {"search": 8.0}],
-        UNDECIDED: [{"scoring": 2.05, "noise": LOUD}],
-        IMPOSSIBLE: [{"device": ""}],
-    },
+    false=[{"scoring": 1.2}, {"search": 8.0}],
+    noisy=[{"scoring": 2.05, "noise": LOUD}],
+    impossible=[{"device": ""}],
     figures={"scoring_gain": about(10.0), "search_gain": about(0.8)},
     memory=(Params(frames=1), Params(frames=10_000)),
 )

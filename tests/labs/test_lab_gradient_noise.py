@@ -8,7 +8,6 @@ import pytest
 from pipelines.labs import gradient_noise
 from pipelines.labs.desk import Desk
 from pipelines.labs.gradient_noise import LAB, Params, Result
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED
 from pipelines.models import nets
 from profiler.errors import BadInput
 from tests.labs.contract import Contract
@@ -71,11 +70,8 @@ def planted(power=-0.5, spread=0.1, draws=200):
 CONTRACT = Contract(
     LAB,
     planted,
-    verdicts={
-        HOLDS: [{}],
-        FAILS: [{"power": -0.3}, {"power": -0.7}],
-        UNDECIDED: [{"power": -0.45, "spread": 1.5, "draws": 12}],
-    },
+    false=[{"power": -0.3}, {"power": -0.7}],
+    noisy=[{"power": -0.45, "spread": 1.5, "draws": 12}],
     figures={"slope": pytest.approx(-0.5, abs=0.02)},
     small=Params(frames=64, largest=8, draws=8),
     memory=(Params(frames=64), Params(frames=8192)),

@@ -7,7 +7,6 @@ import pytest
 
 from pipelines.labs.desk import Desk
 from pipelines.labs.lazy_outputs import BLOCKS, LAB, VARIANTS, WHOLE, Params, Result, share_asked
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED
 from tests.labs.contract import Contract, about
 from tests.labs.planted import LOUD, NOISE, timings
 
@@ -34,11 +33,8 @@ def planted(asked=300, alone=0.5, together=0.5, noise=NOISE, spread=10):
 CONTRACT = Contract(
     LAB,
     planted,
-    verdicts={
-        HOLDS: [{}],
-        FAILS: [{"asked": 500}, {"together": 1.3}],
-        UNDECIDED: [{"together": 0.9, "noise": LOUD}, {"asked": 350, "spread": 300}],
-    },
+    false=[{"asked": 500}, {"together": 1.3}],
+    noisy=[{"together": 0.9, "noise": LOUD}, {"asked": 350, "spread": 300}],
     figures={
         "asked_share": pytest.approx(0.3, abs=0.01),
         "frames_within_25_to_35_share": 1.0,

@@ -11,7 +11,6 @@ from pipelines.labs._nets import Decoded
 from pipelines.labs._scoring import features_of
 from pipelines.labs.desk import Desk
 from pipelines.labs.low_rank import LAB, RETRAINED, SHARES, WHOLE, Params, Result
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED
 from pipelines.models import nets, shrink, sphinx
 from pipelines.models.nets import Layer
 from tests.labs.contract import Contract, about
@@ -81,11 +80,9 @@ def planted(lost=0, gain=3.0, noise=NOISE, frames=0, uneven=0):
 CONTRACT = Contract(
     LAB,
     planted,
-    verdicts={
-        HOLDS: [{}, {"frames": 1}],
-        FAILS: [{"lost": 2}, {"gain": 0.7}, {"frames": 3}],
-        UNDECIDED: [{"gain": 1.03, "noise": LOUD}, {"frames": 2, "uneven": 8}],
-    },
+    true=[{}, {"frames": 1}],
+    false=[{"lost": 2}, {"gain": 0.7}, {"frames": 3}],
+    noisy=[{"gain": 1.03, "noise": LOUD}, {"frames": 2, "uneven": 8}],
     figures={
         "retrained_size_share": about(0.3),
         "retrained_gain": about(3.0),

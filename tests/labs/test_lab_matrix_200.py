@@ -9,7 +9,6 @@ from pipelines.device import open_device
 from pipelines.labs import matrix_200
 from pipelines.labs.matrix_200 import LAB, PARTS, Params
 from pipelines.labs.sweep import SweepResult
-from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, UNDECIDED
 from tests.labs.contract import Contract, NoDevice, about
 from tests.labs.planted import NOISE, at_size, timings
 
@@ -50,12 +49,9 @@ def planted(resident=10.0, copied=62.0, noise=NOISE, device="cuda"):
 CONTRACT = Contract(
     LAB,
     planted,
-    verdicts={
-        HOLDS: [{}],
-        FAILS: [{"resident": 60.0}, {"copied": 10.0}],
-        UNDECIDED: [{"resident": 31.0, "noise": 0.7}],
-        IMPOSSIBLE: [{"device": ""}],
-    },
+    false=[{"resident": 60.0}, {"copied": 10.0}],
+    noisy=[{"resident": 31.0, "noise": 0.7}],
+    impossible=[{"device": ""}],
     figures={
         "resident_over_numpy": about(6),
         "break_even_n": 1024,

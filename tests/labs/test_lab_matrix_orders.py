@@ -8,7 +8,6 @@ import pytest
 from pipelines.labs import matrix_orders
 from pipelines.labs.matrix_orders import LAB, LIBRARIES, ORDERS, Params
 from pipelines.labs.sweep import SweepResult
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED
 from tests.labs.contract import Contract, about
 from tests.labs.planted import LOUD, NOISE, at_size, timings
 
@@ -41,11 +40,8 @@ def planted(element=1000.0, column=10.0, whole=1.0, blocks=1.1, noise=NOISE):
 CONTRACT = Contract(
     LAB,
     planted,
-    verdicts={
-        HOLDS: [{}],
-        FAILS: [{"element": 5.0}, {"whole": 20.0}, {"blocks": 2.5}],
-        UNDECIDED: [{"column": 1.02, "noise": LOUD}],
-    },
+    false=[{"element": 5.0}, {"whole": 20.0}, {"blocks": 2.5}],
+    noisy=[{"column": 1.02, "noise": LOUD}],
     figures={
         "column_over_whole": about(10.0),
         "blocks_share_of_whole": about(1 / 1.1),

@@ -8,7 +8,6 @@ import torch
 from pipelines.labs import minibatch as lab
 from pipelines.labs.desk import Desk
 from pipelines.labs.minibatch import LAB, Params, Result, Run
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED
 from pipelines.training.parallel.net import Layers
 from tests.labs.contract import Contract, about
 from tests.labs.planted_training import ROUNDS, losses, times
@@ -38,16 +37,13 @@ def planted(ends=None, noise=0.01, quick=()):
 CONTRACT = Contract(
     LAB,
     planted,
-    verdicts={
-        HOLDS: [{}],
-        FAILS: [
-            {"ends": {16: 1.8, 256: 2.0, 8192: 4.0}},
-            {"ends": {16: 3.0, 256: 2.0, 8192: 1.5}},
-            # Small ones that use the machine as well.
-            {"ends": {16: 3.0, 256: 2.0}, "quick": (16,)},
-        ],
-        UNDECIDED: [{"ends": {16: 2.02, 256: 2.0}, "noise": 0.5}],
-    },
+    false=[
+        {"ends": {16: 1.8, 256: 2.0, 8192: 4.0}},
+        {"ends": {16: 3.0, 256: 2.0, 8192: 1.5}},
+        # Small ones that use the machine as well.
+        {"ends": {16: 3.0, 256: 2.0}, "quick": (16,)},
+    ],
+    noisy=[{"ends": {16: 2.02, 256: 2.0}, "noise": 0.5}],
     figures={"best_minibatch": 256, "frames_per_s_at_16": about(160 / 0.25)},
     memory=(Params(largest=64), Params(largest=8192)),
 )

@@ -7,7 +7,6 @@ import pytest
 
 from pipelines.labs import _digits, mnist_digits
 from pipelines.labs.mnist_digits import LAB, PARTS, Params, Passes, Result
-from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, UNDECIDED
 from tests.labs.contract import Contract, NoDevice, about
 from tests.labs.planted_training import times
 
@@ -66,12 +65,9 @@ def planted(small=1.0, large=2.0, noise=0.01, device=True):
 CONTRACT = Contract(
     LAB,
     planted,
-    verdicts={
-        HOLDS: [{}],
-        FAILS: [{"small": 3.0}, {"small": 1.0, "large": 15.0}],
-        UNDECIDED: [{"small": 1.9, "large": 19.5, "noise": 1.5}],
-        IMPOSSIBLE: [{"device": False}],
-    },
+    false=[{"small": 3.0}, {"small": 1.0, "large": 15.0}],
+    noisy=[{"small": 1.9, "large": 19.5, "noise": 1.5}],
+    impossible=[{"device": False}],
     figures={"gain_small": about(2), "gain_large": about(10)},
     memory=(Params(digits=640), Params(digits=60_000)),
 )

@@ -7,7 +7,6 @@ import pytest
 from pipelines.labs._nets import Decoded, NetResult
 from pipelines.labs.desk import Desk
 from pipelines.labs.multi_frame import LAB, OWN, RULES, STEPS, WHOLE, Params, variant
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED
 from tests.labs.contract import Contract, about
 from tests.labs.planted import at_size
 
@@ -34,12 +33,10 @@ def planted(own=70, copied=50, uneven=0, time=0.8):
 CONTRACT = Contract(
     LAB,
     planted,
-    verdicts={
-        # What own outputs cost is said and not judged.
-        HOLDS: [{}, {"time": 1.25}],
-        FAILS: [{"own": 45}],
-        UNDECIDED: [{"own": 51, "uneven": 20}],
-    },
+    # What own outputs cost is said and not judged.
+    true=[{}, {"time": 1.25}],
+    false=[{"own": 45}],
+    noisy=[{"own": 51, "uneven": 20}],
     figures={
         "own_less_copied_same_best_1_of_3": about(0.2),
         "own_over_copied_time": about(1.6),

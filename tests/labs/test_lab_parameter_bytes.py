@@ -7,7 +7,6 @@ import pytest
 
 from pipelines.labs.parameter_bytes import LAB, Mixtures, Params, shapes, variant
 from pipelines.labs.sweep import SweepResult
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED
 from tests.labs.contract import Contract, about
 from tests.labs.planted import LOUD, NOISE, timings
 
@@ -45,11 +44,8 @@ SIZE = 64 * 5 * 7 * 4
 CONTRACT = Contract(
     LAB,
     planted,
-    verdicts={
-        HOLDS: [{}],
-        FAILS: [{"waiting": 0.2}],
-        UNDECIDED: [{"waiting": 0.52, "noise": LOUD}],
-    },
+    false=[{"waiting": 0.2}],
+    noisy=[{"waiting": 0.52, "noise": LOUD}],
     figures={
         "waiting_share": pytest.approx(0.6, abs=0.01),
         "batching_gain": about(2.5),

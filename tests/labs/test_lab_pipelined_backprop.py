@@ -5,7 +5,6 @@ from __future__ import annotations
 from pipelines.labs import pipelined_backprop as lab
 from pipelines.labs.desk import Desk
 from pipelines.labs.pipelined_backprop import LAB, LAYERS, Params, Result
-from pipelines.labs.verdicts import FAILS, HOLDS, PART, UNDECIDED
 from tests.labs.contract import Contract, about
 from tests.labs.planted_training import curve
 
@@ -31,13 +30,11 @@ def planted(pair=0.5, loss=2.0, noise=0.001, four=0.28, devices=2):
 CONTRACT = Contract(
     LAB,
     planted,
-    verdicts={
-        # Without a device each, four workers are not judged.
-        PART: [{}, {"devices": 3, "four": 0.5}],
-        HOLDS: [{"devices": 4}],
-        FAILS: [{"pair": 0.8}, {"loss": 2.5}, {"devices": 4, "four": 0.5}],
-        UNDECIDED: [{"pair": 1 / 1.9, "noise": 0.5}],
-    },
+    # Without a device each, four workers are not judged.
+    in_part=[{}, {"devices": 3, "four": 0.5}],
+    true=[{"devices": 4}],
+    false=[{"pair": 0.8}, {"loss": 2.5}, {"devices": 4, "four": 0.5}],
+    noisy=[{"pair": 1 / 1.9, "noise": 0.5}],
     figures={
         "speed_up_2": about(2.0),
         "delay_of_first": 6,

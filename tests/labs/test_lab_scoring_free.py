@@ -20,7 +20,6 @@ from pipelines.labs.scoring_free import (
     variant,
 )
 from pipelines.labs.sweep import SweepResult
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED
 from pipelines.run.recogniser import build
 from pipelines.scoring.strategy import never, quietly
 from profiler.spans import NullLane, Recorder
@@ -54,11 +53,8 @@ def planted(left=0.7, slow=0.1, noise=NOISE):
 CONTRACT = Contract(
     LAB,
     planted,
-    verdicts={
-        HOLDS: [{}],
-        FAILS: [{"left": 0.2}],
-        UNDECIDED: [{"left": 0.48, "noise": LOUD}],
-    },
+    false=[{"left": 0.2}],
+    noisy=[{"left": 0.48, "noise": LOUD}],
     figures={
         "tied_mixtures_left_share": about(0.7),
         "tied_mixtures_left_share_predicted": pytest.approx(0.7, abs=0.01),

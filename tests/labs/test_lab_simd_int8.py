@@ -20,7 +20,6 @@ from pipelines.labs.simd_int8 import (
     UNROLLED,
 )
 from pipelines.labs.sweep import SweepResult
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED
 from tests.labs.contract import Contract, about
 from tests.labs.planted import LOUD, NOISE, at_size
 
@@ -62,11 +61,8 @@ def planted(vectors=0.2, eight=0.05, noise=NOISE):
 CONTRACT = Contract(
     LAB,
     planted,
-    verdicts={
-        HOLDS: [{}],
-        FAILS: [{"vectors": 5.0}, {"eight": 0.6}],
-        UNDECIDED: [{"eight": 0.2, "noise": LOUD}],
-    },
+    false=[{"vectors": 5.0}, {"eight": 0.6}],
+    noisy=[{"eight": 0.2, "noise": LOUD}],
     figures={
         "vectors_over_plain": about(12.5),
         "int8_over_best_float": about(4.0),

@@ -17,7 +17,6 @@ from pipelines.labs.sparse import (
     Result,
     variant,
 )
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED
 from pipelines.models import shrink
 from pipelines.models.nets import Layer
 from tests.labs.contract import Contract, about
@@ -78,11 +77,8 @@ def planted(small=0.9, csr=0.5, noise=NOISE):
 CONTRACT = Contract(
     LAB,
     planted,
-    verdicts={
-        HOLDS: [{}],
-        FAILS: [{"small": 0.5}, {"csr": 1.5}],
-        UNDECIDED: [{"csr": 0.97, "noise": LOUD}],
-    },
+    false=[{"small": 0.5}, {"csr": 1.5}],
+    noisy=[{"csr": 0.97, "noise": LOUD}],
     figures={
         "csr_gain_at_30_percent_16_frames": about(2.0),
         "csr_break_even_kept_16_frames": 0.5,

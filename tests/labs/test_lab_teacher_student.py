@@ -7,7 +7,6 @@ import pytest
 from pipelines.labs import _nets
 from pipelines.labs._nets import Decoded
 from pipelines.labs.teacher_student import LAB, LABELS, NETS, TAUGHT, TEACHER
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED
 from pipelines.models import nets
 from tests.labs.contract import Contract, about
 from tests.labs.planted import at_size
@@ -54,11 +53,8 @@ def planted(taught=(3, 4), labels=(6, 5), bundled=False):
 CONTRACT = Contract(
     LAB,
     planted,
-    verdicts={
-        HOLDS: [{}],
-        FAILS: [{"taught": (6, 5), "labels": (3, 4)}],
-        UNDECIDED: [{"taught": (2, 8), "labels": (8, 2)}],
-    },
+    false=[{"taught": (6, 5), "labels": (3, 4)}],
+    noisy=[{"taught": (2, 8), "labels": (8, 2)}],
     figures={"wer_change": about(-2 / 20), "teacher_over_taught_time": about(4.0)},
 )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pipelines.labs import transfer_ledger
 from pipelines.labs.transfer_ledger import KINDS, LAB, Kind, Params, Result
-from pipelines.labs.verdicts import FAILS, HOLDS, PART
 from tests.labs.contract import Contract, NoDevice, about
 from tests.pipelines.workers_in_threads import CLASSES, FEATURES
 
@@ -22,11 +21,8 @@ def planted(weights=1_000_000, batch=1000, heavy=1, step=0.02, real=True):
 CONTRACT = Contract(
     LAB,
     planted,
-    verdicts={
-        HOLDS: [{}],
-        PART: [{"step": 10.0, "real": False}],
-        FAILS: [{"batch": 200_000}, {"heavy": 5}, {"step": 10.0}],
-    },
+    in_part=[{"step": 10.0, "real": False}],
+    false=[{"batch": 200_000}, {"heavy": 5}, {"step": 10.0}],
     figures={
         "heavy_over_light": 1000,
         "light_bytes_over_heavy_in_sum": about(20_040 / 2e6),

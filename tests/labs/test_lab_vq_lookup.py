@@ -8,7 +8,6 @@ import pytest
 from pipelines.config import Config, assign
 from pipelines.labs import vq_lookup
 from pipelines.labs.sweep import SweepResult
-from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED
 from pipelines.labs.vq_lookup import BEST, FULL, LAB, Params
 from pipelines.models import sphinx
 from pipelines.scoring.continuous import ContinuousGmm, pack
@@ -68,11 +67,8 @@ def planted(by_exp=0.1, tree=0.01, noise=NOISE):
 CONTRACT = Contract(
     LAB,
     planted,
-    verdicts={
-        HOLDS: [{}],
-        FAILS: [{"by_exp": 0.8}, {"tree": 1.5}],
-        UNDECIDED: [{"by_exp": 0.55, "noise": LOUD}],
-    },
+    false=[{"by_exp": 0.8}, {"tree": 1.5}],
+    noisy=[{"by_exp": 0.55, "noise": LOUD}],
     figures={
         "exp_share_of_saving": pytest.approx(0.1 / 0.99, abs=0.01),
         "tree_16_time_share": about(0.01),
