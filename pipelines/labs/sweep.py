@@ -73,8 +73,11 @@ class Timings(msgspec.Struct, frozen=True, kw_only=True):
         return next(iter(self.seconds[variant]))
 
     def rounds(self, variant: str, size: int | None = None) -> list[float]:
-        """Seconds per call by round."""
-        return self.seconds[variant][self.size(variant) if size is None else size]
+        """Seconds per call by round; LookupError where there are none."""
+        found = self.seconds[variant][self.size(variant) if size is None else size]
+        if not found:
+            raise LookupError(f"{variant} has no rounds")
+        return found
 
     def time(self, variant: str, size: int | None = None) -> float:
         """Seconds that a call itself takes: the mean of the fastest 40 %."""

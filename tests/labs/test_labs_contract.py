@@ -122,6 +122,25 @@ def test_a_session_gives_back_result_and_verdict(name: str) -> None:
     assert read.chart is not None
 
 
+@every_lab
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of numpy, over no numbers
+def test_a_strangers_result_breaks_nothing(name: str) -> None:
+    """Whatever a field of it is, or of its timings: it is no lab, or it is one."""
+    contract = CONTRACTS[name]
+    fact = record.stored(name, contract.lab.parameters, contract.planted())
+    measured = json.loads(msgspec.json.encode(fact))["measured"]
+    changed = [measured | {key: wrong} for key in measured for wrong in ("text", {}, [])]
+    if seconds := measured.get("timings", {}).get("seconds"):
+        for rows in ({}, {"1": []}, {"1": [0.0]}, {"0": [1.0, 1.0, 1.0]}):
+            changed += [
+                measured | {"timings": {"seconds": seconds | {variant: rows}}}
+                for variant in seconds
+            ]
+    for some in changed:
+        run = record.read({record.KEY: {**fact, "measured": some}})
+        assert run is None or run.chart is None or run.chart.layers
+
+
 @pytest.mark.parametrize("name", [name for name in NAMES if CONTRACTS[name].memory])
 def test_more_takes_more_memory(name: str) -> None:
     contract = CONTRACTS[name]
