@@ -134,7 +134,7 @@ def test_a_strangers_result_breaks_nothing(name: str) -> None:
         for rows in ({}, {"1": []}, {"1": [0.0]}, {"0": [1.0, 1.0, 1.0]}):
             changed += [
                 measured | {"timings": {"seconds": seconds | {variant: rows}}}
-                for variant in seconds
+                for variant in [*seconds][:2]
             ]
     for some in changed:
         run = record.read({record.KEY: {**fact, "measured": some}})
