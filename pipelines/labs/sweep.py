@@ -226,6 +226,8 @@ class Sweep:
         for size in sizes:
             for variant, work in self.variants(size).items():
                 name = self.label.format(variant=variant, size=size)
+                if name in cells:
+                    raise ValueError(f"two cells of a sweep are called {name}")
                 works[name], cells[name] = work, (variant, size)
         inner = {name: calls for name, cell in cells.items() if (calls := self.calls(*cell))}
         costs = {name: self.cost(*cell) for name, cell in cells.items()} if self.cost else None

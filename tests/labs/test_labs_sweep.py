@@ -48,6 +48,11 @@ def test_a_cell_is_a_stage_with_its_cost():
     assert cost.operations["fma"].per_work == (4.0, 0.0, 0.0)
 
 
+def test_no_cell_takes_the_place_of_another():
+    with pytest.raises(ValueError, match="two cells of a sweep are called all"):
+        Calls().sweep(label="{variant}", together=True).run(Desk(), 0.0)
+
+
 def test_rounds_can_be_few_at_some_sizes():
     found = Calls().sweep(rounds=lambda size: 3 if size == 4 else None).run(Desk(), 0.0)
     assert (len(found.rounds("all", 1)), len(found.rounds("all", 4))) == (LEAST_ROUNDS, 3)
