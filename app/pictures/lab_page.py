@@ -18,7 +18,7 @@ from app.pictures.writers import picture, png_file
 from app.views.labs.card import SIGNS
 from pipelines import labs
 from pipelines.labs import record
-from pipelines.labs.declaration import GROUPS, Said
+from pipelines.labs.declaration import GROUPS, PublishedValue
 from pipelines.labs.record import Record
 from pipelines.labs.texts import figure
 from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, PART, UNDECIDED, Verdict
@@ -145,16 +145,16 @@ def _section(name: str, run: Record) -> list[str]:
     lines += [f"{SIGNS[finding.verdict]} **{finding.verdict}.** {finding.why}", ""]
     if finding.verdict in lab.follows:
         lines += [f"*{lab.follows[finding.verdict]}*", ""]
-    if lab.said:
+    if lab.published:
         lines += ["| | claimed | here |", "|---|---|---|"]
-        lines += [_row(said, finding.figures.get(said.ours)) for said in lab.said]
+        lines += [_row(said, finding.figures.get(said.ours)) for said in lab.published]
         lines += [""]
     source = f"From {lab.papers}; `" if lab.papers else "`"
     lines += [f"{lab.measured} {source}asrscope lab {name}`.", "", lab.bound, ""]
     return lines
 
 
-def _row(said: Said, ours: float | None) -> str:
+def _row(said: PublishedValue, ours: float | None) -> str:
     here = "not measured" if ours is None else figure(ours, said.unit)
     return f"| {said.what} | {figure(said.value, said.unit)} | {here} |"
 

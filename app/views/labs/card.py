@@ -151,7 +151,7 @@ class LabCard(QWidget):
             column.addStretch(1)
         if finding is not None and finding.verdict in lab.follows:
             column.addWidget(_text(lab.follows[finding.verdict], font(1.0, strong=True)))
-        if finding is not None and lab.said:
+        if finding is not None and lab.published:
             column.addWidget(_text(said_text(lab, finding), font(0.92), "muted"))
         self._column.addWidget(inside)
         found = "" if finding is None else f"{verdict_text(finding.verdict)}: {finding.why} "
@@ -183,7 +183,7 @@ def _text(text: str, face: QFont, name: str = "") -> Wrapped:
 def said_text(lab: Lab[Parameters, Measured], finding: Finding | None) -> str:
     """The claim's numbers, each beside ours: pinned copy: claimed 6 GB/s, here 12 GB/s."""
     parts = []
-    for said in lab.said:
+    for said in lab.published:
         ours = None if finding is None else finding.figures.get(said.ours)
         here = (
             tr("here {0}").format(figure(ours, said.unit))
