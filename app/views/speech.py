@@ -9,13 +9,11 @@ was deleted, it stands struck out.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from PySide6.QtCore import QLineF, QRectF, Qt
 from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPen
 
-from app.charts.items import PixelItem, Raster, RasterItem, bars
+from app.charts.items import PixelItem, RasterItem, bars
 from app.charts.raster import between, opaque, uprights
 from app.charts.time_plot import TimePlot
 from app.style.plain_text import write
@@ -122,7 +120,7 @@ class SpeechItems:
     def __init__(self, plot: TimePlot) -> None:
         self._plot = plot
         self.words = SpokenItem(plot)
-        self.wave = RasterItem(plot)
+        self.wave = Wave(plot)
         self._model: WordsModel | None = None
 
     def set_model(self, model: WordsModel | None) -> None:
@@ -141,7 +139,7 @@ class SpeechItems:
         model = self._model
         there = np.empty(0) if model is None else np.flatnonzero(np.isfinite(model.high))
         if model is None or not len(there):
-            self.wave.show_raster(None)
+            self.wave.show_nothing()
             return
         # Loudest sample of what is in view fills the row; quiet speech is still speech.
         loudest = max(float(np.abs(model.low[there]).max()), float(model.high[there].max()), 0.05)
@@ -154,45 +152,41 @@ class SpeechItems:
             spoken = model.spoken[model.current]
             middles = first_s + (np.arange(columns) + 0.5) * (last_s - first_s) / columns
             inside = (middles >= spoken.first_s) & (middles < spoken.last_s)
-        shown = _Wave(model.low / loudest, model.high / loudest, inside)
-        self.wave.show_raster(
-            Raster(
-                first_s,
-                last_s,
-                height - wave.bottom(),
-                height - wave.top(),
-                shown.pixels,
-                shown.strokes,
-            )
-        )
+        self.wave.show_samples(model.low / loudest, model.high / loudest, inside)
+        self.wave.show_columns(first_s, last_s, height - wave.bottom(), height - wave.top())
 
 
-class _Wave(NamedTuple):
-    """Lowest and highest sample per column, −1…1, and whether it is in the current utterance."""
+class Wave(RasterItem):
+    """The envelope of the sound."""
 
-    low: F64
-    high: F64
-    inside: Bool
+    def __init__(self, plot: TimePlot) -> None:
+        super().__init__(plot)
+        self._low = self._high = np.empty(0)
+        self._inside = np.empty(0, bool)
+
+    def show_samples(self, low: F64, high: F64, inside: Bool) -> None:
+        """Take lowest and highest sample per column, −1…1, and whether it is in the current utterance."""
+        self._low, self._high, self._inside = low, high, inside
 
     def _ends(self, height: float) -> tuple[F64, F64]:
         """Top and bottom of columns, in pixels of a row of this height."""
         middle, half = height / 2, height / 2 - 1
-        top = middle - np.maximum(self.high, 0.0) * half - 0.5
-        return top, middle - np.minimum(self.low, 0.0) * half + 0.5
+        top = middle - np.maximum(self._high, 0.0) * half - 0.5
+        return top, middle - np.minimum(self._low, 0.0) * half + 0.5
 
-    def pixels(self, height: int, scale: int) -> U32:
-        """Pixels [height, columns]."""
+    def draw_pixels(self, height: int, scale: int) -> U32:
+        """A stroke in each column."""
         inks = np.array([opaque(color) for color in (theme().waveform, theme().muted)])
-        pixels = np.zeros((height, len(self.low)), np.uint32)
+        pixels = np.zeros((height, len(self._low)), np.uint32)
         strokes = between(*self._ends(height / scale), scale)
-        uprights(pixels, *strokes, inks[self.inside.astype(np.int64)])
+        uprights(pixels, *strokes, inks[self._inside.astype(np.int64)])
         return pixels
 
-    def strokes(self, painter: QPainter, place: QRectF) -> None:
-        """The same as shapes."""
+    def draw_shapes(self, painter: QPainter, place: QRectF) -> None:
+        """The strokes as lines."""
         top, bottom = (place.top() + y for y in self._ends(place.height()))
         x = place.left() + (np.arange(len(top)) + 0.5) / len(top) * place.width()
-        for part, token in ((~self.inside, "waveform"), (self.inside, "muted")):
+        for part, token in ((~self._inside, "waveform"), (self._inside, "muted")):
             painter.setPen(QPen(theme().color(token), 1))
             there = part & np.isfinite(top)
             # Two runs lie left and right of the current utterance: no stroke joins them.
