@@ -5,9 +5,6 @@ A raster keeps its pixels until it is shown other columns, so a range that only 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import QRectF
@@ -68,70 +65,62 @@ class Levels(Curve):
         self.show_points(np.tile([-FAR_S, FAR_S], len(y)), np.repeat(y, 2))
 
 
-@dataclass(frozen=True)
-class Raster:
-    """Columns of pixels over seconds × values.
-
-    `draw(height, scale)` gives premultiplied ARGB [height, columns] with `scale` device pixels per pixel, or already
-    [height, columns × scale]; `shapes(painter, place)` draws the same in pixels as shapes, for SVG and PDF.
-    """
-
-    first_s: float
-    last_s: float
-    low: float
-    high: float
-    draw: Callable[[int, int], U32]
-    shapes: Callable[[QPainter, QRectF], None]
-
-
 class RasterItem(QGraphicsItem):
-    """Shows a `Raster`, whose pixels it keeps."""
+    """Columns of pixels over seconds × values, kept until others are shown; a subclass draws them."""
 
     def __init__(self, plot: TimePlot) -> None:
         super().__init__()
-        self._raster: Raster | None = None
+        self._place = QRectF()
         self._pixels: U32 | None = None
         self._drawn: tuple[int, int] | None = None
         plot.add(self, 0.0)
 
-    def show_raster(self, raster: Raster | None) -> None:
-        """Show another raster; None shows nothing."""
+    def show_columns(self, first_s: float, last_s: float, low: float, high: float) -> None:
+        """Draw other columns over these seconds and values."""
         self.prepareGeometryChange()
-        self._raster, self._drawn = raster, None
+        self._place, self._drawn = QRectF(first_s, low, last_s - first_s, high - low), None
+
+    def show_nothing(self) -> None:
+        """Draw no columns."""
+        self.show_columns(0.0, 0.0, 0.0, 0.0)
+
+    def draw_pixels(self, height: int, scale: int) -> U32:
+        """Premultiplied ARGB [height, columns], `scale` device pixels high per pixel (override).
+
+        It may also have as many device pixels per column.
+        """
+        raise NotImplementedError
+
+    def draw_shapes(self, painter: QPainter, place: QRectF) -> None:
+        """Draw the same as shapes into a place in pixels, for SVG and PDF (override)."""
+        raise NotImplementedError
 
     def boundingRect(self) -> QRectF:
         """In seconds and values."""
-        raster = self._raster
-        if raster is None:
-            return QRectF()
-        return QRectF(
-            raster.first_s, raster.low, raster.last_s - raster.first_s, raster.high - raster.low
-        )
+        return QRectF(self._place)
 
     def paint(
         self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None
     ) -> None:
         """Put the pixels onto whole pixels, whatever the transform of the data is."""
-        raster = self._raster
-        if raster is None:
+        if self._place.isEmpty():
             return
-        place = painter.worldTransform().mapRect(self.boundingRect())
+        place = painter.worldTransform().mapRect(self._place)
         place = QRectF(round(place.left()), place.top(), place.width(), place.height())
         painter.save()
         try:
             painter.setWorldTransform(QTransform())
             if is_vector(painter):
-                raster.shapes(painter, place)
+                self.draw_shapes(painter, place)
             else:
-                self._blit(painter, raster, place, raster_scale(painter))
+                self._blit(painter, place, raster_scale(painter))
         finally:
             painter.restore()
 
-    def _blit(self, painter: QPainter, raster: Raster, place: QRectF, scale: int) -> None:
+    def _blit(self, painter: QPainter, place: QRectF, scale: int) -> None:
         height = max(1, round(place.height() * scale))
         if (height, scale) != self._drawn or self._pixels is None:
-            self._pixels = raster.draw(height, scale)
-            self._drawn = height, scale
+            self._pixels, self._drawn = self.draw_pixels(height, scale), (height, scale)
         rows, across = self._pixels.shape
         image = QImage(
             self._pixels.data, across, rows, 4 * across, QImage.Format.Format_ARGB32_Premultiplied

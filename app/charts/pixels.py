@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from PySide6.QtCore import QRectF, QSizeF, Qt
+from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QPaintEngine, QPainter, QPixmap
 
 
@@ -58,20 +58,12 @@ class Still:
         scale = device_scale(painter)
         key = (key, area.width(), area.height(), scale)
         if self._pixels is None or key != self._key:
-
-            def moved(within: QPainter) -> None:
+            size = area.size() * scale
+            self._pixels = QPixmap(math.ceil(size.width()), math.ceil(size.height()))
+            self._pixels.setDevicePixelRatio(scale)
+            self._pixels.fill(Qt.GlobalColor.transparent)
+            with QPainter(self._pixels) as within:
                 within.translate(-area.topLeft())
                 draw(within)
-
-            self._pixels, self._key = drawn_on_pixels(area.size(), scale, moved), key
+            self._key = key
         painter.drawPixmap(area.topLeft(), self._pixels)
-
-
-def drawn_on_pixels(size: QSizeF, scale: float, draw: Callable[[QPainter], None]) -> QPixmap:
-    """What `draw` draws at the origin, on transparent ground."""
-    pixels = QPixmap(math.ceil(size.width() * scale), math.ceil(size.height() * scale))
-    pixels.setDevicePixelRatio(scale)
-    pixels.fill(Qt.GlobalColor.transparent)
-    with QPainter(pixels) as within:
-        draw(within)
-    return pixels

@@ -189,12 +189,12 @@ def count(value: float | None) -> str:
     return f"{value:.1f}"
 
 
-def short_count(value: float) -> str:
-    """A count for an axis: 850, 1.2k, 12k, 3.4M."""
-    for limit, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= limit:
-            return f"{value / limit:.3g}{suffix}"
-    return f"{value:.3g}"
+def prefixed(value: float) -> str:
+    """Three figures and the prefix of a unit, set off: 27 G, 1 T, 850 (with a space at the end)."""
+    for limit, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= limit * 0.9995:
+            return f"{value / limit:.3g} {prefix}"
+    return f"{value:.3g} "
 
 
 def percent(share: float | None) -> str:

@@ -12,9 +12,9 @@ import numpy as np
 from PySide6.QtCore import QCoreApplication, QLineF, QRectF, Qt
 from PySide6.QtGui import QBrush, QFontMetricsF, QPainter, QPen
 
-from app.charts.items import Curve, Levels, PixelItem, Raster, RasterItem, hair, polyline
+from app.charts.items import Curve, Levels, PixelItem, RasterItem, hair, polyline
 from app.charts.raster import stacked
-from app.charts.scale import times
+from app.charts.scale import Scale, times
 from app.charts.swatch import paint_spike
 from app.charts.time_plot import TimePlot
 from app.style.plain_text import write
@@ -41,20 +41,68 @@ def realtime_text(model: CostModel) -> str:
     return text.format(times(model.realtime_above))
 
 
-class CostItems:
-    """The items of the cost plot; heights 0…1 are those of the scale."""
+class Stack(RasterItem):
+    """The categories on top of each other; heights 0…1 are those of the scale."""
 
     def __init__(self, plot: TimePlot) -> None:
-        self._hatched = False
+        super().__init__(plot)
+        self.hatched = False
+        """Whether layers have hatches: in a picture, which may be printed. On the screen the legend has them."""
+        self._scale = Scale(0.0, 1.0)
+        self._layers = np.empty((0, len(CATEGORIES)))
+
+    def show_model(self, model: CostModel) -> None:
+        """Show another model."""
+        self._scale, self._layers = model.scale, model.mean_ms
+        self.show_columns(model.first_s, model.last_s, 0.0, 1.0)
+
+    def draw_pixels(self, height: int, scale: int) -> U32:
+        """All layers of each column."""
+        tokens = theme()
+        ink = tokens.surface if tokens.is_dark else tokens.card
+        colors = [tokens.category[name] for name in CATEGORIES]
+        heights = self._scale.stacked(self._layers)
+        if not self.hatched:
+            return stacked(heights, height, colors, ink)
+        hatches = [tokens.hatch[name] for name in CATEGORIES]
+        return stacked(np.repeat(heights, scale, axis=0), height, colors, ink, hatches, scale)
+
+    def draw_shapes(self, painter: QPainter, place: QRectF) -> None:
+        """A polygon per layer."""
+        layers = self._layers
+        there = np.flatnonzero(np.isfinite(layers[:, 0]))
+        if not len(there):
+            return
+        left, right = int(there[0]), int(there[-1]) + 1
+        upper = np.cumsum(np.nan_to_num(layers[left:right]), axis=1)
+        y = place.bottom() - self._scale.place(upper) * place.height()
+        x = place.left() + np.arange(left, right + 1) / len(layers) * place.width()
+        steps = np.repeat(x, 2)[1:-1]
+        around, below = np.append(steps, steps[::-1]), np.full(len(steps), place.bottom())
+        painter.setPen(Qt.PenStyle.NoPen)
+        for layer, name in enumerate(CATEGORIES):
+            above = np.repeat(y[:, layer], 2)
+            if np.array_equal(above, below):
+                continue
+            for brush in (QBrush(theme().color(name)), theme().hatch_brush(name)):
+                painter.setBrush(brush)
+                painter.drawPolygon(polyline(around, np.append(above, below[::-1])))
+            below = above
+
+
+class CostItems:
+    """The items of the cost plot."""
+
+    def __init__(self, plot: TimePlot) -> None:
         self.model: CostModel | None = None
         self._grid = Levels(plot)
-        self.stack = RasterItem(plot)
+        self.stack = Stack(plot)
         self._p95 = Curve(plot, z=1.0)
         self.labels = CostLabels(plot)
 
     def set_hatched(self, on: bool) -> None:
-        """Hatch the layers: in a picture, which may be printed. On the screen the legend has the hatches."""
-        self._hatched = on
+        """Hatch the layers."""
+        self.stack.hatched = on
         self.set_model(self.model, self.labels.band)
 
     def set_model(self, model: CostModel | None, band: float) -> None:
@@ -62,7 +110,7 @@ class CostItems:
         self.model = model
         self.labels.set_model(model, band)
         if model is None:
-            self.stack.show_raster(None)
+            self.stack.show_nothing()
             self._grid.show_levels(np.empty(0))
             self._p95.show_points(np.empty(0), np.empty(0))
             return
@@ -72,16 +120,7 @@ class CostItems:
         self._grid.show_levels(model.scale.place(np.array(model.scale.ticks())))
         columns = len(model.mean_ms)
         self._show_quantile(model, model.first_s, (model.last_s - model.first_s) / columns)
-        self.stack.show_raster(
-            Raster(
-                model.first_s,
-                model.last_s,
-                0.0,
-                1.0,
-                lambda height, scale: self._pixels(model, height, scale),
-                lambda painter, place: self._shapes(model, painter, place),
-            )
-        )
+        self.stack.show_model(model)
 
     def _show_quantile(self, model: CostModel, first_s: float, width: float) -> None:
         """One point in the middle of each block: columns of a block have the same value."""
@@ -94,37 +133,6 @@ class CostItems:
         self._p95.show_points(
             first_s + middle * width, model.scale.place(model.p95_ms[there[starts]])
         )
-
-    def _pixels(self, model: CostModel, height: int, scale: int) -> U32:
-        tokens = theme()
-        ink = tokens.surface if tokens.is_dark else tokens.card
-        colors = [tokens.category[name] for name in CATEGORIES]
-        heights = model.scale.stacked(model.mean_ms)
-        if not self._hatched:
-            return stacked(heights, height, colors, ink)
-        hatches = [tokens.hatch[name] for name in CATEGORIES]
-        return stacked(np.repeat(heights, scale, axis=0), height, colors, ink, hatches, scale)
-
-    def _shapes(self, model: CostModel, painter: QPainter, place: QRectF) -> None:
-        """The stack as polygons, for SVG and PDF."""
-        there = np.flatnonzero(np.isfinite(model.mean_ms[:, 0]))
-        if not len(there):
-            return
-        left, right = int(there[0]), int(there[-1]) + 1
-        upper = np.cumsum(np.nan_to_num(model.mean_ms[left:right]), axis=1)
-        y = place.bottom() - model.scale.place(upper) * place.height()
-        x = place.left() + np.arange(left, right + 1) / len(model.mean_ms) * place.width()
-        steps = np.repeat(x, 2)[1:-1]
-        around, below = np.append(steps, steps[::-1]), np.full(len(steps), place.bottom())
-        painter.setPen(Qt.PenStyle.NoPen)
-        for layer, name in enumerate(CATEGORIES):
-            above = np.repeat(y[:, layer], 2)
-            if np.array_equal(above, below):
-                continue
-            for brush in (QBrush(theme().color(name)), theme().hatch_brush(name)):
-                painter.setBrush(brush)
-                painter.drawPolygon(polyline(around, np.append(above, below[::-1])))
-            below = above
 
 
 class CostLabels(PixelItem):

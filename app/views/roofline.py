@@ -5,10 +5,11 @@ from __future__ import annotations
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from app.charts.scale import prefixed
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
 from app.views.breakdown_model import stretch_of, threads_at
-from app.views.roofline_model import Point, place_of, points, rate, short
+from app.views.roofline_model import Point, place_of, points, rate
 from app.views.roofline_plot import HEIGHT, WIDTHS_HIGH, Roofline
 from app.views.stage_view import StageView
 from app.views.table_twin import Table
@@ -101,6 +102,6 @@ class RooflineView(StageView):
             ]
             for point in self._points
         ] + [
-            [level.name, "", "", f"{short(level.bandwidth)}B/s", ""]
+            [level.name, "", "", f"{prefixed(level.bandwidth)}B/s", ""]
             for level in self.plot.where.levels
         ]

@@ -14,12 +14,12 @@ from itertools import pairwise, product
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPen, QPolygonF, QTransform
 
-from app.charts.scale import percent
+from app.charts.scale import percent, prefixed
 from app.charts.still import LINE, StillPlot, distance, small_metrics
 from app.style.plain_text import describe
 from app.style.theme import theme
 from app.views.part_bars import group_color
-from app.views.roofline_model import Place, Point, rate, short
+from app.views.roofline_model import Place, Point, rate
 
 HEIGHT = 232
 """Pixels that it takes at least."""
@@ -129,7 +129,7 @@ class Roofline(StillPlot):
         sentence: str = text.format(
             point.name,
             f"{point.intensity:.3g}",
-            short(point.rate),
+            prefixed(point.rate),
             percent(point.rate / point.roof),
             limit,
             f"{point.ridge:.3g}",
@@ -230,7 +230,7 @@ class Roofline(StillPlot):
             line = self._slope(level.bandwidth, marked.ceiling)
             if line.length() > 1 and self.where.level_of(marked.bandwidth) != level.name:
                 self.curve([line.p1(), line.p2()], QPen(tokens.color("muted"), 0.7))
-                levels.append((f"{level.name} {short(level.bandwidth)}B/s", line))
+                levels.append((f"{level.name} {prefixed(level.bandwidth)}B/s", line))
         self.curve(self._roof(marked), QPen(tokens.color("text"), 1.4))
         here = self.place(marked.intensity, marked.rate)
         above = self.place(marked.intensity, marked.roof)
@@ -278,7 +278,7 @@ class Roofline(StillPlot):
         of = "" if self.where.device else f", {threads}"
         level = self.where.level_of(point.bandwidth) or self.tr("bandwidth")
         flat = self.tr("arithmetic {0}").format(rate(point.ceiling)) + of
-        slope = f"{level} {short(point.bandwidth)}B/s"
+        slope = f"{level} {prefixed(point.bandwidth)}B/s"
         start, ridge, _ = self._roof(point)
         above, *higher = (ridge.y() - LINE - 1 - up for up in range(0, int(ridge.y()), 4))
         wide = metrics.horizontalAdvance(flat) + 2

@@ -9,13 +9,11 @@ was deleted, it stands struck out.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPen
 
-from app.charts.items import PixelItem, Raster, RasterItem, bars
+from app.charts.items import PixelItem, RasterItem, bars
 from app.charts.raster import between, opaque, uprights
 from app.charts.time_plot import TimePlot
 from app.model.alignment import Token
@@ -25,7 +23,7 @@ from app.views.word_places import Placed, WordPlaces
 from app.views.words_model import WordsModel
 from pipelines.audio.word_errors import DELETED, INSERTED, SAME, SUBSTITUTED
 from profiler.analysis.lod.columns import column_grid
-from profiler.arrays import F64, I64, U32, Bool
+from profiler.arrays import F64, I64, U32
 from profiler.frames import FRAME_S
 
 ROW = 17
@@ -126,83 +124,51 @@ class SpokenItem(PixelItem):
             paint_word(painter, place.text, place.token.kind, area, self._strong)
 
 
-class SpeechItems:
-    """Envelope, and under it the words that have room with the lines of all of them."""
+class Wave(RasterItem):
+    """The envelope of the sound: lowest and highest sample per column, louder where the current utterance is."""
 
     def __init__(self, plot: TimePlot) -> None:
-        self._plot = plot
-        self.words = SpokenItem(plot)
-        self.wave = RasterItem(plot)
-        self._model: WordsModel | None = None
+        super().__init__(plot)
+        self._low = self._high = np.empty(0)
+        self._inside = np.empty(0, bool)
 
-    def set_model(self, model: WordsModel | None) -> None:
-        """Show another model; None shows nothing, and nothing of the last one is kept."""
-        self._model = model
-        self.words.set_model(model)
-        self._show_wave()
-
-    def scroll(self) -> bool:
-        """Lay the words out for a range that moved; whether the rest can be shown as it was drawn."""
-        before = self.words.areas()
-        self.words.lay_out()
-        return self.words.areas() == before
-
-    def _show_wave(self) -> None:
-        model = self._model
+    def show_model(self, model: WordsModel | None, row: QRectF, height: float) -> None:
+        """Show the sound of a model in a row of a plot of this height, in pixels; None shows nothing."""
         there = np.empty(0) if model is None else np.flatnonzero(np.isfinite(model.high))
         if model is None or not len(there):
-            self.wave.show_raster(None)
+            self.show_nothing()
             return
         # Loudest sample of what is in view fills the row; quiet speech is still speech.
         loudest = max(float(np.abs(model.low[there]).max()), float(model.high[there].max()), 0.05)
-        columns, height = len(model.high), float(self._plot.plot_size()[1])
-        self._plot.set_height_range(0.0, height)
-        wave, _ = self.words.areas()
-        first_s, last_s = model.first_s, model.last_s
-        inside = np.zeros(columns, bool)
+        self._low, self._high = model.low / loudest, model.high / loudest
+        columns = len(model.high)
+        self._inside = np.zeros(columns, bool)
         if model.current is not None:
             spoken = model.spoken[model.current]
-            middles = first_s + (np.arange(columns) + 0.5) * (last_s - first_s) / columns
-            inside = (middles >= spoken.first_s) & (middles < spoken.last_s)
-        shown = _Wave(model.low / loudest, model.high / loudest, inside)
-        self.wave.show_raster(
-            Raster(
-                first_s,
-                last_s,
-                height - wave.bottom(),
-                height - wave.top(),
-                shown.pixels,
-                shown.strokes,
-            )
-        )
-
-
-class _Wave(NamedTuple):
-    """Lowest and highest sample per column, −1…1, and whether it is in the current utterance."""
-
-    low: F64
-    high: F64
-    inside: Bool
+            step = (model.last_s - model.first_s) / columns
+            middles = model.first_s + (np.arange(columns) + 0.5) * step
+            self._inside = (middles >= spoken.first_s) & (middles < spoken.last_s)
+        self.show_columns(model.first_s, model.last_s, height - row.bottom(), height - row.top())
 
     def _ends(self, height: float) -> tuple[F64, F64]:
         """Top and bottom of columns, in pixels of a row of this height."""
         middle, half = height / 2, height / 2 - 1
-        top = middle - np.maximum(self.high, 0.0) * half - 0.5
-        return top, middle - np.minimum(self.low, 0.0) * half + 0.5
+        top = middle - np.maximum(self._high, 0.0) * half - 0.5
+        return top, middle - np.minimum(self._low, 0.0) * half + 0.5
 
-    def pixels(self, height: int, scale: int) -> U32:
-        """Pixels [height, columns]."""
+    def draw_pixels(self, height: int, scale: int) -> U32:
+        """A stroke in each column."""
         inks = np.array([opaque(color) for color in (theme().waveform, theme().muted)])
-        pixels = np.zeros((height, len(self.low)), np.uint32)
+        pixels = np.zeros((height, len(self._low)), np.uint32)
         strokes = between(*self._ends(height / scale), scale)
-        uprights(pixels, *strokes, inks[self.inside.astype(np.int64)])
+        uprights(pixels, *strokes, inks[self._inside.astype(np.int64)])
         return pixels
 
-    def strokes(self, painter: QPainter, place: QRectF) -> None:
-        """The same as shapes."""
+    def draw_shapes(self, painter: QPainter, place: QRectF) -> None:
+        """The strokes as lines."""
         top, bottom = (place.top() + y for y in self._ends(place.height()))
         x = place.left() + (np.arange(len(top)) + 0.5) / len(top) * place.width()
-        for part, token in ((~self.inside, "waveform"), (self.inside, "muted")):
+        for part, token in ((~self._inside, "waveform"), (self._inside, "muted")):
             painter.setPen(QPen(theme().color(token), 1))
             there = part & np.isfinite(top)
             # Two runs lie left and right of the current utterance: no stroke joins them.

@@ -7,11 +7,13 @@ as it was busy, in the colours of what ran; spans have their names where there i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPen
 
-from app.charts.items import PixelItem, Raster, RasterItem
+from app.charts.items import PixelItem, RasterItem
 from app.charts.raster import stacked
 from app.charts.readout import Line
 from app.charts.scale import count
@@ -23,7 +25,7 @@ from app.style.plain_text import write
 from app.style.theme import font, theme
 from app.views.chart import ChartView
 from app.views.table_twin import Table
-from app.views.timeline_model import TimelineModel, stage_name, timeline_model
+from app.views.timeline_model import Lane, TimelineModel, stage_name, timeline_model
 from profiler.analysis.lod.spans import KINDS, timeline_of
 from profiler.arrays import U32
 from profiler.plain import clock
@@ -73,7 +75,7 @@ class TimelineView(ChartView[TimelineModel]):
         self.wall = WallAxis(axis)
         super().__init__(axis, plot_axis=self.wall)
         self.wall.setParent(self)
-        self.raster = RasterItem(self.plot)
+        self.raster = _Busy(self.plot)
         self.names = _Names(self.plot)
         self.wall.visible_changed.connect(self._axis_moved)
         self.plot.clicked.connect(self._choose)
@@ -99,7 +101,7 @@ class TimelineView(ChartView[TimelineModel]):
         """Label the lanes and hand the model to the items."""
         self.names.set_model(model)
         if model is None:
-            self.raster.show_raster(None)
+            self.raster.show_nothing()
             self.plot.set_ticks(())
             return
         height = float(self.plot.plot_size()[1])
@@ -111,61 +113,14 @@ class TimelineView(ChartView[TimelineModel]):
                 for lane, rect in zip(model.lanes, rects, strict=True)
             ]
         )
-        self.raster.show_raster(
-            Raster(
-                model.first_s,
-                model.last_s,
-                0.0,
-                height,
-                lambda rows, scale: self._pixels(model, rects, rows, scale),
-                lambda painter, place: self._shapes(model, rects, painter, place),
-            )
-        )
+        self.raster.show_lanes(model.lanes, rects)
+        self.raster.show_columns(model.first_s, model.last_s, 0.0, height)
 
     def show_texts(self, model: TimelineModel) -> None:
         """Show the note."""
         length = duration(model.last_s - model.first_s)
         spans = self.tr("{0} spans in {1}").format(count(model.spans), length)
         self.set_note(self.tr("{0} · time of the run").format(spans), spans)
-
-    def _pixels(self, model: TimelineModel, rects: list[QRectF], height: int, scale: int) -> U32:
-        columns = len(model.lanes[0].busy)
-        pixels = np.zeros((height, columns), np.uint32)
-        tokens = theme()
-        for lane, rect in zip(model.lanes, rects, strict=True):
-            shown = np.flatnonzero(lane.busy.any(axis=0))
-            # A plot that has just become lower is painted before its lanes are laid out again.
-            top, bottom = (min(round(y * scale), height) for y in (rect.top(), rect.bottom()))
-            if not len(shown) or bottom <= top:
-                continue
-            colors = [tokens.color(COLORS[KINDS[kind]]).name() for kind in shown]
-            pixels[top:bottom] = stacked(lane.busy[:, shown], bottom - top, colors, tokens.card)
-        return pixels
-
-    def _shapes(
-        self, model: TimelineModel, rects: list[QRectF], painter: QPainter, place: QRectF
-    ) -> None:
-        """Runs of columns that look alike as rectangles, for SVG and PDF."""
-        tokens = theme()
-        across = place.width() / len(model.lanes[0].busy)
-        painter.setPen(Qt.PenStyle.NoPen)
-        for lane, rect in zip(model.lanes, rects, strict=True):
-            busy = np.round(lane.busy, 3)
-            starts = np.flatnonzero(np.any(np.diff(busy, axis=0, prepend=-1.0), axis=1))
-            for begin, end in zip(starts, np.append(starts[1:], len(busy)), strict=True):
-                bottom = place.top() + rect.bottom()
-                for kind in np.flatnonzero(busy[begin]):
-                    high = busy[begin, kind] * rect.height()
-                    painter.setBrush(tokens.color(COLORS[KINDS[kind]]))
-                    painter.drawRect(
-                        QRectF(
-                            place.left() + begin * across,
-                            bottom - high,
-                            (end - begin) * across,
-                            high,
-                        )
-                    )
-                    bottom -= high
 
     def _choose(self, at: QPointF) -> None:
         """A click on a span selects its time; beside one, nothing."""
@@ -251,6 +206,57 @@ class TimelineView(ChartView[TimelineModel]):
                 what = self.tr(lane.title), stage_name(session, span.stage)
                 rows.append([*what, f"{start:.6f}", f"{length:.1f}", *map(str, frames)])
         return headers, rows
+
+
+class _Busy(RasterItem):
+    """How busy each lane was, in the colours of what ran."""
+
+    def __init__(self, plot: TimePlot) -> None:
+        super().__init__(plot)
+        self._lanes: Sequence[Lane] = ()
+        self._rects: Sequence[QRectF] = ()
+
+    def show_lanes(self, lanes: Sequence[Lane], rects: Sequence[QRectF]) -> None:
+        """Take other lanes and their places."""
+        self._lanes, self._rects = lanes, rects
+
+    def draw_pixels(self, height: int, scale: int) -> U32:
+        """Each lane as a stack of what ran."""
+        columns = len(self._lanes[0].busy)
+        pixels = np.zeros((height, columns), np.uint32)
+        tokens = theme()
+        for lane, rect in zip(self._lanes, self._rects, strict=True):
+            shown = np.flatnonzero(lane.busy.any(axis=0))
+            # A plot that has just become lower is painted before its lanes are laid out again.
+            top, bottom = (min(round(y * scale), height) for y in (rect.top(), rect.bottom()))
+            if not len(shown) or bottom <= top:
+                continue
+            colors = [tokens.color(COLORS[KINDS[kind]]).name() for kind in shown]
+            pixels[top:bottom] = stacked(lane.busy[:, shown], bottom - top, colors, tokens.card)
+        return pixels
+
+    def draw_shapes(self, painter: QPainter, place: QRectF) -> None:
+        """Runs of columns that look alike as rectangles."""
+        tokens = theme()
+        across = place.width() / len(self._lanes[0].busy)
+        painter.setPen(Qt.PenStyle.NoPen)
+        for lane, rect in zip(self._lanes, self._rects, strict=True):
+            busy = np.round(lane.busy, 3)
+            starts = np.flatnonzero(np.any(np.diff(busy, axis=0, prepend=-1.0), axis=1))
+            for begin, end in zip(starts, np.append(starts[1:], len(busy)), strict=True):
+                bottom = place.top() + rect.bottom()
+                for kind in np.flatnonzero(busy[begin]):
+                    high = busy[begin, kind] * rect.height()
+                    painter.setBrush(tokens.color(COLORS[KINDS[kind]]))
+                    painter.drawRect(
+                        QRectF(
+                            place.left() + begin * across,
+                            bottom - high,
+                            (end - begin) * across,
+                            high,
+                        )
+                    )
+                    bottom -= high
 
 
 class _Names(PixelItem):

@@ -9,7 +9,7 @@ from app.model.slices import Slices
 from app.model.time_axis import TimeAxis
 from app.views.chart import ChartView
 from app.views.sentence import Sentence, written_columns
-from app.views.speech import SpeechItems
+from app.views.speech import SpokenItem, Wave
 from app.views.table_twin import Table
 from app.views.words_model import Spoken, WordsModel, align, current_of, words_model
 from pipelines.audio.word_errors import SAME, ErrorCount
@@ -34,7 +34,8 @@ class WordsView(ChartView[WordsModel]):
 
     def __init__(self, axis: TimeAxis) -> None:
         super().__init__(axis)
-        self.speech = SpeechItems(self.plot)
+        self.spoken = SpokenItem(self.plot)
+        self.wave = Wave(self.plot)
         self.sentence = Sentence()
         self.column.addWidget(self.sentence)
         self._counted_last: tuple[int, ErrorCount | None] | None = None
@@ -64,7 +65,9 @@ class WordsView(ChartView[WordsModel]):
         self.sentence.show_spoken(
             None if model.current is None else model.spoken[model.current], at_s
         )
-        return self.speech.scroll()
+        before = self.spoken.areas()
+        self.spoken.lay_out()
+        return self.spoken.areas() == before
 
     def draw(self, snapshot: Snapshot) -> None:
         """Draw; where many utterances are still to be aligned, do so once the hand rests."""
@@ -102,13 +105,17 @@ class WordsView(ChartView[WordsModel]):
 
     def show_model(self, model: WordsModel | None) -> None:
         """Pass the model to the item and the sentence at the playhead to its strip."""
-        self.speech.set_model(model)
+        self.spoken.set_model(model)
+        wave, words = self.spoken.areas()
+        height = float(self.plot.plot_size()[1])
+        self.plot.set_height_range(0.0, height)
+        self.wave.show_model(model, wave, height)
         if model is None:
             self.sentence.show_spoken(None)
             return
         spoken = None if model.current is None else model.spoken[model.current]
         self.sentence.show_spoken(spoken, model.at_frame * FRAME_S)
-        self.overlay.set_floor(self.speech.words.areas()[1].height())
+        self.overlay.set_floor(words.height())
         self.overlay.set_events(model.marks, model.boundaries)
 
     def show_texts(self, model: WordsModel) -> None:

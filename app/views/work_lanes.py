@@ -9,7 +9,7 @@ import numpy as np
 from PySide6.QtCore import QCoreApplication, QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
 
-from app.charts.items import Levels, PixelItem, Raster, RasterItem, bars, polyline
+from app.charts.items import Levels, PixelItem, RasterItem, bars, polyline
 from app.charts.raster import between, blended, opaque, uprights
 from app.charts.time_plot import TimePlot
 from app.style.plain_text import write
@@ -62,14 +62,16 @@ DASHES = {"scoring components": (1, 2)}
 """The same styles in pixels: columns drawn and columns left out."""
 
 
-class PanelsItem:
+class PanelsItem(RasterItem):
     """The lanes: upright strokes in the columns of pixels; in SVG and PDF, lines."""
 
     def __init__(self, plot: TimePlot) -> None:
+        super().__init__(plot)
         self._plot = plot
-        self.raster = RasterItem(plot)
         self._edges = Levels(plot)
-        self.model: WorkModel | None = None
+        self._curves: list[_Drawn] = []
+        self._first = 0
+        """Number of the first column on the grid of all columns: dashes move with the data."""
 
     def panel_rects(self, panels: Sequence[Panel]) -> list[QRectF]:
         """Where each lane's curve is drawn, in pixels from the top of the plot."""
@@ -82,38 +84,28 @@ class PanelsItem:
 
     def set_model(self, model: WorkModel | None) -> None:
         """Show another model; None shows nothing."""
-        self.model = model
         panels = () if model is None else model.panels
         height, rects = self._plot.plot_size()[1], self.panel_rects(panels)
         y = height - np.array([[round(r.bottom()), round(r.top())] for r in rects]).ravel()
         self._edges.show_levels(y.astype(np.float64))
         if model is None or not panels:
-            self.raster.show_raster(None)
+            self.show_nothing()
             return
-        drawn = [
+        self._curves = [
             _Drawn(panel, curve, rect)
             for panel, rect in zip(panels, rects, strict=True)
             for curve in reversed(panel.curves)
         ]
-        columns = len(drawn[0].curve.mean)
-        first, _ = column_grid(model.first_s, model.last_s, columns)
-        self.raster.show_raster(
-            Raster(
-                model.first_s,
-                model.last_s,
-                0.0,
-                float(height),
-                lambda rows, scale: self._pixels(drawn, first, rows, scale),
-                lambda painter, place: self._shapes(drawn, painter, place),
-            )
-        )
+        columns = len(self._curves[0].curve.mean)
+        self._first, _ = column_grid(model.first_s, model.last_s, columns)
+        self.show_columns(model.first_s, model.last_s, 0.0, float(height))
 
-    def _pixels(self, drawn: Sequence[_Drawn], first: int, height: int, scale: int) -> U32:
+    def draw_pixels(self, height: int, scale: int) -> U32:
         """All curves, as upright strokes in the columns of pixels."""
-        columns = len(drawn[0].curve.mean)
+        columns = len(self._curves[0].curve.mean)
         pixels = np.zeros((height, columns), np.uint32)
-        number = first + np.arange(columns)
-        for panel, curve, rect in drawn:
+        number = self._first + np.arange(columns)
+        for panel, curve, rect in self._curves:
             # Within its lane alone: the others have nothing to do with it.
             lane = QRectF(0, 0, rect.width(), rect.height())
             values = np.stack([curve.low, curve.high, curve.mean])
@@ -131,8 +123,9 @@ class PanelsItem:
             uprights(within, top, bottom, opaque(color))
         return pixels
 
-    def _shapes(self, drawn: Sequence[_Drawn], painter: QPainter, place: QRectF) -> None:
-        for panel, curve, rect in drawn:
+    def draw_shapes(self, painter: QPainter, place: QRectF) -> None:
+        """Bands as strokes, means as lines."""
+        for panel, curve, rect in self._curves:
             there = np.flatnonzero(np.isfinite(curve.mean))
             if not len(there):
                 continue

@@ -141,7 +141,7 @@ def test_what_scrolls_is_what_would_be_drawn(
 
 
 def test_the_pixels_are_drawn_once_while_they_scroll(desk: Desk) -> None:
-    rasters = desk.cost.items.stack, desk.words.speech.wave, desk.work.panels.raster
+    rasters = desk.cost.items.stack, desk.words.wave, desk.work.panels
     advance(desk, 2)
     desk.window.grab()
     before = [item._pixels for item in rasters]

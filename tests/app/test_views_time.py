@@ -101,16 +101,16 @@ def test_words_stand_at_their_time_and_never_on_each_other(desk: Desk, last: flo
     settle()
     model = desk.words.model()
     assert model is not None
-    speech = desk.words.speech
-    assert len(speech.words.placed) >= (6 if last < 10 else 3)
-    for one in speech.words.placed:
-        assert abs(one.left - speech.words.x_of(one.token.first_s)) <= ASIDE
-    for one, other in combinations(speech.words.placed, 2):
+    spoken = desk.words.spoken
+    assert len(spoken.placed) >= (6 if last < 10 else 3)
+    for one in spoken.placed:
+        assert abs(one.left - spoken.x_of(one.token.first_s)) <= ASIDE
+    for one, other in combinations(spoken.placed, 2):
         apart = one.left >= other.left + other.width + GAP or other.left >= one.left + one.width
         assert one.row != other.row or apart
     if last < 2:
         assert "4 errors in 14 words" in desk.words.note
-        wrong = [one for one in speech.words.placed if one.token.kind != SAME]
+        wrong = [one for one in spoken.placed if one.token.kind != SAME]
         assert len(wrong) >= 3, "wrong words find their place first"
 
 
