@@ -18,11 +18,11 @@ from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPen
 from app.charts.items import PixelItem
 from app.charts.readout import Line, Readout
 from app.charts.time_plot import TimePlot
-from app.model.events import Mark
 from app.style.plain_text import fitting, write
 from app.style.theme import font, theme
 from profiler.arrays import I64
 from profiler.frames import FRAME_S
+from profiler.session.model import Marker
 
 FLAG_ROW = 21
 """Height of one row of marker flags in pixels."""
@@ -51,7 +51,7 @@ FLAG_SHARE = 0.3
 
 @dataclass(frozen=True)
 class _Flag:
-    mark: Mark
+    mark: Marker
     x: float
     left: float
     width: float
@@ -100,7 +100,7 @@ class Overlay(PixelItem):
         self._floor = 0.0
         self._rows = 0
         self._placed: list[_Flag] = []
-        self._marks: tuple[Mark, ...] = ()
+        self._marks: tuple[Marker, ...] = ()
         self._starts = np.empty(0)
         self._readout: Readout | None = None
 
@@ -109,7 +109,7 @@ class Overlay(PixelItem):
         """Pixels at the top that belong to the flags."""
         return self._margin + self._rows * FLAG_ROW
 
-    def set_events(self, marks: tuple[Mark, ...], boundaries: Sequence[int] | I64) -> None:
+    def set_events(self, marks: tuple[Marker, ...], boundaries: Sequence[int] | I64) -> None:
         """Show these markers, and utterances that begin at these frames (ascending), laid out for the range in view."""
         self._marks = marks
         self._starts = np.asarray(boundaries) * FRAME_S
@@ -134,7 +134,7 @@ class Overlay(PixelItem):
             x = round(self.x_of(mark.frame * FRAME_S)) + 0.5
             if not -1 <= x <= width + 1:
                 continue
-            text = mark.text + (" …" if mark.waits and mark.applied_frame is None else "")
+            text = mark.text + (" …" if _waits(mark) else "")
             text, long = _flag_text(text, FLAG_WIDTH, mark.kind)
             left = x - 0.5 if x + long <= width else x + 0.5 - long
             row = next((r for r, end in enumerate(ends) if left - end >= FLAG_GAP), None)
@@ -246,7 +246,7 @@ class Overlay(PixelItem):
         band = self.band
         for flag in self._placed:
             mark, x = flag.mark, flag.x
-            pending = mark.waits and mark.applied_frame is None
+            pending = _waits(mark)
             color = self._color(mark)
             painter.setPen(QPen(color, 1, Qt.PenStyle.DotLine if pending else Qt.PenStyle.DashLine))
             painter.drawLine(QLineF(x, band, x, area.height()))
@@ -276,7 +276,12 @@ class Overlay(PixelItem):
         painter.drawEllipse(QPointF(asked, y), 2.5, 2.5)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
 
-    def _color(self, mark: Mark) -> QColor:
+    def _color(self, mark: Marker) -> QColor:
         if mark.kind == "error":
             return theme().color("danger")
         return theme().color("muted" if mark.kind == "note" else "marker")
+
+
+def _waits(mark: Marker) -> bool:
+    """Whether it is of a change that has not been applied yet."""
+    return mark.kind == "option" and mark.applied_frame is None

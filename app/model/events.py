@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from profiler.plain import one_line
 
 if TYPE_CHECKING:
     from profiler.arrays import I64
+    from profiler.session.model import Marker
     from profiler.session.reader import Session
 
 
@@ -16,27 +17,7 @@ MAX_MARKS = 1000
 """Maximum number shown, the latest ones: as many as a setting changed every second for a quarter of an hour makes."""
 
 
-@dataclass(frozen=True)
-class Mark:
-    """A marker: what was requested when, and from which frame it takes effect.
-
-    `applied_frame` is None while it has not been applied, or when it needs no applying
-    (`waits` False: a note or a user's mark).
-    """
-
-    kind: str
-    text: str
-    asked_frame: int
-    applied_frame: int | None
-    waits: bool
-
-    @property
-    def frame(self) -> int:
-        """Frame at which the line is drawn: where it was applied, otherwise where it was requested."""
-        return self.asked_frame if self.applied_frame is None else self.applied_frame
-
-
-def marks(session: Session, cursor_frame: int, frames: int) -> tuple[Mark, ...]:
+def marks(session: Session, cursor_frame: int, frames: int) -> tuple[Marker, ...]:
     """Markers as they were known when the playhead was first reached, in order of time.
 
     What was asked for at the very frame of the playhead comes with the next one, live and replayed
@@ -54,17 +35,10 @@ def marks(session: Session, cursor_frame: int, frames: int) -> tuple[Mark, ...]:
             continue
         applied = marker.applied_frame
         if applied is not None and applied >= cursor_frame and not all_over:
-            applied = None
-        found.append(
-            Mark(
-                kind=marker.kind,
-                text=one_line(marker.text),
-                asked_frame=int(marker.asked_frame),
-                applied_frame=None if applied is None else int(applied),
-                waits=marker.kind == "option",
-            )
-        )
-    return tuple(sorted(found, key=lambda mark: (mark.frame, mark.asked_frame)))
+            marker = replace(marker, applied_frame=None, epoch=None)
+        text = one_line(marker.text)
+        found.append(marker if text == marker.text else replace(marker, text=text))
+    return tuple(sorted(found, key=lambda marker: (marker.frame, marker.asked_frame)))
 
 
 def boundaries(session: Session, cursor_frame: int) -> I64:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from app.charts.scale import Holding, Scale, held, logarithmic, robust_top, round_up
-from app.model.events import Mark, boundaries, marks
+from app.model.events import boundaries, marks
 from app.model.frame_range import FrameRange, range_of_figures
 from app.views.breakdown_model import rtf_of
 from profiler.analysis.lod.blocks import Under, block_frames, under
@@ -21,6 +21,7 @@ from profiler.frames import FRAME_S
 
 if TYPE_CHECKING:
     from profiler.analysis.track import CostTrack
+    from profiler.session.model import Marker
     from profiler.session.reader import Session
 
 REALTIME_MS = 1e3 * FRAME_S
@@ -76,7 +77,7 @@ class CostModel:
     rtf: float
     audio_s: float
     shares: F64
-    marks: tuple[Mark, ...]
+    marks: tuple[Marker, ...]
     boundaries: I64
 
     @property

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from app.model.alignment import Columns, Token, aligned
-from app.model.events import Mark, boundaries, marks
+from app.model.events import boundaries, marks
 from app.views.bounded import at_most_under_way, bounded
 from pipelines.audio.word_errors import SAME, ErrorCount, errors_of
 from profiler.analysis.lod.columns import column_edges
@@ -20,7 +20,7 @@ from profiler.frames import FRAME_S
 
 if TYPE_CHECKING:
     from profiler.analysis.track import CostTrack
-    from profiler.session.model import Utterance
+    from profiler.session.model import Marker, Utterance
     from profiler.session.reader import Session
 
 _PEAK = 127.0
@@ -95,7 +95,7 @@ class WordsModel:
     right_s: F64
     wrong_s: F64
     utterances: int
-    marks: tuple[Mark, ...]
+    marks: tuple[Marker, ...]
     boundaries: I64
     left: tuple[tuple[int, Utterance], ...] = ()
 

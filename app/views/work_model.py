@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from app.charts.scale import Holding, Scale, held, quantile_of, robust_top_of
-from app.model.events import Mark, boundaries, marks
+from app.model.events import boundaries, marks
 from app.model.frame_range import FrameRange, range_of_figures
 from profiler.analysis.categories import SCORING_CATEGORIES
 from profiler.analysis.lod.blocks import Under, block_frames, under
@@ -28,6 +28,7 @@ from profiler.frames import FRAME_S
 
 if TYPE_CHECKING:
     from profiler.analysis.track import CostTrack
+    from profiler.session.model import Marker
     from profiler.session.reader import Session
 
 SCORING_TIME: Final = "scoring time"
@@ -105,7 +106,7 @@ class WorkModel:
     block_frames: int
     counted: FrameRange
     panels: tuple[Panel, ...]
-    marks: tuple[Mark, ...]
+    marks: tuple[Marker, ...]
     boundaries: I64
 
     def column_at(self, second: float) -> int | None:

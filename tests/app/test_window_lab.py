@@ -239,7 +239,7 @@ def test_the_window_shows_the_page_and_runs_nothing_beside_a_lab(window, monkeyp
     lab = made._lab
     assert made.pages.currentWidget() is lab
     monkeypatch.setattr(lab.runs, "_name", NAME)
-    monkeypatch.setattr(lab.runs.control, "_state", "running")
+    monkeypatch.setattr(lab.runs.control, "state", "running")
     assert not made.when.can_start()
     assert not made.when.can_demo()
     made.runs.start()

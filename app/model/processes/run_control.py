@@ -63,7 +63,8 @@ class RunControl(QObject):
         self._command = tuple(command)
         self._process: QProcess | None = None
         self._ready = False
-        self._state: State = "idle"
+        self.state: State = "idle"
+        """What the worker is doing for us."""
         self._buffer = b""
         self._errors = LastWords()
         self.request: RunRequest | None = None
@@ -74,14 +75,9 @@ class RunControl(QObject):
         self._leaving: list[Leaving] = []
 
     @property
-    def state(self) -> State:
-        """What the worker is doing for us."""
-        return self._state
-
-    @property
     def busy(self) -> bool:
         """True while a run is being started, is under way, or is being stopped."""
-        return self._state != "idle"
+        return self.state != "idle"
 
     @property
     def report(self) -> str:
@@ -107,25 +103,25 @@ class RunControl(QObject):
 
     def set(self, key: str, value: object) -> None:
         """Ask the run under way to change a live setting."""
-        if self._state == "running":
+        if self.state == "running":
             self._send({"do": "set", "key": key, "value": value})
 
     def mark(self, text: str) -> None:
         """Put a marker into the session at the frame being decoded now."""
-        if self._state == "running":
+        if self.state == "running":
             self._send({"do": "mark", "text": text})
 
     def compare(self, other: Mapping[str, object] | None) -> None:
         """Decode an utterance in turn with `other` settings and with those in force; None: decode on."""
-        if self._state == "running":
+        if self.state == "running":
             self._send({"do": "compare", "with": None if other is None else dict(other)})
 
     def stop(self) -> None:
         """End the run; its session is closed properly. While starting: give up."""
-        if self._state == "running":
+        if self.state == "running":
             self._set_state("stopping")
             self._send({"do": "stop"})
-        elif self._state == "starting":
+        elif self.state == "starting":
             if self._ready:
                 self._set_state("stopping")
                 self._send({"do": "stop"})
@@ -166,7 +162,7 @@ class RunControl(QObject):
         # Deleting it lets go of what listens to it, this object perhaps, which must not delete it once more.
         process.setParent(None)
         process.deleteLater()
-        self._state = "idle"
+        self.state = "idle"
 
     # -- the process -----------------------------------------------------------------------
 
@@ -196,8 +192,8 @@ class RunControl(QObject):
             self._process.write(line.encode("ascii") + b"\n")
 
     def _set_state(self, state: State) -> None:
-        if state != self._state:
-            self._state = state
+        if state != self.state:
+            self.state = state
             self.state_changed.emit(state)
 
     def _read_errors(self, process: QProcess) -> None:
@@ -229,18 +225,18 @@ class RunControl(QObject):
         kind = event["event"]
         if kind == "ready":
             self._ready = True
-            if self._state == "starting" and self.request is not None:
+            if self.state == "starting" and self.request is not None:
                 self._send(self.request.command())
         elif not self.busy and kind != "finished":
             return  # late news of a run that is over
         elif kind == "progress":
             fraction = event.get("fraction")
             share = float(fraction) if isinstance(fraction, (int, float)) else None
-            if self._state in ("starting", "running"):
+            if self.state in ("starting", "running"):
                 self.progress.emit(str(event.get("stage", "")), share)
         elif kind == "running":
             self.session = str(event.get("session") or "") or None
-            if self._state == "starting":
+            if self.state == "starting":
                 self._set_state("running")
             self.running.emit(self.session or "")
         elif kind == "finished":
