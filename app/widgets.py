@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
@@ -17,11 +18,13 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import (
     QAbstractButton,
+    QBoxLayout,
     QCheckBox,
     QComboBox,
     QDoubleSpinBox,
     QFrame,
     QHBoxLayout,
+    QLayout,
     QScrollArea,
     QSizePolicy,
     QStyle,
@@ -148,6 +151,37 @@ class Elided(Label):
         set_tip(self, self._full if self.text() != self._full else "")
 
 
+NONE: Final = (0, 0, 0, 0)
+"""Margins of a layout without any."""
+
+REST: Final = (0, 1)
+"""The room that is left, as a part of a layout."""
+
+
+def lay_out(
+    layout: QBoxLayout,
+    *parts: QWidget | QLayout | int | tuple[QWidget | QLayout | int, int],
+    spacing: int | None = None,
+    margins: tuple[int, int, int, int] | None = None,
+) -> QBoxLayout:
+    """Fill a row or column: a number is so many pixels of room, the second of a pair says how it stretches."""
+    if spacing is not None:
+        layout.setSpacing(spacing)
+    if margins is not None:
+        layout.setContentsMargins(*margins)
+    for part in parts:
+        what, stretch = part if isinstance(part, tuple) else (part, 0)
+        if isinstance(what, QWidget):
+            layout.addWidget(what, stretch)
+        elif isinstance(what, QLayout):
+            layout.addLayout(what, stretch)
+        elif stretch:
+            layout.addStretch(stretch)
+        else:
+            layout.addSpacing(what)
+    return layout
+
+
 def restyle(widget: QWidget) -> None:
     """Have the style sheet look at a widget again: its name or a property that a rule asks for has changed."""
     widget.style().unpolish(widget)
@@ -178,26 +212,14 @@ def heading(text: str) -> Label:
     return label
 
 
-def card_header(title: str) -> tuple[QHBoxLayout, Elided]:
+def card_header(title: str) -> tuple[QBoxLayout, Elided]:
     """The first line of a card: its title, and a note at the right."""
     name = Label(title)
     name.setFont(font(1.06, strong=True))
     note = Elided()
     note.setObjectName("card-note")
     note.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-    line = QHBoxLayout()
-    line.addWidget(name)
-    line.addWidget(note, 1)
-    return line, note
-
-
-def at_the_right(*buttons: QWidget) -> QHBoxLayout:
-    """The last line of a dialog: its buttons."""
-    line = QHBoxLayout()
-    line.addStretch(1)
-    for button in buttons:
-        line.addWidget(button)
-    return line
+    return lay_out(QHBoxLayout(), name, (note, 1)), note
 
 
 class Scrolled(QScrollArea):

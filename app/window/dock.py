@@ -12,7 +12,7 @@ from app.style.icons import ButtonIcon
 from app.style.keys import ToolButton
 from app.style.plain_text import Label, describe, set_tip, set_title
 from app.views.view import View
-from app.widgets import Elided, restyle
+from app.widgets import Elided, lay_out, restyle
 
 ICON: Final = QSize(13, 13)
 
@@ -38,17 +38,15 @@ class DockTitle(QFrame):
         assert around is not None
         around.removeItem(view.header)
         around.setContentsMargins(*BODY_MARGINS)
-        buttons = QHBoxLayout()
-        buttons.setSpacing(0)
         self.float_button = self._button(
             "float", self.tr("Float {0}"), self.tr("Float, or dock again")
         )
         self.close_button = self._button(
             "close", self.tr("Close {0}"), self.tr("Close; the menu View has it")
         )
-        for button in (self.float_button, self.close_button):
-            buttons.addWidget(button)
-        view.header.addLayout(buttons)
+        view.header.addLayout(
+            lay_out(QHBoxLayout(), self.float_button, self.close_button, spacing=0)
+        )
         view.header.setParent(None)
         view.header.setContentsMargins(*TITLE_MARGINS)
         self.setLayout(view.header)

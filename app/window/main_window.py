@@ -91,6 +91,7 @@ class MainWindow(FirstWindow):
 
     def _build(self) -> None:
         from app.model.pace import single_shot
+        from app.widgets import NONE, lay_out
         from app.window.actions import commands
         from app.window.actions.actions import key_text
         from app.window.bars.menus import Menus
@@ -114,12 +115,8 @@ class MainWindow(FirstWindow):
         self.pages.addWidget(self.skeleton)
         page = QWidget()
         page.setObjectName("desk")
-        column = QVBoxLayout(page)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.top)
-        column.addWidget(self.pages, 1)
-        column.addWidget(self.status)
+        parts = (self.top, (self.pages, 1), self.status)
+        lay_out(QVBoxLayout(page), *parts, spacing=0, margins=NONE)
         self.setCentralWidget(page)
         self.notices.lie_over(self.pages)
         InputNotes(self.playhead, self.notices)

@@ -9,7 +9,7 @@ from app.model.hints import Hints
 from app.style.icons import ButtonIcon
 from app.style.plain_text import Button, describe, set_tip
 from app.style.theme import font
-from app.widgets import Elided
+from app.widgets import NONE, REST, Elided, lay_out
 
 
 class HintStrip(QWidget):
@@ -30,13 +30,7 @@ class HintStrip(QWidget):
         describe(self.away, self.tr("Dismiss the hint"))
         set_tip(self.away, self.tr("Dismiss the hint"))
         self.away.clicked.connect(lambda _=False: hints.dismiss())
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(6)
-        row.addStretch(1)
-        row.addWidget(self.text)
-        row.addWidget(self.away)
-        row.addStretch(1)
+        lay_out(QHBoxLayout(self), REST, self.text, self.away, REST, spacing=6, margins=NONE)
         hints.changed.connect(self.refresh)
         ButtonIcon(self.away, "close", "muted")
         self.refresh()

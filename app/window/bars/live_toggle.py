@@ -12,7 +12,7 @@ from app.model.effects import Effect
 from app.model.toggles import Toggle
 from app.style.plain_text import Label, describe, set_tip
 from app.style.theme import font
-from app.widgets import EffectLabel, Elided, Switch
+from app.widgets import NONE, EffectLabel, Elided, Switch, lay_out
 from app.window.actions.actions import key_text
 
 TOGGLE_WIDTH = 312
@@ -50,11 +50,7 @@ class LiveToggle(QWidget):
         top = Qt.AlignmentFlag.AlignTop
         grid.addWidget(self.switch, 0, 0, 2, 1, top)
         grid.addWidget(self.title, 0, 1)
-        said = QHBoxLayout()
-        said.setContentsMargins(0, 0, 0, 0)
-        said.setSpacing(4)
-        said.addWidget(self.effect)
-        said.addWidget(self.subtitle, 1)
+        said = lay_out(QHBoxLayout(), self.effect, (self.subtitle, 1), spacing=4, margins=NONE)
         grid.addLayout(said, 1, 1)
         grid.setColumnStretch(1, 1)
 

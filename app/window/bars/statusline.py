@@ -11,7 +11,7 @@ from app.model.figures import recorder_cost
 from app.model.hints import Hints
 from app.model.provenance import device_names
 from app.style.theme import font
-from app.widgets import THIN_SPACE, Elided
+from app.widgets import THIN_SPACE, Elided, lay_out
 from app.window.bars.hint_strip import HintStrip
 from profiler.machine.roofs.table import DRIFT_TOLD, sound_drift
 from profiler.plain import one_line
@@ -35,9 +35,6 @@ class StatusLine(QFrame):
         self.machine = Elided()
         self.keys = Elided()
         self.keys.set_full(keys, keys.partition(" · ")[0])
-        row = QHBoxLayout(self)
-        row.setContentsMargins(16, 6, 16, 6)
-        row.setSpacing(24)
         for label, align in (
             (self.cost, Qt.AlignmentFlag.AlignLeft),
             (self.machine, Qt.AlignmentFlag.AlignHCenter),
@@ -46,13 +43,11 @@ class StatusLine(QFrame):
             label.setFont(font(0.92))
             label.setAlignment(align | Qt.AlignmentFlag.AlignVCenter)
             label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        row.addWidget(self.cost, 4)
-        row.addWidget(self.machine, 5)
         self.hint = HintStrip(hints)
         self.hint.shown.connect(lambda shown: self.machine.setVisible(not shown))
         self.machine.setVisible(self.hint.isHidden())
-        row.addWidget(self.hint, 5)
-        row.addWidget(self.keys, 2)
+        parts = ((self.cost, 4), (self.machine, 5), (self.hint, 5), (self.keys, 2))
+        lay_out(QHBoxLayout(self), *parts, spacing=24, margins=(16, 6, 16, 6))
         self.show_snapshot(None)
 
     def show_snapshot(self, snapshot: Snapshot | None) -> None:

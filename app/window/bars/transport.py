@@ -31,7 +31,7 @@ from app.model.playhead import SPEEDS, Playhead
 from app.style.icons import ButtonIcon
 from app.style.plain_text import Button, describe, set_tip, show_tip
 from app.style.theme import theme
-from app.widgets import ChoiceBox, card_header, muted
+from app.widgets import REST, ChoiceBox, card_header, lay_out, muted
 from app.window.actions.actions import Registry
 from app.window.actions.button import ActionButton
 from profiler.frames import FRAME_S
@@ -216,28 +216,14 @@ class Transport(QFrame):
             ),
         )
         self.clock.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
-        self._row = row = QHBoxLayout()
-        row.setSpacing(GAP)
-        row.addWidget(self.live)
-        row.addWidget(self.previous)
-        row.addWidget(self.toggle)
-        row.addWidget(self.next)
-        row.addWidget(self.speed)
-        row.addSpacing(4)
-        row.addWidget(self.clock)
-        row.addStretch(1)
-        row.addWidget(self.sound)
-        row.addWidget(self.compare)
-        row.addWidget(self.follow)
-        row.addWidget(self.mark)
-        row.addWidget(self.export)
-
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(AT_SIDE, 9, AT_SIDE, 10)
-        layout.setSpacing(4)
-        layout.addLayout(header)
-        layout.addWidget(self.bar)
-        layout.addLayout(row)
+        self._row = lay_out(
+            QHBoxLayout(),
+            *(self.live, self.previous, self.toggle, self.next, self.speed, 4, self.clock, REST),
+            *(self.sound, self.compare, self.follow, self.mark, self.export),
+            spacing=GAP,
+        )
+        margins = (AT_SIDE, 9, AT_SIDE, 10)
+        lay_out(QVBoxLayout(self), header, self.bar, self._row, spacing=4, margins=margins)
 
         playhead.mode_changed.connect(self.refresh)
         playhead.axis.following_changed.connect(self._show_live)

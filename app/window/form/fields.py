@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 from app.model.as_set import value_text
 from app.style.plain_text import Label, describe, set_tip, set_titled_tip
 from app.style.theme import font, theme
-from app.widgets import ChoiceBox, Elided, NumberBox, Switch, restyle
+from app.widgets import NONE, REST, ChoiceBox, Elided, NumberBox, Switch, lay_out, restyle
 from app.window.form.path_box import PathBox
 from pipelines.config import Option, Value
 
@@ -122,28 +122,16 @@ class Field(QWidget):
         self.editor.setObjectName(f"option-{option.key}")
         describe(self.editor, self.tr(option.title))
         self.title.setBuddy(self.editor)
-        words = QVBoxLayout()
-        words.setContentsMargins(0, 0, 0, 0)
-        words.setSpacing(0)
-        words.addStretch(1)
-        words.addWidget(self.title)
-        words.addWidget(self.waiting)
-        words.addStretch(1)
+        words = lay_out(
+            QVBoxLayout(), REST, self.title, self.waiting, REST, spacing=0, margins=NONE
+        )
         line = QWidget()
         line.setFixedHeight(ROW_HEIGHT)
-        row = QHBoxLayout(line)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(6)
-        row.addWidget(Dot(option.live))
-        row.addLayout(words, 1)
-        row.addWidget(self.editor)
-        below = QVBoxLayout(self)
-        below.setContentsMargins(0, 0, 0, 0)
-        below.setSpacing(0)
-        below.addWidget(line)
+        parts = (Dot(option.live), (words, 1), self.editor)
+        lay_out(QHBoxLayout(line), *parts, spacing=6, margins=NONE)
         for label in (self.note, self.reason):
             label.setIndent(14)  # under the title, behind the dot
-            below.addWidget(label)
+        lay_out(QVBoxLayout(self), line, self.note, self.reason, spacing=0, margins=NONE)
         self._show_tip()
 
     def _show_tip(self) -> None:

@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QHBoxLayout, QWidget
 
 from app.style.plain_text import Button, set_tip
 from app.style.theme import font
-from app.widgets import Elided
+from app.widgets import Elided, lay_out
 
 HEIGHT = 24
 """Pixels, whether there is a choice or not: the settings below do not jump."""
@@ -27,10 +27,7 @@ class Which(QWidget):
         self.next = Button(self.tr("Next run"))
         set_tip(self.recorded, self.tr("The settings in force at the cursor of the recording"))
         set_tip(self.next, self.tr("The settings of the next run, to be changed"))
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 8, 0)
-        row.setSpacing(0)
-        row.addWidget(self.said, 1)
+        row = lay_out(QHBoxLayout(self), (self.said, 1), spacing=0, margins=(0, 0, 8, 0))
         for button, wanted in ((self.recorded, False), (self.next, True)):
             button.setObjectName("segment")
             button.setCheckable(True)
