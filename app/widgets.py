@@ -113,11 +113,6 @@ class Elided(Label):
         """The whole text."""
         return self._full
 
-    @property
-    def cut(self) -> bool:
-        """Whether a text is cut within: there is room neither for the whole nor for what may stand for it."""
-        return self.text() not in (self._full, *self._shorter)
-
     def set_full(self, text: str, *shorter: str) -> None:
         """Show ``text``; where it does not fit, the first of ``shorter`` that does, or as much of the last as does."""
         text = one_line(text, LONGEST_LINE)

@@ -65,11 +65,6 @@ class Title(Elided):
         self._lines = 2
         super().__init__(text)
 
-    @property
-    def cut(self) -> bool:
-        """Whether part of the name is left out."""
-        return self.text().replace("\n", " ") != self.full
-
     def allow_lines(self, lines: int) -> None:
         """Take one line, or two at most."""
         if lines != self._lines:
