@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import QSignalBlocker, QSize, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QSizePolicy, QWidget
 
@@ -73,9 +73,8 @@ class LiveToggle(QWidget):
         self._tip = "\n".join(tips)
         self.title.setText(title)
         self.switch.setEnabled(obstacle is None)
-        blocked = self.switch.blockSignals(True)
-        self.switch.setChecked(shown.on)
-        self.switch.blockSignals(blocked)
+        with QSignalBlocker(self.switch):
+            self.switch.setChecked(shown.on)
         self.switch.update()
         describe(self.switch, title)
         self._text = obstacle or text

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import (
     QHelpEvent,
     QMouseEvent,
@@ -83,10 +83,9 @@ class ScrubBar(QSlider):
 
     def show_position(self, frame: int, last: int) -> None:
         """Move the knob without emitting a signal."""
-        blocked = self.blockSignals(True)
-        self.setMaximum(last)
-        self.setValue(frame)
-        self.blockSignals(blocked)
+        with QSignalBlocker(self):
+            self.setMaximum(last)
+            self.setValue(frame)
         self.update()
 
     def show_marks(self, marks: tuple[Mark, ...], starts: tuple[int, ...]) -> None:

@@ -10,7 +10,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QImage, QResizeEvent
 from PySide6.QtWidgets import (
     QDialog,
@@ -244,9 +244,8 @@ class PictureDialog(QDialog):
 
     def _show_size(self) -> None:
         size = self._size()
-        blocked = self.size_box.blockSignals(True)
-        self.size_box.setCurrentIndex(SIZES.index(size) if size in SIZES else len(SIZES))
-        self.size_box.blockSignals(blocked)
+        with QSignalBlocker(self.size_box):
+            self.size_box.setCurrentIndex(SIZES.index(size) if size in SIZES else len(SIZES))
 
     def _changed(self) -> None:
         try:
