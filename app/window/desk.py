@@ -13,10 +13,10 @@ from PySide6.QtCore import QByteArray, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QSplitter, QVBoxLayout, QWidget
 
+from app.layout import NONE, lay_out
 from app.model.pipeline import Pipeline
 from app.model.playhead import Playhead
 from app.views import VIEWS, create
-from app.widgets import NONE, lay_out
 from app.window.actions.actions import Registry
 from app.window.bars.transport import Transport
 from app.window.docks import Docks

@@ -28,12 +28,12 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.layout import REST, lay_out
 from app.model.processes.command import Command
 from app.model.processes.leaving import EXPLAINS, Leaving
 from app.model.processes.own_folder import OwnFolder
 from app.style.plain_text import Button, Wrapped, describe, set_title
 from app.views.table_twin import TableModel, TableTwin
-from app.widgets import REST, lay_out
 from profiler.analysis.categories import PART_NAMES
 from profiler.plain import counted
 from profiler.process import children

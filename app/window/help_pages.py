@@ -14,10 +14,10 @@ from typing import Final
 from PySide6.QtCore import QCoreApplication, QSize
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QVBoxLayout, QWidget
 
+from app.layout import REST, lay_out
 from app.model.processes.command import Command
 from app.style.plain_text import Button, Wrapped, describe, set_title
 from app.views.table_twin import TableModel, TableTwin
-from app.widgets import REST, lay_out
 from profiler.process import children
 
 tr = partial(QCoreApplication.translate, "Help")

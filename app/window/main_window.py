@@ -90,8 +90,8 @@ class MainWindow(FirstWindow):
     # -- construction ------------------------------------------------------------------
 
     def _build(self) -> None:
+        from app.layout import NONE, lay_out
         from app.model.pace import single_shot
-        from app.widgets import NONE, lay_out
         from app.window.actions import commands
         from app.window.actions.actions import key_text
         from app.window.bars.menus import Menus
@@ -106,7 +106,7 @@ class MainWindow(FirstWindow):
         self._lab: LabPage | None = None
         commands.register(self.actions_, self)
         self.top = TopBar(self.pipeline, self.actions_)
-        self.welcome = Welcome(self.pipeline, self.actions_)
+        self.welcome = Welcome(self.actions_)
         keys = self.tr("? keys · {0} commands").format(key_text("Ctrl+Shift+P"))
         self.status = StatusLine(keys, self.hints)
         self.pages = QStackedWidget()

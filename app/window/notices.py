@@ -24,10 +24,10 @@ from PySide6.QtWidgets import (
 )
 
 from app.charts.readout import NOTICES
+from app.layout import NONE, lay_out
 from app.model.pace import single_shot
 from app.style.plain_text import Button, Label, Wrapped, describe, shown
 from app.style.theme import font
-from app.widgets import NONE, lay_out
 
 Kind = Literal["info", "error", "progress", "question"]
 MAX_NOTICES = 3

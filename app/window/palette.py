@@ -22,10 +22,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.layout import NONE, REST, heading, lay_out
 from app.style.keys import ENTER
 from app.style.plain_text import Button, Label, describe, set_tip, set_title, write
 from app.style.theme import font, theme
-from app.widgets import NONE, REST, heading, lay_out
 from app.window.actions import found
 from app.window.actions.actions import Registry, key_text
 from app.window.actions.found import Found

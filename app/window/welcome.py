@@ -15,11 +15,12 @@ from PySide6.QtWidgets import (
 )
 
 import assets
-from app.model.pipeline import Pipeline, missing_file
+from app.layout import NONE, REST, Scrolled, heading, lay_out, muted, wrapped
+from app.model.pipeline import missing_file
 from app.model.recent import SESSION_SUFFIX
 from app.style.plain_text import Button, Label, describe, set_tip
 from app.style.theme import font
-from app.widgets import NONE, REST, Elided, Scrolled, heading, lay_out, muted, wrapped
+from app.widgets import Elided
 from app.window.actions.actions import Registry
 from app.window.actions.button import ActionButton
 from app.window.notices import AT_LOWER_END
@@ -73,7 +74,7 @@ class Welcome(Scrolled):
     run_preset = Signal(str)
     open_session = Signal(str)
 
-    def __init__(self, pipeline: Pipeline, actions: Registry) -> None:
+    def __init__(self, actions: Registry) -> None:
         super().__init__()
         self.setObjectName("welcome")
         self.setProperty(AT_LOWER_END, True)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
+from app.layout import NONE, REST, lay_out
 from app.model.hints import Hints
 from app.style.icons import ButtonIcon
 from app.style.plain_text import Button, describe, set_tip
 from app.style.theme import font
-from app.widgets import NONE, REST, Elided, lay_out
+from app.widgets import Elided
 
 
 class HintStrip(QWidget):

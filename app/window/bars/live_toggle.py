@@ -8,11 +8,12 @@ from PySide6.QtCore import QSignalBlocker, QSize, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QSizePolicy, QWidget
 
+from app.layout import NONE, lay_out
 from app.model.effects import Effect
 from app.model.toggles import Toggle
 from app.style.plain_text import Label, describe, set_tip
 from app.style.theme import font
-from app.widgets import NONE, EffectLabel, Elided, Switch, lay_out
+from app.widgets import EffectLabel, Elided, Switch
 from app.window.actions.actions import key_text
 
 TOGGLE_WIDTH = 312

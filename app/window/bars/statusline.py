@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy
 
+from app.layout import lay_out
 from app.model.figures import recorder_cost
 from app.model.hints import Hints
 from app.model.provenance import device_names
 from app.style.theme import font
-from app.widgets import THIN_SPACE, Elided, lay_out
+from app.widgets import THIN_SPACE, Elided
 from app.window.bars.hint_strip import HintStrip
 from profiler.machine.roofs.table import DRIFT_TOLD, sound_drift
 from profiler.plain import one_line

@@ -15,13 +15,15 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.layout import REST, lay_out, muted
 from app.model.effects import Effect
 from app.model.figures import Figures, clock_text, rtf_text
 from app.model.pipeline import Pipeline
 from app.style.icons import ButtonIcon
 from app.style.plain_text import Button, Label, describe, set_tip
+from app.style.stylesheet import restyle
 from app.style.theme import font, theme
-from app.widgets import REST, Elided, lay_out, muted, restyle
+from app.widgets import Elided
 from app.window.actions.actions import Registry
 from app.window.actions.button import ActionButton
 from app.window.bars.live_toggle import LiveToggle

@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.layout import REST, card_header, lay_out, muted
 from app.model.events import MAX_MARKS
 from app.model.figures import clock_text
 from app.model.pace import Pace
@@ -31,7 +32,7 @@ from app.model.playhead import SPEEDS, Playhead
 from app.style.icons import ButtonIcon
 from app.style.plain_text import Button, describe, set_tip, show_tip
 from app.style.theme import theme
-from app.widgets import REST, ChoiceBox, card_header, lay_out, muted
+from app.widgets import ChoiceBox
 from app.window.actions.actions import Registry
 from app.window.actions.button import ActionButton
 from profiler.frames import FRAME_S

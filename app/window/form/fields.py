@@ -12,10 +12,12 @@ from PySide6.QtCore import QPointF, QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QStandardItemModel
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
+from app.layout import NONE, REST, lay_out
 from app.model.as_set import value_text
 from app.style.plain_text import Label, describe, set_tip, set_titled_tip
+from app.style.stylesheet import restyle
 from app.style.theme import font, theme
-from app.widgets import NONE, REST, ChoiceBox, Elided, NumberBox, Switch, lay_out, restyle
+from app.widgets import ChoiceBox, Elided, NumberBox, Switch
 from app.window.form.path_box import PathBox
 from pipelines.config import Option, Value
 

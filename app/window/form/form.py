@@ -24,12 +24,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.layout import REST, Scrolled, card_header, heading, lay_out, muted
 from app.model.audio_choice import AudioChoice
 from app.model.pipeline import Pipeline
 from app.style.keys import ToolButton
 from app.style.plain_text import Button, Label, describe, set_tip
+from app.style.stylesheet import restyle
 from app.style.theme import font
-from app.widgets import REST, Scrolled, card_header, heading, lay_out, muted, restyle
 from app.window.form.fields import FIELD_WIDTH, Dot, Field
 from app.window.form.which import Which
 from pipelines.config import Value

@@ -5,9 +5,10 @@ from __future__ import annotations
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
+from app.layout import lay_out
 from app.style.plain_text import Button, set_tip
 from app.style.theme import font
-from app.widgets import Elided, lay_out
+from app.widgets import Elided
 
 HEIGHT = 24
 """Pixels, whether there is a choice or not: the settings below do not jump."""

@@ -15,13 +15,14 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.layout import Scrolled, heading, lay_out, wrapped
 from app.model.lab_runs import Past
 from app.style.plain_text import Button, Label, Wrapped, describe, set_tip, unbroken
 from app.style.theme import font
 from app.views.labs.card import LabCard
 from app.views.labs.rows import HEADERS, rows_of
 from app.views.table_twin import TableModel, TableTwin
-from app.widgets import Elided, Scrolled, heading, lay_out, wrapped
+from app.widgets import Elided
 from app.window.form.fields import Field
 from app.window.lab.tile import ago
 from pipelines.config import Value, options_of

@@ -8,10 +8,10 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QBoxLayout, QGridLayout, QVBoxLayout, QWidget
 
+from app.layout import Scrolled, heading, lay_out, muted, wrapped
 from app.model.lab_runs import Past
 from app.style.plain_text import Label
 from app.style.theme import font
-from app.widgets import Scrolled, heading, lay_out, muted, wrapped
 from app.window.lab.tile import SMALLEST, LabTile
 from pipelines.labs.declaration import GROUPS, Lab, Measured, Parameters
 

@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.layout import NONE, REST, lay_out
 from app.model.pace import single_shot
 from app.pictures.wanted import (
     PICTURED,
@@ -33,7 +34,7 @@ from app.pictures.wanted import (
 from app.style.plain_text import Button, Label, describe, set_title
 from app.style.theme import font
 from app.views import VIEWS
-from app.widgets import NONE, REST, CheckBox, ChoiceBox, Elided, NumberBox, lay_out
+from app.widgets import CheckBox, ChoiceBox, Elided, NumberBox
 from app.window.pictures.drawing import Drawing
 from app.window.pictures.preview import Preview
 from profiler.plain import one_line
