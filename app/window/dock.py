@@ -58,6 +58,8 @@ class DockTitle(QFrame):
         button = ToolButton()
         button.setObjectName("dock-button")
         button.setIconSize(ICON)
+        # As Qt's own: the actions Float and Close have keys or stand in a menu, and Tab has a long way without them.
+        button.setFocusPolicy(NO_FOCUS)
         describe(button, name.format(self._name))
         set_tip(button, tip)
         ButtonIcon(button, shape, "muted", "border")
