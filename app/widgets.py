@@ -1,4 +1,4 @@
-"""Small widgets that Qt lacks: a switch, an elided label, a readable number box; and labels of a kind."""
+"""Small widgets that Qt lacks: a switch, an elided label, a readable number box."""
 
 from __future__ import annotations
 
@@ -20,9 +20,6 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
     QDoubleSpinBox,
-    QFrame,
-    QHBoxLayout,
-    QScrollArea,
     QSizePolicy,
     QStyle,
     QStyleOptionButton,
@@ -31,6 +28,7 @@ from PySide6.QtWidgets import (
 
 from app.style.keys import ENTER, REACHED, pressed
 from app.style.plain_text import LONGEST_LINE, Label, describe, fitting, literal, set_tip
+from app.style.stylesheet import restyle
 from app.style.theme import font, theme
 from profiler.plain import one_line
 
@@ -110,11 +108,6 @@ class Elided(Label):
         """The whole text."""
         return self._full
 
-    @property
-    def cut(self) -> bool:
-        """Whether a text is cut within: there is room neither for the whole nor for what may stand for it."""
-        return self.text() not in (self._full, *self._shorter)
-
     def set_full(self, text: str, *shorter: str) -> None:
         """Show ``text``; where it does not fit, the first of ``shorter`` that does, or as much of the last as does."""
         text = one_line(text, LONGEST_LINE)
@@ -146,72 +139,6 @@ class Elided(Label):
         metrics = QFontMetricsF(self.font())
         self.setText(fitting(metrics, room, self._full, *self._shorter))
         set_tip(self, self._full if self.text() != self._full else "")
-
-
-def restyle(widget: QWidget) -> None:
-    """Have the style sheet look at a widget again: its name or a property that a rule asks for has changed."""
-    widget.style().unpolish(widget)
-    widget.style().polish(widget)
-
-
-def muted(text: str = "", size: float = 1.0) -> Label:
-    """A label in the colour of remarks, `size` times as large as the usual one."""
-    label = Label(text)
-    label.setObjectName("muted")
-    label.setFont(font(size))
-    return label
-
-
-def wrapped(text: str, size: float = 1.0) -> Label:
-    """A remark on as many lines as it needs."""
-    label = muted(text, size)
-    label.setWordWrap(True)
-    return label
-
-
-def heading(text: str) -> Label:
-    """The name of a group of settings, keys, labs or presets above them."""
-    label = Label(text.upper())
-    label.setObjectName("form-layer")
-    label.setFont(font(0.85, strong=True))
-    label.setIndent(0)
-    return label
-
-
-def card_header(title: str) -> tuple[QHBoxLayout, Elided]:
-    """The first line of a card: its title, and a note at the right."""
-    name = Label(title)
-    name.setFont(font(1.06, strong=True))
-    note = Elided()
-    note.setObjectName("card-note")
-    note.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-    line = QHBoxLayout()
-    line.addWidget(name)
-    line.addWidget(note, 1)
-    return line, note
-
-
-def at_the_right(*buttons: QWidget) -> QHBoxLayout:
-    """The last line of a dialog: its buttons."""
-    line = QHBoxLayout()
-    line.addStretch(1)
-    for button in buttons:
-        line.addWidget(button)
-    return line
-
-
-class Scrolled(QScrollArea):
-    """A page that scrolls up and down; Tab goes to what is on it."""
-
-    def __init__(self, page: QWidget | None = None) -> None:
-        super().__init__()
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.viewport().setAutoFillBackground(False)
-        if page is not None:
-            self.setWidget(page)
 
 
 class EffectLabel(Label):

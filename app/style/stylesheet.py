@@ -6,6 +6,8 @@ from dataclasses import fields
 from string import Template
 from typing import TYPE_CHECKING
 
+from PySide6.QtWidgets import QWidget
+
 if TYPE_CHECKING:
     from app.style.theme import Tokens
 
@@ -186,3 +188,9 @@ def stylesheet(tokens: Tokens) -> str:
         if isinstance(value := getattr(tokens, field.name), str)
     }
     return _SHEET.substitute(colours)
+
+
+def restyle(widget: QWidget) -> None:
+    """Have the style sheet look at a widget again: its name or a property that a rule asks for has changed."""
+    widget.style().unpolish(widget)
+    widget.style().polish(widget)

@@ -126,7 +126,7 @@ class WordsView(ChartView[WordsModel]):
 
     def readout(self, model: WordsModel, second: float) -> list[Line]:
         """Return the word under the mouse and the reference there."""
-        over = self.speech.words.word_at(self.plot.mouse)
+        over = self.spoken.word_at(self.plot.mouse)
         at_s = second if over is None else over.middle_s
         for spoken in model.spoken:
             if not spoken.first_s <= at_s < spoken.last_s:

@@ -13,6 +13,7 @@ from PySide6.QtCore import QByteArray, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QSplitter, QVBoxLayout, QWidget
 
+from app.layout import NONE, lay_out
 from app.model.pipeline import Pipeline
 from app.model.playhead import Playhead
 from app.views import VIEWS, create
@@ -52,11 +53,8 @@ class Desk(QWidget):
             playhead.closed.connect(view.clear)
             self.docks.docks[view_id].woken.connect(partial(self._wake, view))
         beside = QWidget()
-        column = QVBoxLayout(beside)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(GAP)
-        column.addWidget(self.docks, 1)
-        column.addWidget(self.transport)
+        parts = ((self.docks, 1), self.transport)
+        lay_out(QVBoxLayout(beside), *parts, spacing=GAP, margins=NONE)
         self.columns = QSplitter(Qt.Orientation.Horizontal)
         self.columns.addWidget(self.form)
         self.columns.addWidget(beside)
@@ -64,9 +62,7 @@ class Desk(QWidget):
         self._set_handles()
         self.columns.splitterMoved.connect(self._moved_by_hand)
         self._by_hand = self._narrow = self._form_gave_way = False
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(MARGIN, MARGIN, MARGIN, MARGIN)
-        layout.addWidget(self.columns)
+        lay_out(QHBoxLayout(self), self.columns, margins=(MARGIN, MARGIN, MARGIN, MARGIN))
         self.arrange(EXPLORE)
 
     @property

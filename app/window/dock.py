@@ -8,11 +8,13 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QAbstractButton, QDockWidget, QFrame, QHBoxLayout, QWidget
 
+from app.layout import lay_out
 from app.style.icons import ButtonIcon
 from app.style.keys import ToolButton
 from app.style.plain_text import Label, describe, set_tip, set_title
+from app.style.stylesheet import restyle
 from app.views.view import View
-from app.widgets import Elided, restyle
+from app.widgets import Elided
 
 ICON: Final = QSize(13, 13)
 
@@ -38,17 +40,15 @@ class DockTitle(QFrame):
         assert around is not None
         around.removeItem(view.header)
         around.setContentsMargins(*BODY_MARGINS)
-        buttons = QHBoxLayout()
-        buttons.setSpacing(0)
         self.float_button = self._button(
             "float", self.tr("Float {0}"), self.tr("Float, or dock again")
         )
         self.close_button = self._button(
             "close", self.tr("Close {0}"), self.tr("Close; the menu View has it")
         )
-        for button in (self.float_button, self.close_button):
-            buttons.addWidget(button)
-        view.header.addLayout(buttons)
+        view.header.addLayout(
+            lay_out(QHBoxLayout(), self.float_button, self.close_button, spacing=0)
+        )
         view.header.setParent(None)
         view.header.setContentsMargins(*TITLE_MARGINS)
         self.setLayout(view.header)
@@ -58,6 +58,8 @@ class DockTitle(QFrame):
         button = ToolButton()
         button.setObjectName("dock-button")
         button.setIconSize(ICON)
+        # As Qt's own: the actions Float and Close have keys or stand in a menu, and Tab has a long way without them.
+        button.setFocusPolicy(NO_FOCUS)
         describe(button, name.format(self._name))
         set_tip(button, tip)
         ButtonIcon(button, shape, "muted", "border")

@@ -22,17 +22,18 @@ from PySide6.QtCore import QCoreApplication, QObject, QSize, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QDialog,
+    QHBoxLayout,
     QProgressBar,
     QVBoxLayout,
     QWidget,
 )
 
+from app.layout import REST, lay_out
 from app.model.processes.command import Command
 from app.model.processes.leaving import EXPLAINS, Leaving
 from app.model.processes.own_folder import OwnFolder
 from app.style.plain_text import Button, Wrapped, describe, set_title
 from app.views.table_twin import TableModel, TableTwin
-from app.widgets import at_the_right
 from profiler.analysis.categories import PART_NAMES
 from profiler.plain import counted
 from profiler.process import children
@@ -115,15 +116,13 @@ class Explanation(QDialog):
         self.copy.clicked.connect(self._copy)
         self.end = Button(self.tr("Cancel"))
         self.end.clicked.connect(self.close)
-        column = QVBoxLayout(self)
-        column.addWidget(self.state)
-        column.addWidget(self.bar)
-        column.addWidget(self.sentence)
-        column.addWidget(self.ways, 3)
-        column.addWidget(self.parts, 4)
-        column.addWidget(self.conclusion)
+        column = lay_out(
+            QVBoxLayout(self),
+            *(self.state, self.bar, self.sentence, (self.ways, 3), (self.parts, 4)),
+            self.conclusion,
+        )
         column.addStretch(0)  # takes the room as long as there are no tables
-        column.addLayout(at_the_right(self.copy, self.end))
+        column.addLayout(lay_out(QHBoxLayout(), REST, self.copy, self.end))
         for each in (self.sentence, self.ways, self.parts, self.conclusion):
             each.hide()
         self._step, self._since = "", time.monotonic()

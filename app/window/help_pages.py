@@ -12,12 +12,12 @@ from functools import partial
 from typing import Final
 
 from PySide6.QtCore import QCoreApplication, QSize
-from PySide6.QtWidgets import QDialog, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QVBoxLayout, QWidget
 
+from app.layout import REST, lay_out
 from app.model.processes.command import Command
 from app.style.plain_text import Button, Wrapped, describe, set_title
 from app.views.table_twin import TableModel, TableTwin
-from app.widgets import at_the_right
 from profiler.process import children
 
 tr = partial(QCoreApplication.translate, "Help")
@@ -72,10 +72,8 @@ class Page(QDialog):
         describe(self.table, title)
         close = Button(tr("Close"))
         close.clicked.connect(lambda _=False: self.accept())
-        column = QVBoxLayout(self)
-        column.addWidget(self.lead)
-        column.addWidget(self.table, 1)
-        column.addLayout(at_the_right(close))
+        below = lay_out(QHBoxLayout(), REST, close)
+        lay_out(QVBoxLayout(self), self.lead, (self.table, 1), below)
 
     def show_rows(self, rows: Sequence[Sequence[str]]) -> None:
         """Fill the table."""

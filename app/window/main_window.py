@@ -90,6 +90,7 @@ class MainWindow(FirstWindow):
     # -- construction ------------------------------------------------------------------
 
     def _build(self) -> None:
+        from app.layout import NONE, lay_out
         from app.model.pace import single_shot
         from app.window.actions import commands
         from app.window.actions.actions import key_text
@@ -105,7 +106,7 @@ class MainWindow(FirstWindow):
         self._lab: LabPage | None = None
         commands.register(self.actions_, self)
         self.top = TopBar(self.pipeline, self.actions_)
-        self.welcome = Welcome(self.pipeline, self.actions_)
+        self.welcome = Welcome(self.actions_)
         keys = self.tr("? keys · {0} commands").format(key_text("Ctrl+Shift+P"))
         self.status = StatusLine(keys, self.hints)
         self.pages = QStackedWidget()
@@ -114,12 +115,8 @@ class MainWindow(FirstWindow):
         self.pages.addWidget(self.skeleton)
         page = QWidget()
         page.setObjectName("desk")
-        column = QVBoxLayout(page)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.top)
-        column.addWidget(self.pages, 1)
-        column.addWidget(self.status)
+        parts = (self.top, (self.pages, 1), self.status)
+        lay_out(QVBoxLayout(page), *parts, spacing=0, margins=NONE)
         self.setCentralWidget(page)
         self.notices.lie_over(self.pages)
         InputNotes(self.playhead, self.notices)

@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.charts.readout import NOTICES
+from app.layout import NONE, lay_out
 from app.model.pace import single_shot
 from app.style.plain_text import Button, Label, Wrapped, describe, shown
 from app.style.theme import font
@@ -66,11 +67,9 @@ class Banner(QFrame):
         if kind == "error":
             self._sign.setObjectName("danger-text")
         self._sign.setFixedWidth(12)
-        self._row = QHBoxLayout(self)
-        self._row.setContentsMargins(12, 7, 8, 7)
-        self._row.setSpacing(8)
-        self._row.addWidget(self._sign)
-        self._row.addWidget(self._text, 1)
+        self._row = lay_out(
+            QHBoxLayout(self), self._sign, (self._text, 1), spacing=8, margins=(12, 7, 8, 7)
+        )
         self.bar: QProgressBar | None = None
         if kind == "progress":
             self.bar = QProgressBar()
@@ -133,9 +132,7 @@ class Notices(QWidget):
         super().__init__()
         self.setObjectName(NOTICES)
         self._banners: list[Banner] = []
-        self._layout = QVBoxLayout(self)
-        self._layout.setContentsMargins(0, 0, 0, 0)
-        self._layout.setSpacing(6)
+        self._layout = lay_out(QVBoxLayout(self), spacing=6, margins=NONE)
         self.hide()
 
     def lie_over(self, pages: QStackedWidget) -> None:

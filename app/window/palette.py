@@ -22,10 +22,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.layout import NONE, REST, heading, lay_out
 from app.style.keys import ENTER
 from app.style.plain_text import Button, Label, describe, set_tip, set_title, write
 from app.style.theme import font, theme
-from app.widgets import heading
 from app.window.actions import found
 from app.window.actions.actions import Registry, key_text
 from app.window.actions.found import Found
@@ -105,14 +105,8 @@ class Palette(QDialog):
         self.list.setUniformItemSizes(True)
         self.list.setItemDelegate(Row(self.list))
         self.list.itemClicked.connect(lambda _: self._run())
-        inside = QVBoxLayout(frame)
-        inside.setContentsMargins(6, 6, 6, 6)
-        inside.setSpacing(4)
-        inside.addWidget(self.line)
-        inside.addWidget(self.list)
-        outside = QVBoxLayout(self)
-        outside.setContentsMargins(0, 0, 0, 0)
-        outside.addWidget(frame)
+        lay_out(QVBoxLayout(frame), self.line, self.list, spacing=4, margins=(6, 6, 6, 6))
+        lay_out(QVBoxLayout(self), frame, margins=NONE)
 
     def showEvent(self, event: QShowEvent) -> None:
         """Start empty, at the top centre of the window."""
@@ -189,28 +183,21 @@ class KeySheet(QDialog):
     ) -> None:
         super().__init__(parent)
         set_title(self, self.tr("Keys"))
-        columns = QHBoxLayout()
-        columns.setSpacing(20)
         blocks = [
             (group, [("  ".join(key_text(k) for k in a.keys), a.text) for a in members if a.keys])
             for group, members in actions.groups().items()
         ]
         blocks.append((self.tr("Mouse"), list(mouse)))
         blocks = [block for block in blocks if block[1]]
-        for part in _in_columns(blocks):
-            column = QVBoxLayout()
-            for group, rows in part:
-                column.addLayout(self._block(group, rows))
-                column.addSpacing(10)
-            column.addStretch(1)
-            columns.addLayout(column)
+        columns = []
+        for column in _in_columns(blocks):
+            parts = [part for group, rows in column for part in (self._block(group, rows), 10)]
+            columns.append(lay_out(QVBoxLayout(), *parts, REST))
         close = Button(self.tr("Close"))
         close.clicked.connect(lambda _=False: self.accept())
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(24, 20, 24, 16)
-        layout.setSpacing(14)
-        layout.addLayout(columns)
-        layout.addWidget(close, 0, Qt.AlignmentFlag.AlignRight)
+        sheet = lay_out(QHBoxLayout(), *columns, spacing=20)
+        below = lay_out(QHBoxLayout(), REST, close)
+        lay_out(QVBoxLayout(self), sheet, below, spacing=14, margins=(24, 20, 24, 16))
 
     def _block(self, group: str, rows: list[tuple[str, str]]) -> QGridLayout:
         grid = QGridLayout()

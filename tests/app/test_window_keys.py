@@ -292,6 +292,22 @@ def test_tab_stops_at_nothing_out_of_sight(
         assert len(stops) > 10
 
 
+def test_tab_does_not_stop_at_what_every_dock_has(
+    qtbot: QtBot, window: Callable[..., MainWindow], finished: Path
+) -> None:
+    """It took some forty to get to Export; floating and closing have actions of their own."""
+    w = window()
+    w.open_session(finished)
+    QApplication.processEvents()
+    w.setFocus()
+    stops = 0
+    while QApplication.focusWidget() is not w.desk.transport.export:
+        press(qtbot, w, Qt.Key.Key_Tab)
+        stops += 1
+        assert stops < 32
+    assert {"panel.float", "panel.close"} <= {action.id for action in w.actions_}
+
+
 def test_tab_stops_at_no_scroll_area_of_the_form(live: MainWindow) -> None:
     areas = live.desk.form.findChildren(QScrollArea)
     assert areas

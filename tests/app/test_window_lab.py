@@ -39,7 +39,7 @@ def page(qtbot, monkeypatch):
         qtbot.addWidget(one)
         one.resize(1100, 700)
         one.show()
-        one.settle()
+        qtbot.waitUntil(lambda: not one._to_read)
         made.append(one)
         return one
 

@@ -17,12 +17,12 @@ LONG = {"largest_mib": 1, "seconds": 600.0}
 
 
 @pytest.fixture
-def lab(window):
+def lab(qtbot, window):
     """The Lab page of a window, with that lab open."""
     made = window()
     made.show_lab()
     page = made._lab
-    page.settle()
+    qtbot.waitUntil(lambda: not page._to_read)
     page.show_lab(NAME)
     return page
 

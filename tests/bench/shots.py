@@ -147,7 +147,8 @@ def look_at_lab(folder: Path, theme: str, size: tuple[int, int]) -> list[str]:
     for name in ("all", LAB):
         page.show_gallery() if name == "all" else page.show_lab(name)
         QTest.qWait(SHOWN_MS)
-        page.settle()
+        while page._to_read:
+            QTest.qWait(SHOWN_MS)
         told += checked(window, folder / f"lab-{name}-{theme}-{size[0]}x{size[1]}.png")
     window.close()
     window.deleteLater()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
+from app.layout import NONE, REST, lay_out
 from app.model.hints import Hints
 from app.style.icons import ButtonIcon
 from app.style.plain_text import Button, describe, set_tip
@@ -30,13 +31,7 @@ class HintStrip(QWidget):
         describe(self.away, self.tr("Dismiss the hint"))
         set_tip(self.away, self.tr("Dismiss the hint"))
         self.away.clicked.connect(lambda _=False: hints.dismiss())
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(6)
-        row.addStretch(1)
-        row.addWidget(self.text)
-        row.addWidget(self.away)
-        row.addStretch(1)
+        lay_out(QHBoxLayout(self), REST, self.text, self.away, REST, spacing=6, margins=NONE)
         hints.changed.connect(self.refresh)
         ButtonIcon(self.away, "close", "muted")
         self.refresh()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy
 
+from app.layout import lay_out
 from app.model.figures import recorder_cost
 from app.model.hints import Hints
 from app.model.provenance import device_names
@@ -35,9 +36,6 @@ class StatusLine(QFrame):
         self.machine = Elided()
         self.keys = Elided()
         self.keys.set_full(keys, keys.partition(" · ")[0])
-        row = QHBoxLayout(self)
-        row.setContentsMargins(16, 6, 16, 6)
-        row.setSpacing(24)
         for label, align in (
             (self.cost, Qt.AlignmentFlag.AlignLeft),
             (self.machine, Qt.AlignmentFlag.AlignHCenter),
@@ -46,13 +44,11 @@ class StatusLine(QFrame):
             label.setFont(font(0.92))
             label.setAlignment(align | Qt.AlignmentFlag.AlignVCenter)
             label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        row.addWidget(self.cost, 4)
-        row.addWidget(self.machine, 5)
         self.hint = HintStrip(hints)
         self.hint.shown.connect(lambda shown: self.machine.setVisible(not shown))
         self.machine.setVisible(self.hint.isHidden())
-        row.addWidget(self.hint, 5)
-        row.addWidget(self.keys, 2)
+        parts = ((self.cost, 4), (self.machine, 5), (self.hint, 5), (self.keys, 2))
+        lay_out(QHBoxLayout(self), *parts, spacing=24, margins=(16, 6, 16, 6))
         self.show_snapshot(None)
 
     def show_snapshot(self, snapshot: Snapshot | None) -> None:

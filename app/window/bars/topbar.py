@@ -15,13 +15,15 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.layout import REST, lay_out, muted
 from app.model.effects import Effect
 from app.model.figures import Figures, rtf_text
 from app.model.pipeline import Pipeline
 from app.style.icons import ButtonIcon
 from app.style.plain_text import Button, Label, describe, set_tip
+from app.style.stylesheet import restyle
 from app.style.theme import font, theme
-from app.widgets import Elided, muted, restyle
+from app.widgets import Elided
 from app.window.actions.actions import Registry
 from app.window.actions.button import ActionButton
 from app.window.bars.live_toggle import LiveToggle
@@ -128,30 +130,18 @@ class TopBar(QFrame):
         self.device = Elided()
         self.device.setObjectName("muted")
         self.device.setFont(font(0.9))
-        chooser = QVBoxLayout()
-        chooser.setSpacing(1)
-        chooser.addWidget(self.preset)
-        chooser.addWidget(self.device)
+        chooser = lay_out(QVBoxLayout(), self.preset, self.device, spacing=1)
 
         self.rtf = Figure(self.tr("RTF"))
         self.wer = Figure(self.tr("WER"))
-        row = QHBoxLayout(self)
-        row.setContentsMargins(14, 8, 16, 8)
-        row.setSpacing(8)
-        for button in (self.run, self.stop):
-            row.addWidget(button)
-        row.addSpacing(4)
-        row.addWidget(self.recording)
-        row.addSpacing(6)
-        for toggle in self.toggles:
-            row.addWidget(toggle)
-            row.addSpacing(14)
-        row.addLayout(chooser)
-        row.addSpacing(10)
-        row.addStretch(1)
-        row.addWidget(self.rtf)
-        row.addSpacing(14)
-        row.addWidget(self.wer)
+        switches = [part for toggle in self.toggles for part in (toggle, 14)]
+        lay_out(
+            QHBoxLayout(self),
+            *(self.run, self.stop, 4, self.recording, 6, *switches),
+            *(chooser, 10, REST, self.rtf, 14, self.wer),
+            spacing=8,
+            margins=(14, 8, 16, 8),
+        )
 
         pipeline.changed.connect(lambda *_: self.refresh())
         pipeline.replaced.connect(self.refresh)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import (
     QHelpEvent,
     QMouseEvent,
@@ -24,13 +24,14 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.layout import REST, card_header, lay_out, muted
 from app.model.events import MAX_MARKS
 from app.model.pace import Pace
 from app.model.playhead import SPEEDS, Playhead
 from app.style.icons import ButtonIcon
 from app.style.plain_text import Button, describe, set_tip, show_tip
 from app.style.theme import theme
-from app.widgets import ChoiceBox, card_header, muted
+from app.widgets import ChoiceBox
 from app.window.actions.actions import Registry
 from app.window.actions.button import ActionButton
 from profiler.frames import FRAME_S
@@ -82,10 +83,9 @@ class ScrubBar(QSlider):
 
     def show_position(self, frame: int, last: int) -> None:
         """Move the knob without emitting a signal."""
-        blocked = self.blockSignals(True)
-        self.setMaximum(last)
-        self.setValue(frame)
-        self.blockSignals(blocked)
+        with QSignalBlocker(self):
+            self.setMaximum(last)
+            self.setValue(frame)
         self.update()
 
     def show_marks(self, marks: tuple[Mark, ...], starts: tuple[int, ...]) -> None:
@@ -213,28 +213,14 @@ class Transport(QFrame):
             ),
         )
         self.clock.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
-        self._row = row = QHBoxLayout()
-        row.setSpacing(GAP)
-        row.addWidget(self.live)
-        row.addWidget(self.previous)
-        row.addWidget(self.toggle)
-        row.addWidget(self.next)
-        row.addWidget(self.speed)
-        row.addSpacing(4)
-        row.addWidget(self.clock)
-        row.addStretch(1)
-        row.addWidget(self.sound)
-        row.addWidget(self.compare)
-        row.addWidget(self.follow)
-        row.addWidget(self.mark)
-        row.addWidget(self.export)
-
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(AT_SIDE, 9, AT_SIDE, 10)
-        layout.setSpacing(4)
-        layout.addLayout(header)
-        layout.addWidget(self.bar)
-        layout.addLayout(row)
+        self._row = lay_out(
+            QHBoxLayout(),
+            *(self.live, self.previous, self.toggle, self.next, self.speed, 4, self.clock, REST),
+            *(self.sound, self.compare, self.follow, self.mark, self.export),
+            spacing=GAP,
+        )
+        margins = (AT_SIDE, 9, AT_SIDE, 10)
+        lay_out(QVBoxLayout(self), header, self.bar, self._row, spacing=4, margins=margins)
 
         playhead.mode_changed.connect(self.refresh)
         playhead.axis.following_changed.connect(self._show_live)

@@ -6,15 +6,17 @@ program if it allows that. If its key ends in *directory* or *folder*, it is a f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from PySide6.QtCore import QPointF, QSize, Qt, Signal
+from PySide6.QtCore import QPointF, QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QStandardItemModel
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
+from app.layout import NONE, REST, lay_out
 from app.style.plain_text import Label, describe, set_tip, set_titled_tip
+from app.style.stylesheet import restyle
 from app.style.theme import font, theme
-from app.widgets import ChoiceBox, Elided, NumberBox, Switch, restyle
+from app.widgets import ChoiceBox, Elided, NumberBox, Switch
 from app.window.form.path_box import PathBox
 from pipelines.config import Option, Value, value_text
 
@@ -64,11 +66,6 @@ class Title(Elided):
         self._lines = 2
         super().__init__(text)
 
-    @property
-    def cut(self) -> bool:
-        """Whether part of the name is left out."""
-        return self.text().replace("\n", " ") != self.full
-
     def allow_lines(self, lines: int) -> None:
         """Take one line, or two at most."""
         if lines != self._lines:
@@ -116,33 +113,21 @@ class Field(QWidget):
             label.setObjectName("muted")
             label.setFont(font(0.85))
             label.hide()
-        self.editor = self._make_editor()
+        self.editor, self._show = self._make_editor()
         self.editor.setMaximumHeight(ROW_HEIGHT - 4)
         self.editor.setObjectName(f"option-{option.key}")
         describe(self.editor, self.tr(option.title))
         self.title.setBuddy(self.editor)
-        words = QVBoxLayout()
-        words.setContentsMargins(0, 0, 0, 0)
-        words.setSpacing(0)
-        words.addStretch(1)
-        words.addWidget(self.title)
-        words.addWidget(self.waiting)
-        words.addStretch(1)
+        words = lay_out(
+            QVBoxLayout(), REST, self.title, self.waiting, REST, spacing=0, margins=NONE
+        )
         line = QWidget()
         line.setFixedHeight(ROW_HEIGHT)
-        row = QHBoxLayout(line)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(6)
-        row.addWidget(Dot(option.live))
-        row.addLayout(words, 1)
-        row.addWidget(self.editor)
-        below = QVBoxLayout(self)
-        below.setContentsMargins(0, 0, 0, 0)
-        below.setSpacing(0)
-        below.addWidget(line)
+        parts = (Dot(option.live), (words, 1), self.editor)
+        lay_out(QHBoxLayout(line), *parts, spacing=6, margins=NONE)
         for label in (self.note, self.reason):
             label.setIndent(14)  # under the title, behind the dot
-            below.addWidget(label)
+        lay_out(QVBoxLayout(self), line, self.note, self.reason, spacing=0, margins=NONE)
         self._show_tip()
 
     def _show_tip(self) -> None:
@@ -160,7 +145,8 @@ class Field(QWidget):
         set_titled_tip(self, option.title, parts, f"--set {option.key}={value_text(self._value)}")
         describe(self.editor, description=f"{option.help} {self.obstacle or ''}".strip())
 
-    def _make_editor(self) -> QWidget:
+    def _make_editor(self) -> tuple[QWidget, Callable[[Value], object]]:
+        """The widget of its type, and what shows a value in it."""
         option = self.option
         sign, _, rest = option.unit.partition(" ")
         unit = sign if rest and not sign.isalnum() else option.unit  # of "× real time" the ×
@@ -168,12 +154,12 @@ class Field(QWidget):
         if option.type == "bool":
             switch = Switch(small=True)
             switch.toggled.connect(self._edited)
-            return switch
+            return switch, lambda value: switch.setChecked(bool(value))
         if option.type == "choice":
             choice = ChoiceBox(self.tr(option.title), ((str(v), v) for v in option.choices))
             choice.activated.connect(lambda index: self._edited(choice.itemData(index)))
             choice.setFixedWidth(FIELD_WIDTH)
-            return choice
+            return choice, lambda value: choice.setCurrentIndex(choice.findText(str(value)))
         if option.type in ("int", "float"):
             whole = option.type == "int"
             number = NumberBox(whole=whole)
@@ -187,7 +173,7 @@ class Field(QWidget):
             number.valueChanged.connect(lambda v: self._edited(int(v) if whole else v))
             number.refused.connect(self._refused)
             number.setFixedWidth(FIELD_WIDTH)
-            return number
+            return number, lambda value: number.setValue(float(value))
         path = PathBox(
             option.key.endswith(FOLDERS), self.tr(option.title), option.shipped(), option.suffixes
         )
@@ -196,7 +182,7 @@ class Field(QWidget):
             path.button.hide()
         path.chosen.connect(self._edited)
         path.setFixedWidth(FIELD_WIDTH)
-        return path
+        return path, lambda value: path.set_path(str(value))
 
     def _refused(self, text: str) -> None:
         """Say in which range a number must lie."""
@@ -213,18 +199,9 @@ class Field(QWidget):
         if value != self._value:
             self._value = value
             self._show_tip()
-        editor = self.editor
-        blocked = editor.blockSignals(True)
-        if isinstance(editor, Switch):
-            editor.setChecked(bool(value))
-            editor.update()
-        elif isinstance(editor, ChoiceBox):
-            editor.setCurrentIndex(editor.findText(str(value)))
-        elif isinstance(editor, NumberBox):
-            editor.setValue(float(value))
-        elif isinstance(editor, PathBox):
-            editor.set_path(str(value))
-        editor.blockSignals(blocked)
+        with QSignalBlocker(self.editor):
+            self._show(value)
+        self.editor.update()
 
     def widen(self) -> None:
         """Make a choice as wide as its longest entry, where there is room beside the title."""

@@ -15,6 +15,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QEnterEvent
 from PySide6.QtWidgets import (
     QAbstractSpinBox,
+    QBoxLayout,
     QComboBox,
     QFrame,
     QHBoxLayout,
@@ -23,12 +24,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.layout import REST, Scrolled, card_header, heading, lay_out, muted
 from app.model.audio_choice import AudioChoice
 from app.model.pipeline import Pipeline
 from app.style.keys import ToolButton
 from app.style.plain_text import Button, Label, describe, set_tip
+from app.style.stylesheet import restyle
 from app.style.theme import font
-from app.widgets import Scrolled, card_header, heading, muted, restyle
 from app.window.form.fields import FIELD_WIDTH, Dot, Field
 from app.window.form.which import Which
 from pipelines.config import Value
@@ -47,14 +49,8 @@ class Layer(QWidget):
         self.more.setCheckable(True)
         self.more.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextOnly)
         self.more.toggled.connect(lambda _: self.fold())
-        first = QHBoxLayout()
-        first.setSpacing(0)
-        first.addWidget(heading(self.tr(name)), 1)
-        first.addWidget(self.more)
-        self.column = QVBoxLayout(self)
-        self.column.setContentsMargins(0, 6, 0, 0)
-        self.column.setSpacing(2)
-        self.column.addLayout(first)
+        first = lay_out(QHBoxLayout(), (heading(self.tr(name)), 1), self.more, spacing=0)
+        self.column = lay_out(QVBoxLayout(self), first, spacing=2, margins=(0, 6, 0, 0))
 
     def add(self, field: Field) -> None:
         """Append a setting."""
@@ -107,13 +103,10 @@ class PipelineForm(QFrame):
         self.which = Which()
         rows = QWidget()
         rows.setObjectName("scrolled")
-        column = self._column = QVBoxLayout(rows)
-        column.setContentsMargins(0, 0, 8, 0)
-        column.setSpacing(2)
-        self._main, self._rest = QVBoxLayout(), QVBoxLayout()
-        for part in (self._main, self._rest):
-            part.setSpacing(4)
-            column.addLayout(part)
+        self._main, self._rest = (lay_out(QVBoxLayout(), spacing=4) for _ in range(2))
+        self._column = lay_out(
+            QVBoxLayout(rows), self._main, self._rest, REST, spacing=2, margins=(0, 0, 8, 0)
+        )
         self.layers: dict[str, Layer] = {}
         for option in pipeline.options:
             layer = self.layers.get(option.layer)
@@ -126,20 +119,16 @@ class PipelineForm(QFrame):
             field.refused.connect(pipeline.refused)
             self.fields[option.key] = field
             layer.add(field)
-        column.addStretch(1)
         self._scroll = Scrolled(rows)
 
-        legend = QHBoxLayout()
-        legend.setSpacing(6)
-        legend.addWidget(Dot(True))
-        legend.addWidget(muted(self.tr("can change during a run")), 1)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(14, 9, 6, 10)
-        layout.setSpacing(6)
-        layout.addLayout(header)
-        layout.addWidget(self.which)
-        layout.addWidget(self._scroll, 1)
-        layout.addLayout(legend)
+        changes = muted(self.tr("can change during a run"))
+        legend = lay_out(QHBoxLayout(), Dot(True), (changes, 1), spacing=6)
+        lay_out(
+            QVBoxLayout(self),
+            *(header, self.which, (self._scroll, 1), legend),
+            spacing=6,
+            margins=(14, 9, 6, 10),
+        )
 
         pipeline.changed.connect(self._one_changed)
         pipeline.replaced.connect(self.refresh)
@@ -151,13 +140,9 @@ class PipelineForm(QFrame):
         super().enterEvent(event)
         self.looked_at.emit()
 
-    def _speech_row(self) -> QHBoxLayout:
-        row = QHBoxLayout()
-        row.setSpacing(6)
-        row.addWidget(Dot(False))
-        row.addWidget(Label(self.tr("Speech")), 1)
-        row.addWidget(self.speech)
-        return row
+    def _speech_row(self) -> QBoxLayout:
+        name = Label(self.tr("Speech"))
+        return lay_out(QHBoxLayout(), Dot(False), (name, 1), self.speech, spacing=6)
 
     def show_speech(
         self, audio: AudioChoice | None, waits: bool = False, recorded: bool = False

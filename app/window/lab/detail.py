@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
+    QBoxLayout,
     QFrame,
     QHBoxLayout,
     QProgressBar,
@@ -14,13 +15,14 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.layout import Scrolled, heading, lay_out, wrapped
 from app.model.lab_runs import Past
 from app.style.plain_text import Button, Label, Wrapped, describe, set_tip, unbroken
 from app.style.theme import font
 from app.views.labs.card import LabCard
 from app.views.labs.rows import HEADERS, rows_of
 from app.views.table_twin import TableModel, TableTwin
-from app.widgets import Elided, Scrolled, heading, wrapped
+from app.widgets import Elided
 from app.window.form.fields import Field
 from app.window.lab.tile import ago
 from pipelines.config import Value, options_of
@@ -56,32 +58,23 @@ class LabDetail(QWidget):
         self._past: Past | None = None
         self._running = False
         self._changed: dict[str, Value] = {}
-        row = QHBoxLayout(self)
-        row.setContentsMargins(MARGIN, 14, MARGIN - SCROLL_BAR, 14)
-        row.setSpacing(14)
-        left = QVBoxLayout()
-        left.setSpacing(8)
-        left.addLayout(self._top())
         self.card = LabCard()
         frame = QFrame()
         frame.setProperty("card", True)
-        inside = QVBoxLayout(frame)
-        inside.setContentsMargins(3, 3, 3, 3)
         self.rows = TableModel(self)
         self.table = TableTwin(self.rows)
         describe(self.table, self.tr("The values of the picture"))
         self._shown = QStackedWidget()
         self._shown.addWidget(self.card)
         self._shown.addWidget(self.table)
-        inside.addWidget(self._shown)
-        left.addWidget(frame, 1)
-        row.addLayout(left, 1)
-        row.addWidget(self._side())
+        lay_out(QVBoxLayout(frame), self._shown, margins=(3, 3, 3, 3))
+        left = lay_out(QVBoxLayout(), self._top(), (frame, 1), spacing=8)
+        margins = (MARGIN, 14, MARGIN - SCROLL_BAR, 14)
+        lay_out(QHBoxLayout(self), (left, 1), self._side(), spacing=14, margins=margins)
         self.show_past(None)
         self.show_state("", None)
 
-    def _top(self) -> QHBoxLayout:
-        row = QHBoxLayout()
+    def _top(self) -> QBoxLayout:
         self.to_gallery = Button(self.tr("‹ All labs"))
         self.to_gallery.setProperty("quiet", True)
         self.to_gallery.clicked.connect(self.back)
@@ -93,19 +86,13 @@ class LabDetail(QWidget):
         self.as_table.toggled.connect(self._show_table)
         self.open = Button(self.tr("Open the session in the desk"))
         self.open.clicked.connect(self._open)
-        row.addWidget(self.to_gallery)
-        row.addWidget(self.about, 1)
-        row.addWidget(self.as_table)
-        row.addWidget(self.open)
-        return row
+        parts = (self.to_gallery, (self.about, 1), self.as_table, self.open)
+        return lay_out(QHBoxLayout(), *parts)
 
     def _side(self) -> QWidget:
         frame = QFrame()
         frame.setProperty("card", True)
         frame.setFixedWidth(SIDE)
-        column = QVBoxLayout(frame)
-        column.setContentsMargins(14, 12, 14, 12)
-        column.setSpacing(8)
         self.run = Button(self.tr("Run"))
         self.run.setProperty("primary", True)
         self.run.setFont(font(1.05, strong=True))
@@ -118,8 +105,8 @@ class LabDetail(QWidget):
         self.what.setObjectName("muted")
         self.problem = Wrapped()
         self.problem.setObjectName("danger-text")
-        for widget in (self.run, self.bar, self.what, self.problem):
-            column.addWidget(widget)
+        state = (self.run, self.bar, self.what, self.problem)
+        column = lay_out(QVBoxLayout(frame), *state, spacing=8, margins=(14, 12, 14, 12))
         for title, text, papers in (
             (self.tr("What is measured"), self.lab.measured, ""),
             (self.tr("When it holds"), self.lab.bound, self.lab.papers),

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent
-from PySide6.QtWidgets import QGridLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QGridLayout, QVBoxLayout, QWidget
 
+from app.layout import Scrolled, heading, lay_out, muted, wrapped
 from app.model.lab_runs import Past
 from app.style.plain_text import Label
 from app.style.theme import font
-from app.widgets import Scrolled, heading, muted, wrapped
 from app.window.lab.tile import SMALLEST, LabTile
 from pipelines.labs.declaration import GROUPS, Lab, Measured, Parameters
 
@@ -30,17 +30,14 @@ class Gallery(Scrolled):
         self.setObjectName("welcome")
         page = QWidget()
         page.setObjectName("scrolled")
-        column = QVBoxLayout(page)
-        column.setContentsMargins(MARGIN, 22, MARGIN, 22)
-        column.setSpacing(8)
         title = Label(self.tr("Lab"))
         title.setFont(font(1.9, strong=True))
         lead = self.tr(
             "Claims about the cost of speech recognition, each to be tried on this machine: "
             "what is measured, the picture, the verdict. Use the machine for nothing else meanwhile."
         )
-        column.addWidget(title)
-        column.addWidget(wrapped(lead))
+        margins = (MARGIN, 22, MARGIN, 22)
+        column = lay_out(QVBoxLayout(page), title, wrapped(lead), spacing=8, margins=margins)
         self.tiles: dict[str, LabTile] = {}
         self._grids: list[tuple[QGridLayout, list[LabTile]]] = []
         for group, name in GROUPS.items():
@@ -55,10 +52,9 @@ class Gallery(Scrolled):
         self._lay_out()
 
     def _add_group(
-        self, column: QVBoxLayout, title: str, members: Mapping[str, Lab[Parameters, Measured]]
+        self, column: QBoxLayout, title: str, members: Mapping[str, Lab[Parameters, Measured]]
     ) -> None:
-        column.addSpacing(10)
-        column.addWidget(heading(title))
+        lay_out(column, 10, heading(title))
         grid = QGridLayout()
         grid.setSpacing(GAP)
         grid.setColumnStretch(MOST_COLUMNS, 1)  # what a row with few cards leaves

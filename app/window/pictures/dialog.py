@@ -10,7 +10,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QImage, QResizeEvent
 from PySide6.QtWidgets import (
     QDialog,
@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.layout import NONE, REST, lay_out
 from app.model.pace import single_shot
 from app.pictures.request import (
     PictureError,
@@ -160,18 +161,10 @@ class PictureDialog(QDialog):
         return self.tr("Explain {0}").format(one_line(what))
 
     def _lay_out(self) -> None:
-        views = QVBoxLayout()
-        views.setSpacing(4)
-        for box in self.views.values():
-            views.addWidget(box)
-        sides = QHBoxLayout()
-        sides.setSpacing(6)
-        sides.addWidget(self.width_box, 1)
-        sides.addWidget(Label("×"))
-        sides.addWidget(self.height_box, 1)
-        stretch = QVBoxLayout()
-        stretch.setSpacing(4)
-        stretch.addWidget(self.range_box)
+        views = lay_out(QVBoxLayout(), *self.views.values(), spacing=4)
+        sides = lay_out(
+            QHBoxLayout(), (self.width_box, 1), Label("×"), (self.height_box, 1), spacing=6
+        )
         buttons = QHBoxLayout()
         self.whole = Button(self.tr("Whole session"))
         self.whole.clicked.connect(self.range_box.clear)
@@ -181,9 +174,8 @@ class PictureDialog(QDialog):
             text = range_text(self._start.range_s)
             self.in_view.clicked.connect(lambda: self.range_box.setText(text))
             buttons.addWidget(self.in_view)
-        stretch.addLayout(buttons)
-        for box in [self.to_cursor, *self.selected.values()]:
-            stretch.addWidget(box)
+        checks = (self.to_cursor, *self.selected.values())
+        stretch = lay_out(QVBoxLayout(), self.range_box, buttons, *checks, spacing=4)
         form = QFormLayout()
         form.setVerticalSpacing(10)
         form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop)
@@ -199,14 +191,8 @@ class PictureDialog(QDialog):
             form.addRow(Label(title), row)
         side = QWidget()
         side.setFixedWidth(SIDE)
-        inner = QVBoxLayout(side)
-        inner.setContentsMargins(0, 0, 0, 0)
-        inner.addLayout(form)
-        inner.addStretch(1)
-        top = QHBoxLayout()
-        top.setSpacing(14)
-        top.addWidget(self.preview, 1)
-        top.addWidget(side)
+        lay_out(QVBoxLayout(side), form, REST, margins=NONE)
+        top = lay_out(QHBoxLayout(), (self.preview, 1), side, spacing=14)
         self.copy_command = Button(self.tr("Copy command"))
         self.copy_command.clicked.connect(self._copy_command)
         self.copy = Button(self.tr("Copy picture"))
@@ -217,17 +203,13 @@ class PictureDialog(QDialog):
         self.save.clicked.connect(self._save)
         self.end = Button(self.tr("Close"))
         self.end.clicked.connect(self.close)
-        below = QHBoxLayout()
-        below.addWidget(self.command, 1)
-        for button in (self.copy_command, self.copy, self.save, self.end):
+        last = (self.copy_command, self.copy, self.save, self.end)
+        for button in last:
             button.setAutoDefault(button is self.save)
-            below.addWidget(button)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(14, 14, 14, 12)
-        column.setSpacing(12)
-        column.addLayout(top, 1)
-        column.addWidget(self.saved)
-        column.addLayout(below)
+        below = lay_out(QHBoxLayout(), (self.command, 1), *last)
+        lay_out(
+            QVBoxLayout(self), (top, 1), self.saved, below, spacing=12, margins=(14, 14, 14, 12)
+        )
 
     # -- what is wanted --------------------------------------------------------------------
 
@@ -262,9 +244,8 @@ class PictureDialog(QDialog):
 
     def _show_size(self) -> None:
         size = self._size()
-        blocked = self.size_box.blockSignals(True)
-        self.size_box.setCurrentIndex(SIZES.index(size) if size in SIZES else len(SIZES))
-        self.size_box.blockSignals(blocked)
+        with QSignalBlocker(self.size_box):
+            self.size_box.setCurrentIndex(SIZES.index(size) if size in SIZES else len(SIZES))
 
     def _changed(self) -> None:
         try:
