@@ -1,7 +1,7 @@
 """Cost laws: what a stage does per span, as counts, before any machine is known.
 
-A `Cost` names operations by class, the bytes that must move, and the `Term`s that bound the kernel: its own
-instruction mix, streams, scattered accesses, calls. What they take on a machine is `profiler.analysis.law`.
+A `Cost` counts operations by class, the bytes that must move, scattered accesses and calls. What they take on a
+machine is told by `profiler.analysis.attribution`.
 """
 
 from collections.abc import Mapping
@@ -53,6 +53,11 @@ class Linear:
         w0, w1, w2 = (factor * each for each in self.per_work)
         return Linear(factor * self.fixed, factor * self.per_frame, (w0, w1, w2))
 
+    def plus(self, other: "Linear") -> "Linear":
+        """Return the sum of both."""
+        w0, w1, w2 = (a + b for a, b in zip(self.per_work, other.per_work, strict=True))
+        return Linear(self.fixed + other.fixed, self.per_frame + other.per_frame, (w0, w1, w2))
+
     def as_list(self) -> list[float]:
         """Return [fixed, per_frame, w0, w1, w2] for storage."""
         return [self.fixed, self.per_frame, *self.per_work]
@@ -70,64 +75,41 @@ class Linear:
         return cls(fixed, per_frame, (work[0], work[1], work[2]))
 
 
-KERNEL: Final = "kernel"
-STREAM: Final = "stream"
-ACCESS: Final = "access"
-CALL: Final = "call"
-KINDS: Final = (KERNEL, STREAM, ACCESS, CALL)
-"""What a term counts: units of a kernel's own work in cache, bytes in order, scattered accesses, calls."""
+KERNEL_CALL: Final = "kernel call"
+"""A call of a compiled kernel, with arrays as its arguments and the span that it closes."""
+NUMPY_CALL: Final = "numpy"
+"""A call of one of numpy's functions."""
 
-MOST_TERMS: Final = 32
-"""Terms of a cost that are read from a file."""
+GATHER: Final = "gather"
+CHASE: Final = "chase"
+PATTERNS: Final = (GATHER, CHASE)
+"""How accesses follow each other: gathered ones overlap, in a chase each waits for the one before."""
+
+MOST_ACCESSES: Final = 32
+MOST_CALLS: Final = 32
+"""Kinds of accesses and of calls of a cost that are read from a file."""
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
-    """Something that bounds a kernel: so many units per span, each at the roof of that name.
+class Accesses:
+    """So many accesses per span to cache lines whose addresses are scattered over `bytes`; `pattern`: of PATTERNS."""
 
-    kernel: units of the kernel's own work with its data in the first cache (`RoofTable.kernel`); with `bytes`,
-    the same loop was also timed over a working set of that size, and what that adds is memory traffic; `nearest`: at
-    least so many bytes are gone through before its data come again, if it is not known how many more (0: `bytes`).
-    stream: bytes in order of memory; `roof` is read, write or triad; `bytes` the working set that they come from.
-    access: cache lines whose addresses are scattered over `bytes`; `roof` is chase (each waits for the one before),
-    gather (they overlap), or that of a kernel whose units each meet such lines. call: calls of that kind, each after
-    `bytes` of other data have been read (0: after one another), see `RoofTable.call`.
-    `most`: the largest the count may be, where it is known only as an interval; empty when it is exact.
-    `by_heart`: which part of a kernel's loop may be missing when it goes over the same data at once again, 0…1: a
-    processor predicts branches that it has just seen.
-    """
-
-    kind: str
-    roof: str
     count: Linear
-    bytes: float = 0.0
-    most: Linear | None = None
-    nearest: float = 0.0
-    by_heart: float = 0.0
+    bytes: float
+    pattern: str = GATHER
 
     def as_list(self) -> list[Any]:
-        """Return the term as JSON values."""
-        most = None if self.most is None else self.most.as_list()
-        values = [self.kind, self.roof, self.count.as_list(), self.bytes, most, self.nearest]
-        return [*values, self.by_heart] if self.by_heart else values
+        """Return them as JSON values."""
+        return [self.count.as_list(), self.bytes, self.pattern]
 
     @classmethod
-    def from_list(cls, values: object) -> "Term":
+    def from_list(cls, values: object) -> "Accesses":
         """Read what `as_list` wrote; ValueError when it is anything else."""
-        if not isinstance(values, list) or len(values) not in (5, 6, 7) or values[0] not in KINDS:
-            raise ValueError(f"a term needs a kind, a roof, a count and a size, not {values!r:.60}")
-        kind, roof, count, size, most, *later = values
-        nearest, learned = [*later, 0.0, 0.0][:2]
-        sizes = [size, nearest]
-        for each in sizes:
-            if not isinstance(each, int | float) or not 0 <= each < 2**63:
-                raise ValueError(f"the size of a term must be in bytes, not {each!r:.60}")
-        if not isinstance(learned, int | float) or not 0 <= learned <= 1:
-            raise ValueError(f"what a term may lack by heart must be 0 to 1, not {learned!r:.60}")
-        whole, near = map(float, sizes)
-        largest = None if most is None else Linear.from_list(most)
-        name = str(roof)[:LONGEST_REASON]
-        return cls(kind, name, Linear.from_list(count), whole, largest, near, float(learned))
+        if not isinstance(values, list) or len(values) != 3 or values[2] not in PATTERNS:
+            raise ValueError(
+                f"accesses need a count, a size in bytes and a pattern, not {values!r:.60}"
+            )
+        return cls(Linear.from_list(values[0]), _size(values[1]), values[2])
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,11 +120,10 @@ class Cost:
     "exp", "log"); one multiply and one add count 2. `bytes_min`: compulsory traffic. `bytes_max`: traffic
     of the kernel's actual tiling. `working_set_bytes`: what one call re-reads; it picks the bandwidth
     plateau. `transferred`: bytes moved between host and device. `threads`: how many share the work, so
-    which roofs count. `scattered`: the bytes lie about in memory and each access waits for the one
-    before, so that neither roof is expected to explain the time. `unmodelled`: why there is no law, for
-    a stage that has none. `device`: whose memory the bytes move in ("cuda"; empty: the host's); classes
-    of operations name theirs themselves ("gemm@cuda"). `terms`: what bounds the kernel, None for a law that
-    says it by operations and bytes alone, as those of older sessions do.
+    which roofs count. `scattered`: the bytes lie about in memory, so that a roofline says nothing of the stage.
+    `unmodelled`: why there is no law, for a stage that has none. `device`: whose memory the bytes move in ("cuda";
+    empty: the host's); classes of operations name theirs themselves ("gemm@cuda"). `calls`: by kind, KERNEL_CALL,
+    NUMPY_CALL, "python", or on a device "launch@cuda". `accesses`: those to scattered lines.
     """
 
     operations: Mapping[str, Linear] = field(default_factory=dict)
@@ -154,13 +135,20 @@ class Cost:
     scattered: bool = False
     unmodelled: str = ""
     device: str = ""
-    terms: tuple[Term, ...] | None = None
+    calls: Mapping[str, Linear] = field(default_factory=dict)
+    accesses: tuple[Accesses, ...] = ()
 
     @property
     def is_empty(self) -> bool:
         """Whether the law says nothing at all, as for a stage that only waits or is not modelled."""
-        laws = (*self.operations.values(), self.bytes_min, self.bytes_max, self.transferred)
-        return not self.terms and all(law == Linear() for law in laws)
+        laws = (
+            *self.operations.values(),
+            *self.calls.values(),
+            self.bytes_min,
+            self.bytes_max,
+            self.transferred,
+        )
+        return not self.accesses and all(law == Linear() for law in laws)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the cost as JSON values."""
@@ -174,7 +162,8 @@ class Cost:
             "scattered": self.scattered,
             "unmodelled": self.unmodelled,
             "device": self.device,
-            "terms": None if self.terms is None else [term.as_list() for term in self.terms],
+            "calls": {name: law.as_list() for name, law in self.calls.items()},
+            "accesses": [each.as_list() for each in self.accesses],
         }
 
     @classmethod
@@ -182,29 +171,71 @@ class Cost:
         """Read what `as_dict` wrote; ValueError with one sentence when it is anything else."""
         if not isinstance(values, dict) or not isinstance(values.get("operations"), dict):
             raise ValueError(f"a cost needs a table of operations, not {values!r:.60}")
-        working_set = values.get("working_set_bytes")
-        if not isinstance(working_set, int | float) or not 0 <= working_set < 2**63:
-            raise ValueError(f"working_set_bytes must be a size in bytes, not {working_set!r:.60}")
         threads = values.get("threads", 1)
         if not isinstance(threads, int) or not 0 < threads < _LIMIT_16:
             raise ValueError(f"threads of a cost must be a count from 1, not {threads!r:.60}")
+        calls, accesses = _calls(values.get("calls", {})), _accesses(values.get("accesses", []))
+        if values.get("terms") is not None:
+            calls, accesses = _of_terms(values["terms"])
         return cls(
             {str(name): Linear.from_list(law) for name, law in values["operations"].items()},
             Linear.from_list(values.get("bytes_min")),
             Linear.from_list(values.get("bytes_max")),
-            float(working_set),
+            _size(values.get("working_set_bytes")),
             Linear.from_list(values.get("transferred")),
             threads,
             values.get("scattered") is True,
             str(values.get("unmodelled", ""))[:LONGEST_REASON],
             str(values.get("device", ""))[:LONGEST_REASON],
-            _terms(values.get("terms")),
+            calls,
+            accesses,
         )
 
 
-def _terms(values: object) -> tuple[Term, ...] | None:
-    if values is None:
-        return None
-    if not isinstance(values, list) or len(values) > MOST_TERMS:
-        raise ValueError(f"a cost needs a list of at most {MOST_TERMS} terms, not {values!r:.60}")
-    return tuple(Term.from_list(term) for term in values)
+def _size(value: object) -> float:
+    if not isinstance(value, int | float) or not 0 <= value < 2**63:
+        raise ValueError(f"the size of data must be in bytes, not {value!r:.60}")
+    return float(value)
+
+
+def _calls(values: object) -> dict[str, Linear]:
+    if not isinstance(values, dict) or len(values) > MOST_CALLS:
+        raise ValueError(
+            f"a cost needs a table of at most {MOST_CALLS} kinds of calls, not {values!r:.60}"
+        )
+    return {str(name)[:LONGEST_REASON]: Linear.from_list(law) for name, law in values.items()}
+
+
+def _accesses(values: object) -> tuple[Accesses, ...]:
+    if not isinstance(values, list) or len(values) > MOST_ACCESSES:
+        raise ValueError(f"a cost needs a list of at most {MOST_ACCESSES} kinds of accesses")
+    return tuple(map(Accesses.from_list, values))
+
+
+def _of_terms(values: object) -> tuple[dict[str, Linear], tuple[Accesses, ...]]:
+    """Calls and accesses of a cost as older sessions have them, in a list of terms.
+
+    Each is a list of kind, name, count, bytes, the most that the count may be, and more that is no longer used. Calls
+    are named after the kernel, accesses after the kernel or their pattern; other kinds are left out. Several terms of
+    one name say from where the same accesses may come: the largest of them counts.
+    """
+    if not isinstance(values, list) or len(values) > MOST_ACCESSES:
+        raise ValueError(f"a cost needs a list of at most {MOST_ACCESSES} terms")
+    calls: dict[str, Linear] = {}
+    accesses: dict[tuple[str, float], Accesses] = {}
+    for term in values:
+        if not isinstance(term, list) or len(term) < 5:
+            raise ValueError(f"a term needs a kind, a name, a count and a size, not {term!r:.60}")
+        kind, name, count, size, most = term[:5]
+        each = Linear.from_list(count if most is None else most)
+        if kind == "call":
+            known = "@" in str(name) or name in (NUMPY_CALL, "python", "numba")
+            called = str(name)[:LONGEST_REASON] if known else KERNEL_CALL
+            calls[called] = calls.get(called, Linear()).plus(each)
+        elif kind == "access" and "call" not in str(name):
+            pattern = str(name) if name in PATTERNS else GATHER
+            key = str(name), _size(size) if name in PATTERNS else 0.0
+            before = accesses.get(key)
+            if before is None or sum(before.count.as_list()) < sum(each.as_list()):
+                accesses[key] = Accesses(each, _size(size), pattern)
+    return calls, tuple(accesses.values())

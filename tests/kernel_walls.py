@@ -148,7 +148,9 @@ def products(walls: Walls) -> None:
 OVER_TWO = ("fma_vector", "exp_loop", "log_loop", "exp_vector", "log_vector")
 
 
-@runs(machine, *OVER_TWO, "fma_scalar", "read", "write", "triad", "nothing", "chase", "gather")
+@runs(
+    machine, *OVER_TWO, "fma_scalar", "read", "write", "triad", "nothing", "some", "chase", "gather"
+)
 def probes(walls: Walls) -> None:
     """What measures the machine's roofs."""
     for n in SIZES:
@@ -167,6 +169,7 @@ def probes(walls: Walls) -> None:
             walls(lines, np.uint32), walls(lines, np.uint32), walls(np.zeros(1), np.int64), 2 * n
         )
     machine.nothing(1)
+    machine.some(*(walls(np.ones((4, 16)), np.float32) for _ in range(3)), 0, 4)
 
 
 @runs(kernel_spans, "put", "put_open", "now_ns")

@@ -5,13 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from typing import Any
-from unittest import mock
 
 import numpy as np
 
 from pipelines.config import Search
 from pipelines.search import alternatives, workspace
-from pipelines.search import roofs as search_roofs
 from pipelines.search.device import _backpointers
 from pipelines.search.device.frontier import NOBODY
 from pipelines.search.graph import _arcs
@@ -165,27 +163,6 @@ for _room, _kernels_of_room in SEARCH.items():
                 scores[rng.random(scores.shape) < 0.3] = worst
                 decode(made, scores, walls, 4)
                 decode(made, np.full_like(scores, worst), walls, 4)
-
-
-REPEATS = "_mixed", "emit", "labels", "close", "prune", "close_up", "rank", "active", "record"
-
-
-@runs("pipelines.search.kernels.repeats", *REPEATS)
-def search_as_roofs(walls: Walls) -> None:
-    """The kernels as they are timed for the machine's roofs, on fewer tokens and senones."""
-    plain, small = search_roofs._graph, {"PLACES": 60, "SENONES": 40}
-
-    def made(*sizes: int, **more: int) -> Graph:
-        defaults = {"senones": small["SENONES"], "with_arcs": small["PLACES"]}
-        return walled(plain(*sizes, **defaults | more), walls)
-
-    with (
-        mock.patch.multiple(search_roofs, _graph=made, **small),
-        mock.patch.object(search_roofs, "Workspace", lambda graph: Workspace(graph, walls.empty)),
-    ):
-        for family, make in search_roofs.FAMILIES.items():
-            numbers = (17,) if family in (search_roofs.LABELS, search_roofs.FOUND) else ()
-            make(0, numbers).make()(3)
 
 
 @runs(_lattice, "_decide", "record_frame", "_add", "posteriors", "words_before")

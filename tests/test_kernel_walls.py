@@ -28,7 +28,6 @@ ENTRIES = {
     "pipelines.search.kernels.history": "pipelines.search.history",
     "pipelines.search.kernels.lattice": "pipelines.search.alternatives",
     "pipelines.frontend._kernels": "pipelines.frontend.mfcc",
-    "pipelines.search.kernels.repeats": "pipelines.search.roofs",
 }
 """Files of kernels, and the one module that calls them: it checks what they are given."""
 LABS = {
@@ -43,10 +42,8 @@ LABS = {
 }
 """The same of the labs, each of which times its kernels on arrays that it makes itself."""
 CALLERS = ENTRIES | LABS
-ROOFS = {"pipelines.frontend.roofs"}
-"""Times kernels, on arrays that it makes itself."""
 MACHINE = "profiler.machine.roofs._kernels"
-PROBES = {f"profiler.machine.roofs.{name}" for name in ("cpu", "terms", "probe")}
+PROBES = {f"profiler.machine.roofs.{name}" for name in ("cpu", "accesses")}
 """Who calls the kernels of `profiler.machine.roofs`, each on arrays that it makes itself."""
 WITHIN = ("pipelines.models.estimation", "pipelines.training.align")
 """Modules that hold kernels beside the functions that check for them."""
@@ -78,7 +75,7 @@ def test_kernels_are_called_from_one_place():
     importers = _importers()
     assert importers.pop(MACHINE) == PROBES
     for name, found in importers.items():
-        assert found - files - ROOFS == ({CALLERS[name]} if name in CALLERS else set()), name
+        assert found - files == ({CALLERS[name]} if name in CALLERS else set()), name
 
 
 def _importers() -> dict[str, set[str]]:

@@ -98,7 +98,7 @@ def roof_table(
     threads: Iterable[int], progress: _output.Progress, cancelled: Callable[[], bool]
 ) -> RoofTable:
     """The roofs of this machine for these numbers of threads, if it has that many; measured unless known."""
-    from pipelines.scoring import roofs
+    from pipelines.scoring import peaks
     from profiler.machine.roofs import calibration
     from profiler.machine.roofs.table import RoofTable
 
@@ -109,7 +109,7 @@ def roof_table(
                 count,
                 lambda what, fraction: progress(f"measuring the machine: {what}", fraction),
                 cancelled,
-                kernels=roofs.KERNELS,
+                kernels=peaks.everywhere(),
             )
             found = found.merged(some)
     return found

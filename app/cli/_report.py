@@ -41,8 +41,9 @@ def as_text(tree: Tree) -> str:
         lines += report_lines.defects(tree)
     lines += _counter_lines(tree)
     lines += report_lines.transfers(tree)
-    for section in (report_lines.speed, report_lines.drift, report_lines.recorder):
+    for section in (report_lines.drift, report_lines.recorder):
         lines += _apart(section(tree))
+
     return _output.page(lines)
 
 

@@ -51,8 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise BadInput(f"--threads must be 1 to {cores} on this machine, not {arguments.threads}.")
     if arguments.png and not arguments.png.lower().endswith(".png"):
         raise BadInput(f"--png must be a file that ends in .png, not {arguments.png!r}.")
-    from pipelines.kernel_roofs import work_of
-    from pipelines.scoring import roofs
+    from pipelines.scoring import peaks
     from profiler.machine.roofs import calibration
 
     with _output.Progress() as progress:
@@ -60,8 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
             arguments.threads,
             progress,
             fresh=arguments.fresh,
-            kernels=roofs.KERNELS,
-            work_of=work_of,
+            kernels=peaks.everywhere(),
         )
     tree = as_json(known)
     if arguments.png:
@@ -95,7 +93,6 @@ def as_text(known: Calibration) -> str:
     """The table as text: rates, calls, ladders with their plateaus, what is missing and why."""
     from profiler.machine.roofs.table import (
         BANDWIDTH,
-        KERNEL,
         LATENCY,
         OVERHEAD,
         RATE,
@@ -114,12 +111,6 @@ def as_text(known: Calibration) -> str:
     for roof in _of(roofs, OVERHEAD):
         after = f" after {size_text(roof.bytes)}" if roof.bytes else ""
         lines.append(f"{roof.name + after:30} {'':7} {roof.median:13.4g} ns {roof.low:10.4g}")
-    lines += ["", f"{'kernel of the workload':30} {'threads':>7} {'sustained':>16} {'best':>10}"]
-    for roof in _of(roofs, KERNEL):
-        size = f" over {size_text(roof.bytes)}" if roof.bytes else ""
-        lines.append(
-            f"{roof.name + size:30} {roof.threads:7} {roof.median / 1e9:9.4g} Gunit/s {roof.high / 1e9:10.4g}"
-        )
     lines += ["", f"{'one scattered access':30} {'':7} {'median':>16} {'least':>10}"]
     for roof in sorted(_of(roofs, LATENCY), key=lambda r: (r.name, r.bytes)):
         over = f"{roof.name} over {size_text(roof.bytes)}"

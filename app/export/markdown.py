@@ -38,7 +38,7 @@ LEAST_SHARE: Final = 0.001
 """What is less is said to be less, not written as zero."""
 
 EVIDENCE: Final = (
-    "Evidence: A hardware counter; B measured time with exact work; C measured time with modelled bytes; D estimate; "
+    "Evidence: A hardware counter; B measured, with hot replays; C measured time, parts by the law alone; D estimate; "
     "– unavailable."
 )
 
@@ -137,7 +137,6 @@ def _notes(session: Session, tree: Tree) -> list[str]:
     for section in (
         report_lines.defects,
         report_lines.transfers,
-        report_lines.speed,
         report_lines.drift,
         report_lines.recorder,
     ):

@@ -163,9 +163,6 @@ class Playhead(QObject):
         self.live = self.following = self.playing = False
         self._position = 0.0
         session.close()
-        from profiler.analysis.law import forget_laws
-
-        forget_laws()
         self.closed.emit()
 
     def reopen(self) -> None:

@@ -64,7 +64,6 @@ def report(session: Session) -> Tree:
         "counters": _about_counters(session),
         "transfers": [_transfer(row) for row in device.transfers(session)],
         "recorder": parts.recorder.as_dict(),
-        "machine_speed": _speed(parts.slowness),
         "drift": sound_drift(session.meta.get("drift")) or None,
         "config": session.configs[-1].tree if session.configs else {},
         "machine": session.meta.get("machine", {}),
@@ -228,13 +227,6 @@ def _counters(counted: Any) -> dict[str, Any]:
     if counted is None:
         return {"counters": None, "counters_evidence": None}
     return {"counters": counted.values, "counters_evidence": "A" if counted.exact else "D"}
-
-
-def _speed(slowness: tuple[float, float] | None) -> dict[str, float] | None:
-    """How fast arithmetic and memory were relative to their roofs; None where they were not probed."""
-    if slowness is None:
-        return None
-    return dict(zip(("arithmetic", "memory"), (1.0 / each for each in slowness), strict=True))
 
 
 def _about_counters(session: Session) -> dict[str, Any] | None:

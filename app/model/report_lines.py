@@ -144,8 +144,8 @@ def parts(
 
 GRADES: Final = {
     "A": "A counted by the hardware",
-    "B": "B time measured, work counted",
-    "C": "C time measured, bytes by a model",
+    "B": "B measured, with hot replays",
+    "C": "C time measured, parts by the law alone",
     "D": "D an estimate: a roof is missing",
     "–": "– without a model",
 }
@@ -183,17 +183,6 @@ def transfers(tree: Tree) -> list[str]:
         f"{number(row['overlapped'], '.0%')} of the time overlapped by other work"
         + (f", {row['of_roof']:.0%} of what such copies reach here" if row["of_roof"] else "")
         for row in tree.get("transfers", [])
-    ]
-
-
-def speed(tree: Tree) -> list[str]:
-    """How fast the machine was while it ran, where it was probed."""
-    found = tree.get("machine_speed")
-    if not found:
-        return []
-    return [
-        f"machine, while it ran: arithmetic at {found['arithmetic']:.0%} and memory at {found['memory']:.0%} "
-        "of its roofs"
     ]
 
 

@@ -73,7 +73,7 @@ class StageLine:
     group's time, operations and least bytes are its own, each None where the group's are not all known.
     `intensity`: operations per byte, or None. `memory_roof`: whether at that intensity the bytes take longer
     than the arithmetic, each at its roof; None where one is not known. `parts`: what its time consists of, empty where
-    its cost law names nothing that bounds it.
+    it has no cost law.
     """
 
     name: str

@@ -132,8 +132,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         setting(
             "Hot replay",
             "Share of the time that goes into doing a block once more with its data hot, which measures how long "
-            "it waits for caches and memory; timing calls again, for the machine's roofs, takes as much. Both lie "
-            "outside the real-time factor. 0 is off.",
+            "it waits for caches and memory, outside the real-time factor. The first sixteen come early and may take "
+            "a tenth of the time. 0 is off.",
             layer="Instrument",
             words={0.0: "off"},
             ge=0.0,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
-from profiler.costs import CALL, STREAM, Cost, Linear, Term
+from profiler.costs import Cost, Linear
 
 FREE = frozenset(
     f"aten.{name}" for name in ("empty", "empty_like", "empty_strided", "new_empty", "_unsafe_view")
@@ -126,13 +126,8 @@ def launched(cost: Cost, asked: Dispatched, held: bool, of: Callable[[float], Li
     """
     if not cost.device or not asked.kernels:
         return cost
-    most = None if cost.bytes_max == cost.bytes_min else cost.bytes_max
-    moved = Term(STREAM, "read", cost.bytes_min, cost.working_set_bytes, most)
     counts = {"launch": asked.kernels, "view": asked.others}
     if held:
         counts = {"launch": 1.0, "held": asked.kernels}
-    calls = [
-        Term(CALL, f"{name}@{cost.device}", of(count)) for name, count in counts.items() if count
-    ]
-    piece = Term(CALL, f"piece@{cost.device}", Linear(fixed=1.0))
-    return replace(cost, terms=(moved, *calls, piece))
+    calls = {f"{name}@{cost.device}": of(count) for name, count in counts.items() if count}
+    return replace(cost, calls={**calls, f"piece@{cost.device}": Linear(fixed=1.0)})

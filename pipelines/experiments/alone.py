@@ -14,9 +14,7 @@ from pipelines.experiments.rerun import (
 )
 from pipelines.models.sphinx import AcousticModel
 from pipelines.run.interleave import turns
-from pipelines.run.roofs_needed import judge_alike
 from pipelines.scoring import build_scorer, with_context
-from pipelines.scoring.kernel_work import without_search
 from profiler.analysis.conditions import OTHER_COUNT
 from profiler.arrays import Array
 from profiler.drained_lane import DrainedLane
@@ -30,7 +28,6 @@ def score(arms: Sequence[tuple[Arm, AcousticModel]], features: Array, roof_table
     scorers = [Alone(arm.config, model, roof_table) for arm, model in arms]
     for turn in turns(len(arms), 1, range(-WARM_UP_ROUNDS, MAX_ROUNDS)):
         scorers[turn.arm].score(features)
-    judge_alike([scorer.taken.recording for scorer in scorers])
     for (arm, _), scorer in zip(arms, scorers, strict=True):
         scorer.taken.hand_over(arm, 1)
     return MAX_ROUNDS
@@ -45,7 +42,7 @@ class Alone:
         self._scorer = build_scorer(config, model)
         self._scorer.stages(self._recorder)
         self._of_blocks = self._recorder.stage("decode.block", "decode", (OTHER_COUNT,))
-        laws = without_search(self._scorer.costs()).items()
+        laws = self._scorer.costs().items()
         costs = {(self._recorder.stage_id(stage), 0): cost for stage, cost in laws}
         self.taken = Taken(self._recorder, costs, roof_table)
 

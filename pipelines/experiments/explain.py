@@ -16,15 +16,15 @@ from pipelines.audio import loading as audio
 from pipelines.config import Config
 from pipelines.experiments import replays
 from pipelines.experiments.rerun import Piece, Recording, Stretch
-from pipelines.kernel_roofs import work_of
 from pipelines.run.hot_replay import LIMIT
 from pipelines.run.recogniser import Progress, Recogniser, build
-from pipelines.scoring import MAX_FRAMES, roofs, with_context
+from pipelines.scoring import MAX_FRAMES, peaks, with_context
 from pipelines.scoring.scorer import Scores
 from profiler.analysis.breakdown import StageRow, breakdown
+from profiler.analysis.categories import NOT_ATTRIBUTED
 from profiler.analysis.conditions import OTHER_COUNT
-from profiler.analysis.law import needed
-from profiler.analysis.parts import MEMORY_PARTS
+from profiler.analysis.parts import MEMORY_PARTS, TOLD_FROM
+from profiler.analysis.replays import REPLAYED
 from profiler.arrays import F32, Array
 from profiler.drained_lane import DrainedLane
 from profiler.errors import BadInput, Cancelled
@@ -32,7 +32,7 @@ from profiler.frames import FRAME_S
 from profiler.machine.roofs import calibration
 from profiler.machine.roofs.table import RoofTable
 from profiler.machine.run_queue import RunQueue
-from profiler.spans import Lane, NullLane, Recorder
+from profiler.spans import SPAN, Lane, NullLane, Recorder
 
 ROUNDS: Final = 5
 MOST_ROUNDS: Final = 15
@@ -40,6 +40,9 @@ MOST_ROUNDS: Final = 15
 
 LEAST_OWN: Final = 0.25
 """Part of its time that a block must have had the processor: what remains after taking more off is mostly error."""
+
+TOLD_FRAMES: Final = 100
+"""What a round says of a frame counts as what it says of so many: times are whole nanoseconds."""
 
 MOST_BLOCKS: Final = 48
 """Blocks of a round that are replayed, evenly spread: pushing everything out of the caches takes 15 ms each time."""
@@ -61,7 +64,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What came of it. `row`: the stage in the run of now, with the law's parts. `ways`: by what was done.
+    """What came of it. `row`: the stage in the run of now, with its parts. `ways`: by what was done.
 
     `waiting`: which part of its time the stage waited for caches and memory, by replay: (least, likely, most).
     """
@@ -73,36 +76,23 @@ class Explanation:
     blocks: int
 
     @property
-    def modelled(self) -> tuple[float, float, float] | None:
-        """The same by the cost law: memory bandwidth and latency as parts of the time; None without terms."""
-        parts = self.row.parts
-        if parts is None:
-            return None
-        time = self.row.time_ns
-        return (
-            sum(parts.low[name] for name in MEMORY_PARTS) / time,
-            sum(parts.likely[name] for name in MEMORY_PARTS) / time,
-            min(sum(parts.high[name] for name in MEMORY_PARTS) / time, 1.0),
-        )
-
-    @property
     def conclusion(self) -> str:
-        """Whether the two witnesses agree, in one sentence."""
+        """What the replays say, and whether the counts of the cost law fit them, in one sentence."""
         low, likely, high = self.waiting
         text = (
             f"Replayed hot, it takes {1 - likely:.0%} of its time ({1 - high:.0%} to {1 - low:.0%})"
         )
-        modelled = self.modelled
-        if modelled is None:
-            return f"{text}; its cost law names no terms to compare that with."
-        learned = max(self.row.learned_ns, 0.0) / self.row.time_ns
-        apart = max(low - learned - modelled[2], 0.0)
-        if learned:
-            text += f", with up to {learned:.0%} spared because branches of the search repeat"
-        law = f"the law gives memory {modelled[1]:.0%} ({modelled[0]:.0%} to {modelled[2]:.0%})"
-        if apart:
-            return f"{text}, so it waits for more than the law explains: {law}, {apart:.0%} of its time is beyond it."
-        return f"{text}; {law}, part of which is also there when its data are hot: the two agree."
+        parts = self.row.parts
+        if parts is None:
+            return f"{text}; it has no cost law to say what it waits for."
+        beyond, memory = parts.share(NOT_ATTRIBUTED), sum(map(parts.share, MEMORY_PARTS))
+        if beyond >= TOLD_FROM:
+            return (
+                f"{text}; {beyond:.0%} of its time fits neither that nor what its cost law counts."
+            )
+        return (
+            f"{text}; memory takes {memory:.0%}, part of which is also there when its data are hot."
+        )
 
 
 def explain(
@@ -127,7 +117,7 @@ def explain(
         for item in stretch.items
     ]
     found.refuse(with_context(features[0][:1], recogniser.scorer.context))
-    table = _roofs(config, recogniser, progress, cancelled)
+    table = _roofs(config, progress, cancelled)
     found.prepare(recorder, progress, cancelled)
     again = _Again(recogniser, recorder, features, stage, found)
     with threadpool_limits(config.threads):
@@ -142,14 +132,11 @@ def explain(
     return again.explanation(table)
 
 
-def _roofs(
-    config: Config, recogniser: Recogniser, progress: Progress, cancelled: Callable[[], bool]
-) -> RoofTable:
+def _roofs(config: Config, progress: Progress, cancelled: Callable[[], bool]) -> RoofTable:
     def told(what: str, share: float) -> None:
         progress(f"measuring the machine: {what}", share)
 
-    calibration.load_or_measure(config.threads, told, cancelled, kernels=roofs.KERNELS)
-    return calibration.measure_terms(needed(recogniser.costs().values()), work_of, told, cancelled)
+    return calibration.load_or_measure(config.threads, told, cancelled, kernels=peaks.of(config))
 
 
 def _middle(values: Sequence[float]) -> tuple[float, float, float]:
@@ -263,10 +250,12 @@ class _Again:
                 "Other programs had the processor for most of the time, so that nothing can be said of the "
                 f"stage {self._stage_name}; try again when the machine has less to do."
             )
+        number = self._recorder.stage(REPLAYED + self._stage_name, "setup", ("timed_ns",))
         stages = {stage.id: stage for stage in self._recorder.stages}
         costs = {(stage, epoch): cost for stage, epoch, cost in self._recorder.costs}
         recording = Recording(stages, costs, table)
-        recording.spans, recording.utterances = np.concatenate(self._spans), self._pieces
+        recording.spans = np.concatenate([*self._spans, self._replayed(number)])
+        recording.utterances = self._pieces
         rows = breakdown(recording).stages
         row = next((row for row in rows if row.name == self._stage_name), None)
         hot, run = self._ns.get(replays.HOT), self._ns[replays.RUN]
@@ -281,6 +270,14 @@ class _Again:
         likely, low, high = _middle(ratios)
         waiting = low, likely, high
         return Explanation(row, ways, waiting, len(ratios), len(self._chosen))
+
+    def _replayed(self, number: int) -> Array:
+        """A round as a replay of TOLD_FRAMES frames, dtype SPAN [rounds]."""
+        found = np.zeros(self.rounds, SPAN)
+        found["stage"], found["lane"] = number, self._lane.id
+        for column, way in (("duration_ns", replays.HOT), ("work0", replays.RUN)):
+            found[column] = np.rint(TOLD_FRAMES * np.array(self._ns.get(way, [0.0] * self.rounds)))
+        return found
 
     def _decoded(self, block: Array, first: int, lane: Lane | NullLane) -> Scores:
         """Score and search a block as a run does; returns the scores, of a lazy scorer its frames f32 [senones]."""

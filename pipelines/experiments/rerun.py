@@ -32,7 +32,6 @@ from pipelines.run.interleave import turns
 from pipelines.run.null_writer import NullWriter
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Progress, Recogniser, build
-from pipelines.run.roofs_needed import judge_alike
 from pipelines.scoring import Prepared
 from profiler.analysis.comparison.arms import FrameSums, Times, lay_out
 from profiler.arrays import Array
@@ -232,7 +231,6 @@ def decode(
     Raises Cancelled, and what `recogniser.build` raises.
     """
     made = _runners(arms, roof_table, progress, cancelled)
-    judge_alike([runner.taken.recording for runner in made], progress, cancelled)
     rounds = Rounds(budget_s, progress)
     gc.collect()
     gc.freeze()

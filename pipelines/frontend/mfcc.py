@@ -31,15 +31,10 @@ from pipelines.frontend.parameters import (
 )
 from profiler.arrays import F32, F64, I64, Array, check, check_indices, check_offsets
 from profiler.clock import now_ns
-from profiler.costs import KERNEL, Term
 from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
 
 MFCC = "frontend.mfcc"
 NORMALISE = "frontend.normalise"
-CEPSTRA, DIFFERENCES = "mfcc cepstra", "mfcc differences"
-"""Roofs of their loops, units are frames: see `roofs` for their numbers."""
-END = "mfcc end"
-"""Roof of what `normalise` does once for an utterance: its mean, checks and the call of a kernel."""
 STAGES = (MFCC, NORMALISE)
 """Names of the stages, both of group `frontend`, that `Utterance.run` goes through."""
 
@@ -201,41 +196,19 @@ class Mfcc:
                 operations={
                     "fma": Linear(per_frame=float(window + noise)),
                     "scalar": Linear(per_frame=fft + filters + dct),
-                    "log.numba": Linear(per_frame=float(n)),
+                    "log": Linear(per_frame=float(n)),
                 },
                 bytes_min=Linear(per_frame=float(least)),
                 bytes_max=Linear(per_frame=float(most)),
                 working_set_bytes=float(BLOCK_FRAMES * (frame_bytes + spectrum_bytes) + tables),
-                terms=(
-                    _loop(
-                        CEPSTRA,
-                        p.window_samples,
-                        p.hop_samples,
-                        p.nfft,
-                        int(p.remove_dc),
-                        n,
-                        p.ncep,
-                        int(p.remove_noise),
-                    ),
-                ),
             ),
             NORMALISE: Cost(
                 operations={"fma": Linear(per_frame=operations)},
                 bytes_min=Linear(per_frame=4.0 * p.ncep + width),
                 bytes_max=Linear(per_frame=8.0 * p.ncep + width),
                 working_set_bytes=float(PIECE_FRAMES * (4 * p.ncep + width)),
-                # Some of what the end needs the cepstra have just used; and long utterances are several pieces.
-                terms=(
-                    _loop(DIFFERENCES, *self._columns()),
-                    Term(KERNEL, END, Linear(), most=Linear(fixed=1.0)),
-                ),
             ),
         }
-
-
-def _loop(family: str, *numbers: int) -> Term:
-    """A loop over so many frames as a span has."""
-    return Term(KERNEL, "/".join((family, *map(str, numbers))), Linear(per_frame=1.0))
 
 
 class Utterance:

@@ -68,7 +68,7 @@ def sizes_of(largest_mib: int) -> list[int]:
 
 def accesses(size: int) -> dict[str, Work]:
     """The accesses over `size` bytes, ACCESSES a call, by variant; they go on where the last call ended."""
-    from profiler.machine.roofs.terms import scattered
+    from profiler.machine.roofs.accesses import scattered
 
     chained, drawn = scattered("chase", size), scattered("gather", size)
     repeats = ACCESSES // ACCESSES_A_REPEAT
@@ -81,7 +81,7 @@ def accesses(size: int) -> dict[str, Work]:
 
 
 ACCESSES_A_REPEAT: Final = 1 << 12
-"""As `profiler.machine.roofs.terms.ACCESSES` says, which is not imported here: its module is no light one."""
+"""As `profiler.machine.roofs.accesses.ACCESSES` says, which is not imported here: its module is no light one."""
 
 
 def stride(size: int, words: int) -> Work:

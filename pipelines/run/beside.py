@@ -1,4 +1,4 @@
-"""What a recorded run measures beside its stages: other programs, the machine's speed, calls, and hot replays.
+"""What a recorded run measures beside its stages: other programs, and hot replays.
 
 All of it between blocks and outside the wall time, but for reading how long the thread waited for its processor.
 """
@@ -7,15 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from pipelines.run.calls_again import CallsAgain
 from pipelines.run.hot_replay import LIMIT, HotReplay
 from pipelines.run.recogniser import Recogniser
 from pipelines.scoring.scorer import Scores
-from profiler.analysis.waiting import DISTURBED
 from profiler.lanes import Lane
-from profiler.machine.roofs.probe import Probe
 from profiler.machine.run_queue import RunQueue
-from profiler.session.writer import SessionWriter
 from profiler.spans import Recorder
 
 OTHERS_EVERY_NS: Final = 4_000_000
@@ -24,30 +20,18 @@ takes ten microseconds and more. A block in which one of them had the processor 
 
 
 class Beside:
-    """Made and used on the thread that decodes; how fast the machine is, is known before the first block."""
+    """Made and used on the thread that decodes."""
 
-    def __init__(
-        self, recorder: Recorder, lane: Lane, replay: float, journal: SessionWriter | None = None
-    ) -> None:
-        """`replay`: share of the time that hot replays, and calls timed again, may take each, 0…1.
-
-        `journal`: where calls timed again are told; without one none are.
-        """
+    def __init__(self, recorder: Recorder, lane: Lane, replay: float) -> None:
+        """`replay`: share of the time that hot replays may take in the long run, 0…1."""
         self._lane = lane
         self._queue = RunQueue()
-        self._probe = Probe(recorder, lane)
         self._replay = HotReplay(recorder, lane, self._queue, replay)
-        self.calls: CallsAgain | None = None
-        if journal is not None:
-            self.calls = CallsAgain(recorder, lane, journal, self._probe, replay)
-        self._recorded = self._other_ns = self._asked_ns = self._due_ns = self._decoded_ns = 0
-        self._probe.take(recorder.clock(), 0)
+        self._recorded = self._other_ns = self._asked_ns = 0
 
     def close(self) -> None:
-        """Give the file of the run queue back, and tell what is known of the calls by now."""
+        """Give the file of the run queue back."""
         self._queue.close()
-        if self.calls is not None:
-            self.calls.tell()
 
     def begin(self) -> None:
         """What is counted begins anew: a block follows."""
@@ -69,6 +53,11 @@ class Beside:
         """What was kept of the search for the next block no longer is its state."""
         self._replay.forget_search()
 
+    def changed(self) -> None:
+        """Other settings act from the next block on."""
+        self._replay.forget_search()
+        self._replay.begin_again()
+
     def between(
         self, recogniser: Recogniser, scores: Scores | None, now: int, frame: int, took_ns: int
     ) -> int:
@@ -76,18 +65,10 @@ class Beside:
 
         `scores`: what the search was given of it, at once or frame by frame; None where it has gone on since.
         """
-        self._decoded_ns += took_ns
         replay, after = self._replay, now
         if replay.chosen:
-            if self._other_ns > DISTURBED * took_ns:
-                replay.forget()
-            after = replay.take(recogniser.scorer, scores, self._recorded, frame) or now
-        if after >= self._due_ns:
-            after = self._probe.take(after, frame)
-            self._due_ns = self._probe.due_ns
-            if self.calls is not None:
-                after = self.calls.take(after, frame, self._decoded_ns)
-                self._due_ns = min(self._due_ns, self.calls.due_ns)
+            own = 1.0 - self._other_ns / max(took_ns, 1)
+            after = replay.take(recogniser.scorer, scores, self._recorded, frame, own) or now
         # A beam that follows the time is another one when the block is done again.
         same = not recogniser.config.search.adaptive_beam
         after = (

@@ -28,7 +28,6 @@ from pipelines.run.pace import Pace
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser
 from pipelines.run.result import Decoded, Result
-from pipelines.run.roofs_needed import NeededRoofs
 from pipelines.scoring import with_context
 from profiler.analysis.categories import OVERHEAD
 from profiler.analysis.conditions import OTHER_COUNT
@@ -77,12 +76,11 @@ class Decoder:
         lane: Lane | NullLane,
         journal: Journal,
         control: Control,
-        roofs_needed: NeededRoofs | None = None,
         beside: Beside | None = None,
     ) -> None:
-        """`roofs_needed`, `beside`: what a recorded run measures besides."""
+        """`beside`: what a recorded run measures besides."""
         self.recogniser = recogniser
-        self._roofs_needed, self._beside = roofs_needed, beside
+        self._beside = beside
         self.result = Result()
         self._recorder, self._lane, self._journal = recorder, lane, journal
         self._control = control
@@ -134,11 +132,6 @@ class Decoder:
     def hold_changes(self, held: bool) -> None:
         """While held, what is asked for waits."""
         self._held = held
-
-    def measure_roofs(self, costs: Iterable[Cost]) -> None:
-        """Measure now what these laws name, so that a later change need not wait for it."""
-        if self._roofs_needed is not None:
-            self._roofs_needed.ahead(costs)
 
     @property
     def _stopping(self) -> bool:
@@ -218,11 +211,7 @@ class Decoder:
         scores_ahead = recogniser.scores_ahead
         block_start_ns = clock()
         while True:
-            if measured_ns := self._follow_requests():
-                # What is measured for new settings belongs to no block.
-                block_start_ns = measured_ns
-                if self._beside is not None:
-                    self._beside.begin()
+            self._follow_requests()
             # At the first block, and where another net takes over.
             if context != recogniser.scorer.context:
                 context = recogniser.scorer.context
@@ -349,13 +338,10 @@ class Decoder:
         )
         self._lane.put(self._stage["setup.errors"], start, self._clock(), self._frame, 0)
 
-    def _follow_requests(self) -> int:
-        """Take what was asked for since the last block; apply what can act now, as one new configuration.
-
-        Returns when roofs had been measured for it, 0 where none were.
-        """
+    def _follow_requests(self) -> None:
+        """Take what was asked for since the last block; apply what can act now, as one new configuration."""
         if self._held or not (self._control.asked or self._live.waiting):
-            return 0
+            return
         asked = []
         for request in self._control.take():
             if isinstance(request, Mark):
@@ -371,11 +357,11 @@ class Decoder:
             self._journal.marker("error", sentence, self._frame)
             self._control.config = self._live.wanted(before)
         if due is None:
-            return 0
+            return
         self.recogniser.configure(due.config, due.prepared)
         if self._beside is not None:
-            self._beside.forget()
-        measured_ns = self._begin_epoch(due.config, self._newest + 1)
+            self._beside.changed()
+        self._begin_epoch(due.config, self._newest + 1)
         self._epochs.append(self._epoch)
         self.configs_met.append(due.config)
         if due.config.pace != before.pace:
@@ -383,16 +369,12 @@ class Decoder:
             self._pace.begin(self._frame)
         for one in due.changes:
             self._journal.marker_applied(one.marker, self._frame, self._epoch)
-        return measured_ns
 
-    def _begin_epoch(self, config: Config, epoch: int) -> int:
-        """Note the configuration and its laws; returns when roofs had been measured for them, else 0."""
+    def _begin_epoch(self, config: Config, epoch: int) -> None:
+        """Note the configuration and its laws."""
         self._lane.epoch = self._epoch = epoch
         self._newest = max(self._newest, epoch)
         costs = self.recogniser.costs()
-        measured_ns = 0
-        if self._roofs_needed is not None:
-            measured_ns = self._roofs_needed.take(costs.values(), self._frame)
         costs |= {name: Cost(unmodelled=why) for name, why in OWN_WORK.items()}
         for name, cost in costs.items():
             self._recorder.cost(self._recorder.stage_id(name), self._epoch, cost)
@@ -402,7 +384,6 @@ class Decoder:
             # What a reader would otherwise have to look up in a file that is named there.
             self._nets[kept.dnn.net] = {"context": list(self.recogniser.scorer.context)}
             self._journal.meta("nets", self._nets)
-        return measured_ns
 
 
 def _text(words: list[Word]) -> str:

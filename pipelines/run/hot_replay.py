@@ -10,12 +10,14 @@ Scoring and search take turns, and the one that takes less is done until it has 
 each has half of the time, and what is cheap to do again is done more often.
 
 Only where scoring is a pure function of the block (`LayeredScorer.again`); the search is done again on its state as it
-was before (`SearchReplay`), which is kept when the block is chosen. In the long run for at most `share` of the time.
+was before (`SearchReplay`), which is kept when the block is chosen, and over FRAMES frames or more, in as many blocks
+as that takes. The first EARLY replays of both may take EARLY_SHARE of the time, the pauses of a paced run included;
+after them, and in the long run, replays take at most `share` of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import ceil
 from typing import Final, TypeVar
@@ -27,7 +29,8 @@ from pipelines.scoring.scorer import Scorer, Scores
 from pipelines.search.device.viterbi import DeviceViterbi
 from pipelines.search.replay import SearchReplay
 from pipelines.search.viterbi import Viterbi
-from profiler.analysis.waiting import DISTURBED, REPLAYED
+from profiler.analysis.replays import REPLAYED
+from profiler.arrays import F32
 from profiler.lanes import Lane
 from profiler.machine.run_queue import RunQueue
 from profiler.spans import Recorder
@@ -53,6 +56,21 @@ TURNS: Final = 4
 BLOCKS: Final = 32
 """What a block takes is a mean of about so many."""
 
+LEAST_OWN: Final = 0.25
+"""Part of its time that a block, or a pass over it, must have had the processor to be compared. What other programs
+took is subtracted, by the length of the stages as anywhere; of less, what remains would be mostly error."""
+
+FRAMES: Final = 16
+"""Frames of the search that are done again together, at least. A single frame that is repeated at once is faster
+because its branches are predicted, which is no waiting for data: `search.prune` took 14.9 µs over one frame, and 20.0
+to 20.8 over sixteen, over a whole block of sixteen, and in runs of such blocks."""
+
+EARLY: Final = 16
+"""So many replays of scoring and of the search come early: with sixteen 9 % of verdicts are *mixed*, with four 40 %."""
+EARLY_SHARE: Final = 0.1
+"""Until then they may take this share of the time. With three times as much, other programs that run meanwhile take so
+much less of the stages that they are no longer seen."""
+
 
 Stage = TypeVar("Stage")
 
@@ -77,6 +95,15 @@ def hot(once: Callable[[], dict[Stage, int]]) -> dict[Stage, int]:
 SCORING, SEARCH = range(2)
 
 
+def _frames(scores: Scores) -> int:
+    """Frames of a block, or of several blocks and single frames."""
+    if not isinstance(scores, np.ndarray | list):
+        return 0
+    if isinstance(scores, np.ndarray):
+        return len(scores)
+    return sum(1 if part.ndim == 1 else len(part) for part in scores)
+
+
 @dataclass
 class _Half:
     """Scoring or search: as long as how many `blocks` its replay takes, by the latest of its `turns`."""
@@ -84,6 +111,8 @@ class _Half:
     group: str
     turns: int = 0
     blocks: float = 0.0
+    early: int = EARLY
+    """How often it may still be tried at EARLY_SHARE of the time."""
 
     def took(self, blocks: float) -> None:
         """One more took as long as so many blocks."""
@@ -110,11 +139,28 @@ class HotReplay:
         self._stage = recorder.stage("setup.replay", "setup")
         self._of: dict[int, int] = {}
         self._halves = _Half("scoring"), _Half("search")
+        self._possible: tuple[_Half, ...] = self._halves
+        """Those that could be done again when it was last looked at."""
         self._next = SCORING
         self._in_turn = 0.0
         """Blocks that the half whose turn it is has taken of it."""
         self._chosen: _Half | None = None
         self._search: SearchReplay | None = None
+        self._scores: list[F32] = []
+        """Of the blocks chosen so far, fewer frames than FRAMES: copies of [frames, senones], or of single frames."""
+        self._timed: dict[int, int] = {}
+        """What the stages of the search took of them, in ns."""
+
+    @property
+    def _rate(self) -> float:
+        """The share of the time that replays may take now."""
+        early = any(half.early > 0 for half in self._possible)
+        return max(self._share, EARLY_SHARE) if early else self._share
+
+    def begin_again(self) -> None:
+        """Other settings act from now on: what replays have said so far tells nothing of them."""
+        for half in self._halves:
+            half.early = EARLY
 
     @property
     def chosen(self) -> bool:
@@ -126,9 +172,10 @@ class HotReplay:
 
         What keeping its state took is earned first: there may never be a block that can be done again.
         """
+        self._scores, self._timed = [], {}
         if self._chosen is not None:
             self._chosen = None
-            self._wait = ceil(self._kept_ns / max(self._each_ns, 1.0) / self._share)
+            self._wait = ceil(self._kept_ns / max(self._each_ns, 1.0) / self._rate)
 
     def forget_search(self) -> None:
         """What was kept of the search no longer is its state; scoring does not depend on what came before."""
@@ -147,7 +194,6 @@ class HotReplay:
         `recorded`: spans that the lane had before the last block, which took `took_ns`. `search`: None where it would
         not do the same again.
         """
-        self._chosen = None
         if not self._share:
             return 0
         start = self._clock()
@@ -156,7 +202,11 @@ class HotReplay:
             # With the first block: what was prepared before it earned no time.
             return 0
         earned = min(start - since, (1 + PAUSE) * took_ns)
-        self._left_ns += self._share * earned
+        self._left_ns += self._rate * earned
+        if self._scores:
+            # The block that comes next is done again with those before it.
+            return 0
+        self._chosen = None
         self._blocks += 1
         self._each_ns += (earned - self._each_ns) / min(self._blocks, BLOCKS)
         if self._wait > 1:
@@ -166,6 +216,9 @@ class HotReplay:
         possible = (
             isinstance(scorer, LayeredScorer) and scorer.replayable,
             isinstance(search, Viterbi),
+        )
+        self._possible = tuple(
+            half for half, can in zip(self._halves, possible, strict=True) if can
         )
         if not any(possible):
             return 0
@@ -180,6 +233,7 @@ class HotReplay:
         if turn != self._next:
             self._next, self._in_turn = turn, 0.0
         self._chosen = half
+        half.early -= 1
         if turn == SCORING:
             assert isinstance(scorer, LayeredScorer)
             scorer.note()
@@ -193,26 +247,36 @@ class HotReplay:
         self._kept_ns = self._spend(start, end)
         return end
 
-    def take(self, scorer: Scorer, scores: Scores | None, recorded: int, frame: int) -> int:
+    def take(
+        self, scorer: Scorer, scores: Scores | None, recorded: int, frame: int, own: float = 1.0
+    ) -> int:
         """Do the chosen block again, from `frame` on, that was decoded last; returns when that ended, 0 without one.
 
         `scores`: of the block, as the search had them; None where there are none any more, or it went on since.
-        `recorded`: spans that the lane had before it.
+        `recorded`: spans that the lane had before it. `own`: part of its time in which it had the processor.
         """
-        if scores is None:
+        if scores is None or own < LEAST_OWN:
             self.forget()
         half, self._chosen = self._chosen, None
-        if half is None:
+        if half is None or scores is None:
             return 0
         start = self._clock()
         timed = self._sums(self._lane, self._lane.recorded - recorded, half.group)
+        timed = {stage: round(own * ns) for stage, ns in timed.items()}
+        if half is self._halves[SEARCH]:
+            if not self._enough(scores, timed):
+                self._chosen = half
+                return self._clock()
+            frame -= _frames(self._scores) - _frames(scores)
+            scores, timed = self._scores, self._timed
+            self._scores, self._timed = [], {}
         self._waits_for = None
         again = (
             self._scored(scorer, frame)
             if half is self._halves[SCORING]
             else self._searched(scores, frame)
         )
-        found = hot(lambda: self._calm(again))
+        found = hot(lambda: self._own_time(again))
         at = end = self._clock()
         for stage, ns in found.items():
             if timed.get(stage):
@@ -227,6 +291,16 @@ class HotReplay:
         if not found or self._in_turn >= self._halves[1 - self._next].blocks:
             self._next, self._in_turn = 1 - self._next, 0.0
         return end
+
+    def _enough(self, scores: Scores, timed: Mapping[int, int]) -> bool:
+        """Add a block of the search to those that are done again together; True if they have FRAMES frames."""
+        if isinstance(scores, np.ndarray | list):
+            self._scores += (
+                [scores.copy()] if isinstance(scores, np.ndarray) else map(np.copy, scores)
+            )
+        for stage, ns in timed.items():
+            self._timed[stage] = self._timed.get(stage, 0) + ns
+        return not self._scores or _frames(self._scores) >= FRAMES
 
     def _spend(self, start: int, end: int) -> int:
         """That time went into a replay, and earned none; returns how much it was."""
@@ -251,7 +325,7 @@ class HotReplay:
             )
         # What was earned while nothing could be done is not made up for.
         self._left_ns = min(self._left_ns, blocks * self._each_ns)
-        return ceil((blocks - self._left_ns / max(self._each_ns, 1.0)) / self._share)
+        return ceil((blocks - self._left_ns / max(self._each_ns, 1.0)) / self._rate)
 
     def _scored(self, scorer: Scorer, frame: int) -> Callable[[], dict[int, int]]:
         """Scoring of the block once more, and the ns of its stages; of none where it cannot be."""
@@ -278,12 +352,14 @@ class HotReplay:
 
         return once
 
-    def _calm(self, once: Callable[[], dict[Stage, int]]) -> dict[Stage, int]:
-        """What `once` gives; nothing where another program disturbed it."""
+    def _own_time(self, once: Callable[[], dict[Stage, int]]) -> dict[Stage, int]:
+        """What `once` gives, without what other programs took; nothing where that was most of it."""
         self._queue.waited_ns()
         start = self._clock()
         found = once()
-        return found if self._queue.waited_ns() <= DISTURBED * (self._clock() - start) else {}
+        waited, took = self._queue.waited_ns(), self._clock() - start
+        own = 1.0 - waited / max(took, 1)
+        return {stage: round(own * ns) for stage, ns in found.items()} if own >= LEAST_OWN else {}
 
     def _sums(self, lane: Lane, count: int, group: str) -> dict[int, int]:
         """The ns by stage of `group` of the lane's last `count` spans."""

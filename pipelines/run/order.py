@@ -23,7 +23,6 @@ from pipelines.run.interleave import turns
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser
 from profiler.errors import Cancelled
-from profiler.spans import Cost
 
 if TYPE_CHECKING:
     from pipelines.scoring.strategy import Progress
@@ -55,7 +54,6 @@ class Straight:
     def __init__(self, repeat: int, control: Control, progress: Progress) -> None:
         self._repeat, self._control, self._progress = repeat, control, progress
         self._past: list[Past] = []
-        self._ahead: dict[str, Cost] = {}
 
     def prepare(self, recogniser: Recogniser, build: Callable[[Config], Recogniser]) -> None:
         """Make ready what a live change is going to need, where the settings say so."""
@@ -66,12 +64,10 @@ class Straight:
         changed = settings.replace(now, SELECTION, True)
         scorer, stopping = recogniser.scorer, lambda: self._control.stopping
         recogniser.configure(changed, scorer.make_ready(changed, self._progress, stopping))
-        self._ahead = recogniser.costs()
         recogniser.configure(now)
 
     def run(self, decoder: Decoder, items: Sequence[Item], journal: Journal) -> None:
         """Decode in order."""
-        decoder.measure_roofs(self._ahead.values())
         decoder.run(self._order(decoder, items, journal))
 
     def _order(self, decoder: Decoder, items: Sequence[Item], journal: Journal) -> Iterator[Item]:

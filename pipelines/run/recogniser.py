@@ -83,10 +83,7 @@ class Recogniser:
 
     def decoding_costs(self) -> dict[str, Cost]:
         """The same of scoring and search alone."""
-        scoring = self.scorer.costs()
-        on_host = (cost.working_set_bytes for cost in scoring.values() if not cost.device)
-        most = max(on_host, default=0.0)
-        return scoring | self.search.costs(self.config.block, most, self.scorer.lazy)
+        return self.scorer.costs() | self.search.costs(self.scorer.lazy)
 
 
 def build(

@@ -27,8 +27,7 @@ from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Progress, Recogniser, build
 from pipelines.run.request import Request
 from pipelines.run.result import Result
-from pipelines.run.roofs_needed import NeededRoofs
-from pipelines.scoring import roofs
+from pipelines.scoring import peaks
 from profiler import counting
 from profiler.counting import CountingLane
 from profiler.device.time import EVENTS
@@ -107,9 +106,8 @@ def execute(
         outcome.setup_ns = recorder.clock() - start
         outcome.notes = (*earlier, *recogniser.notes)
         if isinstance(lane, Lane) and isinstance(journal, SessionWriter):
-            beside = Beside(recorder, lane, request.config.replay, journal)
-        needed = _roofs_needed(journal, recorder, lane, progress, control, beside)
-        decoder = Decoder(recogniser, recorder, lane, journal, control, needed, beside)
+            beside = Beside(recorder, lane, request.config.replay)
+        decoder = Decoder(recogniser, recorder, lane, journal, control, beside)
         progress("decoding", None)
         outcome.result = decoder.result
         threads = request.config.threads
@@ -123,8 +121,6 @@ def execute(
         state = outcome.state = "stopped" if control.stopping else "closed"
         if isinstance(journal, SessionWriter):
             _recheck(request.config.threads, journal)
-        if needed is not None and request.config.replay and not control.stopping:
-            needed.settle()
     finally:
         if group is not None:
             group.close()
@@ -191,7 +187,7 @@ def _prepare(
             request.config.threads,
             lambda what, fraction: progress(f"measuring the machine: {what}", fraction),
             lambda: control.stopping,
-            kernels=roofs.KERNELS,
+            kernels=peaks.of(request.config),
             device=not {request.config.device, request.config.search.device} <= {"cpu", HOST},
         )
         journal.calibration(measured.rows())
@@ -222,20 +218,6 @@ def _prepare(
     recogniser = made(request.config)
     course.prepare(recogniser, made)
     return recogniser
-
-
-def _roofs_needed(
-    journal: Journal,
-    recorder: Recorder,
-    lane: Lane | NullLane,
-    progress: Progress,
-    control: Control,
-    beside: Beside | None,
-) -> NeededRoofs | None:
-    if not isinstance(journal, SessionWriter):
-        return None
-    again = beside.calls if beside is not None else None
-    return NeededRoofs(journal, recorder, lane, progress, lambda: control.stopping, again)
 
 
 def _recheck(threads: int, journal: SessionWriter) -> None:

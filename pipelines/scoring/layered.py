@@ -21,7 +21,7 @@ from pipelines.scoring.meter import Meter
 from pipelines.scoring.senones import SenoneRule
 from pipelines.scoring.strategy import Made, Progress, never, quietly
 from profiler.arrays import Array, ArrayError
-from profiler.costs import CALL, STREAM, Cost, Linear, Term
+from profiler.costs import NUMPY_CALL, Cost, Linear
 from profiler.spans import Lane, NullLane, Recorder
 
 if TYPE_CHECKING:
@@ -131,6 +131,7 @@ class LayeredScorer(ABC):
         self._latest: _Latest | None = None
         self._noting = False
         self._spare: Array | None = None
+        self._copies: Array | None = None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -261,7 +262,7 @@ class LayeredScorer(ABC):
     def again(self, first_frame: int, lane: Lane | NullLane) -> bool:
         """Score the last block once more, with all that belongs to it, into spare room.
 
-        Of frames that are copied nothing. False where nobody knows what it was asked for.
+        Frames that were copied are copied again. False where nobody knows what it was asked for.
         """
         latest, meter = self._latest, self._meter
         assert latest is not None, "only where `replayable` says so"
@@ -280,8 +281,12 @@ class LayeredScorer(ABC):
                 self._layer.frame(t, active, self._spare, meter)
             return True
         if latest.where is not None:
-            block = block[latest.where]
-        if len(block):
+            if self._copies is None:
+                self._copies = np.zeros((MAX_FRAMES, self.n_senones), np.float32)
+            # What choosing takes, as the rule that copies all but every k-th frame does it. A rule itself may remember.
+            _ = np.flatnonzero(np.arange(len(block)) % self._skip == 0)
+            self._score_some(block, latest.where, self._spare, self._copies[: len(block)])
+        elif len(block):
             self._layer.score(block, self._spare[: len(block)], meter)
         return True
 
@@ -300,21 +305,24 @@ class LayeredScorer(ABC):
         if self._rule is None:
             self._layer.score(block, scores, meter)
         else:
-            chosen = self._choose(block)
-            where = np.flatnonzero(chosen)
+            where = np.flatnonzero(self._choose(block))
             if self._latest is not None:
                 self._latest.where = where
-            computed = self._computed[: len(where)]
-            if len(where):
-                self._layer.score(block[where], computed, meter)
-            source = np.cumsum(chosen) - 1
-            for t in range(n):
-                scores[t] = computed[source[t]] if source[t] >= 0 else self._last.scores
-            meter.done(COPY_STAGE, n - len(where))
+            self._score_some(block, where, self._computed, scores)
         # Skipping may be switched on before the next block, which then begins with a copy.
         if n:
             self._last.whole(scores, n - 1)
         self._frame += n
+
+    def _score_some(self, block: Array, where: Array, computed: Array, scores: Array) -> None:
+        """Score the frames at `where` into `computed`, and put them and copies for the others into `scores`."""
+        n, chosen = len(block), len(where)
+        if chosen:
+            self._layer.score(block[where], computed[:chosen], self._meter)
+        source = np.searchsorted(where, np.arange(n), side="right") - 1
+        for t in range(n):
+            scores[t] = computed[source[t]] if source[t] >= 0 else self._last.scores
+        self._meter.done(COPY_STAGE, n - chosen)
 
     def _choose(self, block: Array) -> Array:
         """Bool [n]: which frames are scored. The first one is where the last frame's scores are not all known."""
@@ -388,10 +396,7 @@ class LayeredScorer(ABC):
             bytes_min=Linear(per_work=(row, 0.0, 0.0)),
             bytes_max=Linear(per_frame=2 * row),
             working_set_bytes=2 * row * self._block,
-            terms=(
-                Term(STREAM, "read", Linear(per_frame=2 * row), 2 * row * self._block),
-                Term(CALL, "numpy", Linear(fixed=COPY_CALLS, per_frame=1.0)),
-            ),
+            calls={NUMPY_CALL: Linear(fixed=COPY_CALLS, per_frame=1.0)},
         )
 
 

@@ -58,11 +58,12 @@ class SearchReplay:
         self._space.arrays.lattice.delta[:others] = lattice.delta[:others]
 
     def again(self, scores: F32 | Sequence[F32], first_frame: int, lane: Lane) -> dict[str, int]:
-        """Do the block kept before again; the ns of each stage, by its name.
+        """Do the block kept before again, or several from it on; the ns of each stage, by its name.
 
-        `scores` and `first_frame` as `advance` was given them, of the block or, where it was asked before each frame
-        which senones are active, of its frames f32 [n_senones] one by one. `lane`: one for this alone, its spans are
-        taken out. Empty where nothing can be repeated: nothing lived, or the history was collected in between.
+        `scores` and `first_frame` as `advance` was given them, of the block, or of the blocks one by one; where it was
+        asked before each frame which senones are active, of the frames f32 [n_senones] one by one. `lane`: one for this
+        alone, its spans are taken out. Empty where nothing can be repeated: nothing lived, or the history was collected
+        in between.
         """
         if self._lost or self._collected != self._space.collected:
             return {}
@@ -71,9 +72,13 @@ class SearchReplay:
         if isinstance(scores, np.ndarray):
             self.viterbi.advance(scores, first_frame, lane)
         else:
-            for t, row in enumerate(scores):
-                self.viterbi.active_senones(lane)
-                self.viterbi.advance(row[None], first_frame + t, lane)
+            frame = first_frame
+            for part in scores:
+                if part.ndim == 1:
+                    self.viterbi.active_senones(lane)
+                block = part[None] if part.ndim == 1 else part
+                self.viterbi.advance(block, frame, lane)
+                frame += len(block)
         spans = np.frombuffer(lane.take(), SPAN)
         names = {number: name for name, number in self.viterbi._stage.items()}
         return {

@@ -218,17 +218,12 @@ class Viterbi:
         """
         return self._backtrace(True, lane)
 
-    def costs(self, frames: int = 1, between: float = 0.0, turns: bool = False) -> dict[str, Cost]:
-        """Cost laws of the stages in blocks of `frames`; scoring goes through so many bytes `between` two of them.
-
-        `turns`: whether it takes turns with scoring frame by frame.
-        """
+    def costs(self, turns: bool = False) -> dict[str, Cost]:
+        """Cost laws of the stages; `turns`: whether it takes turns with scoring frame by frame."""
         return costs.laws(
             self.graph,
             self._space.numbers.max_active,
             float(self._space.books.history.nbytes),
-            frames,
-            between,
             turns,
         )
 

@@ -1,229 +1,325 @@
-"""Where a stage's time went, in the categories and words that the user sees.
+"""Where the time of a stage went, measured first and modelled second.
 
-The parts of scoring and search come from `parts`. Compute = arithmetic at peak, instructions beyond it and calls;
-memory = bandwidth and latency; what neither law nor measurement accounts for is unexplained, and shown as not
-attributed. See Williams et al. 2009 (roofline) and Treibig & Hager 2009 (execution-cache-memory).
+    time = other programs + waiting + hot
+    hot = arithmetic at peak + calls + streams that no near cache holds + instructions (the measured rest)
+    waiting = bandwidth + latency + first calls after other data
+
+Other programs are measured (`conditions`), and so is the hot time: a replay says which part of its time a stage takes
+with its data hot (`replays`). Within these the cost law and the roofs of the machine share out: operations at the best
+library rate of their class; counted calls, between two measured costs; bytes and scattered accesses by the ladders, in
+proportion to what each takes more from afar than near by. What law and measurement cannot hold together is *not
+attributed*: arithmetic and calls that are more than the hot time, waiting that is more than all data could take from
+memory. Where a stage was not replayed, the law alone says what it took at least, and the rest is not attributed.
+
+The shares are those of all blocks under one law, so that each frame, each stage and the whole have the same.
+Operations as in the roofline model (Williams et al. 2009); instructions and traffic add up as in the
+execution-cache-memory model (Treibig & Hager 2009).
 """
 
-from dataclasses import dataclass
-from typing import Final
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from profiler.analysis.categories import (
-    LAW_PARTS,
-    NOT_ATTRIBUTED,
-    OTHER_PROGRAMS,
-    PART_NAMES,
-    UNEXPLAINED,
-)
-from profiler.analysis.parts import Parts, by_category, split
-from profiler.analysis.per_frame import grains
-from profiler.analysis.waiting import Waited
+from profiler.analysis.categories import LAW_PARTS, NOT_ATTRIBUTED
+from profiler.analysis.counts import Counts, Sums, counted
+from profiler.analysis.machine_costs import FIRST_CACHE, MEMORY, NS, MachineCosts
+from profiler.analysis.recorded import Recorded
+from profiler.analysis.replays import HotReplays, Pairs
 from profiler.arrays import Array
 from profiler.costs import Cost
 from profiler.machine.roofs.table import RoofTable
 
-COMPUTE_BOUND: Final = "compute-bound"
-INSTRUCTION_BOUND: Final = "instruction-bound"
-BANDWIDTH_BOUND: Final = "bandwidth-bound"
-LATENCY_BOUND: Final = "latency-bound"
-CALL_BOUND: Final = "call-bound"
-LAUNCH_BOUND: Final = "launch-bound"
-MIXED: Final = "mixed"
-UNDECIDED: Final = "undecided"
+__all__ = ["NS", "SHARES", "Attribution", "Shares", "by_law"]
 
-VERDICT_OF: Final = {
-    "arithmetic": COMPUTE_BOUND,
-    "instructions": INSTRUCTION_BOUND,
-    "bandwidth": BANDWIDTH_BOUND,
-    "latency": LATENCY_BOUND,
-    "calls": CALL_BOUND,
-    NOT_ATTRIBUTED: UNDECIDED,
-}
-"""What is said of a stage whose largest part this is. Other programs' is none of its own: how much of its time they
-took is said beside (`Parts.share`)."""
+SHARES: Final = (*LAW_PARTS, NOT_ATTRIBUTED)
+"""What a stage's own time is shared out to; other programs are no part of it."""
+
+GROUPS: Final = ("scoring", "search")
+"""The groups whose stages are replayed."""
+
+FEWEST: Final = 3
+"""Replays of a stage from which on they say how uncertain they are."""
+
+DRAWS: Final = 400
+"""Values drawn for an interval: its ends are the tenth from either side."""
+ENDS: Final = (0.025, 0.975)
 
 
-def assign(
-    group: str,
-    spans: Array,
-    cost: Cost | None,
-    roof_table: RoofTable,
-    other: Array | None = None,
-    slowness: Array | None = None,
-    waiting: Waited | None = None,
-) -> dict[str, Array]:
-    """Return the time of each span of a stage of `group` by category, float64 [n] in ns, multiples of GRAIN.
+class Shares(NamedTuple):
+    """Of the own time of a stage, 0…1 by SHARES: the likely figures, which add up to 1, and the ends of intervals.
 
-    Together they are the spans' whole time: scoring is `split`, any other group of leaves is a category by itself.
-    """
-    duration = spans["duration_ns"].astype(np.float64)
-    if group != "scoring":
-        return {group: duration}
-    parts = split(spans, cost, roof_table, other, slowness, waiting).parts
-    found = dict(
-        zip(
-            ("compute", "memory", OTHER_PROGRAMS),
-            (grains(part) for part in by_category(parts)),
-            strict=True,
-        )
-    )
-    return {**found, UNEXPLAINED: duration - np.sum(list(found.values()), axis=0)}
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """Sums over a stage's spans that its verdict rests on; times in ns, None where not known.
-
-    `least_ns`: the shortest time that its law allows at any repeat of the calibration. `missing`: roofs that its law
-    names and that were not measured. `replayed`: whether its waiting for memory was measured by hot replay.
-    `unknown`: whether its arithmetic is among them. `launches`: kernels that the host gave to a device.
-    `unit`, `units`: what the stage counts its work in, and how many. `reason`: why it has no law.
+    `least`: what arithmetic and calls take at least, which may be more than 1. `replays`: how many it rests on; 0
+    where the law alone says it. `missing`: names of roofs that were not measured. `unknown`: whether arithmetic is
+    among them.
     """
 
-    time_ns: float
-    calls: float
-    frames: float
-    parts: Parts | None = None
-    least_ns: float | None = None
-    bytes_min: float | None = None
+    likely: Array
+    low: Array
+    high: Array
+    least: float
+    replays: int
     missing: tuple[str, ...] = ()
-    replayed: bool = False
-    unit: str = ""
-    units: float = 0.0
-    reason: str = ""
-    roofs: bool = True
     unknown: bool = False
-    launches: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What bounds a stage, how well that is known (A B C D –), in plain words, and what is wrong.
+class _Around(NamedTuple):
+    """Bytes that the stages go through between two uses of the same data: those of the group, and all of a block."""
 
-    `too_close`: the part of the sentence that says which parts are too close to tell which is more, or None.
-    """
-
-    verdict: str | None
-    evidence: str
-    sentence: str
-    defect: str | None = None
-    too_close: str | None = None
+    near: Mapping[str, float]
+    far: float
 
 
-def judge(e: Evidence) -> Verdict:
-    """Turn a stage's sums into a verdict, an evidence grade and a sentence."""
-    if not e.calls or e.time_ns <= 0:
-        return Verdict(None, "–", "Did not run.")
-    if e.parts is None:
-        return Verdict(
-            None, "–", f"Takes {_time(e.time_ns / e.calls)} per {_call(e)}; {_lacking(e)}."
-        )
-    grade = "D" if e.missing else "B" if e.replayed or not e.bytes_min else "C"
-    defect = None
-    if e.least_ns is not None and e.least_ns > e.time_ns:
-        defect = (
-            f"It ran in {100 * e.time_ns / e.least_ns:.0f} % of the least time that the machine's measured roofs "
-            "allow, so its cost law or a roof is wrong."
-        )
-    verdict, too_close = _verdict(e, e.parts)
-    return Verdict(verdict, grade, _sentence(e, e.parts, too_close), defect, too_close)
+class Attribution:
+    """The shares of a session's stages, kept up with it by `update`."""
+
+    def __init__(self) -> None:
+        self._replays = HotReplays()
+        self._session: Recorded | None = None
+        self._totals: Mapping[tuple[int, int], Sums] = {}
+        self._around: dict[int, _Around] = {}
+        self._known: dict[tuple[int, int, int], tuple[object, Shares]] = {}
+
+    def update(self, session: Recorded, totals: Mapping[tuple[int, int], Sums]) -> None:
+        """Take in the replays that are new. `totals`: by stage and epoch, of all blocks decoded so far."""
+        known = self._totals
+        for epoch in {
+            of for (stage, of), total in totals.items() if known.get((stage, of)) != total
+        }:
+            self._around.pop(epoch, None)
+        self._session, self._totals = session, totals
+        self._replays.update(session)
+
+    def likely(self, stage: int, epoch: int) -> Array | None:
+        """The likely shares, float64 [SHARES]; None where there is no law or no roofs."""
+        found = self._of(stage, epoch, 0)
+        return None if found is None else found.likely
+
+    def of(self, stage: int, epoch: int) -> Shares | None:
+        """The shares with their intervals; None where there is no law, no roofs, or no such stage in a block."""
+        return self._of(stage, epoch, DRAWS)
+
+    def _of(self, stage: int, epoch: int, draws: int) -> Shares | None:
+        session, total = self._session, self._totals.get((stage, epoch))
+        if session is None or total is None or not session.calibration:
+            return None
+        cost = session.costs.get((stage, epoch))
+        if cost is None or cost.is_empty or cost.unmodelled:
+            return None
+        pairs = self._replays.of(session, stage, epoch)
+        around = self._of_epoch(session, epoch)
+        group = session.stages[stage].group
+        near = around.near.get(group, 0.0)
+        # All that a block goes through, but no less than what the law itself says of it.
+        far = max(around.far, cost.working_set_bytes)
+        state = (total, cost, id(session.calibration), len(pairs), near, far)
+        key = stage, epoch, draws
+        if key not in self._known or self._known[key][0] != state:
+            machine = MachineCosts(session.calibration, draws)
+            counts = counted(cost, total)
+            if len(pairs) < FEWEST or cost.device:
+                found = _by_law(total.own, counts, machine, far)
+            else:
+                found = _measured(total.own, pairs, counts, machine, near, far, draws)
+            self._known[key] = state, found
+        return self._known[key][1]
+
+    def _of_epoch(self, session: Recorded, epoch: int) -> _Around:
+        """What a block goes through under the settings of an epoch: what all laws count, over the blocks."""
+        if epoch not in self._around:
+            touched = dict.fromkeys(GROUPS, 0.0)
+            blocks = 1.0
+            for (stage, of), total in self._totals.items():
+                group, cost = session.stages[stage].group, session.costs.get((stage, of))
+                if of != epoch or group not in GROUPS:
+                    continue
+                blocks = max(blocks, total.calls)
+                if cost is not None and not cost.device:
+                    touched[group] += counted(cost, total).touched
+            near = {group: size / blocks for group, size in touched.items()}
+            self._around[epoch] = _Around(near, sum(near.values()))
+        return self._around[epoch]
 
 
-def _verdict(e: Evidence, parts: Parts) -> tuple[str, str | None]:
-    """What bounds a stage: the largest of its own parts, or *mixed* where the interval of another one reaches into its.
-
-    Where nothing accounts for most of it, that is said; arithmetic without a roof may be all that is not attributed.
-    Launches count only where the stage took longer than its work: twice any other part, they are what it waited for,
-    although their interval begins at nothing.
-
-    With it comes what is to be said of parts that are too close.
-    """
-    order = sorted(VERDICT_OF, key=lambda name: parts.likely[name], reverse=True)
-    first, second = order[:2]
-    if first == NOT_ATTRIBUTED or parts.likely[first] <= 0.0:
-        return UNDECIDED, None
-    if e.unknown and first != "arithmetic":
-        arithmetic = parts.likely["arithmetic"] + parts.likely[NOT_ATTRIBUTED]
-        if arithmetic >= parts.likely[first]:
-            return UNDECIDED, None
-    if e.launches and first == "calls" and parts.likely[first] >= 2 * parts.likely[second]:
-        return LAUNCH_BOUND, None
-    rivals = [name for name in order[1:] if name in LAW_PARTS]
-    close = [name for name in rivals if parts.high[name] > parts.low[first] and parts.likely[name]]
-    if not close:
-        return VERDICT_OF[first], None
-    names = [PART_NAMES[name] for name in (first, *close)]
-    return MIXED, f"{_and(names)} are too close to tell which is more"
+def by_law(cost: Cost | None, sums: Sums, roof_table: RoofTable) -> Shares | None:
+    """Return the shares of spans that nothing measured, by their law; None where there is none, or no roofs."""
+    if cost is None or cost.is_empty or cost.unmodelled or not roof_table:
+        return None
+    machine = MachineCosts(roof_table, DRAWS)
+    return _by_law(sums.own, counted(cost, sums), machine, cost.working_set_bytes)
 
 
-IN_SENTENCES: Final = {
-    **PART_NAMES,
-    "arithmetic": "arithmetic (at peak rate)",
-    "instructions": "instructions (beyond the arithmetic)",
-    "bandwidth": "waiting on memory bandwidth",
-    "latency": "waiting on memory latency",
-    OTHER_PROGRAMS: "preempted by other programs",
-}
-"""How a sentence says what a part of the time is."""
+def _arithmetic(counts: Counts, machine: MachineCosts) -> tuple[Array, bool]:
+    """ns of the operations at their peaks, and whether one of them has none."""
+    found, unknown = np.zeros(1), False
+    for name, count in counts.operations.items():
+        each = machine.operation_ns(name, counts.threads)
+        unknown |= each is None
+        if each is not None:
+            found = found + count * each
+    return found, unknown
 
 
-def _sentence(e: Evidence, parts: Parts, too_close: str | None) -> str:
-    calls, call = e.calls, _call(e)
-    text = []
-    if e.bytes_min:
-        rate = e.bytes_min / e.time_ns
-        text.append(f"moves {_bytes(e.bytes_min / calls)} per {call} at {rate:.3g} GB/s")
-    if e.units:
-        # Some counts have no noun: how many were examined, or ranked.
-        each = f"each of its {e.unit}" if e.unit.endswith("s") else f"each item {e.unit}"
-        text.append(f"{each} takes {_time(e.time_ns / e.units)}")
-    if e.launches:
-        text.append(f"launches {_count(e.launches / calls)} per {call}")
-    shares = [f"{100 * parts.share(name):.0f} % {IN_SENTENCES[name]}" for name in parts.told]
-    text.append(f"{_time(e.time_ns / calls)} per {call}: {', '.join(shares)}")
-    if too_close:
-        text.append(too_close)
-    if e.missing:
-        text.append(f"not measured here: {', '.join(e.missing)}")
-    whole = "; ".join(text)
-    return whole[0].upper() + whole[1:] + "."
+def _calls(counts: Counts, machine: MachineCosts) -> tuple[Array, Array]:
+    """ns of the calls: at least, and at most. What each takes depends on its arguments, between two measured costs."""
+    least, most = np.zeros(1), np.zeros(1)
+    for kind, count in counts.calls.items():
+        least = least + count * machine.least_call_ns(kind)
+        most = most + count * machine.call_ns(kind)
+    return np.minimum(least, most), most
 
 
-def _count(kernels: float) -> str:
-    return "one kernel" if kernels == 1 else f"{kernels:.3g} kernels"
-
-
-def _and(names: list[str]) -> str:
-    return f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _lacking(e: Evidence) -> str:
-    if e.reason:
-        return e.reason
-    return (
-        "the machine's roofs were not measured"
-        if not e.roofs
-        else "what it computes is not modelled"
+def _over(amount: Array, whole: Array) -> Array:
+    """The quotient; 0 where there is no whole."""
+    shape = np.broadcast(amount, whole)
+    return np.divide(
+        amount, whole, out=np.zeros(shape.shape), where=np.broadcast_to(whole > 0, shape.shape)
     )
 
 
-def _call(e: Evidence) -> str:
-    return "frame" if e.frames <= e.calls else "block"
+def _measured(
+    own: float,
+    pairs: Pairs,
+    counts: Counts,
+    machine: MachineCosts,
+    near: float,
+    far: float,
+    draws: int,
+) -> Shares:
+    """The shares of `own` ns of a stage that was replayed.
+
+    `near`, `far`: bytes that its group, and all of a block, go through until its data come again.
+    """
+    n = len(pairs)
+    drawn = np.random.default_rng(n).standard_t(n - 1, draws) if draws else np.zeros(0)
+    ratio = np.clip(pairs.ratio + np.concatenate([[0.0], drawn]) * pairs.error, 0.0, 1.0)
+    hot = own * ratio
+    arithmetic, unknown = _arithmetic(counts, machine)
+    fewest, most = _calls(counts, machine)
+    least = arithmetic + fewest
+    # Calls take as much of their interval as the hot time has room for.
+    calls = np.clip(hot - arithmetic, fewest, most)
+    excess = np.maximum(arithmetic + calls - hot, 0.0)
+    # What is counted too much is a contradiction, and as much of the time is not attributed.
+    lost = np.minimum(excess, hot)
+    kept = np.where(excess > 0, _over(hot - lost, arithmetic + calls), 1.0)
+    arithmetic, calls = arithmetic * kept, calls * kept
+    rest = np.maximum(hot - lost - arithmetic - calls, 0.0)
+    traffic = _traffic(counts, machine, near, far)
+    streams = np.minimum(traffic.hot, rest)
+    waiting, beyond = own - hot, np.zeros(1)
+    # Even all from memory, each access waiting for the one before, data cannot take longer.
+    longest = counts.most_streamed * machine.byte_ns(MEMORY, counts.threads)
+    longest = longest + counts.scattered * machine.chase_ns()
+    first = counts.first_calls * machine.first_call_ns()
+    beyond = np.maximum(waiting - longest - first, 0.0)
+    waiting = waiting - beyond
+    # Calls take what was measured of one, and data the rest, however far away they were.
+    called = np.minimum(first, waiting * _over(first, first + traffic.later.sum(axis=0)))
+    data = waiting - called
+    # Where neither takes more from afar, all that they take says how they share what was waited for.
+    none = traffic.later.sum(axis=0) <= 0
+    in_order, scattered = np.where(none, traffic.whole, traffic.later)
+    bandwidth = _over(in_order, in_order + scattered)
+    rows = np.broadcast_arrays(
+        arithmetic,
+        rest - streams,
+        streams + data * bandwidth,
+        data * (1.0 - bandwidth),
+        calls + called,
+        lost + beyond,
+    )
+    return _shares(np.array(rows) / max(own, 1.0), own, least, n, machine, unknown)
 
 
-def _scaled(value: float, steps: tuple[str, ...], factor: float) -> str:
-    for step in steps[:-1]:
-        if abs(value) < 0.9995 * factor:
-            return f"{value:.3g} {step}"
-        value /= factor
-    return f"{value:.3g} {steps[-1]}"
+class _Traffic(NamedTuple):
+    """ns of data. `hot`: streams of hot data beyond the first cache. `later`: what data in order, and scattered
+    accesses, take more from afar than near by; `whole`: all that they take, [2, draws] each."""
+
+    hot: Array
+    later: Array
+    whole: Array
 
 
-def _time(value_ns: float) -> str:
-    return _scaled(value_ns, ("ns", "µs", "ms", "s"), 1000.0)
+def _traffic(counts: Counts, machine: MachineCosts, near: float, far: float) -> _Traffic:
+    """What the data of a stage take.
+
+    What the stage before left comes from as far as that is large, parameters from as far as all of the block is. Of
+    data that are larger than what the group goes through, the next part comes from as far as they are large.
+    """
+    size, threads = counts.own_bytes, counts.threads
+    left = (size, size) if size < near else (near, max(far, size))
+    first = machine.byte_ns(FIRST_CACHE, threads)
+    hot, in_order, all_in_order = np.zeros(1), np.zeros(1), np.zeros(1)
+    for amount, (here, there) in (
+        (counts.parameters, (near, far)),
+        (counts.streamed, left),
+    ):
+        close, away = machine.byte_ns(here, threads), machine.byte_ns(there, threads)
+        hot = hot + amount * np.maximum(close - first, 0.0)
+        in_order = in_order + amount * np.maximum(away - close, 0.0)
+        all_in_order = all_in_order + amount * away
+    scattered, all_scattered = np.zeros(1), np.zeros(1)
+    for each, count in counts.accesses:
+        close = machine.access_ns(each.pattern, FIRST_CACHE)
+        away = machine.access_ns(each.pattern, each.bytes)
+        scattered = scattered + count * np.maximum(away - close, 0.0)
+        all_scattered = all_scattered + count * away
+    return _Traffic(
+        hot,
+        np.array(np.broadcast_arrays(in_order, scattered)),
+        np.array(np.broadcast_arrays(all_in_order, all_scattered)),
+    )
 
 
-def _bytes(value: float) -> str:
-    return _scaled(value, ("B", "kB", "MB", "GB"), 1000.0)
+def _by_law(own: float, counts: Counts, machine: MachineCosts, far: float) -> Shares:
+    """The shares of a stage without replays: what it took at least, one after the other within its time.
+
+    On the host those are arithmetic, calls and its parameters in order; on a device all of its bytes, and of the
+    launches what they take longer than the work that goes on meanwhile.
+    """
+    arithmetic, unknown = _arithmetic(counts, machine)
+    fewest, calls = _calls(counts, machine)
+    least = arithmetic + (0.0 if counts.device else fewest)
+    if counts.device:
+        amount = counts.parameters + counts.streamed
+        bandwidth = amount * machine.byte_ns(counts.own_bytes, counts.threads, counts.device)
+        calls = np.maximum(calls - arithmetic - bandwidth, 0.0)
+    else:
+        first = machine.byte_ns(FIRST_CACHE, counts.threads)
+        more = machine.byte_ns(far, counts.threads) - first
+        bandwidth = counts.parameters * np.maximum(more, 0.0)
+    left = np.full(1, own)
+    found = {}
+    times = {"arithmetic": arithmetic, "bandwidth": bandwidth, "calls": calls}
+    for name in (
+        "arithmetic",
+        *(("bandwidth", "calls") if counts.device else ("calls", "bandwidth")),
+    ):
+        found[name] = np.minimum(times[name], left)
+        left = left - found[name]
+    found[NOT_ATTRIBUTED] = left
+    zero = np.zeros(1)
+    rows = np.broadcast_arrays(*(found.get(name, zero) for name in SHARES))
+    shares = _shares(np.array(rows) / max(own, 1.0), own, least, 0, machine, unknown)
+    if counts.device:
+        return shares
+    # What is not attributed may be any of the others.
+    high = np.minimum(shares.high + shares.likely[-1], 1.0)
+    high[-1] = shares.high[-1]
+    return shares._replace(high=high)
+
+
+def _shares(
+    rows: Array, own: float, least: Array, replays: int, machine: MachineCosts, unknown: bool
+) -> Shares:
+    """Of `rows` [SHARES, 1 + draws]: the first column, and the ends of the interval of all."""
+    likely = rows[:, 0]
+    low, high = likely, likely
+    if rows.shape[1] > 1:
+        ends = np.quantile(rows[:, 1:], ENDS, axis=1)
+        low, high = np.minimum(ends[0], likely), np.maximum(ends[1], likely)
+    shortest = float(least.min()) / max(own, 1.0)
+    return Shares(likely, low, high, shortest, replays, tuple(machine.missing), unknown)

@@ -9,20 +9,19 @@ from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-import numpy as np
-
-from profiler.analysis.attribution import Evidence, judge
-from profiler.analysis.categories import CATEGORIES, LAW_PARTS, OVERHEAD
+from profiler.analysis.attribution import GROUPS as ATTRIBUTED
+from profiler.analysis.attribution import SHARES, Attribution, Shares, by_law
+from profiler.analysis.categories import CATEGORIES, OTHER_PROGRAMS, OVERHEAD, PARTS
+from profiler.analysis.counts import Sums
 from profiler.analysis.device import hidden_ns
-from profiler.analysis.law import NS, law_of_cached
+from profiler.analysis.machine_costs import NS, MachineCosts
 from profiler.analysis.own_cost import RecorderCost, recorder_cost
-from profiler.analysis.parts import Parts, by_category, intervals, together
+from profiler.analysis.parts import COMPUTE_PARTS, MEMORY_PARTS, Parts, together
 from profiler.analysis.recorded import Recorded
-from profiler.analysis.stage_sums import Sums
 from profiler.analysis.track import CostTrack
 from profiler.analysis.utterances import audio_seconds, real_time_factor
-from profiler.analysis.waiting import Waiting
-from profiler.costs import CALL, Cost
+from profiler.analysis.verdict import Evidence, judge
+from profiler.costs import Cost
 from profiler.machine.roofs.table import RoofTable
 from profiler.session.model import StageInfo
 from profiler.spans import GROUPS
@@ -37,11 +36,11 @@ class StageRow:
 
     `share`: of the wall time. `operations`: counts by class; `flops`: their sum, exp and log counting one.
     `work`: counts by name, and "frames". `arithmetic_ns`, `traffic_min_ns`, `traffic_max_ns`: what the
-    roofs say of operations and bytes alone; `law_ns`: what the whole cost law takes, before any of it is fitted to
-    the time, and `law` the same by LAW_PARTS (empty without one); `learned_ns`: how much of it a replay may be spared
-    as branches repeat (`Term.by_heart`). `compute_ns` + `memory_ns` + `other_ns` + `unexplained_ns` = `time_ns`.
-    `parts`: None where the session's laws name no terms. `defect`: a sentence when the stage ran faster than the
-    measured roofs allow. `too_close`: what of the sentence says that the run does not tell parts apart.
+    roofs say of operations and bytes alone; `law`: what each of LAW_PARTS counts, at the roofs (empty without a law;
+    instructions are not counted). `compute_ns` + `memory_ns` + `other_ns` + `unexplained_ns` = `time_ns`.
+    `parts`: None where the stage has no law. `replays`: how many its parts rest on; 0 where the law alone says them.
+    `defect`: a sentence when the stage ran faster than the measured roofs allow. `too_close`: what of the sentence says
+    that the run does not tell parts apart.
     """
 
     name: str
@@ -69,10 +68,9 @@ class StageRow:
     memory_ns: float | None = None
     unexplained_ns: float | None = None
     other_ns: float | None = None
-    law_ns: float | None = None
     law: dict[str, float] = field(default_factory=dict)
-    learned_ns: float = 0.0
     parts: Parts | None = None
+    replays: int = 0
 
     @property
     def intensity(self) -> float | None:
@@ -87,7 +85,6 @@ class Breakdown:
     `stages`: their time on the decode lane and what lies between them, `between_ns`, add up to `wall_ns` as well.
     `rtf` = wall time / audio time, None without audio. `hidden_ns`: device work under host work, None where nothing
     measures it. `recorder`: of the whole session, whatever the stretch.
-    `slowness`: of the session too, how much slower than their roofs arithmetic and memory ran when they were probed.
     """
 
     first_frame: int
@@ -101,7 +98,6 @@ class Breakdown:
     hidden_ns: float | None
     stages: list[StageRow]
     recorder: RecorderCost
-    slowness: tuple[float, float] | None = None
 
     @property
     def between_ns(self) -> float:
@@ -123,7 +119,7 @@ class Breakdown:
         return {name: ns * left for name, ns in found.items()}
 
     def parts_of(self, group: str) -> Parts | None:
-        """The parts of all stages of `group` on the decode lane; None where the laws of none name terms."""
+        """The parts of all stages of `group` on the decode lane; None where none of them has a law."""
         mine = (row for row in self.stages if row.group == group and row.share is not None)
         return together((row.time_ns, row.parts) for row in mine)
 
@@ -180,8 +176,7 @@ def breakdown_in_steps(
         yield
     rows = []
     for lane, stage in _in_order(session, found):
-        replays = track.stages.beside.replays
-        rows.append(_row(session, lane, stage, found[lane, stage], wall, replays))
+        rows.append(_row(session, lane, stage, found[lane, stage], wall, track.attribution))
         yield
     return Breakdown(
         first,
@@ -195,7 +190,6 @@ def breakdown_in_steps(
         hidden_ns(session, first, None if whole else last),
         rows,
         recorder_cost(session, wall if whole else None, track.misplaced),
-        track.stages.beside.speed.mean(),
     )
 
 
@@ -230,21 +224,9 @@ def _in_order(session: Recorded, found: Iterable[tuple[int, int]]) -> list[tuple
 
 def _added(parts: list[Sums]) -> Sums:
     """The sums of several as those of one."""
-
-    def columns(values: Iterable[tuple[float, ...]]) -> tuple[float, ...]:
-        return tuple(sum(column) for column in zip(*values, strict=True))
-
-    work0, work1, work2 = columns(p.work for p in parts)
-    return Sums(
-        time=sum(p.time for p in parts),
-        calls=sum(p.calls for p in parts),
-        frames=sum(p.frames for p in parts),
-        work=(work0, work1, work2),
-        parts=columns(p.parts for p in parts),
-        least=columns(p.least for p in parts),
-        likely=columns(p.likely for p in parts),
-        most=columns(p.most for p in parts),
-    )
+    work0, work1, work2 = (sum(column) for column in zip(*(p.work for p in parts), strict=True))
+    time, other, calls, frames = (sum(p[i] for p in parts) for i in range(4))  # type: ignore[misc]
+    return Sums(time, other, calls, frames, (work0, work1, work2))
 
 
 def _row(
@@ -253,28 +235,33 @@ def _row(
     number: int,
     parts: list[tuple[int, Sums]],
     wall_ns: float,
-    replays: Waiting,
+    attribution: Attribution,
 ) -> StageRow:
-    """Put the sums of a stage's epochs together, each at the roofs of its own law."""
+    """Put the sums of a stage's epochs together, each by the shares of its own law."""
     stage, roof_table = session.stages[number], session.calibration
     total = _added([part for _, part in parts])
+    on_wall = session.lanes[lane].decode
     model = _Model()
     for epoch, part in parts:
-        model.add(session.costs.get((number, epoch)), part, roof_table)
+        cost = session.costs.get((number, epoch))
+        shares = None
+        if on_wall and stage.group in ATTRIBUTED:
+            shares = attribution.of(number, epoch)
+        model.add(cost, part, roof_table, shares or by_law(cost, part, roof_table))
     known, timed = model.known, model.known and bool(roof_table)
-    found = None
-    if timed:
-        itself = total.parts[-1]
-        found = intervals(total.parts, [*total.least, itself], [*total.most, itself], total.time)
-    laws = (session.costs.get((number, epoch)) for epoch, _ in parts)
-    replayed = any(replays.replayed(stage.name, law) for law in laws)
-    verdict = judge(model.evidence(stage, total, found, replayed, bool(roof_table)))
+    found = model.parts(total) if timed else None
+    verdict = judge(model.evidence(stage, total, found, bool(roof_table)))
 
     def given(value: float, there: bool) -> float | None:
         return value if there else None
 
-    compute, memory, other = (float(v) for v in by_category(np.array(total.parts)))
-    on_wall = session.lanes[lane].decode
+    def taken(names: Iterable[str]) -> float | None:
+        return None if found is None else sum(found.likely[name] for name in names)
+
+    compute, memory = taken(COMPUTE_PARTS), taken(MEMORY_PARTS)
+    rest = None
+    if compute is not None and memory is not None:
+        rest = max(total.time - compute - memory - total.other, 0.0)
     return StageRow(
         name=stage.name,
         group=stage.group,
@@ -297,14 +284,13 @@ def _row(
         arithmetic_ns=given(model.arithmetic, timed and not model.unknown),
         traffic_min_ns=given(model.traffic_min, timed),
         traffic_max_ns=given(model.traffic_max, timed),
-        compute_ns=given(compute, timed),
-        memory_ns=given(memory, timed),
-        unexplained_ns=given(max(total.time - sum(total.parts), 0.0), timed),
-        other_ns=given(other, timed),
-        law_ns=given(sum(total.likely), timed),
-        law=dict(zip(LAW_PARTS, total.likely, strict=True)) if timed else {},
-        learned_ns=model.learned,
-        parts=found if model.terms else None,
+        compute_ns=compute,
+        memory_ns=memory,
+        unexplained_ns=rest,
+        other_ns=given(total.other, timed),
+        law=model.law if timed else {},
+        parts=found,
+        replays=model.replays,
     )
 
 
@@ -314,10 +300,12 @@ def _counts(stage: StageInfo, total: Sums) -> dict[str, float]:
 
 @dataclass
 class _Model:
-    """What the cost laws say of a stage; `known` is false where any of its epochs has none."""
+    """What the cost laws and the shares say of a stage; `known` is false where any of its epochs has no law.
+
+    `replays`: of the epoch that has fewest.
+    """
 
     known: bool = True
-    terms: bool = True
     reason: str = ""
     operations: dict[str, float] = field(default_factory=dict)
     bytes_min: float = 0.0
@@ -329,12 +317,26 @@ class _Model:
     traffic_max: float = 0.0
     scattered: bool = False
     unknown: bool = False
+    device: bool = False
     launches: float = 0.0
-    learned: float = 0.0
+    least: float = 0.0
+    latency: float = 0.0
+    called: float = 0.0
+    replayed: list[int] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+    likely: dict[str, float] = field(default_factory=lambda: dict.fromkeys(SHARES, 0.0))
+    low: dict[str, float] = field(default_factory=lambda: dict.fromkeys(SHARES, 0.0))
+    high: dict[str, float] = field(default_factory=lambda: dict.fromkeys(SHARES, 0.0))
 
-    def add(self, cost: Cost | None, part: Sums, roof_table: RoofTable) -> None:
-        """Add what the law of an epoch says of its spans."""
+    @property
+    def replays(self) -> int:
+        """Of the epoch that has fewest."""
+        return min(self.replayed, default=0)
+
+    def add(
+        self, cost: Cost | None, part: Sums, roof_table: RoofTable, shares: Shares | None
+    ) -> None:
+        """Add what the law of an epoch says of its spans, and how their time is shared out."""
         if cost is None or cost.is_empty:
             self.known = False
             self.reason = cost.unmodelled if cost is not None else ""
@@ -348,31 +350,59 @@ class _Model:
         self.transferred += cost.transferred.total(*counts)
         self.working_set = max(self.working_set, cost.working_set_bytes)
         self.scattered |= cost.scattered
-        self.terms &= cost.terms is not None
-        if not roof_table:
+        self.device |= bool(cost.device)
+        for kind, count in cost.calls.items():
+            if kind.startswith("launch@"):
+                self.launches += count.total(*counts)
+        if not roof_table or shares is None:
             return
-        for term in cost.terms or ():
-            if term.kind == CALL and term.roof.startswith("launch@"):
-                self.launches += term.count.total(*counts)
-        law = law_of_cached(cost, roof_table)
+        own = part.own
+        self.least += shares.least * own
+        self.replayed.append(shares.replays)
         # Arithmetic of which a part has no roof is unknown, not what the rest takes.
-        self.unknown |= not cost.operations.keys().isdisjoint(law.missing)
-        self.missing += law.missing
-        self.learned += law.by_heart.total(*counts)
-        self.arithmetic += law.arithmetic.mid.total(*counts)
+        self.unknown |= shares.unknown
+        self.missing += shares.missing
+        for sums, ends in zip(
+            (self.likely, self.low, self.high),
+            (shares.likely, shares.low, shares.high),
+            strict=True,
+        ):
+            for name, share in zip(SHARES, ends.tolist(), strict=True):
+                sums[name] += share * own
+        machine = MachineCosts(roof_table)
+        for name, count in cost.operations.items():
+            peak = machine.operation_ns(name, cost.threads)
+            if peak is not None:
+                self.arithmetic += count.total(*counts) * float(peak[0])
+        for kind, count in cost.calls.items():
+            self.called += count.total(*counts) * float(machine.call_ns(kind)[0])
+        for each in cost.accesses:
+            ns = float(machine.access_ns(each.pattern, each.bytes)[0])
+            self.latency += each.count.total(*counts) * ns
         memory = roof_table.bandwidth(cost.working_set_bytes, cost.threads, device=cost.device)
         if memory is not None:
             self.traffic_min += least * NS / memory.median
             self.traffic_max += max(least, most) * NS / memory.median
 
-    def evidence(
-        self,
-        stage: StageInfo,
-        total: Sums,
-        found: Parts | None,
-        replayed: bool,
-        roofs: bool,
-    ) -> Evidence:
+    @property
+    def law(self) -> dict[str, float]:
+        """What the parts of the law count, in ns at the roofs, where there is any of it."""
+        found = {
+            "arithmetic": self.arithmetic,
+            "bandwidth": self.traffic_min,
+            "latency": self.latency,
+            "calls": self.called,
+        }
+        return {name: ns for name, ns in found.items() if ns > 0}
+
+    def parts(self, total: Sums) -> Parts:
+        """The time by part, other programs' among them."""
+        found = [dict(ends) for ends in (self.likely, self.low, self.high)]
+        for ends in found:
+            ends[OTHER_PROGRAMS] = total.other
+        return Parts(*({name: ends[name] for name in PARTS} for ends in found))
+
+    def evidence(self, stage: StageInfo, total: Sums, found: Parts | None, roofs: bool) -> Evidence:
         """What the verdict on a stage rests on. `found`: its parts, where its law and the roofs are known."""
         counts = _counts(stage, total) if self.scattered else {}
         # The count that says most about how often the stage touched its data.
@@ -382,10 +412,11 @@ class _Model:
             calls=total.calls,
             frames=total.frames,
             parts=found,
-            least_ns=None if found is None else sum(total.least),
+            least_ns=None if found is None else self.least,
             bytes_min=self.bytes_min if self.known else None,
             missing=tuple(dict.fromkeys(self.missing)),
-            replayed=replayed,
+            replayed=self.replays > 0,
+            device=self.device,
             unit=unit,
             units=counts.get(unit, 0.0),
             reason=self.reason,

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from profiler.analysis.law import NS
+from profiler.analysis.machine_costs import NS
 from profiler.analysis.nesting import LEAF_GROUPS
 from profiler.analysis.recorded import Recorded
 from profiler.arrays import Array

@@ -9,7 +9,7 @@ value of a frame is the same bit for bit in whatever order, and with whatever cu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -97,6 +97,8 @@ class PerFrame:
         # Rows of which something is not zero: pages that nobody has written to take no memory.
         self._shared: set[int] = set()
         self._rested: set[int] = set()
+        # From which stretch on rows were added to since they were mixed last.
+        self._unmixed = 0
         # What was asked last, as the rows are asked for the same frames one after the other.
         self._asked: tuple[tuple[int, int], _Pieces] | None = None
         for _ in range(rows):
@@ -136,6 +138,7 @@ class PerFrame:
             return
         first, last = spread.first, spread.first + spread.frames
         begin = self._cut(first, last)
+        self._unmixed = min(self._unmixed, begin)
         cuts = self._begins[begin : self._count]
         at, after = np.searchsorted(cuts, first), np.searchsorted(cuts, last)
         alone = bool((after == at + 1).all() and (at[1:] > at[:-1]).all())
@@ -153,6 +156,38 @@ class PerFrame:
             if rest.any():
                 self._rested.add(number)
                 self._rest[number][begin : self._count] += np.bincount(at, rest, len(cuts))
+
+    def mix(
+        self,
+        targets: Sequence[int],
+        rest: int,
+        factors: Mapping[int, Sequence[float]],
+        *,
+        anew: bool,
+    ) -> None:
+        """Make `targets` of other rows: of each row of `factors` so much goes to each, and what is left to `rest`.
+
+        Nothing else is ever added to these rows. `anew`: other factors than the last time, so that all of it is made.
+        """
+        begin, end = 0 if anew else self._unmixed, self._count
+        self._unmixed = end
+        if begin >= end:
+            return
+        for stores, numbers in ((self._share, self._shared), (self._rest, self._rested)):
+            some = [number for number in factors if number in numbers]
+            found = np.zeros((len(targets) + 1, end - begin))
+            for number in some:
+                left = stores[number][begin:end].copy()
+                for place, factor in enumerate(factors[number]):
+                    part = grains(factor * stores[number][begin:end])
+                    found[place] += part
+                    left -= part
+                found[-1] += left
+            for target, values in zip((*targets, rest), found, strict=True):
+                if some or target in numbers:
+                    stores[target][begin:end] = values
+                    numbers.add(target)
+                    self._summed[target] = min(self._summed[target], begin // GROUP)
 
     def _cut(self, first: I64, last: I64) -> int:
         """Cut where runs begin and end; return the stretch from which on others may have changed."""

@@ -7,22 +7,19 @@ overlap the edge much, more spans are looked at.
 """
 
 from collections.abc import Iterator
-from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
-from profiler.analysis.categories import LAW_PARTS, MEASURED_PARTS
-from profiler.analysis.conditions import Speed, shared_out
+from profiler.analysis.conditions import shared_out
+from profiler.analysis.counts import Sums
 from profiler.analysis.nesting import LEAF_GROUPS, by_stage_and_epoch, group_codes, nest, pick
-from profiler.analysis.parts import split
 from profiler.analysis.recorded import Recorded
-from profiler.analysis.waiting import Waiting
 from profiler.arrays import Array
 from profiler.spans import GROUPS, WORK_COUNTS
 
 CHUNK: Final = 256
-"""Spans per sum: a selection looks at two chunks of single spans per stage, and a chunk costs 216 bytes."""
+"""Spans per sum: a selection looks at two chunks of single spans per stage, and a chunk costs 72 bytes."""
 
 STRETCH: Final = 1 << 16
 """Spans taken in at once: bounds the temporary arrays to some megabytes."""
@@ -35,24 +32,8 @@ _IS_OUTSIDE: Final = np.array([g in ("idle", "setup") for g in (*GROUPS, "")])
 _IS_SHOWN: Final = _IS_OUTSIDE | np.array([g in ROW_GROUPS for g in (*GROUPS, "")])
 
 
-class Sums(NamedTuple):
-    """Sums over spans, those on the edge of a stretch by the part that lies in it; times in ns."""
-
-    time: float
-    calls: float
-    frames: float
-    work: tuple[float, float, float]
-    parts: tuple[float, ...]
-    """MEASURED_PARTS, ns."""
-    least: tuple[float, ...]
-    likely: tuple[float, ...]
-    most: tuple[float, ...]
-    """What the law says of LAW_PARTS, ns; see `parts.Split`."""
-
-
-_ENDS: Final = np.cumsum([3 + WORK_COUNTS, len(MEASURED_PARTS), *[len(LAW_PARTS)] * 3]).tolist()
-"""Where the columns of counts, parts, least, likely and most end."""
-_COLUMNS: Final = _ENDS[-1]
+_COLUMNS: Final = 4 + WORK_COUNTS
+"""Those of `Sums`."""
 
 
 class StageSums:
@@ -66,20 +47,16 @@ class StageSums:
         self._consumed = 0
         self._kinds: dict[tuple[int, int, int], _Kind] = {}
         self._waiting: dict[int, Array] = {}
-        self.beside = Beside()
+        self._other = OtherPrograms()
 
     def update(self, session: Recorded, most: int | None = None) -> bool:
-        """Take in spans read since the last call; start again when a law or roof was replaced, or replays say more of
-        what was taken in.
+        """Take in spans read since the last call; start again when the session says something else of earlier ones.
 
         `most`: about how many at once, for a caller with something else to do meanwhile. True when none is left.
         """
         if session.generation != self._generation:
             self._reset()
             self._generation = session.generation
-        if self.beside.follow(session) and self._consumed:
-            self._reset()
-            self.beside.follow(session)
         spans, codes = session.spans, group_codes(session.stages)
         enough = len(spans) if most is None else self._consumed + most
         while self._consumed < min(enough, len(spans)):
@@ -104,7 +81,7 @@ class StageSums:
         nested = nest(pick(spans, mine), codes, ROW_GROUPS)
         self._waiting[lane] = mine[nested.used :]
         other = shared_out(nested.leaves, nested.outer, nested.outer_of, session.stages)
-        self.beside.add(mine[nested.leaf_positions], other)
+        self._other.add(mine[nested.leaf_positions], other)
         outside = fresh[_IS_OUTSIDE[codes[spans["stage"][fresh]]]]
         return np.concatenate([mine[nested.leaf_positions], outside])
 
@@ -114,31 +91,24 @@ class StageSums:
         for at, stage, epoch in by_stage_and_epoch(stages, epochs):
             kind = self._kinds.get((lane, stage, epoch))
             if kind is None:
-                kind = self._kinds[lane, stage, epoch] = _Kind(stage, epoch)
-            kind.add(session, positions[at], self.beside)
+                kind = self._kinds[lane, stage, epoch] = _Kind()
+            kind.add(session, positions[at], self._other)
 
     def within(
         self, session: Recorded, first: int | None, last: int | None
     ) -> Iterator[tuple[int, int, int, Sums]]:
         """Give (lane, stage, epoch, sums) of the frames first … last − 1; of all spans when both are None."""
         for (lane, stage, epoch), kind in self._kinds.items():
-            sums = kind.within(session, first, last, self.beside)
+            sums = kind.within(session, first, last, self._other)
             if sums.calls > 0:
                 yield lane, stage, epoch, sums
 
 
-class Beside:
-    """What the machine did beside each span: other programs, by position, its speed and replays, by time."""
+class OtherPrograms:
+    """ns in which other programs ran instead, by the position of a span."""
 
     def __init__(self) -> None:
-        self.speed = Speed()
-        self.replays = Waiting()
         self._pieces: list[tuple[Array, Array]] = []
-
-    def follow(self, session: Recorded) -> bool:
-        """Take in probes and replays; True where they say something of earlier spans."""
-        self.speed.update(session)
-        return self.replays.update(session)
 
     def add(self, positions: Array, other: Array) -> None:
         """These spans had `other` ns taken by other programs."""
@@ -146,7 +116,7 @@ class Beside:
         if len(some):
             self._pieces.append((positions[some].astype(np.int64), other[some]))
 
-    def other(self, positions: Array) -> Array:
+    def of(self, positions: Array) -> Array:
         """Return ns by position, float64 [n]."""
         if not self._pieces:
             return np.zeros(len(positions))
@@ -163,8 +133,7 @@ class Beside:
 class _Kind:
     """The spans of one lane, stage and epoch: their positions, and a row of sums for each full chunk."""
 
-    def __init__(self, stage: int, epoch: int) -> None:
-        self._stage, self._epoch = stage, epoch
+    def __init__(self) -> None:
         self._positions = np.empty(CHUNK, np.uint32)
         self._n = 0
         self._chunks = 0
@@ -172,7 +141,7 @@ class _Kind:
         self._first = np.empty(1, np.int64)
         self._end = np.empty(1, np.int64)
 
-    def add(self, session: Recorded, positions: Array, beside: "Beside") -> None:
+    def add(self, session: Recorded, positions: Array, other: OtherPrograms) -> None:
         """Append spans, and sum up every chunk that is full now."""
         n = self._n + len(positions)
         if n > len(self._positions):
@@ -187,7 +156,7 @@ class _Kind:
                 self._sums = _grown(self._sums, full)
                 self._first, self._end = _grown(self._first, full), _grown(self._end, full)
             new = slice(self._chunks, full)
-            amounts = self._amounts(session, spans, chosen, beside)
+            amounts = _amounts(spans, chosen, other)
             self._sums[new] = amounts.reshape(_COLUMNS, -1, CHUNK).sum(axis=2).T
             begin, end = _reach(spans)
             self._first[new] = begin.reshape(-1, CHUNK).min(axis=1)
@@ -195,7 +164,7 @@ class _Kind:
             self._chunks = full
 
     def within(
-        self, session: Recorded, first: int | None, last: int | None, beside: "Beside"
+        self, session: Recorded, first: int | None, last: int | None, other: OtherPrograms
     ) -> Sums:
         """Sum up the frames first … last − 1."""
         chunks = slice(0, self._chunks)
@@ -203,7 +172,7 @@ class _Kind:
         if first is None or last is None:
             total = self._sums[chunks].sum(axis=0)
             spans = pick(session.spans, rest)
-            total += self._amounts(session, spans, rest, beside).sum(axis=1)
+            total += _amounts(spans, rest, other).sum(axis=1)
         else:
             begin, end = self._first[chunks], self._end[chunks]
             inside = (begin >= first) & (end <= last)
@@ -212,34 +181,21 @@ class _Kind:
             at = np.flatnonzero(edge)[:, None] * CHUNK + np.arange(CHUNK)
             edges = np.concatenate([self._positions[at.ravel()], rest])
             spans = pick(session.spans, edges)
-            total += self._amounts(session, spans, edges, beside) @ _part(spans, first, last)
-        time, calls, frames, w0, w1, w2 = total[: _ENDS[0]].tolist()
-        parts, least, likely, most = (
-            tuple(total[begin:end].tolist()) for begin, end in pairwise(_ENDS)
-        )
-        return Sums(time, calls, frames, (w0, w1, w2), parts, least, likely, most)
+            total += _amounts(spans, edges, other) @ _part(spans, first, last)
+        time, other_ns, calls, frames, w0, w1, w2 = total.tolist()
+        return Sums(time, other_ns, calls, frames, (w0, w1, w2))
 
-    def _amounts(
-        self, session: Recorded, spans: Array, positions: Array, beside: "Beside"
-    ) -> Array:
-        """What each span, at its position, adds to the sums, float64 [columns, n]."""
-        amounts = np.empty((_COLUMNS, len(spans)))
-        amounts[0] = spans["duration_ns"]
-        amounts[1] = 1.0
-        amounts[2] = spans["frames"]
-        for i in range(WORK_COUNTS):
-            amounts[3 + i] = spans[f"work{i}"]
-        cost = session.costs.get((self._stage, self._epoch))
-        found = split(
-            spans,
-            cost,
-            session.calibration,
-            beside.other(positions),
-            beside.speed.at(spans["start_ns"]),
-            beside.replays.share(session.stages[self._stage].name, cost, spans["start_ns"]),
-        )
-        amounts[_ENDS[0] :] = np.concatenate(found)
-        return amounts
+
+def _amounts(spans: Array, positions: Array, other: OtherPrograms) -> Array:
+    """What each span, at its position, adds to the sums, float64 [columns, n]."""
+    amounts = np.empty((_COLUMNS, len(spans)))
+    amounts[0] = spans["duration_ns"]
+    amounts[1] = np.minimum(other.of(positions), amounts[0])
+    amounts[2] = 1.0
+    amounts[3] = spans["frames"]
+    for i in range(WORK_COUNTS):
+        amounts[4 + i] = spans[f"work{i}"]
+    return amounts
 
 
 def _reach(spans: Array) -> tuple[Array, Array]:

@@ -1,24 +1,34 @@
 """The cost of every frame, kept up with a live session.
 
 Tiles and leaves are spread evenly over the frames they name, into the categories that add up to the
-wall time. Contributions are rounded to 2^-16 ns, so that all sums are exact in float64: the arrays are the
-same bit for bit whether the session is read at once or in pieces, and the categories of any stretch of
-frames add up to its wall time without a rest.
+wall time. What scoring took of each frame is kept by stage and law, and shared out to compute, memory and what is not
+explained by `attribution`, anew whenever its shares change. Contributions are rounded to 2^-16 ns, so that all sums are
+exact in float64: the arrays are the same bit for bit whether the session is read at once or in pieces, and the
+categories of any stretch of frames add up to its wall time without a rest.
 """
 
 from typing import Final
 
 import numpy as np
 
-from profiler.analysis.attribution import assign
-from profiler.analysis.categories import CATEGORIES, OTHER_PROGRAMS, OVERHEAD
+from profiler.analysis.attribution import GROUPS as ATTRIBUTED
+from profiler.analysis.attribution import SHARES, Attribution
+from profiler.analysis.categories import (
+    CATEGORIES,
+    NOT_ATTRIBUTED,
+    OTHER_PROGRAMS,
+    OVERHEAD,
+    UNEXPLAINED,
+)
 from profiler.analysis.conditions import shared_out, shared_out_rest
+from profiler.analysis.counts import Sums
 from profiler.analysis.nesting import by_stage_and_epoch, group_codes, nest, pick
+from profiler.analysis.parts import COMPUTE_PARTS
 from profiler.analysis.per_frame import FrameRow, PerFrame, Spread, grains
 from profiler.analysis.recorded import Recorded
-from profiler.analysis.stage_sums import Beside, StageSums
+from profiler.analysis.stage_sums import StageSums
 from profiler.arrays import Array, Bool
-from profiler.spans import GROUPS
+from profiler.spans import GROUPS, WORK_COUNTS
 
 CHUNK_SPANS: Final = 1 << 15
 """Spans handled at once: bounds the temporary arrays to some megabytes."""
@@ -34,6 +44,11 @@ SCORING_BYTES: Final = "scoring bytes"
 
 _DECODE: Final = GROUPS.index("decode")
 
+STEPS: Final = 1024
+"""Shares are taken to so many steps: those of a long session then hardly ever change."""
+
+_MIXED: Final = tuple(CATEGORIES.index(name) for name in ("compute", "memory", UNEXPLAINED))
+
 _WALL: Final = len(CATEGORIES)
 """The row after those of the categories: their sum."""
 
@@ -46,9 +61,9 @@ class CostTrack:
     added up over the stages of a group that report it; SCORING_BYTES among them follows from the cost laws, where
     there are any. These arrays are made anew each time; `category_rows`, `wall_row` and `work_rows` give slices of
     the same, and hold until the next update.
-    `misplaced`: spans whose frames lie beyond anything decoded; they are in no array. `stages`: the sums
-    by stage of the same session, which `breakdown` keeps up to date. `generation` grows when something else is said of
-    earlier frames than before.
+    `misplaced`: spans whose frames lie beyond anything decoded; they are in no array. `attribution`: what the time of
+    each stage consists of. `stages`: the sums by stage of the same session, which `breakdown` keeps up to date.
+    `generation` grows when something else is said of earlier frames than before.
     """
 
     def __init__(self) -> None:
@@ -64,7 +79,11 @@ class CostTrack:
         self._decoded = 0
         self._consumed = 0
         self._waiting: dict[int, Array] = {}
-        self._beside = Beside()
+        self.attribution = Attribution()
+        self._totals: dict[tuple[int, int], Array] = {}
+        self._rows: dict[tuple[int, int], int] = {}
+        """Of what a stage of scoring took of its own in an epoch."""
+        self._factors: dict[int, tuple[float, float]] = {}
         self._sums = PerFrame(len(CATEGORIES) + 1)
         self._work: dict[str, int] = {}
         self._ends: list[tuple[Array, Array]] = []
@@ -116,14 +135,11 @@ class CostTrack:
     def update(self, session: Recorded) -> bool:
         """Take in what `session` has read since the last call; True if any frame was added or changed.
 
-        Starts again when a cost law or a roof has been replaced, or replays say more of what was taken in.
+        Starts again when a cost law or a roof has been replaced.
         """
         if session.generation != self._generation:
             self._reset()
             self._generation = session.generation
-        if self._beside.follow(session) and self._consumed:
-            self._reset()
-            self._beside.follow(session)
         spans = session.spans
         changed = False
         codes = group_codes(session.stages)
@@ -143,7 +159,19 @@ class CostTrack:
                 if nested.used:
                     self._add(session, nested.outer, nested.leaves, nested.outer_of, codes)
                     changed = True
-        return changed
+        return self._attribute(session) or changed
+
+    def _attribute(self, session: Recorded) -> bool:
+        """Share out what scoring took; True where something else is said of frames that were there before."""
+        totals = {key: _sums_of(row) for key, row in self._totals.items()}
+        self.attribution.update(session, totals)
+        factors = {row: _factors(self.attribution.likely(*key)) for key, row in self._rows.items()}
+        known = self._factors
+        anew = any(factors[row] != before for row, before in known.items())
+        self._factors = factors
+        self._sums.mix(_MIXED[:2], _MIXED[2], factors, anew=anew)
+        self.generation += anew
+        return anew
 
     def _add(
         self,
@@ -180,7 +208,8 @@ class CostTrack:
 
     def _put(self, spread: Spread) -> None:
         """Add what `spread` has, and the sum of its categories as wall time."""
-        spread.give_sum(_WALL, range(_WALL))
+        own = self._rows.values()
+        spread.give_sum(_WALL, (*range(_WALL), *own))
         self._sums.add(spread)
 
     def _share_out(self, session: Recorded, leaves: Array, other: Array, spread: Spread) -> None:
@@ -191,23 +220,37 @@ class CostTrack:
         for at, number, epoch in by_stage_and_epoch(leaves["stage"], leaves["epoch"]):
             stage, spans = session.stages[number], pick(leaves, at)
             cost = session.costs.get((number, epoch))
-            start = spans["start_ns"]
-            shares = assign(
-                stage.group,
-                spans,
-                cost,
-                session.calibration,
-                other[at],
-                self._beside.speed.at(start),
-                self._beside.replays.share(stage.name, cost, start),
-            )
-            for category, ns in shares.items():
-                spread.give(CATEGORIES.index(category), ns, at)
+            self._count(number, epoch, stage.group, spans, other[at])
+            duration = spans["duration_ns"].astype(np.float64)
+            if stage.group == "scoring":
+                taken = np.minimum(grains(other[at]), duration)
+                spread.give(CATEGORIES.index(OTHER_PROGRAMS), taken, at)
+                spread.give(self._row_of(number, epoch), duration - taken, at)
+            else:
+                spread.give(CATEGORIES.index(stage.group), duration, at)
             if stage.group == "scoring" and cost is not None and not cost.is_empty:
                 spread.give(self._row(SCORING_BYTES), grains(cost.bytes_min.of(spans)), at)
             for i, name in enumerate(stage.work):
                 row = self._row(f"{stage.group} {name}")
                 spread.give(row, spans[f"work{i}"].astype(np.float64), at)
+
+    def _count(self, stage: int, epoch: int, group: str, spans: Array, other: Array) -> None:
+        """Add spans to the totals of their stage, all of them exact."""
+        if group not in ATTRIBUTED:
+            return
+        total = self._totals.setdefault((stage, epoch), np.zeros(4 + WORK_COUNTS))
+        work = (spans[f"work{i}"].sum(dtype=np.float64) for i in range(WORK_COUNTS))
+        duration = spans["duration_ns"].astype(np.float64)
+        taken = np.minimum(grains(other), duration).sum()
+        frames = spans["frames"].sum(dtype=np.float64)
+        total += (duration.sum(), taken, len(spans), frames, *work)
+
+    def _row_of(self, stage: int, epoch: int) -> int:
+        """The row of what a stage took of its own in an epoch, made the first time."""
+        key = stage, epoch
+        if key not in self._rows:
+            self._rows[key] = self._sums.new_row()
+        return self._rows[key]
 
     def _row(self, name: str) -> int:
         """The row of work count `name`, made the first time."""
@@ -240,6 +283,21 @@ class CostTrack:
             reached = blocks["first_frame"].astype(np.int64) + blocks["frames"]
             self.n_frames = max(self.n_frames, int(reached.max()))
             self._ends.append((blocks["start_ns"] + blocks["duration_ns"], reached))
+
+
+def _sums_of(total: Array) -> Sums:
+    time, other, calls, frames, w0, w1, w2 = total.tolist()
+    return Sums(time, other, calls, frames, (w0, w1, w2))
+
+
+def _factors(likely: Array | None) -> tuple[float, float]:
+    """How much of a stage's own time is compute and memory, in STEPS; where that is unknown, none."""
+    if likely is None:
+        return 0.0, 0.0
+    by_name = dict(zip(SHARES, likely.tolist(), strict=True))
+    compute = round(STEPS * sum(by_name[name] for name in COMPUTE_PARTS))
+    unexplained = round(STEPS * by_name[NOT_ATTRIBUTED])
+    return compute / STEPS, max(STEPS - compute - unexplained, 0) / STEPS
 
 
 def _read_only(values: Array) -> Array:

@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from profiler.arrays import Array
-from profiler.machine.roofs.table import END, LASTING, START, RoofTable
+from profiler.machine.roofs.table import END, START, RoofTable
 from profiler.session import facts
 from profiler.session.errors import Damaged, SessionError, reason
 from profiler.session.files import connect_read_only, side_files
@@ -314,7 +314,7 @@ class Session:
         self._calibration_rows += [rows.calibration(row) for row in found]
         before = self.calibration
         self.calibration = RoofTable.from_rows(
-            r for r in self._calibration_rows if r["phase"] in (START, LASTING)
+            r for r in self._calibration_rows if r["phase"] == START
         )
         self.recheck = RoofTable.from_rows(r for r in self._calibration_rows if r["phase"] == END)
         self.generation += self.calibration != before

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from profiler.costs import ACCESS, CALL, KERNEL, STREAM, Cost, Linear, Term
+from profiler.costs import CHASE, Accesses, Cost, Linear
 from profiler.machine.roofs.table import Roof, RoofTable
 from profiler.session.writer import SessionWriter
 from profiler.spans import Lane, Recorder
@@ -75,26 +75,23 @@ class Sample:
         self.decode = stage("decode", "decode", ("other_programs_ns",))
         for epoch in range(3):
             law = Linear(per_work=(78.0, 0.0, 0.0))
-            traffic = Linear(per_work=(135.0, 0.0, 0.0))
+            traffic = Linear(fixed=20_000.0, per_work=(135.0, 0.0, 0.0))
             self.recorder.cost(
                 self.gaussians,
                 epoch,
-                Cost({"fma": law}, traffic, traffic, working_set_bytes=64e6, terms=(
-                    Term(KERNEL, "sample gaussians", Linear(per_work=(1.0, 0.0, 0.0))),
-                    Term(STREAM, "read", traffic, 64e6, Linear(per_work=(150.0, 0.0, 0.0))),
-                    Term(CALL, "numpy", Linear(fixed=2.0)),
-                )),
-            )  # fmt: skip
-            count = Linear(per_frame=90_000.0 * SHARES[epoch])
-            terms = (Term(KERNEL, "sample exp", count),)
-            self.recorder.cost(self.exp, epoch, Cost({"exp": count}, terms=terms))
-            tokens = Linear(per_work=(1.0, 0.0, 0.0))
-            scattered = Linear(per_work=(1.5, 0.0, 0.0))
-            terms = (
-                Term(KERNEL, "sample emit", tokens),
-                Term(ACCESS, "chase", tokens, 8e6, most=scattered),
+                Cost(
+                    {"fma": law},
+                    traffic,
+                    traffic,
+                    working_set_bytes=64e6,
+                    calls={"numpy": Linear(fixed=2.0)},
+                ),
             )
-            self.recorder.cost(self.emit, epoch, Cost({"scalar": tokens}, terms=terms))
+            count = Linear(per_frame=90_000.0 * SHARES[epoch])
+            self.recorder.cost(self.exp, epoch, Cost({"exp": count}))
+            tokens = Linear(per_work=(1.0, 0.0, 0.0))
+            accesses = (Accesses(tokens, 8e6, CHASE),)
+            self.recorder.cost(self.emit, epoch, Cost({"scalar": tokens}, accesses=accesses))
         self.writer = SessionWriter(
             self.path,
             self.recorder,

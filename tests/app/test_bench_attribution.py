@@ -16,10 +16,13 @@ import psutil
 import pytest
 
 from pipelines.config import presets
+from profiler.analysis.breakdown import breakdown
 from profiler.errors import BadInput
 from tests.bench import _load, attribution, whatif_check
+from tests.bench._ablation import WITHOUT, without
 from tests.bench._entries_instrument import listed, roofs
 from tests.bench._load import programs
+from tests.profiler.made_laws import law, session_of
 from tests.profiler.profiler_sessions import spans_of
 from tests.waiting import wait_until
 
@@ -48,7 +51,8 @@ def run(rest: float, *stages: dict[str, Any]) -> dict[str, Any]:
         "stages": list(stages),
         "wall_s": 10.0,
         "categories": {"overhead_s": rest / 10},
-        "added": {"replay": 0.009, "probes": rest / 1000, "calls": 0.008},
+        "added": rest / 1000,
+        "replays": round(10 * rest),
     }
 
 
@@ -75,16 +79,16 @@ def test_figures_of_several_runs() -> None:
     assert row["verdicts"] == {"scoring.a": {"compute-bound": 2, "undecided": 1}}
     assert row["without_stage"] == pytest.approx(0.03)
     assert attribution.without_stage(trees[2]) == pytest.approx(0.2)
-    assert row["added"] == {"replay": 0.009, "probes": pytest.approx(0.002), "calls": 0.008}
+    assert (row["added"], row["replays"]) == (pytest.approx(0.002), 10)
     steady = attribution.figures([trees[0]] * 9 + [trees[1]])
     assert steady["changing"] == []
     assert steady["widest_stage"] == "scoring.a"
     whole = {"rows": [{"configuration": "gmm", "block": 1, **row}]}
     loaded = attribution.table({**whole, "load": 4}).markdown()
     text = attribution.table({**whole, "load": 0}).markdown()
-    assert "| – | 0.90% | 0.20% | 0.80% |" in loaded
+    assert "| – | 10 | 0.20% |" in loaded
     assert "| gmm | 1 | 20% | 20% | 50% (`scoring.a`) | 1 of 3 (`scoring.a`) |" in text
-    assert "| 3.0% | 0.90% | 0.20% | 0.80% |" in text
+    assert "| 3.0% | 10 | 0.20% |" in text
 
 
 def test_a_session_that_was_kept_is_looked_at_and_not_run(
@@ -94,17 +98,18 @@ def test_a_session_that_was_kept_is_looked_at_and_not_run(
 
     def printed(command: str, names: dict[str, str], more: Sequence[str] = ()) -> list[Any]:
         asked.append(command.split()[1])
-        if asked[-1] == "run":
-            shutil.copy(KEPT, names["SESSION"])
-        return [{"wall_s": 1.0}]
+        shutil.copy(KEPT, names["SESSION"])
+        return [{}]
 
     monkeypatch.setattr(attribution, "printed", printed)
     path = tmp_path / "kept.asrs"
     first = attribution.recorded("gmm", 16, path, ["a.wav"])
     assert [file.name for file in tmp_path.iterdir()] == ["kept.asrs"]
     assert attribution.recorded("gmm", 16, path, ["a.wav"]) == first
-    assert asked == ["run", "show"]
-    assert set(first) == {"wall_s", "added"}
+    assert asked == ["run"]
+    assert {"wall_s", "parts", "added", "replays"} <= set(first)
+    # A folder of an older version: nothing was replayed in it.
+    assert first["replays"] == 0
 
 
 @pytest.mark.parametrize(
@@ -117,7 +122,7 @@ def test_rungs_take_the_place_of_the_usual_configurations(
     asked: list[Sequence[str]] = []
 
     def measure(
-        repeat: int, load: int, sessions: Path | None, configurations: Sequence[str]
+        repeat: int, load: int, sessions: Path | None, configurations: Sequence[str], *_: object
     ) -> dict[str, Any]:
         asked.append(configurations)
         return {"load": load, "rows": []}
@@ -139,16 +144,27 @@ def test_a_folder_for_sessions_must_be_one(
 
 
 def test_what_a_run_takes_aside_is_of_its_wall_time() -> None:
-    probes = "setup.probe memory", "setup.probe arithmetic"
-    names = ("score.a", "setup.replay", *probes, "setup.x", "setup.calls again")
+    names = ("score.a", "setup.replay", "replay.score.a", "setup.x")
     stages = {i: SimpleNamespace(name=name) for i, name in enumerate(names)}
-    spans = spans_of(
-        [(0, 900, 0, 0, 1), *((1000 * i, 10 * i, i, 0, 1) for i in (1, 1, 2, 3, 4, 5))]
-    )
+    spans = spans_of([(0, 900, 0, 0, 1), *((1000 * i, 10 * i, i, 0, 1) for i in (1, 1, 2, 3))])
     utterances = [SimpleNamespace(wall_ns=ns) for ns in (600, None, 400)]
     session = SimpleNamespace(stages=stages, spans=spans, utterances=utterances)
-    added = attribution.added(session)  # type: ignore[arg-type]
-    assert added == {"replay": 0.02, "probes": 0.05, "calls": 0.05}
+    assert attribution.added(session) == 0.04  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", [None, *WITHOUT])
+def test_an_ingredient_is_left_out_and_put_back(name: str | None) -> None:
+    calls = 30 if name == "least-calls" else 2
+    session = session_of(20_000, law(gemm=5e5, read=4e6, chase=40, calls=calls), 0.5)
+    (whole,) = breakdown(session).stages
+    with without(name):
+        (some,) = breakdown(session).stages
+    assert some.parts is not None
+    assert some.parts.time_ns == pytest.approx(some.time_ns)
+    unreplayed = name in (None, "law", "replays")
+    assert (some.parts.likely == whole.parts.likely) == unreplayed  # type: ignore[union-attr]
+    (again,) = breakdown(session).stages
+    assert again == whole
 
 
 def test_other_programs_run_as_long_as_they_are_wanted() -> None:

@@ -347,6 +347,9 @@ def test_stages_say_why_they_have_no_parts_what_the_law_decided_and_what_is_flag
         "  call overhead 60%, memory latency 40%",
         "  These are too close.",
     ]
-    evidence = "evidence: C time measured, bytes by a model · D an estimate: a roof is missing · – without a model"
+    evidence = (
+        "evidence: C time measured, parts by the law alone · D an estimate: a roof is missing · "
+        "– without a model"
+    )
     assert evidence in lines
     assert "flagged as a defect of the tool: b. Too fast." in lines

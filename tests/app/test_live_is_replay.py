@@ -16,8 +16,8 @@ from app.views.cost_model import cost_model
 from app.views.work_model import work_model
 from pipelines.config import assign, presets
 from pipelines.run.control import Control
-from pipelines.run.roofs_needed import NeededRoofs
 from pipelines.run.session_run import Request, execute
+from profiler.analysis.attribution import Attribution
 from profiler.analysis.track import CostTrack
 from profiler.session.reader import Session
 
@@ -67,10 +67,9 @@ def models(session: Session, track: CostTrack, frame: int) -> list[Any]:
 def test_live_and_replay_show_the_same_numbers(
     bundled_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Roofs that are taken once more at the end judge all of the run anew.
-    monkeypatch.setattr(NeededRoofs, "settle", lambda needed: None)
     path = tmp_path / "run.asrs"
-    # The first replays of a stage judge what came before them anew, and may come at the very end of so short a run.
+    # What scoring consists of is judged by all that is known at the time, and so by more in the replay.
+    monkeypatch.setattr(Attribution, "_of", lambda *_: None)
     config = assign(presets.load("gmm-quick").config, {"pace": 4.0, "replay": 0.0})
     audio = (str(bundled_speech / "01-slt-morning.flac"),)
     request = Request(config, "gmm-quick", audio, None, path)
@@ -104,8 +103,7 @@ def test_live_and_replay_show_the_same_numbers(
         assert track.n_frames == frames
         assert models(session, track, frames) == whole
         assert len(session.markers) == 2
-        # What was on the screen in the middle of the run is what the replay shows there, from when on the roofs of the
-        # last change were known: a run times them between its blocks, on a loaded machine some blocks later.
+        # What was on the screen in the middle of the run is what the replay shows there.
         last_change = max(m.applied_frame or 0 for m in session.markers)
         latest = max(read_anew.values())
         compared = [f for f in seen if f > last_change and read_anew[f] == latest]

@@ -24,8 +24,8 @@ from app.views.breakdown_model import REASONS, WHOLE, BreakdownModel, StageLine
 from app.views.stage_tree import VERDICT, StageTree
 from app.widgets import Elided
 from app.window.main_window import MainWindow
-from profiler.analysis.attribution import VERDICT_OF
 from profiler.analysis.lod.series import CATEGORIES
+from profiler.analysis.verdict import VERDICT_OF
 
 FRAMES = 2048
 SIZES = ((1280, 800), (1600, 1000), (3840, 2160))

@@ -5,17 +5,17 @@
     python -m tests.bench.attribution --load 4
     python -m tests.bench.attribution --repeat 5 --sessions FOLDER
     python -m tests.bench.attribution --ladder
+    python -m tests.bench.attribution --sessions FOLDER --without calls
 
 Every configuration decodes the labelled human speech beside the checkout N times with `asrscope run … --json`, in
 turns, so that a busy minute is not all of one configuration's. Beside the middle of the shares stand what would make
 them worth little: wide intervals, parts whose least figures are together more than the time, stages left undecided, and
-verdicts that are not the same in nine runs of ten. Then how much of the time no stage has, and what hot replay, the
-probes of the machine and calls timed again add at their defaults. With --load, so many other programs compute and read
-memory meanwhile. With --ladder, the rungs of the ladder of nets take the place of the usual configurations, but for
-those that are among these. With --sessions, what was recorded is kept in a folder, and what lies there is looked at
-again and not run: so a change of the analysis is seen on the same runs. Roofs are taken once more in every run and get
-surer with it; on a machine that has none of this version's yet, run each configuration once or twice before those whose
-verdicts are to agree.
+verdicts that are not the same in nine runs of ten. Then how much of the time no stage has, how many replays the stages
+rest on at least, and what hot replay adds at its default. With --load, so many other programs compute and read memory
+meanwhile. With --ladder, the rungs of the ladder of nets take the place of the usual configurations, but for those that
+are among these. With --sessions, what was recorded is kept in a folder, and what lies there is looked at again and not
+run: so a change of the analysis is seen on the same runs. With --without, one ingredient of the attribution is left
+out; one that changes no figure has not earned its place.
 """
 
 from __future__ import annotations
@@ -31,10 +31,16 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from app.model.report import report
+from profiler.analysis.breakdown import breakdown
 from profiler.analysis.categories import OVERHEAD
+from profiler.analysis.replays import REPLAYED
 from profiler.errors import BadInput
 from profiler.session.reader import Session
 from tests.bench import _data
+from tests.bench._ablation import WITHOUT, without
 from tests.bench._load import programs
 from tests.bench._measured import Table, printed
 
@@ -47,8 +53,7 @@ BLOCKS = (1, 16, 64)
 class Runs(NamedTuple):
     """Settings of a run, and how often it decodes all files at each of BLOCKS: for 15 to 50 seconds.
 
-    In a hundredth of it scoring and search are replayed ten times and more, and fewer only in large blocks: a single
-    replay is up to a third off.
+    In it scoring and search are replayed sixteen times early, and then for a hundredth of the time.
     """
 
     settings: str
@@ -78,8 +83,8 @@ STEADY = 0.9
 """Part of the runs in which a stage must have the same verdict."""
 NOT_ATTRIBUTED = "not_attributed_s"
 REPEAT = 3
-ASIDE = {"replay": "setup.replay", "probes": "setup.probe", "calls": "setup.calls again"}
-"""How the stages begin that a run takes aside, by what they are."""
+ASIDE = "setup.replay"
+"""The stage of what a run takes aside."""
 
 
 def share(parts: Mapping[str, float]) -> float | None:
@@ -111,16 +116,22 @@ def over_explained(stage: Tree) -> bool:
     return stage["defect"] is not None
 
 
-def added(session: Session) -> dict[str, float]:
-    """What was done beside the stages of a recorded run took, of its wall time; 0 where it never came."""
+def added(session: Session) -> float:
+    """What hot replay took beside the stages of a recorded run, of its wall time; 0 where it never came."""
     wall_ns = sum(utterance.wall_ns or 0 for utterance in session.utterances)
-    taken = dict.fromkeys(ASIDE, 0.0)
-    for number, stage in session.stages.items():
-        for what, begins in ASIDE.items():
-            if stage.name.startswith(begins):
-                spans = session.spans[session.spans["stage"] == number]
-                taken[what] += float(spans["duration_ns"].sum()) / wall_ns
-    return taken
+    of = [n for n, stage in session.stages.items() if stage.name.startswith((ASIDE, REPLAYED))]
+    spans = session.spans[np.isin(session.spans["stage"], of)]
+    return float(spans["duration_ns"].sum()) / wall_ns
+
+
+def fewest_replays(session: Session) -> int:
+    """How many replays the large stages rest on at least."""
+    rows = [
+        row
+        for row in breakdown(session).stages
+        if row.group in GROUPS and (row.share or 0.0) > LARGE
+    ]
+    return min((row.replays for row in rows), default=0)
 
 
 def without_stage(tree: Tree) -> float:
@@ -158,7 +169,8 @@ def figures(trees: Sequence[Tree]) -> dict[str, Any]:
         },
         "runs": len(trees),
         "without_stage": median(map(without_stage, trees)),
-        "added": {what: median(tree["added"][what] for tree in trees) for what in ASIDE},
+        "added": median(tree["added"] for tree in trees),
+        "replays": min(tree["replays"] for tree in trees),
         "large_stages": len(verdicts),
         "undecided": sum(undecided) / len(undecided) if undecided else None,
         "changing": sorted(
@@ -173,14 +185,14 @@ def _middle(shares: Sequence[float | None]) -> float | None:
     return median(known) if known else None
 
 
-def recorded(name: str, block: int, path: Path, paths: Sequence[str]) -> Tree:
-    """What `asrscope` says of a run of one configuration over the files `paths`, with what was `added` to it.
+def recorded(
+    name: str, block: int, path: Path, paths: Sequence[str], left_out: str | None = None
+) -> Tree:
+    """What is said of a run of one configuration over the files `paths`, with what was `added` to it.
 
-    Recorded to `path`; a session that is there already is looked at instead.
+    Recorded to `path`; a session that is there already is looked at instead. `left_out`: of WITHOUT.
     """
-    if path.exists():
-        (tree,) = printed("asrscope show SESSION --json", {"SESSION": str(path)})
-    else:
+    if not path.exists():
         settings, passes = (CONFIGURATIONS | LADDER)[name]
         # Under another name until it is whole, so that one that was cut short is not looked at for a run.
         part = path.with_stem(f"{path.stem}-part")
@@ -189,10 +201,10 @@ def recorded(name: str, block: int, path: Path, paths: Sequence[str]) -> Tree:
             f"asrscope run {settings} --set block={block} --repeat {passes[BLOCKS.index(block)]} "
             "--out SESSION --json"
         )
-        (tree,) = printed(command, {"SESSION": str(part)}, ["--audio", *paths])
+        printed(command, {"SESSION": str(part)}, ["--audio", *paths])
         part.rename(path)
-    with closing(Session.open(path)) as session:
-        return {**tree, "added": added(session)}
+    with closing(Session.open(path)) as session, without(left_out):
+        return {**report(session), "added": added(session), "replays": fewest_replays(session)}
 
 
 def measure(
@@ -200,6 +212,7 @@ def measure(
     load: int = 0,
     sessions: Path | None = None,
     configurations: Iterable[str] = tuple(CONFIGURATIONS),
+    left_out: str | None = None,
 ) -> dict[str, Any]:
     """Run every one of the configurations at every block size so many times, in turns, beside `load` other programs.
 
@@ -214,7 +227,7 @@ def measure(
                 sys.stderr.write(f"round {turn + 1} of {repeat}: {name}, block {block}\n")
                 kept = name.replace(", ", "-").replace(" ", "-")
                 path = (sessions or Path(folder)) / f"{kept}-{block}-load{load}-{turn + 1}.asrs"
-                trees[name, block].append(recorded(name, block, path, paths))
+                trees[name, block].append(recorded(name, block, path, paths, left_out))
                 if sessions is None:
                     path.unlink()
                 if turn == 0:
@@ -224,6 +237,7 @@ def measure(
         "bench": "attribution",
         "files": len(paths),
         "load": load,
+        "without": left_out,
         "rows": [
             {"configuration": name, "block": block, **figures(trees[name, block])}
             for name, block in places
@@ -244,9 +258,8 @@ def table(tree: Tree) -> Table:
             f"stages above {LARGE:.0%}: undecided",
             "no verdict in nine runs of ten",
             "in no stage",
+            "replays at least",
             "hot replay adds",
-            "probes add",
-            "calls timed again add",
         ),
         [
             (
@@ -260,7 +273,8 @@ def table(tree: Tree) -> Table:
                 ", ".join(f"`{name}`" for name in row["changing"]) or "none",
                 # Beside other programs the time in stages has theirs in it, and the time of categories has not.
                 "–" if tree["load"] else f"{row['without_stage']:.1%}",
-                *(f"{row['added'][what]:.2%}" for what in ASIDE),
+                row["replays"],
+                f"{row['added']:.2%}",
             )
             for row in tree["rows"]
         ],
@@ -301,6 +315,9 @@ def main(arguments: list[str] | None = None) -> int:
         help="keep the sessions there, and look at those that are",
     )
     parser.add_argument("--ladder", action="store_true", help="run the rungs of the ladder of nets")
+    parser.add_argument(
+        "--without", choices=tuple(WITHOUT), help="leave an ingredient of the attribution out"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     given = parser.parse_args(arguments)
     try:
@@ -313,7 +330,7 @@ def main(arguments: list[str] | None = None) -> int:
                 f"--sessions must name a folder, and there is no folder {given.sessions}."
             )
         chosen = LADDER if given.ladder else CONFIGURATIONS
-        tree = measure(given.repeat, given.load, given.sessions, tuple(chosen))
+        tree = measure(given.repeat, given.load, given.sessions, tuple(chosen), given.without)
     except BadInput as error:
         print(error, file=sys.stderr)
         return 2

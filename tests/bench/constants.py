@@ -1,11 +1,11 @@
 """Constants that stand in the code from a measurement, beside what this machine measures of them now.
 
     python -m tests.bench.constants                   all of them, as JSON
-    python -m tests.bench.constants --only threads    of one kind: threads, products, calls, system, speech, replays
+    python -m tests.bench.constants --only threads    of one kind: threads, products, calls, system, speech
 
-A constant decides what the program does (how much work is worth a second thread) or what a roof is measured on (how
-many arcs of the search pass). It need not be what this machine gives, but a large difference is a reason to look.
-What is of speech is of librivox-0870 and cards-001, the preset `gmm`; what is of replays, of all labelled human speech.
+A constant decides what the program does (how much work is worth a second thread). It need not be what this machine
+gives, but a large difference is a reason to look. What is of speech is of librivox-0870 and cards-001, the preset
+`gmm`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from profiler.errors import BadInput
-from tests.bench import _constants_calls, _constants_products, _constants_replays, _constants_speech
+from tests.bench import _constants_calls, _constants_products, _constants_speech
 
 KINDS: dict[str, Callable[[], Iterator[dict[str, Any]]]] = {
     "threads": _constants_products.threads,
@@ -25,7 +25,6 @@ KINDS: dict[str, Callable[[], Iterator[dict[str, Any]]]] = {
     "calls": _constants_calls.calls,
     "system": _constants_calls.system,
     "speech": _constants_speech.speech,
-    "replays": _constants_replays.replays,
 }
 
 

@@ -40,7 +40,7 @@ from pipelines.run.decode import Decoder
 from pipelines.run.null_writer import NullWriter
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser, build
-from pipelines.scoring import build_scorer, roofs
+from pipelines.scoring import build_scorer
 from pipelines.scoring.strategy import never
 from profiler.arrays import Array
 from profiler.machine import describe
@@ -308,7 +308,7 @@ def _described(rung: Rung) -> dict[str, Any]:
 
 def _machine(net_bytes: float, progress: Progress) -> dict[str, Any]:
     """The machine in words and the roofs that the ladder runs into, on one thread."""
-    roofs_here = calibration.load_or_measure(1, progress, never, kernels=roofs.KERNELS)
+    roofs_here = calibration.load_or_measure(1, progress, never)
     gemm, scalar = roofs_here.rate("gemm"), roofs_here.rate("scalar")
     read = roofs_here.bandwidth(net_bytes)
     return describe.describe() | {

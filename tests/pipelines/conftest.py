@@ -1,6 +1,6 @@
 """Models that the tests of scoring share, small ones and a real one."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,13 +13,8 @@ from pipelines.config import Config
 from pipelines.models import continuous, foreign, sphinx
 from pipelines.models.nets import Layer
 from pipelines.models.sphinx import AcousticModel
-from pipelines.scoring.kernel_work import OWN
-from profiler.costs import CALL, Term
 from profiler.errors import Cancelled
-from profiler.machine.roofs import calibration
-from profiler.machine.roofs.table import KERNEL, OVERHEAD, RoofTable
 from tests.pipelines import net_files, shipped
-from tests.profiler.profiler_sessions import roof
 from tests.short_runs import shorten
 
 
@@ -66,30 +61,6 @@ def read_here(path: Path, arguments: list[str], cancelled: Callable[[], bool]) -
     if cancelled():
         raise Cancelled
     foreign._open(path.absolute(), int(senones), int(dimension), int(frames), Path(target))
-
-
-@pytest.fixture(scope="module")
-def invented_roofs() -> Iterator[None]:
-    """Kernels take 1 ns a unit, parameters beyond the first cache 16 ns more, shared by the rows."""
-
-    def invented(terms: Iterable[tuple[Term, int]], *_: object, **__: object) -> RoofTable:
-        found = []
-        for term, _threads in terms:
-            if term.kind == CALL:
-                found.append(roof(OVERHEAD, term.roof, 500.0, int(term.bytes)))
-                continue
-            numbers = term.roof.partition(OWN)[0].split("/")[1:]
-            rows = int(numbers[0]) if numbers else 16
-            found.append(roof(KERNEL, term.roof, 1e9))
-            if term.bytes:
-                shared = any(name in term.roof for name in ("mixture", "Gaussians", "net"))
-                slower = 16 / rows if shared else 0.0
-                found.append(roof(KERNEL, term.roof, 1e9 / (1 + slower), int(term.bytes)))
-        return RoofTable(tuple(found))
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(calibration, "measure_terms", invented)
-        yield
 
 
 @pytest.fixture(scope="module")

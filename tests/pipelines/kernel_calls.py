@@ -54,9 +54,8 @@ SOME = 12
 
 
 def loaded() -> list[Any]:
-    """All modules of the room, but those that only call its kernels again and again to time them."""
+    """All modules of the room."""
     names = [m.name for m in pkgutil.walk_packages(pipelines.scoring.__path__, f"{ROOM}.")]
-    names = [name for name in names if name == f"{ROOM}.roofs" or ".roofs" not in name]
     return [importlib.import_module(name) for name in names if "device" not in name]
 
 

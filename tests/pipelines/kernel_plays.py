@@ -18,7 +18,7 @@ from selection_reference import METHODS, configured, family_of
 from pipelines.config import Config, assign
 from pipelines.models import sphinx
 from pipelines.models.nets import Layer
-from pipelines.scoring import roofs, senones
+from pipelines.scoring import peaks, senones
 from pipelines.scoring.clustering.codewords import codewords_of
 from pipelines.scoring.dnn import DenseNet, QuantisedNet, integers, products
 from pipelines.scoring.meter import Meter
@@ -48,9 +48,7 @@ def play() -> None:
     _play_nets()
     _play_products()
     codewords_of(tied, 5, quietly, never).nearest(_features(7), Meter())
-    roofs._multiplied()(1)
-    for roof in (roofs._exp, roofs._log):
-        roof(np.full(48, 0.5, np.float32), np.zeros(48, np.float32), 1)
+    peaks._integers().make()(1)
 
 
 def _features(n: int) -> Array:

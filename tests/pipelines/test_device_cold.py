@@ -19,7 +19,6 @@ from pipelines.scoring.layered import with_context
 from pipelines.search.device.frontier import Buffers
 from pipelines.search.device.search import DeviceSearch
 from pipelines.search.device.viterbi import DeviceViterbi
-from profiler.costs import CALL
 from profiler.spans import Cost, Linear, NullLane, Recorder
 from tests.pipelines import search_graphs, sphinx_writer
 from tests.pipelines.lazy_device import EAGER, LazyDevice
@@ -95,9 +94,7 @@ def test_another_number_type_is_warm_before_the_next_block(
 
 def given(cost: Cost, name: str = "launch") -> list[Linear]:
     """How many kernels a law says that a device is given; or views; or kernels of graphs."""
-    return [
-        term.count for term in cost.terms or () if (term.kind, term.roof) == (CALL, f"{name}@cuda")
-    ]
+    return [count for kind, count in cost.calls.items() if kind == f"{name}@cuda"]
 
 
 def test_kernels_are_counted_by_stage_and_a_graph_is_one(tied: Any) -> None:

@@ -302,30 +302,19 @@ def test_scoring_again_leaves_no_trace(skip):
             assert np.array_equal(replayed._spare[:16], wanted)
 
 
-def _found(
-    waiting: tuple[float, float, float], memory: tuple[float, float, float], learned: float = 0.0
-) -> Explanation:
-    low, likely, high = memory
-
-    def of(share: float) -> dict[str, float]:
-        return dict.fromkeys(PARTS, 0.0) | {"bandwidth": 100 * share}
-
-    parts = Parts(of(likely) | {"not_attributed": 100 - 100 * likely}, of(low), of(high))
+def _found(**likely: float) -> Explanation:
+    values = dict.fromkeys(PARTS, 0.0) | likely
     row = StageRow(
         "score.x", "scoring", "decode", 100.0, 1.0, 1, 1.0, 1.0, 1.0, {}, 1.0, None, "B", "",
-        learned_ns=100 * learned, parts=parts,
+        parts=Parts(values, values, values),
     )  # fmt: skip
-    return Explanation(row, (Way(RUN, 1.0, 1.0, 1.0),), waiting, 5, 3)
+    return Explanation(row, (Way(RUN, 1.0, 1.0, 1.0),), (0.1, 0.2, 0.3), 5, 3)
 
 
-def test_the_witnesses_agree_or_it_is_said_by_how_much_they_do_not():
-    agreeing = _found((0.1, 0.2, 0.3), (0.2, 0.3, 0.4)).conclusion
-    assert "takes 80% of its time (70% to 90%)" in agreeing
-    assert agreeing.endswith("the two agree.")
-    apart = _found((0.5, 0.6, 0.7), (0.1, 0.2, 0.3)).conclusion
-    assert "20% of its time is beyond it" in apart
-    assert "repeat" not in apart
-    searched = _found((0.5, 0.6, 0.7), (0.1, 0.2, 0.3), learned=0.15).conclusion
-    assert "with up to 15% spared because branches of the search repeat, so it waits" in searched
-    assert "5% of its time is beyond it" in searched
-    assert _found((0.5, 0.6, 0.7), (0.1, 0.2, 0.3), learned=0.3).conclusion.endswith("agree.")
+def test_it_is_said_how_much_fits_neither_the_replays_nor_the_law():
+    fitting = _found(bandwidth=25.0, arithmetic=75.0).conclusion
+    assert fitting.startswith(
+        "Replayed hot, it takes 80% of its time (70% to 90%); memory takes 25%"
+    )
+    beyond = _found(bandwidth=25.0, not_attributed=75.0).conclusion
+    assert "75% of its time fits neither that nor what its cost law counts" in beyond

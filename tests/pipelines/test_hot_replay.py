@@ -15,10 +15,17 @@ from pipelines.run import hot_replay
 from pipelines.run.hot_replay import GAIN, LIMIT, MOST_TIMES, USUAL_TIMES, HotReplay, hot
 from pipelines.scoring.layered import LayeredScorer
 from pipelines.search.viterbi import Viterbi
-from profiler.analysis.waiting import REPLAYED
+from profiler.analysis.replays import REPLAYED
 from profiler.lanes import Lane
 from profiler.spans import SPAN, NullLane, Recorder
 from tests.fake_clock import FakeClock
+
+
+@pytest.fixture(autouse=True)
+def not_early(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No replays come early, but in the tests of those that do."""
+    if "early" not in request.node.name:
+        monkeypatch.setattr(hot_replay, "EARLY_SHARE", 0.0)
 
 
 class Pure(LayeredScorer):
@@ -260,7 +267,7 @@ def test_what_another_program_disturbed_is_not_compared(all_of_them: bool) -> No
 
     def disturbed(first_frame: int, lane: Any) -> bool:
         # The first two passes were slow, and would be taken for hot.
-        rig.queue.waited += 1000 if all_of_them or rig.scorer.times < 2 else 0
+        rig.queue.waited += 10_000 if all_of_them or rig.scorer.times < 2 else 0
         return again(first_frame, lane)
 
     rig.scorer.again = disturbed  # type: ignore[method-assign]
@@ -271,6 +278,32 @@ def test_what_another_program_disturbed_is_not_compared(all_of_them: bool) -> No
     assert "setup.replay" in names
     hot_spans = spans[np.array(names) != "setup.replay"]
     assert hot_spans["duration_ns"].tolist() == ([] if all_of_them else [400, 400])
+
+
+def test_what_other_programs_took_of_block_and_passes_is_off() -> None:
+    rig = Rig(0.1)
+    rig.choose()
+    rig.lane.take()
+    before, _ = rig.block()
+    again = rig.scorer.again
+
+    def disturbed(first_frame: int, lane: Any) -> bool:
+        rig.queue.waited += 400
+        return again(first_frame, lane)
+
+    rig.scorer.again = disturbed  # type: ignore[method-assign]
+    assert rig.replay.take(rig.scorer, SCORES, before, 0, own=0.75)
+    spans = rig.taken()
+    hot = [
+        (int(span["duration_ns"]), int(span["work0"]))
+        for span in spans
+        if rig.recorder.stages[span["stage"]].name.startswith(REPLAYED)
+    ]
+    # Half of each pass of 800 ns, and a quarter of the block.
+    assert hot == [(200, 750), (200, 750)]
+    rig.choose()
+    before, _ = rig.block()
+    assert not rig.replay.take(rig.scorer, SCORES, before, 0, own=hot_replay.LEAST_OWN - 0.01)
 
 
 def test_what_a_block_was_asked_for_is_noted_only_where_it_is_done_again() -> None:
@@ -436,3 +469,81 @@ def test_later_replays_are_planned_with_what_the_latest_took(
         assert rig.choose() == 1
     first, later = SPENT / 3000 * 100, SPENT / 6000 * 100
     assert counted == pytest.approx([later + (first - later) / 2**n for n in range(4)], abs=1)
+
+
+def test_the_first_replays_come_early_and_the_later_ones_at_their_share() -> None:
+    rig = Rig(0.01)
+    waited = []
+    for _ in range(hot_replay.EARLY + 3):
+        waited.append(rig.choose())
+        rig.again()
+    early, later = waited[: hot_replay.EARLY], waited[hot_replay.EARLY + 1 :]
+    assert max(early) <= ceil(SPENT / 3000 / hot_replay.EARLY_SHARE) + USUAL_TIMES * 10
+    assert min(later) >= 0.8 * SPENT / 3000 / 0.01
+    # Under other settings nothing is known yet.
+    rig.replay.begin_again()
+    rig.choose()
+    rig.again()
+    assert rig.choose() == max(early[1:])
+
+
+def test_without_a_share_none_comes_early_either() -> None:
+    rig = Rig(0.0)
+    assert not any(rig.plan() for _ in range(1000))
+
+
+def test_early_ones_are_not_tried_for_ever_where_nothing_can_be_done_again() -> None:
+    rig = Rig(0.01)
+    for _ in range(hot_replay.EARLY):
+        rig.choose()
+        assert rig.replay.take(rig.scorer, None, 0, 0) == 0
+    rig.choose()
+    assert rig.replay._rate == 0.01
+
+
+@pytest.mark.parametrize("block", [1, 5, 16, 64])
+def test_the_search_is_done_again_over_several_frames(
+    block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[int, int]] = []
+
+    class Counting(Search):
+        def again(self, scores: Any, first_frame: int, lane: Any) -> dict[str, int]:
+            seen.append((first_frame, sum(map(len, scores))))
+            return super().again(scores, first_frame, lane)
+
+    monkeypatch.setattr(hot_replay, "SearchReplay", Counting)
+    rig = Rig(0.1)
+    rig.scorer.can = False
+    search = with_search(rig)
+    rig.choose(search)
+    wanted = -(-hot_replay.FRAMES // block)
+    for n in range(wanted):
+        rig.lane.take()
+        before, took = rig.block()
+        assert not seen
+        assert rig.replay.chosen
+        rig.replay.take(rig.scorer, np.zeros((block, 3), np.float32), before, 100 + n * block)
+        if n < wanted - 1:
+            assert rig.plan(took, before, search) == 0
+    assert set(seen) == {(100, wanted * block)}
+    (span,) = (
+        each for each in rig.taken() if rig.recorder.stages[each["stage"]].name == SEARCHED[0]
+    )
+    assert (span["work0"], span["duration_ns"]) == (1000 * wanted, 500)
+
+
+def test_a_search_that_went_on_otherwise_is_not_done_again_with_blocks_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(hot_replay, "SearchReplay", Search)
+    rig = Rig(0.1)
+    rig.scorer.can = False
+    search = with_search(rig)
+    rig.choose(search)
+    one = np.zeros((1, 3), np.float32)
+    before, _ = rig.block()
+    rig.replay.take(rig.scorer, one, before, 0)
+    rig.replay.forget_search()
+    assert not rig.replay.chosen
+    assert not rig.replay._scores

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from pipelines.config import Config, assign, presets
-from pipelines.run import beside, hot_replay
+from pipelines.run import hot_replay
 from pipelines.run.control import Control
 from pipelines.run.session_run import Outcome, Request, execute
 from pipelines.search.viterbi import Viterbi
 from profiler.analysis.breakdown import breakdown
-from profiler.analysis.waiting import REPLAYED, Waiting
+from profiler.analysis.replays import REPLAYED, HotReplays
 from profiler.session.reader import Session
 
 SPEECH = "08-kal16-short.flac"
@@ -59,8 +59,7 @@ def test_a_run_hears_and_scores_the_same_with_replays(
     stages: tuple[str, ...],
 ) -> None:
     # However busy the machine is: what other programs disturb counts as well.
-    for module in (beside, hot_replay):
-        monkeypatch.setattr(module, "DISTURBED", float("inf"))
+    monkeypatch.setattr(hot_replay, "LEAST_OWN", 0.0)
     quick = presets.load("gmm-quick").config
     found = {
         share: run(
@@ -78,12 +77,11 @@ def test_a_run_hears_and_scores_the_same_with_replays(
     replays = []
     for share, outcome in ((0.0, off), (0.1, on)):
         with closing(Session.open(tmp_path / f"{share}.asrs")) as session:
-            waiting = Waiting()
-            waiting.update(session)
+            found = HotReplays()
+            found.update(session)
             numbers = {stage.name: number for number, stage in session.stages.items()}
             for name in stages:
-                law = session.costs.get((numbers[name], 0))
-                replays.append(waiting.replayed(name, law))
+                replays.append(len(found.of(session, numbers[name], 0)))
             parts = breakdown(session)
             # Replays are no part of the wall time, and cover no tile.
             assert parts.wall_ns == outcome.result.wall_ns

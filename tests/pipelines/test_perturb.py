@@ -25,7 +25,6 @@ from pipelines.run.null_writer import NullWriter
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import build
 from pipelines.scoring import build_scorer, frames, selection, senones
-from pipelines.scoring.kernel_work import KERNEL_CALL, MOST_PASSED, power_of_two, without_search
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.categories import OVERHEAD
 from profiler.analysis.comparison.arms import CELL_FRAMES, pairs, total
@@ -34,7 +33,6 @@ from profiler.errors import BadInput, Cancelled
 from profiler.spans import NullLane, Recorder
 from tests.profiler.profiler_sessions import ROOF_TABLE
 
-pytestmark = pytest.mark.usefixtures("invented_roofs")
 MODELLED = {"frontend", "scoring", "search", "transfer"}
 
 
@@ -386,35 +384,6 @@ def test_confirming_a_stage_of_real_speech(short, tmp_path, monkeypatch) -> None
         stretch, ROOF_TABLE, quiet, never,
     )  # fmt: skip
     assert (idle.rounds, idle.unchanged) == (0, None)
-
-
-def test_without_a_search_data_and_calls_are_as_near_as_scoring_leaves_them() -> None:
-    """Else few codebooks, which stay in a near cache, are said to come from as far as all of them."""
-    model = sphinx.load(sphinx.default_directory())
-    laws = {}
-    for count in (model.n_codebooks, 3):
-        scorer = build_scorer(QUICK, perturb.fewer_codebooks(model, count))
-        laws[count] = scorer.costs(), without_search(scorer.costs())
-    for run, alone in laws.values():
-        assert list(alone) == list(run)
-        for stage, cost in run.items():
-            for term, found in zip(cost.terms or (), alone[stage].terms or (), strict=True):
-                if term.roof != KERNEL_CALL:
-                    assert found.bytes == (term.nearest or term.bytes)
-                assert not found.nearest
-                assert found.count == term.count
-    passed = [
-        {
-            term.bytes
-            for cost in alone.values()
-            for term in cost.terms or ()
-            if term.roof == KERNEL_CALL
-        }
-        for _, alone in laws.values()
-    ]
-    assert max(passed[0]) == MOST_PASSED
-    size = max(term.nearest for cost in laws[3][0].values() for term in cost.terms or ())
-    assert max(passed[1]) == power_of_two(size) < MOST_PASSED
 
 
 def test_fewer_codebooks_score_their_senones_as_before() -> None:

@@ -11,8 +11,6 @@ from pipelines.run.playlist import Item
 from profiler.analysis.breakdown import breakdown
 from tests.profiler.profiler_sessions import ROOF_TABLE
 
-pytestmark = pytest.mark.usefixtures("invented_roofs")
-
 
 def test_a_net_is_perturbed_by_its_own_settings() -> None:
     made = {c.name: c for c in perturb.changes(NET, "score.output", "scoring", "senones")}

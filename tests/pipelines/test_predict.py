@@ -19,8 +19,6 @@ from profiler.analysis.whatif import Line, Prediction
 from profiler.machine.roofs.table import RoofTable
 from tests.profiler.profiler_sessions import ROOF_TABLE
 
-pytestmark = pytest.mark.usefixtures("invented_roofs")
-
 NOWHERE = Stretch((), 1.0, "1.0 s of nothing")
 START = Prediction(
     1.0,

@@ -15,8 +15,6 @@ from pipelines.run.beside import OTHERS_EVERY_NS, Beside
 from pipelines.run.hot_replay import LIMIT, USUAL_TIMES
 from pipelines.scoring.layered import LayeredScorer
 from pipelines.search.viterbi import Viterbi
-from profiler.machine.roofs.probe import EVERY_NS
-from profiler.machine.roofs.table import PROBES
 from profiler.span_layout import SPAN
 from profiler.spans import Recorder
 from tests.fake_clock import FakeClock
@@ -58,8 +56,7 @@ class Rig:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.clock, self.queue = FakeClock(10**9), Queue()
         monkeypatch.setattr(beside, "RunQueue", lambda: self.queue)
-        task = lambda repeats: self.clock.advance(10)  # noqa: E731
-        monkeypatch.setattr("profiler.machine.roofs.probe.TASKS", (lambda: task, lambda: task))
+        monkeypatch.setattr(hot_replay, "EARLY_SHARE", 0.0)
         self.recorder = Recorder(self.clock)
         self.lane = self.recorder.lane("decode", decode=True)
         self.beside = Beside(self.recorder, self.lane, 0.01)
@@ -73,31 +70,6 @@ class Rig:
 @pytest.fixture
 def rig(monkeypatch: pytest.MonkeyPatch) -> Rig:
     return Rig(monkeypatch)
-
-
-def test_the_machine_is_probed_before_the_first_block_and_then_at_times(rig: Rig) -> None:
-    assert rig.names() == list(PROBES)
-    now = rig.clock.advance(1000)
-    assert rig.beside.between(NOBODY, None, now, 0, 1000) == now
-    assert rig.names() == []
-    now = rig.clock.advance(EVERY_NS)
-    after = rig.beside.between(NOBODY, None, now, 16, 1000)
-    assert after == rig.clock() > now, "the next block begins when the probes are done"
-    assert rig.names() == list(PROBES)
-
-
-def test_calls_are_timed_after_a_block_by_what_all_of_them_have_taken(rig: Rig) -> None:
-    told: list[tuple[int, int]] = []
-
-    def take(now: int, frame: int, decoded_ns: int) -> int:
-        told.append((frame, decoded_ns))
-        return rig.clock.advance(70)
-
-    rig.beside.calls = SimpleNamespace(take=take, due_ns=0)  # type: ignore[assignment]
-    for frame in (16, 32):
-        now = rig.clock.advance(1000)
-        assert rig.beside.between(NOBODY, None, now, frame, 900) == now + 70
-    assert told == [(16, 900), (32, 1800)]
 
 
 @pytest.mark.parametrize(("who", "planned"), [(SOMEBODY, ["setup.replay"]), (NOBODY, [])])
@@ -132,14 +104,6 @@ def test_a_search_whose_beam_follows_the_time_is_not_kept(
     assert len(kept) == (not adaptive)
 
 
-def test_what_others_ran_while_probes_were_taken_is_no_blocks(rig: Rig) -> None:
-    asked = rig.queue.asked
-    rig.beside.between(NOBODY, None, rig.clock.advance(5), 0, 5)
-    assert rig.queue.asked == asked, "nothing was taken"
-    rig.beside.between(NOBODY, None, rig.clock.advance(EVERY_NS), 0, 5)
-    assert rig.queue.asked == asked + 1
-
-
 def test_a_span_holds_what_other_programs_took_however_long(rig: Rig) -> None:
     rig.queue.answers = [7, LIMIT + 5]
     assert rig.beside.other_programs_ns(0, surely=True) == 7
@@ -167,7 +131,7 @@ def test_a_block_is_compared_with_its_own_spans_alone(
 ) -> None:
     given: list[int] = []
 
-    def take(scorer: Any, scores: Any, recorded: int, frame: int) -> int:
+    def take(scorer: Any, scores: Any, recorded: int, frame: int, own: float) -> int:
         given.append(recorded)
         return 0
 

@@ -9,7 +9,7 @@ import pytest
 from selection_reference import family_of
 
 from pipelines.models.sphinx import AcousticModel
-from pipelines.scoring import cache, roofs_tasks
+from pipelines.scoring import cache
 from pipelines.scoring.blocks import MAX_FRAMES
 from pipelines.scoring.continuous.dense import ContinuousGmm
 from pipelines.scoring.simd.vector import VECTOR_BYTES, aligned, aligned_copy
@@ -22,7 +22,6 @@ TRIES = 8
 MADE: Mapping[str, Callable[[], Array]] = {
     "zeros": lambda: aligned((3, 5)),
     "a copy": lambda: aligned_copy(np.arange(33, dtype=np.int16)[3:]),
-    "of a roof": lambda: roofs_tasks.filled((7, 3), 2.0),
     "prepared": lambda: cache.prepared(
         "a", 1, lambda: {"rows": np.ones((3, 7), np.float32)[:, 1:]}
     )["rows"],
@@ -48,10 +47,6 @@ def test_a_copy_has_the_values_and_their_type() -> None:
     assert copied.dtype == np.int16
     copied[0, 0] = 7
     assert values[0, 0] == 0
-
-
-def test_what_is_filled_has_the_value() -> None:
-    assert roofs_tasks.filled((2, 3), 0.5).tolist() == [[0.5] * 3] * 2
 
 
 @pytest.mark.parametrize("name", ["tied", "three streams", "one stream"])

@@ -170,8 +170,8 @@ def test_cost_laws_follow_from_the_shapes(tmp_path):
     )
     assert product.bytes_min.total(1, n, work) == 4 * 27 * padded * 3 * 5
     both = (float(gaussians), float(senones), 0.0)
-    assert lse.operations["exp.scorer"].total(1, n, both) == pytest.approx(padded * 3 * 5 * n)
-    assert lse.operations["log.scorer"].total(1, n, both) == senones
+    assert lse.operations["exp"].total(1, n, both) == pytest.approx(padded * 3 * 5 * n)
+    assert lse.operations["log"].total(1, n, both) == senones
     some = family.costs_of_some(1)
     assert set(some) == set(family.stages)
     # One senone of one frame: three panels of 16 Gaussians, of which 5 count.

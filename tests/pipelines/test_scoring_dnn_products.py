@@ -15,7 +15,6 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from pipelines.config import Dnn
-from pipelines.kernel_roofs import work_of
 from pipelines.models.nets import Layer, Net
 from pipelines.scoring import dnn, thread_pool
 from pipelines.scoring.dnn import integers, products
@@ -24,9 +23,6 @@ from pipelines.scoring.dnn.products import scalar, simd
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import WIDE_REGISTERS
 from profiler.arrays import Array
-from profiler.machine.roofs import terms
-from profiler.machine.roofs.table import OVERHEAD, Key
-from profiler.machine.roofs.timing import Effort
 from tests.pipelines.net_files import card, forward, net
 
 ROUNDING = 2.0**-24
@@ -99,24 +95,6 @@ def test_only_a_layer_that_is_worth_waking_a_thread_for_is_shared(
         laws = made(kind, net(wide), threads, 64).costs(64)
         counts = [laws[stage].threads for stage in (layer_stage(2), OUTPUT_STAGE)]
         assert counts == [1, shared]
-        handed = [t for t in laws[OUTPUT_STAGE].terms or () if t.roof.startswith("net handed over")]
-        assert len(handed) == (threads > 1)
-        assert not any("handed over" in t.roof for t in laws[layer_stage(2)].terms or ())
-
-
-def test_a_library_that_shares_its_work_itself_hands_nothing_over_here() -> None:
-    laws = made("blas", net(NETS["odd widths"]), 2).costs(16)
-    assert laws[OUTPUT_STAGE].threads == 2
-    assert not any("handed over" in t.roof for law in laws.values() for t in law.terms or ())
-
-
-def test_handing_work_over_is_timed_by_the_clock_on_the_wall() -> None:
-    key = Key(OVERHEAD, "net handed over/2", "", bytes=16 << 10)
-    (step,) = terms.steps_of([key], work_of)
-    found = step.take(Effort(3, 0.0))
-    assert not found.disturbed
-    # Two threads meet twice.
-    assert found.median > 500
 
 
 def test_an_unknown_product_is_named() -> None:
@@ -199,19 +177,6 @@ def test_blocks_of_any_size_after_one_another_are_scored_alike(kind: str) -> Non
             scores = np.full((n, of.card.senones), np.nan, np.float32)
             arithmetic.score(given, scores, Meter())
             close(scores, exact[:n], kind)
-
-
-@pytest.mark.parametrize("frames", [1, 4, 16, 64])
-def test_a_panel_in_the_first_cache_is_as_long_as_it_can_be(frames: int) -> None:
-    of_floats = work_of(f"{simd.KERNEL}/{frames}/2048", 0).operations / (frames * simd.PANEL)
-    assert max(frames, simd.PANEL) * of_floats * 4 <= 12 << 10
-    of_bytes = work_of(f"net int8/{frames}/2048", 0).operations / (frames * integers.PANEL)
-    assert max(frames, integers.PANEL) * of_bytes <= 12 << 10
-    if frames <= simd.PANEL:
-        assert simd.PANEL * of_floats * 4 > 6 << 10
-        assert integers.PANEL * of_bytes > 6 << 10
-    # No longer than it is.
-    assert work_of(f"{simd.KERNEL}/{frames}/8", 0).operations == frames * simd.PANEL * 8
 
 
 @pytest.mark.parametrize("shape", NETS)

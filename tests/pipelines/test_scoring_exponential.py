@@ -1,18 +1,27 @@
 """The exponential of scoring: as exact as float32 where it counts, and never the cause of subnormal numbers."""
 
 import numpy as np
+from numba import njit
 
 from pipelines.models import sphinx
-from pipelines.scoring.roofs import SIZE, _exp
-from pipelines.scoring.simd.exponential import LOWEST_EXPONENT
+from pipelines.scoring.simd.exponential import LOWEST_EXPONENT, exp_shifted
+from pipelines.scoring.simd.vector import LANES, address
 from pipelines.scoring.tied import packing
 from profiler.arrays import Array
+
+SIZE = 2048
+
+
+@njit(nogil=True)
+def _exp(source: Array, target: Array) -> None:
+    here, there = address(source, np.float32), address(target, np.float32)
+    exp_shifted(here, there, source.size // LANES, np.float32(0))
 
 
 def exponentials(x: Array) -> Array:
     """exp of `x` f32 [SIZE] by the kernel."""
     found = np.empty_like(x)
-    _exp(x, found, 1)
+    _exp(x, found)
     return found
 
 

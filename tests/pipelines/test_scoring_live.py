@@ -225,5 +225,5 @@ def test_cost_laws_are_intervals_and_selection_saves(model):
     assert law(top["score.mixture"], "fma", 16 * 5126 * 12) < 0.05 * law(
         exact["score.mixture"], "gemm", 16 * 5126 * 384
     )
-    assert law(exact["score.exp"], "exp.scorer", 77) == 77
-    assert law(exact["score.log"], "log.scorer", 77) == 77
+    assert law(exact["score.exp"], "exp", 77) == 77
+    assert law(exact["score.log"], "log", 77) == 77

@@ -1,15 +1,11 @@
 """What crosses into the search's kernels: the table of its arrays, which live as long as it is used."""
 
-import gc
-import weakref
 from typing import get_type_hints
-from unittest import mock
 
 import numpy as np
 import pytest
 from search_graphs import random_graph
 
-from pipelines.search import roofs
 from pipelines.search.kernels import calls
 from pipelines.search.kernels.intrinsics import arrays_in
 from pipelines.search.kernels.layout import KINDS, NUMBERS, Arrays, Numbers
@@ -86,25 +82,3 @@ def test_a_table_of_other_arrays_is_refused(space, group):
             spoilt = held._replace(**{held._fields[i]: other})
             with pytest.raises(ArrayError, match=rf"{group}\[{i}\]"):
                 table(space.arrays._replace(**{group: spoilt}))
-
-
-@pytest.mark.parametrize("family", [f for f in roofs.FAMILIES if f != roofs.COPIED])
-def test_arrays_live_as_long_as_what_is_timed(family, monkeypatch):
-    """The table that a kernel gets keeps none of them alive."""
-    made = []
-
-    def workspace(graph):
-        space = Workspace(graph)
-        made.append(weakref.ref(space))
-        return space
-
-    monkeypatch.setattr(roofs, "Workspace", workspace)
-    with mock.patch.multiple(roofs, PLACES=60, SENONES=40):
-        numbers = (17,) if family in (roofs.LABELS, roofs.FOUND) else ()
-        task = roofs.FAMILIES[family](0, numbers).make()
-    gc.collect()
-    assert made
-    assert all(ref() is not None for ref in made)
-    del task
-    gc.collect()
-    assert all(ref() is None for ref in made)

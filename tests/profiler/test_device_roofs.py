@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from profiler.analysis.attribution import LAUNCH_BOUND, UNDECIDED
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.device import transfers
 from profiler.analysis.own_cost import recorder_cost
-from profiler.costs import CALL, STREAM, Cost, Linear, Term
+from profiler.analysis.verdict import LAUNCH_BOUND, UNDECIDED
+from profiler.costs import Cost, Linear
 from profiler.device.time import DEVICE, EVENTS, TRANSFER_COST, TRANSFER_WORK
 from profiler.machine.roofs.table import BANDWIDTH, OVERHEAD, RATE, Roof, RoofTable
 from profiler.session.reader import Session
@@ -86,10 +86,7 @@ def law(launches: float, moved: float = 1e6, exponentials: float = 1.0, name: st
         read,
         float(1 << 26),
         device="cuda",
-        terms=(
-            Term(STREAM, "read", read, float(1 << 26)),
-            Term(CALL, "launch@cuda", Linear(fixed=launches)),
-        ),
+        calls={"launch@cuda": Linear(fixed=launches)},
     )
 
 
@@ -110,8 +107,7 @@ def test_a_stage_of_many_small_kernels_is_launch_bound(tmp_path: Any) -> None:
 
 def test_kernels_of_a_graph_are_one_launch_and_a_time_each(tmp_path: Any) -> None:
     made = law(1)
-    held = Term(CALL, "held@cuda", Linear(fixed=30))
-    graph = replace(made, terms=(*(made.terms or ()), held))
+    graph = replace(made, calls={**made.calls, "held@cuda": Linear(fixed=30)})
     with recorded(tmp_path, graph, 64 * US) as session:
         row = row_of(session)
         # 6 µs of launch and 30 kernels of 1.5 µs; 1 µs of them is what moves the bytes.

@@ -6,8 +6,7 @@ import pytest
 from profiler_sessions import roof
 
 from app.cli import calibrate
-from profiler.analysis.law import law_of
-from profiler.costs import KERNEL, Cost, Linear, Term
+from profiler.analysis.machine_costs import MachineCosts
 from profiler.machine.roofs import table
 from profiler.machine.roofs.calibration import Calibration
 from profiler.machine.roofs.table import LEAST_GAIN, MOST_GAIN, RATE, RoofTable
@@ -41,13 +40,10 @@ def test_two_threads_are_at_most_a_little_faster_than_twice_one(
 
 
 def test_what_a_refused_roof_would_bound_is_not_attributed_and_named() -> None:
-    known = RoofTable(
-        (roof(table.KERNEL, "tile", 1e9), roof(table.KERNEL, "tile", 9e9, threads=2), *ABSURD)
-    )
-    cost = Cost({"exp": Linear(1e6)}, threads=2, terms=(Term(KERNEL, "tile", Linear(1e6)),))
-    law = law_of(cost, known)
-    assert law.missing == ("exp", "tile")
-    assert law.core.high == law.arithmetic.high == Linear()
+    costs = MachineCosts(RoofTable((ABSURD[0], ABSURD[1], roof(RATE, "fma", 1e9))))
+    assert costs.operation_ns("exp", 2) is None
+    assert list(costs.missing) == ["exp"]
+    assert costs.operation_ns("exp", 1) is not None
 
 
 def test_calibration_and_doctor_say_which_and_why() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 from profiler_sessions import roof
@@ -15,9 +15,7 @@ from profiler.machine.roofs.timing import (
     Counted,
     Effort,
     better,
-    each_after,
     is_steady,
-    repeated,
     roof_of,
     rounds,
 )
@@ -179,62 +177,6 @@ def test_threads_that_count_a_part_of_their_time_count_the_longest_part(
     assert told == [Counted(6.0), None]
 
 
-class Ticking:
-    """A clock that every look moves by a microsecond, and work that takes 20 of them a repeat."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now = self.ran = 0.0
-        self.share = 1.0
-        self.pieces: list[int] = []
-        monkeypatch.setattr(timing, "clock", self.look)
-        monkeypatch.setattr(timing, "thread_clock", lambda: self.ran)
-
-    def look(self) -> float:
-        self.now += 1e-6
-        return self.now
-
-    def task(self, repeats: int) -> None:
-        self.pieces.append(repeats)
-        self.now += 20e-6 * repeats
-        self.ran += 20e-6 * repeats * self.share
-
-
-def test_pieces_after_pauses_are_long_enough_and_far_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    ticking = Ticking(monkeypatch)
-    roof = timing.after_pauses(Key("kernel", "k/1", bytes=1 << 20), 5.0, ticking.task)
-    repeats = ticking.pieces[-1]
-    assert 20e-6 * repeats >= timing.PIECE_SECONDS
-    assert 20e-6 * repeats < 3 * timing.PIECE_SECONDS
-    # One look at the clock lies within each piece.
-    assert roof.median == pytest.approx(5.0 / 20e-6, rel=0.05)
-    assert (roof.kind, roof.unit, roof.disturbed) == ("kernel", "unit/s", False)
-    timed = sum(ticking.pieces) * 20e-6
-    assert timed < 0.5 * ticking.now, "most of the time is pauses"
-
-
-def test_pieces_that_others_disturbed_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    ticking = Ticking(monkeypatch)
-    ticking.share = 0.5
-    roof = timing.after_pauses(Key("kernel", "k/1", bytes=1 << 20), 5.0, ticking.task)
-    assert roof.disturbed
-    assert ticking.now < 1.0, "it does not wait for ever"
-
-
-def test_a_first_call_that_compiles_does_not_decide_how_long_a_piece_is(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    ticking = Ticking(monkeypatch)
-
-    def task(repeats: int) -> None:
-        if not ticking.pieces:
-            ticking.now += 0.05
-        ticking.task(repeats)
-
-    roof = timing.after_pauses(Key("kernel", "k/1", bytes=1 << 20), 5.0, task)
-    assert 20e-6 * ticking.pieces[-1] >= timing.PIECE_SECONDS
-    assert roof.median == pytest.approx(5.0 / 20e-6, rel=0.05)
-
-
 def test_a_round_that_took_twice_as_long_does_not_widen_a_roof(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -244,24 +186,3 @@ def test_a_round_that_took_twice_as_long_does_not_widen_a_roof(
     assert (rate.low, rate.median, rate.high) == (8.0, 8.0, 10.0)
     call = roof_of(Key(OVERHEAD, "x"), 1e9, lambda _: None, Effort(9))
     assert (call.low, call.median, call.high) == (1.0, 1.25, 1.25)
-
-
-def test_what_comes_before_each_time_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, order = 0.0, ""
-
-    def taking(seconds: float, name: str, told: object = None) -> Callable[[], object]:
-        def work() -> object:
-            nonlocal now, order
-            now, order = now + seconds, order + name
-            return told
-
-        return work
-
-    monkeypatch.setattr(timing, "clock", lambda: now)
-    assert each_after(taking(10.0, "a"), taking(2.0, "b"))(3) == Counted(6.0)
-    assert order == "ababab"
-    # Of what says itself which part of its time counts, that does.
-    assert each_after(taking(10.0, "a"), taking(2.0, "b", Counted(0.5)))(3) == Counted(1.5)
-    order = ""
-    assert repeated(taking(1.0, "b"))(4) is None
-    assert order == "bbbb"

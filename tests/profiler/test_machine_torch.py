@@ -79,7 +79,7 @@ def test_cancelling_ends_the_child(tmp_path: Path) -> None:
 def test_torch_stays_out_of_the_process_that_calibrates() -> None:
     code = (
         "import sys; from profiler.machine.roofs import calibration, cpu, tiers, torch_child\n"
-        "from pipelines.scoring import roofs\n"
+        "from pipelines.scoring import peaks\n"
         "print('torch' in sys.modules)"
     )
     done = subprocess.run(

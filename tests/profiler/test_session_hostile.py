@@ -17,7 +17,7 @@ from profiler_sessions import KEPT, edit
 
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.track import CostTrack
-from profiler.costs import MOST_TERMS
+from profiler.costs import MOST_ACCESSES
 from profiler.export import chrome_trace, speedscope, table, writers
 from profiler.machine.describe import own_version
 from profiler.session.errors import Damaged, SessionError
@@ -161,9 +161,9 @@ def test_a_trigger_in_a_crashed_session_is_refused_before_anything_is_written(sm
 TERM = '["access", "chase", [1e9, 0, 0, 0, 0], 1e18, [1e3, 0, 0, 0, 0]]'
 
 
-def law_with(terms: str) -> str:
-    """Give every cost law these terms."""
-    return f"UPDATE cost SET law = json_set(law, '$.terms', json('{terms}'))"
+def law_with(values: str, name: str = "terms") -> str:
+    """Give every cost law these values under a name."""
+    return f"UPDATE cost SET law = json_set(law, '$.{name}', json('{values}'))"
 
 
 LIES = {
@@ -182,9 +182,13 @@ LIES = {
     "cost": "UPDATE cost SET law='{\"operations\": 1}'",
     "cost numbers": "UPDATE cost SET law=replace(law, '100', '1e999')",
     "cost terms": law_with('{"kernel": 1}'),
-    "cost terms of no kind": law_with('[["guess", "read", [0, 0, 0, 0, 0], 0, null]]'),
-    "cost terms of no size": law_with('[["stream", "read", [0, 0, 0, 0, 0], -1, null]]'),
-    "cost terms without end": law_with(f"[{', '.join([TERM] * (MOST_TERMS + 1))}]"),
+    "cost terms of no count": law_with('[["call", "numpy", [0, 0], 0, null]]'),
+    "cost terms of no size": law_with('[["access", "chase", [0, 0, 0, 0, 0], -1, null]]'),
+    "cost terms without end": law_with(f"[{', '.join([TERM] * (MOST_ACCESSES + 1))}]"),
+    "cost calls": law_with("[1]", "calls"),
+    "cost calls of no count": law_with('{"numpy": [1]}', "calls"),
+    "cost accesses of no pattern": law_with('[[[0, 0, 0, 0, 0], 8, "hop"]]', "accesses"),
+    "cost accesses of no size": law_with('[[[0, 0, 0, 0, 0], -8, "chase"]]', "accesses"),
     "config": "UPDATE config SET tree='[]'",
     "words": "UPDATE utterance SET words='[[1,2,3]]'",
     "frames": "UPDATE utterance SET n_frames=-5",
@@ -208,7 +212,7 @@ ODDITIES = {
     "tiny roofs": "UPDATE calibration SET median = 1e-300, low = 1e-300, high = 1e-300",
     "great roofs": "UPDATE calibration SET median = 1e300",
     "no roofs": "DELETE FROM calibration",
-    "many terms": law_with(f"[{', '.join([TERM] * MOST_TERMS)}]"),
+    "many terms": law_with(f"[{', '.join([TERM] * MOST_ACCESSES)}]"),
     "terms of nothing": law_with("[]"),
     "great costs": "UPDATE cost SET law = replace(law, '5000.0', '1e23')",
     "no costs": "DELETE FROM cost",

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from profiler_sessions import BLOCKS, FRAMES, GAUSSIANS_COST, ROOF_TABLE, record, roof
 
-from profiler.costs import KINDS, Cost, Linear, Term
+from profiler.costs import KERNEL_CALL, PATTERNS, Accesses, Cost, Linear
 from profiler.machine.roofs.table import KERNEL, RoofTable
 from profiler.session import reader
 from profiler.session.files import read_header, side_files
@@ -88,26 +88,25 @@ def test_everything_said_is_read_back(small: Path) -> None:
 def test_roofs_of_long_ago_are_read_back_beside_those_of_now(tmp_path: Path) -> None:
     writer = record(tmp_path / "s.asrs")
     now, usually, again, other = (roof(KERNEL, "tile", rate) for rate in (3e9, 2e9, 1e9, 4e9))
-    writer.calibration(RoofTable((now,), (usually,)).rows())
+    writer.calibration(RoofTable((now,)).rows())
+    # As older sessions have it.
+    writer.calibration(RoofTable((usually,)).rows("lasting"))
     writer.calibration(RoofTable((again,)).rows("end"))
     writer.calibration(RoofTable((other,)).rows("no phase that is known"))
     writer.close()
     with Session.open(tmp_path / "s.asrs") as session:
         assert session.calibration.kernel("tile") == now
-        assert session.calibration.usual.kernel("tile") == usually
         assert session.recheck.kernel("tile") == again
 
 
-def test_the_terms_of_a_cost_law_are_read_back(tmp_path: Path) -> None:
-    units, most = Linear(1.0, 2.0, (3.0, 4.0, 5.0)), Linear(9.0)
-    terms = tuple(
-        Term(kind, f"{kind}/4/16", units, size, least_most)
-        for kind in KINDS
-        for size in (0.0, 8e6)
-        for least_most in (None, most)
-    )
+def test_calls_and_accesses_of_a_cost_law_are_read_back(tmp_path: Path) -> None:
+    units = Linear(1.0, 2.0, (3.0, 4.0, 5.0))
+    accesses = tuple(Accesses(units, size, p) for p in PATTERNS for size in (0.0, 8e6))
     recorder = Recorder()
-    laws = [Cost(terms=terms), Cost(terms=()), Cost({"gemm": units})]
+    laws = [
+        Cost(calls={KERNEL_CALL: units, "numpy": Linear(2.0)}, accesses=accesses),
+        Cost({"gemm": units}),
+    ]
     with SessionWriter(tmp_path / "s.asrs", recorder, {}):
         stage = recorder.stage("score.some", "scoring")
         for epoch, law in enumerate(laws):

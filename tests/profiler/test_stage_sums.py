@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from profiler_sessions import GAUSSIANS_COST, ROOF_TABLE, fake_session, spans_of
+from profiler_sessions import GAUSSIANS_COST, fake_session, spans_of
 
 from profiler.analysis import stage_sums
 from profiler.analysis.breakdown import breakdown
-from profiler.analysis.categories import MEASURED_PARTS
-from profiler.analysis.parts import split
 from profiler.analysis.stage_sums import CHUNK, StageSums
 from profiler.analysis.track import CostTrack
 from profiler.session.model import LaneInfo
@@ -67,10 +65,8 @@ class Plain:
     def __init__(self, spans: np.ndarray) -> None:
         self._rows = []
         for span in spans[spans["stage"] > 0]:
-            cost = COSTS.get((int(span["stage"]), int(span["epoch"])))
-            found = np.concatenate(split(span.reshape(1), cost, ROOF_TABLE))[:, 0]
             row = [span["duration_ns"], 1, span["frames"], *(span[f"work{i}"] for i in range(3))]
-            values = np.array([*map(float, row), *found])
+            values = np.array([*map(float, row)])
             key = (int(span["lane"]), int(span["stage"]), int(span["epoch"]))
             begin, frames = int(span["first_frame"]), max(int(span["frames"]), 1)
             self._rows.append((key, begin, frames, values))
@@ -88,7 +84,7 @@ class Plain:
 
 def answers(sums: StageSums, session: Any, first: int | None, last: int | None) -> dict[Any, Any]:
     return {
-        key: np.array([s.time, s.calls, s.frames, *s.work, *s.parts, *s.least, *s.likely, *s.most])
+        key: np.array([s.time, s.calls, s.frames, *s.work])
         for *key_, s in sums.within(session, first, last)
         for key in [tuple(key_)]
     }
@@ -155,19 +151,6 @@ def test_a_selection_looks_at_the_spans_on_its_edges_alone(monkeypatch) -> None:
     assert sum(looked_at) <= 2 * 3 * CHUNK
     assert [row.time_ns for row in parts.stages] == [5 * (blocks - 500.25)] * 2
     assert parts.wall_ns == 12 * (blocks - 500.25)
-
-
-def test_a_replaced_law_starts_the_sums_again() -> None:
-    spans = np.repeat(spans_of([(0, 1000, 1, 0, 1, 10), (0, 1000, 0, 0, 1)]), 1)
-    session = fake_session(spans, STAGES, {(1, 0): Cost({"gemm": Linear(10_000)})})
-    sums = StageSums()
-    for work, wanted in ((10_000, 100.0), (20_000, 200.0)):
-        session.costs[1, 0] = Cost({"gemm": Linear(work)})
-        session.generation += 1
-        sums.update(session)
-        ((*_, found),) = sums.within(session, None, None)
-        arithmetic = found.parts[MEASURED_PARTS.index("arithmetic")]
-        assert (found.calls, arithmetic) == (1, pytest.approx(wanted))
 
 
 def test_no_spans_no_sums() -> None:

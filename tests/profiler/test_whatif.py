@@ -53,10 +53,10 @@ def test_unchanged_adds_up_to_the_wall_time(prediction) -> None:
         ([("scoring", 0.5), ("score.a", 0.5)], 60_000),
         ([("search", 2.0)], 130_000),
         ([("transfer", 0.0)], 100_000),
-        # compute 10, memory 15, not attributed 15 of score.a; all of score.b is not attributed.
-        ([("compute", 0.0)], 90_000),
+        # compute 10 at 1.1 times the rate, memory 15, the rest not attributed of score.a; all of score.b is not.
+        ([("compute", 0.0)], 100_000 - 10_000 / 1.1),
         ([("memory", 0.0)], 85_000),
-        ([("unexplained", 0.0)], 65_000),
+        ([("unexplained", 0.0)], 65_000 - 10_000 / 11),
         ([("other_programs", 0.0)], 100_000),
     ],
 )

@@ -14,19 +14,16 @@ import numpy as np
 from numba import njit
 
 from pipelines.scoring import cache
+from pipelines.scoring.call_counts import calls
 from pipelines.scoring.clustering import quantiser
 from pipelines.scoring.clustering.quantiser import SEED
 from pipelines.scoring.clustering.shortlists import NOWHERE, moments
 from pipelines.scoring.gaussians.expansion import NEVER
 from pipelines.scoring.gaussians.product import NOTHING, multiply
-from pipelines.scoring.kernel_work import COLD, calls, units
 from pipelines.scoring.simd.vector import LANES, address
 from pipelines.scoring.strategy import Progress
 from profiler.arrays import Array, ArrayError, check, check_indices
-from profiler.costs import STREAM, Cost, Linear, Term
-
-CHOOSE = "best clusters"
-"""Roof of the choice: see `roofs`."""
+from profiler.costs import Cost, Linear
 
 STAGE = "score.clusters"
 """Stage: cluster Gaussians and the choice of the best; work `clusters`: how many were evaluated."""
@@ -94,8 +91,8 @@ class Clusters:
         panels: int = _choose(x, self.gaussians, expand, self.sizes, densities, expanded)
         return panels
 
-    def cost(self, frames: int, expand: int) -> Cost:
-        """Law of STAGE for calls of about `frames` frames; the choice compares each some three times."""
+    def cost(self) -> Cost:
+        """Law of STAGE; the choice compares each some three times."""
         expanded = self.gaussians.shape[2]
         size = float(self.gaussians.nbytes)
         return Cost(
@@ -106,11 +103,7 @@ class Clusters:
             bytes_min=Linear(fixed=size, per_work=(4.0, 0.0, 0.0)),
             bytes_max=Linear(fixed=size, per_work=(24.0, 0.0, 0.0)),
             working_set_bytes=size,
-            terms=(
-                units(CHOOSE, frames, expanded, self.count, min(expand, self.count)),
-                Term(STREAM, "read", Linear(fixed=size), COLD),
-                *calls(2),
-            ),
+            calls=calls(2),
         )
 
 

@@ -14,15 +14,15 @@ import numpy as np
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import cache
 from pipelines.scoring.blocks import FLOAT
+from pipelines.scoring.call_counts import calls
 from pipelines.scoring.clustering import quantiser
-from pipelines.scoring.clustering.quantiser import NEAREST, Codebook
+from pipelines.scoring.clustering.quantiser import Codebook
 from pipelines.scoring.gaussians.expansion import expand
-from pipelines.scoring.kernel_work import COLD, calls, units
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import LANES
 from pipelines.scoring.strategy import Progress
 from profiler.arrays import Array
-from profiler.costs import STREAM, Cost, Linear, Term
+from profiler.costs import Cost, Linear
 
 STAGE = "score.frames"
 STAGES: dict[str, tuple[str, ...]] = {STAGE: ("codewords",)}
@@ -67,11 +67,7 @@ class Codewords:
             bytes_min=Linear(fixed=panels),
             bytes_max=Linear(fixed=panels, per_work=(3.0 * FLOAT * padded, 0.0, 0.0)),
             working_set_bytes=panels,
-            terms=(
-                units(NEAREST, frames, len(self._centre), self.size),
-                Term(STREAM, "read", Linear(fixed=panels), COLD),
-                *calls(2),
-            ),
+            calls=calls(2),
         )
 
 

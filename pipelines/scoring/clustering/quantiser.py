@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
+from pipelines.scoring.call_counts import calls
 from pipelines.scoring.gaussians.product import NOTHING, multiply
-from pipelines.scoring.kernel_work import COLD, calls, units
 from pipelines.scoring.simd.vector import LANES, address, aligned_copy
 from pipelines.scoring.strategy import Progress
 from profiler.arrays import Array, ArrayError, check, check_indices
-from profiler.costs import STREAM, Cost, Linear, Term
+from profiler.costs import Cost, Linear
 from profiler.errors import Cancelled
 
 ROUNDS = 12
@@ -29,9 +29,6 @@ MAX_POINTS = 32_768
 SEED = 1993
 FAR = 1e30  # squared norm of padding codewords: never the nearest
 
-
-NEAREST, DESCEND = "nearest codeword", "codeword by tree"
-"""Roofs of the two searches: see `roofs`."""
 
 QUANTISE = "score.quantise"
 """Stage: expanding the frames and finding their codewords; work `codewords`: how many were compared."""
@@ -85,8 +82,7 @@ class Codebook:
         A product over D + 1 numbers and a comparison per codeword compared. Searched in full, the codebook is
         read once a call, if not by every eight frames anew; down the tree each node's plane is read for itself.
         """
-        dim = self.words.shape[2]
-        depth = dim + 1
+        depth = self.words.shape[2] + 1
         if by_tree:
             # Half a plane and a child for each of the two that a node compares.
             planes = float(self.planes.nbytes + self.children.nbytes)
@@ -97,7 +93,7 @@ class Codebook:
                 bytes_max=bytes_read,
                 working_set_bytes=planes,
                 scattered=True,
-                terms=(units(DESCEND, dim, self.size, size=planes), *calls(2)),
+                calls=calls(2),
             )
         return Cost(
             operations={
@@ -109,11 +105,7 @@ class Codebook:
                 fixed=float(self.panels.nbytes) * max(1.0, frames / 8), per_work=(8.0, 0.0, 0.0)
             ),
             working_set_bytes=float(self.panels.nbytes),
-            terms=(
-                units(NEAREST, frames, dim, self.size),
-                Term(STREAM, "read", Linear(fixed=float(self.panels.nbytes)), COLD),
-                *calls(2),
-            ),
+            calls=calls(2),
         )
 
     def descend(self, x: Array, found: Array) -> int:

@@ -12,17 +12,16 @@ from collections.abc import Mapping
 import numpy as np
 
 from pipelines.scoring.blocks import FLOAT, MAX_FRAMES, WAITS
-from pipelines.scoring.continuous import kernels, roofs
+from pipelines.scoring.call_counts import calls, frame_calls
+from pipelines.scoring.continuous import kernels
 from pipelines.scoring.continuous.packing import PackedContinuous
-from pipelines.scoring.gaussians import roofs as products
 from pipelines.scoring.gaussians.expansion import expand
-from pipelines.scoring.kernel_work import KERNEL_CALL, MOST_PASSED, calls, turns, units
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import LANES, aligned
 from pipelines.scoring.strategy import Kind
 from pipelines.scoring.thread_pool import WAIT_STAGE, BlockPool
 from profiler.arrays import Array
-from profiler.costs import Cost, Linear, Term
+from profiler.costs import Cost, Linear
 
 USUAL = 42  # components of which MAX_FRAMES are some 30 ms of work for one thread
 
@@ -122,22 +121,15 @@ class ContinuousGmm:
         together = self._together(rows)
         tile = float(rows * together * p.n_components * LANES * FLOAT)
         parameters = float(p.gaussians.nbytes)
-        shape = rows, p.expanded, p.n_components, together
-        product = units(
-            products.PRODUCT, *shape, size=parameters, own=parameters, each=self._padding
-        )
-        summed = units(
-            roofs.SUM, rows, p.n_streams, p.n_components, together, size=tile, each=self._padding
-        )
         return {
             "score.gaussians": self._gaussians_cost(
                 Linear(fixed=parameters),
                 Linear(fixed=parameters),
                 self._padding,
                 parameters,
-                (product, *calls(2)),
+                calls(2),
             ),
-            "score.lse": self._lse_cost(self._padding, tile, (summed,)),
+            "score.lse": self._lse_cost(self._padding, tile),
             WAIT_STAGE: Cost(unmodelled=WAITS),
         }
 
@@ -149,31 +141,17 @@ class ContinuousGmm:
         per_gaussian = p.expanded * FLOAT * padding
         row = float(p.n_streams * panels * LANES * FLOAT)
         parameters = p.n_gaussians * per_gaussian
-        shape = 1, p.expanded, panels, MAX_FRAMES * p.n_streams
-        product = units(products.PRODUCT, *shape, size=parameters, each=padding)
-        summed = units(
-            roofs.SUM_OF_SOME, 1, p.n_streams, panels, size=MAX_FRAMES * row, each=padding
-        )
         return {
             "score.gaussians": self._gaussians_cost(
                 Linear(per_work=(per_gaussian / frames, 0.0, 0.0)),
                 Linear(per_work=(per_gaussian, 0.0, 0.0)),
                 padding,
                 parameters,
-                (product, *turns(KERNEL_CALL, frames, MOST_PASSED)),
+                frame_calls(),
             ),
-            "score.lse": self._lse_cost(padding, MAX_FRAMES * row, (summed,)),
+            "score.lse": self._lse_cost(padding, MAX_FRAMES * row),
             WAIT_STAGE: Cost(unmodelled=WAITS),
         }
-
-    def best_terms(self, frames: int) -> tuple[Term, ...]:
-        """What bounds `score.lse` when a senone takes its best: laws by senone, as nothing else is counted then."""
-        p, rows = self.parameters, min(frames, self.frames_per_call)
-        together = self._together(rows)
-        tile = float(rows * together * p.n_components * LANES * FLOAT)
-        shape = rows, p.n_streams, p.n_components, together
-        each = self.per_senone * self._padding
-        return (units(roofs.BEST, *shape, size=tile, work=1, each=each),)
 
     def _together(self, rows: int) -> int:
         """Streams whose log densities of so many frames fit the tile at once: see `kernels.dense`."""
@@ -191,7 +169,7 @@ class ContinuousGmm:
         most: Linear,
         padding: float,
         working_set: float,
-        terms: tuple[Term, ...],
+        called: Mapping[str, Linear],
     ) -> Cost:
         """One product [n, K] × [K, components] per senones' tile and stream.
 
@@ -206,10 +184,10 @@ class ContinuousGmm:
             bytes_min=least,
             bytes_max=most,
             working_set_bytes=working_set,
-            terms=terms,
+            calls=called,
         )
 
-    def _lse_cost(self, padding: float, tile: float, terms: tuple[Term, ...]) -> Cost:
+    def _lse_cost(self, padding: float, tile: float) -> Cost:
         """A maximum, a subtraction, an exponential and a sum per Gaussian; a logarithm per senone.
 
         Each log density is read from the cache; the second pass over a senone's finds them in the first level.
@@ -217,12 +195,11 @@ class ContinuousGmm:
         p = self.parameters
         return Cost(
             operations={
-                "exp.scorer": Linear(per_work=(padding, 0.0, 0.0)),
+                "exp": Linear(per_work=(padding, 0.0, 0.0)),
                 "fma": Linear(per_work=(3.0 * padding, 2.0 * p.n_streams, 0.0)),
-                "log.scorer": Linear(per_work=(0.0, 1.0, 0.0)),
+                "log": Linear(per_work=(0.0, 1.0, 0.0)),
             },
             bytes_min=Linear(per_work=(FLOAT, FLOAT, 0.0)),
             bytes_max=Linear(per_work=(FLOAT * padding, 2.0 * FLOAT, 0.0)),
             working_set_bytes=tile,
-            terms=terms,
         )

@@ -15,7 +15,6 @@ import numpy as np
 
 from pipelines.models.nets import Net
 from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.dnn import terms
 from pipelines.scoring.dnn.dense import (
     ACTIVE_STAGE,
     OUTPUT_STAGE,
@@ -23,11 +22,8 @@ from pipelines.scoring.dnn.dense import (
     TorchSplicer,
     layer_stage,
 )
-from pipelines.scoring.dnn.terms import Call
-from pipelines.scoring.kernel_work import MOST_PASSED, named, searched
 from pipelines.scoring.meter import Meter
 from profiler.arrays import Array
-from profiler.costs import KERNEL, Term
 from profiler.spans import Cost, Linear
 
 BF16 = 2
@@ -150,7 +146,7 @@ class Bf16Net(TorchSplicer):
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws of `splice` and `score` for calls of about `frames` frames."""
-        output = self._law(self._heads[0], frames, first=not self._layers, output=True)
+        output = self._law(self._heads[0], first=not self._layers, output=True)
         return self._hidden_costs(frames) | {OUTPUT_STAGE: output}
 
     def costs_of_some(self, frames: int) -> dict[str, Cost]:
@@ -164,13 +160,6 @@ class Bf16Net(TorchSplicer):
                 bytes_max=Linear(fixed=row, per_work=(MOVED * row + 3.0 * FLOAT, 0.0, 0.0)),
                 working_set_bytes=float(head.nbytes),
                 threads=self._threads,
-                terms=(
-                    Term(
-                        KERNEL,
-                        named(terms.BF16_ROWS, head.shape[1], head.shape[0]),
-                        Linear(per_work=(1.0, 0.0, 0.0)),
-                    ),
-                ),
             )
         }
 
@@ -181,10 +170,10 @@ class Bf16Net(TorchSplicer):
     def _hidden_costs(self, frames: int) -> dict[str, Cost]:
         costs = {SPLICE_STAGE: self.splice_cost(frames)}
         for i, layer in enumerate(self._layers):
-            costs[layer_stage(i + 1)] = self._law(layer, frames, first=i == 0)
+            costs[layer_stage(i + 1)] = self._law(layer, first=i == 0)
         return costs
 
-    def _law(self, layer: Rounded, frames: int, *, first: bool, output: bool = False) -> Cost:
+    def _law(self, layer: Rounded, *, first: bool, output: bool = False) -> Cost:
         """One layer: weights once per call, activations in and out.
 
         `first`: features are centred, scaled and rounded before. `output`: what comes out is read once more and
@@ -205,21 +194,6 @@ class Bf16Net(TorchSplicer):
             most += 0.0 if layer.laid_out else 2.0 * BF16 * outputs
         moved = 1.0 if layer.laid_out else MOVED
         net_bytes = self._net_bytes
-        call = Call(frames, frame, times, net_bytes, searched(frames), True, 0)
-        bounds = [
-            call.kernel(
-                terms.BF16,
-                (frames, inputs, outputs, int(layer.relu)),
-                float(inputs * outputs),
-                net_bytes,
-            )
-        ]
-        if first:
-            bounds.append(call.kernel(terms.BF16_INPUT, (frames, inputs), float(inputs), 0.0))
-        if output:
-            bounds.append(call.kernel(terms.BF16_SCORES, (frames, outputs), float(outputs), 0.0))
-        if times > 1:
-            bounds += terms.calls(terms.HEADS, (self.heads_used, frames), MOST_PASSED)
         products = {OPERATION: Linear(per_work=(2.0 * inputs * outputs * frame, 0.0, 0.0))}
         return Cost(
             products | ({"fma": Linear(per_work=(fma * frame, 0.0, 0.0))} if fma else {}),
@@ -227,5 +201,4 @@ class Bf16Net(TorchSplicer):
             Linear(fixed=moved * times * layer.nbytes, per_work=(most * frame, 0.0, 0.0)),
             working_set_bytes=net_bytes,
             threads=self._threads,
-            terms=tuple(bounds),
         )

@@ -13,7 +13,6 @@ from __future__ import annotations
 import importlib
 import os
 import warnings
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -22,12 +21,9 @@ import numpy as np
 from pipelines.availability import compiler_obstacle
 from pipelines.models.nets import Net
 from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.dnn import terms
 from pipelines.scoring.dnn.dense import NET_STAGE, SPLICE_STAGE, TorchSplicer
-from pipelines.scoring.dnn.terms import Call
 from pipelines.scoring.meter import Meter
 from profiler.arrays import Array
-from profiler.costs import Term
 from profiler.errors import BadInput
 from profiler.files.paths import COMPILED, cache_path, own_dir
 from profiler.spans import Cost, Linear
@@ -100,27 +96,8 @@ class CompiledNet(TorchSplicer):
                 Linear(fixed=weights, per_work=(most, 0.0, 0.0)),
                 working_set_bytes=weights,
                 threads=self._threads,
-                terms=self._terms(frames, weights),
             ),
         }
-
-    def _terms(self, frames: int, weights: float) -> tuple[Term, ...]:
-        """The layers one after the other; what is fused into what lies between them is not known from outside.
-
-        Layers of one shape are one term.
-        """
-        call = Call(frames, 1.0, 1.0, weights, 0.0, True, 0)
-        bounds = [
-            call.kernel(
-                terms.FROZEN,
-                (frames, inputs, outputs),
-                float(count * outputs * inputs),
-                weights,
-            )
-            for (outputs, inputs), count in Counter(self._shapes).items()
-        ]
-        copied = call.kernel(terms.COPIED, (frames, self.n_senones), float(self.n_senones), 0.0)
-        return (*bounds, copied)
 
 
 def _compiled(net: Net, max_frames: int, example: Array) -> Any:

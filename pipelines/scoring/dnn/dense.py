@@ -11,7 +11,7 @@ senones that the search needs.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -19,14 +19,12 @@ from numba import njit
 
 from pipelines.models.nets import Card, Net
 from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.dnn import products, terms
+from pipelines.scoring.call_counts import calls
+from pipelines.scoring.dnn import products
 from pipelines.scoring.dnn.products import Product
 from pipelines.scoring.dnn.rows import FloatRows, room
-from pipelines.scoring.dnn.terms import Call
-from pipelines.scoring.kernel_work import searched
 from pipelines.scoring.meter import Meter
 from profiler.arrays import Array
-from profiler.costs import Term
 from profiler.spans import Cost, Linear
 
 SPLICE_STAGE = "score.splice"
@@ -39,6 +37,10 @@ NET_STAGE = "score.net"
 def layer_stage(number: int) -> str:
     """The stage of a hidden layer, counted from 1."""
     return f"score.layer {number}"
+
+
+SPLICE_CALLS = 2
+"""Compiled calls that put frames side by side."""
 
 
 class Splicer:
@@ -86,7 +88,7 @@ class Splicer:
             bytes_min=Linear(per_work=(features + x, 0.0, 0.0)),
             bytes_max=Linear(per_work=(3.0 * x, 0.0, 0.0)),
             working_set_bytes=2.0 * x * frames,
-            terms=terms.splice(self.card.inputs, self.card.dimension),
+            calls=calls(SPLICE_CALLS),
         )
 
 
@@ -213,54 +215,40 @@ class DenseNet(Splicer):
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws of `splice` and `score` for calls of about `frames` frames."""
         head, times = self._heads[0], float(self.heads_used)
-        call = self._call(frames, 1.0 / self.n_senones, times, len(self._layers))
         # Turned into rows: what comes out is read once more and written.
         turned = not head.into_rows
         moved = 1.0 if turned or self.heads_used > 1 else 0.0
-        more: list[Term] = []
-        if self.heads_used > 1:
-            more += terms.calls(terms.HEADS, (self.heads_used, frames), call.passed)
-        if turned:
-            numbers = frames, self.n_senones
-            more.append(call.kernel(terms.SCORES, numbers, float(self.n_senones), 0.0))
-        output = self._law(head, call, moved, more)
+        output = self._law(head, frames, 1.0 / self.n_senones, times, moved)
         return self._hidden_costs(frames) | {OUTPUT_STAGE: output}
 
     def costs_of_some(self, frames: int) -> dict[str, Cost]:
         """Cost laws of `splice`, `begin_some` and `score_some`."""
-        hidden = float(sum(layer.nbytes for layer, _ in self._layers))
-        return self._hidden_costs(frames) | {ACTIVE_STAGE: self._rows.cost(frames, hidden)}
+        return self._hidden_costs(frames) | {ACTIVE_STAGE: self._rows.cost()}
 
     def _hidden_costs(self, frames: int) -> dict[str, Cost]:
         costs = {SPLICE_STAGE: self.splice_cost(frames)}
         for i, (layer, relu) in enumerate(self._layers):
             outputs = float(layer.shape[0])
-            call = self._call(frames, 1.0, 1.0, i)
-            more = terms.relu(call, layer.shape[0]) if relu else ()
-            law = self._law(layer, call, outputs if relu else 0.0, more)
+            law = self._law(layer, frames, 1.0, 1.0, outputs if relu else 0.0)
             if relu:
                 maxima = {"fma": _plus(law.operations.get("fma", Linear()), outputs)}
                 law = dataclasses.replace(law, operations={**law.operations, **maxima})
             costs[layer_stage(i + 1)] = law
         return costs
 
-    def _call(self, frames: int, per_count: float, times: float, number: int) -> Call:
-        """The layer `number` as it is called, that of the scores after the hidden ones; before the first are rows."""
-        layers = [*(layer for layer, _ in self._layers), self._heads[0]]
-        in_rows = number == 0 or layers[number].into_rows
-        passed = terms.passed(layers[number - 1].nbytes if number else None)
-        net, search = self._net_bytes, searched(frames)
-        return Call(frames, per_count, times, net, search, in_rows, passed)
+    def _law(
+        self, layer: Product, frames: int, per_count: float, times: float, moved: float
+    ) -> Cost:
+        """That of a product in this net, `times` of which share a call of so many frames, `per_count` per work count.
 
-    def _law(self, layer: Product, call: Call, moved: float, more: Iterable[Term]) -> Cost:
-        """That of a product in this net; `moved`: floats per work count that are read again and written."""
-        product = layer.cost(call.per_count, call.times)
+        `moved`: floats per work count that are read again and written.
+        """
+        product = layer.cost(per_count, times)
         return dataclasses.replace(
             product,
             bytes_max=_plus(product.bytes_max, 2.0 * FLOAT * moved),
             working_set_bytes=self._net_bytes,
-            threads=layer.threads(call.frames),
-            terms=(*layer.terms(call), *more),
+            threads=layer.threads(frames),
         )
 
 

@@ -15,10 +15,8 @@ import numpy as np
 from numba import njit
 
 from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.dnn import terms
 from pipelines.scoring.dnn.products import FETCHED
 from pipelines.scoring.dnn.products.blas import PACKED
-from pipelines.scoring.dnn.terms import Call
 from pipelines.scoring.simd.byte_products import (
     BYTE_PRODUCTS,
     GROUP,
@@ -35,7 +33,6 @@ from pipelines.scoring.simd.vector import (
 )
 from pipelines.scoring.thread_pool import shared, worthwhile
 from profiler.arrays import Array, ArrayError
-from profiler.costs import Term
 
 TILES = BYTE_PRODUCTS or PAIR_PRODUCTS
 """Whether this processor has instructions for tiles of integers."""
@@ -58,9 +55,6 @@ class Integers(Protocol):
 
     def threads(self, frames: int) -> int:
         """How many threads share a call of so many frames."""
-
-    def terms(self, call: Call) -> tuple[Term, ...]:
-        """What bounds `sums` where the layer is called so."""
 
     def sums(self, x: Array) -> Array:
         """Exact products i32 [n, outputs] of frames i8 [n, inputs filled up to GROUP]; valid until the next call."""
@@ -94,12 +88,6 @@ class Library:
     def threads(self, frames: int) -> int:
         """As many as it may use: the library decides."""
         return self._threads
-
-    def terms(self, call: Call) -> tuple[Term, ...]:
-        """The same product of the library."""
-        inputs, outputs = self._columns.shape
-        numbers = call.frames, inputs, outputs
-        return (call.weights(terms.INT8_LIBRARY, numbers, float(inputs * outputs), self.nbytes),)
 
     def sums(self, x: Array) -> Array:
         """As `Integers.sums`."""
@@ -137,17 +125,6 @@ class Panels:
     def threads(self, frames: int) -> int:
         """As `Product.threads`."""
         return worthwhile(self._threads, self._panels.size * (frames + FETCHED) / RATE)
-
-    def terms(self, call: Call) -> tuple[Term, ...]:
-        """The tiles of all panels, what fills up the last one among them, and the sums of the inputs."""
-        groups = self._panels.shape[1]
-        inputs = groups * GROUP
-        numbers = call.frames, groups
-        return (
-            call.weights(terms.INT8, numbers, float(self._panels.size), self.nbytes),
-            call.kernel(terms.EXCESS, (inputs,), float(inputs), 0.0),
-            *call.handed_over(self.threads(call.frames)),
-        )
 
     def sums(self, x: Array) -> Array:
         """As `Integers.sums`."""

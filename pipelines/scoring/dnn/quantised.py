@@ -8,14 +8,13 @@ its scores lie together.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 from numba import njit
 
 from pipelines.models.nets import Net
 from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.dnn import integers, terms
+from pipelines.scoring.call_counts import calls
+from pipelines.scoring.dnn import integers
 from pipelines.scoring.dnn.dense import (
     ACTIVE_STAGE,
     OUTPUT_STAGE,
@@ -25,16 +24,15 @@ from pipelines.scoring.dnn.dense import (
 )
 from pipelines.scoring.dnn.integers import filled
 from pipelines.scoring.dnn.rows import ByteRows, room
-from pipelines.scoring.dnn.terms import Call
-from pipelines.scoring.kernel_work import searched
 from pipelines.scoring.meter import Meter
 from profiler.arrays import Array, ArrayError
-from profiler.costs import Term
 from profiler.spans import Cost, Linear
 
 LARGEST = 127  # of a signed 8-bit integer whose negative also is one
 SMALLEST_SCALE = np.float32(1e-30)  # of a frame or row without any value
 OPERATION = "gemm:int8"
+LAYER_CALLS = 3
+"""Compiled calls of a layer: the sums of its inputs, its product, and scaling and rounding what comes out."""
 
 
 class Quantised:
@@ -50,7 +48,7 @@ class Quantised:
         self.shape = weight.shape
         made = integers.create(self.weight, threads, max_frames)
         self.sums, self.nbytes, self.moved = made.sums, made.nbytes, made.moved
-        self.terms, self.threads = made.terms, made.threads
+        self.threads = made.threads
 
 
 class QuantisedNet(Splicer):
@@ -131,42 +129,27 @@ class QuantisedNet(Splicer):
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws of `splice` and `score` for calls of about `frames` frames."""
         times = float(self.heads_used)
-        call = self._call(frames, 1.0 / self.n_senones, times, len(self._layers))
-        size, search = 2.0 * FLOAT * frames * self.n_senones, searched(frames)
-        each = float(self.n_senones)
-        restored = call.kernel(terms.RESTORED, (self.n_senones,), each, size, search)
-        more = [restored, *terms.calls(terms.INT8_CALL, (terms.LAST,), call.passed, times)]
-        if self.heads_used > 1:
-            more += terms.calls(terms.HEADS, (self.heads_used, frames), call.passed)
-        outputs = self._product(self._head, call, touched=2, more=more)
+        outputs = self._product(self._head, frames, 1.0 / self.n_senones, times, touched=2)
         return self._hidden_costs(frames) | {OUTPUT_STAGE: outputs}
 
     def costs_of_some(self, frames: int) -> dict[str, Cost]:
         """Cost laws of `splice`, `begin_some` and `score_some`."""
-        hidden = float(sum(layer.nbytes for layer in self._layers))
-        return self._hidden_costs(frames) | {ACTIVE_STAGE: self._rows.cost(frames, hidden)}
+        return self._hidden_costs(frames) | {ACTIVE_STAGE: self._rows.cost()}
 
     def _hidden_costs(self, frames: int) -> dict[str, Cost]:
         costs = {SPLICE_STAGE: self.splice_cost(frames)}
         for i, layer in enumerate(self._layers):
-            call, (outputs, inputs) = self._call(frames, 1.0, 1.0, i), layer.shape
-            more = [call.kernel(terms.REQUANTISED, (outputs,), float(outputs), 0.0)]
-            if i == 0:
-                more.append(call.kernel(terms.QUANTISED, (inputs,), float(inputs), 0.0))
-            place = terms.MIDDLE if i else terms.FIRST
-            more += terms.calls(terms.INT8_CALL, (place,), call.passed)
-            costs[layer_stage(i + 1)] = self._product(layer, call, touched=4, more=more)
+            costs[layer_stage(i + 1)] = self._product(layer, frames, 1.0, 1.0, touched=4)
         return costs
 
-    def _call(self, frames: int, per_count: float, times: float, number: int) -> Call:
-        """The layer `number` as it is called, that of the scores after the hidden ones."""
-        passed = terms.passed(self._layers[number - 1].nbytes if number else None)
-        net, search = self._net_bytes, searched(frames)
-        return Call(frames, per_count, times, net, search, True, passed)
+    def _product(
+        self, layer: Quantised, frames: int, frame: float, times: float, *, touched: int
+    ) -> Cost:
+        """One layer: weights once per call, 8 bits in, 32 out; then each sum is `touched` once or more.
 
-    def _product(self, layer: Quantised, call: Call, *, touched: int, more: Iterable[Term]) -> Cost:
-        """One layer: weights once per call, 8 bits in, 32 out; then each sum is `touched` once or more."""
-        (outputs, inputs), frame, times = layer.shape, call.per_count, call.times
+        `frame`: frames per work count; `times`: products of this size that share a call.
+        """
+        outputs, inputs = layer.shape
         least = (inputs + (FLOAT if touched == 2 else 1) * outputs) * frame
         fixed, each = layer.moved
         most = (each + FLOAT * (1 + touched) * outputs) * frame
@@ -178,8 +161,8 @@ class QuantisedNet(Splicer):
             bytes_min=Linear(fixed=times * layer.nbytes, per_work=(least, 0.0, 0.0)),
             bytes_max=Linear(fixed=fixed * times, per_work=(most, 0.0, 0.0)),
             working_set_bytes=self._net_bytes,
-            threads=layer.threads(call.frames),
-            terms=(*layer.terms(call), *more),
+            threads=layer.threads(frames),
+            calls=calls(LAYER_CALLS * times),
         )
 
 

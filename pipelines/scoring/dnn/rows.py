@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 
 from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.dnn import terms
+from pipelines.scoring.call_counts import frame_calls
 from pipelines.scoring.simd.byte_products import OFFSET
 from pipelines.scoring.simd.dot_products import LATER, ROWS, make_byte_rows, make_float_rows
 from pipelines.scoring.simd.vector import (
@@ -168,12 +168,9 @@ class FloatRows:
         """Fill scores[first:last, senones]; `hidden` f32 [n, inputs filled up] as `room` gives it."""
         float_rows(self._weights, self._bias, hidden, first, last, senones, scores)
 
-    def cost(self, frames: int, hidden: float) -> Cost:
-        """By work counts: scores computed; rows read from memory, once a call for all its frames.
-
-        `frames`: of a block; `hidden`: bytes of the layers before.
-        """
-        return _cost(self._weights, "gemm", 0.0, frames, hidden)
+    def cost(self) -> Cost:
+        """By work counts: scores computed; rows read from memory, once a call for all its frames."""
+        return _cost(self._weights, "gemm", 0.0)
 
 
 class ByteRows:
@@ -192,9 +189,9 @@ class ByteRows:
         `scales` f32 [n]."""
         byte_rows(self._weights, self._affine, hidden, scales, first, last, senones, scores)
 
-    def cost(self, frames: int, hidden: float) -> Cost:
+    def cost(self) -> Cost:
         """By work counts, as those of `FloatRows`."""
-        return _cost(self._weights, "gemm:int8", 2.0, frames, hidden)
+        return _cost(self._weights, "gemm:int8", 2.0)
 
 
 def _whole(weight: Array, kind: Any) -> Array:
@@ -206,7 +203,7 @@ def _whole(weight: Array, kind: Any) -> Array:
     return rows
 
 
-def _cost(weights: Array, operation: str, scaling: float, frames: int, hidden: float) -> Cost:
+def _cost(weights: Array, operation: str, scaling: float) -> Cost:
     """`scaling`: operations beyond the product for each score.
 
     At least a row read and a score written; at most with the bias and the scale of the row, and a line of scores read
@@ -221,12 +218,5 @@ def _cost(weights: Array, operation: str, scaling: float, frames: int, hidden: f
         bytes_min=Linear(per_work=(float(FLOAT), size, 0.0)),
         bytes_max=Linear(per_work=(float(VECTOR_BYTES + FLOAT), size + 2.0 * FLOAT, 0.0)),
         working_set_bytes=float(weights.nbytes),
-        terms=terms.rows(
-            weights.itemsize,
-            weights.shape[1],
-            float(weights.nbytes),
-            min(AHEAD, frames),
-            frames,
-            hidden,
-        ),
+        calls=frame_calls(),
     )

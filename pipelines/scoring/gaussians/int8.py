@@ -13,10 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
+from pipelines.scoring.call_counts import calls
 from pipelines.scoring.simd.panels import AHEAD, panel_of_bytes
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, aligned
 from profiler.arrays import Array, ArrayError, check
-from profiler.costs import Cost, Linear, Term
+from profiler.costs import Cost, Linear
 
 NARROW = 0.02
 """Share of the Gaussians that are narrower than the deviation by which the steps of a dimension are chosen."""
@@ -82,10 +83,10 @@ class Int8Gaussians:
         """
         return {"fma": Linear(per_work=(6.0 * self.pairs + 2.0, 0.0, 0.0))}
 
-    def cost(self, terms: tuple[Term, ...], stored: float = 0.0) -> Cost:
+    def cost(self, stored: float = 0.0) -> Cost:
         """Law of the stage `score.gaussians` when all are computed: the parameters come from memory once a call.
 
-        `terms`: what bounds it; `stored`: bytes written per Gaussian.
+        `stored`: bytes written per Gaussian.
         """
         parameters = Linear(fixed=float(self.panels.nbytes), per_work=(stored, 0.0, 0.0))
         return Cost(
@@ -93,7 +94,7 @@ class Int8Gaussians:
             bytes_min=parameters,
             bytes_max=parameters,
             working_set_bytes=parameters.fixed,
-            terms=terms,
+            calls=calls(2, FRAME_CALLS),
         )
 
 

@@ -12,22 +12,20 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from pipelines.scoring.blocks import FLOAT, MAX_FRAMES
+from pipelines.scoring.call_counts import calls
 from pipelines.scoring.clustering import clusters
 from pipelines.scoring.continuous import ContinuousGmm, PackedContinuous, listed, queue
-from pipelines.scoring.continuous import roofs_of_chosen as roofs
-from pipelines.scoring.continuous.chosen import Chosen, percent
-from pipelines.scoring.kernel_work import calls
+from pipelines.scoring.continuous.chosen import Chosen
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.selection import none
 from pipelines.scoring.simd.vector import LANES, aligned
 from pipelines.scoring.strategy import Progress
 from pipelines.scoring.tied import kernels
 from pipelines.scoring.tied import listed as listed_densities
-from pipelines.scoring.tied import roofs_of_some as tied_roofs
-from pipelines.scoring.tied.gmm import Gmm, block_bytes, exponentials_cost, scoring_bytes
+from pipelines.scoring.tied.gmm import Gmm, exponentials_cost
 from pipelines.scoring.tied.packing import PackedGmm
 from profiler.arrays import Array
-from profiler.costs import KERNEL, Cost, Linear, Term
+from profiler.costs import Cost, Linear
 
 if TYPE_CHECKING:
     from pipelines import config as settings
@@ -120,24 +118,8 @@ class Continuous(_Clustered, Chosen):
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws for calls of about `frames` frames."""
-        p, kept = self._family.parameters, self._share()
-        panels = float(p.n_groups * p.n_streams * p.n_components)
-        looked = "/".join(
-            map(str, (roofs.CLUSTERS, p.n_components, percent(1 - (1 - kept) ** frames)))
-        )
-        backing = "/".join(map(str, (roofs.STANDINS, frames, p.n_components, percent(kept))))
-        terms = (
-            Term(KERNEL, looked, Linear(fixed=panels)),
-            Term(
-                KERNEL,
-                backing,
-                Linear(fixed=frames * panels),
-                float(self._clusters.log_weights.nbytes),
-            ),
-            *calls(2),
-        )
-        chosen = self.chosen_costs(frames, kept, terms, summed=p.n_components)
-        return chosen | {clusters.STAGE: self._clusters.cost(frames, self._expand)}
+        chosen = self.chosen_costs(frames, self._share(), calls(2))
+        return chosen | {clusters.STAGE: self._clusters.cost()}
 
 
 class Tied(_Clustered):
@@ -176,28 +158,14 @@ class Tied(_Clustered):
         """Cost laws for calls of about `frames` frames: but for the Gaussians those of exact scoring."""
         p, per_frame = self._gmm.parameters, self._gmm.gaussians_per_frame
         each = float(p.expanded * FLOAT)
-        panels = p.padded_densities // LANES
         return self._exact.costs(frames) | {
-            clusters.STAGE: self._clusters.cost(frames, self._expand),
-            "score.exp": exponentials_cost(
-                per_frame, frames, self._gmm.parameters.padded_densities
-            ),
+            clusters.STAGE: self._clusters.cost(),
+            "score.exp": exponentials_cost(per_frame, frames),
             "score.gaussians": Cost(
                 operations={"fma": Linear(per_work=(2.0 * p.expanded, 0.0, 0.0))},
                 bytes_min=Linear(per_work=(each / frames, 0.0, 0.0)),
                 bytes_max=Linear(per_work=(each, 0.0, 0.0), per_frame=2.0 * FLOAT * per_frame),
                 working_set_bytes=self._share() * per_frame * each,
-                terms=(
-                    Term(
-                        KERNEL,
-                        f"{tied_roofs.CLUSTERED}/{frames}/{panels}/{percent(self._share())}",
-                        Linear(
-                            fixed=float(frames * p.n_codebooks * p.n_streams * p.padded_densities)
-                        ),
-                        block_bytes(p, frames),
-                        nearest=scoring_bytes(p, frames),
-                    ),
-                    *calls(1),
-                ),
+                calls=calls(1),
             ),
         }

@@ -7,24 +7,21 @@ best density taken out before the exponential, and one logarithm for the product
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from pipelines.scoring.blocks import FLOAT
+from pipelines.scoring.call_counts import calls
 from pipelines.scoring.continuous import ContinuousGmm
-from pipelines.scoring.continuous import roofs_of_chosen as chosen_roofs
 from pipelines.scoring.continuous.chosen import Workspace, best_of_some
 from pipelines.scoring.continuous.int8 import dense_of_bytes
-from pipelines.scoring.gaussians import roofs as products
-from pipelines.scoring.gaussians.int8 import FRAME_CALLS, Int8Gaussians, in_int8
-from pipelines.scoring.kernel_work import calls, numpy_calls, searched, units
+from pipelines.scoring.gaussians.int8 import Int8Gaussians, in_int8
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.strategy import Progress
-from pipelines.scoring.tied import kernels, max_approximation, roofs
+from pipelines.scoring.tied import kernels, max_approximation
 from pipelines.scoring.tied.evaluation import Bytes, Evaluation, Floats
-from pipelines.scoring.tied.gmm import Gmm, block_bytes, exponentials_cost, scoring_bytes
+from pipelines.scoring.tied.gmm import Gmm, block_bytes, exponentials_cost
 from profiler.arrays import Array, check
 from profiler.costs import Cost, Linear
 
@@ -118,9 +115,7 @@ class Tied:
         if self._log_rows is not None:
             return costs | {"score.mixture": max_approximation.cost(self._gmm.parameters, frames)}
         return costs | {
-            "score.exp": exponentials_cost(
-                self._gmm.gaussians_per_frame, frames, self._gmm.parameters.padded_densities
-            ),
+            "score.exp": exponentials_cost(self._gmm.gaussians_per_frame, frames),
             "score.mixture": self._mixture_cost(frames),
         }
 
@@ -148,19 +143,7 @@ class Tied:
             bytes_min=Linear(fixed=weights, per_work=(least, 0.0, 0.0)),
             bytes_max=Linear(fixed=float(p.weights.nbytes), per_work=(most, 0.0, 0.0)),
             working_set_bytes=block_bytes(p, frames),
-            terms=(
-                units(
-                    roofs.MIXTURE,
-                    frames,
-                    p.padded_densities,
-                    p.columns,
-                    size=scoring_bytes(p, frames),
-                    search=searched(frames),
-                    own=float(p.weights.nbytes),
-                    each=p.weights.size / self._components,
-                ),
-                *calls(1),
-            ),
+            calls=calls(1),
         )
 
 
@@ -220,22 +203,10 @@ class Continuous:
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws for calls of about `frames` frames."""
-        p = self._family.parameters
         costs = self._family.costs_of_all(frames)
         if self._best:
             lse = costs["score.lse"]
-            costs["score.lse"] = best_of_some(
-                float(self._family.per_senone), lse, self._family.best_terms(frames)
-            )
+            costs["score.lse"] = best_of_some(float(self._family.per_senone), lse)
         if self._bytes is not None:
-            own = float(self._bytes.panels.nbytes)
-            shape = frames, self._bytes.pairs, p.n_components, p.n_streams
-            terms = (
-                units(products.BYTES, *shape, size=own, search=searched(frames), own=own),
-                *calls(2),
-                numpy_calls(FRAME_CALLS),
-            )
-            costs["score.gaussians"] = self._bytes.cost(terms)
-            sums = chosen_roofs.SUM, frames, p.n_streams, p.n_components, 0
-            costs["score.lse"] = replace(costs["score.lse"], terms=(units(*sums),))
+            costs["score.gaussians"] = self._bytes.cost()
         return costs

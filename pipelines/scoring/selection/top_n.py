@@ -14,22 +14,19 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from pipelines.scoring.blocks import FLOAT, MAX_FRAMES
+from pipelines.scoring.call_counts import calls
 from pipelines.scoring.continuous import ContinuousGmm
-from pipelines.scoring.continuous import roofs_of_chosen as roofs
 from pipelines.scoring.continuous.chosen import Chosen
 from pipelines.scoring.continuous.eliminate import eliminate
-from pipelines.scoring.gaussians import roofs as products
 from pipelines.scoring.gaussians.bounds import PARTS, Bounds, rests
-from pipelines.scoring.kernel_work import calls, searched, units
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import LANES, aligned
 from pipelines.scoring.strategy import Progress
-from pipelines.scoring.tied import roofs_of_some as tied_roofs
 from pipelines.scoring.tied import top_n_kernels
 from pipelines.scoring.tied.evaluation import Bounded, Evaluation, Floats, rests_of
 from pipelines.scoring.tied.gmm import Gmm, block_bytes, log_cost
 from profiler.arrays import Array, check
-from profiler.costs import Cost, Linear, Term
+from profiler.costs import Cost, Linear
 
 if TYPE_CHECKING:
     from pipelines import config as settings
@@ -130,9 +127,7 @@ class Tied(_PartialDistances):
                 "score.select": self._select_cost(frames),
                 "score.exp": self._exp_cost(frames),
                 "score.mixture": self._mixture_cost(frames),
-                "score.log": log_cost(
-                    self._gmm.parameters, frames, float(frames * self._components * FLOAT)
-                ),
+                "score.log": log_cost(self._gmm.parameters, frames),
             }
         )
 
@@ -150,31 +145,19 @@ class Tied(_PartialDistances):
             bytes_min=Linear(per_work=(FLOAT * (per_selected + 2), 0.0, 0.0)),
             bytes_max=Linear(per_work=(FLOAT * (per_selected + 4), 0.0, 0.0)),
             working_set_bytes=self._densities_bytes(frames),
-            terms=(
-                units(
-                    tied_roofs.SELECT,
-                    self._gmm.parameters.padded_densities,
-                    self._keep,
-                    size=self._densities_bytes(frames),
-                ),
-                *calls(1),
-            ),
+            calls=calls(1),
         )
 
     def _exp_cost(self, frames: int) -> Cost:
         """An exponential per density kept, in place."""
         return Cost(
-            operations={"exp.scorer": Linear(per_work=(1.0, 0.0, 0.0))},
+            operations={"exp": Linear(per_work=(1.0, 0.0, 0.0))},
             bytes_min=Linear(per_work=(2.0 * FLOAT, 0.0, 0.0)),
             bytes_max=Linear(
                 per_work=(2.0 * FLOAT * self._kept[0].size / self._selected, 0.0, 0.0)
             ),
             working_set_bytes=float(frames * self._kept[0].nbytes),
-            # Between the call of `score.select` and this one lie the densities that it looks at, and no more.
-            terms=(
-                units(tied_roofs.EXP_KEPT, self._keep),
-                *calls(1, self._densities_bytes(frames)),
-            ),
+            calls=calls(1),
         )
 
     def _mixture_cost(self, frames: int) -> Cost:
@@ -196,19 +179,7 @@ class Tied(_PartialDistances):
             bytes_min=Linear(fixed=rows, per_work=(results, 0.0, 0.0)),
             bytes_max=Linear(per_work=((FLOAT + 2 * results) * padding, 0.0, 0.0)),
             working_set_bytes=block_bytes(p, frames),
-            terms=(
-                # Each frame's rows, scattered over all of them.
-                units(
-                    tied_roofs.MIX_KEPT,
-                    frames,
-                    self._keep,
-                    p.padded_densities,
-                    each=padding,
-                    size=float(p.rows.nbytes),
-                    search=searched(frames),
-                ),
-                *calls(1),
-            ),
+            calls=calls(1),
         )
 
 
@@ -277,26 +248,10 @@ class Continuous(_PartialDistances, Chosen):
         more = 2.0 * PARTS + 2.0 * self._keep
         operations = {"fma": Linear(per_work=(2.0 * p.expanded + more, 0.0, 0.0))}
         full = self._family.costs_of_all(frames)
-        sums = roofs.SUM, frames, p.n_streams, self._keep, int(self._keep == 1)
-        parameters = float(p.gaussians.nbytes)
-        if len(self._rest):
-            given_up = roofs.ELIMINATE, p.expanded, p.n_components, self._keep, int(self.follow)
-            terms: tuple[Term, ...] = units(*given_up, size=parameters), *calls(2)
-        else:
-            product = products.PRODUCT, frames, p.expanded, p.n_components, p.n_streams
-            terms = (
-                units(*product, size=parameters),
-                units(roofs.INSERT, frames, p.n_components, self._keep),
-                *calls(2),
-            )
         gaussians = replace(
             full["score.gaussians"],
             operations=operations,
             bytes_min=Linear(per_work=(p.expanded * FLOAT / frames, 0.0, 0.0)),
             bytes_max=Linear(per_work=(float(p.expanded * FLOAT), 0.0, 0.0)),
-            terms=terms,
         )
-        return full | {
-            "score.gaussians": gaussians,
-            "score.lse": replace(full["score.lse"], terms=(units(*sums),)),
-        }
+        return full | {"score.gaussians": gaussians}

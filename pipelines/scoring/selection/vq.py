@@ -11,26 +11,23 @@ neighbours, so groups are mostly asked for in full.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from pipelines.scoring.blocks import FLOAT, MAX_FRAMES
+from pipelines.scoring.call_counts import calls
 from pipelines.scoring.clustering.quantiser import QUANTISE
 from pipelines.scoring.clustering.shortlists import Shortlists, build, codebook_of, trivial
 from pipelines.scoring.continuous import ContinuousGmm, PackedContinuous, listed, queue
-from pipelines.scoring.continuous import roofs_of_chosen as roofs
-from pipelines.scoring.continuous.chosen import NO_BACKING, Chosen, best_of_some, percent
+from pipelines.scoring.continuous.chosen import NO_BACKING, Chosen, best_of_some
 from pipelines.scoring.continuous.int8 import queued_of_bytes
 from pipelines.scoring.gaussians.int8 import Int8Gaussians, in_int8
-from pipelines.scoring.kernel_work import calls, numpy_calls, searched, units
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import LANES, aligned
 from pipelines.scoring.strategy import Progress
 from pipelines.scoring.tied import listed as listed_densities
-from pipelines.scoring.tied import roofs_of_some as tied_roofs
-from pipelines.scoring.tied.gmm import Gmm, block_bytes, scoring_bytes
+from pipelines.scoring.tied.gmm import Gmm, block_bytes
 from pipelines.scoring.tied.packing import PackedGmm
 from profiler.arrays import Array
 from profiler.costs import Cost, Linear
@@ -196,17 +193,10 @@ class Continuous(_Quantised, Chosen):
         """Cost laws for calls of about `frames` frames."""
         p, lists = self._family.parameters, self._lists
         kept = lists.mean_panels / p.n_components
-        gathered = roofs.LISTS, frames, p.n_components, percent(kept)
-        terms = units(*gathered, each=1.0 / LANES), *calls(2), numpy_calls(LIST_CALLS)
-        costs = self.chosen_costs(frames, kept, terms, self._bytes, best=self._best)
+        costs = self.chosen_costs(frames, kept, calls(2, LIST_CALLS), self._bytes)
         if self._best:
-            lse = costs["score.lse"]
-            assert lse.terms is not None
             senone = kept * self._family.per_senone
-            named = tuple(
-                replace(term, count=Linear(per_work=(0.0, senone, 0.0))) for term in lse.terms
-            )
-            costs["score.lse"] = best_of_some(senone, lse, named)
+            costs["score.lse"] = best_of_some(senone, costs["score.lse"])
         return costs | {QUANTISE: lists.codebook.cost(self.by_tree, frames)}
 
     costs_of_some = costs
@@ -288,10 +278,6 @@ class Tied(_Quantised):
         """
         p, lists = self._gmm.parameters, self._lists
         each = p.expanded * FLOAT
-        slots = p.padded_densities // LANES
-        lanes = max(1, round(lists.mean_lanes / lists.mean_panels))
-        shape = frames, slots, percent(lists.mean_panels / slots), lanes
-        count = max(1, round(lists.mean_lanes))
         densities = lists.mean_lanes * p.n_streams * p.n_codebooks
         rows = densities / p.n_codebooks * p.n_senones * FLOAT
         results = (
@@ -308,45 +294,24 @@ class Tied(_Quantised):
                 bytes_min=Linear(per_work=(each / frames, 0.0, 0.0)),
                 bytes_max=Linear(per_work=(each + 2.0 * FLOAT, 0.0, 0.0)),
                 working_set_bytes=block_bytes(p, frames),
-                terms=(
-                    units(
-                        tied_roofs.LISTED,
-                        *shape,
-                        size=scoring_bytes(p, frames),
-                        search=searched(frames),
-                    ),
-                    *calls(1),
-                    numpy_calls(LIST_CALLS),
-                ),
+                calls=calls(1, LIST_CALLS),
             ),
             "score.exp": Cost(
                 operations={
-                    "exp.scorer": Linear(per_work=(1.0, 0.0, 0.0)),
+                    "exp": Linear(per_work=(1.0, 0.0, 0.0)),
                     "fma": Linear(per_work=(2.0, 0.0, 0.0)),
                 },
                 bytes_min=Linear(per_work=(2.0 * FLOAT, 0.0, 0.0)),
                 # Lists are padded to sixteen.
                 bytes_max=Linear(per_work=(2.0 * FLOAT * LANES, 0.0, 0.0)),
                 working_set_bytes=float(frames * densities * FLOAT),
-                terms=(units(tied_roofs.EXP_LISTED, count), *calls(1), numpy_calls(MIX_CALLS)),
+                calls=calls(1, MIX_CALLS),
             ),
             "score.mixture": Cost(
                 operations={"fma": Linear(per_work=(2.0, 0.0, 0.0))},
                 bytes_min=Linear(per_work=(FLOAT / frames, 0.0, 0.0)),
                 bytes_max=Linear(per_work=(FLOAT * p.columns / p.n_senones + results, 0.0, 0.0)),
                 working_set_bytes=min(frames * rows, float(p.rows.nbytes)),
-                terms=(
-                    units(
-                        tied_roofs.MIX_LISTED,
-                        frames,
-                        count,
-                        p.padded_densities,
-                        size=float(p.rows.nbytes),
-                        search=searched(frames),
-                        each=p.columns / p.n_senones,
-                    ),
-                    *calls(1),
-                    numpy_calls(MIX_CALLS),
-                ),
+                calls=calls(1, MIX_CALLS),
             ),
         }

@@ -15,10 +15,10 @@ from numba import njit
 
 from pipelines.scoring import cache
 from pipelines.scoring.blocks import FLOAT, MAX_FRAMES, WAITS
+from pipelines.scoring.call_counts import calls
 from pipelines.scoring.clustering.quantiser import QUANTISE, Codebook
 from pipelines.scoring.clustering.shortlists import codebook_of, trivial
 from pipelines.scoring.continuous import ContinuousGmm, kernels
-from pipelines.scoring.kernel_work import calls, units
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import LANES, aligned
 from pipelines.scoring.strategy import Progress
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from pipelines import config as settings
 
 LOOKUP = "score.lookup"
-LOOKUPS = "scores looked up"
-"""Roof of that stage: see `roofs_of_layers`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +123,6 @@ class _Lookup:
         """Cost laws for calls of about `frames` frames: a number read and added per lookup."""
         assert self._table is not None
         result = Linear(per_work=(float(FLOAT), float(FLOAT), 0.0))
-        streams, _, senones = self._table.scores.shape
         return {
             QUANTISE: self._table.codebook.cost(False, frames),
             LOOKUP: Cost(
@@ -133,10 +130,7 @@ class _Lookup:
                 bytes_min=result,
                 bytes_max=Linear(per_work=(float(FLOAT), 2.0 * FLOAT, 0.0)),
                 working_set_bytes=float(self._table.scores.nbytes),
-                terms=(
-                    units(LOOKUPS, streams, senones, size=float(self._table.scores.nbytes)),
-                    *calls(1),
-                ),
+                calls=calls(1),
             ),
             WAIT_STAGE: Cost(unmodelled=WAITS),
         }

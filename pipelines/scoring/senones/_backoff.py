@@ -16,7 +16,7 @@ import numpy as np
 from numba import njit
 
 from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.kernel_work import units
+from pipelines.scoring.call_counts import frame_calls
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.senones import Parents, Source
 from profiler.arrays import Array, ArrayError
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from pipelines import config as settings
 
 STAGE = "score.backoff"
-DECIDED = "senones decided"
-"""Roof of that stage: see `roofs_of_layers`."""
 INDEX = 12.0
 """Bytes of a senone's number, of its parent's and of a place in the list."""
 
@@ -154,5 +152,5 @@ class ByParent:
             bytes_min=Linear(per_work=(INDEX, float(FLOAT), 0.0)),
             bytes_max=Linear(per_work=(3 * INDEX, 2.0 * FLOAT, 0.0)),
             working_set_bytes=n * (INDEX + 2 * FLOAT),
-            terms=(units(DECIDED, n, len(self._parents.ci), int(self._cap > 0)),),
+            calls=frame_calls(2),
         )

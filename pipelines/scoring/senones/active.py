@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.kernel_work import FRAME_PASSED, turns, units
+from pipelines.scoring.call_counts import frame_calls
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.senones import Parents, Source
 from profiler.arrays import Array, ArrayError
-from profiler.costs import STREAM, Cost, Linear, Term
+from profiler.costs import Cost, Linear
 
 if TYPE_CHECKING:
     from pipelines import config as settings
@@ -30,8 +30,6 @@ AHEAD = 8
 
 
 STAGE = "score.due"
-DUE, DUE_CALL = "senones due", "senones due call"
-"""Roofs: senones that are asked for; a call that asks for one."""
 INDEX = 8.0
 """Bytes of a senone's number."""
 
@@ -100,19 +98,14 @@ class Rule:
     def costs(self, frames: int) -> dict[str, Cost]:
         """Those of the layers below, and which senones are not computed yet."""
         costs = self._source.costs_of_some(frames)
-        return costs | {STAGE: self._due_cost(frames)} if min(self._most, frames) > 1 else costs
+        return costs | {STAGE: self._due_cost()} if min(self._most, frames) > 1 else costs
 
-    def _due_cost(self, frames: int) -> Cost:
+    def _due_cost(self) -> Cost:
         """A comparison for each senone asked for: its number, until when it is computed, and its place on the list."""
-        moved = Linear(per_work=(3.0 * INDEX, 0.0, 0.0))
         return Cost(
             operations={"scalar": Linear(per_work=(1.0, 0.0, 0.0))},
             bytes_min=Linear(per_work=(2.0 * INDEX, 2.0 * INDEX, 0.0)),
             bytes_max=Linear(per_work=(3.0 * INDEX, INDEX, 0.0)),
             working_set_bytes=2.0 * INDEX * len(self._all),
-            terms=(
-                units(DUE, len(self._all)),
-                Term(STREAM, "read", Linear(), float(FRAME_PASSED), moved),
-                *turns(DUE_CALL, frames, FRAME_PASSED),
-            ),
+            calls=frame_calls(),
         )

@@ -13,21 +13,17 @@ import numpy as np
 from numba import njit
 
 from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.gaussians import roofs
+from pipelines.scoring.call_counts import calls
 from pipelines.scoring.gaussians.bounds import PARTS, Bounds, bring_forward, rests
 from pipelines.scoring.gaussians.expansion import NEVER
-from pipelines.scoring.gaussians.int8 import FRAME_CALLS, Int8Gaussians, densities_of_bytes
-from pipelines.scoring.kernel_work import calls, numpy_calls, searched, units
+from pipelines.scoring.gaussians.int8 import Int8Gaussians, densities_of_bytes
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.maxima import bound_of_nth, can_reach
 from pipelines.scoring.simd.panels import partial
 from pipelines.scoring.simd.vector import LANES, address, copy_floats
-from pipelines.scoring.tied.gmm import Gmm, block_bytes, scoring_bytes
+from pipelines.scoring.tied.gmm import Gmm, block_bytes
 from profiler.arrays import Array, ArrayError, check
-from profiler.costs import STREAM, Cost, Linear, Term
-
-BOUNDED = "tied panels given up"
-"""Roof of partial distance elimination: see `roofs_of_some`."""
+from profiler.costs import Cost, Linear
 
 MAX_BOUNDED = 16
 """Densities kept of which the worst can be told quickly; with more, nothing is given up."""
@@ -75,18 +71,8 @@ class Bytes:
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """A third of the bytes."""
-        p, eight = self._gmm.parameters, self._bytes
-        slots = p.padded_densities // LANES
-        written = frames * self._gmm.gaussians_per_frame * FLOAT
-        own = float(eight.panels.nbytes)
-        shape = frames, eight.pairs, slots, p.n_codebooks * p.n_streams
-        terms = (
-            units(roofs.BYTES, *shape, size=own, search=searched(frames), own=own),
-            Term(STREAM, "read", Linear(fixed=float(written)), float(written)),
-            *calls(2),
-            numpy_calls(FRAME_CALLS),
-        )
-        return {"score.gaussians": eight.cost(terms, stored=2.0 * FLOAT)}
+        eight = self._bytes
+        return {"score.gaussians": eight.cost(stored=2.0 * FLOAT)}
 
 
 class Bounded:
@@ -116,8 +102,6 @@ class Bounded:
         """A sum and three looks at the bound per panel; of parameters as much as is computed, each frame anew."""
         p = self._gmm.parameters
         each = p.expanded * FLOAT
-        _, _, keep, follow = self._bounds
-        shape = frames, p.padded_densities // LANES, keep, int(follow)
         return {
             "score.gaussians": Cost(
                 operations={"fma": Linear(per_work=(2.0 * p.expanded + 2.0 * PARTS, 0.0, 0.0))},
@@ -127,10 +111,7 @@ class Bounded:
                     per_frame=2.0 * FLOAT * self._gmm.gaussians_per_frame,
                 ),
                 working_set_bytes=block_bytes(p, frames),
-                terms=(
-                    units(BOUNDED, *shape, size=scoring_bytes(p, frames), search=searched(frames)),
-                    *calls(2),
-                ),
+                calls=calls(2),
             )
         }
 

@@ -15,26 +15,19 @@ from typing import NamedTuple
 import numpy as np
 
 from pipelines.scoring.blocks import FLOAT, MAX_FRAMES, WAITS
+from pipelines.scoring.call_counts import calls
 from pipelines.scoring.gaussians.expansion import expand
-from pipelines.scoring.kernel_work import (
-    MOST_PASSED,
-    calls,
-    named,
-    power_of_two,
-    searched,
-    units,
-)
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import aligned
 from pipelines.scoring.strategy import Kind
 from pipelines.scoring.thread_pool import WAIT_STAGE, BlockPool
-from pipelines.scoring.tied import kernels, roofs
+from pipelines.scoring.tied import kernels
 from pipelines.scoring.tied.lazy import STAGE as LAZY_STAGE
 from pipelines.scoring.tied.lazy import STAGES as LAZY_STAGES
 from pipelines.scoring.tied.lazy import LazyMixtures
 from pipelines.scoring.tied.packing import PackedGmm
 from profiler.arrays import Array, ArrayError
-from profiler.costs import CALL, Cost, Linear, Term
+from profiler.costs import Cost, Linear
 
 STAGES: dict[str, tuple[str, ...]] = {
     "score.gaussians": ("gaussians",),
@@ -134,9 +127,7 @@ class Gmm:
         """Cost laws of the stages that `begin_some` and `score_some` record."""
         return {
             "score.gaussians": gaussians_cost(self.parameters, frames),
-            "score.exp": exponentials_cost(
-                self.gaussians_per_frame, frames, self.parameters.padded_densities
-            ),
+            "score.exp": exponentials_cost(self.gaussians_per_frame, frames),
             LAZY_STAGE: self._lazy.cost(frames),
             WAIT_STAGE: Cost(unmodelled=WAITS),
         }
@@ -170,21 +161,11 @@ def gaussians_cost(p: PackedGmm, frames: int) -> Cost:
         bytes_min=least,
         bytes_max=most,
         working_set_bytes=block_bytes(p, frames),
-        terms=(
-            units(
-                roofs.GAUSSIANS,
-                frames,
-                *roofs.numbers(p.n_streams, p.expanded),
-                size=scoring_bytes(p, frames),
-                search=searched(frames),
-                own=parameters + frames * per_frame * FLOAT,
-            ),
-            *calls(2),
-        ),
+        calls=calls(2),
     )
 
 
-def exponentials_cost(per_frame: int, frames: int, densities: int) -> Cost:
+def exponentials_cost(per_frame: int, frames: int) -> Cost:
     """A comparison, a subtraction and an exponential per density, read and written in place.
 
     The second pass over a stream's 128 densities finds them in the first-level cache.
@@ -192,61 +173,38 @@ def exponentials_cost(per_frame: int, frames: int, densities: int) -> Cost:
     traffic = Linear(per_work=(2.0 * FLOAT, 0.0, 0.0))
     return Cost(
         operations={
-            "exp.scorer": Linear(per_work=(1.0, 0.0, 0.0)),
+            "exp": Linear(per_work=(1.0, 0.0, 0.0)),
             "fma": Linear(per_work=(2.0, 0.0, 0.0)),
         },
         bytes_min=traffic,
         bytes_max=traffic,
         working_set_bytes=float(frames * per_frame * FLOAT),
-        terms=(
-            units(roofs.EXP, frames, densities, size=float(frames * per_frame * FLOAT)),
-            *calls(1),
-        ),
+        calls=calls(1),
     )
 
 
 def block_bytes(p: PackedGmm, frames: int) -> float:
-    """What a block goes through: Gaussians, weights, the densities between them, and its search.
+    """What the scoring of a block goes through: Gaussians, weights, the densities between them.
 
     The parameters of a stage are read again only after all of it, so this, and not the parameters
     alone, says from which level of memory they come.
     """
-    return scoring_bytes(p, frames) + searched(frames)
-
-
-def scoring_bytes(p: PackedGmm, frames: int) -> float:
-    """What of it scoring goes through."""
     densities = frames * p.n_codebooks * p.n_streams * p.padded_densities * FLOAT
     return float(p.gaussians.nbytes + p.weights.nbytes + densities)
 
 
-def log_cost(p: PackedGmm, frames: int, before: float | None = None) -> Cost:
+def log_cost(p: PackedGmm, frames: int) -> Cost:
     """One logarithm and one addition per senone; likelihood read, score written.
 
-    The kernel writes the logarithms back before it puts them into senone order: twice the traffic. `before`: bytes that
-    the stage before goes through, which push out what a call needs; None: all of the weights.
+    The kernel writes the logarithms back before it puts them into senone order: twice the traffic.
     """
-    since = power_of_two(min(p.weights.nbytes if before is None else before, MOST_PASSED))
-    width = round(p.n_senones / p.n_codebooks)
-    pieces = max(1, round(len(p.order[1]) / p.n_codebooks))
     return Cost(
         operations={
-            "log.scorer": Linear(per_work=(1.0, 0.0, 0.0)),
+            "log": Linear(per_work=(1.0, 0.0, 0.0)),
             "fma": Linear(per_work=(1.0, 0.0, 0.0)),
         },
         bytes_min=Linear(per_work=(2.0 * FLOAT, 0.0, 0.0)),
         bytes_max=Linear(per_work=(4.0 * FLOAT, 0.0, 0.0)),
         working_set_bytes=2.0 * FLOAT * frames * p.n_senones,
-        terms=(
-            units(
-                roofs.LOG,
-                frames,
-                width,
-                pieces,
-                size=scoring_bytes(p, frames),
-                search=searched(frames),
-                own=2.0 * FLOAT * frames * p.n_senones,
-            ),
-            Term(CALL, named(roofs.FIRST_LOG_CALL, since >> 10), Linear(fixed=1.0), MOST_PASSED),
-        ),
+        calls=calls(1),
     )

@@ -12,30 +12,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.kernel_work import KERNEL_CALL, MOST_PASSED, searched, turns, units
+from pipelines.scoring.call_counts import frame_calls
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.dot_products import ROWS
 from pipelines.scoring.simd.vector import LANES
 from pipelines.scoring.tied import kernels, lazy_kernels
 from profiler.arrays import Array
-from profiler.costs import KERNEL, Cost, Linear, Term
+from profiler.costs import Cost, Linear
 
 if TYPE_CHECKING:
     from pipelines.scoring.tied.gmm import Gmm
 
 STAGE = "score.lazy"
-LAZY = "tied senones"
-"""Roof of the mixtures of chosen senones: see `roofs_of_some`."""
 
 STAGES: dict[str, tuple[str, ...]] = {
     "score.exp": ("exponentials",),
     STAGE: ("components", "senones", "weights"),
 }
 """`weights`: mixture weights read, once a call however many frames it is for."""
-
-
-FEW = 4
-"""Frames after which more of them in a call take no less each."""
 
 
 class LazyMixtures:
@@ -98,19 +92,10 @@ class LazyMixtures:
         return Cost(
             operations={
                 "fma": Linear(per_work=(2.0, self._gmm.parameters.n_streams + 1.0, 0.0)),
-                "log.scorer": Linear(per_work=(0.0, 1.0, 0.0)),
+                "log": Linear(per_work=(0.0, 1.0, 0.0)),
             },
             bytes_min=Linear(per_work=(0.0, FLOAT, FLOAT)),
             bytes_max=Linear(per_work=(factors, 64.0, FLOAT)),
             working_set_bytes=weights + exponentials,
-            terms=self._terms(frames),
+            calls=frame_calls(),
         )
-
-    def _terms(self, frames: int) -> tuple[Term, ...]:
-        """Weights are read for the first frame of a call; the others of the call find them near."""
-        size = float(self._mixtures[0].nbytes)
-        densities = self._mixtures[0].shape[2]
-        first = units(LAZY, 1, densities, size=size, search=searched(frames), work=2)
-        others = Term(KERNEL, f"{LAZY}/{FEW}/{densities}", Linear(per_work=(1.0, 0.0, -1.0)))
-        called = turns(KERNEL_CALL, frames, MOST_PASSED)
-        return (first, *called) if frames == 1 else (first, others, *called)

@@ -10,15 +10,12 @@ import numpy as np
 from numba import njit
 
 from pipelines.scoring.blocks import FLOAT
+from pipelines.scoring.call_counts import calls
 from pipelines.scoring.gaussians.expansion import NEVER
-from pipelines.scoring.kernel_work import calls, searched, units
 from pipelines.scoring.tied.kernels import Order, columns_fit, put_in_order, runs_fit
 from pipelines.scoring.tied.packing import PackedGmm
 from profiler.arrays import Array, ArrayError
 from profiler.costs import Cost, Linear
-
-BEST = "tied best"
-"""Roof of the best components: see `roofs_of_some`."""
 
 
 def log_rows(p: PackedGmm) -> Array:
@@ -87,16 +84,5 @@ def cost(p: PackedGmm, frames: int) -> Cost:
         bytes_min=Linear(fixed=weights, per_work=(results, 0.0, 0.0)),
         bytes_max=Linear(fixed=weights * padding, per_work=((FLOAT + results) * padding, 0.0, 0.0)),
         working_set_bytes=weights * padding,
-        terms=(
-            units(
-                BEST,
-                frames,
-                p.padded_densities,
-                size=weights * padding,
-                search=searched(frames),
-                own=weights * padding,
-                each=p.rows.size / components,
-            ),
-            *calls(1),
-        ),
+        calls=calls(1),
     )

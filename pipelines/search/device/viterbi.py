@@ -143,8 +143,8 @@ class DeviceViterbi:
         """What the person who watches should know, each sentence once."""
         return self._search.take_notices()
 
-    def costs(self, frames: int = 1, between: float = 0.0, turns: bool = False) -> dict[str, Cost]:
-        """Cost laws of the stages; they are the same for any block, and whatever lies between two calls."""
+    def costs(self, turns: bool = False) -> dict[str, Cost]:
+        """Cost laws of the stages; they are the same for any block."""
         return self._search.costs()
 
     @property

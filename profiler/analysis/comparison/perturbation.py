@@ -12,7 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from profiler.analysis.attribution import (
+from profiler.analysis.breakdown import StageRow
+from profiler.analysis.categories import PARTS
+from profiler.analysis.comparison.statistics import Ratio
+from profiler.analysis.verdict import (
     BANDWIDTH_BOUND,
     CALL_BOUND,
     COMPUTE_BOUND,
@@ -21,9 +24,6 @@ from profiler.analysis.attribution import (
     MIXED,
     UNDECIDED,
 )
-from profiler.analysis.breakdown import StageRow
-from profiler.analysis.categories import PARTS
-from profiler.analysis.comparison.statistics import Ratio
 
 OTHERWISE: Final = "none of these"
 

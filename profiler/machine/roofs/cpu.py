@@ -20,6 +20,7 @@ from profiler.machine.roofs import timing
 from profiler.machine.roofs.table import (
     BANDWIDTH,
     LATENCY,
+    NOMINAL_DTYPE,
     OVERHEAD,
     RATE,
     Cancelled,
@@ -166,7 +167,7 @@ def recheck(roof_table: RoofTable, threads: int = 1) -> RoofTable:
 def plan(threads: int, kernels: Mapping[str, Work] | None = None, *, whole: bool) -> list[Step]:
     """Return what to measure on `threads` threads together; nothing is compiled or allocated yet.
 
-    `kernels` are arithmetic kernels of the workload, under names like "exp.scorer".
+    `kernels` are arithmetic kernels of the workload, under names like "gemm.integers:int8".
     """
     return list(_steps(threads, kernels or {}, whole))
 
@@ -182,7 +183,7 @@ def ladder_bytes(threads: int) -> tuple[int, ...]:
 
 
 def _steps(threads: int, kernels: Mapping[str, Work], whole: bool) -> Iterator[Step]:
-    for name in ARITHMETIC:
+    for name in ARITHMETIC if whole else QUICK_ARITHMETIC:
         yield _rate(name, threads, lambda name=name: _arithmetic(name))  # type: ignore[misc]
     for name, work in kernels.items():
         yield _rate(name, threads, lambda work=work: work)  # type: ignore[misc]
@@ -257,6 +258,10 @@ ARITHMETIC: Final = (
 )
 
 
+QUICK_ARITHMETIC: Final = ("fma", "scalar", "exp.vector", "log.vector")
+"""What a run needs: no library is faster, so that these alone say what arithmetic takes at best."""
+
+
 def _arithmetic(name: str) -> Work:
     """Return the work behind a class of arithmetic; compiles on first use."""
     from profiler.machine.roofs import _kernels as kernels
@@ -303,7 +308,8 @@ def _arithmetic(name: str) -> Work:
 
 
 def _rate(name: str, threads: int, work: Callable[[], Work]) -> Step:
-    key = Key(RATE, name, threads=threads)
+    name, _, dtype = name.partition(":")
+    key = Key(RATE, name, dtype or NOMINAL_DTYPE, threads)
 
     def timed(effort: Effort) -> Roof:
         found = work()

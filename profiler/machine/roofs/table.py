@@ -24,21 +24,14 @@ LATENCY: Final = "latency"
 
 START: Final = "start"
 END: Final = "end"
-LASTING: Final = "lasting"
-"""Phases of rows in a session: what its time is divided by, what was measured again at its end, and
-`RoofTable.lasting`."""
+"""Phases of rows in a session: what its time is divided by, and what was measured again at its end."""
 
 LADDERS: Final = ("chase", "gather")
 """Names of the roofs of scattered accesses, each measured over a ladder of sizes."""
 
-PROBES: Final = ("setup.probe arithmetic", "setup.probe memory")
-"""Kernels that a run times again and again (`roofs.probe`), and the stages whose spans are these timings: the first
-count of a span is its repeats."""
-PROBES_TOGETHER: Final = 3
-"""So many probes are looked at together; the best of them counts."""
-LEAST_SLOWNESS: Final = 0.8
-MOST_SLOWNESS: Final = 8.0
-"""Bounds of a believable slowness: a probe beyond them was disturbed itself."""
+AFTER_BYTES: Final = 8 << 20
+"""What is read before a call that comes after other data: it fills a second cache, of 2 MiB or more on some. Of more
+there is no more of a call to be pushed out."""
 
 NOMINAL_DTYPE: Final = "float32"
 
@@ -70,8 +63,7 @@ class Roof:
     """One measured figure: the median of repeats, with the fastest of them and the slower quartile.
 
     rate: operations/s; bandwidth: bytes/s over a working set of `bytes`; overhead: ns per call, each after `bytes` of
-    other data were read; kernel: units/s of a kernel of the workload, over `bytes` of data or, where that is 0, within
-    the first cache; latency: ns per access scattered over `bytes`.
+    other data were read; latency: ns per access scattered over `bytes`; kernel: units/s of a kernel, in older sessions.
     """
 
     kind: str
@@ -109,8 +101,6 @@ class RoofTable:
     """All roofs of one machine; empty when nothing was measured (then nothing can be attributed)."""
 
     roofs: tuple[Roof, ...] = ()
-    lasting: tuple[Roof, ...] = ()
-    """Of those that were measured at several moments, the middle of all, also of the ones too long ago for `roofs`."""
     _rates: dict[tuple[str, int, str], Roof | None] = field(
         default_factory=dict, compare=False, repr=False
     )
@@ -123,11 +113,6 @@ class RoofTable:
 
     def __bool__(self) -> bool:
         return bool(self.roofs)
-
-    @cached_property
-    def usual(self) -> "RoofTable":
-        """The machine as it usually is: with `lasting` in the place of what it has been of late."""
-        return RoofTable(_by_key([*self.roofs, *self.lasting])) if self.lasting else self
 
     @cached_property
     def refused(self) -> dict[Roof, str]:
@@ -204,25 +189,13 @@ class RoofTable:
             rungs, sizes, working_set_bytes, lambda a, b, part: 1.0 / ((1.0 - part) / a + part / b)
         )
 
-    def kernel(self, name: str, threads: int = 1, size_bytes: float = 0.0) -> Roof | None:
-        """Return the roof of a kernel of the workload (units/s), or None when it was not measured.
-
-        Over `size_bytes` of data, of the sizes measured the nearest; 0: within the first cache.
-        """
-        key = (KERNEL, name, bool(size_bytes))
+    def kernel(self, name: str, threads: int = 1) -> Roof | None:
+        """Return the rate of a kernel of the workload (units/s) that an older session has, or None."""
+        key = (KERNEL, name, False)
         if key not in self._named:
             self._named[key] = [r for r in self.roofs if (r.kind, r.name, bool(r.bytes)) == key]
-        found = self._named[key]
-        one = _at_threads(found, threads)
-        if one is None:
-            return None
-        alike = [r for r in found if r.threads == one.threads]
-        nearest = min(alike, key=lambda r: abs(math.log(max(r.bytes, 1) / max(size_bytes, 1.0))))
-        return None if nearest in self.refused else nearest
-
-    def probe(self, name: str) -> Roof | None:
-        """Return the roof of one of PROBES (repeats/s), or None when it was not measured."""
-        return next((r for r in self.roofs if (r.kind, r.name) == (KERNEL, name)), None)
+        found = _at_threads(self._named[key], threads)
+        return None if found in self.refused else found
 
     def latency(self, size_bytes: float, name: str = "chase") -> Roof | None:
         """Return what an access scattered over that many bytes takes, ns, or None when it was not measured.
@@ -264,10 +237,10 @@ class RoofTable:
         return None if roof is None else roof.median
 
     def rows(self, phase: str = START) -> list[dict[str, Any]]:
-        """Return the roofs, and what is `lasting` of them, as rows for `SessionWriter.calibration`."""
+        """Return the roofs as rows for `SessionWriter.calibration`."""
         return [
             {
-                "phase": each,
+                "phase": phase,
                 "kind": roof.kind,
                 "name": roof.name,
                 "dtype": roof.dtype,
@@ -278,8 +251,7 @@ class RoofTable:
                 "high": roof.high,
                 "unit": roof.unit,
             }
-            for each, roofs in ((phase, self.roofs), (LASTING, self.lasting))
-            for roof in roofs
+            for roof in self.roofs
         ]
 
     @classmethod
@@ -288,23 +260,14 @@ class RoofTable:
 
         Rows that are no sensible figure are left out.
         """
-        roofs: list[Roof] = []
-        lasting: list[Roof] = []
-        for row in rows:
-            values = {key: value for key, value in row.items() if key != "phase"}
-            roof = Roof(**values)
-            if roof.sound:
-                (lasting if row.get("phase") == LASTING else roofs).append(roof)
-        return cls(_by_key(roofs), _by_key(lasting))
+        found = (
+            Roof(**{key: value for key, value in row.items() if key != "phase"}) for row in rows
+        )
+        return cls(tuple({roof.key: roof for roof in found if roof.sound}.values()))
 
     def merged(self, other: "RoofTable") -> "RoofTable":
         """Return these roofs with those of `other` added or put in their place."""
         return RoofTable.from_rows(self.rows() + other.rows())
-
-
-def _by_key(roofs: Iterable[Roof]) -> tuple[Roof, ...]:
-    """The roofs, the last of those that are the same one."""
-    return tuple({roof.key: roof for roof in roofs}.values())
 
 
 def _interpolated(

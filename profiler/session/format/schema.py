@@ -100,7 +100,7 @@ TABLES: Final[dict[str, str]] = {
         "name TEXT NOT NULL, value INTEGER NOT NULL, source TEXT NOT NULL, "
         "revision INTEGER NOT NULL, PRIMARY KEY(lane, stage, epoch, name)) STRICT"
     ),
-    # one measured roof of the machine; phase: start, lasting (the middle of all moments), or end where measured again
+    # one measured roof of the machine; phase: start, or end where measured again
     "calibration": (
         "CREATE TABLE calibration(id INTEGER PRIMARY KEY, phase TEXT NOT NULL, kind TEXT NOT NULL, "
         "name TEXT NOT NULL, dtype TEXT NOT NULL, threads INTEGER NOT NULL, bytes INTEGER NOT NULL, "

@@ -16,15 +16,17 @@ from typing import ClassVar
 import numpy as np
 
 from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.dnn.terms import Call
 from pipelines.scoring.thread_pool import worthwhile
 from profiler.arrays import Array, ArrayError
-from profiler.costs import Term
 from profiler.spans import Cost
 
 FLOAT32 = np.dtype(np.float32)
 FETCHED = 2
 """Frames that take as long as fetching the weights (`python -m tests.bench.constants --only products`)."""
+
+
+LAYER_CALLS = 2
+"""Compiled calls of a layer: its product, and what comes before or after it."""
 
 
 class Product(ABC):
@@ -97,10 +99,6 @@ Measured by `python -m tests.bench.constants --only products`."""
         `frame`: frames per work count (1 for a layer, 1/outputs where outputs are counted); `times`: how many
         products of this size share the call. The net says the working set, all of its layers together, and the threads.
         """
-
-    @abstractmethod
-    def terms(self, call: Call) -> tuple[Term, ...]:
-        """What bounds it where it is called so."""
 
 
 def names() -> list[str]:

@@ -8,12 +8,10 @@ import numpy as np
 from numba import njit
 
 from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.dnn import terms
-from pipelines.scoring.dnn.products import Product
+from pipelines.scoring.call_counts import calls
+from pipelines.scoring.dnn.products import LAYER_CALLS, Product
 from pipelines.scoring.dnn.products._frames import room
-from pipelines.scoring.dnn.terms import Call
 from profiler.arrays import Array, check_indices, check_offsets
-from profiler.costs import Term
 from profiler.errors import BadInput
 from profiler.spans import Cost, Linear
 
@@ -35,9 +33,6 @@ class SparseProduct(Product):
     into_rows: ClassVar[bool] = False
     at_once: ClassVar[int]
     """Frames for which the weights are read once."""
-    family: ClassVar[str]
-    """Roofs: multiply-adds by frames, inputs and tenths of the weights that are there.
-    `family` " layer": a layer's call by frames."""
     few: ClassVar[int]
     """Frames up to which they are taken as they come; more are put side by side."""
 
@@ -79,20 +74,5 @@ class SparseProduct(Product):
             operations={"gemm": Linear(per_work=(2.0 * self._values.size * frame, 0.0, 0.0))},
             bytes_min=Linear(fixed=times * self.nbytes, per_work=(least, 0.0, 0.0)),
             bytes_max=Linear(fixed=times * self.nbytes, per_work=(most, 0.0, 0.0)),
+            calls=calls(LAYER_CALLS * times),
         )
-
-    def terms(self, call: Call) -> tuple[Term, ...]:
-        """The weights that there are, and frames put side by side."""
-        outputs, inputs = self.shape
-        tenths = round(10 * self._values.size / (outputs * inputs))
-        found = [
-            call.weights(
-                self.family, (call.frames, inputs, tenths), float(self._values.size), self.nbytes
-            ),
-            *call.calls(f"{self.family} layer"),
-            *call.handed_over(self.threads(call.frames)),
-        ]
-        if call.frames > self.few:
-            aside = terms.TURNED if call.in_rows else terms.MOVED
-            found.append(call.kernel(aside, (call.frames, inputs), float(inputs), 0.0))
-        return tuple(found)

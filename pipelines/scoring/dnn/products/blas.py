@@ -13,15 +13,10 @@ from typing import ClassVar
 import numpy as np
 
 from pipelines.scoring.blocks import FLOAT
+from pipelines.scoring.call_counts import calls
 from pipelines.scoring.dnn.products import Product
-from pipelines.scoring.dnn.terms import Call
 from profiler.arrays import Array
-from profiler.costs import Term
 from profiler.spans import Cost, Linear
-
-KERNEL, CALL = "net blas", "net blas layer"
-"""Roofs: multiply-adds by frames, inputs, outputs, whether frames come as rows; a layer's call, without that of the
-library, by frames."""
 
 PACKED = 3.0
 """Times that OpenBLAS moves an operand: read, written in the order of its kernel, read from there."""
@@ -53,13 +48,5 @@ class Weights(Product):
             operations={"gemm": Linear(per_work=(2.0 * inputs * outputs * frame, 0.0, 0.0))},
             bytes_min=Linear(fixed=times * self.nbytes, per_work=(least, 0.0, 0.0)),
             bytes_max=Linear(fixed=PACKED * times * self.nbytes, per_work=(most, 0.0, 0.0)),
-        )
-
-    def terms(self, call: Call) -> tuple[Term, ...]:
-        """The same product of the library, weights from memory as this net has them."""
-        outputs, inputs = self.shape
-        numbers = call.frames, inputs, outputs, int(call.in_rows)
-        return (
-            call.weights(KERNEL, numbers, float(inputs * outputs), self.nbytes),
-            *call.calls(CALL),
+            calls=calls(times, times),
         )

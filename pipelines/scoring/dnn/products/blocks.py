@@ -32,8 +32,6 @@ from pipelines.scoring.simd.vector import (
 from pipelines.scoring.thread_pool import shared
 from profiler.arrays import Array, ArrayError
 
-KERNEL = "net blocks"
-
 FEW = 8
 """Frames up to which the outputs lie in the lanes."""
 
@@ -143,7 +141,6 @@ class Weights(SparseProduct):
 
     rate: ClassVar[float] = 50e9
     at_once: ClassVar[int] = LANES
-    family: ClassVar[str] = KERNEL
     few: ClassVar[int] = FEW
 
     def __init__(self, weight: Array, threads: int, max_frames: int) -> None:

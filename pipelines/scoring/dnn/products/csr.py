@@ -29,8 +29,6 @@ from pipelines.scoring.simd.vector import (
 from pipelines.scoring.thread_pool import shared
 from profiler.arrays import Array, ArrayError
 
-KERNEL = "net csr"
-
 VECTORS = 2
 """Vectors of sixteen frames at once; four find less of their frames in the first cache."""
 
@@ -122,7 +120,6 @@ class Weights(SparseProduct):
 
     rate: ClassVar[float] = 28e9
     at_once: ClassVar[int] = VECTORS * LANES
-    family: ClassVar[str] = KERNEL
     few: ClassVar[int] = 1
 
     def __init__(self, weight: Array, threads: int, max_frames: int) -> None:

@@ -13,15 +13,11 @@ import numpy as np
 from numba import njit
 
 from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.dnn.products import Product
-from pipelines.scoring.dnn.terms import Call
+from pipelines.scoring.call_counts import calls
+from pipelines.scoring.dnn.products import LAYER_CALLS, Product
 from pipelines.scoring.thread_pool import shared
 from profiler.arrays import Array, ArrayError
-from profiler.costs import Term
 from profiler.spans import Cost, Linear
-
-KERNEL, CALL = "net scalar", "net scalar layer"
-"""Roofs: multiply-adds by inputs; a layer's call by frames."""
 
 
 # Neither vectors nor several sums: without leave to reassociate, the compiler keeps to the order of the additions.
@@ -77,13 +73,5 @@ class Weights(Product):
             operations={"scalar": Linear(per_work=(2.0 * inputs * outputs * frame, 0.0, 0.0))},
             bytes_min=Linear(fixed=times * self.nbytes, per_work=(least, 0.0, 0.0)),
             bytes_max=Linear(fixed=times * self.nbytes, per_work=(most, 0.0, 0.0)),
-        )
-
-    def terms(self, call: Call) -> tuple[Term, ...]:
-        """The sums, one after the other, and the weights that come by."""
-        outputs, inputs = self.shape
-        return (
-            call.weights(KERNEL, (inputs,), float(inputs * outputs), self.nbytes),
-            *call.calls(CALL),
-            *call.handed_over(self.threads(call.frames)),
+            calls=calls(LAYER_CALLS * times),
         )

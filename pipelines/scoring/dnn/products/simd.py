@@ -16,8 +16,8 @@ import numpy as np
 from numba import njit
 
 from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.dnn.products import Product
-from pipelines.scoring.dnn.terms import Call
+from pipelines.scoring.call_counts import calls
+from pipelines.scoring.dnn.products import LAYER_CALLS, Product
 from pipelines.scoring.simd.tiles import make_layer_tile
 from pipelines.scoring.simd.vector import (
     LANES,
@@ -30,11 +30,7 @@ from pipelines.scoring.simd.vector import (
 )
 from pipelines.scoring.thread_pool import shared
 from profiler.arrays import Array, ArrayError
-from profiler.costs import Term
 from profiler.spans import Cost, Linear
-
-KERNEL, CALL = "net panels", "net panels layer"
-"""Roofs: multiply-adds by frames, inputs; a layer's call by frames."""
 
 VECTORS = 4 if WIDE_REGISTERS else 1
 """Vectors of outputs in a panel: with 6 frames 24 sums, which leaves a few of 32 registers for factors. Three vectors
@@ -159,14 +155,5 @@ class Weights(Product):
             operations={"gemm": Linear(per_work=(2.0 * inputs * outputs * frame, 0.0, 0.0))},
             bytes_min=Linear(fixed=times * self.nbytes, per_work=(least, 0.0, 0.0)),
             bytes_max=Linear(fixed=times * self.nbytes, per_work=(most, 0.0, 0.0)),
-        )
-
-    def terms(self, call: Call) -> tuple[Term, ...]:
-        """The tiles of all panels, what fills up the last one among them."""
-        panels, inputs, _ = self._panels.shape
-        units = float(panels * inputs * PANEL)
-        return (
-            call.weights(KERNEL, (call.frames, inputs), units, self.nbytes),
-            *call.calls(CALL),
-            *call.handed_over(self.threads(call.frames)),
+            calls=calls(LAYER_CALLS * times),
         )

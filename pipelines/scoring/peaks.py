@@ -1,0 +1,102 @@
+"""Products that no library measures for us, as rates of the machine: those of 8-bit integers and of bfloat16.
+
+Handed to `roofs.calibration.load_or_measure`, which knows no workload. Without them a layer in these numbers would have
+no best rate to be judged by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+from numba import njit
+
+from pipelines.scoring.dnn import bf16, integers, quantised
+from pipelines.scoring.dnn.integers import FRAMES, PANEL
+from pipelines.scoring.simd.byte_products import GROUP
+from pipelines.scoring.simd.vector import aligned
+from profiler.arrays import Array
+from profiler.machine.roofs.timing import Task, Work
+
+if TYPE_CHECKING:
+    from pipelines.config import Config
+
+_Given = TypeVar("_Given")
+
+INT8 = quantised.OPERATION.replace(":", ".scorer:")
+BF16 = bf16.OPERATION.replace(":", ".scorer:")
+
+HOT_FRAMES, HOT_GROUPS = 4 * FRAMES, 48
+"""Whole tiles of frames, and groups of inputs: one panel of weights lies within the first cache."""
+SHAPE = (64, 256, 256)
+"""Frames, inputs and outputs of a product large enough that the library's preparations hardly count."""
+
+
+def of(config: Config) -> dict[str, Work]:
+    """What a run under `config` needs, by the name of the rate."""
+    found = {INT8: _integers()} if integers.TILES else {}
+    if config.model == "dnn":
+        if config.dnn.dtype == "int8" and not integers.TILES:
+            found[INT8] = _library()
+        elif config.dnn.dtype == "bf16":
+            found[BF16] = _bf16()
+    return found
+
+
+def everywhere() -> Mapping[str, Work]:
+    """What a calibration measures without loading torch."""
+    return {INT8: _integers()} if integers.TILES else {}
+
+
+@njit(nogil=True, cache=True)
+def _panels(panels: Array, x: Array, excess: Array, sums: Array, tile: Array, repeats: int) -> None:
+    for _ in range(repeats):
+        integers._multiply(panels, x, excess, sums, tile, 0, len(panels))
+
+
+def _integers() -> Work:
+    """Whole tiles, their weights in the first cache."""
+
+    def make() -> Task:
+        weights = aligned((1, HOT_GROUPS, PANEL, GROUP), np.uint8)
+        weights[:] = 1
+        x = np.ones((HOT_FRAMES, HOT_GROUPS * GROUP), np.int8)
+        excess, sums = np.zeros(HOT_FRAMES, np.int32), np.ones((HOT_FRAMES, PANEL), np.int32)
+        tile = aligned((FRAMES, PANEL), np.int32)
+        return lambda repeats: _panels(weights, x, excess, sums, tile, repeats)
+
+    return Work(2.0 * HOT_FRAMES * HOT_GROUPS * GROUP * PANEL, make)
+
+
+def _library() -> Work:
+    """The library's product of integers."""
+    n, inputs, outputs = SHAPE
+
+    def make() -> Task:
+        made = integers.Library(np.ones((outputs, inputs), np.int8), 1, n)
+        return _repeated(made.sums, np.ones((n, inputs), np.int8))
+
+    return Work(2.0 * n * inputs * outputs, make)
+
+
+def _bf16() -> Work:
+    """The library's product in 16 bits."""
+    n, inputs, outputs = SHAPE
+
+    def make() -> Task:
+        import torch
+
+        weight, bias = np.ones((outputs, inputs), np.float32), np.ones(outputs, np.float32)
+        layer = bf16.Rounded(weight, bias, False)
+        return _repeated(layer.multiply, torch.ones((n, inputs), dtype=torch.bfloat16))
+
+    return Work(2.0 * n * inputs * outputs, make)
+
+
+def _repeated(product: Callable[[_Given], object], x: _Given) -> Task:
+    def task(repeats: int) -> None:
+        for _ in range(repeats):
+            product(x)
+
+    return task

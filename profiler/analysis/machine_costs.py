@@ -1,0 +1,112 @@
+"""What operations, bytes, accesses and calls take on a machine, by its measured roofs.
+
+Each figure is an array [1 + draws]: first the measured middle, then values drawn from the roof's interval. So what
+follows from several of them has an interval too (GUM supplement 1, JCGM 101:2008).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import numpy as np
+
+from profiler.arrays import Array
+from profiler.costs import CHASE, KERNEL_CALL
+from profiler.machine.roofs.table import AFTER_BYTES, Key, Roof, RoofTable
+
+NS: Final = 1e9
+
+FIRST_CACHE: Final = 16 << 10
+"""Bytes: the first rung of every ladder, which lies in the first cache of any processor in use."""
+
+MEMORY: Final = float(1 << 40)
+"""Bytes that no cache holds."""
+
+_SCALAR: Final = re.compile(r"scalar|exp|log")
+
+
+class MachineCosts:
+    """`draws`: how many values of each figure besides its middle. `missing`: names of what was not measured."""
+
+    def __init__(self, table: RoofTable, draws: int = 0, seed: int = 0) -> None:
+        self._table, self._draws = table, draws
+        self._rng = np.random.default_rng(seed)
+        self._places: dict[Key, Array] = {}
+        self.missing: dict[str, None] = {}
+
+    def operation_ns(self, name: str, threads: int = 1) -> Array | None:
+        """ns of one operation of a class at its best rate; None where none was measured.
+
+        The best repeat counts: an operation never takes less. Drawn are the slower ones.
+        """
+        roof = self._peak(name, threads)
+        if roof is None:
+            self.missing[name] = None
+            return None
+        slower = np.minimum(self._values(roof) / roof.median, 1.0)
+        return NS / (roof.high * slower)
+
+    def _peak(self, name: str, threads: int) -> Roof | None:
+        found = [self._table.rate(name, threads), self._table.kernel(name, threads)]
+        head = name.partition("@")[0]
+        if ":" not in name and "@" not in name and not _SCALAR.match(head):
+            # A product is multiply-adds: no library's is faster than these in vectors.
+            found.append(self._table.rate("fma", threads))
+        return max(filter(None, found), key=lambda roof: roof.median, default=None)
+
+    def byte_ns(self, size: float, threads: int = 1, device: str = "") -> Array:
+        """ns of a byte in order of data of that size."""
+        roof = self._table.bandwidth(max(size, FIRST_CACHE), threads, "read", device)
+        if roof is None:
+            self.missing["read"] = None
+            return np.zeros(1)
+        return NS / self._values(roof)
+
+    def access_ns(self, pattern: str, size: float) -> Array:
+        """ns of an access scattered over that much."""
+        roof = self._table.latency(max(size, FIRST_CACHE), pattern)
+        if roof is None:
+            self.missing[pattern] = None
+            return np.zeros(1)
+        return self._values(roof)
+
+    def call_ns(self, kind: str) -> Array:
+        """ns of a call of that kind, made after another; the best repeat counts, as of operations."""
+        roof = self._table.call(kind)
+        if roof is None and kind == KERNEL_CALL:
+            roof = self._table.call("numba")
+        if roof is None:
+            self.missing[f"a {kind} call" if "@" not in kind else kind] = None
+            return np.zeros(1)
+        if "@" in kind:
+            return self._values(roof)
+        return roof.low * np.maximum(self._values(roof) / roof.median, 1.0)
+
+    def least_call_ns(self, kind: str) -> Array:
+        """ns of a call of that kind, at least: one without arrays and a span."""
+        return self.call_ns("numba" if kind == KERNEL_CALL else kind)
+
+    def first_call_ns(self) -> Array:
+        """ns that a call of a compiled kernel takes longer after other data."""
+        hot = self._table.call(KERNEL_CALL)
+        cold = self._table.call(KERNEL_CALL, AFTER_BYTES)
+        if hot is None or cold is None:
+            return np.zeros(1)
+        longer: Array = np.maximum(self._values(cold) - self._values(hot), 0.0)
+        return longer
+
+    def chase_ns(self) -> Array:
+        """ns of an access to memory that waits for the one before."""
+        return self.access_ns(CHASE, MEMORY)
+
+    def _values(self, roof: Roof) -> Array:
+        if not self._draws:
+            return np.array([roof.median])
+        place = self._places.get(roof.key)
+        if place is None:
+            drawn = self._rng.uniform(0.0, 1.0, self._draws)
+            place = self._places[roof.key] = np.concatenate([[0.5], drawn])
+        ends = [roof.low, roof.median, roof.high]
+        found: Array = np.interp(place, [0.0, 0.5, 1.0], ends)
+        return found

@@ -1,0 +1,190 @@
+"""What bounds a stage, in the words that the user sees: from the parts of its time."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from profiler.analysis.categories import (
+    LAW_PARTS,
+    NOT_ATTRIBUTED,
+    OTHER_PROGRAMS,
+    PART_NAMES,
+)
+from profiler.analysis.parts import Parts
+
+COMPUTE_BOUND: Final = "compute-bound"
+INSTRUCTION_BOUND: Final = "instruction-bound"
+BANDWIDTH_BOUND: Final = "bandwidth-bound"
+LATENCY_BOUND: Final = "latency-bound"
+CALL_BOUND: Final = "call-bound"
+LAUNCH_BOUND: Final = "launch-bound"
+MIXED: Final = "mixed"
+UNDECIDED: Final = "undecided"
+
+VERDICT_OF: Final = {
+    "arithmetic": COMPUTE_BOUND,
+    "instructions": INSTRUCTION_BOUND,
+    "bandwidth": BANDWIDTH_BOUND,
+    "latency": LATENCY_BOUND,
+    "calls": CALL_BOUND,
+    NOT_ATTRIBUTED: UNDECIDED,
+}
+"""What is said of a stage whose largest part this is. Other programs' is none of its own: how much of its time they
+took is said beside (`Parts.share`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Sums over a stage's spans that its verdict rests on; times in ns, None where not known.
+
+    `least_ns`: what its arithmetic and calls take at least. `missing`: roofs that its law asks for and that were not
+    measured. `replayed`: whether all of the time was measured by hot replay; `device`: or is that of work on one.
+    `unknown`: whether its arithmetic has no roof. `launches`: kernels that the host gave to a device.
+    `unit`, `units`: what the stage counts its work in, and how many. `reason`: why it has no law.
+    """
+
+    time_ns: float
+    calls: float
+    frames: float
+    parts: Parts | None = None
+    least_ns: float | None = None
+    bytes_min: float | None = None
+    missing: tuple[str, ...] = ()
+    replayed: bool = False
+    device: bool = False
+    unit: str = ""
+    units: float = 0.0
+    reason: str = ""
+    roofs: bool = True
+    unknown: bool = False
+    launches: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What bounds a stage, how well that is known (A B C D –), in plain words, and what is wrong.
+
+    `too_close`: the part of the sentence that says which parts are too close to tell which is more, or None.
+    """
+
+    verdict: str | None
+    evidence: str
+    sentence: str
+    defect: str | None = None
+    too_close: str | None = None
+
+
+def judge(e: Evidence) -> Verdict:
+    """Turn a stage's sums into a verdict, an evidence grade and a sentence."""
+    if not e.calls or e.time_ns <= 0:
+        return Verdict(None, "–", "Did not run.")
+    if e.parts is None:
+        return Verdict(
+            None, "–", f"Takes {_time(e.time_ns / e.calls)} per {_call(e)}; {_lacking(e)}."
+        )
+    grade = "D" if e.missing else "B" if e.replayed else "C"
+    defect = None
+    if e.least_ns is not None and e.least_ns > e.time_ns:
+        defect = (
+            f"It ran in {100 * e.time_ns / e.least_ns:.0f} % of the least time that the machine's measured roofs "
+            "allow, so its cost law or a roof is wrong."
+        )
+    verdict, too_close = _verdict(e, e.parts)
+    return Verdict(verdict, grade, _sentence(e, e.parts, too_close), defect, too_close)
+
+
+def _verdict(e: Evidence, parts: Parts) -> tuple[str, str | None]:
+    """What bounds a stage: the largest of its own parts, or *mixed* where the interval of the second reaches into its.
+
+    Where nothing accounts for most of it, that is said; arithmetic without a roof may be all of the instructions. What
+    the law alone says is no verdict where another part may be as large. Launches count only where the stage took longer
+    than its work: twice any other part, they are what it waited for, although their interval begins at nothing.
+
+    With it comes what is to be said of parts that are too close.
+    """
+    order = sorted(VERDICT_OF, key=lambda name: parts.likely[name], reverse=True)
+    first, second = order[:2]
+    if first == NOT_ATTRIBUTED or parts.likely[first] <= 0.0:
+        return UNDECIDED, None
+    if e.unknown and first != "arithmetic":
+        arithmetic = sum(parts.likely[n] for n in ("arithmetic", "instructions", NOT_ATTRIBUTED))
+        if arithmetic >= parts.likely[first]:
+            return UNDECIDED, None
+    if e.launches and first == "calls" and parts.likely[first] >= 2 * parts.likely[second]:
+        return LAUNCH_BOUND, None
+    if not (e.replayed or e.device):
+        rival = max(parts.high[name] for name in LAW_PARTS if name != first)
+        return (UNDECIDED if rival > parts.low[first] else VERDICT_OF[first]), None
+    second = next(name for name in order[1:] if name in LAW_PARTS)
+    if parts.likely[second] and parts.high[second] > parts.low[first]:
+        return (
+            MIXED,
+            f"{PART_NAMES[first]} and {PART_NAMES[second]} are too close to tell which is more",
+        )
+    return VERDICT_OF[first], None
+
+
+IN_SENTENCES: Final = {
+    **PART_NAMES,
+    "arithmetic": "arithmetic (at peak rate)",
+    "instructions": "instructions (beyond the arithmetic)",
+    "bandwidth": "waiting on memory bandwidth",
+    "latency": "waiting on memory latency",
+    OTHER_PROGRAMS: "preempted by other programs",
+}
+"""How a sentence says what a part of the time is."""
+
+
+def _sentence(e: Evidence, parts: Parts, too_close: str | None) -> str:
+    calls, call = e.calls, _call(e)
+    text = []
+    if e.bytes_min:
+        rate = e.bytes_min / e.time_ns
+        text.append(f"moves {_bytes(e.bytes_min / calls)} per {call} at {rate:.3g} GB/s")
+    if e.units:
+        # Some counts have no noun: how many were examined, or ranked.
+        each = f"each of its {e.unit}" if e.unit.endswith("s") else f"each item {e.unit}"
+        text.append(f"{each} takes {_time(e.time_ns / e.units)}")
+    if e.launches:
+        text.append(f"launches {_count(e.launches / calls)} per {call}")
+    shares = [f"{100 * parts.share(name):.0f} % {IN_SENTENCES[name]}" for name in parts.told]
+    text.append(f"{_time(e.time_ns / calls)} per {call}: {', '.join(shares)}")
+    if too_close:
+        text.append(too_close)
+    if e.missing:
+        text.append(f"not measured here: {', '.join(e.missing)}")
+    whole = "; ".join(text)
+    return whole[0].upper() + whole[1:] + "."
+
+
+def _count(kernels: float) -> str:
+    return "one kernel" if kernels == 1 else f"{kernels:.3g} kernels"
+
+
+def _lacking(e: Evidence) -> str:
+    if e.reason:
+        return e.reason
+    return (
+        "the machine's roofs were not measured"
+        if not e.roofs
+        else "what it computes is not modelled"
+    )
+
+
+def _call(e: Evidence) -> str:
+    return "frame" if e.frames <= e.calls else "block"
+
+
+def _scaled(value: float, steps: tuple[str, ...], factor: float) -> str:
+    for step in steps[:-1]:
+        if abs(value) < 0.9995 * factor:
+            return f"{value:.3g} {step}"
+        value /= factor
+    return f"{value:.3g} {steps[-1]}"
+
+
+def _time(value_ns: float) -> str:
+    return _scaled(value_ns, ("ns", "µs", "ms", "s"), 1000.0)
+
+
+def _bytes(value: float) -> str:
+    return _scaled(value, ("B", "kB", "MB", "GB"), 1000.0)

@@ -1,0 +1,99 @@
+"""What the laws of nets and of the front end count."""
+
+from __future__ import annotations
+
+import functools
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+from pipelines.config import Config, Dnn, assign
+from pipelines.frontend.mfcc import Mfcc
+from pipelines.frontend.parameters import FeatureParameters
+from pipelines.models import nets
+from pipelines.models.nets import Net
+from pipelines.scoring import dnn, peaks
+from pipelines.scoring.blocks import MAX_FRAMES
+from pipelines.scoring.dnn import products
+from pipelines.scoring.dnn.arithmetic import can_choose
+from profiler.analysis.machine_costs import MachineCosts
+from profiler.arrays import Array
+from profiler.costs import KERNEL_CALL, NUMPY_CALL, Cost
+from profiler.machine.roofs import calibration
+from profiler.machine.roofs.table import RATE, Roof, RoofTable
+
+needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed")
+WAYS = [
+    *(Dnn(product=name) for name in products.names()),
+    pytest.param(Dnn(dtype="int8"), id="int8"),
+    pytest.param(Dnn(dtype="bf16"), id="bf16", marks=needs_torch),
+]
+
+
+@functools.cache
+def read(name: str) -> Net:
+    return nets.load(nets.find(name))
+
+
+def costs_of(dnn_settings: Dnn, net: Net, frames: int) -> dict[str, Cost]:
+    made = dnn.create(dnn_settings, net, 1, MAX_FRAMES)
+    found = {f"all/{name}": cost for name, cost in made.costs(frames).items()}
+    if can_choose(made):
+        found |= {f"some/{name}": cost for name, cost in made.costs_of_some(frames).items()}
+        made.heads_used = net.card.heads
+        found |= {f"heads/{name}": cost for name, cost in made.costs(frames).items()}
+    return found
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("net", nets.shipped())
+def test_every_stage_of_every_net_has_a_law(net: str, way: Dnn) -> None:
+    for frames in (1, 16, MAX_FRAMES):
+        for name, cost in costs_of(way, read(net), frames).items():
+            assert cost.unmodelled or not cost.is_empty, name
+            assert set(cost.calls) <= {KERNEL_CALL, NUMPY_CALL}
+            assert Cost.from_dict(cost.as_dict()) == cost
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_all_arithmetic_of_a_net_has_a_peak_on_a_machine_never_calibrated(way: Dnn) -> None:
+    """Integers too: nothing waits for `asrscope calibrate`."""
+    costs = costs_of(way, read("base"), 16)
+    config = assign(Config(), {"model": "dnn", "dnn.dtype": way.dtype})
+    quick = calibration.plan([1], peaks.of(config), whole=False)
+    machine = MachineCosts(
+        RoofTable(
+            tuple(Roof(*step.key, 1e9, 1e9, 1e9, "op/s") for step in quick if step.key.kind == RATE)
+        )
+    )
+    for cost in costs.values():
+        assert all(machine.operation_ns(name) is not None for name in cost.operations)
+    assert not machine.missing
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "int8", pytest.param("bf16", marks=needs_torch)])
+def test_the_best_rate_of_numbers_is_that_of_a_product_of_them(dtype: str) -> None:
+    config = assign(Config(), {"model": "dnn", "dnn.dtype": dtype})
+    for name, work in peaks.of(config).items():
+        assert name in (peaks.INT8, peaks.BF16)
+        work.make()(1)
+        assert work.operations > 0
+
+
+def test_more_heads_are_more_calls() -> None:
+    made = dnn.create(Dnn(), read("multi-frame"), 1, MAX_FRAMES)
+    one = made.costs(16)["score.output"].calls[KERNEL_CALL].fixed
+    made.heads_used = 3
+    assert made.costs(16)["score.output"].calls[KERNEL_CALL].fixed == 3 * one
+
+
+def test_stages_of_the_front_end_have_laws() -> None:
+    for p in (FeatureParameters(), FeatureParameters(remove_noise=True, remove_dc=True)):
+        assert not any(cost.is_empty for cost in Mfcc(p).costs().values())
+
+
+def test_windows_of_the_front_end_are_those_that_are_named() -> None:
+    p = FeatureParameters()
+    frames: Array = Mfcc(p).start(np.ones(p.hop_samples * 9, np.float32)).windows(0, 2)
+    assert frames.shape == (2, p.nfft)
