@@ -29,7 +29,7 @@ from PySide6.QtWidgets import (
 
 from app.charts.scale import time_ticks
 from app.model.time_axis import TimeAxis
-from app.style.plain_text import write
+from app.style.plain_text import fitting, write
 from app.style.theme import font, theme
 from profiler.analysis.lod.columns import column_grid
 
@@ -62,7 +62,7 @@ class _Axis(pg.AxisItem):
         self.enableAutoSIPrefix(False)
         self.setStyle(tickLength=0, autoExpandTextSpace=False)
         self._face = font(LABEL_FONT)
-        self._wide = QFontMetricsF(self._face).horizontalAdvance
+        self._metrics = QFontMetricsF(self._face)
 
     def setRange(self, mn: float, mx: float) -> None:
         """Take over the range of the view box."""
@@ -94,7 +94,7 @@ class TimeAxisItem(_Axis):
         )
         for second, text in time_ticks(first, last, width):
             x = (second - first) / (last - first) * width
-            half = self._wide(text) / 2 + 1
+            half = self._metrics.horizontalAdvance(text) / 2 + 1
             if x + GUTTER >= half and x + half <= width + MARGIN:
                 self._label(p, QRectF(x - half, 4, 2 * half, TIME_LABELS - 5), flags, text)
 
@@ -116,7 +116,8 @@ class ValueAxisItem(_Axis):
         for value, text in self.labels:
             y = height - (value - low) / (high - low) * height
             y = min(max(y - LABEL / 2, 0.0), height + TIME_LABELS - LABEL)
-            self._label(p, QRectF(0, y, GUTTER - LABEL / 2, LABEL), flags, text)
+            place = QRectF(0, y, GUTTER - LABEL / 2, LABEL)
+            self._label(p, place, flags, fitting(self._metrics, place.width(), text))
 
 
 class TimePlot(pg.GraphicsView):

@@ -175,7 +175,7 @@ class Transport(QFrame):
         self.setProperty("card", True)
         self._playhead = playhead
 
-        header, self.note = card_header(self.tr("Session"))
+        header, self.note = card_header(self.tr("Playback"))
 
         self.bar = ScrubBar()
         self.bar.sought.connect(playhead.seek)
