@@ -29,6 +29,11 @@ class Beside:
         self._replay = HotReplay(recorder, lane, self._queue, replay)
         self._recorded = self._other_ns = self._asked_ns = 0
 
+    @property
+    def chosen(self) -> bool:
+        """Whether the block being decoded is to be done again."""
+        return self._replay.chosen
+
     def close(self) -> None:
         """Give the file of the run queue back."""
         self._queue.close()

@@ -223,7 +223,9 @@ class Decoder:
             )
             done = begin + count == n_frames
             last = done or self._stopping
-            told = not last and block_start_ns >= partial_due
+            # The search goes on for a partial result; a block that is to be done again comes first.
+            chosen = self._beside is not None and self._beside.chosen
+            told = not last and not chosen and block_start_ns >= partial_due
             words = []
             if last:
                 words = recogniser.search.finish(lane)

@@ -75,7 +75,7 @@ class Sample:
         self.decode = stage("decode", "decode", ("other_programs_ns",))
         for epoch in range(3):
             law = Linear(per_work=(78.0, 0.0, 0.0))
-            traffic = Linear(fixed=20_000.0, per_work=(135.0, 0.0, 0.0))
+            traffic = Linear(fixed=20e6, per_work=(135.0, 0.0, 0.0))
             self.recorder.cost(
                 self.gaussians,
                 epoch,

@@ -18,7 +18,7 @@ from selection_reference import METHODS, configured, family_of
 from pipelines.config import Config, assign
 from pipelines.models import sphinx
 from pipelines.models.nets import Layer
-from pipelines.scoring import peaks, senones
+from pipelines.scoring import senones
 from pipelines.scoring.clustering.codewords import codewords_of
 from pipelines.scoring.dnn import DenseNet, QuantisedNet, integers, products
 from pipelines.scoring.meter import Meter
@@ -48,7 +48,6 @@ def play() -> None:
     _play_nets()
     _play_products()
     codewords_of(tied, 5, quietly, never).nearest(_features(7), Meter())
-    peaks._integers().make()(1)
 
 
 def _features(n: int) -> Array:
