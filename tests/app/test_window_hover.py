@@ -186,8 +186,8 @@ def test_the_box_is_of_the_word_whose_text_is_under_the_mouse(
     w.axis.set_visible(0.0, 10.0)
     QApplication.processEvents()
     words = w.desk.views["words"]
-    placed = words.speech.placed[0]
-    plot, (_, rows) = words.plot, words.speech.areas()
+    placed = words.spoken.placed[0]
+    plot, (_, rows) = words.plot, words.spoken.areas()
     at = QPointF(placed.left + placed.width - 1, rows.top() + 5)
     plot.mouse = at
     far = placed.token.last_s + 0.5

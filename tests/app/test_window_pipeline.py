@@ -419,7 +419,7 @@ def test_the_probe_asks_a_process_once_and_bears_any_answer(qtbot):
         silent = DeviceProbe(command)
         silent.found.connect(lambda *_: pytest.fail("it knows nothing"))
         silent.ask()
-        qtbot.waitUntil(lambda probe=silent: probe._process is None, timeout=SOON_MS)
+        qtbot.waitUntil(lambda probe=silent: not probe._command.running, timeout=SOON_MS)
     late = DeviceProbe((sys.executable, "-c", "import time; time.sleep(60)"))
     late.ask()
     late.stop()
