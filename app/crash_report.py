@@ -48,13 +48,10 @@ class LastWords:
         *lines, self._rest = (self._rest + data).split(b"\n")
         self._rest = self._rest[-LONGEST_PIECE:]
         for line in lines:
-            self._take(line)
+            self.add_line(line)
 
     def add_line(self, line: bytes) -> None:
-        """Add a whole line from another source."""
-        self._take(line)
-
-    def _take(self, line: bytes) -> None:
+        """Add a whole line, of this source or another."""
         text = one_line(line.decode("utf-8", "replace").rstrip(), LONGEST_LINE)
         if not text.strip():
             return

@@ -1,10 +1,10 @@
-"""Small widgets that Qt lacks: a switch, an elided label, readable number boxes."""
+"""Small widgets that Qt lacks: a switch, an elided label, a readable number box."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
-from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QFontMetricsF,
     QKeyEvent,
@@ -13,15 +13,14 @@ from PySide6.QtGui import (
     QPen,
     QResizeEvent,
     QValidator,
+    QWheelEvent,
 )
 from PySide6.QtWidgets import (
     QAbstractButton,
-    QAbstractSpinBox,
     QCheckBox,
     QComboBox,
     QDoubleSpinBox,
     QSizePolicy,
-    QSpinBox,
     QStyle,
     QStyleOptionButton,
     QWidget,
@@ -29,6 +28,7 @@ from PySide6.QtWidgets import (
 
 from app.style.keys import ENTER, REACHED, pressed
 from app.style.plain_text import LONGEST_LINE, Label, describe, fitting, literal, set_tip
+from app.style.stylesheet import restyle
 from app.style.theme import font, theme
 from profiler.plain import one_line
 
@@ -41,8 +41,8 @@ BESIDE_OUTLINE = 4
 class Switch(QAbstractButton):
     """A switch: its state is shown by colour, by the position of the knob and by a bar or ring on the track."""
 
-    def __init__(self, parent: QWidget | None = None, *, small: bool = False) -> None:
-        super().__init__(parent)
+    def __init__(self, *, small: bool = False) -> None:
+        super().__init__()
         self._extent = QSize(28, 16) if small else QSize(36, 20)
         self.setCheckable(True)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
@@ -95,8 +95,8 @@ class Switch(QAbstractButton):
 class Elided(Label):
     """A label that shortens its text to the available width; the tool tip has the whole text."""
 
-    def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
-        super().__init__(parent=parent)
+    def __init__(self, text: str = "") -> None:
+        super().__init__()
         self._full = ""
         self._shorter: tuple[str, ...] = ()
         self.setMinimumWidth(20)
@@ -107,11 +107,6 @@ class Elided(Label):
     def full(self) -> str:
         """The whole text."""
         return self._full
-
-    @property
-    def cut(self) -> bool:
-        """Whether a text is cut within: there is room neither for the whole nor for what may stand for it."""
-        return self.text() not in (self._full, *self._shorter)
 
     def set_full(self, text: str, *shorter: str) -> None:
         """Show ``text``; where it does not fit, the first of ``shorter`` that does, or as much of the last as does."""
@@ -149,8 +144,8 @@ class Elided(Label):
 class EffectLabel(Label):
     """What a change did, in a few words; the style sheet knows its kinds (`app.model.effects`)."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent=parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.setObjectName("effect")
         self.setFont(font(0.9, strong=True))
 
@@ -159,180 +154,51 @@ class EffectLabel(Label):
         kind = kind.replace(" ", "-")
         if self.property("kind") != kind:
             self.setProperty("kind", kind)
-            self.style().unpolish(self)
-            self.style().polish(self)
+            restyle(self)
         self.setText(text)
 
 
-class WheelGuard(QObject):
-    """Prevents the wheel from changing a field that the user only scrolls past."""
+class NumberBox(QDoubleSpinBox):
+    """A number with its unit; a change is emitted only when entered, and some values may be shown as words.
 
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Pass the wheel to the scroll area unless the field has the focus."""
-        passing = isinstance(watched, QWidget) and not watched.hasFocus()
-        if passing and event.type() == QEvent.Type.Wheel:
-            event.ignore()
-            return True
-        return super().eventFilter(watched, event)
+    Letters are the field's, whether it can use them or not; Space is the window's, where it pauses.
 
-
-class NumberKeys(QObject):
-    """Leaves Space to the window, where it pauses; letters are the field's, whether it can use them or not.
-
-    Escape is first the field's, which shows its value again, and then whoever's is around it.
+    Args:
+        whole: whether only whole numbers are taken, shown with thin spaces between thousands.
     """
 
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Do not let the field claim such a key, nor take it when it was no command."""
-        kinds = (QEvent.Type.ShortcutOverride, QEvent.Type.KeyPress)
-        if event.type() in kinds and isinstance(event, QKeyEvent):
-            if event.text() == " ":
-                event.ignore()
-                return True
-            if event.key() == Qt.Key.Key_Escape and isinstance(watched, WholeBox | RealBox):
-                if event.type() == QEvent.Type.KeyPress:
-                    watched.show_again()
-                event.setAccepted(event.type() == QEvent.Type.ShortcutOverride)
-                return True
-        return super().eventFilter(watched, event)
+    refused = Signal(str)
+    """A number out of range was entered, and the old one stays."""
 
-
-def _number(box: QAbstractSpinBox) -> None:
-    box.setKeyboardTracking(False)
-    box.setAlignment(Qt.AlignmentFlag.AlignRight)
-    # A box without buttons has the padding of the style sheet on its left alone.
-    box.lineEdit().setTextMargins(0, 0, BESIDE_OUTLINE, 0)
-    box.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-    box.installEventFilter(WheelGuard(box))
-    box.installEventFilter(NumberKeys(box))
-
-
-class Words:
-    """Values of a number box that are said in words, and its unit, which these have not."""
-
-    def __init__(self) -> None:
-        self._of: Mapping[float, str] = {}
-        self._values: Mapping[str, float] = {}
+    def __init__(self, *, whole: bool = False) -> None:
+        super().__init__()
+        self._whole = whole
         self._unit = ""
-
-    def take(self, words: Mapping[float, str], unit: str) -> None:
-        """Use these words and this unit."""
-        self._of = words
-        self._values = {word: value for value, word in words.items()}
-        self._unit = unit
-
-    def word(self, value: float) -> str | None:
-        """The word for a value, or None."""
-        return self._of.get(value)
-
-    def value(self, text: str) -> float | None:
-        """The value that a text names, or None."""
-        return self._values.get(text)
-
-    def suffix(self, value: float) -> str:
-        """The unit after a value: none after a word, in the singular after 1."""
-        if value in self._of:
-            return ""
-        return self._unit.removesuffix("s") if value == 1 else self._unit
-
-
-class WholeBox(QSpinBox):
-    """Whole numbers with thin spaces between thousands; a change is emitted only when entered.
-
-    ``refused``: a number out of range was entered, and the old one stays.
-    """
-
-    refused = Signal(str)
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._words = Words()
-        self.setStepType(QSpinBox.StepType.AdaptiveDecimalStepType)
-        _number(self)
-
-    def set_unit(self, suffix: str, words: Mapping[float, str] | None = None) -> None:
-        """Show a unit after the number, in the singular after 1, and some numbers as words."""
-        self._words.take(words or {}, suffix)
-        self.valueChanged.connect(self._inflect)
-        self._inflect(self.value())
-
-    def _inflect(self, value: int) -> None:
-        self.setSuffix(self._words.suffix(value))
-
-    def setValue(self, value: int) -> None:
-        """Set the number, and its unit with it."""
-        super().setValue(value)
-        self._inflect(value)
-
-    def show_again(self) -> None:
-        """Drop what was typed and not entered."""
-        self.setValue(self.value())
-
-    def textFromValue(self, value: int) -> str:
-        """Return 7000 as 7 000."""
-        word = self._words.word(value)
-        return word if word is not None else f"{value:,}".replace(",", THIN_SPACE)
-
-    def valueFromText(self, text: str) -> int:
-        """Read a word, or a number with or without spaces."""
-        if (said := self._words.value(text)) is not None:
-            return int(said)
-        digits = "".join(c for c in text.removesuffix(self.suffix()) if c.isdigit() or c == "-")
-        try:
-            return int(digits)
-        except ValueError:
-            return self.value()
-
-    def validate(self, text: str, position: int) -> tuple[QValidator.State, str, int]:
-        """Allow words, and spaces between digits."""
-        if self._words.value(text) is not None:
-            return QValidator.State.Acceptable, text, position
-        plain = "".join(c for c in text if not c.isspace())
-        suffix = "".join(c for c in self.suffix() if not c.isspace())
-        plain = plain.removesuffix(suffix)
-        state, _, _ = super().validate(plain, position)
-        if state == QValidator.State.Invalid and _number_in(plain) is not None:
-            state = QValidator.State.Intermediate  # out of range: `fixup` says so
-        return state, text, position
-
-    def fixup(self, text: str) -> str:
-        """Refuse what was entered, and show the old number again."""
-        return _refuse(self, text, self.textFromValue(self.value()))
-
-
-class RealBox(QDoubleSpinBox):
-    """Real numbers with a decimal point and no trailing zeros; a change is emitted only when entered.
-
-    ``refused``: a number out of range was entered, and the old one stays.
-    """
-
-    refused = Signal(str)
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._words = Words()
+        self._words: Mapping[float, str] = {}
         self.steps: tuple[float, ...] = ()
-        self.setDecimals(3)
+        """Values that the arrow keys go to; without any, they step by tenths of the value."""
+        self.setDecimals(0 if whole else 3)
         self.setStepType(QDoubleSpinBox.StepType.AdaptiveDecimalStepType)
-        _number(self)
+        self.setKeyboardTracking(False)
+        self.setAlignment(Qt.AlignmentFlag.AlignRight)
+        # A box without buttons has the padding of the style sheet on its left alone.
+        self.lineEdit().setTextMargins(0, 0, BESIDE_OUTLINE, 0)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.valueChanged.connect(self._inflect)
 
     def set_unit(self, suffix: str, words: Mapping[float, str] | None = None) -> None:
-        """Show a unit after the number, and some numbers as words."""
-        self._words.take(words or {}, suffix)
-        self.valueChanged.connect(self._inflect)
+        """Show a unit after the number, in the singular after 1, and some numbers as words, which have none."""
+        self._unit, self._words = suffix, words or {}
         self._inflect(self.value())
 
     def _inflect(self, value: float) -> None:
-        self.setSuffix(self._words.suffix(value))
+        unit = self._unit.removesuffix("s") if value == 1 else self._unit
+        self.setSuffix("" if value in self._words else unit)
 
     def setValue(self, value: float) -> None:
         """Set the number, and its unit with it."""
         super().setValue(value)
-        self._inflect(value)
-
-    def show_again(self) -> None:
-        """Drop what was typed and not entered."""
-        self.setValue(self.value())
+        self._inflect(self.value())
 
     def stepBy(self, steps: int) -> None:
         """Go to the next larger or smaller of `steps`, where there are any."""
@@ -344,47 +210,71 @@ class RealBox(QDoubleSpinBox):
             self.setValue(min(beyond) if steps > 0 else max(beyond))
 
     def textFromValue(self, value: float) -> str:
-        """Return the shortest text for the number, or its word."""
-        word = self._words.word(value)
-        return word if word is not None else f"{value:.6g}"
+        """Return the word for a number, or the shortest text: 7000 as 7 000."""
+        if (word := self._words.get(value)) is not None:
+            return word
+        return f"{value:,.0f}".replace(",", THIN_SPACE) if self._whole else f"{value:.6g}"
+
+    def _read(self, text: str) -> float | None:
+        """The number that a text says as a word or in digits, with or without spaces and unit; None if it says none."""
+        named = next((value for value, word in self._words.items() if word == text), None)
+        return named if named is not None else _number_in(self._bare(text))
+
+    def _bare(self, text: str) -> str:
+        """A text without the unit and without spaces."""
+        plain, unit = ("".join(part.split()) for part in (text, self.suffix()))
+        return plain.removesuffix(unit)
 
     def valueFromText(self, text: str) -> float:
         """Read a word or a number."""
-        said = self._words.value(text)
-        return super().valueFromText(text) if said is None else said
+        found = self._read(text)
+        return self.value() if found is None else found
 
     def validate(self, text: str, position: int) -> tuple[QValidator.State, str, int]:
-        """Allow words."""
-        if self._words.value(text) is not None:
+        """Allow words, and spaces between digits."""
+        if text in self._words.values():
             return QValidator.State.Acceptable, text, position
-        state, _, _ = super().validate(text, position)
-        plain = text.strip().removesuffix(self.suffix().strip())
-        if state == QValidator.State.Invalid and _number_in(plain) is not None:
+        state, _, _ = super().validate(self._bare(text), position)
+        if state == QValidator.State.Invalid and self._read(text) is not None:
             state = QValidator.State.Intermediate  # out of range: `fixup` says so
         return state, text, position
 
     def fixup(self, text: str) -> str:
         """Refuse what was entered, and show the old number again."""
-        return _refuse(self, text, self.textFromValue(self.value()))
+        if self._read(text) is not None:
+            self.refused.emit(self._bare(text))
+        return self.textFromValue(self.value()) + self.suffix()
+
+    def event(self, event: QEvent) -> bool:
+        """Leave Space to the window; Escape is first the field's, which shows its value again, then the window's."""
+        kinds = (QEvent.Type.ShortcutOverride, QEvent.Type.KeyPress)
+        if isinstance(event, QKeyEvent) and event.type() in kinds:
+            if event.text() == " ":
+                event.ignore()
+                return True
+            if event.key() == Qt.Key.Key_Escape:
+                if event.type() == QEvent.Type.KeyPress:
+                    self.setValue(self.value())
+                event.setAccepted(event.type() == QEvent.Type.ShortcutOverride)
+                return True
+        return super().event(event)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Change nothing that is only scrolled past."""
+        if self.hasFocus():
+            super().wheelEvent(event)
+        else:
+            event.ignore()
 
 
 def _number_in(text: str) -> float | None:
-    """The number that a text is, or None."""
-    plain = "".join(c for c in text if not c.isspace())
-    if not plain.isascii() or not set(plain) <= set("0123456789.-"):
+    """The number that a text without spaces is, or None."""
+    if not text.isascii() or not set(text) <= set("0123456789.-"):
         return None
     try:
-        return float(plain)
+        return float(text)
     except ValueError:
         return None
-
-
-def _refuse(box: WholeBox | RealBox, text: str, stays: str) -> str:
-    """Say that a text names no number in range; returns the text of the number that `stays`."""
-    plain = text.strip().removesuffix(box.suffix().strip()).strip()
-    if _number_in(plain) is not None:
-        box.refused.emit(plain)
-    return box.prefix() + stays + box.suffix()
 
 
 def draw_arrow(widget: QWidget) -> None:
@@ -401,8 +291,8 @@ def draw_arrow(widget: QWidget) -> None:
 class CheckBox(QCheckBox):
     """A box with a tick; without one, its outline is as plain as the text beside it."""
 
-    def __init__(self, text: str, parent: QWidget | None = None) -> None:
-        super().__init__(literal(text), parent)
+    def __init__(self, text: str) -> None:
+        super().__init__(literal(text))
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw box and text, and the tick over them: a style sheet could only load it from a file."""
@@ -423,12 +313,14 @@ class CheckBox(QCheckBox):
 
 
 class ChoiceBox(QComboBox):
-    """A drop-down list that does not change when scrolled past."""
+    """A drop-down list that does not change when scrolled past: texts, each with the value that it stands for."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str, entries: Iterable[tuple[str, object]]) -> None:
+        super().__init__()
+        describe(self, name)
+        for text, value in entries:
+            self.addItem(text, value)
         self.setFocusPolicy(REACHED)
-        self.installEventFilter(WheelGuard(self))
         self.setMinimumContentsLength(4)
         self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
 
@@ -439,6 +331,13 @@ class ChoiceBox(QComboBox):
             event.accept()
             return True
         return super().event(event)
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        """Change nothing that is only scrolled past."""
+        if self.hasFocus():
+            super().wheelEvent(event)
+        else:
+            event.ignore()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Enter opens the list; Space is the window's."""

@@ -142,7 +142,8 @@ class Worker:
         Raises BadInput or OSError for what makes it impossible.
         """
         # Loading the recogniser takes a second or two; the worker answers "ready" before.
-        from pipelines.run.session_run import Request, execute
+        from pipelines.run.request import Request
+        from pipelines.run.session_run import execute
 
         request = Request(
             config=settings.from_dict(command["config"], where="the window's settings"),

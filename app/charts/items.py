@@ -5,23 +5,39 @@ A raster keeps its pixels until it is shown other columns, so a range that only 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
+import numpy as np
 import pyqtgraph as pg
-from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QColor, QImage, QPainter, QPen, QTransform
+from PySide6.QtCore import QRectF
+from PySide6.QtGui import QColor, QImage, QPainter, QPen, QPolygonF, QTransform
 from PySide6.QtWidgets import QGraphicsItem, QGraphicsPathItem, QStyleOptionGraphicsItem, QWidget
 
 from app.charts.pixels import is_vector, raster_scale
 from app.charts.time_plot import TimePlot
-from app.style.theme import Tokens, theme
+from app.style.theme import theme
 from profiler.arrays import F64, U32
 
+FAR_S = 1e6
+"""Beyond the ends of every session, in seconds: the plot cuts lines off."""
 
-def hair(color: str | QColor, style: Qt.PenStyle = Qt.PenStyle.SolidLine) -> QPen:
+
+def hair(color: str | QColor) -> QPen:
     """A line of one pixel whatever the scale of the data; wider ones are stroked by the path, which takes long."""
-    return QPen(QColor(color), 0, style)
+    pen = QPen(QColor(color), 1)
+    pen.setCosmetic(True)
+    return pen
+
+
+def polyline(x: F64, y: F64) -> QPolygonF:
+    """Points [n] for `QPainter.drawPolyline` and `drawPolygon`."""
+    points: QPolygonF = pg.functions.arrayToQPolygonF(x, y)
+    return points
+
+
+def bars(x: F64, top: F64, bottom: F64) -> QPolygonF:
+    """Upright strokes at `x` from `top` to `bottom` as one polyline: down one, up the next."""
+    ends = np.stack([top, bottom], axis=1)
+    ends[1::2] = ends[1::2, ::-1]
+    return polyline(np.repeat(x, 2), ends.ravel())
 
 
 class Curve(QGraphicsPathItem):
@@ -37,70 +53,74 @@ class Curve(QGraphicsPathItem):
         self.setPath(pg.functions.arrayToQPath(x, y, connect=self._connect, finiteCheck=False))
 
 
-@dataclass(frozen=True)
-class Raster:
-    """Columns of pixels over seconds × values.
+class Levels(Curve):
+    """Level lines across the whole plot, below everything else."""
 
-    `draw(height, scale)` gives premultiplied ARGB [height, columns × scale] in device pixels; `shapes(painter, place)`
-    draws the same in pixels as shapes, for SVG and PDF.
-    """
+    def __init__(self, plot: TimePlot) -> None:
+        super().__init__(plot, z=-1.0, connect="pairs")
 
-    first_s: float
-    last_s: float
-    low: float
-    high: float
-    draw: Callable[[int, int], U32]
-    shapes: Callable[[QPainter, QRectF], None]
+    def show_levels(self, y: F64) -> None:
+        """Show lines at other heights [n]."""
+        self.setPen(hair(theme().grid))
+        self.show_points(np.tile([-FAR_S, FAR_S], len(y)), np.repeat(y, 2))
 
 
 class RasterItem(QGraphicsItem):
-    """Shows a `Raster`, whose pixels it keeps."""
+    """Columns of pixels over seconds × values, kept until others are shown; a subclass draws them."""
 
-    def __init__(self, plot: TimePlot, z: float = 0.0) -> None:
+    def __init__(self, plot: TimePlot) -> None:
         super().__init__()
-        self._raster: Raster | None = None
+        self._place = QRectF()
         self._pixels: U32 | None = None
         self._drawn: tuple[int, int] | None = None
-        plot.add(self, z)
+        plot.add(self, 0.0)
 
-    def show_raster(self, raster: Raster | None) -> None:
-        """Show another raster; None shows nothing."""
+    def show_columns(self, first_s: float, last_s: float, low: float, high: float) -> None:
+        """Draw other columns over these seconds and values."""
         self.prepareGeometryChange()
-        self._raster, self._drawn = raster, None
+        self._place, self._drawn = QRectF(first_s, low, last_s - first_s, high - low), None
+
+    def show_nothing(self) -> None:
+        """Draw no columns."""
+        self.show_columns(0.0, 0.0, 0.0, 0.0)
+
+    def draw_pixels(self, height: int, scale: int) -> U32:
+        """Premultiplied ARGB [height, columns], `scale` device pixels high per pixel (override).
+
+        It may also have as many device pixels per column.
+        """
+        raise NotImplementedError
+
+    def draw_shapes(self, painter: QPainter, place: QRectF) -> None:
+        """Draw the same as shapes into a place in pixels, for SVG and PDF (override)."""
+        raise NotImplementedError
 
     def boundingRect(self) -> QRectF:
         """In seconds and values."""
-        raster = self._raster
-        if raster is None:
-            return QRectF()
-        return QRectF(
-            raster.first_s, raster.low, raster.last_s - raster.first_s, raster.high - raster.low
-        )
+        return QRectF(self._place)
 
     def paint(
         self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None
     ) -> None:
         """Put the pixels onto whole pixels, whatever the transform of the data is."""
-        raster = self._raster
-        if raster is None:
+        if self._place.isEmpty():
             return
-        place = painter.worldTransform().mapRect(self.boundingRect())
+        place = painter.worldTransform().mapRect(self._place)
         place = QRectF(round(place.left()), place.top(), place.width(), place.height())
         painter.save()
         try:
             painter.setWorldTransform(QTransform())
             if is_vector(painter):
-                raster.shapes(painter, place)
+                self.draw_shapes(painter, place)
             else:
-                self._blit(painter, raster, place, raster_scale(painter))
+                self._blit(painter, place, raster_scale(painter))
         finally:
             painter.restore()
 
-    def _blit(self, painter: QPainter, raster: Raster, place: QRectF, scale: int) -> None:
+    def _blit(self, painter: QPainter, place: QRectF, scale: int) -> None:
         height = max(1, round(place.height() * scale))
         if (height, scale) != self._drawn or self._pixels is None:
-            self._pixels = raster.draw(height, scale)
-            self._drawn = height, scale
+            self._pixels, self._drawn = self.draw_pixels(height, scale), (height, scale)
         rows, across = self._pixels.shape
         image = QImage(
             self._pixels.data, across, rows, 4 * across, QImage.Format.Format_ARGB32_Premultiplied
@@ -117,7 +137,6 @@ class PixelItem(QGraphicsItem):
     def __init__(self, plot: TimePlot, z: float) -> None:
         super().__init__(plot.box)
         self.plot = plot
-        self._tokens = theme()
         self.setZValue(z)
         plot.box.sigResized.connect(self._resized)
 
@@ -128,11 +147,6 @@ class PixelItem(QGraphicsItem):
         """Return the area in its own pixels."""
         width, height = self.plot.plot_size()
         return QRectF(0, 0, width, height)
-
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Take over colours."""
-        self._tokens = tokens
-        self.update()
 
     def x_of(self, second: float) -> float:
         """Pixel of a second of audio."""

@@ -7,10 +7,9 @@ from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.charts.swatch import paint_swatch
-from app.charts.themed import ThemedWidget
 from app.charts.time_plot import GUTTER, MARGIN
 from app.style.plain_text import write
-from app.style.theme import CATEGORY_TITLES, font
+from app.style.theme import CATEGORY_TITLES, font, theme
 from profiler.analysis.lod.series import CATEGORIES
 
 LINE = 20
@@ -20,11 +19,11 @@ MIN_GAP = 6
 """Minimum pixels between two names."""
 
 
-class Legend(ThemedWidget):
+class Legend(QWidget):
     """One line: the categories in stacking order, and a note on the right."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.remark = ""
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
 
@@ -88,8 +87,8 @@ class Legend(ThemedWidget):
                 x, top = float(left), row * LINE
                 for name, title, width in line:
                     swatch = QRectF(x, top + LINE / 2 - 5, 10, 10)
-                    paint_swatch(painter, swatch, self._tokens, name)
-                    painter.setPen(self._tokens.color("muted"))
+                    paint_swatch(painter, swatch, name)
+                    painter.setPen(theme().color("muted"))
                     place = QRectF(x + 15, top, width, LINE)
                     write(painter, place, middle | Qt.AlignmentFlag.AlignLeft, title)
                     x += width + gap

@@ -10,18 +10,19 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
+import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPen
 
 from app.charts.items import PixelItem
 from app.charts.readout import Line, Readout
 from app.charts.time_plot import TimePlot
-from app.model.events import Boundary, Mark
 from app.style.plain_text import fitting, write
-from app.style.theme import font
+from app.style.theme import font, theme
+from profiler.arrays import I64
 from profiler.frames import FRAME_S
+from profiler.session.model import Marker
 
 FLAG_ROW = 21
 """Height of one row of marker flags in pixels."""
@@ -44,16 +45,13 @@ FLAG_GAP = 6
 DIMMED = 165
 """Opacity (of 255) of the card's colour over what lies after the cursor."""
 
-FLAGS_KEPT = 256
-"""Texts of flags that are kept as they are laid out."""
-
 FLAG_SHARE = 0.3
 """Maximum share of the height for marker labels."""
 
 
 @dataclass(frozen=True)
 class _Flag:
-    mark: Mark
+    mark: Marker
     x: float
     left: float
     width: float
@@ -61,9 +59,8 @@ class _Flag:
     text: str
 
 
-@lru_cache(FLAGS_KEPT)
 def _flag_text(text: str, room: float, kind: str) -> tuple[str, float]:
-    """A text shortened to `room` pixels, and the width of its flag; the same at each update."""
+    """A text shortened to `room` pixels, and the width of its flag."""
     metrics = QFontMetricsF(_flag_font())
     if kind == "option":
         # What a setting was changed to stands at the end.
@@ -103,9 +100,8 @@ class Overlay(PixelItem):
         self._floor = 0.0
         self._rows = 0
         self._placed: list[_Flag] = []
-        self._marks: tuple[Mark, ...] = ()
-        self._boundaries: tuple[Boundary, ...] = ()
-        self._starts: list[float] = []
+        self._marks: tuple[Marker, ...] = ()
+        self._starts = np.empty(0)
         self._readout: Readout | None = None
 
     @property
@@ -113,13 +109,10 @@ class Overlay(PixelItem):
         """Pixels at the top that belong to the flags."""
         return self._margin + self._rows * FLAG_ROW
 
-    def set_events(self, marks: tuple[Mark, ...], boundaries: tuple[Boundary, ...]) -> None:
-        """Show these markers and boundaries, laid out for the range in view."""
+    def set_events(self, marks: tuple[Marker, ...], boundaries: Sequence[int] | I64) -> None:
+        """Show these markers, and utterances that begin at these frames (ascending), laid out for the range in view."""
         self._marks = marks
-        if boundaries is not self._boundaries:
-            self._boundaries = boundaries
-            # Rising: those in view are found without looking at all.
-            self._starts = [boundary.first_frame * FRAME_S for boundary in boundaries]
+        self._starts = np.asarray(boundaries) * FRAME_S
         self._place()
         self.update()
 
@@ -141,7 +134,7 @@ class Overlay(PixelItem):
             x = round(self.x_of(mark.frame * FRAME_S)) + 0.5
             if not -1 <= x <= width + 1:
                 continue
-            text = mark.text + (" …" if mark.waits and mark.applied_frame is None else "")
+            text = mark.text + (" …" if _waits(mark) else "")
             text, long = _flag_text(text, FLAG_WIDTH, mark.kind)
             left = x - 0.5 if x + long <= width else x + 0.5 - long
             row = next((r for r, end in enumerate(ends) if left - end >= FLAG_GAP), None)
@@ -205,7 +198,7 @@ class Overlay(PixelItem):
         left = max(0.0, self.x_of(axis.cursor))
         right = min(area.width(), self.x_of(axis.end))
         if axis.cursor < axis.end and right > left:
-            color = self._tokens.color("card")
+            color = theme().color("card")
             color.setAlpha(DIMMED)
             painter.fillRect(QRectF(left, self.band, right - left, area.height()), color)
 
@@ -217,7 +210,7 @@ class Overlay(PixelItem):
         x = [round(self.x_of(second)) for second in self._starts[begin:end]]
         lines = [QLineF(at + 0.5, self.band, at + 0.5, area.height()) for at in x if at >= 1]
         if lines:
-            color = self._tokens.color("text")
+            color = theme().color("text")
             color.setAlpha(38)
             painter.setPen(QPen(color, 1))
             painter.drawLines(lines)
@@ -228,8 +221,8 @@ class Overlay(PixelItem):
             return
         left, right = (self.x_of(second) for second in selected)
         rect = QRectF(left, self.band, max(1.0, right - left), area.height() - self.band)
-        painter.fillRect(rect.intersected(area), self._tokens.color("selection"))
-        painter.setPen(QPen(self._tokens.color("accent"), 1))
+        painter.fillRect(rect.intersected(area), theme().color("selection"))
+        painter.setPen(QPen(theme().color("accent"), 1))
         for x in (left, right):
             if 0 <= x <= area.width():
                 painter.drawLine(QLineF(round(x) + 0.5, self.band, round(x) + 0.5, area.height()))
@@ -237,12 +230,12 @@ class Overlay(PixelItem):
     def _paint_cursor(self, painter: QPainter, area: QRectF) -> None:
         x = self.x_of(self.plot.axis.cursor)
         if 0 <= x <= area.width() + 0.5:
-            painter.setPen(QPen(self._tokens.color("cursor"), 1.5))
+            painter.setPen(QPen(theme().color("cursor"), 1.5))
             x = min(x, area.width() - 1)
             painter.drawLine(QLineF(x, self.band, x, area.height()))
         hover = self.plot.axis.hover
         if hover is not None:
-            color = self._tokens.color("text")
+            color = theme().color("text")
             color.setAlpha(110)
             painter.setPen(QPen(color, 1))
             x = round(self.x_of(hover)) + 0.5
@@ -253,7 +246,7 @@ class Overlay(PixelItem):
         band = self.band
         for flag in self._placed:
             mark, x = flag.mark, flag.x
-            pending = mark.waits and mark.applied_frame is None
+            pending = _waits(mark)
             color = self._color(mark)
             painter.setPen(QPen(color, 1, Qt.PenStyle.DotLine if pending else Qt.PenStyle.DashLine))
             painter.drawLine(QLineF(x, band, x, area.height()))
@@ -267,10 +260,10 @@ class Overlay(PixelItem):
             painter.drawLine(QLineF(x, top + 4, x, band))
             rect = QRectF(flag.left, top + 1, flag.width, FLAG_ROW - 4)
             painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
-            painter.setBrush(self._tokens.color("card") if pending else color)
+            painter.setBrush(theme().color("card") if pending else color)
             painter.drawRoundedRect(rect.adjusted(0.5, 0.5, -0.5, -0.5), 3, 3)
             painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
-            painter.setPen(color if pending else self._tokens.color("card"))
+            painter.setPen(color if pending else theme().color("card"))
             write(painter, rect, Qt.AlignmentFlag.AlignCenter, flag.text)
 
     def _paint_asked(self, painter: QPainter, asked: float, applied: float, color: QColor) -> None:
@@ -278,12 +271,17 @@ class Overlay(PixelItem):
         y = self.band - 2
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
         painter.setPen(QPen(color, 1))
-        painter.setBrush(self._tokens.color("card"))
+        painter.setBrush(theme().color("card"))
         painter.drawLine(QLineF(asked + 3, y, applied, y))
         painter.drawEllipse(QPointF(asked, y), 2.5, 2.5)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
 
-    def _color(self, mark: Mark) -> QColor:
+    def _color(self, mark: Marker) -> QColor:
         if mark.kind == "error":
-            return self._tokens.color("danger")
-        return self._tokens.color("muted" if mark.kind == "note" else "marker")
+            return theme().color("danger")
+        return theme().color("muted" if mark.kind == "note" else "marker")
+
+
+def _waits(mark: Marker) -> bool:
+    """Whether it is of a change that has not been applied yet."""
+    return mark.kind == "option" and mark.applied_frame is None

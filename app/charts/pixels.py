@@ -5,39 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import numpy as np
-import shiboken6
-from PySide6.QtCore import QRectF, QSizeF, Qt
-from PySide6.QtGui import QPaintEngine, QPainter, QPixmap, QPolygonF
-
-from profiler.arrays import F64
-
-
-def polyline(x: F64, y: F64) -> QPolygonF:
-    """Points [n] as a polygon for `QPainter.drawPolyline`.
-
-    They are written into its memory: an object for each point takes 50 times as long, and a live chart has hundreds.
-
-    Raises:
-        ValueError: not one `y` for each `x`.
-    """
-    if len(x) != len(y):  # one of them would be taken for all
-        raise ValueError(f"{len(x)} x and {len(y)} y")
-    points = QPolygonF()
-    points.resize(len(x))
-    if len(x):
-        # Its stub knows neither where it may point to nor that it is a buffer.
-        memory = shiboken6.VoidPtr(points.data(), 2 * 8 * len(x), True)  # type: ignore[call-arg, arg-type]
-        pairs = np.frombuffer(memory, np.float64).reshape(-1, 2)  # type: ignore[call-overload]
-        pairs[:, 0], pairs[:, 1] = x, y
-    return points
-
-
-def bars(x: F64, top: F64, bottom: F64) -> QPolygonF:
-    """Upright strokes at `x` from `top` to `bottom` as one polyline: down one, up the next."""
-    ends = np.stack([top, bottom], axis=1)
-    ends[1::2] = ends[1::2, ::-1]
-    return polyline(np.repeat(x, 2), ends.ravel())
+from PySide6.QtCore import QRectF, Qt
+from PySide6.QtGui import QPaintEngine, QPainter, QPixmap
 
 
 def device_scale(painter: QPainter) -> float:
@@ -50,8 +19,8 @@ def device_scale(painter: QPainter) -> float:
 
 
 def is_vector(painter: QPainter) -> bool:
-    """True when drawing for SVG or PDF, where shapes beat pixels: `app.pictures.shapes` draws for both."""
-    return painter.paintEngine().type() == QPaintEngine.Type.User
+    """True when drawing for SVG or PDF, where shapes beat pixels."""
+    return painter.paintEngine().type() in (QPaintEngine.Type.SVG, QPaintEngine.Type.Pdf)
 
 
 def is_pixels(painter: QPainter) -> bool:
@@ -89,72 +58,12 @@ class Still:
         scale = device_scale(painter)
         key = (key, area.width(), area.height(), scale)
         if self._pixels is None or key != self._key:
-
-            def moved(within: QPainter) -> None:
+            size = area.size() * scale
+            self._pixels = QPixmap(math.ceil(size.width()), math.ceil(size.height()))
+            self._pixels.setDevicePixelRatio(scale)
+            self._pixels.fill(Qt.GlobalColor.transparent)
+            with QPainter(self._pixels) as within:
                 within.translate(-area.topLeft())
                 draw(within)
-
-            self._pixels, self._key = drawn_on_pixels(area.size(), scale, moved), key
+            self._key = key
         painter.drawPixmap(area.topLeft(), self._pixels)
-
-
-class Stamps:
-    """Small drawings of which each comes again and again: their pixels are kept.
-
-    Args:
-        kept: most of them; then they are all forgotten.
-    """
-
-    def __init__(self, kept: int) -> None:
-        self._kept = kept
-        self._pixels: dict[object, QPixmap] = {}
-        self.drawn = 0
-        """Drawings made so far, for tests."""
-
-    def paint(
-        self,
-        painter: QPainter,
-        area: QRectF,
-        key: object,
-        draw: Callable[[QPainter], None],
-        scale: float | None = None,
-    ) -> None:
-        """Paint what `draw` draws into a rectangle of the size of `area` at its own origin.
-
-        Args:
-            painter: what to paint with.
-            area: where.
-            key: what is drawn.
-            draw: called where it is not known yet.
-            scale: `stamp_scale` of the painter, where many are painted in one go.
-        """
-        scale = stamp_scale(painter) if scale is None else scale
-        if not scale:
-            painter.save()
-            painter.translate(area.topLeft())
-            draw(painter)
-            painter.restore()
-            return
-        key = (key, area.width(), area.height(), scale)
-        pixels = self._pixels.get(key)
-        if pixels is None:
-            if len(self._pixels) >= self._kept:
-                self._pixels.clear()
-            self.drawn += 1
-            pixels = self._pixels[key] = drawn_on_pixels(area.size(), scale, draw)
-        painter.drawPixmap(area.topLeft(), pixels)
-
-
-def stamp_scale(painter: QPainter) -> float:
-    """Device pixels per unit of a painter that keeps pixels; 0 where it draws everything."""
-    return device_scale(painter) if is_pixels(painter) else 0.0
-
-
-def drawn_on_pixels(size: QSizeF, scale: float, draw: Callable[[QPainter], None]) -> QPixmap:
-    """What `draw` draws at the origin, on transparent ground."""
-    pixels = QPixmap(math.ceil(size.width() * scale), math.ceil(size.height() * scale))
-    pixels.setDevicePixelRatio(scale)
-    pixels.fill(Qt.GlobalColor.transparent)
-    with QPainter(pixels) as within:
-        draw(within)
-    return pixels

@@ -20,9 +20,6 @@ CELL = 8
 HATCH_STRENGTH = 0.14
 """How far a hatch moves a colour towards the ink: visible on a close look, unobtrusive otherwise."""
 
-NARROW = 128
-"""Below this width numpy's own running sum down the columns is faster than one row after the other."""
-
 MAX_LAYERS = 8
 """Layers that one raster can hold: the hatch planes are the bits of one byte."""
 
@@ -64,132 +61,107 @@ def blended(color: str, towards: str, share: float) -> str:
     return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in pairs)
 
 
-class StackRaster:
-    """Draws stacked layers into a reused pixel buffer.
+def stacked(
+    heights: F64,
+    height: int,
+    colors: Sequence[str],
+    ink: str,
+    hatches: Sequence[str] = (),
+    scale: int = 1,
+) -> U32:
+    """Draw stacked layers, one column per row of `heights`.
 
     Args:
-        colors: one ``#rrggbb`` per layer, bottom first; at most `MAX_LAYERS - 1` layers.
-        hatches: one hatch name per layer.
+        heights: [columns, layers], bottom layer first, as shares of the height of the picture; NaN (no data) draws
+            nothing, and what is above 1 is cut off.
+        height: pixels.
+        colors: one ``#rrggbb`` per layer, at most `MAX_LAYERS`.
         ink: ``#rrggbb`` towards which hatched pixels are moved.
+        hatches: one hatch name per layer; without any, all are solid.
         scale: device pixels per pattern pixel (high-density screens, enlarged pictures).
+
+    Returns:
+        Pixels [height, columns], premultiplied ARGB.
     """
-
-    def __init__(
-        self, colors: Sequence[str], hatches: Sequence[str], ink: str, scale: int = 1
-    ) -> None:
-        if not 0 < len(colors) <= MAX_LAYERS:
-            raise ValueError(f"a stack needs 1 to {MAX_LAYERS} layers, not {len(colors)}")
-        self.layers = len(colors)
-        self._scale = max(1, scale)
-        flat = [rgb(color) for color in colors]
-        inked = [rgb(blended(color, ink, HATCH_STRENGTH)) for color in colors]
-        # Look-up: 2 × layer + hatch bit; the layer after the last one is the empty background.
-        table = np.zeros(2 * (self.layers + 1), dtype=np.uint32)
-        for layer in range(self.layers):
-            for bit, (r, g, b) in enumerate((flat[layer], inked[layer])):
-                table[2 * layer + bit] = 0xFF000000 | r << 16 | g << 8 | b
-        self._table = table
-        # Blue, green, red, alpha per layer: the byte order of ARGB32 in little-endian memory.
-        self._mix = np.zeros((4, self.layers + 1), dtype=np.float32)
-        for layer, (r, g, b) in enumerate(flat):
-            self._mix[:, layer] = b, g, r, 255
-        planes = np.zeros((CELL, CELL), dtype=np.uint8)
-        for layer, hatch in enumerate(hatches):
-            planes |= hatch_cell(hatch).astype(np.uint8) << layer
-        self._cell = np.repeat(np.repeat(planes, self._scale, axis=0), self._scale, axis=1)
-        self._shape = (0, 0)
-        self._phase = 0
-
-    def _resize(self, height: int, width: int, phase: int) -> None:
-        self._shape, self._phase = (height, width), phase
-        side = len(self._cell)
-        down, across = np.arange(height) % side, (phase + np.arange(width)) % side
-        self._planes = self._cell[down[:, None], across]
-        self._steps = np.zeros((height + 1, width), dtype=np.uint8)
-        self._index = np.empty((height, width), dtype=np.uint8)
-        self._ink = np.empty((height, width), dtype=np.uint8)
-        self._pixels = np.empty((height, width), dtype=np.uint32)
-        self._at = np.arange(width)
-
-    def draw(self, values: F64, top: float, height: int, first: int = 0) -> U32:
-        """Draw one column per row of `values`, bottom layer first.
-
-        Args:
-            values: heights [width, layers] in units of `top`; NaN (no data) draws nothing.
-            top: value at the upper edge; what is above it is cut off.
-            height: pixels.
-            first: number of the first column; hatches are those of the number, so they move with the values.
-
-        Returns:
-            Pixels [height, width], premultiplied ARGB; the buffer is reused by the next call.
-        """
-        width = len(values)
-        phase = first % len(self._cell)
-        if (height, width) != self._shape or phase != self._phase:
-            self._resize(height, width, phase)
-        stacked = np.zeros((self.layers + 1, width), dtype=np.float32)
-        np.cumsum(np.nan_to_num(values).T, axis=0, out=stacked[1:])
-        # Upper edge of each layer in pixels from the top of the picture.
-        edge = np.clip(height * (1 - stacked / np.float32(top)), 0, height)
-        rows = edge.astype(np.int64)
-        self._fill(rows)
-        pixels = self._pixels
-        self._smooth(edge, rows, pixels)
-        return pixels
-
-    def _fill(self, rows: I64) -> None:
-        """Whole pixels: the layer is the number of boundaries at or below a pixel."""
-        height, width = self._shape
-        first = min(int(rows[self.layers].min()), height - 1)
-        self._pixels[:first] = 0
-        steps, index = self._steps[: height + 1 - first], self._index[: height - first]
-        steps.fill(0)
-        # From the top: background first, one layer down after each boundary passed.
-        for layer in range(1, self.layers + 1):
-            steps[rows[layer] - first, self._at] += 1
-        np.subtract(self.layers, steps[0], out=index[0])
-        if width < NARROW:
-            np.subtract(self.layers, np.add.accumulate(steps[:-1], axis=0), out=index)
-        else:
-            for row in range(1, height - first):
-                np.subtract(index[row - 1], steps[row], out=index[row])
-        ink = self._ink[: height - first]
-        np.right_shift(self._planes[first:], index, out=ink)
-        np.bitwise_and(ink, 1, out=ink)
-        np.left_shift(index, 1, out=index)
-        np.bitwise_or(index, ink, out=index)
-        np.take(self._table, index, out=self._pixels[first:], mode="clip")
-
-    def _smooth(
-        self,
-        edge: F32,
-        rows: I64,
-        pixels: U32,
-    ) -> None:
-        """Pixels crossed by a boundary: each layer by the share of the pixel that it covers."""
-        height, width = self._shape
-        crossed = np.minimum(rows[1:], height - 1)  # [layers, width]
-        below = np.empty((self.layers, self.layers + 2, width), dtype=np.float32)
-        np.subtract(edge[None], crossed[:, None], out=below[:, :-1], casting="unsafe")
-        below[:, -1] = 0.0
-        np.clip(below, 0.0, 1.0, out=below)
-        share = below[:, :-1] - below[:, 1:]  # [layers, layers + 1, width]
-        mixed = (self._mix @ share + np.float32(0.5)).astype(np.uint8)  # [layers, 4, width]
-        packed = np.ascontiguousarray(mixed.transpose(0, 2, 1)).view(np.uint32)[..., 0]
-        # A boundary that lies exactly between two pixels crosses none.
-        for layer in range(self.layers):
-            pixels[crossed[layer], self._at] = packed[layer]
+    layers, columns = len(colors), len(heights)
+    if not 0 < layers <= MAX_LAYERS:
+        raise ValueError(f"a stack needs 1 to {MAX_LAYERS} layers, not {layers}")
+    tops = np.zeros((layers + 1, columns), dtype=np.float32)
+    np.cumsum(np.nan_to_num(heights).T, axis=0, out=tops[1:])
+    # Upper edge of each layer in pixels from the top of the picture.
+    edge = np.clip(height * (1 - tops), 0, height)
+    rows = edge.astype(np.int64)
+    pixels = np.zeros((height, columns), dtype=np.uint32)
+    first = min(int(rows[layers].min(initial=height)), height - 1)
+    _fill(pixels[first:], rows - first, first, _inks(colors, ink), _planes(hatches, scale))
+    _smooth(pixels, edge, rows, colors)
+    return pixels
 
 
-def uprights(pixels: U32, top: I16, bottom: I16, color: Array | int, scale: int = 1) -> None:
+def _inks(colors: Sequence[str], ink: str) -> U32:
+    """ARGB by 2 × layer + 1 where the hatch has ink; the layer after the last one is the empty background."""
+    pairs = ((opaque(color), opaque(blended(color, ink, HATCH_STRENGTH))) for color in colors)
+    return np.array([*pairs, (0, 0)], dtype=np.uint32).ravel()
+
+
+def _planes(hatches: Sequence[str], scale: int) -> Array:
+    """The pattern [side, side] of all layers: bit n has the ink of layer n."""
+    planes = np.zeros((CELL, CELL), dtype=np.uint8)
+    for layer, hatch in enumerate(hatches):
+        planes |= hatch_cell(hatch).astype(np.uint8) << layer
+    return planes.repeat(scale, axis=0).repeat(scale, axis=1)
+
+
+def _fill(pixels: U32, rows: I64, first: int, inks: U32, planes: Array) -> None:
+    """Whole pixels: the layer is the number of boundaries at or below a pixel.
+
+    `rows`: [layers + 1, columns] where the boundaries are; `first`: row of the pattern at the top.
+    """
+    height, columns = pixels.shape
+    layers = len(rows) - 1
+    index = np.zeros((height + 1, columns), dtype=np.uint8)
+    # From the top: background first, one layer down after each boundary passed.
+    for layer in range(1, layers + 1):
+        index[rows[layer], np.arange(columns)] += 1
+    np.subtract(layers, index[0], out=index[0])
+    for row in range(1, height):
+        np.subtract(index[row - 1], index[row], out=index[row])
+    index = index[:height]
+    codes = 2 * index
+    if planes.any():
+        down, across = np.arange(first, first + height), np.arange(columns)
+        codes += planes[down[:, None] % len(planes), across % len(planes)] >> index & 1
+    np.take(inks, codes, out=pixels, mode="clip")
+
+
+def _smooth(pixels: U32, edge: F32, rows: I64, colors: Sequence[str]) -> None:
+    """Pixels crossed by a boundary: each layer by the share of the pixel that it covers."""
+    layers, columns = len(colors), pixels.shape[1]
+    # Blue, green, red, alpha per layer: the byte order of ARGB32 in little-endian memory.
+    mix = np.zeros((4, layers + 1), dtype=np.float32)
+    for layer, (red, green, blue) in enumerate(map(rgb, colors)):
+        mix[:, layer] = blue, green, red, 255
+    crossed = np.minimum(rows[1:], len(pixels) - 1)  # [layers, columns]
+    below = np.empty((layers, layers + 2, columns), dtype=np.float32)
+    np.subtract(edge[None], crossed[:, None], out=below[:, :-1], casting="unsafe")
+    below[:, -1] = 0.0
+    np.clip(below, 0.0, 1.0, out=below)
+    share = below[:, :-1] - below[:, 1:]  # [layers, layers + 1, columns]
+    mixed = (mix @ share + np.float32(0.5)).astype(np.uint8)  # [layers, 4, columns]
+    packed = np.ascontiguousarray(mixed.transpose(0, 2, 1)).view(np.uint32)[..., 0]
+    # A boundary that lies exactly between two pixels crosses none.
+    for layer in range(layers):
+        pixels[crossed[layer], np.arange(columns)] = packed[layer]
+
+
+def uprights(pixels: U32, top: I16, bottom: I16, color: Array | int) -> None:
     """Colour the rows top … bottom of each column.
 
     Args:
-        pixels: [height, columns × scale], changed in place.
+        pixels: [height, columns], changed in place.
         top: first row of each column; columns with top > bottom stay as they are.
         bottom: last row.
         color: premultiplied ARGB, one for all or one per column.
-        scale: device pixels per column.
     """
     if not len(top):
         return
@@ -197,9 +169,6 @@ def uprights(pixels: U32, top: I16, bottom: I16, color: Array | int, scale: int 
     begin, end = max(0, int(top.min())), int(bottom.max()) + 1
     rows = np.arange(begin, min(end, len(pixels)), dtype=np.int16)[:, None]
     inks = np.asarray(color, np.uint32)
-    if scale > 1:
-        top, bottom = np.repeat(top, scale), np.repeat(bottom, scale)
-        inks = np.repeat(inks, scale) if inks.ndim else inks
     np.copyto(pixels[begin:end], inks, where=(rows >= top) & (rows <= bottom))
 
 

@@ -104,7 +104,7 @@ class Readout(QWidget):
                 if line.category is not None:
                     side = height * 0.55
                     swatch = QRectF(row.left(), row.top() + (height - side) / 2, side, side)
-                    paint_swatch(painter, swatch, tokens, line.category)
+                    paint_swatch(painter, swatch, line.category)
                 painter.setFont(strong if line.strong else plain)
                 painter.setPen(tokens.color("text"))
                 name = row.adjusted(16, 0, 0, 0)

@@ -1,7 +1,6 @@
 """Scales and figures as people read them: round axis tops, ticks, times, counts."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,11 +62,20 @@ class Scale:
     def ticks(self) -> list[float]:
         """Round values to label: steps, or powers of ten with 2 and 5 between them where there are few."""
         if not self.log:
-            return ticks(self.top)
+            return steps(0.0, self.top, 5)
         low, high = math.floor(math.log10(self.bottom)), math.ceil(math.log10(self.top))
         parts = (1.0, 2.0, 5.0) if self.top <= 30 * self.bottom else (1.0,)
         values = [part * 10.0**power for power in range(low, high + 1) for part in parts]
         return [value for value in values if self.bottom <= value * 1.001 <= self.top * 1.01]
+
+    def labels(self) -> list[str]:
+        """Texts of the ticks: with the digits of the step between them; on a logarithmic scale those of each."""
+        values = self.ticks()
+        if self.log:
+            return [f"{value:.6g}" for value in values]
+        step = values[1] - values[0] if len(values) > 1 else 1.0
+        digits = next((d for d in range(6) if abs(round(step, d) - step) < step * 1e-6), 6)
+        return [f"{value:.{digits}f}" for value in values]
 
 
 @dataclass(frozen=True)
@@ -142,24 +150,15 @@ def robust_top_of(ordered: Array) -> float:
     return round_up(most * HEADROOM)
 
 
-def ticks(top: float, at_most: int = 4) -> list[float]:
-    """Round values from 0 to `top`, no more than `at_most` steps."""
-    rough = top / max(1, at_most)
+def steps(low: float, high: float, at_most: int, binary: bool = False) -> list[float]:
+    """Multiples within [low, high] of a round step: of a power of two if `binary`."""
+    rough = (high - low) / max(1, at_most - 1)
     power = 10.0 ** math.floor(math.log10(rough))
-    step = next(s for s in _STEPS if s * power >= rough * (1 - 1e-9)) * power
-    return [i * step for i in range(math.floor(top / step * (1 + 1e-9)) + 1)]
-
-
-def tick_labels(values: Sequence[float]) -> list[tuple[float, str]]:
-    """Values with their texts, all with the digits that the step between them needs."""
-    step = values[1] - values[0] if len(values) > 1 else 1.0
-    digits = next((d for d in range(6) if abs(round(step, d) - step) < step * 1e-6), 6)
-    return [(value, f"{value:.{digits}f}") for value in values]
-
-
-def axis_label(value: float) -> str:
-    """A value of a logarithmic axis, without the zeros that say nothing: 0.01, 0.5, 20."""
-    return f"{value:.6g}"
+    step = next(s * power for s in _STEPS if s * power >= rough * (1 - 1e-9))
+    if binary:
+        step = 2.0 ** math.ceil(math.log2(rough))
+    first = math.ceil(low / step - 1e-9)
+    return [i * step for i in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
 def times(ratio: float) -> str:
@@ -190,12 +189,12 @@ def count(value: float | None) -> str:
     return f"{value:.1f}"
 
 
-def short_count(value: float) -> str:
-    """A count for an axis: 850, 1.2k, 12k, 3.4M."""
-    for limit, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= limit:
-            return f"{value / limit:.3g}{suffix}"
-    return f"{value:.3g}"
+def prefixed(value: float) -> str:
+    """Three figures and the prefix of a unit, set off: 27 G, 1 T, 850 (with a space at the end)."""
+    for limit, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= limit * 0.9995:
+            return f"{value / limit:.3g} {prefix}"
+    return f"{value:.3g} "
 
 
 def percent(share: float | None) -> str:

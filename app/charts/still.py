@@ -30,7 +30,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QFrame, QGraphicsItem, QGraphicsView, QWidget
 
 from app.style.plain_text import show_tip, shown, write
-from app.style.theme import Tokens, font, theme
+from app.style.theme import font, theme
 from profiler.arrays import F64
 
 SMALL = 0.85
@@ -133,10 +133,6 @@ class StillPlot(pg.GraphicsView):
         self._texts.prepareGeometryChange()
         self._texts.room = QRectF(self.rect())
         self.build()
-
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Take over colours."""
-        self.rebuild()
 
     # -- for `build` ----------------------------------------------------------------------------
 

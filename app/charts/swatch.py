@@ -5,17 +5,17 @@ from __future__ import annotations
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPolygonF
 
-from app.style.theme import Tokens
+from app.style.theme import theme
 
 
-def paint_swatch(painter: QPainter, rect: QRectF, tokens: Tokens, category: str) -> None:
+def paint_swatch(painter: QPainter, rect: QRectF, category: str) -> None:
     """A small square in a category's colour and hatch."""
     painter.save()
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
     painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(tokens.color(category))
+    painter.setBrush(theme().color(category))
     painter.drawRoundedRect(rect, 2.5, 2.5)
-    painter.setBrush(tokens.hatch_brush(category))
+    painter.setBrush(theme().hatch_brush(category))
     painter.drawRoundedRect(rect, 2.5, 2.5)
     painter.restore()
 

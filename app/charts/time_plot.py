@@ -12,7 +12,6 @@ axes that follow the range. Nothing but `repaint` asks for a painting (`NoViewpo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, Qt, Signal
@@ -28,11 +27,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.charts.pixels import Stamps
 from app.charts.scale import time_ticks
 from app.model.time_axis import TimeAxis
-from app.style.plain_text import write
-from app.style.theme import Tokens, font, theme
+from app.style.plain_text import fitting, write
+from app.style.theme import font, theme
 from profiler.analysis.lod.columns import column_grid
 
 GUTTER = 62
@@ -47,9 +45,6 @@ TIME_LABELS = 22
 LABEL = 16
 """Height of a label of the left axis in pixels."""
 
-LABELS_KEPT = 256
-"""Labels whose pixels are kept."""
-
 ZOOM_PER_NOTCH = 1.25
 """Ctrl+wheel: range per wheel notch (120 eighths of a degree)."""
 
@@ -60,30 +55,25 @@ LABEL_FONT = 0.92
 
 
 class _Axis(pg.AxisItem):
-    """An axis whose labels keep their pixels: pyqtgraph makes the picture of an axis again at every range."""
+    """An axis that is labels alone: pyqtgraph makes the picture of an axis again at every range."""
 
     def __init__(self, orientation: str) -> None:
         super().__init__(orientation)
         self.enableAutoSIPrefix(False)
         self.setStyle(tickLength=0, autoExpandTextSpace=False)
-        self._stamps = Stamps(LABELS_KEPT)
         self._face = font(LABEL_FONT)
-        self._wide = lru_cache(LABELS_KEPT)(QFontMetricsF(self._face).horizontalAdvance)
+        self._metrics = QFontMetricsF(self._face)
 
     def setRange(self, mn: float, mx: float) -> None:
         """Take over the range of the view box."""
         self.range = [mn, mx]
 
     def _label(self, painter: QPainter, place: QRectF, flags: Qt.AlignmentFlag, text: str) -> None:
-        ink = theme().color("muted")
-
-        def draw(within: QPainter) -> None:
-            within.setFont(self._face)
-            within.setPen(ink)
-            write(within, QRectF(0, 0, place.width(), place.height()), flags, text)
-
+        """Write a text on whole pixels."""
+        painter.setFont(self._face)
+        painter.setPen(theme().color("muted"))
         whole = QRectF(round(place.left()), round(place.top()), place.width(), place.height())
-        self._stamps.paint(painter, whole, (ink.rgba(), flags, text), draw)
+        write(painter, whole, flags, text)
 
 
 class TimeAxisItem(_Axis):
@@ -104,7 +94,7 @@ class TimeAxisItem(_Axis):
         )
         for second, text in time_ticks(first, last, width):
             x = (second - first) / (last - first) * width
-            half = self._wide(text) / 2 + 1
+            half = self._metrics.horizontalAdvance(text) / 2 + 1
             if x + GUTTER >= half and x + half <= width + MARGIN:
                 self._label(p, QRectF(x - half, 4, 2 * half, TIME_LABELS - 5), flags, text)
 
@@ -126,7 +116,8 @@ class ValueAxisItem(_Axis):
         for value, text in self.labels:
             y = height - (value - low) / (high - low) * height
             y = min(max(y - LABEL / 2, 0.0), height + TIME_LABELS - LABEL)
-            self._label(p, QRectF(0, y, GUTTER - LABEL / 2, LABEL), flags, text)
+            place = QRectF(0, y, GUTTER - LABEL / 2, LABEL)
+            self._label(p, place, flags, fitting(self._metrics, place.width(), text))
 
 
 class TimePlot(pg.GraphicsView):
@@ -145,8 +136,8 @@ class TimePlot(pg.GraphicsView):
     clicked = Signal(QPointF)
     resized = Signal()
 
-    def __init__(self, axis: TimeAxis, parent: QWidget | None = None) -> None:
-        super().__init__(parent, background=None)
+    def __init__(self, axis: TimeAxis) -> None:
+        super().__init__(background=None)
         self.axis = axis
         self._hovers = False
         self.mouse = QPointF()
@@ -179,7 +170,6 @@ class TimePlot(pg.GraphicsView):
         self.box.sigResized.connect(self._area_resized)
         for signal in (axis.selection_changed, axis.cursor_changed, axis.hover_changed):
             signal.connect(self.repaint_area)
-        self.apply_theme(theme())
 
     # -- for the charts ------------------------------------------------------------------------
 
@@ -234,10 +224,9 @@ class TimePlot(pg.GraphicsView):
         """Paint once, however many ask."""
         self.viewport().update()
 
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Take over colours."""
-        self.setBackground(tokens.card)
-        self.repaint_area()
+    def drawBackground(self, painter: QPainter, rect: QRectF) -> None:
+        """Fill with the colour of the card."""
+        painter.fillRect(rect, theme().color("card"))
 
     def _area_resized(self, *_: object) -> None:
         self.resized.emit()

@@ -80,6 +80,12 @@ def moved_files(texts: Iterable[str]) -> dict[str, Value]:
     return found
 
 
+def with_moved_files(again: Again, session: Session, moved: Mapping[str, Value]) -> Again:
+    """`with_files` where no setting is changed but `moved`, which says where files are now."""
+    there = replace(again, config=settings.assign(again.config, moved))
+    return with_files(there, session, moved)
+
+
 def with_files(again: Again, session: Session, moved: Mapping[str, Value]) -> Again:
     """The same with the files found that its settings name; `moved`: settings for those that are gone."""
     from pipelines.experiments import rerun
@@ -89,7 +95,7 @@ def with_files(again: Again, session: Session, moved: Mapping[str, Value]) -> Ag
 
 
 def roof_table(
-    threads: Iterable[int], progress: Callable[..., None], cancelled: Callable[[], bool]
+    threads: Iterable[int], progress: _output.Progress, cancelled: Callable[[], bool]
 ) -> RoofTable:
     """The roofs of this machine for these numbers of threads, if it has that many; measured unless known."""
     from pipelines.scoring import peaks
@@ -115,11 +121,9 @@ def interruptible() -> Iterator[tuple[_output.Progress, Callable[[], bool]]]:
     from profiler.errors import Cancelled
     from profiler.process import signals
 
-    asked, progress = threading.Event(), _output.Progress()
-    with signals.stopping(asked.set) as stop:
+    asked = threading.Event()
+    with signals.stopping(asked.set) as stop, _output.Progress() as progress:
         try:
             yield progress, asked.is_set
         except Cancelled:
             raise signals.Ended(stop.number or signal.SIGINT) from None
-        finally:
-            progress.done()

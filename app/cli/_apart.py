@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import json
 import subprocess
+import tempfile
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import IO
 
 from profiler.plain import one_line
 from profiler.process import children
 
 POLL_S = 0.1
+LINES_KEPT = 31
+"""Of standard error: the last one, or those of a stack, say why it ended."""
 PATIENCE_S = 60.0
 """How long a lab that was asked to stop may take to close its session."""
 
@@ -29,54 +33,44 @@ class Ended:
     said: str = ""
 
 
-@dataclass
-class _Told:
-    """The lines of standard error, the last of which are kept."""
-
-    progress: Callable[[str], object]
-    lines: list[str] = field(default_factory=list)
-
-    def follow(self, stream: IO[str]) -> None:
-        for line in stream:
-            if line.strip():
-                self.lines = [*self.lines[-30:], line]
-                self.progress(one_line(line.strip()))
-
-
 def run(
     words: Sequence[str], progress: Callable[[str], object], stopping: Callable[[], bool]
 ) -> Ended:
     """Run `asrscope lab` with these words and --json; ends the child when `stopping`."""
-    child = subprocess.Popen(
-        children.python("-m", "app.cli.main", "lab", *words, "--json"),
-        env=children.environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-        errors="replace",
-        start_new_session=True,  # Ctrl+C reaches us alone, who pass it on: the second one would end it at once
-    )
-    assert child.stdout is not None
-    assert child.stderr is not None
-    told = _Told(progress)
-    follower = threading.Thread(target=told.follow, args=(child.stderr,))
-    follower.start()
-    out: list[str] = []
-    reader = threading.Thread(target=lambda: out.append(child.stdout.read()))  # type: ignore[union-attr]
-    reader.start()
-    try:
-        _wait(child, stopping)
-    finally:
-        if child.poll() is None:
-            child.kill()
-            child.wait()
-        follower.join()
-        reader.join()
-        child.stdout.close()
-        child.stderr.close()
-    return Ended(_row("".join(out)), child.returncode, _said(told, child.returncode))
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as printed:
+        child = subprocess.Popen(
+            children.python("-m", "app.cli.main", "lab", *words, "--json"),
+            env=children.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=printed,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            start_new_session=True,  # Ctrl+C reaches us alone, who pass it on: the second one would end it at once
+        )
+        assert child.stderr is not None
+        last: deque[str] = deque(maxlen=LINES_KEPT)
+        follower = threading.Thread(target=_follow, args=(child.stderr, last, progress))
+        follower.start()
+        try:
+            _wait(child, stopping)
+        finally:
+            if child.poll() is None:
+                child.kill()
+                child.wait()
+            follower.join()
+            child.stderr.close()
+        printed.seek(0)
+        return Ended(_row(printed.read()), child.returncode, _said(list(last), child.returncode))
+
+
+def _follow(stream: IO[str], last: deque[str], progress: Callable[[str], object]) -> None:
+    """Pass on the lines of standard error, and keep the last of them."""
+    for line in stream:
+        if line.strip():
+            last.append(line)
+            progress(one_line(line.strip()))
 
 
 def _wait(child: subprocess.Popen[str], stopping: Callable[[], bool]) -> None:
@@ -101,9 +95,9 @@ def _row(text: str) -> dict[str, object] | None:
         return None
 
 
-def _said(told: _Told, status: int) -> str:
+def _said(lines: Sequence[str], status: int) -> str:
     """The sentence with which it ended, without the name of the program before it."""
-    last = one_line(told.lines[-1].strip(), 600) if told.lines else ""
+    last = one_line(lines[-1].strip(), 600) if lines else ""
     if last.startswith("asrscope: "):
         return last.removeprefix("asrscope: ")
-    return "" if status == 0 else f"{children.last_words(''.join(told.lines), status)}."
+    return "" if status == 0 else f"{children.last_words(''.join(lines), status)}."

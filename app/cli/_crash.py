@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
-import sys
 import tempfile
 import time
 import traceback
@@ -72,8 +71,3 @@ def fault(problem: BaseException, words: Sequence[str]) -> str:
     place = report(problem, words)
     where = f"the details are in {one_line(str(place))}" if place else "--debug shows the details"
     return f"{said}; {where}."
-
-
-def show(problem: BaseException) -> None:
-    """Print the traceback of `problem`."""
-    traceback.print_exception(problem, file=sys.stderr)

@@ -10,7 +10,7 @@ import socket
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Final
 
 from app.cli import _output
 from profiler.errors import BadInput
@@ -133,7 +133,7 @@ def _answering_for_qt() -> Iterator[None]:
 
     heard: list[str] = []
 
-    def tell(kind: QtMsgType, context: Any, text: str) -> None:
+    def tell(kind: QtMsgType, context: object, text: str) -> None:
         if kind == QtMsgType.QtFatalMsg:
             reason = " ".join(heard or [text]).rstrip(".")
             _output.complain(f"Qt cannot open a window here: {reason}; {install_line()}{INSTEAD}")

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from app.cli import _streams
+from app.model.report import Tree
 from profiler.plain import one_line, printable
 
 LONGEST = 600
@@ -26,7 +27,12 @@ def json_flag(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def print_json(tree: dict[str, Any]) -> None:
+def repeatable(parser: argparse.ArgumentParser, option: str, metavar: str, help: str) -> None:
+    """Add an option that may be given several times: the list of its values, empty without any."""
+    parser.add_argument(option, metavar=metavar, action="append", default=[], help=help)
+
+
+def print_json(tree: Tree) -> None:
     """Print one JSON object; what is not a finite number is null."""
     text = json.dumps(_finite(tree), ensure_ascii=False, allow_nan=False)
     print(_UNUSUAL.sub(_written, text))
@@ -40,6 +46,14 @@ def _written(found: re.Match[str]) -> str:
     if printable(character) == character and _streams.holds(sys.stdout, character):
         return character
     return json.dumps(character)[1:-1]
+
+
+def print_report(tree: Tree, as_json: bool, as_text: Callable[[Tree], str]) -> None:
+    """Print `tree` as one JSON object, or as the text that it becomes."""
+    if as_json:
+        print_json(tree)
+    else:
+        print(as_text(tree))
 
 
 def whole_number(least: int, most: int) -> Callable[[str], int]:
@@ -80,17 +94,12 @@ def _finite(value: Any) -> Any:
     return value
 
 
-def plain(value: object) -> str:
-    """A setting's value as it is written after ``--set``."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 PROGRESS = "ASRSCOPE_PROGRESS"
 """Set to lines, progress says how much of a step is done without a terminal, too: the window reads it."""
 
 
-class Progress:
-    """Progress on stderr: one line that moves on a terminal, plain lines otherwise."""
+class Progress(contextlib.AbstractContextManager["Progress"]):
+    """Progress on stderr: one line that moves on a terminal, until its context ends; plain lines otherwise."""
 
     def __init__(self) -> None:
         self._terminal = sys.stderr.isatty()
@@ -111,7 +120,7 @@ class Progress:
             print(text, file=sys.stderr, flush=True)
         self._last = text
 
-    def done(self) -> None:
+    def __exit__(self, *_: object) -> None:
         """Clear the moving line."""
         if self._terminal and self._width:
             self._move("")

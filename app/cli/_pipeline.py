@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from app.cli import _output, _stdin
 from pipelines import config as settings
 from pipelines.audio import suffixes
 from pipelines.config import presets
 from pipelines.config.presets import Preset
+
+if TYPE_CHECKING:
+    from pipelines.run.request import Request
+    from pipelines.run.session_run import Outcome
+    from profiler.process.signals import Stop
 
 MAX_REPEATS = 1_000_000
 
@@ -21,13 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser, repeat: bool = True) -> None:
         "--preset", metavar="NAME", help=f"a shipped configuration (default: {presets.DEFAULT})"
     )
     source.add_argument("--config", metavar="FILE.toml", help="your own configuration file")
-    parser.add_argument(
-        "--set",
-        metavar="key=value",
-        action="append",
-        default=[],
-        help="change one setting; can be repeated (`asrscope options` lists the keys)",
-    )
+    help = "change one setting; can be repeated (`asrscope options` lists the keys)"
+    _output.repeatable(parser, "--set", "key=value", help)
     parser.add_argument(
         "--audio",
         metavar="FILE",
@@ -59,8 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser, repeat: bool = True) -> None:
 def preset(arguments: argparse.Namespace) -> Preset:
     """The chosen preset or configuration file, with the --set assignments applied.
 
-    A shipped preset loops for the window alone: nobody watches here, and a command is expected to end. The files to
-    decode are checked as well, so that a wrong name is reported before anything is loaded.
+    A shipped preset loops for the window alone: nobody watches here, and a command is expected to end.
     """
     if arguments.config is not None:
         chosen = presets.from_file(arguments.config)
@@ -68,9 +69,40 @@ def preset(arguments: argparse.Namespace) -> Preset:
         chosen = presets.load(presets.DEFAULT if arguments.preset is None else arguments.preset)
         chosen = replace(chosen, config=settings.replace(chosen.config, "loop", False))
     assignments = dict(settings.parse_assignment(text) for text in arguments.set)
-    config = settings.check(settings.assign(chosen.config, assignments))
-    from pipelines.run import playlist
+    return replace(chosen, config=settings.assign(chosen.config, assignments))
 
-    arguments.audio = _stdin.spooled(arguments.audio, config.audio.raw)
-    playlist.build(arguments.audio, arguments.transcripts, config.audio)
-    return Preset(chosen.name, chosen.title, chosen.description, config)
+
+def request(arguments: argparse.Namespace, preset: Preset, session: str | None = None) -> Request:
+    """What to run with the settings of `preset`, which are checked, and so are the names of the files to decode.
+
+    `session`: how a session without --out is called; None: nothing is recorded.
+    """
+    from pipelines.run.request import Request
+    from profiler.files.paths import new_session_path
+
+    out = None
+    if session is not None:
+        out = Path(arguments.out) if arguments.out is not None else new_session_path(session)
+    made = Request(
+        config=preset.config,
+        preset=preset.name,
+        audio=tuple(arguments.audio),
+        transcripts=arguments.transcripts,
+        out=out,
+        repeat=arguments.repeat,
+        replace=session is not None and bool(arguments.out),
+    )
+    # The settings are good: what is piped in, for an hour perhaps, can be waited for.
+    made = replace(made, audio=tuple(_stdin.spooled(made.audio, made.config.audio.raw)))
+    _ = made.playlist  # a wrong name is reported before anything slow is loaded
+    return made
+
+
+def status(outcome: Outcome, stop: Stop) -> int:
+    """The exit status of a run; what went wrong in it is said."""
+    problems = [*outcome.result.refused, *filter(None, [outcome.problem])]
+    for problem in problems:
+        _output.complain(problem)
+    if problems:
+        return 2
+    return stop.status if outcome.state == "stopped" else 0

@@ -13,9 +13,9 @@ from app.model.report_lines import number
 def as_text(tree: Tree) -> str:
     """The report as text."""
     lines = report_lines.headline(tree)
-    # What is decoded again and again, and heard alike, is one line.
-    heard = Counter((each["id"], report_lines.heard(each)) for each in tree["utterances"])
-    for (name, words), times in heard.items():
+    # What is decoded again and again, with the same words, is one line.
+    results = Counter((each["id"], report_lines.hypothesis(each)) for each in tree["utterances"])
+    for (name, words), times in results.items():
         again = f"  (×{times})" if times > 1 else ""
         lines.append(f"  {name:24} {words}{again}")
     lines += _apart([f"note: {note}" for note in report_lines.notes(tree)])
@@ -41,8 +41,9 @@ def as_text(tree: Tree) -> str:
         lines += report_lines.defects(tree)
     lines += _counter_lines(tree)
     lines += report_lines.transfers(tree)
-    for told in (report_lines.drift, report_lines.recorder):
-        lines += _apart(told(tree))
+    for section in (report_lines.drift, report_lines.recorder):
+        lines += _apart(section(tree))
+
     return _output.page(lines)
 
 

@@ -23,6 +23,11 @@ class Tier:
     reason: str
 
 
+def _tier(name: str, available: bool, grade: str, reason: str) -> Tier:
+    """A tier that gives evidence of this grade where it is available."""
+    return Tier(name, available, grade if available else None, reason)
+
+
 def evidence() -> Iterator[Tier]:
     """Try every source of figures."""
     yield from spans()
@@ -53,7 +58,7 @@ def spans() -> Iterator[Tier]:
         if has_clock
         else "kernels can read a clock only on Linux"
     )
-    yield Tier("time spans in kernels", has_clock, MEASURED if has_clock else None, how)
+    yield _tier("time spans in kernels", has_clock, MEASURED, how)
 
 
 def counters() -> Iterator[Tier]:
@@ -64,8 +69,8 @@ def counters() -> Iterator[Tier]:
     with Group() as group:
         cost, added = read_cost_ns(group), added_cost_ns(group)
         for found in group.availability:
-            grade = COUNTED if found.available else None
-            yield Tier(f"counter: {found.event.title}", found.available, grade, found.reason)
+            name = f"counter: {found.event.title}"
+            yield _tier(name, found.available, COUNTED, found.reason)
     if cost is not None:
         how = (
             f"a reading costs {cost:.0f} ns, and counting adds {added:.0f} ns to every span; "
@@ -101,11 +106,11 @@ def samples() -> Iterator[Tier]:
     ):
         here = sample in names
         reason = "sampled ten times per second" if here else otherwise
-        yield Tier(title, here, COUNTED if here else None, reason)
+        yield _tier(title, here, COUNTED, reason)
     here, reason = energy.probe()
-    yield Tier("sampled: energy (RAPL)", here, COUNTED if here else None, reason)
+    yield _tier("sampled: energy (RAPL)", here, COUNTED, reason)
     here, reason = accelerator.probe()
-    yield Tier("sampled: NVIDIA device (NVML)", here, COUNTED if here else None, reason)
+    yield _tier("sampled: NVIDIA device (NVML)", here, COUNTED, reason)
 
 
 def devices() -> Iterator[Tier]:
@@ -115,16 +120,10 @@ def devices() -> Iterator[Tier]:
     others = [found for found in probe() if found.name not in ("cpu", "torch-cpu")]
     usable = [found.name for found in others if found.available]
     for found in others:
-        grade = MEASURED if found.available else None
-        yield Tier(f"accelerator: {found.name}", found.available, grade, found.reason)
-    yield Tier(
-        "device time",
-        bool(usable),
-        MEASURED if usable else None,
-        f"pairs of events on {', '.join(usable)}"
-        if usable
-        else "there is no device to take it from",
-    )
+        yield _tier(f"accelerator: {found.name}", found.available, MEASURED, found.reason)
+    absent = "there is no device to take it from"
+    how = f"pairs of events on {', '.join(usable)}" if usable else absent
+    yield _tier("device time", bool(usable), MEASURED, how)
 
 
 def roof_table() -> Iterator[Tier]:
@@ -140,7 +139,7 @@ def roof_table() -> Iterator[Tier]:
         reason = f"{len(known.roofs)} roofs, the newest {_age(time.time() - at)} old"
         yield Tier("roofs", True, MEASURED, reason)
     for tier in tiers.roof_tiers(known):
-        yield Tier(tier.name, tier.available, MEASURED if tier.available else None, tier.detail)
+        yield _tier(tier.name, tier.available, MEASURED, tier.detail)
 
 
 def _no_frequency(linux: bool) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import argparse
 from contextlib import closing
-from pathlib import Path
+from dataclasses import replace
 
 from app.cli import _output, _pipeline, compare
 
@@ -26,72 +26,46 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     _pipeline.add_arguments(parser)
     parser.set_defaults(repeat=REPEATS)
     for name in "ab":
-        parser.add_argument(
-            f"--{name}",
-            metavar="key=value",
-            action="append",
-            default=[],
-            help=f"a setting of arm {name.upper()}; can be repeated",
-        )
+        help = f"a setting of arm {name.upper()}; can be repeated"
+        _output.repeatable(parser, f"--{name}", "key=value", help)
     parser.add_argument("--out", metavar="FILE.asrs", help="session file to write")
     _output.json_flag(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Decode with both and compare."""
-    # The configurations are checked first, so that a typo is reported before anything is loaded.
     from pipelines import config as settings
 
     chosen = _pipeline.preset(arguments)
-    asked = [
+    assignments = [
         dict(settings.parse_assignment(text, option_name=f"--{name}") for text in texts)
         for name, texts in (("a", arguments.a), ("b", arguments.b))
     ]
-    configs = [settings.check(settings.assign(chosen.config, assignments)) for assignments in asked]
+    a, b = (settings.check(settings.assign(chosen.config, changes)) for changes in assignments)
+    request = _pipeline.request(arguments, replace(chosen, config=a), f"ab-{chosen.name}")
     from pipelines.experiments.ab import Arm, Interleaved
     from pipelines.run.control import Control
-    from pipelines.run.session_run import Request, execute
-    from profiler.files.paths import new_session_path
+    from pipelines.run.session_run import execute
     from profiler.process import signals
     from profiler.session.reader import Session
 
-    arms = [Arm(config, assignments) for config, assignments in zip(configs, asked, strict=True)]
-    out = (
-        Path(arguments.out) if arguments.out is not None else new_session_path(f"ab-{chosen.name}")
-    )
-    request = Request(
-        config=configs[0],
-        preset=chosen.name,
-        audio=tuple(arguments.audio),
-        transcripts=arguments.transcripts,
-        out=out,
-        repeat=arguments.repeat,
-        replace=bool(arguments.out),
-    )
-    control, progress = Control(), _output.Progress()
-    course = Interleaved(
-        arms[0],
-        arms[1],
-        arguments.repeat,
-        progress=progress,
-        cancelled=lambda: control.stopping,
-    )
-    try:
-        with signals.stopping(control.stop) as stop:
-            outcome = execute(request, control, progress, course=course)
-    finally:
-        progress.done()
-    problems = list(outcome.result.refused)
-    if outcome.problem:
-        problems.append(outcome.problem)
-    status = 2 if problems else stop.status if outcome.state == "stopped" else 0
-    for problem in problems:
-        _output.complain(problem)
-    with closing(Session.open(out)) as session:
+    control = Control()
+    with _output.Progress() as progress, signals.stopping(control.stop) as stop:
+        course = Interleaved(
+            Arm(a, assignments[0]),
+            Arm(b, assignments[1]),
+            arguments.repeat,
+            progress=progress,
+            cancelled=lambda: control.stopping,
+        )
+        outcome = execute(request, control, progress, course=course)
+    status = _pipeline.status(outcome, stop)
+    assert request.out is not None
+    with closing(Session.open(request.out)) as session:
         tree = compare.report(session)
     if arguments.json:
-        _output.print_json(tree | {"session": str(out), "state": outcome.state})
+        _output.print_json(tree | {"session": str(request.out), "state": outcome.state})
     else:
         print(compare.as_text(tree))
-        print(f"session: {out}")
+        print(f"session: {request.out}")
     return status

@@ -30,10 +30,10 @@ A lazy configuration (gmm.senones or dnn.senones = active) computes only the act
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from app.cli import _again, _output, _pipeline
 from app.model import report_lines
+from app.model.report import Tree
 from profiler.plain import counted
 
 
@@ -45,24 +45,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Audit and report."""
-    chosen = _pipeline.preset(arguments)
+    request = _pipeline.request(arguments, _pipeline.preset(arguments))
     from pipelines.experiments import audit
-    from pipelines.run import playlist
 
-    playing = playlist.build(arguments.audio, arguments.transcripts, chosen.config.audio)
     with _again.interruptible() as (progress, cancelled):
-        found = audit.audit(chosen.config, playing.items, progress, cancelled)
-    tree = audit.report(found) | {"notes": list(playing.notes)}
-    if arguments.json:
-        _output.print_json(tree)
-    else:
-        print(as_text(tree))
+        found = audit.audit(request.config, request.playlist.items, progress, cancelled)
+    tree = audit.report(found) | {"notes": list(request.playlist.notes)}
+    _output.print_report(tree, arguments.json, as_text)
     for sentence in found.refused:
         _output.complain(sentence)
     return 2 if found.refused else 0
 
 
-def as_text(tree: dict[str, Any]) -> str:
+def as_text(tree: Tree) -> str:
     """The report as text."""
     lines = [
         f"{tree['frames']} frames in {counted(len(tree['utterances']), 'file', 'files')}",

@@ -75,21 +75,19 @@ def run(arguments: argparse.Namespace) -> int:
         sys.path.insert(0, str(CHECKOUT))
     if arguments.require and arguments.name != "device":
         raise BadInput(f"--require is for `bench device`; the bench {arguments.name} needs none.")
-    if arguments.repeat < 1:
-        raise BadInput(f"--repeat must be at least 1 pair of runs, not {arguments.repeat}.")
-    progress = _output.Progress()
     try:
         bench = importlib.import_module(f"tests.bench.{arguments.name}")
         _check_speech(arguments.audio, arguments.transcripts)
         more = {"require": arguments.require} if arguments.name == "device" else {}
-        tree = bench.run(arguments.audio, arguments.transcripts, arguments.repeat, progress, **more)
+        with _output.Progress() as progress:
+            tree = bench.run(
+                arguments.audio, arguments.transcripts, arguments.repeat, progress, **more
+            )
     except ModuleNotFoundError as error:
         raise BadInput(
             f"The bench {arguments.name} needs {error.name}, which is not installed here; "
             "the extra `bench` has it: pip install 'asrscope[bench]'."
         ) from error
-    finally:
-        progress.done()
     tree = {"schema": 1, "bench": arguments.name, **tree}
     if arguments.json:
         _output.print_json(tree)

@@ -13,10 +13,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from app.cli import _output
+from app.model.report import Tree
 from profiler.errors import BadInput
+from profiler.plain import counted
 
 if TYPE_CHECKING:
     from profiler.machine.roofs.calibration import Calibration
@@ -52,16 +54,13 @@ def run(arguments: argparse.Namespace) -> int:
     from pipelines.scoring import peaks
     from profiler.machine.roofs import calibration
 
-    progress = _output.Progress()
-    try:
+    with _output.Progress() as progress:
         known = calibration.calibrate(
             arguments.threads,
             progress,
             fresh=arguments.fresh,
             kernels=peaks.everywhere(),
         )
-    finally:
-        progress.done()
     tree = as_json(known)
     if arguments.png:
         from app.pictures.calibration import calibration_picture
@@ -76,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def as_json(known: Calibration) -> dict[str, Any]:
+def as_json(known: Calibration) -> Tree:
     """The JSON object of `calibrate`."""
     from profiler.machine.describe import describe
 
@@ -118,7 +117,8 @@ def as_text(known: Calibration) -> str:
         lines.append(f"{over:30} {'':7} {roof.median:13.4g} ns {roof.low:10.4g}")
     ladders = sorted({(r.name, r.threads) for r in _of(roofs, BANDWIDTH)}, key=_order)
     for name, threads in ladders:
-        rungs = known.roof_table.ladder(*_place(name, threads))
+        head, _, device = name.partition("@")
+        rungs = known.roof_table.ladder(head, threads, device)
         lines += ["", *_ladder(name, threads, rungs)]
     if known.missing:
         lines += ["", "not available:"]
@@ -171,16 +171,11 @@ def _order(ladder: tuple[str, int]) -> tuple[int, str, int]:
     return (names.index(ladder[0]) if ladder[0] in names else len(names), *ladder)
 
 
-def _place(name: str, threads: int) -> tuple[str, int, str]:
-    head, _, device = name.partition("@")
-    return head, threads, device
-
-
 def _ladder(name: str, threads: int, rungs: Sequence[Roof]) -> list[str]:
     from profiler.machine.roofs.ladder import plateaus
     from profiler.machine.roofs.table import size_text
 
-    count = f"{threads} thread{'s' if threads > 1 else ''}"
+    count = counted(threads, "thread", "threads")
     flat = plateaus(rungs)
     lines = [f"{name}, {count}: {'working set':>14} {'sustained':>13} {'best':>8} {'spread':>7}"]
     for rung in rungs:

@@ -13,10 +13,12 @@ from __future__ import annotations
 import argparse
 import json
 from contextlib import ExitStack, closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from app.cli import _output
 from app.model import report_lines
+from app.model.report import Tree
+from pipelines.config import value_text
 from profiler.plain import counted
 
 if TYPE_CHECKING:
@@ -43,14 +45,11 @@ def run(arguments: argparse.Namespace) -> int:
         a = stack.enter_context(closing(Session.open(arguments.a)))
         b = stack.enter_context(closing(Session.open(arguments.b))) if arguments.b else None
         found = report(a, b)
-    if arguments.json:
-        _output.print_json(found)
-    else:
-        print(as_text(found))
+    _output.print_report(found, arguments.json, as_text)
     return 0
 
 
-def report(a: Session, b: Session | None = None) -> dict[str, Any]:
+def report(a: Session, b: Session | None = None) -> Tree:
     """The JSON object of `compare`."""
     from pipelines.audio.word_errors import transcribed, word_errors
     from profiler.analysis.comparison.compare import compare
@@ -89,12 +88,12 @@ def report(a: Session, b: Session | None = None) -> dict[str, Any]:
     }
 
 
-def _row(row: StageRatio) -> dict[str, Any]:
+def _row(row: StageRatio) -> Tree:
     ratio = row.ratio
     return {
         "name": row.name,
         "ratio": ratio.ratio,
-        "ci95": None if ratio.low is None else [ratio.low, ratio.high],
+        "ci95": ratio.ci95,
         "p": ratio.p,
         "p_adjusted": row.p_adjusted,
         "verdict": row.verdict,
@@ -103,7 +102,7 @@ def _row(row: StageRatio) -> dict[str, Any]:
     }
 
 
-def _differences(compared: Comparison) -> dict[str, list[Any]]:
+def _differences(compared: Comparison) -> dict[str, list[object]]:
     """The settings in which the arms differ: key → [in A, in B]."""
     from pipelines.config import flatten, named_now
 
@@ -126,7 +125,7 @@ def measured_floor(session: Session) -> float | None:
         return None
 
 
-def as_text(tree: dict[str, Any]) -> str:
+def as_text(tree: Tree) -> str:
     """The comparison as text."""
     overall, wer, matched = tree["overall"], tree["wer"], tree["utterances"]["matched"]
     alternated = "alternated" if tree["interleaved"] else "one after the other"
@@ -151,7 +150,7 @@ def as_text(tree: dict[str, Any]) -> str:
         )
     lines += ["", f"{'stage':22} {'A':>9} {'B':>9}  B/A {'':22} {'p (adj.)':>8}  verdict"]
     for row in tree["stages"]:
-        p = "–" if row["p_adjusted"] is None else f"{row['p_adjusted']:.4f}"
+        p = report_lines.number(row["p_adjusted"], ".4f")
         lines.append(
             f"{row['name']:22} {row['a_s']:7.3f} s {row['b_s']:7.3f} s  {_ratio(row):26} {p:>8}  {row['verdict']}"
         )
@@ -162,11 +161,11 @@ def as_text(tree: dict[str, Any]) -> str:
     return _output.page(lines)
 
 
-def _ratio(row: dict[str, Any]) -> str:
+def _ratio(row: Tree) -> str:
     if row["ci95"] is None:
         return f"{row['ratio']:.3f} (no interval)"
     return f"{row['ratio']:.3f} ({row['ci95'][0]:.3f} … {row['ci95'][1]:.3f})"
 
 
-def _value(value: Any) -> str:
-    return "unknown" if value is None else _output.plain(value)
+def _value(value: object) -> str:
+    return "unknown" if value is None else value_text(value)

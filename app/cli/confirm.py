@@ -16,12 +16,11 @@ from __future__ import annotations
 import argparse
 import tempfile
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from app.cli import _again, _output
-from pipelines import config as settings
+from app.model.report import Tree
+from app.model.report_lines import number
 from profiler.plain import counted
 
 
@@ -29,13 +28,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
     parser.add_argument("session", metavar="SESSION", help="a session file (.asrs)")
     parser.add_argument("stage", metavar="STAGE", help="a stage, named as in `asrscope show`")
-    parser.add_argument(
-        "--set",
-        metavar="key=PATH",
-        action="append",
-        default=[],
-        help="where a file is now that the session names; can be repeated",
-    )
+    help = "where a file is now that the session names; can be repeated"
+    _output.repeatable(parser, "--set", "key=PATH", help)
     _output.json_flag(parser)
 
 
@@ -50,8 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
         again = _again.prepare(session)
         parts = breakdown(session, again.first_frame, again.last_frame)
         spoken, path = session.utterances, session.path
-        again = replace(again, config=settings.assign(again.config, moved))
-        again = _again.with_files(again, session, moved)
+        again = _again.with_moved_files(again, session, moved)
     row = next((row for row in parts.stages if row.name == arguments.stage), None)
     if row is None:
         names = ", ".join(row.name for row in parts.stages)
@@ -67,7 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
         found = perturb.confirm(again.config, row, stretch, roof_table, progress, cancelled)
     survives, why = conclude(row.verdict, found.perturbations)
     now = found.unchanged
-    tree: dict[str, Any] = {
+    tree: Tree = {
         "schema": 1,
         "session": str(path),
         "stage": row.name,
@@ -84,14 +77,11 @@ def run(arguments: argparse.Namespace) -> int:
         "notes": again.notes,
         "perturbations": [p.as_dict() for p in found.perturbations],
     }
-    if arguments.json:
-        _output.print_json(tree)
-    else:
-        print(as_text(tree))
+    _output.print_report(tree, arguments.json, as_text)
     return 0
 
 
-def as_text(tree: dict[str, Any]) -> str:
+def as_text(tree: Tree) -> str:
     """The report as text."""
     lines = [
         f"{tree['stage']}: {tree['verdict'] or 'no verdict'} · {tree['evidence']}",
@@ -115,8 +105,8 @@ def as_text(tree: dict[str, Any]) -> str:
         interval = "–" if p["ci95"] is None else "{:.3f}…{:.3f}".format(*p["ci95"])
         agrees = {True: "yes", False: "no", None: "–"}[p["agrees"]]
         lines.append(
-            f"{p['name']:14} {p['change'] or '':24} {_number(p['predicted']):>9} "
-            f"{_number(p['measured_ratio']):>9}  {interval:15} {agrees}: {p['why']}"
+            f"{p['name']:14} {p['change'] or '':24} {number(p['predicted'], '.3f'):>9} "
+            f"{number(p['measured_ratio'], '.3f'):>9}  {interval:15} {agrees}: {p['why']}"
         )
     verdict = {
         True: "survives",
@@ -125,7 +115,3 @@ def as_text(tree: dict[str, Any]) -> str:
     }
     lines += ["", f"The verdict {verdict[tree['survives']]}."]
     return _output.page(lines)
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"

@@ -55,14 +55,15 @@ def run(arguments: argparse.Namespace) -> int:
 
         freed = cache.empty()
         print(f"The cache is empty: {_megabytes(freed)} freed.", file=sys.stderr)
-    checks = [check for probe in PROBES for check in probe()]
+    parts = [check for probe in PROBES for check in probe()]
+    checks = [*_packages(), *parts]
     evidence = list(_tiers.evidence())
     ready = all(c.works for c in checks if c.needed)
     if arguments.json:
         from profiler.machine.describe import describe
 
-        # What the program requires is a tier too, although not evidence.
-        others = [Tier(c.name, c.works, None, c.detail) for c in checks if c.name in TIERS]
+        # A part of the program is a tier too, although not evidence.
+        others = [Tier(c.name, c.works, None, c.detail) for c in parts]
         _output.print_json(
             {
                 "schema": 1,
@@ -196,13 +197,5 @@ def _megabytes(n_bytes: int) -> str:
     return f"{n_bytes / 1e6:,.1f} MB"
 
 
-PROBES = (_packages, _window, _model, _compiler, _onnx, _folders)
-TIERS = (
-    "Qt",
-    "display",
-    "acoustic model",
-    "torch.compile",
-    ONNX,
-    "cache folder",
-    "sessions folder",
-)
+PROBES = (_window, _model, _compiler, _onnx, _folders)
+"""What tries the parts of the program, beside the packages."""

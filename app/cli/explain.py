@@ -17,12 +17,10 @@ from __future__ import annotations
 import argparse
 import tempfile
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from app.cli import _again, _output, _pipeline
-from pipelines import config as settings
+from app.model import report
 from profiler.errors import BadInput
 from profiler.plain import counted
 
@@ -46,18 +44,14 @@ def run(arguments: argparse.Namespace) -> int:
 
     notes: list[str] = []
     if arguments.session == RUN:
-        config = _pipeline.preset(arguments).config
-        from pipelines.run import playlist
-
-        spoken = playlist.build(tuple(arguments.audio), None, config.audio).items
+        request = _pipeline.request(arguments, _pipeline.preset(arguments))
+        config, spoken = request.config, request.playlist.items
         origin = RUN
     else:
         _of_a_run_alone(arguments)
         moved = _again.moved_files(arguments.set)
         with closing(Session.open(arguments.session)) as session:
-            again = _again.prepare(session)
-            again = replace(again, config=settings.assign(again.config, moved))
-            again = _again.with_files(again, session, moved)
+            again = _again.with_moved_files(_again.prepare(session), session, moved)
             config, notes = again.config, again.notes
             utterances, origin = session.utterances, str(session.path)
         from pipelines.experiments import rerun
@@ -68,13 +62,9 @@ def run(arguments: argparse.Namespace) -> int:
     with _again.interruptible() as (progress, cancelled), tempfile.TemporaryDirectory() as folder:
         stretch = rerun.audio_of(spoken, Path(folder))
         found = explain.explain(config, arguments.stage, stretch, progress, cancelled)
-    row, parts = found.row, found.row.parts
+    row = found.row
     frames = row.work["frames"]
-
-    def seconds(values: dict[str, float]) -> dict[str, float]:
-        return {f"{name}_s": ns / 1e9 for name, ns in values.items()}
-
-    tree: dict[str, Any] = {
+    tree: report.Tree = {
         "schema": 1,
         "session": None if origin == RUN else origin,
         "stage": row.name,
@@ -93,9 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
             for way in found.ways
         ],
         "waiting": dict(zip(("low", "likely", "high"), found.waiting, strict=True)),
-        "parts": seconds(dict(parts.likely)) if parts else None,
-        "parts_low": seconds(dict(parts.low)) if parts else None,
-        "parts_high": seconds(dict(parts.high)) if parts else None,
+        **report.intervals(row.parts),
         "conclusion": found.conclusion,
         "audio_s": stretch.audio_s,
         "audio": stretch.note if origin != RUN else f"{stretch.audio_s:.1f} s of audio",
@@ -103,10 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
         "blocks": found.blocks,
         "notes": notes,
     }
-    if arguments.json:
-        _output.print_json(tree)
-    else:
-        print(as_text(tree))
+    _output.print_report(tree, arguments.json, as_text)
     return 0
 
 
@@ -124,7 +109,7 @@ def _of_a_run_alone(arguments: argparse.Namespace) -> None:
         )
 
 
-def as_text(tree: dict[str, Any]) -> str:
+def as_text(tree: report.Tree) -> str:
     """The report as text."""
     from profiler.analysis.categories import PART_NAMES
 

@@ -22,7 +22,7 @@ from profiler.files.outputs import STANDARD_OUTPUT
 from profiler.plain import one_line
 
 if TYPE_CHECKING:
-    from app.pictures.wanted import Wanted
+    from app.pictures.request import PictureRequest
 
 PICTURES = ("png", "svg", "pdf")
 OF_PICTURES = ("view", "size", "scale", "range", "at", "select")
@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
             f"export needs at least one of {', '.join(f'--{option}' for option in known)}."
         )
     _check_names([os.fspath(path) for path in [*pictures, *(path for _, path in tables)]])
-    wanted = _wanted(arguments) if pictures else None
+    request = _request(arguments) if pictures else None
     # The list of written files goes to the stream without data.
     news = sys.stderr if any(_streamed(path) for _, path in tables) else sys.stdout
     with closing(Session.open(arguments.session)) as session:
@@ -85,12 +85,12 @@ def run(arguments: argparse.Namespace) -> int:
             f"{', '.join(idle)}: for pictures alone; everything else is of the whole session.",
             file=sys.stderr,
         )
-    if wanted is not None:
-        from app.pictures.studio import Studio
+    if request is not None:
+        from app.pictures.session import SessionPictures
 
-        with closing(Studio(arguments.session)) as studio:
+        with closing(SessionPictures(arguments.session)) as maker:
             for path in pictures:
-                studio.write(wanted, path)
+                maker.write(request, path)
                 print(path, file=news)
     return 0
 
@@ -108,16 +108,16 @@ def _check_names(names: list[str]) -> None:
         )
 
 
-def _wanted(given: argparse.Namespace) -> Wanted:
+def _request(given: argparse.Namespace) -> PictureRequest:
     """The picture that the options ask for; BadInput for what none can be."""
-    from app.pictures import wanted
+    from app.pictures import request
 
-    return wanted.Wanted(
+    return request.PictureRequest(
         views=tuple(given.view or ()),
-        size=wanted.SIZE if given.size is None else wanted.read_size(given.size),
-        scale=wanted.SCALE if given.scale is None else wanted.read_scale(given.scale),
+        size=request.SIZE if given.size is None else request.read_size(given.size),
+        scale=request.SCALE if given.scale is None else request.read_scale(given.scale),
         theme=given.theme,
-        range_s=None if given.range is None else wanted.read_range(given.range),
-        at_s=None if given.at is None else wanted.read_seconds(given.at, "--at"),
+        range_s=None if given.range is None else request.read_range(given.range),
+        at_s=None if given.at is None else request.read_seconds(given.at, "--at"),
         select=tuple(given.select or ()),
     ).checked()

@@ -14,10 +14,12 @@ stops it.
 from __future__ import annotations
 
 import argparse
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.cli import _apart, _output
+from pipelines.config import value_text
 from profiler.errors import BadInput
 
 if TYPE_CHECKING:
@@ -30,13 +32,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("name", metavar="NAME", nargs="?", help="which lab (none: list them)")
     which.add_argument("--all", action="store_true", help="run all of them, one after the other")
-    parser.add_argument(
-        "--set",
-        metavar="key=value",
-        action="append",
-        default=[],
-        help="change one parameter; can be repeated (`asrscope lab NAME --parameters` lists them)",
-    )
+    help = "change one parameter; can be repeated (`asrscope lab NAME --parameters` lists them)"
+    _output.repeatable(parser, "--set", "key=value", help)
     parser.add_argument(
         "--parameters", action="store_true", help="list the parameters of the lab and end"
     )
@@ -112,18 +109,14 @@ def _run(arguments: argparse.Namespace) -> int:
         arguments.transcripts,
         replace=bool(arguments.out),
     )
-    asked: list[bool] = []
-    progress = _output.Progress()
-    try:
-        with signals.stopping(lambda: asked.append(True)) as stop:
-            outcome = execute(request, progress, lambda: bool(asked))
-    finally:
-        progress.done()
+    asked = threading.Event()
+    with _output.Progress() as progress, signals.stopping(asked.set) as stop:
+        outcome = execute(request, progress, asked.is_set)
     made = Record(name, lab, lab.parameters, outcome.measured, outcome.finding)
     if arguments.json:
         _output.print_json({"schema": 1, "labs": [_row(made, outcome)]})
     else:
-        print(_told(made, outcome))
+        print(_as_text(made, outcome))
     if outcome.problem:
         _output.complain(outcome.problem)
         return 2
@@ -135,33 +128,32 @@ def _run_all(arguments: argparse.Namespace) -> int:
     from pipelines import labs
     from profiler.process import signals
 
-    asked: list[bool] = []
+    asked = threading.Event()
     rows: list[dict[str, object]] = []
     status = 0
     known = labs.every()
     if arguments.sessions:
         Path(arguments.sessions).mkdir(parents=True, exist_ok=True)
-    with signals.stopping(lambda: asked.append(True)) as stop:
+    with signals.stopping(asked.set) as stop:
         for number, name in enumerate(known, start=1):
             words = [name, *(word for path in arguments.audio for word in ("--audio", path))]
             if arguments.transcripts:
                 words += ["--transcripts", arguments.transcripts]
             if arguments.sessions:
                 words += ["--out", str(Path(arguments.sessions) / f"{name}.asrs")]
-            progress = _output.Progress()
-            before = f"{name} ({number} of {len(known)})"
-            progress(before)
-            ended = _apart.run(
-                words,
-                lambda what, p=progress, b=before: p(f"{b}: {what}"),  # type: ignore[misc]
-                lambda: bool(asked),
-            )
-            progress.done()
+            with _output.Progress() as progress:
+                which = f"{name} ({number} of {len(known)})"
+                progress(which)
+                ended = _apart.run(
+                    words,
+                    lambda what, p=progress, w=which: p(f"{w}: {what}"),  # type: ignore[misc]
+                    asked.is_set,
+                )
             row = ended.row or {"name": name, "verdict": None, "why": ended.said, "session": None}
             rows.append(row)
             if not arguments.json:
                 print(_output.page([f"{name}: {row['verdict'] or 'no verdict'}. {row['why']}"]))
-            if asked:
+            if asked.is_set():
                 status = stop.status
                 break
             if ended.status:
@@ -183,7 +175,7 @@ def _row(run: Record, outcome: Outcome) -> dict[str, object]:
     }
 
 
-def _told(run: Record, outcome: Outcome) -> str:
+def _as_text(run: Record, outcome: Outcome) -> str:
     from pipelines.labs import record
 
     ended = [] if run.finding is not None else [f"  {outcome.state}"]
@@ -243,5 +235,5 @@ def _parameters(name: str, as_json: bool) -> int:
         return 0
     for option in options:
         unit = f" {option.unit}" if option.unit else ""
-        print(f"{option.key}={_output.plain(option.default)}{unit}: {option.help}")
+        print(f"{option.key}={value_text(option.default)}{unit}: {option.help}")
     return 0

@@ -15,6 +15,7 @@ import pkgutil
 import re
 import sys
 import textwrap
+import traceback
 from collections.abc import Sequence
 from types import ModuleType
 from typing import NoReturn
@@ -109,14 +110,14 @@ def _answered(words: list[str]) -> int:
         raise
     except (BadInput, OSError) as problem:
         if debug:
-            _crash.show(problem)
+            traceback.print_exception(problem)
         else:
             _output.complain(limits.shortage(problem) or _crash.bad_input(problem))
         return USAGE_ERROR
     except Exception as problem:
         short = limits.shortage(problem)
         if debug:
-            _crash.show(problem)
+            traceback.print_exception(problem)
         else:  # if nothing was short, it is a fault of the program and is reported as one
             _output.complain(short or _crash.fault(problem, words))
         return USAGE_ERROR if short else FAULT

@@ -7,7 +7,7 @@
     ffmpeg -i talk.m4a -f wav - | asrscope run --audio -
     asrscope run --transcripts data/test/text
 
-The last decodes what Kaldi's wav.scp (and segments) beside `text` name; README lists the formats of transcripts.
+The last decodes what Kaldi's wav.scp (and segments) beside `text` name; docs/formats.md lists the formats.
 The speech is decoded once, also with a preset that begins again and again in the window: `--set loop=true` does so
 here. Without --out the session is saved in the same folder as those of the window, and its path is printed. Ctrl+C
 stops after the current block and leaves a valid session.
@@ -17,8 +17,7 @@ from __future__ import annotations
 
 import argparse
 from contextlib import closing
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from app.cli import _output, _pipeline, _report
 from app.model import report
@@ -42,54 +41,29 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Decode and report."""
-    # The configuration is checked first, so that a typo is reported before anything is loaded.
     chosen = _pipeline.preset(arguments)
+    name = None if arguments.no_profile else chosen.name
+    request = _pipeline.request(arguments, chosen, name)
     from pipelines.run.control import Control
-    from pipelines.run.session_run import Request, execute
-    from profiler.files.paths import new_session_path
+    from pipelines.run.session_run import execute
     from profiler.process import signals
     from profiler.session.reader import Session
 
-    out = None
-    if not arguments.no_profile:
-        out = Path(arguments.out) if arguments.out is not None else new_session_path(chosen.name)
-    request = Request(
-        config=chosen.config,
-        preset=chosen.name,
-        audio=tuple(arguments.audio),
-        transcripts=arguments.transcripts,
-        out=out,
-        repeat=arguments.repeat,
-        replace=bool(arguments.out),
-    )
     control = Control()
-    progress = _output.Progress()
-
-    try:
-        with signals.stopping(control.stop) as stop:
-            outcome = execute(request, control, progress)
-    finally:
-        progress.done()
-    if out is None:
+    with _output.Progress() as progress, signals.stopping(control.stop) as stop:
+        outcome = execute(request, control, progress)
+    if request.out is None:
         tree = _without_session(outcome, chosen.config)
     else:
-        with closing(Session.open(out)) as session:
+        with closing(Session.open(request.out)) as session:
             tree = report.report(session)
-    if arguments.json:
-        _output.print_json(tree)
-    else:
-        print(_report.as_text(tree))
-        if out is not None:
-            print(f"session: {out}")
-    problems = [*outcome.result.refused, *([outcome.problem] if outcome.problem else [])]
-    for problem in problems:
-        _output.complain(problem)
-    if problems:
-        return 2
-    return stop.status if outcome.state == "stopped" else 0
+    _output.print_report(tree, arguments.json, _report.as_text)
+    if request.out is not None and not arguments.json:
+        print(f"session: {request.out}")
+    return _pipeline.status(outcome, stop)
 
 
-def _without_session(outcome: Outcome, config: Config) -> dict[str, Any]:
+def _without_session(outcome: Outcome, config: Config) -> report.Tree:
     """The report of a run without a session: what the decode loop itself knows."""
     from pipelines.audio.word_errors import transcribed, word_errors
     from pipelines.config import to_dict

@@ -19,36 +19,29 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from app.cli import _again, _output
+from app.model.report import Tree
+from app.model.report_lines import number
 from pipelines import config as settings
 
 if TYPE_CHECKING:
     from pipelines.config import Config
     from pipelines.experiments.rerun import Stretch
+    from profiler.analysis.comparison.statistics import Ratio
     from profiler.analysis.whatif import Prediction
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
     parser.add_argument("session", metavar="SESSION", help="a session file (.asrs)")
-    parser.add_argument(
-        "--scale",
-        metavar="STAGE=FACTOR",
-        action="append",
-        default=[],
-        help="multiply the time of a stage, group or part of scoring; can be repeated",
-    )
-    parser.add_argument(
-        "--set",
-        metavar="key=value",
-        action="append",
-        default=[],
-        help="change a setting; can be repeated",
-    )
+    help = "multiply the time of a stage, group or part of scoring; can be repeated"
+    _output.repeatable(parser, "--scale", "STAGE=FACTOR", help)
+    _output.repeatable(parser, "--set", "key=value", "change a setting; can be repeated")
     parser.add_argument(
         "--check",
         action="store_true",
@@ -91,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
                 )
             again = _again.with_files(again, session, given)
         new = settings.assign(again.config, assignments)
-        tree: dict[str, Any] = {"schema": 1, "session": str(session.path), "check": None}
+        tree: Tree = {"schema": 1, "session": str(session.path), "check": None}
         progress, cancelled = stack.enter_context(_again.interruptible())
 
         of_settings, without = start, list[str]()
@@ -116,14 +109,11 @@ def run(arguments: argparse.Namespace) -> int:
             tree["check"] = _check(
                 again.config, new, stretch, of_settings, without, progress, cancelled
             )
-    if arguments.json:
-        _output.print_json(tree)
-    else:
-        print(as_text(tree))
+    _output.print_report(tree, arguments.json, as_text)
     return 0
 
 
-def _report(prediction: Prediction, without: list[str], notes: list[str]) -> dict[str, Any]:
+def _report(prediction: Prediction, without: list[str], notes: list[str]) -> Tree:
     known = not without
     return {
         "audio_s": prediction.audio_s,
@@ -152,8 +142,8 @@ def _check(
     prediction: Prediction,
     without: list[str],
     progress: _output.Progress,
-    cancelled: Any,
-) -> dict[str, Any]:
+    cancelled: Callable[[], bool],
+) -> Tree:
     """Decode with both configurations, interleaved; ratios are changed / unchanged."""
     from pipelines.experiments import rerun
     from profiler.analysis.categories import OVERHEAD
@@ -187,21 +177,23 @@ def _check(
     }
 
 
-def _measured(ratio: Any) -> dict[str, Any]:
+def _measured(ratio: Ratio | None) -> Tree:
     if ratio is None:
         return {"ratio": None, "ci95": None}
-    known = ratio.low is not None and ratio.high is not None
-    return {"ratio": ratio.ratio, "ci95": [ratio.low, ratio.high] if known else None}
+    return {"ratio": ratio.ratio, "ci95": ratio.ci95}
 
 
-def as_text(tree: dict[str, Any]) -> str:
+def as_text(tree: Tree) -> str:
     """The report as text."""
-    lines = [f"RTF {_number(tree['rtf'])} → {_number(tree['predicted_rtf'])} predicted", ""]
+    lines = [
+        f"RTF {number(tree['rtf'], '.4f')} → {number(tree['predicted_rtf'], '.4f')} predicted",
+        "",
+    ]
     lines.append(f"{'stage':28} {'time':>10} {'predicted':>10} {'factor':>7}")
     for row in tree["stages"]:
         predicted = "–" if row["predicted_s"] is None else f"{row['predicted_s']:8.3f} s"
         lines.append(
-            f"{row['name']:28} {row['time_s']:8.3f} s {predicted:>10} {_number(row['factor'], '.2f'):>7}"
+            f"{row['name']:28} {row['time_s']:8.3f} s {predicted:>10} {number(row['factor'], '.2f'):>7}"
         )
     lines += ["", *(f"- {sentence}" for sentence in tree["assumptions"])]
     check = tree["check"]
@@ -210,20 +202,16 @@ def as_text(tree: dict[str, Any]) -> str:
         lines += [
             "",
             f"Checked on {check['audio']}, {check['rounds']} interleaved rounds:",
-            f"time changed / unchanged: predicted {_number(check['predicted_ratio'])}, measured "
-            f"{_number(check['ratio'])}{interval}; the outcome is "
-            f"{_number(check['difference'], '+.1%')} from the prediction.",
-            f"RTF here and now {_number(check['rtf'])} → {_number(check['changed_rtf'])}",
+            f"time changed / unchanged: predicted {number(check['predicted_ratio'], '.4f')}, measured "
+            f"{number(check['ratio'], '.4f')}{interval}; the outcome is "
+            f"{number(check['difference'], '+.1%')} from the prediction.",
+            f"RTF here and now {number(check['rtf'], '.4f')} → {number(check['changed_rtf'], '.4f')}",
             "",
             f"{'stage':28} {'predicted':>10} {'measured':>10}",
         ]
         for row in check["stages"]:
             lines.append(
-                f"{row['name']:28} {_number(row['predicted'], '.2f'):>10} "
-                f"{_number(row['ratio'], '.2f'):>10}"
+                f"{row['name']:28} {number(row['predicted'], '.2f'):>10} "
+                f"{number(row['ratio'], '.2f'):>10}"
             )
     return _output.page(lines)
-
-
-def _number(value: float | None, form: str = ".4f") -> str:
-    return "–" if value is None else format(value, form)

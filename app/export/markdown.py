@@ -55,7 +55,7 @@ def lines(session: Session) -> list[str]:
     """The report, without ends of lines."""
     from app.model import report_lines, session_facts
     from app.model.report import report
-    from app.pictures.wanted import OUT
+    from app.pictures.request import OUT
     from pipelines.labs import record
 
     tree, run = report(session), record.read(session.meta)
@@ -134,13 +134,13 @@ def _notes(session: Session, tree: Tree) -> list[str]:
     from app.model import report_lines
 
     found = report_lines.notes(tree) + report_lines.parts_of_groups(tree)
-    for told in (
+    for section in (
         report_lines.defects,
         report_lines.transfers,
         report_lines.drift,
         report_lines.recorder,
     ):
-        found += told(tree)
+        found += section(tree)
     missing = _not_measured(session, tree)
     return [*found, f"not measured: {'; '.join(missing)}"] if missing else found
 

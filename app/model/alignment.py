@@ -18,7 +18,7 @@ Word = tuple[str, int, int]
 Place = tuple[float, float]
 
 MAX_CELLS = 4_000_000
-"""Largest product of words said and words heard that is aligned for drawing: the window waits for it."""
+"""Largest product of reference words and recognised words that is aligned for drawing: the window waits for it."""
 
 
 @dataclass(frozen=True)
@@ -50,15 +50,15 @@ def errors_within(utterances: Iterable[Utterance], first: int, last: int) -> Err
     """
     errors = words = 0
     for utterance in utterances:
-        start, end = utterance.first_frame, utterance.first_frame + utterance.n_frames
+        start, end = utterance.first_frame, utterance.end_frame
         scored = errors_of(utterance) if start < last and end > first else None
         if scored is None:
             continue
         if first <= start and end <= last:
             errors, words = errors + scored.errors, words + scored.words
             continue
-        said = tuple((utterance.reference or "").split())
-        _, _, columns, _ = aligned(said, tuple(utterance.words), False, start)
+        words_given = tuple((utterance.reference or "").split())
+        _, _, columns, _ = aligned(words_given, tuple(utterance.words), False, start)
         for reference, hypothesis in columns or ():
             token = hypothesis or reference
             if token is not None and first <= token.middle_s / FRAME_S < last:
@@ -69,25 +69,27 @@ def errors_within(utterances: Iterable[Utterance], first: int, last: int) -> Err
 
 @lru_cache(maxsize=64)
 def aligned(
-    said: tuple[str, ...] | None, heard: tuple[Word, ...], partial: bool, first_frame: int
+    reference: tuple[str, ...] | None, hypothesis: tuple[Word, ...], partial: bool, first_frame: int
 ) -> tuple[tuple[Token, ...], tuple[Token, ...] | None, Columns | None, ErrorCount | None]:
-    """Words heard, words said, both side by side, and the errors between them."""
-    given = [word for word, _, _ in heard]
-    places = _places(heard)
-    if said is None or (len(said) + 1) * (len(heard) + 1) > MAX_CELLS:
+    """Words of the hypothesis, words of the reference, both side by side, and the errors between them."""
+    given = [word for word, _, _ in hypothesis]
+    places = _places(hypothesis)
+    if reference is None or (len(reference) + 1) * (len(hypothesis) + 1) > MAX_CELLS:
         plain = [
             Token(_shown(word, part), SAME, *place)
             for word, of_word in zip(given, places, strict=True)
             for part, place in zip(wer.parts(word), of_word, strict=True)
         ]
-        return tuple(plain), None if said is None else (), None, None
-    steps = wer.align(said, given, partial)
-    at = _guessed(_heard_at(steps, places), first_frame * FRAME_S)
+        return tuple(plain), None if reference is None else (), None, None
+    steps = wer.align(reference, given, partial)
+    at = _guessed(_recognised_at(steps, places), first_frame * FRAME_S)
     columns: list[tuple[Token | None, Token | None]] = []
     for step, place in zip(steps, at, strict=True):
         above = below = None
         if step.reference_index is not None and step.reference is not None:
-            above = Token(_shown(said[step.reference_index], step.reference), step.kind, *place)
+            above = Token(
+                _shown(reference[step.reference_index], step.reference), step.kind, *place
+            )
         if step.hypothesis_index is not None and step.hypothesis is not None:
             below = Token(_shown(given[step.hypothesis_index], step.hypothesis), step.kind, *place)
         columns.append((above, below))
@@ -105,10 +107,10 @@ def _shown(given: str, part: str) -> str:
     return wer.spelled(given) if len(wer.parts(given)) == 1 else part
 
 
-def _places(heard: tuple[Word, ...]) -> list[list[Place]]:
-    """From when to when each part of each word was heard, seconds: a word's time is shared out evenly."""
+def _places(hypothesis: tuple[Word, ...]) -> list[list[Place]]:
+    """From when to when each part of each word was recognised, seconds: a word's time is shared out evenly."""
     found = []
-    for word, first, frames in heard:
+    for word, first, frames in hypothesis:
         n = len(wer.parts(word))
         step = frames * FRAME_S / max(n, 1)
         start = first * FRAME_S
@@ -116,8 +118,8 @@ def _places(heard: tuple[Word, ...]) -> list[list[Place]]:
     return found
 
 
-def _heard_at(steps: list[Aligned], places: list[list[Place]]) -> list[Place | None]:
-    """The place of what was heard in each step; None where nothing was."""
+def _recognised_at(steps: list[Aligned], places: list[list[Place]]) -> list[Place | None]:
+    """The place of what was recognised in each step; None where nothing was."""
     every = (place for of_word in places for place in of_word)
     return [None if step.hypothesis_index is None else next(every) for step in steps]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property, partial
 
 from PySide6.QtCore import QCoreApplication
 
@@ -10,10 +11,7 @@ from app.model import audio_choice
 from app.model.playhead import Playhead
 from app.model.runs import Runs
 
-
-def tr(text: str) -> str:
-    """Translate a text of this module."""
-    return QCoreApplication.translate("conditions", text)
+tr = partial(QCoreApplication.translate, "conditions")
 
 
 class Condition:
@@ -27,62 +25,57 @@ class Condition:
         return self.obstacle() is None
 
 
+def condition(obstacle: Callable[[Conditions], str | None]) -> cached_property[Condition]:
+    """Make a condition of the method that says why it does not hold."""
+    return cached_property(lambda conditions: Condition(partial(obstacle, conditions)))
+
+
 class Conditions:
     """Answers for the registry of actions; keeps nothing."""
 
     def __init__(self, runs: Runs, playhead: Playhead) -> None:
         self._runs, self._playhead = runs, playhead
-        self.has_session = Condition(self._no_session)
-        """A session is shown."""
-        self.has_finished_session = Condition(self._unfinished)
-        """A session is shown that nobody writes any more."""
-        self.is_live = Condition(self._over)
-        """The session shown is being recorded."""
-        self.may_run = Condition(self._disturbed)
-        """No run is under way, and nothing that one would disturb."""
-        self.is_running = Condition(self._not_decoding)
-        """A run decodes."""
-        self.can_start = Condition(self._cannot_start)
-        """Nothing runs and there is something to decode."""
-        self.can_stop = Condition(self._cannot_stop)
-        """A run is under way that was not stopped yet."""
-        self.is_elsewhere = Condition(self._not_elsewhere)
-        """A run is under way, and another session is shown."""
-        self.has_bundled = Condition(self._without_voices)
-        """The synthetic voices are there."""
-        self.can_demo = Condition(lambda: self._without_voices() or self._disturbed())
-        """The demo can be started now."""
 
     def is_idle(self) -> bool:
         """No run is under way."""
         return not self._runs.control.busy
 
-    # -- why not ---------------------------------------------------------------------------
-
-    def _no_session(self) -> str | None:
+    @condition
+    def has_session(self) -> str | None:
+        """A session is shown."""
         if self._playhead.session is not None:
             return None
         return tr("No session is shown; start a run or open one.")
 
-    def _unfinished(self) -> str | None:
+    @condition
+    def has_finished_session(self) -> str | None:
+        """A session is shown that nobody writes any more."""
         if self._playhead.live:
             return tr("The session shown is still being recorded; stop the run first.")
-        return self._no_session()
+        return self.has_session.obstacle()
 
-    def _over(self) -> str | None:
+    @condition
+    def is_live(self) -> str | None:
+        """The session shown is being recorded."""
         return None if self._playhead.live else tr("No session that is being recorded is shown.")
 
-    def _disturbed(self) -> str | None:
+    @condition
+    def may_run(self) -> str | None:
+        """No run is under way, and nothing that one would disturb."""
         if self.is_idle():
-            return self._runs.hindrance()
+            return self._runs.obstacle()
         return tr("A run is under way; runs go one at a time.")
 
-    def _cannot_start(self) -> str | None:
+    @condition
+    def can_start(self) -> str | None:
+        """Nothing runs and there is something to decode."""
         if self._runs.audio is None:
             return tr("There is nothing to decode; choose audio files first.")
-        return self._disturbed()
+        return self.may_run.obstacle()
 
-    def _not_decoding(self) -> str | None:
+    @condition
+    def is_running(self) -> str | None:
+        """A run decodes."""
         state = self._runs.control.state
         if state == "running":
             return None
@@ -90,15 +83,26 @@ class Conditions:
             return tr("The run is still being prepared.")
         return tr("The run is being stopped.") if state == "stopping" else tr("Nothing runs.")
 
-    def _cannot_stop(self) -> str | None:
-        return None if self._runs.control.state == "starting" else self._not_decoding()
+    @condition
+    def can_stop(self) -> str | None:
+        """A run is under way that was not stopped yet."""
+        return None if self._runs.control.state == "starting" else self.is_running.obstacle()
 
-    def _not_elsewhere(self) -> str | None:
+    @condition
+    def is_elsewhere(self) -> str | None:
+        """A run is under way, and another session is shown."""
         if self._runs.showing_run:
             return tr("The session of the run is shown already.")
-        return self._not_decoding()
+        return self.is_running.obstacle()
 
-    def _without_voices(self) -> str | None:
+    @condition
+    def has_bundled(self) -> str | None:
+        """The synthetic voices are there."""
         if audio_choice.bundled() is not None:
             return None
         return tr("The bundled voices are missing from this installation.")
+
+    @condition
+    def can_demo(self) -> str | None:
+        """The demo can be started now."""
+        return self.has_bundled.obstacle() or self.may_run.obstacle()

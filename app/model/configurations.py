@@ -12,10 +12,16 @@ from typing import TYPE_CHECKING, NamedTuple
 from pipelines.config import COURSE, flatten
 
 if TYPE_CHECKING:
+    from profiler.session.model import ConfigEpoch
     from profiler.session.reader import Session
 
 NEVER = 1 << 62
 """A frame that no session reaches."""
+
+
+def settings_before(session: Session, end: int) -> ConfigEpoch | None:
+    """The settings in force at the last frame before `end`."""
+    return next((c for c in reversed(session.configs) if c.first_frame < max(end, 1)), None)
 
 
 class Sides(NamedTuple):

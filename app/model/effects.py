@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 from weakref import WeakKeyDictionary
 
 from PySide6.QtCore import QCoreApplication
 
-from app.model.as_set import value_text
 from app.model.configurations import Configurations, Settings, differing, going_on
 from pipelines.audio.word_errors import ErrorCount, word_errors
-from pipelines.config import COURSE
+from pipelines.config import COURSE, value_text
 from profiler.errors import BadInput
 from profiler.plain import counted
 from profiler.session.facts import setting
@@ -27,9 +27,7 @@ if TYPE_CHECKING:
     from profiler.session.reader import Session
 
 
-def tr(text: str) -> str:
-    """Translate a text of this module."""
-    return QCoreApplication.translate("effects", text)
+tr = partial(QCoreApplication.translate, "effects")
 
 
 Kind = Literal["preparing", "other speech", "undecided", "no difference", "faster", "slower"]
@@ -130,7 +128,7 @@ class Effect:
         return tr("{0} {1} (n = {2})").format(sign + size, unit, words)
 
     @property
-    def beside(self) -> str:
+    def remark(self) -> str:
         """What stands beside the headline: how far an A/B has come that decides nothing yet, or the words.
 
         Without words, what is waited for.
@@ -147,8 +145,8 @@ class Effect:
 
     @property
     def shorter(self) -> tuple[str, ...]:
-        """What stands for `beside` where it has no room: +1.0 point (n = 81), +1.0 point, or nothing."""
-        if not self.words or self.beside != self.words:
+        """What stands for `remark` where it has no room: +1.0 point (n = 81), +1.0 point, or nothing."""
+        if not self.words or self.remark != self.words:
             return ("",)
         return f"{self.change} (n = {self.after.words})", self.change, ""
 
@@ -159,7 +157,7 @@ class Effect:
     @property
     def text(self) -> str:
         """Headline and what stands beside it, as one line."""
-        return " · ".join(filter(None, (self.headline, self.beside)))
+        return " · ".join(filter(None, (self.headline, self.remark)))
 
     @property
     def details(self) -> str:
@@ -213,7 +211,7 @@ class Effects:
         """What the last change of `keys` (None: of whatever) before frame `end` did; None without one."""
         from profiler.analysis.comparison.same_speech import UNIT
 
-        done = sum(u.done and u.first_frame + u.n_frames <= end for u in session.utterances)
+        done = sum(u.done and u.end_frame <= end for u in session.utterances)
         known = tuple((m.applied_frame or end) < end for m in session.markers)
         state = (end // UNIT, done, known, len(session.configs), track.generation)
         if state != self._state:
@@ -254,7 +252,7 @@ class Effects:
                 enough = turns is not None and turns.repeats >= MIN_REPEATS
                 if turns is not None and (enough or going_on(session, end) is not None):
                     found = replace(turns, decoded=found.decoded)
-        effect = _told(found)
+        effect = _effect_of(found)
         if found.repeats:
             of = dict(self.configurations.of(session, end))
             effect = replace(effect, arm=_arm(of[min(sides.before)], of[min(sides.after)]))
@@ -264,7 +262,7 @@ class Effects:
         whole = any(
             u.done and u.reference is not None and sides.before.issuperset(u.epochs)
             for u in session.utterances
-            if u.first_frame + u.n_frames <= end
+            if u.end_frame <= end
         )
         return replace(effect, follows=again, lacking=not whole)
 
@@ -290,7 +288,7 @@ def effects_of(session: Session) -> Effects:
     return _effects[session]
 
 
-def _told(found: SameSpeech) -> Effect:
+def _effect_of(found: SameSpeech) -> Effect:
     from profiler.analysis.comparison.compare import A_FASTER, B_FASTER, NO_DIFFERENCE
 
     before, after = (

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from app.model.playhead import Snapshot
     from pipelines.audio.word_errors import ErrorCount, Transcribed
     from profiler.analysis.own_cost import RecorderCost
+    from profiler.session.reader import Session
 
 NOW_S = 3.0
 """While following, the large RTF is that of the last three seconds of audio: a toggle shows at once."""
@@ -58,11 +59,16 @@ class Figures:
     scored: int = 0
 
 
+def counts_steps(session: Session) -> bool:
+    """Whether its frames are the steps of a lab, which stand for no audio."""
+    return "lab" in session.meta and not session.utterances
+
+
 def _rtf(snapshot: Snapshot, first: int, last: int) -> float | None:
     from profiler.analysis.utterances import audio_seconds, real_time_factor
 
     first, last = max(0, first), min(last, snapshot.cursor_frame)
-    if last <= first:
+    if last <= first or counts_steps(snapshot.session):
         return None
     wall = snapshot.track.wall_row.total(first, last)
     return real_time_factor(wall, audio_seconds(snapshot.session.utterances, first, last))
@@ -86,13 +92,9 @@ def figures(snapshot: Snapshot) -> Figures:
         rtf, scope = arm
     else:
         rtf, scope = whole, "whole run"
-    done = [u for u in snapshot.session.utterances if u.first_frame + u.n_frames <= end]
+    done = [u for u in snapshot.session.utterances if u.end_frame <= end]
     if selected is not None:
-        within = [
-            u
-            for u in done
-            if u.first_frame < selected[1] and u.first_frame + u.n_frames > selected[0]
-        ]
+        within = [u for u in done if u.first_frame < selected[1] and u.end_frame > selected[0]]
         errors = errors_within(done, *selected)
         return Figures(rtf, scope, whole, errors, transcribed(within), of_selection=True)
     # What other settings made wrong says nothing of these.
@@ -121,12 +123,12 @@ def _arm(snapshot: Snapshot) -> tuple[float | None, str] | None:
 
     session, end = snapshot.session, snapshot.cursor_frame
     going = going_on(session, end)
-    over = [u for u in session.utterances if u.first_frame + u.n_frames <= end]
+    over = [u for u in session.utterances if u.end_frame <= end]
     if going is None or not over or over[-1].epochs not in {(epoch,) for epoch in going.epochs}:
         return None
     mine = [u for u in over if u.epochs == over[-1].epochs and u.first_frame >= going.start]
     row = snapshot.track.wall_row
-    wall = sum(row.total(u.first_frame, u.first_frame + u.n_frames) for u in mine)
+    wall = sum(row.total(u.first_frame, u.end_frame) for u in mine)
     rtf = real_time_factor(wall, sum(u.audio_s for u in mine))
     return rtf, ("arm A", "arm B")[going.epochs.index(over[-1].epochs[0])]
 
@@ -139,18 +141,6 @@ def recorder_cost(snapshot: Snapshot) -> RecorderCost:
     return own_cost.recorder_cost(
         snapshot.session, track.wall_row.total(0, track.n_frames), track.misplaced
     )
-
-
-def clock_text(seconds: float, *, tenths: bool = False) -> str:
-    """Return 41.2 as 0:41 (or 0:41.2), 3700 as 1:01:40."""
-    seconds = max(0.0, seconds)
-    whole = int(seconds)
-    tail = f".{int(seconds * 10) % 10}" if tenths else ""
-    hours, rest = divmod(whole, 3600)
-    minutes, rest = divmod(rest, 60)
-    if hours:
-        return f"{hours}:{minutes:02d}:{rest:02d}{tail}"
-    return f"{minutes}:{rest:02d}{tail}"
 
 
 def rtf_text(rtf: float | None) -> str:

@@ -72,7 +72,7 @@ class LabRuns(QObject):
             return self.tr("{0} is under way; labs run one at a time.").format(self._name)
         return None
 
-    def hindrance(self) -> str | None:
+    def obstacle_to_runs(self) -> str | None:
         """Why no other run may be started now, or None."""
         if not self.control.busy:
             return None
@@ -81,7 +81,7 @@ class LabRuns(QObject):
 
     def start(self, name: str, changed: Mapping[str, Value]) -> None:
         """Run a lab with these of its parameters changed, if nothing prevents it."""
-        if (why := self.obstacle() or leaving.hindrance()) is not None:
+        if (why := self.obstacle() or leaving.obstacle()) is not None:
             self.failed.emit(why)
             return
         try:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import assets
+from app.model.configurations import settings_before
 from pipelines import config as settings
 from pipelines.config import Config
 from profiler.errors import BadInput
@@ -23,7 +24,6 @@ from profiler.session.facts import setting
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot
     from profiler.analysis.track import CostTrack
-    from profiler.session.model import ConfigEpoch
     from profiler.session.reader import Session
 
 BLOCK_KEY: Final = "block"
@@ -131,7 +131,7 @@ def of_session(
     nets = [setting(c.tree, NET_KEY) for c in (session.configs[0], config)]
     about = session.meta.get("scoring")
     if nets[0] != nets[1]:
-        # That is told of the net that the session began with; of each other one by its name.
+        # This is about the net that the session began with; each other one is found by its name.
         about = (session.meta.get("nets") or {}).get(nets[1])
     return Latency(block, _after(about), score_s)
 
@@ -150,11 +150,6 @@ def of_both(config: Config, shown: Snapshot | None, chosen: bool) -> Latency:
         force = settings_before(shown.session, end)
         tree = None if force is None else force.tree
     return of_settings(config, measured, tree, chosen)
-
-
-def settings_before(session: Session, end: int) -> ConfigEpoch | None:
-    """The settings in force at the last frame before `end`."""
-    return next((c for c in reversed(session.configs) if c.first_frame < max(end, 1)), None)
 
 
 def _after(about: Mapping[str, Any] | None) -> int | None:

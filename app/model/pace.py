@@ -34,9 +34,7 @@ class Pace(QObject):
         self._apart = apart
         self._update = update
         self._last = 0.0
-        self._timer = QTimer(self)
-        self._timer.setSingleShot(True)
-        self._timer.timeout.connect(self.now)
+        self._timer = single_shot(self, 0, self.now)
 
     def ask(self, moving: bool) -> None:
         """Update soon; at once unless the cursor is `moving` by itself."""
@@ -66,8 +64,6 @@ class Pace(QObject):
 
 def single_shot(parent: QObject, milliseconds: int, call: Callable[[], None]) -> QTimer:
     """Make a timer that calls once, so long after it was started."""
-    timer = QTimer(parent)
-    timer.setSingleShot(True)
-    timer.setInterval(milliseconds)
+    timer = QTimer(parent, singleShot=True, interval=milliseconds)
     timer.timeout.connect(call)
     return timer

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
-from app.model.as_set import modified
+from app.model.assignments import modified
 from app.model.toggles import Toggle, toggles_of
 from pipelines import config as settings
 from pipelines.config import Config, ConfigError, Option, Value, presets
@@ -46,7 +46,7 @@ class Pipeline(QObject):
 
     changed = Signal(str, object)
     replaced = Signal()
-    asked = Signal(str, object)
+    live_change = Signal(str, object)
     refused = Signal(str, str)
     absent_changed = Signal()
     editing = Signal()
@@ -55,47 +55,35 @@ class Pipeline(QObject):
         super().__init__(parent)
         self.options: tuple[Option, ...] = tuple(settings.options())
         self._by_key = {option.key: option for option in self.options}
-        self._running: Config | None = None
+        self.running: Config | None = None
+        """Configuration in force in the run under way."""
         self._before: dict[str, Value] = {}
         self._absent: Mapping[str, Mapping[str, str]] = {}
         self._adopted: Config | None = None
-        self._recorded: Config | None = None
+        self.recorded: Config | None = None
+        """Configuration of a recording that is shown in place of the next run's."""
         self._recorded_with = ""
         self._waiting: presets.Preset | None = None
         self.preset = presets.load(preset)
-        self._next: Config = self.preset.config
+        self.next: Config = self.preset.config
+        """Configuration of the next run."""
         self.toggles = toggles_of(self)
         self._note_used()
 
     @property
-    def next(self) -> Config:
-        """Configuration of the next run."""
-        return self._next
-
-    @property
-    def running(self) -> Config | None:
-        """Configuration in force in the run under way, or None."""
-        return self._running
-
-    @property
-    def recorded(self) -> Config | None:
-        """Configuration of a recording that is shown in place of the next run's, or None."""
-        return self._recorded
-
-    @property
     def shown(self) -> Config:
         """The configuration that form and toggles show."""
-        return self._next if self._recorded is None else self._recorded
+        return self.next if self.recorded is None else self.recorded
 
     @property
     def in_force(self) -> Config:
         """The configuration that acts: of the recording, of the run under way, or of the next one."""
-        return self._recorded or self._running or self._next
+        return self.recorded or self.running or self.next
 
     @property
     def preset_shown(self) -> presets.Preset:
         """The preset of the settings shown: the recording's where this version has it, or the next run's."""
-        if self._recorded is None or self._recorded_with not in presets.names():
+        if self.recorded is None or self._recorded_with not in presets.names():
             return self.preset
         return presets.load(self._recorded_with)
 
@@ -114,10 +102,10 @@ class Pipeline(QObject):
 
     def waits(self, key: str, value: Value | None = None) -> bool:
         """Tell whether a value (default: the next run's) is not the one in force in this run."""
-        if self._running is None or self._recorded is not None:
+        if self.running is None or self.recorded is not None:
             return False
-        wanted = settings.get(self._next, key) if value is None else value
-        return settings.get(self._running, key) != wanted
+        wanted = settings.get(self.next, key) if value is None else value
+        return settings.get(self.running, key) != wanted
 
     def differs(self) -> bool:
         """Tell whether the settings shown do other work than those of their preset."""
@@ -129,7 +117,7 @@ class Pipeline(QObject):
             return self.tr("{0}: not on this machine ({1}).").format(choice, reason)
         beside = self._beside(key)
         why = settings.obstacle(beside, key, choice)
-        if why and beside is self._running and not settings.obstacle(self._next, key, choice):
+        if why and beside is self.running and not settings.obstacle(self.next, key, choice):
             return self.tr("{0} The next run has that, the one under way has not.").format(why)
         if why or choice is None or choice == self.value(key):
             return why
@@ -142,14 +130,14 @@ class Pipeline(QObject):
 
     def _beside(self, key: str) -> Config:
         """The settings beside which one acts: a live one is asked of the run under way."""
-        if self._recorded is None and self._running is not None and self._by_key[key].live:
-            return self._running
+        if self.recorded is None and self.running is not None and self._by_key[key].live:
+            return self.running
         return self.shown
 
     @property
     def locked(self) -> str | None:
         """Why nothing can be changed: a recording has had its settings. None if settings can be changed."""
-        if self._recorded is None:
+        if self.recorded is None:
             return None
         return self.tr(
             "Recorded: these were the settings at the cursor. For others, choose “Next run” in the form."
@@ -165,10 +153,7 @@ class Pipeline(QObject):
         for key, wanted in option.when.items():
             if settings.get(beside, key) in wanted:
                 continue
-            names = [
-                str(value).lower() if isinstance(value, bool) else str(value) or self.tr("not set")
-                for value in wanted
-            ]
+            names = [settings.value_text(value) or self.tr("not set") for value in wanted]
             parts.append(f"{self._by_key[key].title.lower()} {', '.join(names)}")
         return self.tr("with {0}").format("; ".join(parts)) if parts else ""
 
@@ -182,7 +167,7 @@ class Pipeline(QObject):
         try:
             if why := self.locked or self._of_no_use(key):
                 raise ConfigError(why)
-            changed = settings.check(settings.replace(self._next, key, value))
+            changed = settings.check(settings.replace(self.next, key, value))
             if why := missing_file(changed, key):
                 raise ConfigError(why)
         except ConfigError as error:
@@ -194,38 +179,38 @@ class Pipeline(QObject):
 
     def _of_no_use(self, key: str) -> str | None:
         """Why the run under way could do nothing with a setting that is asked of it."""
-        asked = self._running is not None and self._by_key[key].live
+        asked = self.running is not None and self._by_key[key].live
         return self.obstacle(key) if asked else None
 
     def _take(self, key: str, changed: Config) -> None:
         fitted = settings.get(changed, key)
         live = self._by_key[key].live and self.waits(key, fitted)
-        if changed == self._next and not live:
+        if changed == self.next and not live:
             return
-        self._next = changed
+        self.next = changed
         self._note_used()
         if not self._by_key[key].live:
             self._waiting = None  # what was chosen last counts
-        if self._running is not None and live:
-            self._before[key] = settings.get(self._running, key)
-            self._running = settings.replace(self._running, key, fitted)
-            self.asked.emit(key, fitted)
+        if self.running is not None and live:
+            self._before[key] = settings.get(self.running, key)
+            self.running = settings.replace(self.running, key, fitted)
+            self.live_change.emit(key, fitted)
         self.changed.emit(key, fitted)
 
     def choose(self, name: str) -> None:
         """Take the settings of a preset for the next run; the one under way keeps its own to its end."""
         preset = presets.load(name)
-        if self._running is not None:
+        if self.running is not None:
             self._waiting = None if preset == self.preset else preset
             self.replaced.emit()
             return
-        self._recorded = None
+        self.recorded = None
         self._take_preset(preset)
         self.editing.emit()
 
     def _take_preset(self, preset: presets.Preset) -> None:
         self._waiting = None
-        self.preset, self._next = preset, preset.config
+        self.preset, self.next = preset, preset.config
         self._note_used()
         self.replaced.emit()
 
@@ -236,8 +221,8 @@ class Pipeline(QObject):
 
     def show_recorded(self, config: Config | None, preset: str = "") -> None:
         """Show these settings, recorded with `preset`, which cannot be changed; None: again those of a run."""
-        if config is not self._recorded:
-            self._recorded, self._recorded_with = config, preset
+        if config is not self.recorded:
+            self.recorded, self._recorded_with = config, preset
             self.replaced.emit()
 
     def adopt(self, tree: Mapping[str, object], preset: str, session: Path | None = None) -> None:
@@ -245,7 +230,7 @@ class Pipeline(QObject):
 
         Settings of another version, and any session opened during a run, leave things as they are.
         """
-        if self._running is not None:
+        if self.running is not None:
             return
         try:
             wanted = settings.from_dict(tree)
@@ -255,7 +240,7 @@ class Pipeline(QObject):
             wanted = settings.found_again(wanted, session)
         if preset in presets.names():
             self.preset = presets.load(preset)
-        self._next = self._adopted = wanted
+        self.next = self._adopted = wanted
         self._note_used()
         self.replaced.emit()
 
@@ -263,20 +248,20 @@ class Pipeline(QObject):
         """Whether a person chose what a setting shown is, and not a session that was opened."""
         if self.value(key) in self._by_key[key].shipped():
             return True
-        session = self._recorded or self._adopted
+        session = self.recorded or self._adopted
         return session is None or settings.get(session, key) != self.value(key)
 
     def run_started(self, config: Config) -> None:
         """A run began with ``config``."""
-        self._running = config
-        self._recorded = None
+        self.running = config
+        self.recorded = None
         self.replaced.emit()
 
     def run_ended(self) -> None:
         """No run is under way any more."""
-        if self._running is None:
+        if self.running is None:
             return
-        self._running = None
+        self.running = None
         if self._waiting is not None:
             self._take_preset(self._waiting)
         else:
@@ -284,8 +269,8 @@ class Pipeline(QObject):
 
     def not_taken(self, key: str) -> None:
         """The worker refused a live change: it waits for the next run."""
-        if self._running is not None and key in self._before:
-            self._running = settings.replace(self._running, key, self._before.pop(key))
+        if self.running is not None and key in self._before:
+            self.running = settings.replace(self.running, key, self._before.pop(key))
             self.changed.emit(key, self.value(key))
 
     # -- what is flipped on top -------------------------------------------------------------
@@ -303,7 +288,7 @@ class Pipeline(QObject):
 
     def _note_used(self) -> None:
         for toggle in self.toggles:
-            toggle.note_used(self._next)
+            toggle.note_used(self.next)
 
 
 def remembered(preset: str, parent: QObject) -> Pipeline:

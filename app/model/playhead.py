@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Qt, QTimer, Signal
+from PySide6.QtCore import QObject, Qt, Signal
 
-from app.model.beats import Beats
-from app.model.follow import Follow
+from app.model.pace import single_shot
+from app.model.redraw_clock import RedrawClock
+from app.model.smooth_cursor import SmoothCursor
 from app.model.time_axis import TimeAxis
 from profiler.frames import FRAME_S
 
@@ -68,39 +69,23 @@ class Playhead(QObject):
         self.axis = axis
         self.session: Session | None = None
         self.track: CostTrack | None = None
-        self._live = self._following = self._playing = False
-        self._speed = 1.0
+        self.live = False
+        """Whether the session is being recorded."""
+        self.following = False
+        """Whether the cursor is the newest frame of a live session."""
+        self.playing = False
+        """Whether a replay moves the cursor."""
+        self.speed = 1.0
+        """Replay speed relative to audio time."""
         self._position = 0.0
         self._reading = 0
         self._last_tick = self._last_read = 0.0
         self._fresh = False
-        self._follow, self._beats = Follow(), Beats()
-        self._timer = QTimer(self)
+        self._smooth, self._redraws = SmoothCursor(), RedrawClock()
+        self._timer = single_shot(self, 0, self._redraw)
         self._timer.setTimerType(Qt.TimerType.PreciseTimer)
-        self._timer.setSingleShot(True)
-        self._timer.timeout.connect(self._beat)
 
     # -- what there is ---------------------------------------------------------------------
-
-    @property
-    def live(self) -> bool:
-        """True while the session is being recorded."""
-        return self._live
-
-    @property
-    def following(self) -> bool:
-        """True while the cursor is the newest frame of a live session."""
-        return self._following
-
-    @property
-    def playing(self) -> bool:
-        """True while a replay moves the cursor."""
-        return self._playing
-
-    @property
-    def speed(self) -> float:
-        """Replay speed relative to audio time."""
-        return self._speed
 
     @property
     def n_frames(self) -> int:
@@ -117,11 +102,6 @@ class Playhead(QObject):
         """File of the session shown, or None."""
         return None if self.session is None else Path(self.session.path)
 
-    @property
-    def interval_ms(self) -> int:
-        """Milliseconds between two ticks, as adapted to what the process takes."""
-        return round(1e3 * self._beats.interval_s)
-
     def snapshot(self) -> Snapshot | None:
         """Return what is to be drawn now, or None when no session is open."""
         if self.session is None or self.track is None:
@@ -130,10 +110,10 @@ class Playhead(QObject):
             session=self.session,
             track=self.track,
             cursor_frame=self.cursor_frame,
-            live=self._live,
-            following=self._following,
+            live=self.live,
+            following=self.following,
             axis=self.axis,
-            moving=self._following or self._playing,
+            moving=self.following or self.playing,
             reading=self._reading,
         )
 
@@ -160,15 +140,15 @@ class Playhead(QObject):
             raise
         self.close()
         self.session, self.track = session, track
-        self._live = self._following = session.state == "recording"
-        self._playing = False
+        self.live = self.following = session.state == "recording"
+        self.playing = False
         self._position = float(track.n_frames)
-        self.axis.reset(self.n_frames * FRAME_S, fit=not self._live)
+        self.axis.reset(self.n_frames * FRAME_S, fit=not self.live)
         self._last_tick = self._last_read = time.monotonic()
         self._fresh = False
         self._reading += 1
-        self._follow, self._beats = Follow(), Beats()
-        if self._live:
+        self._smooth, self._redraws = SmoothCursor(), RedrawClock()
+        if self.live:
             self._timer.start(0)
         self.opened.emit(session)
         self.mode_changed.emit()
@@ -180,7 +160,7 @@ class Playhead(QObject):
         if self.session is None:
             return
         session, self.session, self.track = self.session, None, None
-        self._live = self._following = self._playing = False
+        self.live = self.following = self.playing = False
         self._position = 0.0
         session.close()
         self.closed.emit()
@@ -191,7 +171,7 @@ class Playhead(QObject):
         if path is None:
             return
         visible, selected = self.axis.visible, self.axis.selected
-        was_following = self._following
+        was_following = self.following
         position, axis_following = self._position, self.axis.following
         self.open(path)
         if not was_following:
@@ -206,35 +186,35 @@ class Playhead(QObject):
 
     def go_live(self) -> None:
         """Return to the newest frame (of a finished session: to its end)."""
-        self._playing = False
-        self._following = self._live
+        self.playing = False
+        self.following = self.live
         self._position = float(self.n_frames)
         self.axis.follow()
         self._moved()
 
     def toggle(self) -> None:
         """Space: pause or resume the view. The run itself goes on either way."""
-        if self._following or self._playing:
+        if self.following or self.playing:
             self.pause()
         else:
             self.play()
 
     def pause(self) -> None:
         """Hold the view where it is."""
-        self._following = self._playing = False
+        self.following = self.playing = False
         self._moved()
 
     def play(self) -> None:
         """Move the cursor on at ``speed``; from the start when it stands at the end."""
         if self.session is None:
             return
-        if self._live and self._position >= self.n_frames - 1:
+        if self.live and self._position >= self.n_frames - 1:
             self.go_live()
             return
         if self._position >= self.n_frames:
             self._position = 0.0
-        self._following = False
-        self._playing = True
+        self.following = False
+        self.playing = True
         self.axis.follow_replay()
         self._last_tick = time.monotonic()
         self._timer.start(0)
@@ -244,12 +224,12 @@ class Playhead(QObject):
         """Set the replay speed, relative to audio time."""
         if speed <= 0:
             raise ValueError(f"replay speed must be above 0, not {speed:g}")
-        self._speed = speed
+        self.speed = speed
         self.mode_changed.emit()
 
     def seek(self, frame: float) -> None:
         """Put the cursor on ``frame``; a live view stops following, the run goes on."""
-        self._following = False
+        self.following = False
         self._position = float(min(max(frame, 0.0), self.n_frames))
         self._moved()
 
@@ -258,11 +238,8 @@ class Playhead(QObject):
         if self.session is None:
             return []
         frames = {0, self.n_frames}
-        frames.update(int(u.first_frame) for u in self.session.utterances)
-        frames.update(
-            int(m.asked_frame if m.applied_frame is None else m.applied_frame)
-            for m in self.session.markers
-        )
+        frames.update(u.first_frame for u in self.session.utterances)
+        frames.update(m.frame for m in self.session.markers)
         return sorted(f for f in frames if 0 <= f <= self.n_frames)
 
     def select_from(self, first: bool) -> None:
@@ -274,15 +251,18 @@ class Playhead(QObject):
         else:
             self.axis.select(begin if begin < here else 0.0, here)
 
+    def utterance_frames(self) -> tuple[int, int] | None:
+        """The frames [first, last) of the utterance at the cursor; None where there is none."""
+        at = max(self.cursor_frame - 1, 0)  # the last frame shown
+        for utterance in self.session.utterances if self.session is not None else ():
+            if utterance.first_frame <= at < utterance.end_frame:
+                return utterance.first_frame, utterance.end_frame
+        return None
+
     def select_utterance(self) -> None:
         """Select the utterance at the cursor."""
-        if self.session is None:
-            return
-        at = max(self.cursor_frame - 1, 0)  # the last frame shown
-        for utterance in self.session.utterances:
-            end = utterance.first_frame + utterance.n_frames
-            if utterance.first_frame <= at < end:
-                self.axis.select(utterance.first_frame * FRAME_S, end * FRAME_S)
+        if (frames := self.utterance_frames()) is not None:
+            self.axis.select(frames[0] * FRAME_S, frames[1] * FRAME_S)
 
     def step(self, direction: int) -> None:
         """Seek the previous (−1) or next (+1) utterance start or marker."""
@@ -291,7 +271,7 @@ class Playhead(QObject):
             return
         here = self.cursor_frame
         at = bisect_left(stops, here) - 1 if direction < 0 else bisect_right(stops, here)
-        self._playing = False
+        self.playing = False
         self.seek(stops[min(max(at, 0), len(stops) - 1)])
 
     # -- the clock -------------------------------------------------------------------------
@@ -303,21 +283,21 @@ class Playhead(QObject):
         if self.session is session:
             self._move(evenly=False)
 
-    def _beat(self) -> None:
+    def _redraw(self) -> None:
         due = time.monotonic() - self._last_read >= READ_S
-        if due and not self._fresh and self._read() and self._live:
+        if due and not self._fresh and self._read() and self.live:
             # What was read is drawn when the window has been served: together they would hold it up for too long.
             self._timer.start(0)
             return
-        self._beats.spent(time.process_time())
+        self._redraws.spent(time.process_time())
         self._move(evenly=True)
-        if self._live or self._playing:
-            self._timer.start(round(1e3 * self._beats.wait_s(time.monotonic())))
+        if self.live or self.playing:
+            self._timer.start(round(1e3 * self._redraws.wait_s(time.monotonic())))
 
     def _read(self) -> bool:
         """Read what is new; whether anything is."""
         session, track = self.session, self.track
-        if session is None or track is None or not self._live:
+        if session is None or track is None or not self.live:
             return False
         self._last_read = time.monotonic()
         fresh = self._taken_in(session, track)
@@ -335,18 +315,18 @@ class Playhead(QObject):
         now = time.monotonic()
         elapsed, self._last_tick = now - self._last_tick, now
         before = self.cursor_frame
-        if self._following:
+        if self.following:
             if fresh:
-                self._follow.arrived(now, track.n_frames - self._position)
-            ahead = self._follow.moved(self._position, float(track.n_frames), elapsed)
+                self._smooth.arrived(now, track.n_frames - self._position)
+            ahead = self._smooth.moved(self._position, float(track.n_frames), elapsed)
             self._position = ahead if evenly else float(track.n_frames)
-        elif self._playing:
-            self._position += elapsed * self._speed / FRAME_S
+        elif self.playing:
+            self._position += elapsed * self.speed / FRAME_S
             if self._position >= track.n_frames:
                 self._reached_end()
         if fresh or self.cursor_frame != before:
             self._emit()
-        if not (self._live or self._playing):
+        if not (self.live or self.playing):
             self._timer.stop()
 
     def _taken_in(self, session: Session, track: CostTrack) -> bool:
@@ -356,14 +336,14 @@ class Playhead(QObject):
                 track.update(session)
         except (OSError, ValueError) as error:
             self.pause()
-            self._live = False
+            self.live = False
             self.failed.emit(str(error))
             return False
         state = session.state
         if state != "recording":
             end = float(track.n_frames)
-            self._position = end if self._following else min(self._position, end)
-            self._live = self._following = False
+            self._position = end if self.following else min(self._position, end)
+            self.live = self.following = False
             self.mode_changed.emit()
             self.ended.emit(state)
             return True
@@ -371,8 +351,8 @@ class Playhead(QObject):
 
     def _reached_end(self) -> None:
         self._position = float(self.n_frames)
-        self._playing = False
-        self._following = self._live
+        self.playing = False
+        self.following = self.live
         self.mode_changed.emit()
 
     def _moved(self) -> None:
@@ -385,5 +365,5 @@ class Playhead(QObject):
             return
         cursor_s = snapshot.cursor_frame * FRAME_S
         # What was read and is not shown yet is not there for a view that follows.
-        self.axis.set_data(cursor_s, cursor_s if self._following else self.n_frames * FRAME_S)
+        self.axis.set_data(cursor_s, cursor_s if self.following else self.n_frames * FRAME_S)
         self.changed.emit(snapshot)

@@ -46,9 +46,7 @@ def provenance_of(session: Session, tree: Mapping[str, Any] | None = None) -> di
         "recorded": _time_text(meta.get("created_wall")),
         "preset": str(meta.get("preset") or ""),
         "config": digest if tree else "",
-        "machine": " + ".join(
-            filter(None, (_machine_text(machine), *_devices(meta.get("devices"))))
-        ),
+        "machine": " + ".join(filter(None, (_machine_text(machine), *device_names(session)))),
         "asrscope": str(meta.get("asrscope_version") or ""),
         "versions": ", ".join(f"{name} {version}" for name, version in versions.items()),
         "command": _command_text(meta.get("argv")),
@@ -79,8 +77,9 @@ def caption(provenance: Mapping[str, str]) -> str:
     return " · ".join(parts)
 
 
-def _devices(devices: object) -> list[str]:
+def device_names(session: Session) -> list[str]:
     """Names of the devices that the session ran on, besides the processor."""
+    devices = session.meta.get("devices")
     rows = devices.values() if isinstance(devices, dict) else ()
     return [
         row["name"] for row in rows if isinstance(row, dict) and isinstance(row.get("name"), str)

@@ -19,13 +19,6 @@ if TYPE_CHECKING:
 Tree = dict[str, Any]
 """A report: JSON values by key."""
 
-SHARES = {
-    "scoring senones": "senones_scored",
-    "search senones": "senones_asked",
-    "scoring copied": "frames_copied",
-}
-"""Work counts reported as a share of their maximum, and the key of that share."""
-
 ALTERNATIVES = ("nbest", "confidences")
 """What is recorded of an utterance besides its words, if a lattice was on."""
 
@@ -91,17 +84,16 @@ def shares(session: Session, track: CostTrack) -> dict[str, float | None]:
     """How much was scored: shares of all senones of all frames, and of the frames."""
     about = session.meta.get("scoring")
     senones = about.get("senones") if isinstance(about, dict) else None
-    wholes = {
-        "scoring senones": track.n_frames * senones if isinstance(senones, int) else 0,
-        "search senones": track.n_frames * senones if isinstance(senones, int) else 0,
-        "scoring copied": track.n_frames,
-    }
-    counts = track.work_rows
+    frames, counts = track.n_frames, track.work_rows
+    all_senones = frames * senones if isinstance(senones, int) else 0
+
+    def share(name: str, whole: int) -> float | None:
+        return counts[name].total(0, frames) / whole if whole and name in counts else None
+
     return {
-        SHARES[name]: counts[name].total(0, track.n_frames) / whole
-        if whole and name in counts
-        else None
-        for name, whole in wholes.items()
+        "senones_scored": share("scoring senones", all_senones),
+        "senones_asked": share("search senones", all_senones),
+        "frames_copied": share("scoring copied", frames),
     }
 
 
@@ -192,7 +184,7 @@ def _stage(row: Any) -> dict[str, Any]:
         "sentence": row.sentence,
         "defect": row.defect,
         "too_close": row.too_close,
-        **_intervals(row.parts),
+        **intervals(row.parts),
     }
 
 
@@ -201,7 +193,7 @@ def _parts(parts: Parts | None) -> dict[str, float] | None:
     return None if parts is None else _seconds(parts.likely)
 
 
-def _intervals(parts: Parts | None) -> dict[str, dict[str, float] | None]:
+def intervals(parts: Parts | None) -> dict[str, dict[str, float] | None]:
     """The parts of a stage with the ends of their intervals; None each where its law names none."""
     if parts is None:
         return {"parts": None, "parts_low": None, "parts_high": None}

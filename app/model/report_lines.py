@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from app.model import latency
-from app.model.as_set import value_text
 from app.model.figures import rtf_text
+from pipelines.config import value_text
 from profiler.analysis.categories import OTHER_PROGRAMS
 from profiler.plain import counted
 
@@ -64,7 +64,7 @@ def transcribed(tree: Tree) -> str:
     return f"; {found['utterances']} of {found['of']} utterances have a transcript"
 
 
-def heard(row: Tree) -> str:
+def hypothesis(row: Tree) -> str:
     """The words of an utterance, and whether a grammar has no such sentence."""
     said = row["hypothesis"] or "(nothing)"
     return f"{said}  (no sentence of the grammar)" if row["complete"] is False else said

@@ -13,9 +13,8 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app import crash_report
 from app.model import audio_choice
-from app.model.as_set import modified
+from app.model.assignments import modified
 from app.model.audio_choice import AudioChoice
-from app.model.figures import clock_text
 from app.model.pipeline import Pipeline
 from app.model.playhead import Playhead
 from app.model.processes import leaving
@@ -26,6 +25,7 @@ from pipelines import config as settings
 from pipelines.config import Config, Value, presets
 from profiler.files.paths import new_session_path
 from profiler.frames import FRAME_S
+from profiler.plain import clock
 
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot
@@ -81,7 +81,7 @@ class Runs(QObject):
         self._ticks = QTimer(self)
         self._ticks.setInterval(PROGRESS_MS)
         self._ticks.timeout.connect(self._show_progress)
-        self._told = 0
+        self._problems_shown = 0
         self._config: Config = pipeline.next
         self._last_audio: AudioChoice | None = None
         self._is_demo = False
@@ -100,7 +100,7 @@ class Runs(QObject):
         control.failed.connect(self._on_failed)
         control.died.connect(self._on_died)
         control.refused.connect(self._on_refused)
-        pipeline.asked.connect(control.set)
+        pipeline.live_change.connect(control.set)
         playhead.changed.connect(self._on_frames)
         playhead.ended.connect(lambda _: self.changed.emit())
 
@@ -134,14 +134,9 @@ class Runs(QObject):
             for key in COURSE_OF_DEMO:
                 self._pipeline.set(key, settings.option(key).default)
 
-    def hindrance(self) -> str | None:
+    def obstacle(self) -> str | None:
         """Why no run may begin although none is under way: something else measures, or has not ended yet."""
-        return self.other_run() or leaving.hindrance()
-
-    @property
-    def can_start(self) -> bool:
-        """True when nothing runs and there is something to decode."""
-        return self.audio is not None and not self.control.busy and self.hindrance() is None
+        return self.other_run() or leaving.obstacle()
 
     @property
     def audio_waits(self) -> bool:
@@ -154,7 +149,7 @@ class Runs(QObject):
         self._start()
 
     def _start(self) -> None:
-        if self.audio is None or self.control.busy or self._hindered():
+        if self.audio is None or self.control.busy or self._blocked():
             return
         self._notices.clear("error")
         self._config = self._pipeline.next
@@ -176,13 +171,12 @@ class Runs(QObject):
                 audio=self.audio.paths,
                 transcripts=self.audio.transcripts,
                 out=str(out),
-                loop=bool(self._config.loop),
             )
         )
 
-    def _hindered(self) -> bool:
+    def _blocked(self) -> bool:
         """Whether something else measures; says so."""
-        why = self.hindrance()
+        why = self.obstacle()
         if why is not None:
             self._notices.info(why)
         return why is not None
@@ -190,7 +184,7 @@ class Runs(QObject):
     def demo(self, preset: str = DEMO) -> None:
         """Run the bundled voices round and round at a pace that can be watched."""
         bundled = audio_choice.bundled()
-        if bundled is None or self.control.busy or self._hindered():
+        if bundled is None or self.control.busy or self._blocked():
             return
         self._leaves_demo = False
         self._pipeline.edit()
@@ -254,7 +248,7 @@ class Runs(QObject):
 
     def mark(self) -> None:
         """Put a marker where the run is now."""
-        here = clock_text(self._playhead.n_frames * FRAME_S)
+        here = clock(self._playhead.n_frames * FRAME_S)
         self.control.mark(self.tr("mark at {0}").format(here))
 
     def show_running(self) -> None:
@@ -268,7 +262,7 @@ class Runs(QObject):
         session = self._playhead.session
         return session is not None and str(session.path) == self.control.session
 
-    # -- told by the worker ----------------------------------------------------------------
+    # -- what the worker reports -----------------------------------------------------------
 
     def _on_progress(self, stage: str, fraction: float | None) -> None:
         # The session exists before model and graph are ready: all of that is "getting ready".
@@ -324,15 +318,15 @@ class Runs(QObject):
     def _tell_problems(self, snapshot: Snapshot) -> None:
         """Say what went wrong in the run without ending it, each once; a change given up waits for the next run."""
         problems = [m for m in snapshot.session.markers if m.kind == PROBLEM]
-        for marker in problems[self._told :]:
+        for marker in problems[self._problems_shown :]:
             key = marker.text.partition("=")[0]
             if any(option.key == key for option in self._pipeline.options):
                 self._pipeline.not_taken(key)
             self._notices.error(marker.text)
-        self._told = len(problems)
+        self._problems_shown = len(problems)
 
     def _on_running(self, path: str) -> None:
-        self._told = 0
+        self._problems_shown = 0
         self._pipeline.run_started(self._config)
         for key, value in self._changed_since(self._config):
             self.control.set(key, value)
@@ -394,7 +388,7 @@ class Runs(QObject):
                     self._playhead.reopen()
                 except (OSError, ValueError) as error:
                     self._notices.error(str(error))
-            at = clock_text(self._playhead.n_frames * FRAME_S)
+            at = clock(self._playhead.n_frames * FRAME_S)
             text = self.tr("The worker stopped ({0}) at {1}. The session up to then is saved: {2}")
             if not was_shown:
                 text = self.tr("The worker stopped ({0}). The session up to then is saved: {2}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from app.model import as_set
+from app.model import assignments
 from app.model.provenance import provenance_of
 from pipelines import config as settings
 from pipelines.config import ConfigError
@@ -46,9 +46,9 @@ def _settings(session: Session) -> Iterator[tuple[str, str]]:
     except ConfigError:
         yield f"settings{when}", "of another version"
         return
-    changed = as_set.differing(config, preset)
+    changed = assignments.differing(config, preset)
     if changed is None:
-        yield f"settings{when}", ", ".join(as_set.all_set(config))
+        yield f"settings{when}", ", ".join(assignments.all_set(config))
     else:
         yield f"settings{when}", ", ".join(changed) or "as in the preset"
 
@@ -71,7 +71,7 @@ def command(session: Session, run: Record | None) -> list[str]:
         config = settings.from_dict(session.configs[-1].tree)
     except ConfigError:
         return []
-    changed = as_set.differing(config, preset)
+    changed = assignments.differing(config, preset)
     if changed is None:
         return []
     sets = [word for text in changed for word in ("--set", text)]

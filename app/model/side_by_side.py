@@ -46,7 +46,9 @@ class SideBySide(QObject):
         return self._asked_frame is not None
 
     def obstacle(self) -> str | None:
-        """Why none can be started, in one sentence; None if it can."""
+        """Why none can be started, in one sentence; None if it can, or if one is going on, which can be ended."""
+        if self.active:
+            return None
         if self._runs.control.state != "running" or not self._runs.showing_run:
             return self.tr("An A/B needs a run that is going on and shown.")
         if self.other() is None:

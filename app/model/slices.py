@@ -6,7 +6,9 @@ import time
 from collections.abc import Callable, Generator
 from typing import Generic, TypeVar
 
-from PySide6.QtCore import QObject, QTimer
+from PySide6.QtCore import QObject
+
+from app.model.pace import single_shot
 
 Found = TypeVar("Found")
 
@@ -21,9 +23,7 @@ class Slices(QObject, Generic[Found]):
         super().__init__(parent)
         self._done = done
         self._job: Generator[None, None, Found] | None = None
-        self._timer = QTimer(self)
-        self._timer.setSingleShot(True)
-        self._timer.timeout.connect(lambda: self._go_on(SLICE_S))
+        self._timer = single_shot(self, 0, lambda: self._go_on(SLICE_S))
         self.took_s = 0.0
         """How long the job has taken so far, without what was done in between."""
 

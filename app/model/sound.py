@@ -6,11 +6,11 @@ session's `part`). Played with the package sounddevice, an extra; why nothing ca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
@@ -31,21 +31,6 @@ LONGEST_S: Final = 600.0
 
 class SoundError(Exception):
     """Why nothing can be heard, in one sentence."""
-
-
-class Playing(Protocol):
-    """Sound that is being played."""
-
-    @property
-    def heard_s(self) -> float:
-        """Seconds of it that have been heard."""
-
-    def stop(self) -> None:
-        """Be silent at once."""
-
-
-Output = Callable[["F32", int], Playing]
-"""Begins to play mono samples at a rate; raises SoundError."""
 
 
 @dataclass(frozen=True)
@@ -151,8 +136,8 @@ def frame_at(places: list[Piece], heard_s: float) -> int:
     return min(here.first + int((heard_s - here.begin_s) / FRAME_S), here.last)
 
 
-class _Stream:
-    """A stream of sounddevice that plays samples once."""
+class Stream:
+    """A stream of sounddevice that plays mono samples once, at once; SoundError where none can."""
 
     def __init__(self, samples: F32, rate: int) -> None:
         sounddevice = _sounddevice()
@@ -176,11 +161,13 @@ class _Stream:
 
     @property
     def heard_s(self) -> float:
+        """Seconds of it that have been heard."""
         if self._zero_s is None:
             return 0.0
         return max(float(self._stream.time) - self._zero_s, 0.0)
 
     def stop(self) -> None:
+        """Be silent at once."""
         self._stream.abort()
         self._stream.close()
 
@@ -216,12 +203,10 @@ class Sound(QObject):
     failed = Signal(str)
     changed = Signal()
 
-    def __init__(
-        self, playhead: Playhead, output: Output = _Stream, parent: QObject | None = None
-    ) -> None:
+    def __init__(self, playhead: Playhead, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._playhead, self._output = playhead, output
-        self._playing: Playing | None = None
+        self._playhead = playhead
+        self._playing: Stream | None = None
         self._places: list[Piece] = []
         self._length_s = 0.0
         self._timer = QTimer(self)
@@ -243,10 +228,10 @@ class Sound(QObject):
         session = self._playhead.session
         if session is None:
             return
-        first, last = self._stretch()
+        stretch = self._playhead.axis.selected_frames or self._playhead.utterance_frames()
         try:
-            samples, rate, self._places = together(session.utterances, first, last)
-            self._playing = self._output(samples, rate)
+            samples, rate, self._places = together(session.utterances, *(stretch or (0, 0)))
+            self._playing = Stream(samples, rate)
         except SoundError as error:
             self.failed.emit(str(error))
             return
@@ -254,18 +239,6 @@ class Sound(QObject):
         self._playhead.pause()
         self._timer.start()
         self.changed.emit()
-
-    def _stretch(self) -> tuple[int, int]:
-        selected = self._playhead.axis.selected_frames
-        if selected is not None:
-            return selected
-        at = max(self._playhead.cursor_frame - 1, 0)  # the last frame shown
-        session = self._playhead.session
-        for utterance in session.utterances if session is not None else ():
-            end = utterance.first_frame + utterance.n_frames
-            if utterance.first_frame <= at < end:
-                return utterance.first_frame, end
-        return at, at
 
     def _mode_changed(self) -> None:
         """The cursor moves by itself: it cannot follow the sound as well."""

@@ -54,82 +54,58 @@ class TimeAxis(QObject):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._visible = (0.0, self.empty_s)
-        self._selected: tuple[float, float] | None = None
-        self._cursor = 0.0
-        self._end = 0.0
-        self._following = True
+        self.visible = (0.0, self.empty_s)
+        """First and last second in view."""
+        self.selected: tuple[float, float] | None = None
+        """Selected range in seconds, ascending."""
+        self.cursor = 0.0
+        """Second up to which data is shown."""
+        self.end = 0.0
+        """Length of the session in seconds, as far as it is known."""
+        self.following = True
+        """Whether the axis moves by itself to keep the cursor in view."""
         self._mode: _Mode = "grow"
         self._chosen = False
         self._was_windowed = self.windowed
-        self._hover: float | None = None
-
-    @property
-    def hover(self) -> float | None:
+        self.hover: float | None = None
         """Second under the mouse in any of the charts, None where it is in none."""
-        return self._hover
 
     def set_hover(self, second: float | None) -> None:
         """Tell all charts where the mouse is: they share one crosshair."""
-        if second != self._hover:
-            self._hover = second
+        if second != self.hover:
+            self.hover = second
             self.hover_changed.emit()
-
-    @property
-    def visible(self) -> tuple[float, float]:
-        """First and last second in view."""
-        return self._visible
-
-    @property
-    def selected(self) -> tuple[float, float] | None:
-        """Selected range in seconds, ascending, or None."""
-        return self._selected
-
-    @property
-    def cursor(self) -> float:
-        """Second up to which data is shown."""
-        return self._cursor
-
-    @property
-    def end(self) -> float:
-        """Length of the session in seconds, as far as it is known."""
-        return self._end
-
-    @property
-    def following(self) -> bool:
-        """True while the axis moves by itself to keep the cursor in view."""
-        return self._following
 
     @property
     def windowed(self) -> bool:
         """True while a window of a fixed width follows the cursor."""
-        return self._following and self._mode != "fit"
+        return self.following and self._mode != "fit"
 
     @property
     def selected_frames(self) -> tuple[int, int] | None:
         """Selection as (first frame, exclusive last frame), whole frames, or None."""
-        if self._selected is None:
+        if self.selected is None:
             return None
-        first = round(self._selected[0] / FRAME_S)
-        return first, max(first + 1, round(self._selected[1] / FRAME_S))
+        first = round(self.selected[0] / FRAME_S)
+        return first, max(first + 1, round(self.selected[1] / FRAME_S))
 
     def reset(self, end: float = 0.0, *, fit: bool = False) -> None:
         """Forget range and selection: another session of ``end`` seconds is shown."""
-        self._end = max(0.0, end)
-        self._cursor = self._end
+        self.end = max(0.0, end)
+        self.cursor = self.end
         self._mode = "fit" if fit else "grow"
         self._chosen = False
         self._set_following(True)
         self.clear()
         self._follow_cursor()
-        self.cursor_changed.emit(self._cursor)
+        self.cursor_changed.emit(self.cursor)
 
     def set_data(self, cursor: float, end: float) -> None:
         """Tell the axis how far data is shown (``cursor``) and how long the session is."""
-        self._end = max(end, 0.0)
-        moved = cursor != self._cursor
-        self._cursor = cursor
-        if self._following:
+        self.end = max(end, 0.0)
+        moved = cursor != self.cursor
+        self.cursor = cursor
+        if self.following:
             self._follow_cursor()
         if moved:
             self.cursor_changed.emit(cursor)
@@ -137,7 +113,7 @@ class TimeAxis(QObject):
     def set_visible(self, t0: float, t1: float) -> None:
         """Show the given range; following ends unless the cursor stays at the right edge."""
         self._mode, self._chosen = "tail", True
-        self._set_following(self._following and t0 <= self._cursor <= t1 and t1 >= self._end)
+        self._set_following(self.following and t0 <= self.cursor <= t1 and t1 >= self.end)
         self._show(t0, t1)
 
     def zoom(self, factor: float, at: float | None = None) -> None:
@@ -145,12 +121,12 @@ class TimeAxis(QObject):
         if not (math.isfinite(factor) and factor > 0):
             raise ValueError(f"zoom factor must be a positive number, not {factor!r}")
         self._chosen = True
-        t0, t1 = self._visible
-        tail = self._following and at is None
+        t0, t1 = self.visible
+        tail = self.following and at is None
         if at is None:
-            at = min(t1, self._cursor) if tail else (t0 + t1) / 2
+            at = min(t1, self.cursor) if tail else (t0 + t1) / 2
         new0, new1 = at - (at - t0) * factor, at + (t1 - at) * factor
-        if tail and new0 <= 0.0 and new1 >= self._end:
+        if tail and new0 <= 0.0 and new1 >= self.end:
             self.fit()
             return
         if tail:
@@ -163,7 +139,7 @@ class TimeAxis(QObject):
 
     def pan(self, fraction: float) -> None:
         """Move the range by ``fraction`` of its width; the user now leads, following ends."""
-        t0, t1 = self._visible
+        t0, t1 = self.visible
         shift = (t1 - t0) * fraction
         self._mode, self._chosen = "tail", True
         self._set_following(False)
@@ -184,32 +160,32 @@ class TimeAxis(QObject):
         """Show a window of `WINDOW_S` about the cursor and move it along."""
         self._mode = "tail"
         self._set_following(True)
-        self._show(self._cursor - WINDOW_S, self._cursor)
+        self._show(self.cursor - WINDOW_S, self.cursor)
         self._follow_cursor()
 
     def follow_replay(self) -> None:
         """A replay begins: follow it with a window, unless the user has chosen what to see."""
-        if not self._chosen and self._end > WINDOW_S:
+        if not self._chosen and self.end > WINDOW_S:
             self.follow_window()
 
     def select(self, a: float, b: float) -> None:
         """Select a time range; the order of the ends does not matter."""
         low, high = sorted((max(0.0, a), max(0.0, b)))
-        if self._end > 0:
-            low, high = min(low, self._end), min(high, self._end)
+        if self.end > 0:
+            low, high = min(low, self.end), min(high, self.end)
         selected = (low, high) if high - low >= FRAME_S / 2 else None
-        if selected != self._selected:
-            self._selected = selected
+        if selected != self.selected:
+            self.selected = selected
             self.selection_changed.emit(selected)
 
     def clear(self) -> None:
         """Drop the selection."""
-        if self._selected is not None:
-            self._selected = None
+        if self.selected is not None:
+            self.selected = None
             self.selection_changed.emit(None)
 
     def _set_following(self, following: bool) -> None:
-        changed, self._following = following != self._following, following
+        changed, self.following = following != self.following, following
         if changed:
             self.following_changed.emit()
         if self.windowed != self._was_windowed:
@@ -217,30 +193,30 @@ class TimeAxis(QObject):
             self.windowed_changed.emit()
 
     def _follow_cursor(self) -> None:
-        t0, t1 = self._visible
+        t0, t1 = self.visible
         if self._mode == "fit":
-            self._show(0.0, max(self._end, self.least_s))
+            self._show(0.0, max(self.end, self.least_s))
         elif self._mode == "grow":
-            room = next((s for s in GROWTH_S if s >= self._cursor), WINDOW_S)
-            start = max(0.0, self._cursor - WINDOW_S)
+            room = next((s for s in GROWTH_S if s >= self.cursor), WINDOW_S)
+            start = max(0.0, self.cursor - WINDOW_S)
             self._show(start, start + room)
-        elif self._cursor >= self._end:
-            self._show(self._cursor - (t1 - t0), self._cursor)
+        elif self.cursor >= self.end:
+            self._show(self.cursor - (t1 - t0), self.cursor)
         else:
             # Forwards it scrolls; a cursor still left of its place, or set back, is only kept in view.
             place = t0 + (1.0 - AHEAD) * (t1 - t0)
-            shift = max(0.0, self._cursor - place) - max(0.0, t0 - self._cursor)
+            shift = max(0.0, self.cursor - place) - max(0.0, t0 - self.cursor)
             self._show(t0 + shift, t1 + shift)
 
     def _show(self, t0: float, t1: float) -> None:
         """Show [t0, t1], kept within the session and no narrower than ``self.least_s``."""
-        limit = max(self._end, self.least_s if self._mode == "fit" else self.empty_s)
+        limit = max(self.end, self.least_s if self._mode == "fit" else self.empty_s)
         if self._mode == "grow":
             limit = max(limit, t1)
         span = min(max(t1 - t0, self.least_s), limit)
         middle = (t0 + t1) / 2
         low = min(max(0.0, middle - span / 2), limit - span)
         visible = (low, low + span)
-        if visible != self._visible:
-            self._visible = visible
+        if visible != self.visible:
+            self.visible = visible
             self.visible_changed.emit(*visible)

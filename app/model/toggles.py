@@ -7,6 +7,7 @@ one that acts beside the other settings (Gaussian selection for mixtures, lazy e
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QCoreApplication
@@ -22,9 +23,7 @@ KEEPS_ALL = "none"
 """The choice, of a setting that hangs on a toggle, that does nothing."""
 
 
-def tr(text: str) -> str:
-    """Translate a text of this module."""
-    return QCoreApplication.translate("toggles", text)
+tr = partial(QCoreApplication.translate, "toggles")
 
 
 class Toggle:
@@ -116,8 +115,8 @@ class Toggle:
         for option in self._pipeline.options:
             if chosen.key in option.when and self._pipeline.obstacle(option.key) is None:
                 value = self._pipeline.value(option.key)
-                number = f"{value:g}" if isinstance(value, float) else str(value)
-                found.append(f"{number} {tr(option.unit or option.title.lower())}")
+                unit = tr(option.unit or option.title.lower())
+                found.append(f"{settings.value_text(value)} {unit}")
         return found
 
 

@@ -7,18 +7,19 @@ and crosshair are the shared ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PySide6.QtCore import QObject
 
 from app.model.time_axis import TimeAxis
 from profiler.frames import FRAME_S
 
 if TYPE_CHECKING:
     from profiler.analysis.lod.spans import Timeline
+
+Range = tuple[float, float]
+"""First and last second."""
 
 
 class WallAxis(TimeAxis):
@@ -27,11 +28,11 @@ class WallAxis(TimeAxis):
     least_s = 2e-6
     empty_s = 1e-3
 
-    def __init__(self, shared: TimeAxis, parent: QObject | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, shared: TimeAxis) -> None:
+        super().__init__()
         self._shared = shared
         self._timeline: Timeline | None = None
-        self._told = False
+        self._passing_on = False
         self._origin_ns = 0
         shared.visible_changed.connect(self._shared_moved)
         shared.selection_changed.connect(self._shared_selected)
@@ -48,8 +49,8 @@ class WallAxis(TimeAxis):
         if timeline is None:
             return
         self._origin_ns, end_ns = timeline.extent_ns
-        self._end = max((end_ns - self._origin_ns) * 1e-9, self.least_s)
-        self._following = False
+        self.end = max((end_ns - self._origin_ns) * 1e-9, self.least_s)
+        self.following = False
         self._mode = "tail"
         self._shared_cursor(self._shared.cursor)
         if new or self._shared.following:
@@ -84,62 +85,50 @@ class WallAxis(TimeAxis):
 
     def fit(self) -> None:
         """Show all that was recorded, set-up as well."""
-        self._show(0.0, self._end)
+        self._show(0.0, self.end)
 
-    # -- one tells the other, which does not tell it back ----------------------------------------
+    # -- each axis moves the other, which does not move it back --------------------------------
 
-    @contextmanager
-    def _telling(self) -> Iterator[bool]:
-        if self._told or self._timeline is None:
-            yield False
+    def _pass_on(self, change: Callable[[], None]) -> None:
+        if self._passing_on or self._timeline is None:
             return
-        self._told = True
+        self._passing_on = True
         try:
-            yield True
+            change()
         finally:
-            self._told = False
+            self._passing_on = False
 
     def _shared_moved(self, first: float, last: float) -> None:
-        with self._telling() as yes:
-            if yes:
-                self._show(self.seconds_at(first), self.seconds_at(last))
+        self._pass_on(lambda: self._show(self.seconds_at(first), self.seconds_at(last)))
 
     def _moved(self, first: float, last: float) -> None:
-        with self._telling() as yes:
-            if yes:
-                self._shared.set_visible(self.audio_at(first), self.audio_at(last))
+        self._pass_on(lambda: self._shared.set_visible(self.audio_at(first), self.audio_at(last)))
 
-    def _shared_selected(self, selected: tuple[float, float] | None) -> None:
-        with self._telling() as yes:
-            if not yes:
-                return
-            if selected is None:
-                self.clear()
-            else:
-                self.select(*(self.seconds_at(second) for second in selected))
+    def _shared_selected(self, selected: Range | None) -> None:
+        self._pass_on(lambda: _select(self, selected, self.seconds_at))
 
-    def _selected_here(self, selected: tuple[float, float] | None) -> None:
-        with self._telling() as yes:
-            if not yes:
-                return
-            if selected is None:
-                self._shared.clear()
-            else:
-                self._shared.select(*(self.audio_at(second) for second in selected))
+    def _selected_here(self, selected: Range | None) -> None:
+        self._pass_on(lambda: _select(self._shared, selected, self.audio_at))
 
     def _shared_cursor(self, audio_s: float) -> None:
         # What is recorded after the last frame is no future.
-        self._cursor = self._end if audio_s >= self._shared.end else self.seconds_at(audio_s)
-        self.cursor_changed.emit(self._cursor)
+        self.cursor = self.end if audio_s >= self._shared.end else self.seconds_at(audio_s)
+        self.cursor_changed.emit(self.cursor)
 
     def _shared_hovered(self) -> None:
-        with self._telling() as yes:
-            if yes:
-                audio_s = self._shared.hover
-                self.set_hover(None if audio_s is None else self.seconds_at(audio_s))
+        audio_s = self._shared.hover
+        self._pass_on(lambda: self.set_hover(None if audio_s is None else self.seconds_at(audio_s)))
 
     def _hovered_here(self) -> None:
-        with self._telling() as yes:
-            if yes:
-                second = self.hover
-                self._shared.set_hover(None if second is None else self.audio_at(second))
+        second = self.hover
+        self._pass_on(
+            lambda: self._shared.set_hover(None if second is None else self.audio_at(second))
+        )
+
+
+def _select(axis: TimeAxis, selected: Range | None, convert: Callable[[float], float]) -> None:
+    """Select on `axis` what is selected on the other, whose seconds `convert` turns into those of `axis`."""
+    if selected is None:
+        axis.clear()
+    else:
+        axis.select(*map(convert, selected))

@@ -14,8 +14,9 @@ from typing import Any, Final
 
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
 
-from app.model.provenance import measured_on
-from app.pictures.writers import drawing
+from app.model.provenance import caption, measured_on
+from app.pictures.caption import captioned
+from app.pictures.writers import write_picture
 from app.style.plain_text import Label
 from app.views.labs.panel import Panel
 from app.views.labs.series import Look, looks
@@ -24,7 +25,8 @@ from pipelines.labs.texts import figure
 from profiler.machine.roofs.ladder import plateaus
 from profiler.machine.roofs.table import RATE, Roof, RoofTable, size_text
 
-SIZE: Final = (1200, 640)
+SIZE: Final = (1200, 666)
+MARGIN: Final = 16
 LINES: Final = {"read": "compute", "write": "memory", "triad": "search"}
 """Kind of access → the category whose colour its line takes."""
 
@@ -47,15 +49,13 @@ class CalibrationPicture(QWidget):
         table = RoofTable.from_rows(rows)
         steady = {_key(row): bool(row["steady"]) for row in tree["roofs"]}
         caches = tree["machine"].get("caches", [])
-        self.panels: list[Panel] = []
         row = QHBoxLayout(self)
-        row.setContentsMargins(16, 16, 16, 16)
-        row.setSpacing(16)
+        row.setContentsMargins(MARGIN, MARGIN, MARGIN, 8)
+        row.setSpacing(MARGIN)
         found = _ladder(table, steady, caches)
         row.addWidget(self._card("Bandwidth by working set", *found), 6)
         rates = _rates(table, steady)
         row.addWidget(self._card("Sustained rates", rates, looks(rates)), 4)
-        self.resize(*SIZE)
 
     def _card(self, title: str, chart: Chart, known: Mapping[str, Look]) -> QWidget:
         card = QFrame()
@@ -63,8 +63,7 @@ class CalibrationPicture(QWidget):
         inside = QVBoxLayout(card)
         inside.setContentsMargins(16, 14, 16, 14)
         if chart.layers:
-            self.panels.append(Panel(chart, known))
-            inside.addWidget(self.panels[-1])
+            inside.addWidget(Panel(chart, known))
         else:
             inside.addWidget(Label(f"{title}: not measured"))
             inside.addStretch(1)
@@ -128,19 +127,18 @@ def _rates(table: RoofTable, steady: Mapping[Any, bool]) -> Chart:
 
 
 def calibration_picture(
-    tree: Mapping[str, Any],
-    out: str | os.PathLike[str],
-    *,
-    theme: str = "dark",
-    size: tuple[int, int] = SIZE,
-    scale: float = 2.0,
+    tree: Mapping[str, Any], out: str | os.PathLike[str], *, theme: str = "dark", scale: float = 2.0
 ) -> None:
     """Write the picture of a calibration (JSON object of `asrscope calibrate`), without a display.
 
-    Raises PictureError for an unknown suffix or theme, or a place that cannot be written.
+    Raises PictureError for an unknown suffix or theme, OutputError for a place that cannot be written.
     """
     origin = measured_on(tree["machine"], tree["measured_at"])
-    drawing(lambda: CalibrationPicture(tree), out, size, scale, origin, theme)
+
+    def make() -> tuple[QWidget, Mapping[str, str]]:
+        return captioned(CalibrationPicture(tree), [caption(origin)], MARGIN), origin
+
+    write_picture(make, out, SIZE, theme=theme, scale=scale)
 
 
 def _key(roof: Roof | Mapping[str, Any]) -> tuple[Any, ...]:

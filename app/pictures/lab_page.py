@@ -10,17 +10,15 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QSize, Qt
-from PySide6.QtGui import QImage, QImageWriter
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QImage
 
-from app.application import application, need_no_display
-from app.pictures.lab import sheet_of
-from app.pictures.layout import laid_out, settle, themed
-from app.pictures.writers import drawn
+from app.pictures.lab import lab_picture
+from app.pictures.writers import picture, png_file
 from app.views.labs.card import SIGNS
 from pipelines import labs
 from pipelines.labs import record
-from pipelines.labs.declaration import GROUPS, Said
+from pipelines.labs.declaration import GROUPS, PublishedValue
 from pipelines.labs.record import Record
 from pipelines.labs.texts import figure
 from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, PART, UNDECIDED, Verdict
@@ -37,10 +35,11 @@ SCALE: Final = 1.0
 
 LEAD: Final = """# The lab: claims about cost, tried on one machine
 
-What recognition costs, and what would make it faster, is the subject of many claims. Each of these is a lab:
-`asrscope lab NAME` measures it on your machine, `asrscope lab` lists them, and the Lab page of the window (Alt+L) shows
-them as a gallery. This page was made by `{command}` on one machine ({machine}), whose figures stand
-beside the numbers of the claims. Of {all} claims {verdicts}.{missing}
+Books and papers make claims about the cost of recognition and about what makes it faster. Each claim here is a lab.
+`asrscope lab NAME` measures it on your machine and says whether it holds. `asrscope lab` lists the labs; the Lab page
+of the window (Alt+L) shows them as a gallery.
+
+This page was made by `{command}` on one machine ({machine}). Of {all} claims {verdicts}.{missing}
 """
 
 COUNTED: Final[Mapping[Verdict, str]] = {
@@ -57,9 +56,6 @@ def write_page(sessions: Iterable[Path], folder: Path, command: str) -> Path:
 
     Raises OutputError for what cannot be written, SessionError for a session that cannot be read.
     """
-    need_no_display()
-    # Held by a name: otherwise Qt's application would be garbage-collected at once.
-    qt = application()
     pictures = folder / PICTURES
     pictures.mkdir(parents=True, exist_ok=True)
     runs: dict[str, Record] = {}
@@ -76,41 +72,29 @@ def write_page(sessions: Iterable[Path], folder: Path, command: str) -> Path:
     target = folder / PAGE
     with writing(target, "the page") as draft:
         draft.write_text(_page(runs, command, about), encoding="utf-8")
-    qt.processEvents()
     return target
 
 
 def _draw(run: Record, session: Session, folder: Path) -> None:
     for theme in ("light", "dark"):
-        with themed(theme):
-            sheet, origin = sheet_of(run, session)
-            try:
-                with (
-                    laid_out(sheet, QSize(*SIZE)),
-                    writing(folder / f"{run.name}-{theme}.png", "the picture") as draft,
-                ):
-                    draft.write_bytes(_small(drawn(sheet, "png", SCALE, origin, captioned=False)))
-            finally:
-                sheet.deleteLater()
-                settle()
+        drawn = picture(lambda: lab_picture(run, session), "png", SIZE, scale=SCALE, theme=theme)
+        with writing(folder / f"{run.name}-{theme}.png", "the picture") as draft:
+            draft.write_bytes(_small(drawn))
 
 
 def _small(png: bytes) -> bytes:
     """The same picture in its COLOURS most frequent colours: a third of the bytes, and no eye sees it."""
-    image = QImage.fromData(png).convertToFormat(QImage.Format.Format_RGB32)
+    whole = QImage.fromData(png)
+    image = whole.convertToFormat(QImage.Format.Format_RGB32)
     pixels = np.frombuffer(image.constBits(), np.uint32, image.width() * image.height())
     values, counts = np.unique(pixels, return_counts=True)
     palette = values[np.argsort(-counts, kind="stable")[:COLOURS]].tolist()
     few = image.convertToFormat(
         QImage.Format.Format_Indexed8, palette, Qt.ImageConversionFlag.AvoidDither
     )
-    for key in QImage.fromData(png).textKeys():
-        few.setText(key, QImage.fromData(png).text(key))
-    buffer = QBuffer()
-    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
-    if not QImageWriter(buffer, QByteArray(b"png")).write(few):
-        return png
-    return bytes(buffer.data().data())
+    for key in whole.textKeys():
+        few.setText(key, whole.text(key))
+    return png_file(few)
 
 
 def _page(runs: Mapping[str, Record], command: str, machine: str) -> str:
@@ -161,16 +145,16 @@ def _section(name: str, run: Record) -> list[str]:
     lines += [f"{SIGNS[finding.verdict]} **{finding.verdict}.** {finding.why}", ""]
     if finding.verdict in lab.follows:
         lines += [f"*{lab.follows[finding.verdict]}*", ""]
-    if lab.said:
+    if lab.published:
         lines += ["| | claimed | here |", "|---|---|---|"]
-        lines += [_row(said, finding.figures.get(said.ours)) for said in lab.said]
+        lines += [_row(said, finding.figures.get(said.ours)) for said in lab.published]
         lines += [""]
     source = f"From {lab.papers}; `" if lab.papers else "`"
     lines += [f"{lab.measured} {source}asrscope lab {name}`.", "", lab.bound, ""]
     return lines
 
 
-def _row(said: Said, ours: float | None) -> str:
+def _row(said: PublishedValue, ours: float | None) -> str:
     here = "not measured" if ours is None else figure(ours, said.unit)
     return f"| {said.what} | {figure(said.value, said.unit)} | {here} |"
 

@@ -1,81 +1,60 @@
-"""A widget laid out and painted for a picture, with the caption line under it.
+"""A widget laid out and painted for a picture, in a theme of its own.
 
-Everything goes through `QWidget.render`, so a picture shows what the window shows. A sheet (`app.pictures.sheet`)
-has a caption of its own; any other widget gets one line below it.
+It is painted as the window paints it, so a picture shows what the window shows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
-from PySide6.QtCore import QPoint, QRect, QRectF, QSize, Qt
-from PySide6.QtGui import QFontMetricsF, QPainter
+from PySide6.QtCore import QPoint, QRect, QSize, Qt
+from PySide6.QtGui import QPainter, QRegion
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app.model.provenance import caption
-from app.pictures.wanted import PictureError
-from app.style.plain_text import write
-from app.style.theme import font, set_theme, theme
+from app.pictures.request import PictureError
+from app.style.theme import set_theme, theme
 from app.views.view import View
 
-CAPTION = 26
-"""Height of the caption line in points."""
+_ORIGIN: Final = QPoint(0, 0)
 
 
 @contextmanager
-def themed(name: str | None) -> Iterator[None]:
-    """Use the theme `name`, or the current one, within the context."""
+def themed(name: str) -> Iterator[None]:
+    """Use the theme `name` within the context."""
     before = theme().name
-    if name is None or name == before:
-        # Also creates style sheet and fonts if no window has set a theme.
-        if not QApplication.instance().styleSheet():  # type: ignore[union-attr]
-            set_theme(before)
-        yield
-        return
-    set_theme(name)
+    # Without a style sheet no window has set a theme yet.
+    if name != before or not QApplication.instance().styleSheet():  # type: ignore[union-attr]
+        set_theme(name)
     try:
         yield
     finally:
-        set_theme(before)
+        if name != before:
+            set_theme(before)
 
 
-@contextmanager
-def laid_out(widget: QWidget, size: QSize) -> Iterator[None]:
-    """Lay `widget` out at `size`, without anything that makes sense only on a screen."""
-    was_size, was_visible = widget.size(), widget.isVisible()
+def lay_out(widget: QWidget, size: QSize) -> None:
+    """Lay `widget` out at `size` without showing it, and without anything that makes sense only on a screen.
+
+    Raises PictureError if it needs more room.
+    """
     views = [widget] if isinstance(widget, View) else widget.findChildren(View)
-    hidden = [part for view in views for part in view.header_controls if not part.isHidden()]
-    for part in hidden:
+    for part in (part for view in views for part in view.header_controls):
         part.hide()
-    if not was_visible:
-        widget.setAttribute(Qt.WidgetAttribute.WA_DontShowOnScreen)
-        widget.show()
-    if size != was_size:
-        widget.resize(size)
+    widget.setAttribute(Qt.WidgetAttribute.WA_DontShowOnScreen)
+    widget.show()
+    widget.resize(size)
     settle()
     for view in views:
         view.settle()
         view.set_picture(True)
-    try:
-        if widget.size() != size:
-            least = widget.size()
-            raise PictureError(
-                f"a picture of this needs at least {least.width()}×{least.height()} points, "
-                f"not {size.width()}×{size.height()}."
-            )
-        yield
-    finally:
-        for view in views:
-            view.set_picture(False)
-        for part in hidden:
-            part.show()
-        if size != was_size:
-            widget.resize(was_size)
-        if not was_visible:
-            widget.hide()
-            widget.setAttribute(Qt.WidgetAttribute.WA_DontShowOnScreen, False)
-        settle()
+    if widget.size() != size:
+        least = widget.size()
+        raise PictureError(
+            f"a picture of this needs at least {least.width()}×{least.height()} points, "
+            f"not {size.width()}×{size.height()}."
+        )
 
 
 def settle() -> None:
@@ -85,23 +64,32 @@ def settle() -> None:
         QApplication.processEvents()
 
 
-def paint(painter: QPainter, widget: QWidget, origin: Mapping[str, str]) -> None:
-    """Background, widget, caption, in points."""
-    whole = QRect(QPoint(0, 0), whole_size(widget, origin))
-    painter.fillRect(whole, theme().color("surface"))
-    widget.render(painter, QPoint(0, 0))
-    if not origin:
+def paint(painter: QPainter, widget: QWidget) -> None:
+    """Paint a widget that is laid out, on the colour of the window's background."""
+    painter.fillRect(widget.rect(), theme().color("surface"))
+    for part, at, seen in parts(widget):
+        painter.save()
+        painter.setClipRect(seen)
+        paint_part(painter, part, at)
+        painter.restore()
+
+
+def parts(widget: QWidget, at: QPoint = _ORIGIN) -> Iterator[tuple[QWidget, QPoint, QRect]]:
+    """A widget and those in it, from back to front: where each is on the page, and what is seen of it there.
+
+    Each is painted and clipped by itself. `QWidget.render` of the whole clips by means that Qt's writers of SVG and PDF
+    ignore: a text that is scrolled away would lie over what is below its view.
+    """
+    if not widget.isVisible():
         return
-    face = font(0.88)
-    painter.setFont(face)
-    painter.setPen(theme().color("muted"))
-    line = QRectF(14, widget.height(), widget.width() - 28, CAPTION)
-    text = QFontMetricsF(face).elidedText(
-        caption(origin), Qt.TextElideMode.ElideRight, line.width()
-    )
-    write(painter, line, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)
+    seen: QRect = widget.visibleRegion().boundingRect()
+    if not seen.isEmpty():
+        yield widget, at, seen.translated(at)
+    for child in widget.children():
+        if isinstance(child, QWidget) and not child.isWindow():
+            yield from parts(child, at + child.pos())
 
 
-def whole_size(widget: QWidget, origin: Mapping[str, str]) -> QSize:
-    """Size of the picture in points: the widget and, with a provenance, the caption."""
-    return widget.size() + QSize(0, CAPTION if origin else 0)
+def paint_part(painter: QPainter, part: QWidget, at: QPoint) -> None:
+    """Paint a widget without those in it."""
+    part.render(painter, at, QRegion(), QWidget.RenderFlag(0))

@@ -17,8 +17,8 @@ from typing import BinaryIO, Final
 
 import msgspec
 
-from app.pictures.jobs import Answer, Job, line
-from app.pictures.studio import Studio
+from app.pictures.messages import Answer, Job, line
+from app.pictures.session import SessionPictures
 from profiler.errors import BadInput
 from profiler.plain import one_line
 from profiler.process.entry import given
@@ -29,21 +29,21 @@ YIELDING: Final = 10
 
 def serve(session: str, jobs: Iterable[bytes], answers: BinaryIO) -> None:
     """Answer every job; ends with them. Raises SessionError where the session cannot be read."""
-    studio = Studio(session)
+    pictures = SessionPictures(session)
     try:
         for asked in jobs:
-            answers.write(line(_answer(studio, msgspec.json.decode(asked, type=Job))))
+            answers.write(line(_answer(pictures, msgspec.json.decode(asked, type=Job))))
             answers.flush()
     finally:
-        studio.close()
+        pictures.close()
 
 
-def _answer(studio: Studio, job: Job) -> Answer:
+def _answer(pictures: SessionPictures, job: Job) -> Answer:
     try:
         if job.out is not None:
-            studio.write(job.wanted, job.out)
+            pictures.write(job.wanted, job.out)
             return Answer(job.number, written=job.out)
-        drawn = studio.draw(job.wanted, "png", scale=job.scale)
+        drawn = pictures.draw(job.wanted, "png", scale=job.scale)
     except (BadInput, OSError) as error:
         return Answer(job.number, error=one_line(str(error), 1000))
     return Answer(job.number, png=base64.b64encode(drawn).decode())

@@ -1,215 +1,136 @@
-"""SVG from shapes: text as outlines of its glyphs, no clipping, the same bytes for the same shapes.
+"""SVG by Qt's own writer: each widget as it writes it, put together, with outlines for letters.
 
-Each glyph is defined once and placed by reference, as matplotlib does; the letters are kept as the label that
-screen readers and editors read (`aria-label`). Numbers have two decimals: a hundredth of a point.
+What Qt's writer does that other programs show wrongly is mended here:
+
+- A clip within another one stays when it was left, and is shifted in a widget that is not at the origin: each widget is
+  written by itself.
+- A thin line of a chart has the chart's coordinates and an attribute that keeps its width, which few programs know: it
+  gets coordinates of the widget.
+- A text names its font, which other machines do not have: it becomes an outline with its letters as its label
+  (`aria-label`), which screen readers and editors read.
 """
 
 from __future__ import annotations
 
-import base64
+import html
 import re
-from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
-from PySide6.QtCore import QBuffer, QIODevice, QSize, Qt
-from PySide6.QtGui import QBrush, QColor, QPainterPath, QPen
+from PySide6.QtCore import QBuffer, QIODevice, QPoint, QPointF
+from PySide6.QtGui import QFont, QPainter, QPainterPath, QRawFont, QTransform
+from PySide6.QtSvg import QSvgGenerator
+from PySide6.QtWidgets import QWidget
 
-from app.pictures.shapes import Item, Pixels, Shape, Text
+from app.pictures.layout import paint_part, parts
+from app.style.theme import theme
 from profiler.plain import one_line
 
-CELL: Final = 8
-"""Side of a hatch in points, as Qt draws them."""
-
-HATCHES: Final[Mapping[Qt.BrushStyle, str]] = {
-    Qt.BrushStyle.FDiagPattern: "M-1 -1L9 9M-1 7L1 9M7 -1L9 1",
-    Qt.BrushStyle.BDiagPattern: "M-1 9L9 -1M-1 1L1 -1M7 9L9 7",
-    Qt.BrushStyle.DiagCrossPattern: "M-1 -1L9 9M-1 9L9 -1",
-    Qt.BrushStyle.HorPattern: "M0 3.5H8M0 7.5H8",
-    Qt.BrushStyle.VerPattern: "M3.5 0V8M7.5 0V8",
-    Qt.BrushStyle.CrossPattern: "M0 3.5H8M3.5 0V8",
-    Qt.BrushStyle.Dense5Pattern: "M0.5 0V1M2.5 0V1M4.5 0V1M6.5 0V1M1.5 2V3M3.5 2V3M5.5 2V3M7.5 2V3"
-    "M0.5 4V5M2.5 4V5M4.5 4V5M6.5 4V5M1.5 6V7M3.5 6V7M5.5 6V7M7.5 6V7",
-    Qt.BrushStyle.Dense6Pattern: "M0.5 0V1M4.5 0V1M2.5 2V3M6.5 2V3M0.5 4V5M4.5 4V5M2.5 6V7M6.5 6V7",
-}
-"""Lines of width 1 in a cell."""
-
-DASHES: Final[Mapping[Qt.PenStyle, tuple[float, ...]]] = {
-    Qt.PenStyle.DashLine: (4, 2),
-    Qt.PenStyle.DotLine: (1, 2),
-    Qt.PenStyle.DashDotLine: (4, 2, 1, 2),
-    Qt.PenStyle.DashDotDotLine: (4, 2, 1, 2, 1, 2),
-}
-"""In widths of the line, as Qt draws them."""
-
-_ZERO: Final = re.compile(r"(\.\d)0")
-_MINUS: Final = re.compile(r"-0(?![.\d])")
-
-Point = tuple[float, float]
+DOTS_PER_INCH: Final = 96
+"""Points of a widget per inch."""
 
 MAX_TITLE: Final = 2000
 
-CAPS: Final = {Qt.PenCapStyle.FlatCap: "butt", Qt.PenCapStyle.RoundCap: "round"}
-JOINS: Final = {Qt.PenJoinStyle.BevelJoin: "bevel", Qt.PenJoinStyle.RoundJoin: "round"}
+EM: Final = 1000
+"""Size in pixels at which outlines are taken: at small sizes they depend on what was drawn before."""
+
+_EMPTY: Final = re.compile(r"<g [^<>]*>\s*</g>\s*")
+FAR: Final = 1e5
+"""Where lines end that go far beyond a page: some programs leave out what is much larger."""
+
+_BODY: Final = re.compile(r"(<defs>.*)</svg>", re.DOTALL)
+_THIN: Final = re.compile(
+    r'(?P<before><g [^>]*?)transform="matrix\((?P<matrix>[^)]*)\)"(?P<between>[^>]*>\s*)'
+    r'(?P<shapes>(?:<\w+ [^>]*vector-effect="non-scaling-stroke"[^>]*/>\s*)+</g>)'
+)
+_POINT: Final = re.compile(r"([-+.\de]+),([-+.\de]+)")
+_TEXT_OR_NAME: Final = re.compile(
+    r'<text (?P<ink>fill="[^"]*" fill-opacity="[^"]*") [^>]*?x="(?P<x>[^"]*)" y="(?P<y>[^"]*)" '
+    r'font-family="(?P<family>[^"]*)" font-size="(?P<size>[^"]*)" font-weight="(?P<weight>\d+)" '
+    r'font-style="(?P<style>\w+)"[^>]*>(?P<text>[^<]*)</text>|(?P<named>id="|url\(#)'
+)
 
 
-def svg(size: QSize, items: Iterable[Item], title: str, description: str) -> bytes:
-    """Return the file of a page of `size` points; title and description are plain text."""
-    definitions: dict[str, str] = {}
-    body = [line for item in items for line in _element(item, definitions)]
-    width, height = size.width(), size.height()
-    head = [
+def svg(widget: QWidget, title: str, description: str) -> bytes:
+    """Return the file of a widget that is laid out; title and description are plain text."""
+    width, height = widget.width(), widget.height()
+    lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',
         '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
         f'width="{width}" height="{height}" viewBox="0 0 {width} {height}">',
         f"<title>{escape(one_line(title, MAX_TITLE))}</title>",
         f"<desc>{escape(description)}</desc>",
-        "<defs>",
-        *definitions.values(),
-        "</defs>",
+        f'<rect width="{width}" height="{height}" fill="{theme().color("surface").name()}"/>',
     ]
-    return "\n".join([*head, *body, "</svg>", ""]).encode()
+    for number, (part, at, seen) in enumerate(parts(widget)):
+        if body := _part(part, f"p{number}"):
+            lines += [
+                f'<defs><clipPath id="p{number}"><rect x="{seen.x()}" y="{seen.y()}" '
+                f'width="{seen.width()}" height="{seen.height()}"/></clipPath></defs>',
+                f'<g clip-path="url(#p{number})"><g transform="translate({at.x()} {at.y()})">',
+                f"{body}</g></g>",
+            ]
+    return "\n".join([*lines, "</svg>", ""]).encode()
 
 
-def _element(item: Item, definitions: dict[str, str]) -> list[str]:
-    if isinstance(item, Shape):
-        found = _shape(item, definitions)
-        return [found] if found else []
-    if isinstance(item, Text):
-        return [_text(item, definitions)]
-    return [_image(item)]
-
-
-def _shape(shape: Shape, definitions: dict[str, str]) -> str:
-    outline = data(shape.path)
-    if not outline:
+def _part(part: QWidget, name: str) -> str:
+    """What Qt writes of one widget; empty where it paints nothing. `name` begins the names of its definitions."""
+    buffer = QBuffer()
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    # The other version that Qt writes has no clips.
+    generator = QSvgGenerator(QSvgGenerator.SvgVersion.Svg11)
+    generator.setOutputDevice(buffer)
+    generator.setResolution(DOTS_PER_INCH)
+    generator.setSize(part.size())
+    with QPainter(generator) as painter:
+        paint_part(painter, part, QPoint())
+    found = _BODY.search(bytes(buffer.data().data()).decode())
+    body = found[1] if found else ""
+    # Groups within groups.
+    for _ in range(3):
+        body = _EMPTY.sub("", body)
+    if "<g" not in body:
         return ""
-    filled = shape.fill.style() != Qt.BrushStyle.NoBrush
-    parts = [f'<path d="{outline}"', *_fill(shape.fill, definitions)]
-    if filled and shape.path.fillRule() == Qt.FillRule.OddEvenFill:
-        parts.append('fill-rule="evenodd"')
-    if shape.pen.style() != Qt.PenStyle.NoPen:
-        parts += _stroke(shape.pen)
-    if not shape.smooth:
-        parts.append('shape-rendering="crispEdges"')
-    return " ".join(parts) + "/>"
-
-
-def _fill(brush: QBrush, definitions: dict[str, str]) -> list[str]:
-    style = brush.style()
-    if style == Qt.BrushStyle.NoBrush:
-        return ['fill="none"']
-    hatch = HATCHES.get(style)
-    if hatch is None:
-        return _colour("fill", brush.color())
-    ink = " ".join(_colour("stroke", brush.color()))
-    name = f"h-{style.name}-{brush.color().name(QColor.NameFormat.HexArgb)[1:]}"
-    definitions[name] = (
-        f'<pattern id="{name}" patternUnits="userSpaceOnUse" width="{CELL}" height="{CELL}">'
-        f'<path d="{hatch}" fill="none" {ink} stroke-width="1"/></pattern>'
+    return _TEXT_OR_NAME.sub(
+        lambda found: f"{found[0]}{name}-" if found["named"] else _outlined(found),
+        _THIN.sub(_moved, body),
     )
-    return [f'fill="url(#{name})"']
 
 
-def _stroke(pen: QPen) -> list[str]:
-    width = pen.widthF()
-    parts = [*_colour("stroke", pen.color()), f'stroke-width="{number(width)}"']
-    if dashes := DASHES.get(pen.style()):
-        parts.append(f'stroke-dasharray="{" ".join(number(dash * width) for dash in dashes)}"')
-    parts.append(f'stroke-linecap="{CAPS.get(pen.capStyle(), "square")}"')
-    parts.append(f'stroke-linejoin="{JOINS.get(pen.joinStyle(), "miter")}"')
-    return parts
+def _moved(group: re.Match[str]) -> str:
+    """Shapes whose outlines keep their width, with points of the widget instead of those of a chart."""
+    transform = QTransform(*(float(value) for value in group["matrix"].split(",")))
+
+    def moved(point: re.Match[str]) -> str:
+        at = transform.map(QPointF(float(point[1]), float(point[2])))
+        return ",".join(f"{min(max(value, -FAR), FAR):.2f}" for value in (at.x(), at.y()))
+
+    return f"{group['before']}{group['between']}{_POINT.sub(moved, group['shapes'])}"
 
 
-def _colour(kind: str, colour: QColor) -> list[str]:
-    parts = [f'{kind}="{colour.name()}"']
-    if colour.alpha() < 255:
-        parts.append(f'{kind}-opacity="{number(colour.alphaF())}"')
-    return parts
-
-
-def _text(text: Text, definitions: dict[str, str]) -> str:
-    label = quoteattr(one_line(text.text))
-    ink = " ".join(_colour("fill", text.colour))
-    if text.clip is not None:
-        return f'<path d="{data(text.outline().intersected(text.clip))}" {ink} aria-label={label}/>'
-    turned = text.transform
-    if turned.isScaling() or turned.isRotating():
-        return f'<path d="{data(text.outline())}" {ink} aria-label={label}/>'
-    placed = []
-    for glyph, origin in text.glyphs:
-        definitions.setdefault(glyph.name, f'<path id="{glyph.name}" d="{data(glyph.path)}"/>')
-        at = turned.map(text.at + origin)
-        placed.append(
-            f'<use xlink:href="#{glyph.name}" x="{number(at.x())}" y="{number(at.y())}"/>'
-        )
-    return f"<g {ink} aria-label={label}>{''.join(placed)}</g>"
-
-
-def _image(pixels: Pixels) -> str:
-    drawn = QBuffer()
-    drawn.open(QIODevice.OpenModeFlag.WriteOnly)
-    pixels.image.save(drawn, "PNG")  # type: ignore[call-overload]
-    coded = base64.b64encode(drawn.data().data()).decode()
-    area = pixels.area
+def _outlined(text: re.Match[str]) -> str:
+    """The outline of a line of text."""
+    letters = html.unescape(text["text"])
+    slanted = text["style"] != "normal"
+    font = QFont(html.unescape(text["family"]), -1, int(text["weight"]), slanted)
+    font.setPointSizeF(float(text["size"]) * 72 / DOTS_PER_INCH)
+    # Qt lays text out at whole pixels on some systems.
+    drawn = QRawFont.fromFont(font).pixelSize()
+    scale = (drawn if drawn > 0 else float(text["size"])) / EM
+    label = quoteattr(one_line(letters.replace("\N{ZERO WIDTH SPACE}", "")))
     return (
-        f'<image x="{number(area.x())}" y="{number(area.y())}" width="{number(area.width())}" '
-        f'height="{number(area.height())}" preserveAspectRatio="none" '
-        f'xlink:href="data:image/png;base64,{coded}"/>'
+        f'<path {text["ink"]} stroke="none" fill-rule="nonzero" '
+        f'transform="translate({text["x"]} {text["y"]}) scale({scale:g})" '
+        f'd="{_outline(font, letters)}" aria-label={label}/>'
     )
 
 
-def number(value: float) -> str:
-    """A number with at most two decimals."""
-    return _short(f"{value:.2f}")
-
-
-def _short(text: str) -> str:
-    """`text` with numbers of two decimals less the zeros that say nothing."""
-    return _MINUS.sub("0", _ZERO.sub(r"\1", text.replace(".00", "")))
-
-
-def data(path: QPainterPath) -> str:
-    """The path as SVG writes it; points in the middle of an upright or level line are left out."""
-    parts: list[str] = []
-    start: Point = (0.0, 0.0)
-    line: list[Point] = []
-    """Points of the straight run under way; the first of them is written already."""
-
-    def end_run(following: Sequence[Point] = ()) -> None:
-        parts.extend(f"L{x:.2f} {y:.2f}" for x, y in line[1:])
-        if following:
-            parts.append("C" + " ".join(f"{x:.2f} {y:.2f}" for x, y in following))
-            line[:] = [following[-1]]
-
-    def end_part() -> None:
-        end_run()
-        if line and line[-1] == start and not parts[-1].startswith("M"):
-            parts.append("Z")
-
+def _outline(font: QFont, letters: str) -> str:
+    """The path of a line of text at size EM, as SVG writes it."""
+    large = QFont(font)
+    large.setPixelSize(EM)
+    path = QPainterPath()
+    path.addText(QPointF(), large, letters)
     elements = (path.elementAt(index) for index in range(path.elementCount()))
-    for element in elements:
-        at = (element.x, element.y)
-        if element.isLineTo():
-            if len(line) > 1 and _between(line[-2], line[-1], at):
-                line[-1] = at
-            else:
-                line.append(at)
-        elif element.isMoveTo():
-            end_part()
-            start, line[:] = at, [at]
-            parts.append(f"M{at[0]:.2f} {at[1]:.2f}")
-        else:
-            second, end = next(elements), next(elements)
-            end_run((at, (second.x, second.y), (end.x, end.y)))
-    end_part()
-    return _short("".join(parts))
-
-
-def _between(before: Point, point: Point, after: Point) -> bool:
-    """Whether `point` lies on an upright or level line from one neighbour to the other."""
-    for across in (0, 1):
-        if before[across] == point[across] == after[across]:
-            along = 1 - across
-            return (point[along] - before[along]) * (after[along] - point[along]) >= 0
-    return False
+    # Move, line, first point of a curve, one of its other two.
+    return "".join(f"{'MLC '[e.type.value]}{e.x:.0f} {e.y:.0f}" for e in elements)

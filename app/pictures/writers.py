@@ -1,7 +1,7 @@
-"""Pictures of a widget: PNG, SVG or PDF, with their provenance.
+"""Pictures as files: PNG, SVG or PDF by Qt's own writers, with their provenance.
 
-The provenance (session, configuration, machine, versions, command) is printed in a caption and embedded in the file:
-PNG text chunks, SVG title and description, a JSON file inside the PDF. The same widget gives the same picture.
+The provenance (session, configuration, machine, versions, command) is embedded in the file: PNG text chunks, SVG title
+and description, a JSON file inside the PDF. What is printed of it is a caption in the widget.
 """
 
 from __future__ import annotations
@@ -9,24 +9,22 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QSize
-from PySide6.QtGui import QImage, QImageWriter, QPainter
+from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QMarginsF, QSize, QSizeF
+from PySide6.QtGui import QImage, QImageWriter, QPageLayout, QPageSize, QPainter, QPdfWriter
 from PySide6.QtWidgets import QWidget
 
 from app.application import application, need_no_display
 from app.model.provenance import caption
-from app.pictures.layout import CAPTION, laid_out, paint, themed, whole_size
-from app.pictures.pdf import pdf
-from app.pictures.shapes import DOTS_PER_INCH, Item, recorded
-from app.pictures.svg import svg
-from app.pictures.wanted import PictureError
-from app.style.theme import THEMES
+from app.pictures.layout import lay_out, paint, themed
+from app.pictures.request import KINDS, THEMES, PictureError
+from app.pictures.svg import DOTS_PER_INCH, svg
+from app.qt_messages import in_sentences
 from profiler.files.outputs import writing
 
-SUFFIXES = (".png", ".svg", ".pdf")
+SUFFIXES = tuple(f".{kind}" for kind in KINDS)
 
 MIN_SIDE, MAX_SIDE = 120, 16_384
 """Sides of a picture in points; beyond 16 384 pixels many programs refuse to open it."""
@@ -34,47 +32,66 @@ MIN_SIDE, MAX_SIDE = 120, 16_384
 MAX_PIXELS = 120_000_000
 """Pixels of a PNG: 480 MB while it is drawn."""
 
+Make = Callable[[], tuple[QWidget, Mapping[str, str]]]
+"""Makes a widget, and says where its numbers come from."""
 
-def export(
-    widget: QWidget,
-    path: str | os.PathLike[str],
+
+def write_picture(
+    make: Make,
+    out: str | os.PathLike[str],
     size: tuple[int, int] | None = None,
-    scale: float = 2.0,
-    provenance: Mapping[str, str] | None = None,
-    theme: str | None = None,
-    sources: Iterable[str | os.PathLike[str]] = (),
     *,
-    captioned: bool = True,
+    scale: float = 2.0,
+    theme: str = "dark",
 ) -> None:
-    """Write a picture of `widget`; the suffix of `path` decides the kind.
+    """Write a picture of the widget that `make` makes, without a display; the suffix of `out` decides the kind.
+
+    See `picture`; raises OutputError as well, if the file cannot be written.
+    """
+    target = Path(out)
+    kind = kind_of(target)
+    with writing(target, "the picture") as draft:
+        # In memory: Qt cannot open a file whose name is not UTF-8.
+        draft.write_bytes(picture(make, kind, size, scale=scale, theme=theme, name=target.name))
+
+
+def picture(
+    make: Make,
+    kind: str,
+    size: tuple[int, int] | None,
+    *,
+    scale: float,
+    theme: str,
+    name: str = "the picture",
+) -> bytes:
+    """Return a picture of the widget that `make` makes, as the file of a kind.
 
     Args:
-        widget: what to draw; it need not be shown.
-        path: .png, .svg or .pdf.
-        size: width and height in points without the caption line; the widget's own if None.
+        make: called in the theme of the picture.
+        kind: "png", "svg" or "pdf".
+        size: width and height in points; the widget's own if None.
         scale: pixels per point of a PNG.
-        provenance: of the picture, in order of importance; empty for none.
-        theme: "dark" or "light"; the one in use if None.
-        sources: files that the picture is made from, which it must not overwrite.
-        captioned: whether the provenance is printed below the widget.
+        theme: "dark" or "light".
+        name: begins sentences about the size.
 
     Raises:
-        PictureError: unknown suffix, impossible size.
-        OutputError: the file cannot be written.
+        PictureError: unknown theme, impossible size.
     """
-    target = Path(path)
-    kind = kind_of(target)
-    if theme is not None and theme not in THEMES:
+    if theme not in THEMES:
         raise PictureError(f"a picture is {' or '.join(THEMES)}, not {theme!r}.")
-    width, height = size if size is not None else (widget.width(), widget.height())
-    check_size(target.name, kind, width, height, scale)
-    with (
-        writing(target, "the picture", sources) as draft,
-        themed(theme),
-        laid_out(widget, QSize(width, height)),
-    ):
-        # In memory: Qt cannot open a file whose name is not UTF-8.
-        draft.write_bytes(drawn(widget, kind, scale, provenance or {}, captioned=captioned))
+    need_no_display()
+    # Held by a name: otherwise Qt's application would be garbage-collected at once.
+    qt = application()
+    with in_sentences(), themed(theme):
+        widget, origin = make()
+        try:
+            room = widget.size() if size is None else QSize(*size)
+            check_size(name, kind, room.width(), room.height(), scale)
+            lay_out(widget, room)
+            return _file(widget, kind, scale, origin)
+        finally:
+            widget.deleteLater()
+            qt.processEvents()
 
 
 def kind_of(target: Path) -> str:
@@ -87,41 +104,6 @@ def kind_of(target: Path) -> str:
     return target.suffix.lower().removeprefix(".")
 
 
-def drawn(
-    widget: QWidget, kind: str, scale: float, origin: Mapping[str, str], *, captioned: bool = True
-) -> bytes:
-    """Return the file of a widget that is laid out, as png, svg or pdf."""
-    below = origin if captioned else {}
-    if kind == "png":
-        return _png(widget, scale, origin, below)
-    size = whole_size(widget, below)
-    items: list[Item] = recorded(size, lambda painter: paint(painter, widget, below))
-    title, about = caption(origin) or "asrscope", json.dumps(dict(origin))
-    if kind == "svg":
-        return svg(size, items, title, about)
-    return pdf(size, items, title, about)
-
-
-def drawing(
-    make: Callable[[], QWidget],
-    out: str | os.PathLike[str],
-    size: tuple[int, int] | None,
-    scale: float,
-    provenance: Mapping[str, str],
-    theme: str,
-) -> None:
-    """Write a picture of the widget that `make` returns, without a display; see `export`."""
-    need_no_display()
-    # Held by a name: otherwise Qt's application would be garbage-collected at once.
-    qt = application()
-    widget = make()
-    try:
-        export(widget, out, size, scale, provenance, theme)
-    finally:
-        widget.deleteLater()
-        qt.processEvents()
-
-
 def check_size(name: str, kind: str, width: int, height: int, scale: float) -> None:
     """PictureError for a size that no picture has; `name` begins the sentence."""
     if not (MIN_SIDE <= width <= MAX_SIDE and MIN_SIDE <= height <= MAX_SIDE):
@@ -131,33 +113,60 @@ def check_size(name: str, kind: str, width: int, height: int, scale: float) -> N
         )
     if not (math.isfinite(scale) and 0.25 <= scale <= 8):
         raise PictureError(f"{name}: a picture's scale is 0.25 to 8, not {scale:g}.")
-    pixels = width * scale * (height + CAPTION) * scale
-    if kind == "png" and (pixels > MAX_PIXELS or max(width, height + CAPTION) * scale > MAX_SIDE):
+    pixels = width * scale * height * scale
+    if kind == "png" and (pixels > MAX_PIXELS or max(width, height) * scale > MAX_SIDE):
         raise PictureError(
             f"{name}: {width}×{height} points at scale {scale:g} is more than a PNG of "
             f"{MAX_PIXELS // 10**6} million pixels, {MAX_SIDE} a side; choose a smaller size."
         )
 
 
-def _png(
-    widget: QWidget, scale: float, origin: Mapping[str, str], below: Mapping[str, str]
-) -> bytes:
-    size = whole_size(widget, below)
-    pixels = QSize(round(size.width() * scale), round(size.height() * scale))
+def _file(widget: QWidget, kind: str, scale: float, origin: Mapping[str, str]) -> bytes:
+    title, about = caption(origin) or "asrscope", json.dumps(dict(origin))
+    if kind == "png":
+        return _png(widget, scale, about)
+    if kind == "svg":
+        return svg(widget, title, about)
+    return _pdf(widget, title, about)
+
+
+def _png(widget: QWidget, scale: float, about: str) -> bytes:
+    pixels = QSize(round(widget.width() * scale), round(widget.height() * scale))
     image = QImage(pixels, QImage.Format.Format_RGB32)
     if image.isNull():
         raise PictureError(f"There is no memory for {pixels.width()}×{pixels.height()} pixels.")
     image.setDevicePixelRatio(scale)
     with QPainter(image) as painter:
-        paint(painter, widget, below)
+        paint(painter, widget)
     per_metre = round(DOTS_PER_INCH * scale / 0.0254)
     image.setDotsPerMeterX(per_metre)
     image.setDotsPerMeterY(per_metre)
     image.setText("Software", "asrscope")
-    image.setText("asrscope", json.dumps(dict(origin)))
+    image.setText("asrscope", about)
+    return png_file(image)
+
+
+def png_file(image: QImage) -> bytes:
+    """The PNG of an image; PictureError where Qt cannot make it."""
     buffer = QBuffer()
     buffer.open(QIODevice.OpenModeFlag.WriteOnly)
     writer = QImageWriter(buffer, QByteArray(b"png"))
     if not writer.write(image):
         raise PictureError(f"The picture cannot be written: {writer.errorString()}.")
+    return bytes(buffer.data().data())
+
+
+def _pdf(widget: QWidget, title: str, about: str) -> bytes:
+    buffer = QBuffer()
+    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    writer = QPdfWriter(buffer)
+    writer.setCreator("asrscope")
+    writer.setTitle(title)
+    writer.setResolution(DOTS_PER_INCH)
+    inches = QSizeF(widget.width() / DOTS_PER_INCH, widget.height() / DOTS_PER_INCH)
+    page = QPageSize(inches, QPageSize.Unit.Inch, "", QPageSize.SizeMatchPolicy.ExactMatch)
+    writer.setPageLayout(QPageLayout(page, QPageLayout.Orientation.Portrait, QMarginsF()))
+    writer.addFileAttachment("provenance.json", QByteArray(about.encode()), "application/json")
+    with QPainter(writer) as painter:
+        paint(painter, widget)
     return bytes(buffer.data().data())

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QIcon, QPainter, QPainterPath, QPixmap, QTransform
+from PySide6.QtCore import QObject, QPointF, QRectF, Qt
+from PySide6.QtGui import QIcon, QPainter, QPainterPath, QPixmap, QTransform
+from PySide6.QtWidgets import QAbstractButton
+
+from app.style.theme import Tokens, theme, theme_changed
 
 _SIZE = 64
 """Pixels of the drawing; Qt scales it down to the size of a button."""
@@ -52,15 +55,34 @@ def _shape(name: str) -> QPainterPath:
     return path
 
 
-def icon(name: str, color: QColor, dimmed: QColor) -> QIcon:
-    """Return an icon (play, pause, stop, next, previous, close, float) in ``color``; ``dimmed`` when disabled."""
-    result = QIcon()
-    shape = _shape(name)
-    for mode, ink in ((QIcon.Mode.Normal, color), (QIcon.Mode.Disabled, dimmed)):
-        pixmap = QPixmap(_SIZE, _SIZE)
-        pixmap.fill(Qt.GlobalColor.transparent)
-        with QPainter(pixmap) as painter:
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            painter.fillPath(shape, ink)
-        result.addPixmap(pixmap, mode)
-    return result
+class ButtonIcon(QObject):
+    """The icon of a button (play, pause, stop, next, previous, close, float) in the colours of the theme.
+
+    `ink` and `dimmed` are the tokens of its colour, and of that of a disabled button.
+    """
+
+    def __init__(
+        self, button: QAbstractButton, name: str, ink: str = "text", dimmed: str = "muted"
+    ) -> None:
+        super().__init__(button)
+        self._button, self._name, self._inks = button, name, (ink, dimmed)
+        theme_changed.connect(self._apply_theme)
+        self._apply_theme(theme())
+
+    def show_shape(self, name: str) -> None:
+        """Show another one."""
+        if name != self._name:
+            self._name = name
+            self._apply_theme(theme())
+
+    def _apply_theme(self, tokens: Tokens) -> None:
+        result, shape = QIcon(), _shape(self._name)
+        modes = (QIcon.Mode.Normal, QIcon.Mode.Disabled)
+        for mode, ink in zip(modes, self._inks, strict=True):
+            pixmap = QPixmap(_SIZE, _SIZE)
+            pixmap.fill(Qt.GlobalColor.transparent)
+            with QPainter(pixmap) as painter:
+                painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+                painter.fillPath(shape, tokens.color(ink))
+            result.addPixmap(pixmap, mode)
+        self._button.setIcon(result)

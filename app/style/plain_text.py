@@ -13,14 +13,24 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Final, Protocol
+from typing import Final
 
 from PySide6.QtCore import QPoint, QRect, QRectF
-from PySide6.QtGui import QAction, QFontMetricsF, QKeyEvent, QPainter, Qt
-from PySide6.QtWidgets import QInputDialog, QLabel, QMenu, QPushButton, QToolTip, QWidget
+from PySide6.QtGui import QAction, QFontMetricsF, QKeyEvent, QPainter, QStandardItem, Qt
+from PySide6.QtWidgets import (
+    QInputDialog,
+    QLabel,
+    QListWidgetItem,
+    QMenu,
+    QPushButton,
+    QToolTip,
+    QWidget,
+)
 
 from app.style.keys import REACHED, pressed
 from profiler.plain import one_line
+
+HasTip = QWidget | QAction | QListWidgetItem | QStandardItem
 
 LONGEST_LINE: Final = 1000
 """Maximum characters of a line: a path can have a few hundred, our sentences have fewer."""
@@ -41,13 +51,6 @@ _LONG_WORD: Final = re.compile(r"\S{25,}")
 
 _BREAK: Final = "\N{ZERO WIDTH SPACE}"
 """Where a line may end. Never part of a text that is shown: `shown` writes it out."""
-
-
-class HasTip(Protocol):
-    """A widget, an action or an item of a list."""
-
-    def setToolTip(self, tip: str, /) -> None:
-        """Set it, as Qt does."""
 
 
 @lru_cache(maxsize=2048)
@@ -87,8 +90,8 @@ def breakable(text: str) -> str:
 class Label(QLabel):
     """A label whose text is never interpreted as HTML."""
 
-    def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, text: str = "") -> None:
+        super().__init__()
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setText(text)
 
@@ -103,8 +106,8 @@ class Wrapped(Label):
     Its text can be selected if no word is broken: what is copied would not be the name that is shown.
     """
 
-    def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
-        super().__init__(text, parent)
+    def __init__(self, text: str = "") -> None:
+        super().__init__(text)
         self.setWordWrap(True)
 
     def text(self) -> str:
@@ -124,8 +127,8 @@ class Wrapped(Label):
 class Button(QPushButton):
     """A button whose text is shown with its ampersands; Tab reaches it, Enter presses it."""
 
-    def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, text: str = "") -> None:
+        super().__init__()
         self.setFocusPolicy(REACHED)
         self.setText(text)
 

@@ -6,6 +6,8 @@ from dataclasses import fields
 from string import Template
 from typing import TYPE_CHECKING
 
+from PySide6.QtWidgets import QWidget
+
 if TYPE_CHECKING:
     from app.style.theme import Tokens
 
@@ -49,7 +51,7 @@ QFrame[bar="true"] { background: $card; border: none; }
 #form-more:focus { border-bottom: 1px solid $accent; }
 #segment { border-radius: 0; padding: 1px 6px; }
 
-#pipeline-form[recorded="true"] QComboBox:disabled, #pipeline-form[recorded="true"] QSpinBox:disabled,
+#pipeline-form[recorded="true"] QComboBox:disabled,
 #pipeline-form[recorded="true"] QDoubleSpinBox:disabled, #pipeline-form[recorded="true"] QLineEdit:disabled {
     color: $text; background: transparent; border-color: transparent;
 }
@@ -79,8 +81,9 @@ QPushButton:checked, QToolButton:checked, QPushButton[primary="true"] {
 QPushButton:disabled, QToolButton:disabled {
     color: $muted; background: transparent; border-color: $border;
 }
-QPushButton:focus, QToolButton:focus, QComboBox:focus, QSpinBox:focus, QDoubleSpinBox:focus,
-QLineEdit:focus { border: 1px solid $accent; }
+QPushButton:focus, QToolButton:focus, QComboBox:focus, QDoubleSpinBox:focus, QLineEdit:focus {
+    border: 1px solid $accent;
+}
 QPushButton[go="true"] { background: $ok; border-color: $ok; }
 QPushButton[go="true"]:disabled { background: transparent; border-color: $border; }
 QPushButton[drop="true"] { text-align: left; padding: 3px 7px; border-color: $outline; }
@@ -103,13 +106,13 @@ QPushButton[choice="true"]:hover, QPushButton[choice="true"]:focus { border-colo
 #table-toggle:focus { border-color: $accent; }
 #table-toggle:checked { color: $accent; }
 
-QComboBox, QSpinBox, QDoubleSpinBox, QLineEdit {
+QComboBox, QDoubleSpinBox, QLineEdit {
     background: $field; color: $text; border: 1px solid $outline; border-radius: 5px;
     padding: 2px 7px; min-height: 19px;
     selection-background-color: $accent; selection-color: $on_accent;
 }
 QLineEdit { placeholder-text-color: $muted; }
-QComboBox:disabled, QSpinBox:disabled, QDoubleSpinBox:disabled, QLineEdit:disabled {
+QComboBox:disabled, QDoubleSpinBox:disabled, QLineEdit:disabled {
     color: $muted; background: transparent; border-color: $border;
 }
 QComboBox::drop-down { border: none; width: 14px; }
@@ -119,8 +122,7 @@ QComboBox QAbstractItemView {
     background: $card; color: $text; border: 1px solid $border; outline: none;
     selection-background-color: $accent; selection-color: $on_accent;
 }
-QSpinBox::up-button, QSpinBox::down-button, QDoubleSpinBox::up-button,
-QDoubleSpinBox::down-button { width: 0; border: none; }
+QDoubleSpinBox::up-button, QDoubleSpinBox::down-button { width: 0; border: none; }
 
 QCheckBox { spacing: 7px; }
 QCheckBox::indicator {
@@ -186,3 +188,9 @@ def stylesheet(tokens: Tokens) -> str:
         if isinstance(value := getattr(tokens, field.name), str)
     }
     return _SHEET.substitute(colours)
+
+
+def restyle(widget: QWidget) -> None:
+    """Have the style sheet look at a widget again: its name or a property that a rule asks for has changed."""
+    widget.style().unpolish(widget)
+    widget.style().polish(widget)

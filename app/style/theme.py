@@ -243,7 +243,6 @@ def font(scale: float = 1.0, *, strong: bool = False) -> QFont:
 def _made(scale: float, strong: bool) -> QFont:
     result = QFont(FONT_FAMILY)
     result.setPointSizeF(BASE_POINT_SIZE * scale)
-    result.setFeature(QFont.Tag("tnum"), 1)  # digits of equal width do not jitter while live
     if strong:
         result.setWeight(QFont.Weight.DemiBold)
     return result

@@ -11,8 +11,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from PySide6.QtWidgets import QWidget
-
     from app.model.time_axis import TimeAxis
     from app.views.view import View
 
@@ -46,9 +44,9 @@ VIEWS: dict[str, Entry] = {
 }
 
 
-def create(view_id: str, axis: TimeAxis, parent: QWidget | None = None) -> View:
+def create(view_id: str, axis: TimeAxis) -> View:
     """Make the view called ``view_id``; ``ValueError`` lists the existing ones."""
     entry = VIEWS.get(view_id)
     if entry is None:
         raise ValueError(f"no view is called {view_id!r}; the views are {', '.join(VIEWS)}")
-    return entry.load()(axis, parent)
+    return entry.load()(axis)

@@ -12,11 +12,11 @@ from PySide6.QtGui import QKeyEvent, QResizeEvent
 from PySide6.QtWidgets import QMenu, QVBoxLayout, QWidget
 
 from app.charts.scale import milliseconds, percent
-from app.model.figures import rtf_text
+from app.model.figures import counts_steps, rtf_text
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
 from app.style.plain_text import Label, add_entry, new_menu, set_tip
-from app.style.theme import CATEGORY_TITLES, Tokens, font
+from app.style.theme import CATEGORY_TITLES, font
 from app.views import breakdown_model as bm
 from app.views.breakdown_model import (
     BreakdownModel,
@@ -56,8 +56,8 @@ class BreakdownView(StageView):
     explain = Signal(str)
     """Somebody wants to know what the time of this stage consists of."""
 
-    def __init__(self, axis: TimeAxis, parent: QWidget | None = None) -> None:
-        super().__init__(axis, parent)
+    def __init__(self, axis: TimeAxis) -> None:
+        super().__init__(axis)
         self.tree = StageTree()
         self.panel = StagePanel()
         self.sum = Label()
@@ -124,7 +124,11 @@ class BreakdownView(StageView):
         self._model = model
         if not self.ask(snapshot, Stretch(model.scope, model.first_frame, model.last_frame)):
             self._show()
-        self._show_note()
+        over = self._over(model)
+        units = self.tr("ms per 10 ms frame"), self.tr("ms per frame")
+        if counts_steps(snapshot.session):
+            units = self.tr("ms per step of the lab"), self.tr("ms per step")
+        self.set_note(*(f"{unit} · {over}" for unit in units), over)
 
     def show_stages(self) -> None:
         """Show the stages counted last."""
@@ -142,13 +146,11 @@ class BreakdownView(StageView):
             lines, groups = stage_lines(found.stages, frames), group_lines(found, frames)
         self.tree.show_model(model, lines, groups)
         known = model is not None and model.frames > 0
-        self.sum.setText(self._sum_text(model) if known and model is not None else "")
+        texts = (sum_text(model), before_text(model)) if known and model is not None else ()
+        self.sum.setText("\n".join(filter(None, texts)))
         self.sum.setVisible(known)
         self.panel.above = self.sum.sizeHint().height() * known + LEAST_TREE
         self._explain_here()
-
-    def _sum_text(self, model: BreakdownModel) -> str:
-        return "\n".join(filter(None, (sum_text(model), before_text(model))))
 
     def clear(self) -> None:
         """Show nothing."""
@@ -157,11 +159,6 @@ class BreakdownView(StageView):
         self.tree.choose(None)
         self._show()
         self.set_note("")
-
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Take over colours."""
-        self.tree.apply_theme(tokens)
-        self.panel.apply_theme(tokens)
 
     def model(self) -> BreakdownModel | None:
         """Return the updated model; None without a session."""
@@ -255,24 +252,14 @@ class BreakdownView(StageView):
             rows.append([name, *figures, None, line.verdict, line.evidence, *roofs, *parts])
         return headers, rows
 
-    def _show_note(self) -> None:
-        """Say over which frames figures count, and of what their milliseconds are."""
-        if self._model is None:
-            return
-        over = self._over(self._model)
-        units = self.tr("ms per 10 ms frame"), self.tr("ms per frame")
-        self.set_note(*(f"{unit} · {over}" for unit in units), over)
-
     def _over(self, model: BreakdownModel) -> str:
+        """Over which frames figures count."""
+        first_s, last_s = model.first_frame * FRAME_S, model.last_frame * FRAME_S
         if model.scope == bm.SELECTION:
-            text = self.tr("selection {0} – {1}").format(
-                clock(model.first_frame * FRAME_S, 2), clock(model.last_frame * FRAME_S, 2)
-            )
-        elif model.scope == bm.SINCE_CHANGE:
+            return self.tr("selection {0} – {1}").format(clock(first_s, 2), clock(last_s, 2))
+        if model.scope == bm.SINCE_CHANGE:
             # A change that an A/B made has no name.
-            named = self.tr("since “{0}”").format(model.change)
-            since = self.tr("since {0}").format(clock(model.first_frame * FRAME_S, 1))
-            text = named if model.change else since
-        else:
-            text = self.tr("start to cursor")
-        return text
+            return self.tr("since {0}").format(
+                f"“{model.change}”" if model.change else clock(first_s, 1)
+            )
+        return self.tr("start to cursor")

@@ -14,6 +14,7 @@ import numpy as np
 
 from app.model.effects import effects_of
 from app.model.events import marks
+from app.model.figures import counts_steps
 from profiler.analysis.categories import OTHER_PROGRAMS, PARTS, SCORING_CATEGORIES
 from profiler.analysis.conditions import OTHER_COUNT
 from profiler.analysis.lod.series import CATEGORIES, FrameSeries, series_of
@@ -190,7 +191,7 @@ def breakdown_model(
 
 def rtf_of(session: Session, first: int, last: int, wall_ms: float) -> float:
     """RTF of the frames first … last − 1, which take `wall_ms` each in the mean; NaN without audio."""
-    audio_s = audio_seconds(session.utterances, first, last)
+    audio_s = 0.0 if counts_steps(session) else audio_seconds(session.utterances, first, last)
     rtf = real_time_factor(wall_ms * 1e6 * (last - first), audio_s)
     return float("nan") if rtf is None else rtf
 

@@ -10,7 +10,6 @@ import time
 from collections.abc import Sequence
 from typing import Generic, TypeVar
 
-from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from app.charts.overlay import Overlay
@@ -19,7 +18,6 @@ from app.charts.time_plot import TimePlot
 from app.model.pace import Pace
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
-from app.style.theme import Tokens
 from app.views.view import View
 from profiler.analysis.lod.columns import column_grid
 
@@ -41,7 +39,6 @@ class ChartView(View, Generic[Model]):
 
     Args:
         axis: the desk's shared range, selection and cursor.
-        parent: Qt parent.
         flags: most rows of marker labels above the plot; 0 draws the lines only.
         margin: least pixels kept free above the plot.
         plot_axis: the plot's own axis, where it is not over decoded audio.
@@ -50,13 +47,12 @@ class ChartView(View, Generic[Model]):
     def __init__(
         self,
         axis: TimeAxis,
-        parent: QWidget | None = None,
         *,
         flags: int = 0,
         margin: float = 0.0,
         plot_axis: TimeAxis | None = None,
     ) -> None:
-        super().__init__(axis, parent)
+        super().__init__(axis)
         body = QWidget()
         self.column = QVBoxLayout(body)
         self.column.setContentsMargins(0, 0, 0, 0)
@@ -73,17 +69,11 @@ class ChartView(View, Generic[Model]):
         self._drawn_s = 0.0
         self._scrolled = False
         self._texts = Pace(self, TEXTS_MS, self._renew_labels)
-        self._soon = QTimer(self)
-        self._soon.setSingleShot(True)
-        self._soon.setInterval(0)
-        self._soon.timeout.connect(self._redraw)
         self.plot.hovered.connect(self._hovered)
         self.plot.resized.connect(self._resized)
 
-    def reduce(
-        self, snapshot: Snapshot, columns: int, visible: tuple[float, float] | None = None
-    ) -> Model:
-        """Return the model of a snapshot for so many pixel columns over seconds, if not those in view (override)."""
+    def reduce(self, snapshot: Snapshot, columns: int, visible: tuple[float, float]) -> Model:
+        """Return the model of a snapshot for so many pixel columns over seconds `visible` (override)."""
         raise NotImplementedError
 
     def show_model(self, model: Model | None) -> None:
@@ -153,14 +143,9 @@ class ChartView(View, Generic[Model]):
         self.overlay.lay_out()
         return self.overlay.band == band
 
-    def axis_changed(self) -> None:
-        """Redraw once for all pending changes."""
-        self._soon.start()
-
     def clear(self) -> None:
         """Show an empty plot."""
         super().clear()
-        self._soon.stop()
         self._texts.drop()
         self._model = self._state = None
         self.overlay.set_events((), ())
@@ -168,11 +153,6 @@ class ChartView(View, Generic[Model]):
         self.show_model(None)
         self.set_note("")
         self.plot.repaint_area()
-
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Take over colours."""
-        self.plot.apply_theme(tokens)
-        self.overlay.apply_theme(tokens)
 
     def model(self) -> Model | None:
         """Return the updated model; None without a session."""
@@ -198,10 +178,8 @@ class ChartView(View, Generic[Model]):
             self.show_texts(self._model)
 
     def _redraw(self) -> None:
-        self._soon.stop()
-        if self.snapshot is not None:
-            self.draw(self.snapshot)
-        else:
+        super()._redraw()
+        if self.snapshot is None:
             self.plot.show_drawing()
 
     def _resized(self, *_: object) -> None:

@@ -10,30 +10,25 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from PySide6.QtWidgets import QWidget
 
 from app.charts.legend import Legend
 from app.charts.overlay import FLAG_ROW
 from app.charts.readout import Line
-from app.charts.scale import Holding, axis_label, milliseconds, percent, tick_labels
-from app.model.figures import rtf_text
+from app.charts.scale import Holding, milliseconds, percent
+from app.model.figures import counts_steps, rtf_text
 from app.model.playhead import Snapshot
-from app.model.slices import Slices
 from app.model.time_axis import TimeAxis
-from app.style.theme import CATEGORY_TITLES, Tokens
+from app.style.theme import CATEGORY_TITLES
 from app.views.chart import ChartView
 from app.views.cost_items import TAG_HEIGHT, CostItems, realtime_text
 from app.views.cost_model import CostModel, cost_model, highest_frame, rtf_at
 from app.views.table_twin import Table
-from profiler.analysis.lod.series import CATEGORIES, series_of
+from profiler.analysis.lod.series import CATEGORIES
 from profiler.frames import FRAME_S
 from profiler.plain import clock
 
 FLAG_ROWS = 3
 """Maximum rows of marker labels above the area."""
-
-REST_MS = 100
-"""A hand that pans and zooms rests for so long before anything is worked out ahead."""
 
 TABLE_ROWS = 200
 """Rows of the table twin: stretches of the visible range."""
@@ -45,40 +40,26 @@ class CostView(ChartView[CostModel]):
     id = "cost"
     title = "Cost per frame"
 
-    def __init__(self, axis: TimeAxis, parent: QWidget | None = None) -> None:
-        super().__init__(axis, parent, flags=FLAG_ROWS, margin=TAG_HEIGHT)
+    def __init__(self, axis: TimeAxis) -> None:
+        super().__init__(axis, flags=FLAG_ROWS, margin=TAG_HEIGHT)
         self.items = CostItems(self.plot)
         self.holding = Holding()
-        self._ahead: Slices[None] = Slices(self, lambda _: None)
         self.legend = Legend()
         self.column.addWidget(self.legend)
         self.setMinimumHeight(2 * FLAG_ROW + 130)
 
-    def reduce(
-        self, snapshot: Snapshot, columns: int, visible: tuple[float, float] | None = None
-    ) -> CostModel:
+    def reduce(self, snapshot: Snapshot, columns: int, visible: tuple[float, float]) -> CostModel:
         """Return the mean cost of the block under each pixel column."""
         return cost_model(
             snapshot.session,
             snapshot.track,
             snapshot.end_frame,
-            visible or self.axis.visible,
+            visible,
             columns,
             self.holding,
             self.axis.selected_frames,
             snapshot.cursor_frame,
         )
-
-    def draw(self, snapshot: Snapshot) -> None:
-        """Draw; once the hand rests, work out what zooming in will ask for."""
-        super().draw(snapshot)
-        model = self._model
-        if model is None or snapshot.moving:
-            self._ahead.drop()
-            return
-        first, last = (round(second / FRAME_S) for second in (model.first_s, model.last_s))
-        quantiles = series_of(snapshot.session, snapshot.track).quantiles
-        self._ahead.start(quantiles.ahead(model.block_frames, first, last), REST_MS)
 
     def set_locked(self, on: bool) -> None:
         """Keep the scale as it is, whatever the data do."""
@@ -100,7 +81,6 @@ class CostView(ChartView[CostModel]):
     def clear(self) -> None:
         """Forget the scale as well, unless it is locked."""
         super().clear()
-        self._ahead.drop()
         if not self.holding.locked:
             self.holding = replace(self.holding, before=None)
 
@@ -114,12 +94,9 @@ class CostView(ChartView[CostModel]):
         self.overlay.set_events(model.marks, model.boundaries)
         band = min(self.overlay.band, height - 1.0)
         self.plot.set_height_range(0.0, height / (height - band))
-        scale, values = model.scale, model.scale.ticks()
-        labels = [axis_label(value) for value in values]
-        if not scale.log:
-            labels = [text for _, text in tick_labels(values)]
-        places = scale.place(np.array(values)).tolist()
-        self.plot.set_ticks(list(zip(places, labels, strict=True)))
+        scale = model.scale
+        places = scale.place(np.array(scale.ticks())).tolist()
+        self.plot.set_ticks(list(zip(places, scale.labels(), strict=True)))
         self.items.set_model(model, band)
         self.holding = replace(self.holding, before=scale)
 
@@ -128,12 +105,6 @@ class CostView(ChartView[CostModel]):
         faint = model.block_frames > 1
         self.legend.set_remark(self.tr("faint line: p95 of the frames") if faint else "")
         self.set_note(*self._notes(model))
-
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Take over colours."""
-        super().apply_theme(tokens)
-        self.items.apply_theme(tokens)
-        self.legend.apply_theme(tokens)
 
     def summary(self) -> str:
         """Return one sentence: of what range, mean, RTF, largest part, highest frame."""
@@ -215,6 +186,8 @@ class CostView(ChartView[CostModel]):
             scale.append(self.tr("logarithmic"))
         if model.spikes:
             scale.append(self.tr("▴ cut off by the scale"))
+        if self.snapshot is not None and counts_steps(self.snapshot.session):
+            return [" · ".join([self.tr("ms per step of the lab"), *scale])]
         whole = self.tr("{0}, {1} s") if model.counted.whole else self.tr("{0} of {1} s")
         of = whole.format(model.counted.short, f"{model.audio_s:.1f}")
         parts = (

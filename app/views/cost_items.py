@@ -9,20 +9,19 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from PySide6.QtCore import QCoreApplication, QLineF, QPointF, QRectF, Qt
-from PySide6.QtGui import QBrush, QFontMetricsF, QPainter, QPen, QPolygonF
+from PySide6.QtCore import QCoreApplication, QLineF, QRectF, Qt
+from PySide6.QtGui import QBrush, QFontMetricsF, QPainter, QPen
 
-from app.charts.items import Curve, PixelItem, Raster, RasterItem, hair
-from app.charts.raster import StackRaster
-from app.charts.scale import times
+from app.charts.items import Curve, Levels, PixelItem, RasterItem, hair, polyline
+from app.charts.raster import stacked
+from app.charts.scale import Scale, times
 from app.charts.swatch import paint_spike
 from app.charts.time_plot import TimePlot
 from app.style.plain_text import write
-from app.style.theme import Tokens, font, theme
+from app.style.theme import font, theme
 from app.views.cost_model import REALTIME_MS, CostModel
-from profiler.analysis.lod.columns import aligned
 from profiler.analysis.lod.series import CATEGORIES
-from profiler.arrays import F64, U32
+from profiler.arrays import U32
 
 TAG_HEIGHT = 16.0
 """Pixels kept free above the area for the tag."""
@@ -33,9 +32,6 @@ BESIDE = 3
 FAINT = 0.6
 """Opacity of the line of the quantile."""
 
-FAR_S = 1e6
-"""Beyond the ends of every session, in seconds: the plot cuts lines off."""
-
 
 def realtime_text(model: CostModel) -> str:
     """How far real time is from the mean in view; empty without data."""
@@ -45,31 +41,68 @@ def realtime_text(model: CostModel) -> str:
     return text.format(times(model.realtime_above))
 
 
-class CostItems:
-    """The items of the cost plot; heights 0…1 are those of the scale."""
+class Stack(RasterItem):
+    """The categories on top of each other; heights 0…1 are those of the scale."""
 
     def __init__(self, plot: TimePlot) -> None:
-        self._tokens = theme()
-        self._hatched = False
+        super().__init__(plot)
+        self.hatched = False
+        """Whether layers have hatches: in a picture, which may be printed. On the screen the legend has them."""
+        self._scale = Scale(0.0, 1.0)
+        self._layers = np.empty((0, len(CATEGORIES)))
+
+    def show_model(self, model: CostModel) -> None:
+        """Show another model."""
+        self._scale, self._layers = model.scale, model.mean_ms
+        self.show_columns(model.first_s, model.last_s, 0.0, 1.0)
+
+    def draw_pixels(self, height: int, scale: int) -> U32:
+        """All layers of each column."""
+        tokens = theme()
+        ink = tokens.surface if tokens.is_dark else tokens.card
+        colors = [tokens.category[name] for name in CATEGORIES]
+        heights = self._scale.stacked(self._layers)
+        if not self.hatched:
+            return stacked(heights, height, colors, ink)
+        hatches = [tokens.hatch[name] for name in CATEGORIES]
+        return stacked(np.repeat(heights, scale, axis=0), height, colors, ink, hatches, scale)
+
+    def draw_shapes(self, painter: QPainter, place: QRectF) -> None:
+        """A polygon per layer."""
+        layers = self._layers
+        there = np.flatnonzero(np.isfinite(layers[:, 0]))
+        if not len(there):
+            return
+        left, right = int(there[0]), int(there[-1]) + 1
+        upper = np.cumsum(np.nan_to_num(layers[left:right]), axis=1)
+        y = place.bottom() - self._scale.place(upper) * place.height()
+        x = place.left() + np.arange(left, right + 1) / len(layers) * place.width()
+        steps = np.repeat(x, 2)[1:-1]
+        around, below = np.append(steps, steps[::-1]), np.full(len(steps), place.bottom())
+        painter.setPen(Qt.PenStyle.NoPen)
+        for layer, name in enumerate(CATEGORIES):
+            above = np.repeat(y[:, layer], 2)
+            if np.array_equal(above, below):
+                continue
+            for brush in (QBrush(theme().color(name)), theme().hatch_brush(name)):
+                painter.setBrush(brush)
+                painter.drawPolygon(polyline(around, np.append(above, below[::-1])))
+            below = above
+
+
+class CostItems:
+    """The items of the cost plot."""
+
+    def __init__(self, plot: TimePlot) -> None:
         self.model: CostModel | None = None
-        self._grid = Curve(plot, z=-1.0, connect="pairs")
-        self.stack = RasterItem(plot)
+        self._grid = Levels(plot)
+        self.stack = Stack(plot)
         self._p95 = Curve(plot, z=1.0)
         self.labels = CostLabels(plot)
-        self.apply_theme(self._tokens)
-
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Take over colours."""
-        self._tokens = tokens
-        self._grid.setPen(hair(tokens.grid))
-        faint = tokens.color("muted")
-        faint.setAlphaF(FAINT)
-        self._p95.setPen(hair(faint))
-        self.labels.apply_theme(tokens)
 
     def set_hatched(self, on: bool) -> None:
-        """Hatch the layers: in a picture, which may be printed. On the screen the legend has the hatches."""
-        self._hatched = on
+        """Hatch the layers."""
+        self.stack.hatched = on
         self.set_model(self.model, self.labels.band)
 
     def set_model(self, model: CostModel | None, band: float) -> None:
@@ -77,25 +110,17 @@ class CostItems:
         self.model = model
         self.labels.set_model(model, band)
         if model is None:
-            self.stack.show_raster(None)
-            for curve in (self._grid, self._p95):
-                curve.show_points(np.empty(0), np.empty(0))
+            self.stack.show_nothing()
+            self._grid.show_levels(np.empty(0))
+            self._p95.show_points(np.empty(0), np.empty(0))
             return
-        places = np.repeat(model.scale.place(np.array(model.scale.ticks())), 2)
-        self._grid.show_points(np.tile([-FAR_S, FAR_S], len(places) // 2), places)
+        faint = theme().color("muted")
+        faint.setAlphaF(FAINT)
+        self._p95.setPen(hair(faint))
+        self._grid.show_levels(model.scale.place(np.array(model.scale.ticks())))
         columns = len(model.mean_ms)
-        first_s, last_s = aligned(model.first_s, model.last_s, columns)
-        self._show_quantile(model, first_s, (last_s - first_s) / columns)
-        self.stack.show_raster(
-            Raster(
-                first_s,
-                last_s,
-                0.0,
-                1.0,
-                lambda height, scale: self._pixels(model, height, scale),
-                lambda painter, place: self._shapes(model, painter, place),
-            )
-        )
+        self._show_quantile(model, model.first_s, (model.last_s - model.first_s) / columns)
+        self.stack.show_model(model)
 
     def _show_quantile(self, model: CostModel, first_s: float, width: float) -> None:
         """One point in the middle of each block: columns of a block have the same value."""
@@ -108,46 +133,6 @@ class CostItems:
         self._p95.show_points(
             first_s + middle * width, model.scale.place(model.p95_ms[there[starts]])
         )
-
-    def _pixels(self, model: CostModel, height: int, scale: int) -> U32:
-        tokens = self._tokens
-        raster = StackRaster(
-            [tokens.category[name] for name in CATEGORIES],
-            [tokens.hatch[name] if self._hatched else "solid" for name in CATEGORIES],
-            ink=tokens.surface if tokens.is_dark else tokens.card,
-            scale=scale,
-        )
-        heights = model.scale.stacked(model.mean_ms)
-        if not self._hatched:
-            return raster.draw(heights, 1.0, height)
-        return raster.draw(np.repeat(heights, scale, axis=0), 1.0, height)
-
-    def _shapes(self, model: CostModel, painter: QPainter, place: QRectF) -> None:
-        """The stack as polygons, for SVG and PDF."""
-        there = np.flatnonzero(np.isfinite(model.mean_ms[:, 0]))
-        if not len(there):
-            return
-        left, right = int(there[0]), int(there[-1]) + 1
-        upper = np.cumsum(np.nan_to_num(model.mean_ms[left:right]), axis=1)
-        y = place.bottom() - model.scale.place(upper) * place.height()
-        x = place.left() + np.arange(left, right + 1) / len(model.mean_ms) * place.width()
-        steps = np.repeat(x, 2)[1:-1]
-        below = np.full(len(steps), place.bottom())
-        painter.setPen(Qt.PenStyle.NoPen)
-        for layer, name in enumerate(CATEGORIES):
-            above = np.repeat(y[:, layer], 2)
-            if np.array_equal(above, below):
-                continue
-            for brush in (QBrush(self._tokens.color(name)), self._tokens.hatch_brush(name)):
-                painter.setBrush(brush)
-                painter.drawPolygon(_outline(steps, above, below))
-            below = above
-
-
-def _outline(x: F64, above: F64, below: F64) -> QPolygonF:
-    """The area between two lines over the same points."""
-    there = [QPointF(a, b) for a, b in zip(x, above, strict=True)]
-    return QPolygonF(there + [QPointF(a, b) for a, b in zip(x[::-1], below[::-1], strict=True)])
 
 
 class CostLabels(PixelItem):
@@ -164,7 +149,7 @@ class CostLabels(PixelItem):
 
     def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
         """Draw line and text, or the tag at the upper right."""
-        model, tokens = self._model, self._tokens
+        model, tokens = self._model, theme()
         data = area.adjusted(0, min(self.band, max(0.0, area.height() - 1)), 0, 0)
         if model is None or data.height() < 2:
             return
@@ -188,8 +173,8 @@ class CostLabels(PixelItem):
             return
         top = data.top() - TAG_HEIGHT
         left = self._paint_text(painter, text, top, data.width(), "muted")
-        painter.fillRect(QRectF(left - 14, top, 13, TAG_HEIGHT - 1), self._tokens.color("card"))
-        paint_spike(painter, left - 7, top + 5, self._tokens.color("danger"))
+        painter.fillRect(QRectF(left - 14, top, 13, TAG_HEIGHT - 1), theme().color("card"))
+        paint_spike(painter, left - 7, top + 5, theme().color("danger"))
 
     def _paint_text(
         self, painter: QPainter, text: str, top: float, right: float, ink: str
@@ -197,7 +182,7 @@ class CostLabels(PixelItem):
         """Write at the right end, on the card's colour; return where the text begins."""
         width = QFontMetricsF(painter.font()).horizontalAdvance(text)
         place = QRectF(right - width - 4 - BESIDE, top, width + 4, TAG_HEIGHT - 1)
-        painter.fillRect(place, self._tokens.color("card"))
-        painter.setPen(self._tokens.color(ink))
+        painter.fillRect(place, theme().color("card"))
+        painter.setPen(theme().color(ink))
         write(painter, place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)
         return place.left()

@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from app.charts.scale import Holding, Scale, held, logarithmic, robust_top, round_up
-from app.model.counted import Counted, counted
-from app.model.events import Boundary, Mark, boundaries, marks
+from app.model.events import boundaries, marks
+from app.model.frame_range import FrameRange, range_of_figures
 from app.views.breakdown_model import rtf_of
 from profiler.analysis.lod.blocks import Under, block_frames, under
 from profiler.analysis.lod.columns import column_edges
 from profiler.analysis.lod.series import CATEGORIES, FrameSeries, series_of
 from profiler.analysis.utterances import audio_seconds
-from profiler.arrays import F64
+from profiler.arrays import F64, I64
 from profiler.frames import FRAME_S
 
 if TYPE_CHECKING:
     from profiler.analysis.track import CostTrack
+    from profiler.session.model import Marker
     from profiler.session.reader import Session
 
 REALTIME_MS = 1e3 * FRAME_S
@@ -71,23 +72,30 @@ class CostModel:
     worst_ms: F64
     scale: Scale
     spikes: tuple[int, ...]
-    counted: Counted
+    counted: FrameRange
     mean_total_ms: float
     rtf: float
     audio_s: float
     shares: F64
-    marks: tuple[Mark, ...]
-    boundaries: tuple[Boundary, ...]
+    marks: tuple[Marker, ...]
+    boundaries: I64
 
     @property
     def realtime_shown(self) -> bool:
         """Whether the RTF = 1 line is within the scale."""
-        return self.scale.top >= REALTIME_MS
+        return self.scale.top >= REALTIME_MS and not self._of_steps
 
     @property
     def realtime_above(self) -> float:
         """How many times the mean cost real time is; NaN without any."""
+        if self._of_steps:
+            return math.nan
         return REALTIME_MS / self.mean_total_ms if self.mean_total_ms > 0 else math.nan
+
+    @property
+    def _of_steps(self) -> bool:
+        """Whether frames took time and have no audio: they are the steps of a lab."""
+        return self.mean_total_ms > 0 and math.isnan(self.rtf)
 
     def column_at(self, second: float) -> int | None:
         """Column over a second of audio, or None outside the range or where no frame is."""
@@ -130,7 +138,7 @@ def cost_model(
     totals = mean.sum(axis=1)
     scale = held(_wanted(totals, p95, holding.log), holding)
     cursor = end if counted_to is None else counted_to
-    over = counted(edges[0], edges[-1], cursor, selected)
+    over = range_of_figures(edges[0], edges[-1], cursor, selected)
     total = series.costs.total(over.first, over.last)
     wall = float(total.sum())
     known = over.frames > 0
@@ -155,7 +163,7 @@ def cost_model(
     )
 
 
-def highest_frame(track: CostTrack, over: Counted) -> tuple[int, float]:
+def highest_frame(track: CostTrack, over: FrameRange) -> tuple[int, float]:
     """The frame with the highest wall among those counted (at least one), and its wall in ms."""
     frame, wall_ns = track.wall_row.highest(over.first, over.last)
     return frame, wall_ns * 1e-6

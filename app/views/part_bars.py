@@ -13,7 +13,7 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
 
 from app.charts.scale import percent
 from app.style.plain_text import write
-from app.style.theme import Tokens, font
+from app.style.theme import font, theme
 from app.views.breakdown_model import PartLine
 from profiler.analysis.categories import PART_NAMES
 
@@ -28,6 +28,13 @@ FIGURES = 96
 
 WORTH_A_ROW = 0.005
 """A part that is smaller, and cannot be larger, has no row."""
+
+
+def group_color(group: str) -> str:
+    """Category or token whose colour a group of stages takes; scoring is split by attribution and has no category."""
+    if group in ("frontend", "search", "transfer", "overhead"):
+        return group
+    return "accent" if group == "scoring" else "muted"
 
 
 def rows_of(parts: Sequence[PartLine]) -> list[PartLine]:
@@ -52,24 +59,20 @@ def told(part: PartLine) -> str:
     return f"{PART_NAMES[part.name]} {share_text(part)}"
 
 
-def paint_strip(
-    painter: QPainter, place: QRectF, tokens: Tokens, parts: Sequence[PartLine]
-) -> None:
+def paint_strip(painter: QPainter, place: QRectF, parts: Sequence[PartLine]) -> None:
     """The parts side by side; a gap of a pixel keeps neighbours apart for any eye."""
     x = place.left()
     for part in parts:
         width = place.width() * part.share
         if width >= 1.0:
             bar = QRectF(x, place.top(), max(width - 1.0, 1.0), place.height())
-            painter.fillRect(bar, QColor(tokens.part[part.name]))
+            painter.fillRect(bar, QColor(theme().part[part.name]))
         x += width
 
 
-def paint_rows(
-    painter: QPainter, top: float, width: float, tokens: Tokens, parts: Sequence[PartLine]
-) -> None:
+def paint_rows(painter: QPainter, top: float, width: float, parts: Sequence[PartLine]) -> None:
     """A row per part from `top` down: its colour, name, bar with the interval, share."""
-    middle = Qt.AlignmentFlag.AlignVCenter
+    tokens, middle = theme(), Qt.AlignmentFlag.AlignVCenter
     wide = width >= NAMES + FIGURES + 60
     figures = FIGURES if wide else 44
     room = max(20.0, width - NAMES - figures)

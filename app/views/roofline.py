@@ -5,11 +5,11 @@ from __future__ import annotations
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from app.charts.scale import prefixed
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
-from app.style.theme import Tokens
 from app.views.breakdown_model import stretch_of, threads_at
-from app.views.roofline_model import Point, place_of, points, rate, short
+from app.views.roofline_model import Point, place_of, points, rate
 from app.views.roofline_plot import HEIGHT, WIDTHS_HIGH, Roofline
 from app.views.stage_view import StageView
 from app.views.table_twin import Table
@@ -24,8 +24,8 @@ class RooflineView(StageView):
     id = "roofline"
     title = "Roofline"
 
-    def __init__(self, axis: TimeAxis, parent: QWidget | None = None) -> None:
-        super().__init__(axis, parent)
+    def __init__(self, axis: TimeAxis) -> None:
+        super().__init__(axis)
         self.plot = Roofline()
         body = QWidget()
         column = QVBoxLayout(body)
@@ -71,10 +71,6 @@ class RooflineView(StageView):
         self._points, self._choice = (), None
         self.plot.show_points((), None)
 
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Take over colours."""
-        self.plot.apply_theme(tokens)
-
     def model(self) -> tuple[Point, ...]:
         """Return the points drawn."""
         return self._points
@@ -106,6 +102,6 @@ class RooflineView(StageView):
             ]
             for point in self._points
         ] + [
-            [level.name, "", "", f"{short(level.bandwidth)}B/s", ""]
+            [level.name, "", "", f"{prefixed(level.bandwidth)}B/s", ""]
             for level in self.plot.where.levels
         ]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from app.charts.scale import prefixed
 from profiler.machine.roofs.ladder import FLAT, plateaus
 from profiler.machine.roofs.table import Roof, size_text
 from profiler.plain import one_line
@@ -174,14 +175,6 @@ def levels(
     return tuple(kept)
 
 
-def short(value: float) -> str:
-    """Three figures and the prefix of a unit, set off: 27 G, 1 T, 850 (with a space at the end)."""
-    for limit, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= limit * 0.9995:
-            return f"{value / limit:.3g} {prefix}"
-    return f"{value:.3g} "
-
-
 def rate(value: float) -> str:
     """Operations per second: 104 Gop/s."""
-    return f"{short(value)}op/s"
+    return f"{prefixed(value)}op/s"

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPen, QPolygonF, QTransform
-from PySide6.QtWidgets import QWidget
 
-from app.charts.scale import percent
+from app.charts.scale import percent, prefixed
 from app.charts.still import LINE, StillPlot, distance, small_metrics
 from app.style.plain_text import describe
 from app.style.theme import theme
-from app.views.roofline_model import Place, Point, rate, short
+from app.views.part_bars import group_color
+from app.views.roofline_model import Place, Point, rate
 
 HEIGHT = 232
 """Pixels that it takes at least."""
@@ -44,8 +44,6 @@ LEVEL_SHARES = (0.85, 0.7, 0.55, 0.4, 0.25)
 
 Ranges = tuple[tuple[int, int], tuple[int, int]]
 NOWHERE: Ranges = (0, 1), (0, 1)
-
-GROUP_COLOR = {"search": "search", "frontend": "frontend", "scoring": "accent"}
 
 
 class _Dot:
@@ -85,8 +83,8 @@ class _Dot:
 class Roofline(StillPlot):
     """Rate over intensity on logarithmic axes; a click on a dot chooses its stage."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._points: tuple[Point, ...] = ()
         self._marked: str | None = None
         self.where = Place()
@@ -131,7 +129,7 @@ class Roofline(StillPlot):
         sentence: str = text.format(
             point.name,
             f"{point.intensity:.3g}",
-            short(point.rate),
+            prefixed(point.rate),
             percent(point.rate / point.roof),
             limit,
             f"{point.ridge:.3g}",
@@ -200,6 +198,10 @@ class Roofline(StillPlot):
         self._name_stages(dots, marked)
         self.taken += [QPolygonF(dot.place) for dot in dots]
         self._name_roofs(marked)
+        # A roof beside a level's line would strike its name out.
+        start, ridge, _ = self._roof(marked)
+        aside = QPointF(0, 1)
+        self.taken.append(QPolygonF([start - aside, ridge - aside, ridge + aside, start + aside]))
         for text, line in levels:
             self._write_along(text, line, LEVEL_SHARES)
 
@@ -228,7 +230,7 @@ class Roofline(StillPlot):
             line = self._slope(level.bandwidth, marked.ceiling)
             if line.length() > 1 and self.where.level_of(marked.bandwidth) != level.name:
                 self.curve([line.p1(), line.p2()], QPen(tokens.color("muted"), 0.7))
-                levels.append((f"{level.name} {short(level.bandwidth)}B/s", line))
+                levels.append((f"{level.name} {prefixed(level.bandwidth)}B/s", line))
         self.curve(self._roof(marked), QPen(tokens.color("text"), 1.4))
         here = self.place(marked.intensity, marked.rate)
         above = self.place(marked.intensity, marked.roof)
@@ -239,7 +241,7 @@ class Roofline(StillPlot):
         tokens, fills, edges = theme(), [], []
         last_on_top = dots[::-1]
         for dot in last_on_top:
-            color = tokens.color(GROUP_COLOR.get(dot.point.group, "muted"))
+            color = tokens.color(group_color(dot.point.group))
             self.curve([QPointF(dot.bar.left(), dot.here.y()), dot.here], QPen(color, 1))
             fill = QColor(color)
             fill.setAlpha(255 if dot.point is marked else 150)
@@ -276,7 +278,7 @@ class Roofline(StillPlot):
         of = "" if self.where.device else f", {threads}"
         level = self.where.level_of(point.bandwidth) or self.tr("bandwidth")
         flat = self.tr("arithmetic {0}").format(rate(point.ceiling)) + of
-        slope = f"{level} {short(point.bandwidth)}B/s"
+        slope = f"{level} {prefixed(point.bandwidth)}B/s"
         start, ridge, _ = self._roof(point)
         above, *higher = (ridge.y() - LINE - 1 - up for up in range(0, int(ridge.y()), 4))
         wide = metrics.horizontalAdvance(flat) + 2
@@ -290,11 +292,10 @@ class Roofline(StillPlot):
             self._write_where_free(places, wide, slope)
 
     def _write_along(self, text: str, line: QLineF, shares: Sequence[float]) -> bool:
-        """Write above a rising line, around the first point of it (a share of its length) where there is room."""
+        """Write along a rising line, above it or below, around the first of these shares of its length with room."""
         wide = small_metrics().horizontalAdvance(text) + 2
-        box = QRectF(-wide / 2, -LINE - 1, wide, LINE)
-        for share in shares:
-            at = line.pointAt(share)
+        for top, share in product((-LINE - 1, 1.0), shares):
+            box, at = QRectF(-wide / 2, top, wide, LINE), line.pointAt(share)
             along = QTransform().translate(at.x(), at.y()).rotate(-line.angle())
             within = line.length() * min(share, 1 - share) >= wide / 2 + 4
             if within and self.is_free(along.map(QPolygonF(box))):

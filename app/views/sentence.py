@@ -12,12 +12,10 @@ from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.charts.pixels import Stamps
-from app.charts.themed import ThemedWidget
 from app.charts.time_plot import GUTTER, MARGIN
 from app.style.plain_text import write
-from app.style.theme import font
-from app.views.speech import BESIDE, KEPT, paint_word
+from app.style.theme import font, theme
+from app.views.speech import paint_word
 from app.views.words_model import Spoken
 from pipelines.audio.word_errors import DELETED, SAME
 
@@ -36,15 +34,14 @@ LATER = 0.45
 """Opacity of words after the playhead."""
 
 
-class Sentence(ThemedWidget):
+class Sentence(QWidget):
     """Two rows: what was said and what was recognised."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._spoken: Spoken | None = None
         self._cursor_s = 0.0
-        self._looks: tuple[object, ...] | None = None
-        self._stamps = Stamps(KEPT)
+        self._looks: tuple[object, ...] = ()
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
 
     def sizeHint(self) -> QSize:
@@ -52,19 +49,18 @@ class Sentence(ThemedWidget):
         return QSize(200, 2 * ROW + 2)
 
     def show_spoken(self, spoken: Spoken | None, cursor_s: float = 0.0) -> None:
-        """Show an utterance (None: nothing) with the playhead at a second; paint it again if it looks different."""
-        looks = None if spoken is None else self._look(spoken, cursor_s)
+        """Show an utterance (None: nothing) with the playhead at a second."""
         self._spoken, self._cursor_s = spoken, cursor_s
+        # Painting it takes as long as the chart.
+        looks: tuple[object, ...] = ()
+        if spoken is not None:
+            cells = written_columns(spoken)
+            later = sum(cell[3] >= cursor_s for cell in cells)
+            inside = spoken.first_s <= cursor_s <= spoken.last_s
+            looks = cells, later, inside, spoken.partial, spoken.columns is None
         if looks != self._looks:
             self._looks = looks
             self.update()
-
-    def _look(self, spoken: Spoken, cursor_s: float) -> tuple[object, ...]:
-        """What the picture depends on."""
-        cells = written_columns(spoken)
-        later = sum(cell[3] >= cursor_s for cell in cells)
-        inside = spoken.first_s <= cursor_s <= spoken.last_s
-        return cells, later, inside, spoken.partial, spoken.columns is None
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """Draw the names of the rows in the gutter, then as many words as fit around the playhead."""
@@ -74,7 +70,7 @@ class Sentence(ThemedWidget):
         room = self.width() - GUTTER - MARGIN
         with QPainter(self) as painter:
             painter.setFont(font(0.85))
-            painter.setPen(self._tokens.color("muted"))
+            painter.setPen(theme().color("muted"))
             # Nothing is said of a reference that there is not.
             reference = "" if spoken.columns is None else self.tr("reference")
             for row, name in enumerate((reference, self.tr("hypothesis"))):
@@ -106,7 +102,7 @@ class Sentence(ThemedWidget):
             painter.setOpacity(1.0 if second < self._cursor_s else LATER)
             for row, text in enumerate((above, below)):
                 wide = metrics[row].horizontalAdvance(text)
-                place = QRectF(x + GAP / 2, 2 + row * ROW, wide, ROW)
+                place = QRectF(round(x + GAP / 2), 2 + row * ROW, wide, ROW)
                 self._paint_word(painter, text, kind, place, row)
             x += width
         painter.setOpacity(1.0)
@@ -115,26 +111,17 @@ class Sentence(ThemedWidget):
 
     def _paint_word(self, painter: QPainter, text: str, kind: str, place: QRectF, row: int) -> None:
         """The reference is quiet but for what was lost of it; the hypothesis shows its errors."""
-        loud = text != MISSING and (row == 1 or kind == DELETED)
-
-        def draw(within: QPainter) -> None:
-            area = QRectF(BESIDE, 0, place.width(), place.height())
-            face = font(0.95, strong=row == 1)
-            if loud:
-                paint_word(within, self._tokens, text, kind, area, face)
-                return
-            within.setFont(face)
-            within.setPen(self._tokens.color("muted"))
-            write(within, area.adjusted(0, 0, 40, 0), LEFT | Qt.TextFlag.TextDontClip, text)
-
-        box = place.adjusted(-BESIDE, 0, BESIDE, 0)
-        box.moveLeft(round(box.left()))
-        looks = (self._tokens.name, text, kind if loud else "", row)
-        self._stamps.paint(painter, box, looks, draw)
+        face = font(0.95, strong=row == 1)
+        if text != MISSING and (row == 1 or kind == DELETED):
+            paint_word(painter, text, kind, place, face)
+            return
+        painter.setFont(face)
+        painter.setPen(theme().color("muted"))
+        write(painter, place.adjusted(0, 0, 40, 0), LEFT | Qt.TextFlag.TextDontClip, text)
 
     def _paint_dots(self, painter: QPainter, x: float) -> None:
         painter.setFont(font(0.95, strong=True))
-        painter.setPen(self._tokens.color("muted"))
+        painter.setPen(theme().color("muted"))
         write(painter, QRectF(x, 2 + ROW, 20, ROW), Qt.AlignmentFlag.AlignVCenter, "…")
 
     def _at(self, spoken: Spoken, cells: list[tuple[str, str, str, float]]) -> int:

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtWidgets import QWidget
-
 from app.model.time_axis import TimeAxis
 from app.views.table_twin import Table
 from app.views.table_view import TableView
@@ -27,8 +25,8 @@ class SessionView(TableView):
     id = "session"
     title = "Session"
 
-    def __init__(self, axis: TimeAxis, parent: QWidget | None = None) -> None:
-        super().__init__(axis, parent)
+    def __init__(self, axis: TimeAxis) -> None:
+        super().__init__(axis)
         self._table_model.texts = True
         self.rows.wrap_last_column()
 

@@ -9,24 +9,21 @@ was deleted, it stands struck out.
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import NamedTuple
-
 import numpy as np
-from PySide6.QtCore import QLineF, QRectF, Qt
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPen
 
-from app.charts.items import PixelItem, Raster, RasterItem
-from app.charts.pixels import Stamps, bars, stamp_scale
+from app.charts.items import PixelItem, RasterItem, bars
 from app.charts.raster import between, opaque, uprights
 from app.charts.time_plot import TimePlot
+from app.model.alignment import Token
 from app.style.plain_text import write
-from app.style.theme import Tokens, font, theme
+from app.style.theme import font, theme
 from app.views.word_places import Placed, WordPlaces
 from app.views.words_model import WordsModel
 from pipelines.audio.word_errors import DELETED, INSERTED, SAME, SUBSTITUTED
-from profiler.analysis.lod.columns import aligned, column_grid
-from profiler.arrays import F64, I64, U32, Bool
+from profiler.analysis.lod.columns import column_grid
+from profiler.arrays import F64, I64, U32
 from profiler.frames import FRAME_S
 
 ROW = 17
@@ -45,13 +42,6 @@ MARKS = 5
 """Height of the lines that show how long each word lasts."""
 
 
-BESIDE = 4
-"""Pixels that the box of a word may reach beyond its text."""
-
-KEPT = 1024
-"""Texts whose pixels and widths are kept."""
-
-
 class SpokenItem(PixelItem):
     """The words that have room, whole: they come into view and go out of it one by one, and do not scroll by parts."""
 
@@ -59,9 +49,7 @@ class SpokenItem(PixelItem):
         super().__init__(plot, z=2.0)
         self._model: WordsModel | None = None
         self._strong = font(0.95, strong=True)
-        wide = QFontMetricsF(self._strong).horizontalAdvance
-        self._places = WordPlaces(lru_cache(KEPT)(wide))
-        self._stamps = Stamps(KEPT)
+        self._places = WordPlaces(QFontMetricsF(self._strong).horizontalAdvance)
         self.placed: list[Placed] = []
 
     def set_model(self, model: WordsModel | None) -> None:
@@ -70,6 +58,15 @@ class SpokenItem(PixelItem):
         if model is None:
             self._places.forget()
         self.lay_out()
+
+    def word_at(self, at: QPointF) -> Token | None:
+        """The word whose text is at a position of the plot, which may stand a little beside its time."""
+        _, words = self.areas()
+        row = int((at.y() - words.top()) // ROW)
+        for one in self.placed:
+            if one.row == row and one.left <= at.x() < one.left + one.width:
+                return one.token
+        return None
 
     @property
     def rows(self) -> int:
@@ -118,121 +115,61 @@ class SpokenItem(PixelItem):
             (model.wrong_s, "danger", 3),
         ):
             runs = covered(seconds / width - first, columns)
-            painter.setPen(QPen(self._tokens.color(token), thick))
+            painter.setPen(QPen(theme().color(token), thick))
             painter.drawLines([QLineF(a, y, b, y) for a, b in runs.tolist()])
 
     def _paint_words(self, painter: QPainter, top: float) -> None:
-        scale = stamp_scale(painter)
         for place in self.placed:
-            self._paint_placed(painter, place, top + place.row * ROW, scale)
-
-    def _paint_placed(self, painter: QPainter, place: Placed, top: float, scale: float) -> None:
-        """A word where it stands; its pixels are the same wherever that is."""
-
-        def draw(within: QPainter) -> None:
-            row = QRectF(BESIDE, 0, place.width + 1, ROW)
-            paint_word(within, self._tokens, place.text, place.token.kind, row, self._strong)
-
-        area = QRectF(place.left - BESIDE, top, place.width + 1 + 2 * BESIDE, ROW)
-        looks = (self._tokens.name, place.text, place.token.kind)
-        self._stamps.paint(painter, area, looks, draw, scale)
+            area = QRectF(place.left, top + place.row * ROW, place.width + 1, ROW)
+            paint_word(painter, place.text, place.token.kind, area, self._strong)
 
 
-class SpeechItems:
-    """Envelope, and under it the words that have room with the lines of all of them."""
+class Wave(RasterItem):
+    """The envelope of the sound: lowest and highest sample per column, louder where the current utterance is."""
 
     def __init__(self, plot: TimePlot) -> None:
-        self._plot = plot
-        self._tokens = theme()
-        self.words = SpokenItem(plot)
-        self.wave = RasterItem(plot)
-        self._model: WordsModel | None = None
+        super().__init__(plot)
+        self._low = self._high = np.empty(0)
+        self._inside = np.empty(0, bool)
 
-    def set_model(self, model: WordsModel | None) -> None:
-        """Show another model; None shows nothing, and nothing of the last one is kept."""
-        self._model = model
-        self.words.set_model(model)
-        self._show_wave()
-
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Take over colours."""
-        self._tokens = tokens
-        self.words.apply_theme(tokens)
-        self._show_wave()
-
-    @property
-    def placed(self) -> list[Placed]:
-        """The words that have room, and where."""
-        return self.words.placed
-
-    def scroll(self) -> bool:
-        """Lay the words out for a range that moved; whether the rest can be shown as it was drawn."""
-        before = self.areas()
-        self.words.lay_out()
-        return self.areas() == before
-
-    def areas(self) -> tuple[QRectF, QRectF]:
-        """The areas of the envelope and of the words."""
-        return self.words.areas()
-
-    def _show_wave(self) -> None:
-        model = self._model
+    def show_model(self, model: WordsModel | None, row: QRectF, height: float) -> None:
+        """Show the sound of a model in a row of a plot of this height, in pixels; None shows nothing."""
         there = np.empty(0) if model is None else np.flatnonzero(np.isfinite(model.high))
         if model is None or not len(there):
-            self.wave.show_raster(None)
+            self.show_nothing()
             return
         # Loudest sample of what is in view fills the row; quiet speech is still speech.
         loudest = max(float(np.abs(model.low[there]).max()), float(model.high[there].max()), 0.05)
-        columns, height = len(model.high), float(self._plot.plot_size()[1])
-        self._plot.set_height_range(0.0, height)
-        wave, _ = self.areas()
-        first_s, last_s = aligned(model.first_s, model.last_s, columns)
-        inside = np.zeros(columns, bool)
+        self._low, self._high = model.low / loudest, model.high / loudest
+        columns = len(model.high)
+        self._inside = np.zeros(columns, bool)
         if model.current is not None:
             spoken = model.spoken[model.current]
-            middles = first_s + (np.arange(columns) + 0.5) * (last_s - first_s) / columns
-            inside = (middles >= spoken.first_s) & (middles < spoken.last_s)
-        shown = _Wave(model.low / loudest, model.high / loudest, inside)
-        tokens = self._tokens
-        self.wave.show_raster(
-            Raster(
-                first_s,
-                last_s,
-                height - wave.bottom(),
-                height - wave.top(),
-                lambda height, scale: shown.pixels(tokens, height, scale),
-                lambda painter, place: shown.strokes(tokens, painter, place),
-            )
-        )
-
-
-class _Wave(NamedTuple):
-    """Lowest and highest sample per column, −1…1, and whether it is in the current utterance."""
-
-    low: F64
-    high: F64
-    inside: Bool
+            step = (model.last_s - model.first_s) / columns
+            middles = model.first_s + (np.arange(columns) + 0.5) * step
+            self._inside = (middles >= spoken.first_s) & (middles < spoken.last_s)
+        self.show_columns(model.first_s, model.last_s, height - row.bottom(), height - row.top())
 
     def _ends(self, height: float) -> tuple[F64, F64]:
         """Top and bottom of columns, in pixels of a row of this height."""
         middle, half = height / 2, height / 2 - 1
-        top = middle - np.maximum(self.high, 0.0) * half - 0.5
-        return top, middle - np.minimum(self.low, 0.0) * half + 0.5
+        top = middle - np.maximum(self._high, 0.0) * half - 0.5
+        return top, middle - np.minimum(self._low, 0.0) * half + 0.5
 
-    def pixels(self, tokens: Tokens, height: int, scale: int) -> U32:
-        """Pixels [height, columns × scale]."""
-        inks = np.array([opaque(color) for color in (tokens.waveform, tokens.muted)])
-        pixels = np.zeros((height, len(self.low) * scale), np.uint32)
+    def draw_pixels(self, height: int, scale: int) -> U32:
+        """A stroke in each column."""
+        inks = np.array([opaque(color) for color in (theme().waveform, theme().muted)])
+        pixels = np.zeros((height, len(self._low)), np.uint32)
         strokes = between(*self._ends(height / scale), scale)
-        uprights(pixels, *strokes, inks[self.inside.astype(np.int64)], scale)
+        uprights(pixels, *strokes, inks[self._inside.astype(np.int64)])
         return pixels
 
-    def strokes(self, tokens: Tokens, painter: QPainter, place: QRectF) -> None:
-        """The same as shapes."""
+    def draw_shapes(self, painter: QPainter, place: QRectF) -> None:
+        """The strokes as lines."""
         top, bottom = (place.top() + y for y in self._ends(place.height()))
         x = place.left() + (np.arange(len(top)) + 0.5) / len(top) * place.width()
-        for part, token in ((~self.inside, "waveform"), (self.inside, "muted")):
-            painter.setPen(QPen(tokens.color(token), 1))
+        for part, token in ((~self._inside, "waveform"), (self._inside, "muted")):
+            painter.setPen(QPen(theme().color(token), 1))
             there = part & np.isfinite(top)
             # Two runs lie left and right of the current utterance: no stroke joins them.
             for run in np.split(np.arange(len(top)), np.flatnonzero(np.diff(there)) + 1):
@@ -255,10 +192,9 @@ def covered(ends: F64, width: int) -> I64:
     return edges.reshape(-1, 2)
 
 
-def paint_word(
-    painter: QPainter, tokens: Tokens, text: str, kind: str, place: QRectF, face: QFont
-) -> None:
+def paint_word(painter: QPainter, text: str, kind: str, place: QRectF, face: QFont) -> None:
     """One word of a hypothesis or, where `kind` says that it was deleted, of the reference."""
+    tokens = theme()
     if kind in (SUBSTITUTED, INSERTED):
         box = place.adjusted(-2, 1.5, 1, -1.5)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)

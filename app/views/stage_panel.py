@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 
 from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QPen, QTextLayout
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.charts.themed import ThemedWidget
 from app.style.plain_text import set_tip, unbroken, write
-from app.style.theme import font
+from app.style.theme import font, theme
 from app.views.breakdown_model import StageLine
 from app.views.part_bars import PART_ROW, paint_rows, rows_of
 
@@ -22,11 +20,11 @@ BELOW = 8
 """Pixels between the parts and the sentence, and below it."""
 
 
-class StagePanel(ThemedWidget):
+class StagePanel(QWidget):
     """Name, verdict, parts and sentence of a stage."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._line: StageLine | None = None
         self._head = ""
         self._text = ""
@@ -66,19 +64,19 @@ class StagePanel(ThemedWidget):
         if line is None:
             return
         with QPainter(self) as painter:
-            painter.setPen(QPen(self._tokens.color("border"), 1))
+            painter.setPen(QPen(theme().color("border"), 1))
             painter.drawLine(0, 0, self.width(), 0)
-            painter.setPen(self._tokens.color("text"))
+            painter.setPen(theme().color("text"))
             painter.setFont(font(1.0, strong=True))
             flags = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
             write(painter, QRectF(0, 2, self.width(), HEAD - 2), flags, self._head)
             top = HEAD
             # Whole rows only; what has no room is in the tool tip.
             rows = rows_of(line.parts)[: max(0, (self.height() - HEAD) // PART_ROW)]
-            paint_rows(painter, top, self.width(), self._tokens, rows)
+            paint_rows(painter, top, self.width(), rows)
             top += len(rows) * PART_ROW
             painter.setFont(font())
-            painter.setPen(self._tokens.color("text"))
+            painter.setPen(theme().color("text"))
             high = _line_height()
             room = max(0, (self.height() - top - 4) // high)
             lines = wrapped(self._text, self.width())
@@ -98,7 +96,6 @@ def _line_height() -> int:
     return math.ceil(QFontMetricsF(font()).lineSpacing())
 
 
-@lru_cache(32)
 def wrapped(text: str, width: int) -> tuple[str, ...]:
     """The lines of a text at a width in pixels, broken between words."""
     layout = QTextLayout(text, font())

@@ -31,15 +31,13 @@ def sum_text(model: BreakdownModel) -> str:
     return tr("sum {0} ms {1} wall {2} ms · RTF {3}").format(*sums)
 
 
-def before_text(model: BreakdownModel, short: bool = False) -> str:
-    """Show the baseline, the same speech with the settings before, and the difference; `short`: only the latter."""
+def before_text(model: BreakdownModel) -> str:
+    """Show the baseline, the same speech with the settings before, and the difference."""
     effect = model.effect
     if effect is None:
         return ""
     if model.before_wall_ms is None:
         return tr("no baseline yet: {0}").format(effect.headline)
-    if short:
-        return tr("pale: baseline · {0}").format(effect.headline)
     # The bars are of all speech since, the factor of that alone which was decoded before, too.
     text = tr("pale: baseline, {0} ms · {1} on the same {2} s of speech")
     return text.format(milliseconds(model.before_wall_ms), effect.headline, f"{effect.seconds:.0f}")

@@ -6,7 +6,7 @@ that of a category shows above it, pale, what it was before the last change.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,11 +16,12 @@ from PySide6.QtCore import (
     QPoint,
     QRect,
     QRectF,
+    QSignalBlocker,
     QSize,
     Qt,
     Signal,
 )
-from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QStandardItem, QStandardItemModel
+from PySide6.QtGui import QColor, QFontMetricsF, QHelpEvent, QPainter, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QFrame,
@@ -28,17 +29,17 @@ from PySide6.QtWidgets import (
     QStyle,
     QStyledItemDelegate,
     QStyleOptionViewItem,
-    QTreeView,
-    QWidget,
+    QTreeWidget,
+    QTreeWidgetItem,
 )
 
 from app.charts.raster import blended
 from app.charts.scale import milliseconds, percent
 from app.charts.swatch import paint_swatch
-from app.style.plain_text import describe, fitting, write
-from app.style.theme import CATEGORY_TITLES, Tokens, font, theme
+from app.style.plain_text import describe, fitting, show_tip, write
+from app.style.theme import CATEGORY_TITLES, font, theme
 from app.views.breakdown_model import BreakdownModel, PartLine, StageLine
-from app.views.part_bars import paint_strip
+from app.views.part_bars import group_color, paint_strip
 from app.views.stage_texts import reasons, tip, verdicts
 from profiler.analysis.lod.series import CATEGORIES
 
@@ -51,18 +52,14 @@ ROW = 20
 LEAST_BAR = 60
 """Pixels that the column of bars keeps before anything else has room."""
 
-GROUP_CATEGORY = {name: name for name in ("frontend", "search", "transfer", "overhead")}
-"""Category whose colour a stage group takes; scoring is split by attribution and has none."""
-
 REST = "rest"
 """Group of the stages that are neither of scoring nor of search."""
 
 PARENTS = ("scoring", "search", REST)
 
-ENTRY = Qt.ItemDataRole.UserRole
-"""Role of a row's `Entry`, at its first column."""
-
 _Index = QModelIndex | QPersistentModelIndex
+
+RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
 class Entry(NamedTuple):
@@ -85,7 +82,21 @@ class Entry(NamedTuple):
     strong: bool = False
 
 
-class StageTree(QTreeView):
+class _Row(QTreeWidgetItem):
+    """A row with its entry; the texts of its cells are what screen readers have."""
+
+    entry: Entry
+
+    def show_entry(self, entry: Entry) -> None:
+        """Show another entry."""
+        self.entry = entry
+        texts = (entry.name, "", entry.ms, entry.percent, "".join(entry.verdict[:1]))
+        for column, text in enumerate(texts):
+            if self.text(column) != text:
+                self.setText(column, text)
+
+
+class StageTree(QTreeWidget):
     """Categories and stages as rows that the mouse and the keyboard choose.
 
     Signals:
@@ -94,24 +105,20 @@ class StageTree(QTreeView):
 
     chosen = Signal(object)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.stages: tuple[StageLine, ...] = ()
         self.groups: tuple[StageLine, ...] = ()
         self.choice: str | None = None
-        self._hatched = False
+        self.hatched = False
+        """Whether bars have hatches, as in a picture."""
         self._keys: list[str] = []
-        self._items: dict[str, list[QStandardItem]] = {}
-        self._model = QStandardItemModel(self)
-        self._model.setHorizontalHeaderLabels(
+        self._rows: dict[str, _Row] = {}
+        self.setHeaderLabels(
             [self.tr("part"), "", self.tr("ms"), self.tr("share"), self.tr("verdict")]
         )
-        right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
         for column in (MS, SHARE):
-            self._model.setHeaderData(
-                column, Qt.Orientation.Horizontal, right, Qt.ItemDataRole.TextAlignmentRole
-            )
-        self.setModel(self._model)
+            self.headerItem().setTextAlignment(column, RIGHT)
         self.setItemDelegate(_Delegate(self))
         self.setUniformRowHeights(True)
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
@@ -126,8 +133,7 @@ class StageTree(QTreeView):
         header.setMinimumSectionSize(10)
         header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         describe(self, self.tr("Categories and stages"))
-        self.selectionModel().currentRowChanged.connect(self._moved)
-        self._filling = False
+        self.currentItemChanged.connect(self._moved)
 
     # -- what is shown -------------------------------------------------------------------------
 
@@ -139,39 +145,43 @@ class StageTree(QTreeView):
     ) -> None:
         """Show these figures; None shows nothing."""
         self.stages, self.groups = stages, groups
-        entries = [] if model is None or not model.frames else self._entries(model)
+        entries = []
+        if model is not None and model.frames:
+            entries = [*self._categories(model), *self._stages()]
         keys = [f"{parent}/{entry.key}" for parent, entry in entries]
-        self._filling = True
-        if keys != self._keys:
-            self._rebuild(entries)
-            self._keys = keys
-        else:
+        with QSignalBlocker(self):
+            if keys != self._keys:
+                self._rebuild(entries)
+                self._keys = keys
             for _, entry in entries:
-                _fill(self._items[entry.key], entry)
-        self._filling = False
+                self._rows[entry.key].show_entry(entry)
         self.viewport().update()
 
-    def _entries(self, model: BreakdownModel) -> list[tuple[str, Entry]]:
-        """Rows with the key of the row above them, which is empty at the top."""
+    def _categories(self, model: BreakdownModel) -> Iterator[tuple[str, Entry]]:
+        """Rows of the categories, with no row above them."""
         most = max(float(np.nanmax(model.ms)), 1e-12)
         if model.before_ms is not None:
             most = max(most, float(np.nanmax(model.before_ms)))
-        found = []
         for index, name in enumerate(CATEGORIES):
             value = float(model.ms[index])
             before = None if model.before_ms is None else float(model.before_ms[index])
             zero = name in model.reasons and not before
-            entry = Entry(
-                f"category {name}",
-                CATEGORY_TITLES[name],
-                name,
-                value / most,
-                "" if zero else milliseconds(value),
-                "" if zero else percent(model.share(value)),
-                before=None if before is None else before / most,
-                reason=reasons(model.reasons[name]) if zero else (),
+            yield (
+                "",
+                Entry(
+                    f"category {name}",
+                    CATEGORY_TITLES[name],
+                    name,
+                    value / most,
+                    "" if zero else milliseconds(value),
+                    "" if zero else percent(model.share(value)),
+                    before=None if before is None else before / most,
+                    reason=reasons(model.reasons[name]) if zero else (),
+                ),
             )
-            found.append(("", entry))
+
+    def _stages(self) -> Iterator[tuple[str, Entry]]:
+        """Rows of the groups, each followed by its stages, with the key of the row above them."""
         longest = max((line.ms for line in (*self.stages, *self.groups)), default=1.0) or 1.0
         known = {line.name: line for line in self.groups}
         for parent in PARENTS:
@@ -179,16 +189,15 @@ class StageTree(QTreeView):
             if not mine:
                 continue
             group = known.get(parent)
-            ms = sum(line.ms for line in mine) if group is None else group.ms
-            title = self.tr("other stages") if parent == REST else parent
-            shares = [line.share for line in mine]
-            share = sum(s for s in shares if s is not None) if None not in shares else None
             if group is not None:
-                share = group.share
+                ms, share = group.ms, group.share
+            else:
+                ms, shares = sum(line.ms for line in mine), [line.share for line in mine]
+                share = sum(s for s in shares if s is not None) if None not in shares else None
             whole = Entry(
                 parent,
-                title,
-                _color_of(parent),
+                self.tr("other stages") if parent == REST else parent,
+                group_color(parent),
                 ms / longest,
                 milliseconds(ms),
                 percent(share),
@@ -196,45 +205,49 @@ class StageTree(QTreeView):
                 line=group,
                 strong=True,
             )
-            found.append(("", whole))
-            found += [(parent, _stage_entry(line, longest)) for line in mine]
-        return found
+            yield "", whole
+            for line in mine:
+                yield (
+                    parent,
+                    Entry(
+                        _key_of(line.name),
+                        line.name,
+                        group_color(line.group),
+                        line.ms / longest,
+                        milliseconds(line.ms),
+                        percent(line.share),
+                        verdicts(line),
+                        line.parts,
+                        line=line,
+                    ),
+                )
 
     def _rebuild(self, entries: Sequence[tuple[str, Entry]]) -> None:
-        closed = [
-            key
-            for key, items in self._items.items()
-            if items[0].hasChildren() and not self.isExpanded(items[0].index())
-        ]
+        """Make rows for other keys; what was closed stays so, and the place is kept."""
+        closed = {
+            key for key, row in self._rows.items() if row.childCount() and not row.isExpanded()
+        }
         place = self.verticalScrollBar().value()
-        self._model.removeRows(0, self._model.rowCount())
-        self._items = {}
+        self.clear()
+        self._rows = {}
         for parent, entry in entries:
-            items = [QStandardItem() for _ in range(5)]
-            _fill(items, entry)
-            above = self._items[parent][0] if parent else self._model.invisibleRootItem()
-            above.appendRow(items)
-            self._items[entry.key] = items
+            row = self._rows[entry.key] = _Row()
+            row.show_entry(entry)
+            above = self._rows[parent] if parent else self.invisibleRootItem()
+            above.addChild(row)
         for parent in PARENTS:
-            if parent in self._items:
-                self.setExpanded(self._items[parent][0].index(), parent not in closed)
+            if parent in self._rows:
+                self._rows[parent].setExpanded(parent not in closed)
         self.verticalScrollBar().setValue(place)
         self._point_at_choice()
 
     def _point_at_choice(self) -> None:
-        items = self._items.get(_key_of(self.choice))
-        index = QModelIndex() if items is None else items[0].index()
-        if self.currentIndex().siblingAtColumn(0) != index:
-            self._filling, before = True, self._filling
-            self.setCurrentIndex(index)
-            self._filling = before
+        row = self._rows.get(_key_of(self.choice))
+        if self.currentItem() is not row:
+            with QSignalBlocker(self):
+                self.setCurrentItem(row)  # type: ignore[arg-type]  # None: no row
 
     # -- what is chosen ------------------------------------------------------------------------
-
-    @property
-    def rows(self) -> tuple[StageLine, ...]:
-        """Groups, then stages."""
-        return (*self.groups, *self.stages)
 
     def choose(self, name: str | None) -> None:
         """Explain this stage or group; None: the most expensive stage."""
@@ -245,35 +258,25 @@ class StageTree(QTreeView):
 
     def explained(self) -> StageLine | None:
         """The stage or group that is explained: the one chosen, or the most expensive stage."""
-        for line in self.rows:
-            if line.name == self.choice:
-                return line
-        return self.stages[0] if self.stages else None
+        chosen = (line for line in (*self.groups, *self.stages) if line.name == self.choice)
+        return next(chosen, self.stages[0] if self.stages else None)
 
-    def _moved(self, now: QModelIndex, _before: QModelIndex) -> None:
-        if self._filling:
-            return
-        entry = now.siblingAtColumn(0).data(ENTRY) if now.isValid() else None
-        line = entry.line if isinstance(entry, Entry) else None
+    def _moved(self, now: _Row | None) -> None:
+        line = None if now is None else now.entry.line
         if line is not None and line.name != self.choice:
             self.choice = line.name
             self.chosen.emit(line.name)
 
     def stage_at(self, position: QPoint) -> StageLine | None:
         """The stage or group under a position of the viewport, or None."""
-        entry = self.indexAt(position).siblingAtColumn(0).data(ENTRY)
-        return entry.line if isinstance(entry, Entry) else None
+        row = self.itemAt(position)
+        return row.entry.line if isinstance(row, _Row) else None
 
     # -- looks ---------------------------------------------------------------------------------
 
-    @property
-    def hatched(self) -> bool:
-        """Whether bars have hatches, as in a picture."""
-        return self._hatched
-
     def set_picture(self, on: bool) -> None:
         """Hatch the bars, and show only rows that are whole."""
-        self._hatched = on
+        self.hatched = on
         policy = (
             Qt.ScrollBarPolicy.ScrollBarAlwaysOff if on else Qt.ScrollBarPolicy.ScrollBarAsNeeded
         )
@@ -284,13 +287,9 @@ class StageTree(QTreeView):
             self.setMaximumHeight(self.header().height() + room // ROW * ROW)
         self.viewport().update()
 
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Take over colours."""
-        self.viewport().update()
-
-    def resizeEvent(self, event: object) -> None:
+    def resizeEvent(self, event: QResizeEvent) -> None:
         """Share the width out: names and figures as wide as they need, bars and verdicts the rest."""
-        super().resizeEvent(event)  # type: ignore[arg-type]
+        super().resizeEvent(event)
         self._share_width()
 
     def _share_width(self) -> None:
@@ -315,44 +314,12 @@ class StageTree(QTreeView):
                 self.header().resizeSection(column, int(width))
 
 
-def _entry(index: _Index) -> Entry | None:
-    """What the row of an index shows."""
-    found = index.sibling(index.row(), NAME).data(ENTRY)
-    return found if isinstance(found, Entry) else None
-
-
 def _parent_of(line: StageLine) -> str:
     return line.group if line.group in PARENTS else REST
 
 
-def _color_of(group: str) -> str:
-    return GROUP_CATEGORY.get(group, "accent" if group == "scoring" else "muted")
-
-
 def _key_of(name: str | None) -> str:
     return name if name in PARENTS else f"stage {name}"
-
-
-def _stage_entry(line: StageLine, longest: float) -> Entry:
-    return Entry(
-        _key_of(line.name),
-        line.name,
-        _color_of(line.group),
-        line.ms / longest,
-        milliseconds(line.ms),
-        percent(line.share),
-        verdicts(line),
-        line.parts,
-        line=line,
-    )
-
-
-def _fill(items: Sequence[QStandardItem], entry: Entry) -> None:
-    items[NAME].setData(entry, ENTRY)
-    texts = (entry.name, "", entry.ms, entry.percent, entry.verdict[0] if entry.verdict else "")
-    for item, text in zip(items, texts, strict=True):
-        if item.text() != text:
-            item.setText(text)
 
 
 class _Delegate(QStyledItemDelegate):
@@ -368,56 +335,51 @@ class _Delegate(QStyledItemDelegate):
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: _Index) -> None:
         """Draw one cell."""
-        entry = _entry(index)
-        if entry is None:
-            return
-        tokens = theme()
+        entry, tokens = self._entry(index), theme()
         painter.save()
         if option.state & QStyle.StateFlag.State_Selected:
             painter.fillRect(option.rect, tokens.color("hover"))
         place = QRect(option.rect)
         painter.setFont(font(1.0, strong=entry.strong))
         if index.column() == NAME:
-            self._paint_name(painter, place, entry, tokens)
+            self._paint_name(painter, place, entry)
         elif index.column() == BAR:
-            self._paint_bar(painter, place, entry, tokens)
+            self._paint_bar(painter, place, entry)
         elif index.column() == VERDICT:
-            self._paint_text(painter, place.adjusted(8, 0, 0, 0), tokens, "muted", *entry.verdict)
+            self._paint_text(painter, place.adjusted(8, 0, 0, 0), "muted", *entry.verdict)
         elif not entry.reason:
             text = entry.ms if index.column() == MS else entry.percent
             painter.setPen(tokens.color("text" if index.column() == MS else "muted"))
-            flags = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
-            write(painter, QRectF(place.adjusted(0, 0, -4, 0)), flags, text)
+            write(painter, QRectF(place.adjusted(0, 0, -4, 0)), RIGHT, text)
         painter.restore()
 
-    def _paint_name(self, painter: QPainter, place: QRect, entry: Entry, tokens: Tokens) -> None:
+    def _paint_name(self, painter: QPainter, place: QRect, entry: Entry) -> None:
         left = place.left() + 2
         square = QRectF(left, place.center().y() - 4, 9, 9)
         if entry.key.startswith("category"):
-            paint_swatch(painter, square, tokens, entry.color)
+            paint_swatch(painter, square, entry.color)
         else:
-            painter.fillRect(
-                QRectF(left + 1, place.top() + 4, 2, place.height() - 8), tokens.color(entry.color)
-            )
+            stroke = QRectF(left + 1, place.top() + 4, 2, place.height() - 8)
+            painter.fillRect(stroke, theme().color(entry.color))
         text = place.adjusted(16 if entry.key.startswith("category") else 9, 0, 0, 0)
         # The colour shows the group; where there is little room the text is the stage's own name.
-        self._paint_text(
-            painter, text, tokens, "text", entry.name, entry.name.partition(".")[2] or entry.name
-        )
+        short = entry.name.partition(".")[2] or entry.name
+        self._paint_text(painter, text, "text", entry.name, short)
 
     @staticmethod
-    def _paint_text(painter: QPainter, place: QRect, tokens: Tokens, ink: str, *texts: str) -> None:
+    def _paint_text(painter: QPainter, place: QRect, ink: str, *texts: str) -> None:
         if texts:
-            painter.setPen(tokens.color(ink))
+            painter.setPen(theme().color(ink))
             text = fitting(QFontMetricsF(painter.font()), place.width() - 2, *texts)
             flags = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
             write(painter, QRectF(place), flags, text)
 
-    def _paint_bar(self, painter: QPainter, place: QRect, entry: Entry, tokens: Tokens) -> None:
+    def _paint_bar(self, painter: QPainter, place: QRect, entry: Entry) -> None:
+        tokens = theme()
         if entry.reason:
             wide = place.adjusted(0, 0, self._tree.viewport().width() - place.right(), 0)
             painter.setClipping(False)
-            self._paint_text(painter, wide, tokens, "muted", *entry.reason)
+            self._paint_text(painter, wide, "muted", *entry.reason)
             return
         whole = QRectF(place).adjusted(0, 6, -6, -6)
         bar = QRectF(whole)
@@ -433,16 +395,21 @@ class _Delegate(QStyledItemDelegate):
             if self._tree.hatched and entry.key.startswith("category"):
                 painter.fillRect(bar, tokens.hatch_brush(entry.color))
             return
-        paint_strip(painter, bar, tokens, entry.parts)
+        paint_strip(painter, bar, entry.parts)
 
     def helpEvent(
-        self, event: object, view: QAbstractItemView, option: QStyleOptionViewItem, index: _Index
+        self,
+        event: QHelpEvent,
+        view: QAbstractItemView,
+        option: QStyleOptionViewItem,
+        index: _Index,
     ) -> bool:
         """Tool tip of a stage: its sentence, and its parts with their intervals."""
-        from app.style.plain_text import show_tip
-
-        entry = _entry(index)
-        line = None if entry is None else entry.line
-        text = "" if line is None else tip(line, self._tree.stages)
-        show_tip(event.globalPos(), text, view)  # type: ignore[attr-defined]
+        line = self._entry(index).line if index.isValid() else None
+        show_tip(event.globalPos(), "" if line is None else tip(line, self._tree.stages), view)
         return True
+
+    def _entry(self, index: _Index) -> Entry:
+        row = self._tree.itemFromIndex(index)
+        assert isinstance(row, _Row)
+        return row.entry

@@ -5,9 +5,6 @@ All such views of an axis share one count of the stages.
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QWidget
-
-from app.model.pace import single_shot
 from app.model.playhead import Snapshot
 from app.model.stages import stage_count_of
 from app.model.time_axis import TimeAxis
@@ -20,12 +17,11 @@ class StageView(View):
 
     drawn_every_ms = 400
 
-    def __init__(self, axis: TimeAxis, parent: QWidget | None = None) -> None:
-        super().__init__(axis, parent)
+    def __init__(self, axis: TimeAxis) -> None:
+        super().__init__(axis)
         self.count = stage_count_of(axis)
         self.count.changed.connect(self.show_stages)
         self._selected: tuple[float, float] | None = None
-        self._soon = single_shot(self, 0, self._redraw)
 
     def ask(self, snapshot: Snapshot, stretch: Stretch) -> bool:
         """Have the stages of a stretch counted when they are due; whether they were shown at once."""
@@ -43,22 +39,14 @@ class StageView(View):
     def axis_changed(self) -> None:
         """Only the selection matters here."""
         if self.axis.selected != self._selected:
-            self._soon.start()
+            super().axis_changed()
 
     def clear(self) -> None:
         """Forget the stages."""
         super().clear()
-        self._soon.stop()
         self.count.forget()
 
     def settle(self) -> None:
         """Complete the stages at once."""
         super().settle()
-        if self._soon.isActive():
-            self._redraw()
         self.count.settle()
-
-    def _redraw(self) -> None:
-        self._soon.stop()
-        if self.snapshot is not None:
-            self.draw(self.snapshot)

@@ -9,18 +9,19 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from PySide6.QtCore import QAbstractTableModel, QModelIndex, QPersistentModelIndex, Qt
+from PySide6.QtCore import QAbstractTableModel, QLocale, QModelIndex, QPersistentModelIndex, Qt
 from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QKeyEvent, QKeySequence, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QFrame,
     QHeaderView,
     QMenu,
+    QStyledItemDelegate,
     QTableView,
     QWidget,
 )
 
-from app.style.plain_text import add_entry, new_menu
+from app.style.plain_text import add_entry, breakable, new_menu
 from profiler.plain import one_line
 
 Table = tuple[Sequence[str], Sequence[Sequence[object]]]
@@ -179,11 +180,19 @@ def _plain_rows(table: QTableView) -> None:
     table.setSortingEnabled(True)
 
 
+class _Breaking(QStyledItemDelegate):
+    """Breaks words that are wider than their column; what is copied has no breaks."""
+
+    def displayText(self, value: object, locale: QLocale | QLocale.Language) -> str:
+        """The text of a cell with places where a line may end."""
+        return breakable(str(value))
+
+
 class TableTwin(QTableView):
     """A read-only table whose texts are never cut: wider than its place, it scrolls sideways."""
 
-    def __init__(self, model: TableModel, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, model: TableModel) -> None:
+        super().__init__()
         self._model = model
         self._wraps = False
         self.setModel(model)
@@ -274,6 +283,7 @@ class TableTwin(QTableView):
         """Let the last column take the room that is left, its texts on as many lines as they need."""
         self._wraps = True
         self.setWordWrap(True)
+        self.setItemDelegate(_Breaking(self))
         self.horizontalHeader().setStretchLastSection(True)
         self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)

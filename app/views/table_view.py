@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QModelIndex
-from PySide6.QtWidgets import QWidget
 
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
@@ -18,8 +17,8 @@ class TableView(View):
 
     drawn_every_ms = 500
 
-    def __init__(self, axis: TimeAxis, parent: QWidget | None = None) -> None:
-        super().__init__(axis, parent)
+    def __init__(self, axis: TimeAxis) -> None:
+        super().__init__(axis)
         # It is its own table.
         self._controls.remove(self._toggle)
         self._toggle.hide()

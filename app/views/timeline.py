@@ -7,24 +7,25 @@ as it was busy, in the colours of what ran; spans have their names where there i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QFontMetricsF, QPainter, QPen
-from PySide6.QtWidgets import QWidget
 
-from app.charts.items import PixelItem, Raster, RasterItem
-from app.charts.raster import StackRaster
+from app.charts.items import PixelItem, RasterItem
+from app.charts.raster import stacked
 from app.charts.readout import Line
+from app.charts.scale import count
 from app.charts.time_plot import TimePlot
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
 from app.model.wall_axis import WallAxis
 from app.style.plain_text import write
-from app.style.theme import Tokens, font, theme
+from app.style.theme import font, theme
 from app.views.chart import ChartView
 from app.views.table_twin import Table
-from app.views.timeline_model import TimelineModel, stage_name, timeline_model
-from profiler.analysis.lod.columns import aligned
+from app.views.timeline_model import Lane, TimelineModel, stage_name, timeline_model
 from profiler.analysis.lod.spans import KINDS, timeline_of
 from profiler.arrays import U32
 from profiler.plain import clock
@@ -70,21 +71,21 @@ class TimelineView(ChartView[TimelineModel]):
     id = "timeline"
     title = "Timeline"
 
-    def __init__(self, axis: TimeAxis, parent: QWidget | None = None) -> None:
+    def __init__(self, axis: TimeAxis) -> None:
         self.wall = WallAxis(axis)
-        super().__init__(axis, parent, plot_axis=self.wall)
+        super().__init__(axis, plot_axis=self.wall)
         self.wall.setParent(self)
-        self.raster = RasterItem(self.plot)
+        self.raster = _Busy(self.plot)
         self.names = _Names(self.plot)
         self.wall.visible_changed.connect(self._axis_moved)
         self.plot.clicked.connect(self._choose)
         self.setMinimumHeight(120)
 
     def reduce(
-        self, snapshot: Snapshot, columns: int, visible: tuple[float, float] | None = None
+        self, snapshot: Snapshot, columns: int, visible: tuple[float, float]
     ) -> TimelineModel:
         """Return the busy time of each lane per pixel column."""
-        return timeline_model(snapshot.session, visible or self.wall.visible, columns)
+        return timeline_model(snapshot.session, visible, columns)
 
     def draw(self, snapshot: Snapshot) -> None:
         """Take over how far the session has come, and draw."""
@@ -100,7 +101,7 @@ class TimelineView(ChartView[TimelineModel]):
         """Label the lanes and hand the model to the items."""
         self.names.set_model(model)
         if model is None:
-            self.raster.show_raster(None)
+            self.raster.show_nothing()
             self.plot.set_ticks(())
             return
         height = float(self.plot.plot_size()[1])
@@ -112,71 +113,14 @@ class TimelineView(ChartView[TimelineModel]):
                 for lane, rect in zip(model.lanes, rects, strict=True)
             ]
         )
-        first_s, last_s = aligned(model.first_s, model.last_s, len(model.lanes[0].busy))
-        self.raster.show_raster(
-            Raster(
-                first_s,
-                last_s,
-                0.0,
-                height,
-                lambda rows, scale: self._pixels(model, rects, rows, scale),
-                lambda painter, place: self._shapes(model, rects, painter, place),
-            )
-        )
+        self.raster.show_lanes(model.lanes, rects)
+        self.raster.show_columns(model.first_s, model.last_s, 0.0, height)
 
     def show_texts(self, model: TimelineModel) -> None:
         """Show the note."""
         length = duration(model.last_s - model.first_s)
-        spans = self.tr("{0} spans in {1}").format(
-            f"{model.spans:,}".replace(",", "\u202f"), length
-        )
+        spans = self.tr("{0} spans in {1}").format(count(model.spans), length)
         self.set_note(self.tr("{0} · time of the run").format(spans), spans)
-
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Take over colours."""
-        super().apply_theme(tokens)
-        self.names.apply_theme(tokens)
-
-    def _pixels(self, model: TimelineModel, rects: list[QRectF], height: int, scale: int) -> U32:
-        columns = len(model.lanes[0].busy)
-        pixels = np.zeros((height, columns * scale), np.uint32)
-        tokens = theme()
-        for lane, rect in zip(model.lanes, rects, strict=True):
-            shown = np.flatnonzero(lane.busy.any(axis=0))
-            # A plot that has just become lower is painted before its lanes are laid out again.
-            top, bottom = (min(round(y * scale), height) for y in (rect.top(), rect.bottom()))
-            if not len(shown) or bottom <= top:
-                continue
-            colors = [tokens.color(COLORS[KINDS[kind]]).name() for kind in shown]
-            raster = StackRaster(colors, ["solid"] * len(colors), tokens.card, scale)
-            drawn = raster.draw(lane.busy[:, shown], 1.0, bottom - top)
-            pixels[top:bottom] = np.repeat(drawn, scale, axis=1)
-        return pixels
-
-    def _shapes(
-        self, model: TimelineModel, rects: list[QRectF], painter: QPainter, place: QRectF
-    ) -> None:
-        """Runs of columns that look alike as rectangles, for SVG and PDF."""
-        tokens = theme()
-        across = place.width() / len(model.lanes[0].busy)
-        painter.setPen(Qt.PenStyle.NoPen)
-        for lane, rect in zip(model.lanes, rects, strict=True):
-            busy = np.round(lane.busy, 3)
-            starts = np.flatnonzero(np.any(np.diff(busy, axis=0, prepend=-1.0), axis=1))
-            for begin, end in zip(starts, np.append(starts[1:], len(busy)), strict=True):
-                bottom = place.top() + rect.bottom()
-                for kind in np.flatnonzero(busy[begin]):
-                    high = busy[begin, kind] * rect.height()
-                    painter.setBrush(tokens.color(COLORS[KINDS[kind]]))
-                    painter.drawRect(
-                        QRectF(
-                            place.left() + begin * across,
-                            bottom - high,
-                            (end - begin) * across,
-                            high,
-                        )
-                    )
-                    bottom -= high
 
     def _choose(self, at: QPointF) -> None:
         """A click on a span selects its time; beside one, nothing."""
@@ -191,7 +135,7 @@ class TimelineView(ChartView[TimelineModel]):
                 self.wall.select(named.first_s, named.last_s)
                 return
         row = model.lanes[lane].row
-        span = None if row is None else row.at(model.ns_at(second))
+        span = None if row is None else row.at(self.wall.ns_at(second))
         if span is None:
             self.wall.clear()
         else:
@@ -207,7 +151,7 @@ class TimelineView(ChartView[TimelineModel]):
         if row is None:
             inside = [n for n in model.lanes[lane].named if n.first_s <= second < n.last_s]
             return [head, *(Line(n.name, duration(n.last_s - n.first_s)) for n in inside)]
-        span = row.at(model.ns_at(second))
+        span = row.at(self.wall.ns_at(second))
         if span is None:
             return [head]
         record = session.spans[span.number]
@@ -249,26 +193,70 @@ class TimelineView(ChartView[TimelineModel]):
         if model is None or self.snapshot is None:
             return headers, rows
         session = self.snapshot.session
-        begin, end = model.ns_at(model.first_s), model.ns_at(model.last_s)
+        begin, end = self.wall.ns_at(model.first_s), self.wall.ns_at(model.last_s)
         for lane in model.lanes:
             if lane.row is None:
                 continue
             room = TABLE_ROWS - len(rows)
             for span in lane.row.within(begin, end, most=room):
                 record = session.spans[span.number]
-                start = (span.start_ns - model.origin_ns) * 1e-9
+                start = self.wall.second_of(span.start_ns)
                 length = (span.end_ns - span.start_ns) / 1e3
                 frames = int(record["first_frame"]), int(record["frames"])
-                rows.append(
-                    [
-                        self.tr(lane.title),
-                        stage_name(session, span.stage),
-                        f"{start:.6f}",
-                        f"{length:.1f}",
-                        *map(str, frames),
-                    ]
-                )
+                what = self.tr(lane.title), stage_name(session, span.stage)
+                rows.append([*what, f"{start:.6f}", f"{length:.1f}", *map(str, frames)])
         return headers, rows
+
+
+class _Busy(RasterItem):
+    """How busy each lane was, in the colours of what ran."""
+
+    def __init__(self, plot: TimePlot) -> None:
+        super().__init__(plot)
+        self._lanes: Sequence[Lane] = ()
+        self._rects: Sequence[QRectF] = ()
+
+    def show_lanes(self, lanes: Sequence[Lane], rects: Sequence[QRectF]) -> None:
+        """Take other lanes and their places."""
+        self._lanes, self._rects = lanes, rects
+
+    def draw_pixels(self, height: int, scale: int) -> U32:
+        """Each lane as a stack of what ran."""
+        columns = len(self._lanes[0].busy)
+        pixels = np.zeros((height, columns), np.uint32)
+        tokens = theme()
+        for lane, rect in zip(self._lanes, self._rects, strict=True):
+            shown = np.flatnonzero(lane.busy.any(axis=0))
+            # A plot that has just become lower is painted before its lanes are laid out again.
+            top, bottom = (min(round(y * scale), height) for y in (rect.top(), rect.bottom()))
+            if not len(shown) or bottom <= top:
+                continue
+            colors = [tokens.color(COLORS[KINDS[kind]]).name() for kind in shown]
+            pixels[top:bottom] = stacked(lane.busy[:, shown], bottom - top, colors, tokens.card)
+        return pixels
+
+    def draw_shapes(self, painter: QPainter, place: QRectF) -> None:
+        """Runs of columns that look alike as rectangles."""
+        tokens = theme()
+        across = place.width() / len(self._lanes[0].busy)
+        painter.setPen(Qt.PenStyle.NoPen)
+        for lane, rect in zip(self._lanes, self._rects, strict=True):
+            busy = np.round(lane.busy, 3)
+            starts = np.flatnonzero(np.any(np.diff(busy, axis=0, prepend=-1.0), axis=1))
+            for begin, end in zip(starts, np.append(starts[1:], len(busy)), strict=True):
+                bottom = place.top() + rect.bottom()
+                for kind in np.flatnonzero(busy[begin]):
+                    high = busy[begin, kind] * rect.height()
+                    painter.setBrush(tokens.color(COLORS[KINDS[kind]]))
+                    painter.drawRect(
+                        QRectF(
+                            place.left() + begin * across,
+                            bottom - high,
+                            (end - begin) * across,
+                            high,
+                        )
+                    )
+                    bottom -= high
 
 
 class _Names(PixelItem):
@@ -308,7 +296,7 @@ class _Names(PixelItem):
         painter.setFont(self._face)
         flags = Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft
         for lane, rect in zip(self._model.lanes, self.lane_rects(), strict=True):
-            painter.setPen(QPen(self._tokens.color("card"), 1))
+            painter.setPen(QPen(theme().color("card"), 1))
             x = np.round((lane.parted - first) * per_s)
             lines = [
                 QLineF(at + 0.5, rect.top(), at + 0.5, rect.bottom())
@@ -322,7 +310,7 @@ class _Names(PixelItem):
                 if room < self._metrics.averageCharWidth() * 2 or rect.height() < 10:
                     continue
                 ink = "text" if named.kind in NEUTRAL else "card"
-                painter.setPen(self._tokens.color(ink))
+                painter.setPen(theme().color(ink))
                 text = self._metrics.elidedText(named.name, Qt.TextElideMode.ElideRight, room)
                 place = QRectF(left + TEXT_ROOM / 2, rect.top(), room + 2, rect.height())
                 write(painter, place, flags, text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -62,12 +61,6 @@ class TimelineModel:
     last_s: float
     lanes: tuple[Lane, ...]
     spans: int
-    timeline: Timeline
-    origin_ns: int
-
-    def ns_at(self, second: float) -> float:
-        """The session's clock at a second."""
-        return self.origin_ns + second * 1e9
 
 
 def timeline_model(session: Session, visible: tuple[float, float], columns: int) -> TimelineModel:
@@ -84,7 +77,7 @@ def timeline_model(session: Session, visible: tuple[float, float], columns: int)
     whole = sum(counts) <= BORDERS_UP_TO
     lanes = [_utterances(session, timeline, edges, origin)]
     lanes += [_lane(session, row, edges, origin, whole) for row in rows]
-    return TimelineModel(first_s, last_s, tuple(lanes), sum(counts), timeline, origin)
+    return TimelineModel(first_s, last_s, tuple(lanes), sum(counts))
 
 
 def title_of(session: Session, key: RowKey) -> str:
@@ -158,8 +151,3 @@ def _utterances(session: Session, timeline: Timeline, edges: F64, origin: int) -
         for n in seen.tolist()
     )
     return Lane("utterance", None, busy, np.empty(0), named)
-
-
-def lane_at(lanes: Sequence[Lane], place: float) -> int | None:
-    """Number of the lane at a share 0…1 of the height; None without lanes."""
-    return min(int(place * len(lanes)), len(lanes) - 1) if lanes and 0 <= place <= 1 else None

@@ -61,7 +61,7 @@ class UtterancesView(TableView):
                     number,
                     one.name,
                     rtf_text(rtf),
-                    None if errors is None or errors.rate is None else f"{errors.rate:.1%}",
+                    None if errors is None or errors.rate is None else f"{100 * errors.rate:.1f} %",
                     milliseconds(highest_ns * 1e-6),
                     f"{one.audio_s:.2f}",
                     None if errors is None else errors.errors,

@@ -1,7 +1,7 @@
 """The base of every view: a card with a header and a body, a table twin and a text summary.
 
 A subclass builds its drawing widget in ``__init__`` and passes it to ``set_body``; then it overrides
-``draw`` (and what it needs of ``axis_changed``, ``apply_theme``, ``model``, ``summary``, ``table``).
+``draw`` (and what it needs of ``axis_changed``, ``model``, ``summary``, ``table``).
 The base holds the last snapshot, shows the table on request, and updates the accessible description.
 """
 
@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import (
     QFrame,
@@ -21,10 +21,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.model.pace import Pace
+from app.model.pace import Pace, single_shot
 from app.style.keys import ToolButton
 from app.style.plain_text import Label, describe, new_menu, set_tip
-from app.style.theme import Tokens, font, theme_changed
+from app.style.theme import font, theme_changed
 from app.views.table_twin import Table, TableModel, TableTwin
 from app.widgets import Elided
 
@@ -44,8 +44,8 @@ class View(QFrame):
     drawn_every_ms: ClassVar[int] = 0
     """While the cursor moves by itself, the view is drawn at most this often: 0 for charts, more for figures."""
 
-    def __init__(self, axis: TimeAxis, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, axis: TimeAxis) -> None:
+        super().__init__()
         self.setObjectName(f"view-{self.id}")
         self.setProperty("card", True)
         self.axis = axis
@@ -54,9 +54,9 @@ class View(QFrame):
         """Nobody sees it: it draws nothing until it is updated again."""
         self._table_renewed = 0.0
 
-        self._title = Label(self.tr(self.title))
-        self._title.setObjectName("card-title")
-        self._title.setFont(font(1.06, strong=True))
+        title = Label(self.tr(self.title))
+        title.setObjectName("card-title")
+        title.setFont(font(1.06, strong=True))
         self._note = Elided()
         self._note.setObjectName("card-note")
         self._note.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
@@ -70,7 +70,7 @@ class View(QFrame):
         self._controls: list[QWidget] = [self._toggle]
         self.header = QHBoxLayout()
         self.header.setSpacing(8)
-        self.header.addWidget(self._title)
+        self.header.addWidget(title)
         self.header.addWidget(self._note, 1)
         self.header.addWidget(self._toggle)
 
@@ -85,18 +85,13 @@ class View(QFrame):
 
         every_ms = self.drawn_every_ms
         self.pace = Pace(self, every_ms, self._draw_snapshot, apart=every_ms > 0)
-        self._late = QTimer(self)
-        self._late.setSingleShot(True)
-        self._late.timeout.connect(self._renew_texts)
+        self._soon = single_shot(self, 0, self._redraw)
+        self._late = single_shot(self, 0, self._renew_texts)
         axis.visible_changed.connect(self._axis_moved)
         axis.selection_changed.connect(self._axis_moved)
         theme_changed.connect(self._theme_moved)
 
     # -- for the window and for exports ----------------------------------------------------
-
-    def set_title(self, text: str) -> None:
-        """Name what is shown now, where that is not always the same."""
-        self._title.setText(text)
 
     def set_body(self, widget: QWidget) -> None:
         """Put the drawing widget into the card (once, from the constructor of the subclass)."""
@@ -150,6 +145,7 @@ class View(QFrame):
         """Forget the snapshot (the session was closed)."""
         self.snapshot = None
         self.pace.drop()
+        self._soon.stop()
         self._late.stop()
         describe(self, description="")
         self._table_model.replace((), ())
@@ -172,12 +168,8 @@ class View(QFrame):
         """Draw frames [0, snapshot.cursor_frame) within ``snapshot.axis.visible``."""
 
     def axis_changed(self) -> None:
-        """Range or selection changed: redraw what is shown (override to do less)."""
-        if self.snapshot is not None:
-            self.draw(self.snapshot)
-
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Adopt other colours. The card itself follows the style sheet."""
+        """Range or selection changed: redraw once for all pending changes (override to do less)."""
+        self._soon.start()
 
     def model(self) -> object:
         """Return the frozen dataclass of arrays that was drawn last."""
@@ -194,6 +186,8 @@ class View(QFrame):
     def settle(self) -> None:
         """Finish incremental drawing: a picture is about to be taken."""
         self.pace.flush()
+        if self._soon.isActive():
+            self._redraw()
 
     def summary(self) -> str:
         """Return one sentence that says what the chart shows; must be cheap."""
@@ -205,9 +199,14 @@ class View(QFrame):
 
     # -- inner -----------------------------------------------------------------------------
 
-    def _draw_snapshot(self) -> None:
+    def _redraw(self) -> None:
+        self._soon.stop()
         if self.snapshot is not None:
             self.draw(self.snapshot)
+
+    def _draw_snapshot(self) -> None:
+        """Show a snapshot that is new (override to do less)."""
+        self._redraw()
 
     def _axis_moved(self, *_: object) -> None:
         if self.asleep:
@@ -220,10 +219,9 @@ class View(QFrame):
         if not waits:
             self._late.start(int(TABLE_REFRESH_S * 1000))
 
-    def _theme_moved(self, tokens: Tokens) -> None:
-        self.apply_theme(tokens)
-        if self.snapshot is not None and not self.asleep:
-            self.draw(self.snapshot)
+    def _theme_moved(self) -> None:
+        if not self.asleep:
+            self._redraw()
 
     def _renew_texts(self) -> None:
         if self.snapshot is None:

@@ -66,8 +66,6 @@ class WordPlaces:
     def __init__(self, wide: Callable[[str], float]) -> None:
         self._wide = wide
         self._known: dict[int, _Known] = {}
-        self.laid_out = 0
-        """Utterances laid out so far, for tests."""
 
     def forget(self) -> None:
         """Let go of all utterances: their session was closed."""
@@ -105,7 +103,6 @@ class WordPlaces:
         where = pixels_per_s, tuple(end if end > start else NOWHERE for end in ends)
         known = self._known.get(id(spoken))
         if known is None or known.spoken is not spoken or known.where != where:
-            self.laid_out += 1
             if len(self._known) >= REMEMBERED:
                 self._known.clear()
             placed = self._lay_out(tokens_of(spoken), *where)

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import math
-import time
-from typing import TYPE_CHECKING
-
-from PySide6.QtCore import QTimer
-from PySide6.QtWidgets import QWidget
-
 from app.charts.readout import Line
 from app.model.alignment import errors_within
 from app.model.playhead import Snapshot
+from app.model.slices import Slices
 from app.model.time_axis import TimeAxis
-from app.style.theme import Tokens
 from app.views.chart import ChartView
 from app.views.sentence import Sentence, written_columns
-from app.views.speech import SpeechItems
+from app.views.speech import SpokenItem, Wave
 from app.views.table_twin import Table
-from app.views.words_model import Spoken, WordsModel, align_ahead, current_of, words_model
+from app.views.words_model import Spoken, WordsModel, align, current_of, words_model
 from pipelines.audio.word_errors import SAME, ErrorCount
 from profiler.frames import FRAME_S
 from profiler.plain import clock
-
-if TYPE_CHECKING:
-    from profiler.session.model import Utterance
 
 AT_ONCE = 16
 """Utterances that a drawing waits for. An hour has hundreds in view, which are aligned meanwhile."""
@@ -32,11 +22,8 @@ AT_ONCE = 16
 REST_MS = 100
 """A hand that pans and zooms rests for so long before utterances are aligned."""
 
-SLICE_S = 0.005
-"""So long they are aligned before the window is served again."""
-
-SHOWN_EVERY_S = 0.25
-"""How often those aligned meanwhile are drawn."""
+SHOWN_EVERY = 256
+"""So many that were aligned meanwhile are drawn at a time."""
 
 
 class WordsView(ChartView[WordsModel]):
@@ -45,27 +32,22 @@ class WordsView(ChartView[WordsModel]):
     id = "words"
     title = "Speech and words"
 
-    def __init__(self, axis: TimeAxis, parent: QWidget | None = None) -> None:
-        super().__init__(axis, parent)
-        self.speech = SpeechItems(self.plot)
+    def __init__(self, axis: TimeAxis) -> None:
+        super().__init__(axis)
+        self.spoken = SpokenItem(self.plot)
+        self.wave = Wave(self.plot)
         self.sentence = Sentence()
         self.column.addWidget(self.sentence)
-        self._left: list[tuple[int, Utterance]] = []
-        self._drawn_at = 0.0
         self._counted_last: tuple[int, ErrorCount | None] | None = None
-        self._ahead = QTimer(self)
-        self._ahead.setSingleShot(True)
-        self._ahead.timeout.connect(self._align_ahead)
+        self._ahead: Slices[None] = Slices(self, lambda _: self._redraw())
 
-    def reduce(
-        self, snapshot: Snapshot, columns: int, visible: tuple[float, float] | None = None
-    ) -> WordsModel:
+    def reduce(self, snapshot: Snapshot, columns: int, visible: tuple[float, float]) -> WordsModel:
         """Return envelope and words in view."""
         return words_model(
             snapshot.session,
             snapshot.track,
             snapshot.end_frame,
-            visible or self.axis.visible,
+            visible,
             columns,
             snapshot.cursor_frame,
             AT_ONCE,
@@ -83,7 +65,9 @@ class WordsView(ChartView[WordsModel]):
         self.sentence.show_spoken(
             None if model.current is None else model.spoken[model.current], at_s
         )
-        return self.speech.scroll()
+        before = self.spoken.areas()
+        self.spoken.lay_out()
+        return self.spoken.areas() == before
 
     def draw(self, snapshot: Snapshot) -> None:
         """Draw; where many utterances are still to be aligned, do so once the hand rests."""
@@ -93,12 +77,12 @@ class WordsView(ChartView[WordsModel]):
             # Words come seldom, and what is said of them is read beside them.
             self._counted_last = counted
             self._texts.flush()
-        self._drawn_at = time.monotonic()
-        self._left = [] if self._model is None else list(self._model.left)
-        if self._left:
-            self._ahead.start(REST_MS)
+        left = () if self._model is None else self._model.left
+        if left:
+            some = left[-SHOWN_EVERY:]
+            self._ahead.start(align(snapshot.session, some, snapshot.end_frame), REST_MS)
         else:
-            self._ahead.stop()
+            self._ahead.drop()
 
     def _counts_now(self) -> tuple[int, ErrorCount | None] | None:
         """Number and errors of the utterance that the note is about; None without one."""
@@ -108,38 +92,30 @@ class WordsView(ChartView[WordsModel]):
         spoken = model.spoken[model.current]
         return spoken.number, spoken.count
 
-    def _align_ahead(self) -> None:
-        """Align some of what is left; draw what there is from time to time, and at the end."""
-        if self.snapshot is None:
-            return
-        align_ahead(self.snapshot.session, self._left, self.snapshot.end_frame, SLICE_S)
-        if not self._left or time.monotonic() - self._drawn_at > SHOWN_EVERY_S:
-            self._redraw()
-        if self._left:
-            self._ahead.start(0)
-
     def clear(self) -> None:
         """Show nothing, and align nothing of it."""
-        self._ahead.stop()
-        self._left = []
+        self._ahead.drop()
         super().clear()
 
     def settle(self) -> None:
         """Align what is still to be aligned."""
         super().settle()
-        if self.snapshot is not None and self._left:
-            align_ahead(self.snapshot.session, self._left, self.snapshot.end_frame, math.inf)
-            self._redraw()
+        while self._ahead.busy:
+            self._ahead.finish()
 
     def show_model(self, model: WordsModel | None) -> None:
         """Pass the model to the item and the sentence at the playhead to its strip."""
-        self.speech.set_model(model)
+        self.spoken.set_model(model)
+        wave, words = self.spoken.areas()
+        height = float(self.plot.plot_size()[1])
+        self.plot.set_height_range(0.0, height)
+        self.wave.show_model(model, wave, height)
         if model is None:
             self.sentence.show_spoken(None)
             return
         spoken = None if model.current is None else model.spoken[model.current]
         self.sentence.show_spoken(spoken, model.at_frame * FRAME_S)
-        self.overlay.set_floor(self.speech.areas()[1].height())
+        self.overlay.set_floor(words.height())
         self.overlay.set_events(model.marks, model.boundaries)
 
     def show_texts(self, model: WordsModel) -> None:
@@ -148,23 +124,19 @@ class WordsView(ChartView[WordsModel]):
         # Where there is little room, first the name goes, then the number.
         self.set_note(*(" · ".join(parts[at:]) for at in range(len(parts))))
 
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Take over colours."""
-        super().apply_theme(tokens)
-        self.speech.apply_theme(tokens)
-        self.sentence.apply_theme(tokens)
-
     def readout(self, model: WordsModel, second: float) -> list[Line]:
         """Return the word under the mouse and the reference there."""
+        over = self.spoken.word_at(self.plot.mouse)
+        at_s = second if over is None else over.middle_s
         for spoken in model.spoken:
-            if not spoken.first_s <= second < spoken.last_s:
+            if not spoken.first_s <= at_s < spoken.last_s:
                 continue
             lines = [Line(clock(second, 2), spoken.name, strong=True)]
             for title, row in (
                 (self.tr("reference"), spoken.said),
                 (self.tr("hypothesis"), spoken.heard),
             ):
-                words = [t for t in row or () if t.first_s <= second < t.last_s]
+                words = [t for t in row or () if t.first_s <= at_s < t.last_s]
                 if words:
                     kind = "" if words[0].kind == SAME else f" ({self.tr(words[0].kind)})"
                     lines.append(Line(title, " ".join(t.text for t in words) + kind))

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import operator
-import time
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from app.model.alignment import Columns, Token, aligned
-from app.model.events import Boundary, Mark, boundaries, marks
+from app.model.events import boundaries, marks
 from app.views.bounded import at_most_under_way, bounded
 from pipelines.audio.word_errors import SAME, ErrorCount, errors_of
 from profiler.analysis.lod.columns import column_edges
 from profiler.analysis.lod.envelope import envelope_of
-from profiler.arrays import F64, I64, Bool
+from profiler.arrays import F64, I64
 from profiler.frames import FRAME_S
 
 if TYPE_CHECKING:
     from profiler.analysis.track import CostTrack
-    from profiler.session.model import Utterance, Utterances
+    from profiler.session.model import Marker, Utterance
     from profiler.session.reader import Session
 
 _PEAK = 127.0
@@ -96,123 +95,16 @@ class WordsModel:
     right_s: F64
     wrong_s: F64
     utterances: int
-    marks: tuple[Mark, ...]
-    boundaries: tuple[Boundary, ...]
+    marks: tuple[Marker, ...]
+    boundaries: I64
     left: tuple[tuple[int, Utterance], ...] = ()
 
 
-UNDER_WAY = 4
-"""Utterances under way that are kept as they were aligned last."""
+Aligned = dict[int, tuple["Utterance", Spoken]]
+"""By number of an utterance: the one that was aligned, which may have been replaced since, and what came of it."""
 
-_aligned_before: WeakKeyDictionary[Session, dict[int, tuple[Utterance, Spoken]]]
-_aligned_before = WeakKeyDictionary()
-
-_under_way: WeakKeyDictionary[Session, dict[int, tuple[Utterance, tuple[int, bool], Spoken]]]
-_under_way = WeakKeyDictionary()
-"""By number of an utterance: with how many of its words it was aligned last, and whether it was partial."""
-
-
-FEW = 8
-"""So many utterances in view are put together as fast one by one: no run that is followed has more."""
-
-
-class _Whole(NamedTuple):
-    """Utterances of a session up to the first that is not over, aligned, in order of time: a stretch is a slice.
-
-    `right`, `wrong`: their words one after the other [n, 2], and where those of each utterance begin [utterances + 1].
-    """
-
-    of: Utterances
-    spoken: tuple[Spoken, ...]
-    right: tuple[F64, I64]
-    wrong: tuple[F64, I64]
-
-    def within(self, first: int, last: int) -> tuple[tuple[Spoken, ...], F64, F64]:
-        """Utterances first … last − 1, and their right and wrong words."""
-        right, wrong = (words[at[first] : at[last]] for words, at in (self.right, self.wrong))
-        return self.spoken[first:last], right, wrong
-
-
-_wholes: WeakKeyDictionary[Session, _Whole] = WeakKeyDictionary()
-
-
-def _whole(
-    session: Session, utterances: Utterances, known: dict[int, tuple[Utterance, Spoken]]
-) -> _Whole | None:
-    """Those of `utterances` before the first that is not over; None while any of them is not aligned.
-
-    A run that was stopped leaves one that is never over.
-    """
-    whole = _wholes.get(session)
-    if whole is not None and whole.of is utterances:
-        return whole
-    over = len(utterances) if utterances.done.all() else int(np.argmin(utterances.done))
-    leading = utterances[:over]
-    before = [known.get(one.id) for one in leading] if len(known) >= over else []
-    spoken = tuple(
-        kept[1]
-        for one, kept in zip(leading, before, strict=False)
-        if kept is not None and kept[0] is one
-    )
-    if len(spoken) < over:
-        return None
-    right, wrong = (
-        (_joined(words), np.cumsum([0, *map(len, words)]))
-        for words in ([one.right_s for one in spoken], [one.wrong_s for one in spoken])
-    )
-    whole = _wholes[session] = _Whole(utterances, spoken, right, wrong)
-    return whole
-
-
-def _slice(
-    session: Session,
-    utterances: Utterances,
-    known: dict[int, tuple[Utterance, Spoken]],
-    places: I64,
-    over: Bool,
-) -> tuple[tuple[Spoken, ...], F64, F64]:
-    """The first of the utterances in `places`, with their right and wrong words: those before one that is not `over`.
-
-    None of them where they are few, not all aligned yet, or not next to each other.
-    """
-    whole = _whole(session, utterances, known) if len(places) > FEW else None
-    if whole is not None:
-        count = len(places) if over.all() else int(np.argmin(over))
-        count = min(count, len(whole.spoken) - int(places[0]))
-        if count > 0 and places[count - 1] - places[0] + 1 == count:
-            return whole.within(int(places[0]), int(places[0]) + count)
-    return (), np.empty((0, 2)), np.empty((0, 2))
-
-
-_together: WeakKeyDictionary[Session, tuple[tuple[Spoken, ...], F64, F64]] = WeakKeyDictionary()
-"""Utterances put together last, one by one, with their right and wrong words."""
-
-
-def _put_together(
-    session: Session, before: tuple[F64, F64] | None, spoken: tuple[Spoken, ...]
-) -> tuple[F64, F64]:
-    """Right and wrong words of a stretch `before` (None where there is none), then those of `spoken`.
-
-    The same objects while these are: what is drawn of them is kept.
-    """
-    known = _together.get(session)
-    if (
-        before is None
-        and known is not None
-        and len(known[0]) == len(spoken)
-        and all(map(operator.is_, known[0], spoken))
-    ):
-        return known[1], known[2]
-    right, wrong = before or (np.empty((0, 2)), np.empty((0, 2)))
-    right = _joined([right, *(one.right_s for one in spoken)])
-    wrong = _joined([wrong, *(one.wrong_s for one in spoken)])
-    if before is None:
-        _together[session] = spoken, right, wrong
-    return right, wrong
-
-
-def _joined(words: list[F64]) -> F64:
-    return np.concatenate([np.empty((0, 2)), *words])
+_aligned: WeakKeyDictionary[Session, Aligned] = WeakKeyDictionary()
+"""Utterances that are over: an hour has hundreds, which take a third of a second."""
 
 
 def words_model(
@@ -245,39 +137,25 @@ def words_model(
     # The audio of the utterance under way is known to its end; what follows is not.
     end = int(utterances.end[begun[-1]]) if len(begun) else 0
     low, high = (peaks / _PEAK for peaks in envelope_of(session).columns(edges, end))
-    known = _aligned_before.setdefault(session, {})
+    known = _aligned.setdefault(session, {})
     seen = (utterances.first[begun] < edges[-1]) & (utterances.end[begun] > edges[0])
     over = utterances.done[begun] & (utterances.end[begun] <= cursor_frame)
-    shown = np.flatnonzero(seen)
-    stretch = _slice(session, utterances, known, begun[shown], over[shown])
-    one_by_one = shown[len(stretch[0]) :]
-    left: list[tuple[int, Utterance]] = []
-    found: list[tuple[int, Utterance, Spoken | None]] = []
-    for index, place, done in zip(
-        one_by_one.tolist(), begun[one_by_one].tolist(), over[one_by_one].tolist(), strict=True
-    ):
-        one = utterances[place]
-        before = known.get(one.id) if done else None
-        aligned_before = before[1] if before is not None and before[0] is one else None
-        found.append((index + 1, one, aligned_before))
-        if done and before is None:
-            left.append((index + 1, one))
-    if at_once is None or len(left) <= at_once:
-        left = []
-    later = {one.id for _, one in left}
-    others = tuple(
-        aligned_before or _remembered(session, known, utterance, number, cursor_frame)
-        for number, utterance, aligned_before in found
-        if not later
-        or utterance.id not in later
-        or _runs(utterance, at_frame)
-        or number == len(begun)
+    found = [(index + 1, utterances[begun[index]]) for index in np.flatnonzero(seen).tolist()]
+    unknown = [(number, one) for number, one in found if over[number - 1] and one.id not in known]
+    left: dict[int, Utterance] = {}
+    if at_once is not None and len(unknown) > at_once:
+        left = {
+            number: one
+            for number, one in unknown
+            if number != len(begun) and not _runs(one, at_frame)
+        }
+    spoken = tuple(
+        _aligned_once(known, one, number, cursor_frame)
+        if over[number - 1]
+        else _spoken(one, number, cursor_frame)
+        for number, one in found
+        if number not in left
     )
-    spoken, right, wrong = stretch
-    if others:
-        words = (right, wrong) if spoken else None
-        right, wrong = _put_together(session, words, others)
-        spoken += others
     return WordsModel(
         first_s=float(edges[0]) * FRAME_S,
         last_s=float(edges[-1]) * FRAME_S,
@@ -287,12 +165,12 @@ def words_model(
         high=high,
         spoken=spoken,
         current=current_of(spoken, at_frame * FRAME_S, visible, selected),
-        right_s=right,
-        wrong_s=wrong,
+        right_s=_joined([one.right_s for one in spoken]),
+        wrong_s=_joined([one.wrong_s for one in spoken]),
         utterances=len(begun),
         marks=marks(session, cursor_frame, int(track.n_frames)),
         boundaries=boundaries(session, cursor_frame),
-        left=tuple(left),
+        left=tuple(left.items()),
     )
 
 
@@ -324,53 +202,30 @@ def _runs(utterance: Utterance, frame: int) -> bool:
     return utterance.first_frame < frame <= utterance.first_frame + utterance.n_frames
 
 
-def _over(utterance: Utterance, cursor_frame: int) -> bool:
-    return utterance.done and utterance.first_frame + utterance.n_frames <= cursor_frame
+def align(
+    session: Session, left: Sequence[tuple[int, Utterance]], cursor_frame: int
+) -> Generator[None]:
+    """Align utterances of a model that are `left`, the latest first, one at a time."""
+    known = _aligned.setdefault(session, {})
+    for number, utterance in reversed(left):
+        _aligned_once(known, utterance, number, cursor_frame)
+        yield
 
 
-def align_ahead(
-    session: Session, left: list[tuple[int, Utterance]], cursor_frame: int, seconds: float
-) -> None:
-    """Align utterances of a model that are `left`, the latest first, for about so long, and take them off."""
-    known = _aligned_before.setdefault(session, {})
-    end = time.monotonic() + seconds
-    while left:
-        number, utterance = left.pop()
-        _remembered(session, known, utterance, number, cursor_frame)
-        if time.monotonic() >= end:
-            break
+def _aligned_once(known: Aligned, utterance: Utterance, number: int, cursor_frame: int) -> Spoken:
+    """An utterance that is over; what came of it is kept."""
+    before = known.get(utterance.id)
+    if before is None or before[0] is not utterance:
+        before = known[utterance.id] = utterance, _spoken(utterance, number, cursor_frame)
+    return before[1]
 
 
-def _remembered(
-    session: Session,
-    known: dict[int, tuple[Utterance, Spoken]],
-    utterance: Utterance,
-    number: int,
-    cursor_frame: int,
-) -> Spoken:
-    """`_spoken`, kept for utterances that are over, of which an hour has hundreds, and until the next word comes."""
-    if not _over(utterance, cursor_frame):
-        heard = sum(word[1] < cursor_frame for word in utterance.words)
-        state = (
-            heard,
-            not utterance.done or utterance.first_frame + utterance.n_frames > cursor_frame,
-        )
-        recent = _under_way.setdefault(session, {})
-        before = recent.get(number)
-        if before is None or before[0] is not utterance or before[1] != state:
-            spoken = _spoken(bounded(utterance), number, cursor_frame)
-            # Those that a replay has been in lately.
-            if len(recent) >= UNDER_WAY:
-                recent.clear()
-            before = recent[number] = utterance, state, spoken
-        return before[2]
-    found = known.get(utterance.id)
-    if found is None or found[0] is not utterance:
-        found = known[utterance.id] = (utterance, _spoken(bounded(utterance), number, cursor_frame))
-    return found[1]
+def _joined(words: list[F64]) -> F64:
+    return np.concatenate([np.empty((0, 2)), *words])
 
 
 def _spoken(utterance: Utterance, number: int, cursor_frame: int) -> Spoken:
+    utterance = bounded(utterance)
     last = utterance.first_frame + utterance.n_frames
     partial = not utterance.done or last > cursor_frame
     heard = tuple(word for word in utterance.words if word[1] < cursor_frame)

@@ -7,13 +7,11 @@ block of columns shows the range of its frames (a single expensive frame stays v
 from __future__ import annotations
 
 import numpy as np
-from PySide6.QtWidgets import QWidget
 
 from app.charts.readout import Line
 from app.charts.scale import Scale, count
 from app.model.playhead import Snapshot
 from app.model.time_axis import TimeAxis
-from app.style.theme import Tokens
 from app.views.chart import ChartView
 from app.views.table_twin import Table
 from app.views.work_figures import average, axis_figure, figure
@@ -42,8 +40,8 @@ class WorkView(ChartView[WorkModel]):
     id = "work"
     title = "Work per frame"
 
-    def __init__(self, axis: TimeAxis, parent: QWidget | None = None) -> None:
-        super().__init__(axis, parent)
+    def __init__(self, axis: TimeAxis) -> None:
+        super().__init__(axis)
         self.panels = PanelsItem(self.plot)
         self.headings = HeadingsItem(self.plot, self.panels)
         self._scales: dict[str, Scale] = {}
@@ -52,7 +50,7 @@ class WorkView(ChartView[WorkModel]):
         self,
         snapshot: Snapshot,
         columns: int,
-        visible: tuple[float, float] | None = None,
+        visible: tuple[float, float],
         in_blocks: bool = True,
     ) -> WorkModel:
         """Return minimum, maximum and mean count per pixel column, of blocks of columns or of each."""
@@ -60,7 +58,7 @@ class WorkView(ChartView[WorkModel]):
             snapshot.session,
             snapshot.track,
             snapshot.end_frame,
-            visible or self.axis.visible,
+            visible,
             columns,
             self._scales,
             self.axis.selected_frames,
@@ -96,11 +94,6 @@ class WorkView(ChartView[WorkModel]):
         notes = [blocks] * (model.block_frames > 1) + [note]
         self.set_note(*(text.format(part, of) for part in notes), note, note.partition(" · ")[0])
 
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Take over colours."""
-        super().apply_theme(tokens)
-        self.panels.apply_theme(tokens)
-
     def readout(self, model: WorkModel, second: float) -> list[Line]:
         """Return the mean counts at a second of audio."""
         column = model.column_at(second)
@@ -128,7 +121,7 @@ class WorkView(ChartView[WorkModel]):
             return headers, []
         first, last = self.axis.visible
         wanted = min(TABLE_ROWS, max(1, round((last - first) / FRAME_S)))
-        model = self.reduce(self.snapshot, wanted, in_blocks=False)
+        model = self.reduce(self.snapshot, wanted, (first, last), in_blocks=False)
         step = (last - first) / wanted
         for curve in model.curves:
             title = self.tr(TITLES[curve.name])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from app.charts.scale import count, milliseconds, percent, short_count
+from app.charts.scale import count, milliseconds, percent, prefixed
 from app.views.work_model import BEAM, SCORING_TIME, Curve
 from profiler.analysis.track import SCORING_BYTES
 
@@ -22,10 +22,9 @@ def axis_figure(name: str, value: float) -> str:
     """A value with its unit for the gutter: 8k, 40 MB, 1.5 ms."""
     if name == SCORING_TIME:
         return f"{value * 1e-6:.3g} ms"
-    text = short_count(value)
     if name == SCORING_BYTES:
-        return f"{text[:-1]} {text[-1]}B" if text[-1].isalpha() else f"{text} B"
-    return f"{text} nat" if name in BEAM else text
+        return f"{prefixed(value)}B"
+    return f"{value:.3g} nat" if name in BEAM else prefixed(value).replace(" ", "")
 
 
 def average(curve: Curve) -> str:

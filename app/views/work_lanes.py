@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from PySide6.QtCore import QCoreApplication, QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPen
 
-from app.charts.items import Curve, PixelItem, Raster, RasterItem, hair
-from app.charts.pixels import bars, polyline
+from app.charts.items import Levels, PixelItem, RasterItem, bars, polyline
 from app.charts.raster import between, blended, opaque, uprights
 from app.charts.time_plot import TimePlot
 from app.style.plain_text import write
-from app.style.theme import Tokens, font, theme
+from app.style.theme import font, theme
 from app.views.work_figures import average
 from app.views.work_model import SCORING_TIME, Panel, WorkModel
 from app.views.work_model import Curve as WorkCurve
-from profiler.analysis.lod.columns import aligned, column_grid
+from profiler.analysis.lod.columns import column_grid
 from profiler.analysis.track import SCORING_BYTES
 from profiler.arrays import F64, U32
 
 BAND = 0.72
 """How far the band from least to greatest value is moved towards the card: a trick that takes turns fills a lane."""
-
-FAR_S = 1e6
-"""Beyond the ends of every session, in seconds."""
-
-WIDTHS_KEPT = 256
-"""Texts of headings whose width is kept."""
 
 HEADING = 15
 """Pixels above each lane's curve for its name and figures."""
@@ -70,22 +62,16 @@ DASHES = {"scoring components": (1, 2)}
 """The same styles in pixels: columns drawn and columns left out."""
 
 
-class PanelsItem:
+class PanelsItem(RasterItem):
     """The lanes: upright strokes in the columns of pixels; in SVG and PDF, lines."""
 
     def __init__(self, plot: TimePlot) -> None:
+        super().__init__(plot)
         self._plot = plot
-        self._tokens = theme()
-        self.raster = RasterItem(plot)
-        self._edges = Curve(plot, z=-1.0, connect="pairs")
-        self.model: WorkModel | None = None
-        self.apply_theme(self._tokens)
-
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Take over colours."""
-        self._tokens = tokens
-        self._edges.setPen(hair(tokens.grid))
-        self.set_model(self.model)
+        self._edges = Levels(plot)
+        self._curves: list[_Drawn] = []
+        self._first = 0
+        """Number of the first column on the grid of all columns: dashes move with the data."""
 
     def panel_rects(self, panels: Sequence[Panel]) -> list[QRectF]:
         """Where each lane's curve is drawn, in pixels from the top of the plot."""
@@ -98,40 +84,28 @@ class PanelsItem:
 
     def set_model(self, model: WorkModel | None) -> None:
         """Show another model; None shows nothing."""
-        self.model = model
         panels = () if model is None else model.panels
         height, rects = self._plot.plot_size()[1], self.panel_rects(panels)
         y = height - np.array([[round(r.bottom()), round(r.top())] for r in rects]).ravel()
-        y = np.repeat(y.astype(np.float64), 2)
-        self._edges.show_points(np.tile([-FAR_S, FAR_S], len(y) // 2), y)
+        self._edges.show_levels(y.astype(np.float64))
         if model is None or not panels:
-            self.raster.show_raster(None)
+            self.show_nothing()
             return
-        drawn = [
+        self._curves = [
             _Drawn(panel, curve, rect)
             for panel, rect in zip(panels, rects, strict=True)
             for curve in reversed(panel.curves)
         ]
-        columns = len(drawn[0].curve.mean)
-        first_s, last_s = aligned(model.first_s, model.last_s, columns)
-        first, _ = column_grid(first_s, last_s, columns)
-        self.raster.show_raster(
-            Raster(
-                first_s,
-                last_s,
-                0.0,
-                float(height),
-                lambda rows, scale: self._pixels(drawn, first, rows, scale),
-                lambda painter, place: self._shapes(drawn, painter, place),
-            )
-        )
+        columns = len(self._curves[0].curve.mean)
+        self._first, _ = column_grid(model.first_s, model.last_s, columns)
+        self.show_columns(model.first_s, model.last_s, 0.0, float(height))
 
-    def _pixels(self, drawn: Sequence[_Drawn], first: int, height: int, scale: int) -> U32:
+    def draw_pixels(self, height: int, scale: int) -> U32:
         """All curves, as upright strokes in the columns of pixels."""
-        columns = len(drawn[0].curve.mean)
-        pixels = np.zeros((height, columns * scale), np.uint32)
-        number = first + np.arange(columns)
-        for panel, curve, rect in drawn:
+        columns = len(self._curves[0].curve.mean)
+        pixels = np.zeros((height, columns), np.uint32)
+        number = self._first + np.arange(columns)
+        for panel, curve, rect in self._curves:
             # Within its lane alone: the others have nothing to do with it.
             lane = QRectF(0, 0, rect.width(), rect.height())
             values = np.stack([curve.low, curve.high, curve.mean])
@@ -140,17 +114,18 @@ class PanelsItem:
             joined = np.append(mean[:1], mean[:-1])
             joined = np.where(np.isfinite(joined), joined, mean)
             within = pixels[round(rect.top() * scale) : round(rect.bottom() * scale)]
-            color = self._tokens.color(COLORS[curve.name]).name()
-            band = opaque(blended(color, self._tokens.card, BAND))
-            uprights(within, *between(high, low, scale), band, scale)
+            color = theme().color(COLORS[curve.name]).name()
+            band = opaque(blended(color, theme().card, BAND))
+            uprights(within, *between(high, low, scale), band)
             top, bottom = between(joined, mean, scale)
             if dashes := DASHES.get(curve.name):
                 bottom[number % sum(dashes) >= dashes[0]] = -1
-            uprights(within, top, bottom, opaque(color), scale)
+            uprights(within, top, bottom, opaque(color))
         return pixels
 
-    def _shapes(self, drawn: Sequence[_Drawn], painter: QPainter, place: QRectF) -> None:
-        for panel, curve, rect in drawn:
+    def draw_shapes(self, painter: QPainter, place: QRectF) -> None:
+        """Bands as strokes, means as lines."""
+        for panel, curve, rect in self._curves:
             there = np.flatnonzero(np.isfinite(curve.mean))
             if not len(there):
                 continue
@@ -158,8 +133,8 @@ class PanelsItem:
             x = place.left() + (there + 0.5) / len(curve.mean) * place.width()
             values = np.stack([curve.low[there], curve.high[there], curve.mean[there]])
             low, high, mean = heights_of(panel, lane, values)
-            color = self._tokens.color(COLORS[curve.name])
-            painter.setPen(QPen(QColor(blended(color.name(), self._tokens.card, BAND)), 1))
+            color = theme().color(COLORS[curve.name])
+            painter.setPen(QPen(QColor(blended(color.name(), theme().card, BAND)), 1))
             painter.drawPolyline(bars(x, high, low))
             painter.setPen(QPen(color, 1, STYLES.get(curve.name, Qt.PenStyle.SolidLine)))
             painter.drawPolyline(polyline(x, mean))
@@ -190,7 +165,7 @@ class HeadingsItem(PixelItem):
         self._panels = panels
         self._model: WorkModel | None = None
         self._face = font(0.92)
-        self._wide = lru_cache(WIDTHS_KEPT)(QFontMetricsF(self._face).horizontalAdvance)
+        self._wide = QFontMetricsF(self._face).horizontalAdvance
 
     def set_model(self, model: WorkModel | None) -> None:
         """Show another model's figures; None shows nothing."""

@@ -16,18 +16,19 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from app.charts.scale import Holding, Scale, held, quantile_of, robust_top_of
-from app.model.counted import Counted, counted
-from app.model.events import Boundary, Mark, boundaries, marks
+from app.model.events import boundaries, marks
+from app.model.frame_range import FrameRange, range_of_figures
 from profiler.analysis.categories import SCORING_CATEGORIES
 from profiler.analysis.lod.blocks import Under, block_frames, under
 from profiler.analysis.lod.columns import column_edges
 from profiler.analysis.lod.series import FrameSeries, series_of
 from profiler.analysis.track import SCORING_BYTES
-from profiler.arrays import F64
+from profiler.arrays import F64, I64
 from profiler.frames import FRAME_S
 
 if TYPE_CHECKING:
     from profiler.analysis.track import CostTrack
+    from profiler.session.model import Marker
     from profiler.session.reader import Session
 
 SCORING_TIME: Final = "scoring time"
@@ -103,10 +104,10 @@ class WorkModel:
     last_s: float
     cursor_frame: int
     block_frames: int
-    counted: Counted
+    counted: FrameRange
     panels: tuple[Panel, ...]
-    marks: tuple[Mark, ...]
-    boundaries: tuple[Boundary, ...]
+    marks: tuple[Marker, ...]
+    boundaries: I64
 
     def column_at(self, second: float) -> int | None:
         """Column over a second of audio, or None outside the range."""
@@ -150,7 +151,9 @@ def work_model(
     end = min(int(cursor_frame), len(series))
     first_s, last_s = visible
     edges = column_edges(first_s / FRAME_S, last_s / FRAME_S, max(1, columns))
-    over = counted(edges[0], edges[-1], end if counted_to is None else counted_to, selected)
+    over = range_of_figures(
+        edges[0], edges[-1], end if counted_to is None else counted_to, selected
+    )
     size = block_frames(edges[-1] - edges[0], len(edges) - 1) if in_blocks else 0
     window = _Window(session, track, series, edges, under(edges, end, size), over[:2], end)
     known = marks(session, end, len(series))

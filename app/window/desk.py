@@ -13,11 +13,11 @@ from PySide6.QtCore import QByteArray, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QSplitter, QVBoxLayout, QWidget
 
+from app.layout import NONE, lay_out
 from app.model.pipeline import Pipeline
 from app.model.playhead import Playhead
 from app.views import VIEWS, create
 from app.window.actions.actions import Registry
-from app.window.actions.charts import SCALE
 from app.window.bars.transport import Transport
 from app.window.docks import Docks
 from app.window.form.form import PipelineForm
@@ -40,14 +40,8 @@ FORM: Final = {b"f": True, b"-": False}
 class Desk(QWidget):
     """Form, views and transport over one playhead."""
 
-    def __init__(
-        self,
-        pipeline: Pipeline,
-        playhead: Playhead,
-        actions: Registry,
-        parent: QWidget | None = None,
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, pipeline: Pipeline, playhead: Playhead, actions: Registry) -> None:
+        super().__init__()
         self.setObjectName("desk")
         self.playhead = playhead
         self.form = PipelineForm(pipeline)
@@ -58,13 +52,9 @@ class Desk(QWidget):
             playhead.changed.connect(partial(self._update, view))
             playhead.closed.connect(view.clear)
             self.docks.docks[view_id].woken.connect(partial(self._wake, view))
-        self.views["cost"].add_menu(self.tr("Scale"), [actions[id] for id in SCALE])
         beside = QWidget()
-        column = QVBoxLayout(beside)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(GAP)
-        column.addWidget(self.docks, 1)
-        column.addWidget(self.transport)
+        parts = ((self.docks, 1), self.transport)
+        lay_out(QVBoxLayout(beside), *parts, spacing=GAP, margins=NONE)
         self.columns = QSplitter(Qt.Orientation.Horizontal)
         self.columns.addWidget(self.form)
         self.columns.addWidget(beside)
@@ -72,9 +62,7 @@ class Desk(QWidget):
         self._set_handles()
         self.columns.splitterMoved.connect(self._moved_by_hand)
         self._by_hand = self._narrow = self._form_gave_way = False
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(MARGIN, MARGIN, MARGIN, MARGIN)
-        layout.addWidget(self.columns)
+        lay_out(QHBoxLayout(self), self.columns, margins=(MARGIN, MARGIN, MARGIN, MARGIN))
         self.arrange(EXPLORE)
 
     @property

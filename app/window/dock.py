@@ -8,10 +8,11 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QMouseEvent
 from PySide6.QtWidgets import QAbstractButton, QDockWidget, QFrame, QHBoxLayout, QWidget
 
-from app.style.icons import icon
+from app.layout import lay_out
+from app.style.icons import ButtonIcon
 from app.style.keys import ToolButton
 from app.style.plain_text import Label, describe, set_tip, set_title
-from app.style.theme import Tokens, theme, theme_changed
+from app.style.stylesheet import restyle
 from app.views.view import View
 from app.widgets import Elided
 
@@ -39,34 +40,30 @@ class DockTitle(QFrame):
         assert around is not None
         around.removeItem(view.header)
         around.setContentsMargins(*BODY_MARGINS)
-        buttons = QHBoxLayout()
-        buttons.setSpacing(0)
-        self.float_button = self._button(self.tr("Float {0}"), self.tr("Float, or dock again"))
-        self.close_button = self._button(
-            self.tr("Close {0}"), self.tr("Close; the menu View has it")
+        self.float_button = self._button(
+            "float", self.tr("Float {0}"), self.tr("Float, or dock again")
         )
-        for button in (self.float_button, self.close_button):
-            buttons.addWidget(button)
-        view.header.addLayout(buttons)
+        self.close_button = self._button(
+            "close", self.tr("Close {0}"), self.tr("Close; the menu View has it")
+        )
+        view.header.addLayout(
+            lay_out(QHBoxLayout(), self.float_button, self.close_button, spacing=0)
+        )
         view.header.setParent(None)
         view.header.setContentsMargins(*TITLE_MARGINS)
         self.setLayout(view.header)
         self._note = self.findChild(Elided, "card-note")
-        theme_changed.connect(self.apply_theme)
-        self.apply_theme(theme())
 
-    def _button(self, name: str, tip: str) -> ToolButton:
+    def _button(self, shape: str, name: str, tip: str) -> ToolButton:
         button = ToolButton()
         button.setObjectName("dock-button")
         button.setIconSize(ICON)
+        # As Qt's own: the actions Float and Close have keys or stand in a menu, and Tab has a long way without them.
+        button.setFocusPolicy(NO_FOCUS)
         describe(button, name.format(self._name))
         set_tip(button, tip)
+        ButtonIcon(button, shape, "muted", "border")
         return button
-
-    def apply_theme(self, tokens: Tokens) -> None:
-        """Draw the icons in its colours."""
-        for button, name in ((self.float_button, "float"), (self.close_button, "close")):
-            button.setIcon(icon(name, tokens.color("muted"), tokens.color("border")))
 
     def show_tabbed(self, tabbed: bool) -> None:
         """Leave the title to the tab, if there is one."""
@@ -77,8 +74,7 @@ class DockTitle(QFrame):
             self._note.setAlignment(V_CENTER | (LEFT if tabbed else RIGHT))
         if self.property("tabbed") != tabbed:
             self.setProperty("tabbed", tabbed)
-            self.style().unpolish(self)
-            self.style().polish(self)
+            restyle(self)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Say so; the dock takes the mouse and may be dragged."""

@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 
 from app.style.plain_text import describe, new_menu
 from app.views.view import View
-from app.window.dock import ViewDock
+from app.window.dock import NO_FOCUS, ViewDock
 from app.window.layouts import WIDTHS, columns
 
 VERSION: Final = 1
@@ -254,6 +254,9 @@ class Docks(QMainWindow):
         for dock in self.docks.values():
             tabbed = not dock.isFloating() and bool(self.tabifiedDockWidgets(dock))
             dock.title.show_tabbed(tabbed)
+        for bar in self.findChildren(QTabBar):
+            # Qt keeps one that it does not need, out of sight and yet in the order of Tab.
+            bar.setFocusPolicy(Qt.FocusPolicy.TabFocus if bar.count() > 1 else NO_FOCUS)
         self.rearranged.emit()
 
     def childEvent(self, event: QChildEvent) -> None:

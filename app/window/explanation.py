@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
-from PySide6.QtCore import QCoreApplication, QObject, QProcess, QSize, Qt
+from PySide6.QtCore import QCoreApplication, QObject, QSize, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
     QDialog,
@@ -28,26 +28,24 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.model.processes.child_process import child_process
+from app.layout import REST, lay_out
+from app.model.processes.command import Command
 from app.model.processes.leaving import EXPLAINS, Leaving
 from app.model.processes.own_folder import OwnFolder
 from app.style.plain_text import Button, Wrapped, describe, set_title
 from app.views.table_twin import TableModel, TableTwin
 from profiler.analysis.categories import PART_NAMES
-from profiler.plain import counted, one_line
+from profiler.plain import counted
 from profiler.process import children
 
 if TYPE_CHECKING:
     from app.views.breakdown_model import StageLine
     from app.window.main_window import MainWindow
 
+tr = partial(QCoreApplication.translate, "Explanation")
+
 EXPLAIN: Final = tuple(children.python("-m", "app.cli.main", "explain", "--json"))
 SIZE: Final = QSize(860, 620)
-LONGEST: Final = 200
-"""Characters of a line of progress that are shown."""
-BY_COMMAND: Final = "asrscope: "
-"""Stands before what the command complains of: a terminal has many programs, the dialog does not."""
-
 LINES: Final = {"ASRSCOPE_PROGRESS": "lines"}
 """The command is to say how much of a step is done although nobody reads it on a terminal."""
 
@@ -118,27 +116,19 @@ class Explanation(QDialog):
         self.copy.clicked.connect(self._copy)
         self.end = Button(self.tr("Cancel"))
         self.end.clicked.connect(self.close)
-        buttons = QHBoxLayout()
-        buttons.addStretch(1)
-        buttons.addWidget(self.copy)
-        buttons.addWidget(self.end)
-        column = QVBoxLayout(self)
-        column.addWidget(self.state)
-        column.addWidget(self.bar)
-        column.addWidget(self.sentence)
-        column.addWidget(self.ways, 3)
-        column.addWidget(self.parts, 4)
-        column.addWidget(self.conclusion)
-        column.addLayout(buttons)
+        column = lay_out(
+            QVBoxLayout(self),
+            *(self.state, self.bar, self.sentence, (self.ways, 3), (self.parts, 4)),
+            self.conclusion,
+        )
+        column.addStretch(0)  # takes the room as long as there are no tables
+        column.addLayout(lay_out(QHBoxLayout(), REST, self.copy, self.end))
         for each in (self.sentence, self.ways, self.parts, self.conclusion):
             each.hide()
-        self._last = ""
         self._step, self._since = "", time.monotonic()
-        self._command = (*command, str(session), stage)
-        self._process: QProcess | None = process_with_a_folder(self)
-        self._process.readyReadStandardError.connect(self._told)
-        self._process.finished.connect(self._finished)
-        self._process.errorOccurred.connect(self._failed)
+        self.command = command_with_a_folder((*command, str(session), stage), self)
+        self.command.said.connect(self._show_progress)
+        self.command.ended.connect(self._ended)
         if (application := QCoreApplication.instance()) is not None:
             application.aboutToQuit.connect(self._program_ends)
         if (before := Leaving.of(EXPLAINS)) is None:
@@ -148,50 +138,34 @@ class Explanation(QDialog):
         before.ended.connect(self._start)
 
     def _start(self) -> None:
-        if self._process is not None:
+        if self.working:
             self.state.setText(
                 self.tr(
                     "Decoding some seconds of the session's audio again, the stage hot, cold and reshaped …"
                 )
             )
-            self._process.start(self._command[0], list(self._command[1:]))
+            self.command.start()
 
     @property
     def working(self) -> bool:
         """Whether the command still runs."""
-        return self._process is not None
+        return self.command.running
 
     def done(self, result: int) -> None:
         """However it is closed, by Escape too: end the command."""
-        self._end()
+        self._leave()
         super().done(result)
 
-    def _end(self) -> Leaving | None:
+    def _leave(self) -> Leaving | None:
         """Have the command end, and hear no more of it; None where there is none any more."""
-        process, self._process = self._process, None
-        if process is None:
-            return None
-        process.readyReadStandardError.disconnect(self._told)
-        process.finished.disconnect(self._finished)
-        process.errorOccurred.disconnect(self._failed)
-        if process.state() == QProcess.ProcessState.NotRunning:
-            return None
-        return Leaving(process, EXPLAINS)
+        process = self.command.let_go()
+        return None if process is None else Leaving(process, EXPLAINS)
 
     def _program_ends(self) -> None:
         """The whole window is closed over it."""
-        leaving = self._end()
+        leaving = self._leave()
         if leaving is not None:
             leaving.wait()
-
-    def _told(self) -> None:
-        if self._process is None:
-            return
-        told = bytes(self._process.readAllStandardError().data()).decode("utf-8", "replace")
-        lines = [line for line in told.splitlines() if line.strip()]
-        for line in lines:
-            self._last = one_line(line.removeprefix(BY_COMMAND), LONGEST)
-            self._show_progress(self._last)
 
     def _show_progress(self, line: str) -> None:
         """A step, how much of it is done, and how long the rest of it takes."""
@@ -209,27 +183,16 @@ class Explanation(QDialog):
             step = self.tr("{0} · about {1} s left").format(step, max(round(left), 1))
         self.state.setText(step)
 
-    def _finished(self, code: int, status: QProcess.ExitStatus) -> None:
-        if self._process is None:
-            return
-        self._told()
-        found = bytes(self._process.readAllStandardOutput().data()).decode("utf-8", "replace")
-        self._process = None
+    def _ended(self, printed: bytes, why: str) -> None:
         self.bar.hide()
         self.end.setText(self.tr("Close"))
-        if code == 0 and status == QProcess.ExitStatus.NormalExit:
-            try:
-                self._show_found(msgspec.json.decode(found, type=Found))
-            except (msgspec.MsgspecError, KeyError, IndexError):
-                self.state.setText(self.tr("What the command printed cannot be read."))
-        elif not self._last:
-            self.state.setText(self.tr("The command ended without saying why."))
-
-    def _failed(self, error: QProcess.ProcessError) -> None:
-        if error == QProcess.ProcessError.FailedToStart:
-            self._process = None
-            self.bar.hide()
-            self.state.setText(self.tr("The command could not be started."))
+        if why:
+            self.state.setText(why)
+            return
+        try:
+            self._show_found(msgspec.json.decode(printed, type=Found))
+        except (msgspec.MsgspecError, KeyError, IndexError):
+            self.state.setText(self.tr("What the command printed cannot be read."))
 
     def _show_found(self, tree: Found) -> None:
         """Fill sentences and tables."""
@@ -319,38 +282,36 @@ def _interval(low: float, high: float) -> str:
     return f"{100 * low:.0f} – {100 * high:.0f} %"
 
 
-def process_with_a_folder(parent: QObject) -> QProcess:
-    """A process whose temporary files are gone when it is, even if it was killed."""
+def command_with_a_folder(words: Sequence[str], parent: QObject) -> Command:
+    """A command whose temporary files are gone when its process is, even if that was killed."""
     try:
         folder = OwnFolder(FOLDER)
     except OSError:
-        return child_process(parent, **LINES)  # the command says itself what is wrong
-    process = child_process(parent, TMPDIR=str(folder.path), **LINES)
+        return Command(words, parent, **LINES)  # the command says itself what is wrong
+    command = Command(words, parent, TMPDIR=str(folder.path), **LINES)
 
     def remove(*_: object) -> None:
         folder.remove()
 
-    process.finished.connect(remove)
-    process.destroyed.connect(remove)
-    return process
+    command.process.finished.connect(remove)
+    command.process.destroyed.connect(remove)
+    return command
 
 
 def explain(window: MainWindow, stage: str = "") -> None:
     """Find out what the time of a stage consists of; without a name, of the one that the breakdown explains."""
-    why, session = obstacle(window), window.playhead.session
+    why, session = window.cannot_explain(), window.playhead.session
     if why is not None or session is None:
         window.notices.info(why or "")
         return
-    if not stage:
-        line = window.desk.breakdown.tree.explained()
-        known = window.desk.breakdown.tree.stages
-        stage = line.name if line is not None and line in known else ""
-    if not stage:
+    tree = window.desk.breakdown.tree
+    shown = tree.explained()
+    wanted = stage or (shown.name if shown is not None else "")
+    recorded = next((line for line in tree.stages if line.name == wanted), None)
+    if not stage and recorded is None:
         window.notices.info(tr("Choose a stage of scoring or search in the breakdown first."))
         return
-    lines = window.desk.breakdown.tree.stages
-    recorded = next((line for line in lines if line.name == stage), None)
-    dialog = Explanation(session.path, stage, window, recorded=recorded)
+    dialog = Explanation(session.path, wanted, window, recorded=recorded)
     dialog.finished.connect(partial(closed, window))
     dialog.open()
 
@@ -361,17 +322,3 @@ def closed(window: MainWindow, *_: object) -> None:
     leaving = Leaving.of(EXPLAINS)
     if leaving is not None:
         leaving.ended.connect(window.refresh)
-
-
-def obstacle(window: MainWindow) -> str | None:
-    """Why no stage can be explained now, or None."""
-    if not window.when.has_finished_session():
-        return tr("A stage is explained from a finished session; stop the run or open one.")
-    if not window.when.is_idle():
-        return tr("A run is under way, which explaining a stage would disturb.")
-    return window.runs.other_run()
-
-
-def tr(text: str) -> str:
-    """Translate a text of this module."""
-    return QCoreApplication.translate("Explanation", text)

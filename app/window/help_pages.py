@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from functools import partial
 from typing import Final
 
-from PySide6.QtCore import QCoreApplication, QProcess, QSize, QUrl
-from PySide6.QtGui import QDesktopServices
+from PySide6.QtCore import QCoreApplication, QSize
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QVBoxLayout, QWidget
 
-from app.model.processes.child_process import child_process
+from app.layout import REST, lay_out
+from app.model.processes.command import Command
 from app.style.plain_text import Button, Wrapped, describe, set_title
 from app.views.table_twin import TableModel, TableTwin
 from profiler.process import children
+
+tr = partial(QCoreApplication.translate, "Help")
 
 SIZE: Final = QSize(760, 520)
 
@@ -56,11 +58,6 @@ TERMS: Final = (
 """Words that the window uses, with their meaning."""
 
 
-def tr(text: str) -> str:
-    """Translate a text of this module."""
-    return QCoreApplication.translate("Help", text)
-
-
 class Page(QDialog):
     """A table of a few columns under a sentence."""
 
@@ -75,13 +72,8 @@ class Page(QDialog):
         describe(self.table, title)
         close = Button(tr("Close"))
         close.clicked.connect(lambda _=False: self.accept())
-        buttons = QHBoxLayout()
-        buttons.addStretch(1)
-        buttons.addWidget(close)
-        column = QVBoxLayout(self)
-        column.addWidget(self.lead)
-        column.addWidget(self.table, 1)
-        column.addLayout(buttons)
+        below = lay_out(QHBoxLayout(), REST, close)
+        lay_out(QVBoxLayout(self), self.lead, (self.table, 1), below)
 
     def show_rows(self, rows: Sequence[Sequence[str]]) -> None:
         """Fill the table."""
@@ -113,15 +105,14 @@ class Doctor(Page):
     def __init__(self, parent: QWidget) -> None:
         headers = (tr("what"), tr("works"), tr("found"))
         super().__init__(tr("What works here"), tr("Trying everything …"), headers, parent)
-        self._process = child_process(self)
-        self._process.finished.connect(self._finished)
-        command = children.python("-m", "app.cli.main", "doctor", "--json")
-        self._process.start(command[0], command[1:])
+        words = children.python("-m", "app.cli.main", "doctor", "--json")
+        self._command = Command(words, self)
+        self._command.ended.connect(self._show_report)
+        self._command.start()
 
-    def _finished(self, _code: int, _status: QProcess.ExitStatus) -> None:
-        found = bytes(self._process.readAllStandardOutput().data())
+    def _show_report(self, printed: bytes, _why: str) -> None:
         try:
-            report = json.loads(found)
+            report = json.loads(printed)
             checks = [(c["name"], c["works"], c["detail"]) for c in report["checks"]]
         except (ValueError, KeyError, TypeError):
             self.lead.setText(tr("The command ended without saying what works."))
@@ -138,16 +129,8 @@ class Doctor(Page):
 
     def done(self, result: int) -> None:
         """Closed before it is known: nobody wants it any more."""
-        if self._process.state() != QProcess.ProcessState.NotRunning:
-            self._process.finished.disconnect(self._finished)
-            self._process.kill()
-            self._process.waitForFinished()
+        self._command.kill()
         super().done(result)
-
-
-def open_folder(path: Path) -> None:
-    """Show a folder in the desktop's own program for it."""
-    QDesktopServices.openUrl(QUrl.fromLocalFile(str(path)))
 
 
 PAGES: Final[Mapping[str, Callable[[QWidget], Page]]] = {

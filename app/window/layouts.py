@@ -1,90 +1,68 @@
-"""Where each view stands in the layouts that come with the program: one table. No Qt.
+"""Where each view stands in the layouts that come with the program. No Qt.
 
-A view that the table names and the registry lacks is skipped. One that the table lacks becomes the last tab at the
-right, so that it is found.
+A view that a layout names and the registry lacks is skipped. One that it lacks becomes the last tab at the right, so
+that it is found.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 EXPLORE: Final = "explore"
 PRESENT: Final = "present"
 
-MIDDLE, RIGHT = 0, 1
-"""Columns."""
 
+class Row(NamedTuple):
+    """Views on top of each other, the first in front, and the share of the column's height that they take.
 
-class Place(NamedTuple):
-    """Column, row in it, and the share of the column's height that the row takes. Views of one row are tabs."""
-
-    column: int
-    row: int
-    share: int
-
-
-#: Per view its places in *explore* and in *present*; None: closed there. The order is that of tabs.
-PLACES: Final[dict[str, tuple[Place | None, Place | None]]] = {
-    "cost": (Place(MIDDLE, 0, 37), Place(MIDDLE, 0, 60)),
-    "work": (Place(MIDDLE, 0, 37), None),
-    "timeline": (Place(MIDDLE, 1, 33), None),
-    "words": (Place(MIDDLE, 2, 30), Place(MIDDLE, 1, 40)),
-    "breakdown": (Place(RIGHT, 0, 100), Place(RIGHT, 0, 100)),
-    "roofline": (Place(RIGHT, 0, 100), None),
-    "utterances": (Place(RIGHT, 0, 100), None),
-    "session": (Place(RIGHT, 0, 100), None),
-}
-
-ELSEWHERE: Final = (Place(RIGHT, 0, 100), None)
-"""The places of a view that the table lacks."""
-
-NAMES: Final = (EXPLORE, PRESENT)
-
-WIDTHS: Final = {EXPLORE: (64, 36), PRESENT: (62, 38)}
-"""Shares of the width that the columns take."""
-
-WITH_FORM: Final = (EXPLORE,)
-"""The layouts that show the form."""
-
-
-@dataclass(frozen=True)
-class Row:
-    """Views on top of each other, the first in front; `closed` ones come back as tabs here."""
+    `closed` ones come back as tabs here.
+    """
 
     share: int
     views: tuple[str, ...]
     closed: tuple[str, ...] = ()
 
+    def of(self, known: Iterable[str]) -> Row:
+        """The same without unknown views."""
+        views, closed = (tuple(v for v in part if v in known) for part in self[1:])
+        return Row(self.share, views, closed)
+
 
 Column = tuple[Row, ...]
+
+LAYOUTS: Final[dict[str, tuple[Column, ...]]] = {
+    EXPLORE: (
+        (Row(37, ("cost", "work")), Row(33, ("timeline",)), Row(30, ("words",))),
+        (Row(100, ("breakdown", "roofline", "utterances", "session")),),
+    ),
+    PRESENT: (
+        (Row(60, ("cost",), ("work", "timeline")), Row(40, ("words",))),
+        (Row(100, ("breakdown",), ("roofline", "utterances", "session")),),
+    ),
+}
+
+NAMES: Final = tuple(LAYOUTS)
+
+WIDTHS: Final = {EXPLORE: (64, 36), PRESENT: (62, 38)}
+"""Shares of the width that the columns take."""
+
+WITH_FORM: Final = (EXPLORE,)
+"""The layouts that show the form, and every view."""
 
 
 def columns(name: str, known: Iterable[str], low: bool = False) -> tuple[Column, ...]:
     """The columns of a layout, of those views that are `known`; `low`: with no more than two rows."""
-    which = NAMES.index(name)
     known = list(known)
-    order = [view for view in PLACES if view in known]
-    order += [view for view in known if view not in PLACES]
-    rows: dict[tuple[int, int], list[str]] = {}
-    shares: dict[tuple[int, int], int] = {}
-    closed: dict[int, list[str]] = {}
-    for view in order:
-        places = PLACES.get(view, ELSEWHERE)
-        place, usual = places[which], places[0] or ELSEWHERE[0]
-        if place is None:
-            closed.setdefault(usual.column, []).append(view)
-            continue
-        at = place.column, place.row
-        rows.setdefault(at, []).append(view)
-        shares.setdefault(at, place.share)
-    found: dict[int, list[Row]] = {}
-    for at in sorted(rows):
-        column = at[0]
-        behind = closed.pop(column, []) if column not in found else []
-        found.setdefault(column, []).append(Row(shares[at], tuple(rows[at]), tuple(behind)))
-    return tuple(_fewer(found[column]) if low else tuple(found[column]) for column in sorted(found))
+    layout = LAYOUTS[name]
+    named = {view for column in layout for row in column for view in (*row.views, *row.closed)}
+    new = tuple(view for view in known if view not in named)
+    share, views, closed = layout[-1][-1]
+    last = Row(share, views + new, closed) if name in WITH_FORM else Row(share, views, closed + new)
+    whole = [*layout[:-1], (*layout[-1][:-1], last)]
+    found = [[row.of(known) for row in column] for column in whole]
+    shown = [[row for row in column if row.views] for column in found]
+    return tuple(_fewer(rows) if low else tuple(rows) for rows in shown if rows)
 
 
 def _fewer(rows: list[Row]) -> Column:

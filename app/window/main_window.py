@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, QTimer
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QCloseEvent, QDropEvent
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
@@ -44,13 +44,13 @@ class MainWindow(FirstWindow):
 
     def complete(self) -> None:
         """Make all that is behind the first picture."""
-        from app.model.at_cursor import AtCursor
         from app.model.conditions import Conditions
         from app.model.hints import Hints
         from app.model.pipeline import remembered
         from app.model.playhead import Playhead
         from app.model.processes.device_probe import DeviceProbe
         from app.model.processes.run_control import WORKER
+        from app.model.recorded_settings import RecordedSettings
         from app.model.runs import Runs
         from app.model.side_by_side import SideBySide
         from app.model.sound import Sound
@@ -65,7 +65,7 @@ class MainWindow(FirstWindow):
         self.devices.found.connect(self.pipeline.set_absent)
         self.axis = TimeAxis(self)
         self.playhead = Playhead(self.axis, self)
-        self.at_cursor = AtCursor(self.pipeline, self.playhead, self)
+        self.recorded_settings = RecordedSettings(self.pipeline, self.playhead, self)
         self.notices = Notices()
         worker = self._worker or WORKER
         self.runs = Runs(
@@ -90,6 +90,8 @@ class MainWindow(FirstWindow):
     # -- construction ------------------------------------------------------------------
 
     def _build(self) -> None:
+        from app.layout import NONE, lay_out
+        from app.model.pace import single_shot
         from app.window.actions import commands
         from app.window.actions.actions import key_text
         from app.window.bars.menus import Menus
@@ -104,7 +106,7 @@ class MainWindow(FirstWindow):
         self._lab: LabPage | None = None
         commands.register(self.actions_, self)
         self.top = TopBar(self.pipeline, self.actions_)
-        self.welcome = Welcome(self.pipeline, self.actions_)
+        self.welcome = Welcome(self.actions_)
         keys = self.tr("? keys · {0} commands").format(key_text("Ctrl+Shift+P"))
         self.status = StatusLine(keys, self.hints)
         self.pages = QStackedWidget()
@@ -113,21 +115,14 @@ class MainWindow(FirstWindow):
         self.pages.addWidget(self.skeleton)
         page = QWidget()
         page.setObjectName("desk")
-        column = QVBoxLayout(page)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.top)
-        column.addWidget(self.pages, 1)
-        column.addWidget(self.status)
+        parts = (self.top, (self.pages, 1), self.status)
+        lay_out(QVBoxLayout(page), *parts, spacing=0, margins=NONE)
         self.setCentralWidget(page)
         self.notices.lie_over(self.pages)
         InputNotes(self.playhead, self.notices)
         self.menus = Menus(self, self.actions_, self.memory)
         self.menus.fill()
-        self._late_figures = QTimer(self)
-        self._late_figures.setSingleShot(True)
-        self._late_figures.setInterval(FIGURES_MS)
-        self._late_figures.timeout.connect(self._show_figures)
+        self._late_figures = single_shot(self, FIGURES_MS, self._show_figures)
 
     @property
     def desk(self) -> Desk:
@@ -135,15 +130,18 @@ class MainWindow(FirstWindow):
         if self._desk is None:
             from app.model.figures import load
             from app.window.actions import commands
+            from app.window.actions.views import SCALE
             from app.window.desk import Desk
 
-            commands.register_views(self.actions_, self)
             self._desk = desk = Desk(self.pipeline, self.playhead, self.actions_)
+            commands.register_views(self.actions_, self)
+            desk.views["cost"].add_menu(self.tr("Scale"), [self.actions_[id] for id in SCALE])
             load()
             bundled = self.actions_["file.bundled"]
-            desk.form.choose_audio.connect(partial(self.files.offer, desk.form.speech, bundled))
+            speech = desk.form.speech
+            speech.clicked.connect(lambda _=False: self.files.offer(speech, bundled))
             desk.form.looked_at.connect(self.devices.ask)
-            desk.form.edit_asked.connect(self.at_cursor.edit)
+            desk.form.which.asked.connect(self.recorded_settings.edit)
             desk.breakdown.explain.connect(self.explain_stage)
             desk.docks.rearranged.connect(self.actions_.refresh)
             desk.docks.offered = [
@@ -159,7 +157,7 @@ class MainWindow(FirstWindow):
     def _connect(self) -> None:
         self.playhead.changed.connect(self._on_snapshot)
         self.playhead.mode_changed.connect(self.refresh)
-        self.at_cursor.changed.connect(self.refresh)
+        self.recorded_settings.changed.connect(self.refresh)
         self.playhead.opened.connect(self._on_opened)
         self.playhead.closed.connect(self._on_closed)
         self.playhead.failed.connect(self.notices.error)
@@ -186,16 +184,6 @@ class MainWindow(FirstWindow):
 
     # -- what actions do -------------------------------------------------------------------
 
-    def new_run(self) -> None:
-        """Ask for audio files and decode them."""
-        if self.files.ask_audio():
-            self.runs.start()
-
-    def new_run_folder(self) -> None:
-        """Ask for a folder and decode its files."""
-        if self.files.ask_folder():
-            self.runs.start()
-
     def _run_preset(self, name: str) -> None:
         if not self.when.is_idle():
             self.show_desk()
@@ -218,7 +206,7 @@ class MainWindow(FirstWindow):
                 said
             )
         banner = self.notices.info(self.tr("The next run decodes {0}.").format(said))
-        if self.runs.can_start:
+        if self.when.can_start():
             banner.add_button(self.tr("Run"), self.runs.start)
         # It is of the next run: once that has begun, it would speak of another one.
         self.runs.begun.connect(banner.dismiss)
@@ -244,7 +232,7 @@ class MainWindow(FirstWindow):
             from app.window.lab.page import LabPage
 
             self._lab = LabPage(lambda: not self.when.is_idle(), parent=self)
-            self.runs.other_run = self._lab.runs.hindrance
+            self.runs.other_run = self._lab.runs.obstacle_to_runs
             self._lab.open_session.connect(self.open_session)
             self._lab.changed.connect(self.actions_.refresh)
             self.pages.addWidget(self._lab)
@@ -254,10 +242,6 @@ class MainWindow(FirstWindow):
         """Show the desk."""
         self.pages.setCurrentWidget(self.desk)
         self.refresh()
-
-    def change_speed(self, step: int) -> None:
-        """Replay at the next lower or higher speed."""
-        self.desk.transport.change_speed(step)
 
     def escape(self) -> None:
         """Esc: clear the selection, or else show all views again, or dismiss the newest notice."""
@@ -291,9 +275,13 @@ class MainWindow(FirstWindow):
 
     def cannot_explain(self) -> str | None:
         """Why no stage can be explained now, or None."""
-        from app.window import explanation
-
-        return explanation.obstacle(self)
+        if not self.when.has_finished_session():
+            return self.tr(
+                "A stage is explained from a finished session; stop the run or open one."
+            )
+        if not self.when.is_idle():
+            return self.tr("A run is under way, which explaining a stage would disturb.")
+        return self.runs.other_run()
 
     def open_keys(self) -> None:
         """Show the key sheet."""
@@ -318,10 +306,11 @@ class MainWindow(FirstWindow):
         self.actions_.refresh()
         self._show_recording()
         if self._desk is not None:
-            form, at = self._desk.form, self.at_cursor
+            form, at = self._desk.form, self.recorded_settings
             self._show_speech()
-            form.show_which(at.editing, at.offered, not self.when.is_idle())
-        path = self.playhead.path
+            form.which.show_which(at.editing, at.offered, not self.when.is_idle())
+        path, session = self.playhead.path, self.playhead.session
+        self.top.show_lab(session is not None and not (self.playhead.live or session.configs))
         set_title(self, "asrscope" if path is None else f"{path.stem} – asrscope")
 
     def _show_speech(self) -> None:
@@ -329,7 +318,7 @@ class MainWindow(FirstWindow):
         from app.model import audio_choice
 
         session, form = self.playhead.session, self.desk.form
-        if session is None or self.at_cursor.editing:
+        if session is None or self.recorded_settings.editing:
             form.show_speech(self.runs.audio, self.runs.audio_waits)
         else:
             form.show_speech(audio_choice.recorded(session), recorded=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
-from PySide6.QtCore import QEvent, QObject, QTimer, QUrl, Signal
+from PySide6.QtCore import QEvent, QObject, QUrl, Signal
 from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import (
     QFrame,
@@ -24,6 +24,8 @@ from PySide6.QtWidgets import (
 )
 
 from app.charts.readout import NOTICES
+from app.layout import NONE, lay_out
+from app.model.pace import single_shot
 from app.style.plain_text import Button, Label, Wrapped, describe, shown
 from app.style.theme import font
 
@@ -65,11 +67,9 @@ class Banner(QFrame):
         if kind == "error":
             self._sign.setObjectName("danger-text")
         self._sign.setFixedWidth(12)
-        self._row = QHBoxLayout(self)
-        self._row.setContentsMargins(12, 7, 8, 7)
-        self._row.setSpacing(8)
-        self._row.addWidget(self._sign)
-        self._row.addWidget(self._text, 1)
+        self._row = lay_out(
+            QHBoxLayout(self), self._sign, (self._text, 1), spacing=8, margins=(12, 7, 8, 7)
+        )
         self.bar: QProgressBar | None = None
         if kind == "progress":
             self.bar = QProgressBar()
@@ -128,13 +128,11 @@ class Banner(QFrame):
 class Notices(QWidget):
     """The stack of notices, over the widget that it was told to lie over; takes no space while empty."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.setObjectName(NOTICES)
         self._banners: list[Banner] = []
-        self._layout = QVBoxLayout(self)
-        self._layout.setContentsMargins(0, 0, 0, 0)
-        self._layout.setSpacing(6)
+        self._layout = lay_out(QVBoxLayout(self), spacing=6, margins=NONE)
         self.hide()
 
     def lie_over(self, pages: QStackedWidget) -> None:
@@ -188,10 +186,7 @@ class Notices(QWidget):
     def info(self, text: str, stays_ms: int = INFO_MS) -> Banner:
         """Show a remark."""
         banner = self._show(Banner("info", text, self))
-        timer = QTimer(banner)
-        timer.setSingleShot(True)
-        timer.timeout.connect(banner.dismiss)
-        timer.start(stays_ms)
+        single_shot(banner, stays_ms, banner.dismiss).start()
         return banner
 
     def written(self, path: Path) -> Banner:
@@ -199,8 +194,8 @@ class Notices(QWidget):
         banner = self.info(self.tr("Written: {0}").format(path), WRITTEN_MS)
         clipboard = QGuiApplication.clipboard()
         banner.add_button(self.tr("Copy"), lambda: clipboard.setText(str(path)))
-        banner.add_button(self.tr("Show in folder"), lambda: _open(path.parent))
-        banner.add_button(self.tr("Open"), lambda: _open(path))
+        banner.add_button(self.tr("Show in folder"), lambda: open_outside(path.parent))
+        banner.add_button(self.tr("Open"), lambda: open_outside(path))
         return banner
 
     def error(self, text: str, report: str = "") -> Banner:
@@ -253,6 +248,6 @@ class Notices(QWidget):
         return banner
 
 
-def _open(path: Path) -> None:
+def open_outside(path: Path) -> None:
     """Open a file or folder with the program that the desktop has for it."""
     QDesktopServices.openUrl(QUrl.fromLocalFile(str(path.resolve())))

@@ -22,6 +22,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.layout import NONE, REST, heading, lay_out
+from app.style.keys import ENTER
 from app.style.plain_text import Button, Label, describe, set_tip, set_title, write
 from app.style.theme import font, theme
 from app.window.actions import found
@@ -32,10 +34,8 @@ WIDTH, MAX_ROWS, ROW_HEIGHT = 560, 11, 30
 COLUMNS = 3
 WIDEST = 205
 """Pixels of a text in the key sheet: a longer one goes on in the next line."""
-GROUP_ROLE = Qt.ItemDataRole.UserRole + 1
-KEYS_ROLE = Qt.ItemDataRole.UserRole + 2
-USABLE_ROLE = Qt.ItemDataRole.UserRole + 3
-WHY_ROLE = Qt.ItemDataRole.UserRole + 4
+FOUND_ROLE = Qt.ItemDataRole.UserRole
+"""Of an item: what was found, a `Found`; none in the line that says that nothing was."""
 
 _Index = QModelIndex | QPersistentModelIndex
 
@@ -60,22 +60,22 @@ class Row(QStyledItemDelegate):
             painter.drawRoundedRect(area, 5, 5)
         text = area.adjusted(10, 0, -10, 0)
         name, middle = str(index.data()), Qt.AlignmentFlag.AlignVCenter
-        usable = bool(index.data(USABLE_ROLE))
+        line: Found | None = index.data(FOUND_ROLE)
+        usable = line is None or line.usable
         loud = tokens.color("on_accent" if chosen else "text" if usable else "muted")
         quiet = tokens.color("on_accent" if chosen else "muted")
         painter.setFont(font())
         painter.setPen(loud)
         write(painter, text, middle | Qt.AlignmentFlag.AlignLeft, name)
-        beside = painter.fontMetrics().horizontalAdvance(name) + 10
-        painter.setPen(quiet)
-        group = str(index.data(GROUP_ROLE))
-        if not usable:
-            group += f" · {index.data(WHY_ROLE) or self.tr('not now')}"
-        keys = str(index.data(KEYS_ROLE))
-        room = text.adjusted(beside, 0, -painter.fontMetrics().horizontalAdvance(keys) - 10, 0)
-        group = painter.fontMetrics().elidedText(group, Qt.TextElideMode.ElideRight, room.width())
-        write(painter, room, middle | Qt.AlignmentFlag.AlignLeft, group)
-        write(painter, text, middle | Qt.AlignmentFlag.AlignRight, keys)
+        if line is not None:
+            metrics = painter.fontMetrics()
+            left, right = (metrics.horizontalAdvance(part) + 10 for part in (name, line.beside))
+            room = text.adjusted(left, 0, -right, 0)
+            group = line.group if usable else f"{line.group} · {line.why}"
+            group = metrics.elidedText(group, Qt.TextElideMode.ElideRight, room.width())
+            painter.setPen(quiet)
+            write(painter, room, middle | Qt.AlignmentFlag.AlignLeft, group)
+            write(painter, text, middle | Qt.AlignmentFlag.AlignRight, line.beside)
         painter.restore()
 
 
@@ -105,14 +105,8 @@ class Palette(QDialog):
         self.list.setUniformItemSizes(True)
         self.list.setItemDelegate(Row(self.list))
         self.list.itemClicked.connect(lambda _: self._run())
-        inside = QVBoxLayout(frame)
-        inside.setContentsMargins(6, 6, 6, 6)
-        inside.setSpacing(4)
-        inside.addWidget(self.line)
-        inside.addWidget(self.list)
-        outside = QVBoxLayout(self)
-        outside.setContentsMargins(0, 0, 0, 0)
-        outside.addWidget(frame)
+        lay_out(QVBoxLayout(frame), self.line, self.list, spacing=4, margins=(6, 6, 6, 6))
+        lay_out(QVBoxLayout(self), frame, margins=NONE)
 
     def showEvent(self, event: QShowEvent) -> None:
         """Start empty, at the top centre of the window."""
@@ -134,19 +128,13 @@ class Palette(QDialog):
         self.list.clear()
         for line in self._found:
             item = QListWidgetItem(line.text)
-            item.setData(GROUP_ROLE, line.group)
-            item.setData(KEYS_ROLE, line.beside)
-            item.setData(USABLE_ROLE, line.usable)
-            item.setData(WHY_ROLE, line.why)
+            item.setData(FOUND_ROLE, line)
             set_tip(item, line.why or "")
             self.list.addItem(item)
         self.list.setCurrentRow(0)
         if not self._found:
             nothing = QListWidgetItem(self.tr("nothing found"))
             nothing.setFlags(Qt.ItemFlag.NoItemFlags)
-            nothing.setData(GROUP_ROLE, "")
-            nothing.setData(KEYS_ROLE, "")
-            nothing.setData(USABLE_ROLE, True)
             self.list.addItem(nothing)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
@@ -157,7 +145,7 @@ class Palette(QDialog):
                 row = self.list.currentRow() + step
                 self.list.setCurrentRow(min(max(row, 0), self.list.count() - 1))
                 return True
-            if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            if event.key() in ENTER:
                 self._run()
                 return True
         return bool(super().eventFilter(watched, event))
@@ -195,38 +183,27 @@ class KeySheet(QDialog):
     ) -> None:
         super().__init__(parent)
         set_title(self, self.tr("Keys"))
-        columns = QHBoxLayout()
-        columns.setSpacing(20)
         blocks = [
             (group, [("  ".join(key_text(k) for k in a.keys), a.text) for a in members if a.keys])
             for group, members in actions.groups().items()
         ]
         blocks.append((self.tr("Mouse"), list(mouse)))
         blocks = [block for block in blocks if block[1]]
-        for part in _in_columns(blocks):
-            column = QVBoxLayout()
-            for group, rows in part:
-                column.addLayout(self._block(group, rows))
-                column.addSpacing(10)
-            column.addStretch(1)
-            columns.addLayout(column)
+        columns = []
+        for column in _in_columns(blocks):
+            parts = [part for group, rows in column for part in (self._block(group, rows), 10)]
+            columns.append(lay_out(QVBoxLayout(), *parts, REST))
         close = Button(self.tr("Close"))
         close.clicked.connect(lambda _=False: self.accept())
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(24, 20, 24, 16)
-        layout.setSpacing(14)
-        layout.addLayout(columns)
-        layout.addWidget(close, 0, Qt.AlignmentFlag.AlignRight)
+        sheet = lay_out(QHBoxLayout(), *columns, spacing=20)
+        below = lay_out(QHBoxLayout(), REST, close)
+        lay_out(QVBoxLayout(self), sheet, below, spacing=14, margins=(24, 20, 24, 16))
 
     def _block(self, group: str, rows: list[tuple[str, str]]) -> QGridLayout:
         grid = QGridLayout()
         grid.setHorizontalSpacing(16)
         grid.setVerticalSpacing(5)
-        head = Label(group.upper())
-        head.setObjectName("form-layer")
-        head.setFont(font(0.82, strong=True))
-        head.setIndent(0)
-        grid.addWidget(head, 0, 0, 1, 2)
+        grid.addWidget(heading(group), 0, 0, 1, 2)
         for number, (keys, text) in enumerate(rows, start=1):
             pressed = Label(keys)
             pressed.setFont(font(1.0, strong=True))

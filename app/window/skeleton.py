@@ -5,14 +5,10 @@ Nothing here loads a chart, the form or the desk: all of that comes after the fi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import accumulate
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
 
-from PySide6.QtCore import QRectF, QSizeF
-from PySide6.QtGui import QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
-
-from app.style.theme import theme
+from app.layout import NONE, lay_out
 from app.views import VIEWS
 from app.window import layouts
 from app.window.layouts import EXPLORE
@@ -29,8 +25,6 @@ MARGIN = 10
 TRANSPORT = 102
 """Pixels that the transport is high."""
 
-RADIUS = 8.0
-
 BARS = {"menus": 23, "top-bar": 58, "status-line": 28}
 """Pixels that the bars are high, in the font that comes with the program."""
 
@@ -40,43 +34,29 @@ def form_width(width: int) -> int:
     return round(min(max(width * FORM_SHARE, FORM_BOUNDS[0]), FORM_BOUNDS[1]))
 
 
-def cards(area: QRectF) -> list[QRectF]:
-    """Form, views as in the layout that the program begins with, and transport, in a desk that fills `area`."""
-    inside = area.adjusted(MARGIN, MARGIN, -MARGIN, -MARGIN)
-    form = QRectF(inside.topLeft(), QSizeF(form_width(round(area.width())), inside.height()))
-    right = inside.adjusted(form.width() + GAP, 0, 0, 0)
-    transport = right.adjusted(0, right.height() - TRANSPORT, 0, 0)
-    found = [form, transport]
-    room = right.adjusted(0, 0, 0, -TRANSPORT - GAP)
-    columns = layouts.columns(EXPLORE, VIEWS)
-    shares = layouts.WIDTHS[EXPLORE][: len(columns)]
-    for (x, width), column in zip(_divided(room.width(), shares), columns, strict=True):
-        rows = _divided(room.height(), [row.share for row in column])
-        found += [QRectF(room.x() + x, room.y() + y, width, high) for y, high in rows]
-    return found
-
-
-def _divided(length: float, shares: Sequence[int]) -> list[tuple[float, float]]:
-    """Begin and length of each part, with gaps between them."""
-    room = length - GAP * (len(shares) - 1)
-    lengths = [room * share / sum(shares) for share in shares]
-    starts = accumulate(lengths[:-1], lambda at, part: at + part + GAP, initial=0.0)
-    return list(zip(starts, lengths, strict=True))
-
-
 class Skeleton(QWidget):
-    """The outlines of the desk."""
+    """The outlines of the desk: form, views as in the layout that the program begins with, and transport."""
 
-    def paintEvent(self, _event: QPaintEvent) -> None:
-        """Draw the cards."""
-        tokens = theme()
-        with QPainter(self) as painter:
-            painter.fillRect(self.rect(), tokens.color("surface"))
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            painter.setPen(QPen(tokens.color("border"), 1))
-            painter.setBrush(tokens.color("card"))
-            for card in cards(QRectF(self.rect())):
-                painter.drawRoundedRect(card.adjusted(0.5, 0.5, -0.5, -0.5), RADIUS, RADIUS)
+    def __init__(self) -> None:
+        super().__init__()
+        self.setObjectName("desk")
+        columns = [
+            lay_out(QVBoxLayout(), *((_frame("card"), row.share) for row in column), spacing=GAP)
+            for column in layouts.columns(EXPLORE, VIEWS)
+        ]
+        views = lay_out(
+            QHBoxLayout(), *zip(columns, layouts.WIDTHS[EXPLORE], strict=False), spacing=GAP
+        )
+        self._form, transport = _frame("card"), _frame("card")
+        transport.setFixedHeight(TRANSPORT)
+        right = lay_out(QVBoxLayout(), (views, 1), transport, spacing=GAP)
+        margins = (MARGIN, MARGIN, MARGIN, MARGIN)
+        lay_out(QHBoxLayout(self), self._form, (right, 1), spacing=GAP, margins=margins)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Give the form its width."""
+        super().resizeEvent(event)
+        self._form.setFixedWidth(form_width(self.width()))
 
 
 class FirstPicture(QWidget):
@@ -85,18 +65,16 @@ class FirstPicture(QWidget):
     def __init__(self, desk: bool) -> None:
         super().__init__()
         self.setObjectName("desk")
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        for name in ("menus", "top-bar"):
-            column.addWidget(_bar(name))
-        column.addWidget(Skeleton() if desk else QWidget(), 1)
-        column.addWidget(_bar("status-line"))
+        menus, top, status = (_frame("bar", name) for name in BARS)
+        page = Skeleton() if desk else QWidget()
+        lay_out(QVBoxLayout(self), menus, top, (page, 1), status, spacing=0, margins=NONE)
 
 
-def _bar(name: str) -> QFrame:
-    bar = QFrame()
-    bar.setObjectName(name)
-    bar.setProperty("bar", True)
-    bar.setFixedHeight(BARS[name])
-    return bar
+def _frame(kind: str, name: str = "") -> QFrame:
+    """A card, or the bar of a name, as the style sheet draws them."""
+    frame = QFrame()
+    frame.setObjectName(name)
+    frame.setProperty(kind, True)
+    if name:
+        frame.setFixedHeight(BARS[name])
+    return frame

@@ -7,16 +7,16 @@ from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import (
-    QFrame,
+    QBoxLayout,
     QHBoxLayout,
-    QScrollArea,
     QSizePolicy,
     QVBoxLayout,
     QWidget,
 )
 
 import assets
-from app.model.pipeline import Pipeline, missing_file
+from app.layout import NONE, REST, Scrolled, heading, lay_out, muted, wrapped
+from app.model.pipeline import missing_file
 from app.model.recent import SESSION_SUFFIX
 from app.style.plain_text import Button, Label, describe, set_tip
 from app.style.theme import font
@@ -33,8 +33,8 @@ MEGABYTE = 1e6
 class Choice(Button):
     """A large button of two lines."""
 
-    def __init__(self, title: str, text: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent=parent)
+    def __init__(self, title: str, text: str) -> None:
+        super().__init__()
         self.setProperty("choice", True)
         describe(self, title)
         describe(self, description=text)
@@ -43,14 +43,8 @@ class Choice(Button):
         self.setSizePolicy(policy)
         name = Label(title)
         name.setFont(font(1.08, strong=True))
-        about = Label(text)
-        about.setObjectName("muted")
-        about.setWordWrap(True)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(14, 10, 14, 11)
-        layout.setSpacing(3)
-        layout.addWidget(name)
-        layout.addWidget(about)
+        about = wrapped(text)
+        lay_out(QVBoxLayout(self), name, about, spacing=3, margins=(14, 10, 14, 11))
         for label in (name, about):
             label.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
             label.setStyleSheet("background: transparent;")
@@ -74,105 +68,73 @@ class Choice(Button):
         return self.sizeHint()
 
 
-class Welcome(QScrollArea):
+class Welcome(Scrolled):
     """Everything needed for a first start on one page; what is unavailable is not shown."""
 
     run_preset = Signal(str)
     open_session = Signal(str)
 
-    def __init__(
-        self, pipeline: Pipeline, actions: Registry, parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, actions: Registry) -> None:
+        super().__init__()
         self.setObjectName("welcome")
         self.setProperty(AT_LOWER_END, True)
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
         self._actions = actions
         page = QWidget()
         page.setObjectName("scrolled")
         content = QWidget()
         content.setMaximumWidth(CONTENT_WIDTH)
-        centre = QHBoxLayout(page)
-        centre.addStretch(1)
-        centre.addWidget(content, 100)
-        centre.addStretch(1)
-        column = QVBoxLayout(content)
-        column.setContentsMargins(24, 34, 24, 24)
-        column.setSpacing(8)
-        column.addStretch(1)
-        self._add_lead(column)
-        column.addSpacing(14)
-        self._add_starts(column)
-        column.addSpacing(18)
-        self._add_halves(column)
-        column.addStretch(3)
+        lay_out(QHBoxLayout(page), REST, (content, 100), REST)
+        lay_out(
+            QVBoxLayout(content),
+            *(REST, *self._lead(), 14, *self._starts(), 18, self._halves(), (0, 3)),
+            spacing=8,
+            margins=(24, 34, 24, 24),
+        )
         self.setWidget(page)
 
-    def _add_lead(self, column: QVBoxLayout) -> None:
+    def _lead(self) -> tuple[QWidget, QWidget]:
         title = Label("asrscope")
         title.setFont(font(2.6, strong=True))
-        lead = Label(
-            self.tr(
-                "Where does the time of a speech recogniser go, and what would make it faster? "
-                "Run one, watch the cost of every 10 ms frame, and turn its tricks on and off while "
-                "it runs."
-            )
+        lead = self.tr(
+            "Where does the time of a speech recogniser go, and what would make it faster? "
+            "Run one, watch the cost of every 10 ms frame, and turn its tricks on and off while "
+            "it runs."
         )
-        lead.setWordWrap(True)
-        lead.setFont(font(1.12))
-        lead.setObjectName("muted")
-        column.addWidget(title)
-        column.addWidget(lead)
+        return title, wrapped(lead, 1.12)
 
-    def _add_starts(self, column: QVBoxLayout) -> None:
-        starts = QHBoxLayout()
-        starts.setSpacing(8)
-        for action_id, name, primary in (
-            ("run.demo", self.tr("Run the demo"), True),
-            ("file.new", self.tr("Run on my audio…"), False),
-            ("file.open", self.tr("Open a session…"), False),
-            ("page.lab", self.tr("Lab"), False),
-        ):
-            starts.addWidget(self._start_button(action_id, name, primary))
-        starts.addStretch(1)
-        column.addLayout(starts)
-        hint = Label(
-            self.tr(
-                "The demo decodes synthetic voices that ship with the program. Audio files and "
-                "sessions can also be dropped on the window."
-            )
+    def _starts(self) -> tuple[QBoxLayout, QWidget]:
+        starts = (
+            self._start_button("run.demo", self.tr("Run the demo"), True),
+            self._start_button("file.new", self.tr("Run on my audio…")),
+            self._start_button("file.open", self.tr("Open a session…")),
+            self._start_button("page.lab", self.tr("Lab")),
         )
-        hint.setObjectName("muted")
-        hint.setWordWrap(True)
-        column.addWidget(hint)
+        hint = self.tr(
+            "The demo decodes synthetic voices that ship with the program. Audio files and "
+            "sessions can also be dropped on the window."
+        )
+        return lay_out(QHBoxLayout(), *starts, REST, spacing=8), wrapped(hint)
 
-    def _add_halves(self, column: QVBoxLayout) -> None:
+    def _halves(self) -> QBoxLayout:
         """Presets to run with on the left, recent sessions and series of presets on the right."""
-        halves = QHBoxLayout()
-        halves.setSpacing(28)
-        left, right = QVBoxLayout(), QVBoxLayout()
-        for half in (left, right):
-            half.setSpacing(8)
-        left.addWidget(self._heading(self.tr("Run the demo with")))
-        for preset_name in presets.names(""):
-            left.addWidget(self._choice(preset_name))
-        left.addStretch(1)
-        right.addWidget(self._heading(self.tr("Recent sessions")))
-        self._recent = QVBoxLayout()
-        self._recent.setSpacing(2)
-        right.addLayout(self._recent)
-        right.addSpacing(18)
-        right.addWidget(self._heading(self.tr("Recorded on other machines")))
-        for path in sample_sessions():
-            right.addWidget(self._session_row(path, "sample-session", _size(path.stat().st_size)))
+        choices = (self._choice(name) for name in presets.names(""))
+        lead = heading(self.tr("Run the demo with"))
+        left = lay_out(QVBoxLayout(), lead, *choices, REST, spacing=8)
+        self._recent = lay_out(QVBoxLayout(), spacing=2)
+        samples = (
+            self._session_row(path, "sample-session", _size(path.stat().st_size))
+            for path in sample_sessions()
+        )
+        right = lay_out(
+            QVBoxLayout(),
+            *(heading(self.tr("Recent sessions")), self._recent, 18),
+            *(heading(self.tr("Recorded on other machines")), *samples),
+            spacing=8,
+        )
         for group in presets.groups():
-            right.addSpacing(18)
-            self._add_group(right, group)
+            lay_out(right, 18, heading(self.tr(group)), *self._group(group))
         right.addStretch(1)
-        halves.addLayout(left, 1)
-        halves.addLayout(right, 1)
-        column.addLayout(halves)
+        return lay_out(QHBoxLayout(), (left, 1), (right, 1), spacing=28)
 
     def _choice(self, preset_name: str) -> Choice:
         preset = presets.load(preset_name)
@@ -183,9 +145,8 @@ class Welcome(QScrollArea):
         choice.clicked.connect(lambda: self.run_preset.emit(preset_name))
         return choice
 
-    def _add_group(self, column: QVBoxLayout, group: str) -> None:
+    def _group(self, group: str) -> tuple[QWidget, QWidget]:
         """Presets of one group, behind a button that unfolds them."""
-        column.addWidget(self._heading(self.tr(group)))
         names = presets.names(group)
         more = Button()
         more.setObjectName("presets-more")
@@ -193,11 +154,7 @@ class Welcome(QScrollArea):
         more.setCheckable(True)
         members = QWidget()
         members.setObjectName("scrolled")
-        rows = QVBoxLayout(members)
-        rows.setContentsMargins(0, 0, 0, 0)
-        rows.setSpacing(8)
-        for name in names:
-            rows.addWidget(self._choice(name))
+        lay_out(QVBoxLayout(members), *map(self._choice, names), spacing=8, margins=NONE)
 
         def unfold(shown: bool) -> None:
             members.setVisible(shown)
@@ -206,17 +163,9 @@ class Welcome(QScrollArea):
 
         more.toggled.connect(unfold)
         unfold(False)
-        column.addWidget(more)
-        column.addWidget(members)
+        return more, members
 
-    def _heading(self, text: str) -> Label:
-        label = Label(text.upper())
-        label.setObjectName("form-layer")
-        label.setFont(font(0.85, strong=True))
-        label.setIndent(0)
-        return label
-
-    def _start_button(self, action_id: str, text: str, primary: bool) -> Button:
+    def _start_button(self, action_id: str, text: str, primary: bool = False) -> Button:
         button = ActionButton(self._actions[action_id], text, name=text)
         button.setFont(font(1.1, strong=True))
         button.setMinimumHeight(38)
@@ -233,9 +182,7 @@ class Welcome(QScrollArea):
                 widget.hide()
                 widget.deleteLater()
         if not sessions:
-            none = Label(self.tr("None yet. Every run is saved here."))
-            none.setObjectName("muted")
-            self._recent.addWidget(none)
+            self._recent.addWidget(muted(self.tr("None yet. Every run is saved here.")))
             return
         for path in sessions:
             self._recent.addWidget(self._session_row(path, "recent-session", _about(path)))
@@ -248,12 +195,8 @@ class Welcome(QScrollArea):
         set_tip(button, str(path))
         button.setMinimumHeight(34)
         name = Elided(path.stem)
-        about = Label(told)
-        about.setObjectName("muted")
-        row = QHBoxLayout(button)
-        row.setContentsMargins(10, 3, 10, 3)
-        row.addWidget(name, 1)
-        row.addWidget(about)
+        about = muted(told)
+        lay_out(QHBoxLayout(button), (name, 1), about, margins=(10, 3, 10, 3))
         for label in (name, about):
             label.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         button.clicked.connect(lambda _=False: self.open_session.emit(str(path)))

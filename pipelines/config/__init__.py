@@ -25,6 +25,7 @@ from pipelines.config.options import (
     replace,
     setting,
     to_dict,
+    value_text,
 )
 from pipelines.config.placement import Placement
 from pipelines.config.renamed import named_now
@@ -66,4 +67,5 @@ __all__ = [
     "replace",
     "setting",
     "to_dict",
+    "value_text",
 ]

@@ -280,8 +280,17 @@ def _unmet(config: msgspec.Struct, condition: Condition) -> str | None:
     return None
 
 
+def value_text(value: object) -> str:
+    """A value as it is written after ``--set``, and as short as it is still the same."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and float(short := f"{value:g}") == value:
+        return short
+    return str(value)
+
+
 def _name(value: Value) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value) or "(empty)"
+    return value_text(value) or "(empty)"
 
 
 def check(config: Tree) -> Tree:

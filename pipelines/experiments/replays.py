@@ -251,8 +251,13 @@ class OfSearch(_OfBlocks):
     def again(
         self, rows: Rows, scores: Scores, n: int, at: int
     ) -> Iterator[tuple[str, float, int]]:
-        """Search the block again in every way; the last one leaves the state as the block had left it."""
+        """Search the block again in every way; the last one leaves the state as the block had left it.
+
+        In no way where the history was collected in the block.
+        """
         assert isinstance(scores, np.ndarray | list)
+        if not self._kept.repeatable:
+            return
         for other in self._elsewhere:
             other.take_over(self._kept)
             yield PLACED, self._hot(other, scores, at), n

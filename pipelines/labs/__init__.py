@@ -15,7 +15,7 @@ from profiler.errors import BadInput
 from profiler.plain import one_line
 
 FRAME: Final = frozenset(
-    {"chart", "declaration", "desk", "figures", "record", "running", "texts", "verdicts"}
+    {"chart", "declaration", "desk", "figures", "record", "running", "sweep", "texts", "verdicts"}
 )
 """Modules that labs are made with, and that are none themselves."""
 

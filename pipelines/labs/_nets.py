@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
 from pipelines.config import Config, Value, assign
-from pipelines.labs.chart import Line
+from pipelines.labs.sweep import SweepResult, Timings
 from profiler.analysis.comparison.statistics import Ratio, bootstrap_interval
 from profiler.arrays import F64
 
@@ -26,6 +26,17 @@ class Decoded(msgspec.Struct, frozen=True, kw_only=True):
     same_best: list[int]
     words: list[int]
     errors: list[int]
+
+
+class NetResult(SweepResult, frozen=True, kw_only=True):
+    """What a lab of nets measured: `decoded` has words and best senones by variant; a call's size is its frames."""
+
+    decoded: dict[str, Decoded]
+
+    @property
+    def per_frame(self) -> Timings:
+        """Seconds per frame."""
+        return self.timings.per_unit
 
 
 def decoded(
@@ -53,6 +64,31 @@ def _counts(audit: Audit) -> Decoded:
         words=[0 if count is None else count.reference_words for count in said],
         errors=[0 if count is None else count.errors for count in said],
     )
+
+
+def compared(
+    whole: str,
+    base: Mapping[str, Value],
+    others: Mapping[str, Mapping[str, Value]],
+    desk: Desk,
+    *,
+    speech_s: float,
+    frames: int,
+    seconds: float,
+) -> NetResult:
+    """Decode speech by `base`, called `whole`, and by others, whose best senones are held against it; then time all.
+
+    Raises what `decoded` does.
+    """
+    from pipelines.labs._scoring import Scoring
+
+    with desk.part(0.0, 0.75):
+        found = decoded(base, others, speech_s, desk)
+    scoring = Scoring(assign(Config(), base), desk, frames=frames)
+    with desk.part(0.75, 1.0):
+        sweep = scoring.sweep({whole: {}, **others}, "nets in turns")
+        timings = sweep.run(desk, seconds)
+    return NetResult(timings=timings, decoded={whole: found.pop(""), **found})
 
 
 def word_change(way: Decoded, other: Decoded) -> Ratio | None:
@@ -103,7 +139,7 @@ def agreement(way: Decoded) -> float:
     return sum(way.same_best) / max(1, sum(way.frames))
 
 
-def rates(name: str, x: Sequence[float], ways: Sequence[Decoded], joined: bool = True) -> Line:
-    """Word error rates in % over x."""
-    y = [word_error_rate(way) for way in ways]
-    return Line(name, tuple(x), tuple(None if v is None else 100 * v for v in y), joined=joined)
+def percent_wrong(ways: Iterable[Decoded]) -> tuple[float | None, ...]:
+    """Word error rates in %."""
+    rates = map(word_error_rate, ways)
+    return tuple(None if rate is None else 100 * rate for rate in rates)

@@ -1,4 +1,4 @@
-"""Parameters that several labs have, each with one text: `seconds: Rounds = 15.0` in a lab's own struct."""
+"""Parameters that several labs have, each with one text: `seconds: Seconds = 15.0` in a lab's own struct."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from typing import Annotated
 
 from pipelines.config.options import setting
 
-Rounds = Annotated[float, setting("Time", "How long rounds are taken.", unit="s", ge=0.0, le=600.0)]
+Seconds = Annotated[
+    float, setting("Time", "What the measurement may take.", unit="s", ge=0.0, le=600.0)
+]
 Vocabulary = Annotated[
     int, setting("Vocabulary", "Words that the search knows.", unit="words", ge=10, le=200000)
 ]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pipelines.config import Config, Value, assign
+from pipelines.labs.sweep import Sweep, Work, one_size
 
 if TYPE_CHECKING:
     from pipelines.experiments.scoring_replay import Replay
@@ -38,13 +39,14 @@ def middle(features: Sequence[Array], frames: int) -> Array:
 
 
 class Scoring:
-    """A scorer, the speech that it scores, and its settings as arms; no search, so all senones are wanted.
+    """A scorer, the speech that it scores, and its settings as variants; no search, so all senones are wanted.
 
-    Arms share the scorer, and so the places of its parameters in memory.
+    Variants share the scorer, and so the places of its parameters in memory.
     """
 
     def __init__(self, config: Config, desk: Desk, seconds: float = 0.0, frames: int = 0) -> None:
-        """`config`: of all arms but for live settings. Speech of so many seconds, or `frames` of the first utterance.
+        """`config`: of all variants but for live settings. Speech of so many seconds, or `frames` of the first
+        utterance.
 
         Raises ModelError or Cancelled.
         """
@@ -60,7 +62,7 @@ class Scoring:
         self.scorer = build_scorer(config, self.model, desk.progress, desk.stopping)
         self.scorer.warm_up()
 
-    def arm(self, settings: Mapping[str, Value], frames: int = 0) -> Callable[[], object]:
+    def work(self, settings: Mapping[str, Value], frames: int = 0) -> Work:
         """Score all the speech with settings changed.
 
         `frames`: only so many of the first utterance, so that a turn is short.
@@ -80,6 +82,17 @@ class Scoring:
                 scoring_s(self.scorer, config.block, one)
 
         return score
+
+    def sweep(
+        self,
+        settings: Mapping[str, Mapping[str, Value]],
+        what: str,
+        frames: int = 0,
+        share: float = 1.0,
+    ) -> Sweep:
+        """Variants of the settings; their one size is the frames that a call scores."""
+        variants = {name: self.work(some, frames) for name, some in settings.items()}
+        return one_size(variants, frames or self.frames, what, calls=1, share=share)
 
     def scores(self, settings: Mapping[str, Value]) -> Array:
         """What the settings make of the speech, f32 [frames, senones]."""

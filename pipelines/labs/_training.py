@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from pipelines.config.options import setting
-from pipelines.labs.chart import Values
+from pipelines.labs.chart import Line
 from pipelines.labs.declaration import Parameters
 from pipelines.labs.texts import told
 from pipelines.training.parallel.job import DIVERGED
@@ -63,22 +63,15 @@ class Delayed(msgspec.Struct, frozen=True, kw_only=True):
     delays: dict[int, int]
 
 
-class Curve(msgspec.Struct, frozen=True, kw_only=True):
-    """How one way of training went, round by round, and after which numbers.
+class Training(msgspec.Struct, frozen=True, kw_only=True):
+    """How a training went, round by round: `seconds` and `examples` of each round alone.
 
-    `seconds`, `examples`, `updates`, `bytes` of each round alone, `bytes` sent and received by all workers. `segments`:
-    after each round, mean cross-entropy of each segment of the examined frames, nats.
+    `segments`: after each round, mean cross-entropy of each segment of the examined frames, nats.
     """
 
-    name: str
-    workers: int
     seconds: list[float] = []
     examples: list[int] = []
-    updates: list[int] = []
-    bytes: list[int] = []
     segments: list[list[float]] = []
-    residuals: list[tuple[float, float]] = []
-    by_worker: list[Delayed] = []
 
     @property
     def losses(self) -> list[float]:
@@ -86,14 +79,28 @@ class Curve(msgspec.Struct, frozen=True, kw_only=True):
         return [float(np.mean(each)) for each in self.segments]
 
     @property
-    def drawn(self) -> tuple[float | None, ...]:
-        """The same, None where the net had diverged."""
-        return tuple(loss if loss < DIVERGED else None for loss in self.losses)
-
-    @property
     def per_example(self) -> list[float]:
         """Seconds per example of each round: what ratios of speeds are taken from."""
         return [s / n for n, s in zip(self.examples, self.seconds, strict=True)]
+
+    def line(self, name: str, spent: Sequence[float]) -> Line:
+        """Loss over what was spent, of which each round took so much; left out where the net had diverged."""
+        y = tuple(loss if loss < DIVERGED else None for loss in self.losses)
+        return Line(name, tuple(np.cumsum(spent).tolist()), y)
+
+
+class Curve(Training, frozen=True, kw_only=True):
+    """How one way of training with workers went, and after which numbers.
+
+    `updates` and `bytes` of each round alone, `bytes` sent and received by all workers.
+    """
+
+    name: str
+    workers: int
+    updates: list[int] = []
+    bytes: list[int] = []
+    residuals: list[tuple[float, float]] = []
+    by_worker: list[Delayed] = []
 
 
 class Block(msgspec.Struct, frozen=True, array_like=True):
@@ -205,17 +212,6 @@ def loss_ratio(of: Sequence[float], to: Sequence[float]) -> Ratio:
 def told_loss(ratio: Ratio) -> str:
     """A ratio of losses as sentences write it."""
     return "that of a net that diverged, against" if ratio.ratio > 100 else f"{told(ratio)} times"
-
-
-def ratio_columns(
-    ratios: Sequence[Ratio | None],
-) -> tuple[Values, Values, Values]:
-    """Ratios, lower and upper ends, as the layers of a chart take them."""
-    return (
-        tuple(r.ratio if r else None for r in ratios),
-        tuple(r.low if r else None for r in ratios),
-        tuple(r.high if r else None for r in ratios),
-    )
 
 
 def processes_bytes(workers: int, weights: int) -> int:

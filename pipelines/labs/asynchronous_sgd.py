@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
-
 from pipelines.config.options import setting
 from pipelines.labs import _training as shared
 from pipelines.labs.chart import Axis, Bars, Chart, Line, Mark, StackedBars
-from pipelines.labs.declaration import Lab, Measured, Said
-from pipelines.labs.figures import ratio
+from pipelines.labs.declaration import Lab, Measured, PublishedValue
+from pipelines.labs.figures import ratio, ratio_columns
 from pipelines.labs.texts import percent, told
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least, at_most
 
@@ -28,7 +26,7 @@ with the rate divided by staleness."""
 COMPUTING = ("gradient", "update", "local")
 
 
-class Pool(shared.Workers, frozen=True, kw_only=True):
+class Params(shared.Workers, frozen=True, kw_only=True):
     """How many workers, and how much is trained."""
 
     workers: Annotated[
@@ -49,7 +47,7 @@ class Pool(shared.Workers, frozen=True, kw_only=True):
     ] = 7
 
 
-class Pooled(Measured, frozen=True, kw_only=True):
+class Result(Measured, frozen=True, kw_only=True):
     """Curves of the ways in their order; of the asynchronous ones the first worker is the server."""
 
     workers: int
@@ -59,17 +57,17 @@ class Pooled(Measured, frozen=True, kw_only=True):
     curves: list[shared.Curve]
 
 
-def measure(pool: Pool, desk: Desk) -> Pooled:
+def measure(params: Params, desk: Desk) -> Result:
     """All ways in turns, on the same number of examples."""
     from pipelines.training.parallel.job import Job, Task
 
     with desk.part(0.0, 0.2):
         folder = shared.data(desk)
-    n = pool.workers
+    n = params.workers
 
     def task(name: str, **more: object) -> Task:
-        about = {"way": "asynchronous", "workers": n, "batch": pool.batch} | {
-            "batches": pool.batches,
+        about = {"way": "asynchronous", "workers": n, "batch": params.batch} | {
+            "batches": params.batches,
             "rate": RATE,
         }
         return Task(name=name, **(about | more))  # type: ignore[arg-type]
@@ -79,21 +77,21 @@ def measure(pool: Pool, desk: Desk) -> Pooled:
         task(
             "synchronous",
             way="synchronous",
-            batch=n * pool.batch,
-            batches=pool.batches // n,
+            batch=n * params.batch,
+            batches=params.batches // n,
             rate=n * RATE,
         ),
         task("each batch"),
-        task(f"{pool.accumulate} batches", accumulate=pool.accumulate),
+        task(f"{params.accumulate} batches", accumulate=params.accumulate),
         task("by staleness", rule="by staleness"),
     ]
-    job = Job(tasks=tasks, data=str(folder), rounds=pool.rounds, widths=HIDDEN)
+    job = Job(tasks=tasks, data=str(folder), rounds=params.rounds, widths=HIDDEN)
     with desk.part(0.2, 1.0):
-        curves, _ = shared.trained(desk, job, pool)
-    return Pooled(
+        curves, _ = shared.trained(desk, job, params)
+    return Result(
         workers=n,
-        batch=pool.batch,
-        accumulate=pool.accumulate,
+        batch=params.batch,
+        accumulate=params.accumulate,
         parameters=shared.weights(WIDTHS),
         curves=curves,
     )
@@ -123,10 +121,10 @@ def modelled(curve: shared.Curve, workers: int) -> float:
     return min(workers * computing / (computing + server), computing / max(server, 1e-12))
 
 
-def judge(found: Pooled) -> Finding:
+def judge(result: Result) -> Finding:
     """Holds where workers with accumulated exchanges beat one worker in speed, and do not end with a worse
     loss."""
-    one, synchronous, each, several, slowed = found.curves
+    one, synchronous, each, several, slowed = result.curves
     speed = ratio(one.per_example, several.per_example)
     without = ratio(one.per_example, each.per_example)
     against = ratio(synchronous.per_example, several.per_example)
@@ -143,7 +141,7 @@ def judge(found: Pooled) -> Finding:
     staleness = sum(d * n for d, n in delays.items()) / max(sum(delays.values()), 1)
     model = modelled(several, 4)
     why = (
-        f"{found.workers} workers with an exchange for {found.accumulate} minibatches are {told(speed)} times "
+        f"{result.workers} workers with an exchange for {result.accumulate} minibatches are {told(speed)} times "
         f"as fast as one worker ({told(without)} with an exchange for each, {told(against)} times synchronous "
         f"ones); exchanges take {percent(waited(several))} of their time, not {percent(waited(each))}; the loss "
         f"is {shared.told_loss(loss)} that of synchronous training after as many examples. 4 devices of their own "
@@ -160,38 +158,34 @@ def judge(found: Pooled) -> Finding:
         "loss_by_staleness_over_each": slowed.losses[-1] / each.losses[-1],
         "mean_staleness_updates": staleness,
         "modelled_speed_up_4": model,
-        "bytes_per_exchange": 2.0 * 4 * (found.parameters + 1),
+        "bytes_per_exchange": 2.0 * 4 * (result.parameters + 1),
     }
     return Finding(verdict, why, figures)
 
 
-def picture(found: Pooled) -> Chart:
+def picture(result: Result) -> Chart:
     """Speed of each way; beside it what workers do, how late gradients are, and the loss."""
-    names = tuple(curve.name for curve in found.curves)
-    one = found.curves[ONE]
-    speeds = [ratio(one.per_example, curve.per_example) for curve in found.curves]
+    names = tuple(curve.name for curve in result.curves)
+    one = result.curves[ONE]
+    speeds = [ratio(one.per_example, curve.per_example) for curve in result.curves]
     bars = Bars(
         "speed",
-        *shared.ratio_columns(speeds),
+        *ratio_columns(speeds),
     )
     parts = []
     for title, kinds in (("computing", COMPUTING), ("exchange", ("send", "wait"))):
         shares = []
-        for curve in found.curves:
+        for curve in result.curves:
             workers = _workers(curve)
             whole = max(sum(sum(each.seconds.values()) for each in workers), 1e-12)
             part = sum(each.seconds.get(kind, 0.0) for each in workers for kind in kinds)
             shares.append(100 * part / whole)
         parts.append((title, tuple(shares)))
     late = tuple(
-        Line(curve.name, *_histogram(curve.by_worker[0].delays)) for curve in found.curves[EACH:]
+        Line(curve.name, *_histogram(curve.by_worker[0].delays)) for curve in result.curves[EACH:]
     )
-    by_time = tuple(
-        Line(c.name, tuple(np.cumsum(c.seconds).tolist()), c.drawn) for c in found.curves
-    )
-    by_examples = tuple(
-        Line(c.name, tuple(np.cumsum(c.examples).tolist()), c.drawn) for c in found.curves
-    )
+    by_time = tuple(c.line(c.name, c.seconds) for c in result.curves)
+    by_examples = tuple(c.line(c.name, c.examples) for c in result.curves)
     loss = Axis("loss", "nat")
     return Chart(
         Axis("way", categories=names),
@@ -223,9 +217,9 @@ def _histogram(delays: dict[int, int]) -> tuple[tuple[float, ...], tuple[float, 
     return tuple(map(float, every)), tuple(100 * delays.get(d, 0) / max(whole, 1) for d in every)
 
 
-def bytes_needed(pool: Pool) -> int:
+def bytes_needed(params: Params) -> int:
     """The processes, server included."""
-    return shared.processes_bytes(pool.workers + 2, shared.weights(WIDTHS))
+    return shared.processes_bytes(params.workers + 2, shared.weights(WIDTHS))
 
 
 LAB = Lab(
@@ -233,16 +227,16 @@ LAB = Lab(
     "gradient of several minibatches at once, with a lower rate, saves the transfers.",
     source="note 1 (Yu & Deng, ch. 7; Zhang et al. 2013)",
     group="training",
-    measured="A net of 3 × 256 on the shipped voices: one worker, synchronous data parallel, and a parameter "
-    "server with an exchange for each minibatch, for several, and with the rate divided by staleness; the same "
-    "examples, in turns. Workers have one thread each, the server is one more process; what is sent goes "
-    "through gloo.",
-    bound="It holds where workers are faster than one and than workers that wait, fewer exchanges take less of their "
-    "time, and the loss ends at most a twentieth above that of synchronous training (Zhang 2013: without loss; "
-    "the twentieth is ours, as a few rounds cannot tell less). The loss is that of the frames that are taught, "
-    "as in `minibatch`.",
-    parameters=Pool(),
-    stored=Pooled,
+    measured="A net of 3 × 256 on the shipped voices, trained by one worker, by synchronous data parallelism, "
+    "and with a parameter server: an exchange for each minibatch, for several, and with the rate divided by "
+    "staleness. All see the same examples, in turns. Each worker has one thread; the server is one more process; "
+    "data are sent through gloo.",
+    bound="It holds if workers are faster than one worker and than workers that wait, if fewer exchanges take "
+    "less of their time, and if the loss ends at most a twentieth above that of synchronous training. Zhang 2013 "
+    "reports no loss; the twentieth is ours, as a few rounds cannot tell less. The loss is measured on the "
+    "training frames, as in `minibatch`.",
+    parameters=Params(),
+    stored=Result,
     measure=measure,
     judge=judge,
     picture=picture,
@@ -252,6 +246,8 @@ LAB = Lab(
         "here it is too much, or old gradients cost too much.",
         UNDECIDED: "So: give it more rounds (--set rounds=20) with nothing else running.",
     },
-    said=(Said("speed-up on 4 GPUs, modelled here", SAID_4, "×", "modelled_speed_up_4"),),
+    published=(
+        PublishedValue("speed-up on 4 GPUs, modelled here", SAID_4, "×", "modelled_speed_up_4"),
+    ),
     bytes_needed=bytes_needed,
 )

@@ -1,6 +1,7 @@
 """Lab `bandwidth-ladder`: what the cores could take in each second, and what each level of memory delivers.
 
 The rungs are those of the instrument's own ladder (`profiler.machine.roofs.cpu`), taken anew, the levels in turns.
+They time themselves, so that the turns are this lab's own.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ import time
 from typing import TYPE_CHECKING, Annotated, Final
 
 from pipelines.config.options import setting
-from pipelines.labs.chart import Axis, Chart, Line, Mark
-from pipelines.labs.declaration import Lab, Measured, Parameters, Said
-from pipelines.labs.figures import between, columns, ratio, seconds
+from pipelines.labs._parameters import Seconds
+from pipelines.labs.chart import Axis, Chart, Mark
+from pipelines.labs.declaration import Lab, Parameters, PublishedValue
+from pipelines.labs.figures import value
+from pipelines.labs.sweep import SweepResult, Timings
 from pipelines.labs.texts import figure, told
 from pipelines.labs.verdicts import Finding, at_most
 
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from pipelines.labs.desk import Desk
     from profiler.machine.roofs.cpu import Step
 
+ONE, ALL = "one core", "all cores"
 PROCESSOR: Final = 1e12
 """Bytes/s that a processor can take in, as the note reckons: 2·10⁹ Hz × 16 cores × 32 bytes."""
 
@@ -31,7 +35,7 @@ SHARE: Final = 0.1
 LEAST_ROUNDS: Final = 5
 
 
-class Effort(Parameters, frozen=True, kw_only=True):
+class Params(Parameters, frozen=True, kw_only=True):
     """What may be changed."""
 
     threads: Annotated[
@@ -44,19 +48,7 @@ class Effort(Parameters, frozen=True, kw_only=True):
             words={0: "all"},
         ),
     ] = 0
-    seconds: Annotated[
-        float, setting("Time", "What the measurement may take.", unit="s", ge=0.0, le=600.0)
-    ] = 30.0
-
-
-class Ladder(Measured, frozen=True, kw_only=True):
-    """Seconds per byte read, by round: `one` on one core and `all_cores` on `threads`, by size of the data."""
-
-    threads: int
-    sizes: list[int]
-    one: list[list[float]]
-    all_cores: list[list[float]]
-    cache_bytes: dict[int, int]
+    seconds: Seconds = 30.0
 
 
 def rungs(threads: int) -> list[Step]:
@@ -69,19 +61,19 @@ def rungs(threads: int) -> list[Step]:
     return sorted(found, key=lambda step: step.key.bytes)
 
 
-def measure(effort: Effort, desk: Desk) -> Ladder:
-    """Take all rungs on one core and on all, round by round, until the time is over."""
+def measure(params: Params, desk: Desk) -> SweepResult:
+    """Take all rungs on one core and on all, round by round, until the time is over: seconds per byte."""
     from profiler.machine.describe import usable_cores
-    from profiler.machine.roofs.timing import Effort as Rounds
+    from profiler.machine.roofs.timing import Effort
 
-    threads = effort.threads or usable_cores() or 1
+    threads = params.threads or usable_cores() or 1
     steps = {n: rungs(n) for n in sorted({1, threads})}
     sizes = [step.key.bytes for step in steps[1]]
-    times: dict[int, list[list[float]]] = {n: [[] for _ in sizes] for n in steps}
+    times: dict[int, dict[int, list[float]]] = {n: {size: [] for size in sizes} for n in steps}
     begin, done = time.monotonic(), 0
-    quick = Rounds(rounds=3, seconds=0.0)
-    while done < LEAST_ROUNDS or time.monotonic() - begin < effort.seconds:
-        for place in range(len(sizes)):
+    quick = Effort(rounds=3, seconds=0.0)
+    while done < LEAST_ROUNDS or time.monotonic() - begin < params.seconds:
+        for place, size in enumerate(sizes):
             # Which count of threads begins changes from rung to rung and from round to round.
             counts = list(steps) if (place + done) % 2 else list(reversed(steps))
             for n in counts:
@@ -89,27 +81,26 @@ def measure(effort: Effort, desk: Desk) -> Ladder:
                 step = steps[n][place]
                 with desk.span(f"{step.label} x{n}"):
                     roof = step.take(quick)
-                times[n][place].append(1.0 / roof.median)
-            spent = (time.monotonic() - begin) / max(effort.seconds, 1e-3)
+                times[n][size].append(1.0 / roof.median)
+            spent = (time.monotonic() - begin) / max(params.seconds, 1e-3)
             at = (done + place / len(sizes)) / LEAST_ROUNDS
             desk.progress("reading data of every size", min(at, max(spent, 0.0)) if done else at)
         done += 1
-    return Ladder(
-        threads=threads,
-        sizes=sizes,
-        one=times[1],
-        all_cores=times[threads],
+    return SweepResult(
+        timings=Timings(seconds={ONE: times[1], ALL: times[threads]}),
+        counts={"threads": threads},
         cache_bytes=desk.cache_bytes,
     )
 
 
-def judge(found: Ladder) -> Finding:
+def judge(result: SweepResult) -> Finding:
     """What memory delivers to all cores, over what they take from their first caches: a tenth or less."""
-    near, far = found.all_cores[0], found.all_cores[-1]
-    share = ratio(near, far)
-    first, memory = 1.0 / seconds(near), 1.0 / seconds(far)
-    each = first / found.threads
-    cores = f"{found.threads} core{'s' if found.threads > 1 else ''}"
+    timings, threads = result.timings, round(result.counts["threads"])
+    near, *_, far = timings.sizes()
+    share = timings.ratio(ALL, ALL, near, far)
+    first, memory = 1.0 / timings.time(ALL, near), 1.0 / timings.time(ALL, far)
+    each = first / threads
+    cores = f"{threads} core{'s' if threads > 1 else ''}"
     why = (
         f"{cores} read {figure(first, 'B/s')} from the first cache and {figure(memory, 'B/s')} from memory, "
         f"{told(share)} of it. At {figure(each, 'B/s')} each, 16 cores could take {figure(16 * each, 'B/s')}."
@@ -118,31 +109,25 @@ def judge(found: Ladder) -> Finding:
         "first_cache_bytes_per_s": first,
         "first_cache_bytes_per_s_of_16_cores": 16.0 * each,
         "memory_bytes_per_s": memory,
-        "memory_bytes_per_s_of_one_core": 1.0 / seconds(found.one[-1]),
-        "memory_share_of_first_cache": share.ratio if share else None,
+        "memory_bytes_per_s_of_one_core": 1.0 / timings.time(ONE, far),
+        "memory_share_of_first_cache": value(share),
     }
     return Finding(at_most(share, SHARE), why, figures)
 
 
-def picture(found: Ladder) -> Chart:
+def picture(result: SweepResult) -> Chart:
     """Rate over the size of the data, on one core and on all; the note's two numbers and the caches."""
-    x = tuple(float(size) for size in found.sizes)
-    sides = [("1 core", found.one)]
-    if found.threads > 1:
-        sides.append((f"{found.threads} cores", found.all_cores))
-    lines = tuple(
-        Line(name, x, *columns([between(times, lambda s: 1.0 / s) for times in each]))
-        for name, each in sides
-    )
-    caches = tuple(
-        Mark(f"L{level}", float(size), on="x") for level, size in found.cache_bytes.items()
-    )
+    threads = round(result.counts["threads"])
+    names = {ONE: "1 core"} | ({ALL: f"{threads} cores"} if threads > 1 else {})
+    lines = (result.timings.line(v, name, lambda _, s: 1.0 / s) for v, name in names.items())
     note = (
         Mark("claimed: 16 cores can take 1 TB/s", PROCESSOR),
         Mark("claimed: a server's memory gives 100 GB/s", MEMORY),
     )
     return Chart(
-        Axis("data", "B", log=True), Axis("read", "B/s", log=True), (*lines, *caches, *note)
+        Axis("data", "B", log=True),
+        Axis("read", "B/s", log=True),
+        (*lines, *result.cache_marks(), *note),
     )
 
 
@@ -150,12 +135,12 @@ LAB = Lab(
     claim="Memory delivers less than a tenth of the bytes that would keep the processor fed.",
     source="note 3 (Dive into Deep Learning, § 12.5)",
     group="caches",
-    measured="Bytes per second read in order by one core and by all, over data from 16 KiB to four times the last "
-    "cache, held against what the first caches deliver. The claim reckons with 16 cores; that figure is ours per core "
-    "times 16. Writing and copying are slower still (`asrscope calibrate`).",
+    measured="Bytes per second read in order by one core and by all, over data from 16 KiB to four times the "
+    "last cache, compared with what the first caches deliver. The claim assumes 16 cores; here that figure is "
+    "the rate of one core times 16. Writing and copying are slower still (`asrscope calibrate`).",
     bound="It holds up to a tenth, the claim's own number: its 100 GB/s are exactly a tenth of its 10¹² bytes/s.",
-    parameters=Effort(),
-    stored=Ladder,
+    parameters=Params(),
+    stored=SweepResult,
     measure=measure,
     judge=judge,
     picture=picture,
@@ -166,9 +151,11 @@ LAB = Lab(
         "the same memory, so measure the ladder with all that you use.",
         "undecided": "So: give it more time (--set seconds=120), with nothing else running.",
     },
-    said=(
-        Said("what 16 cores can take", PROCESSOR, "B/s", "first_cache_bytes_per_s_of_16_cores"),
-        Said("main memory", MEMORY, "B/s", "memory_bytes_per_s"),
+    published=(
+        PublishedValue(
+            "what 16 cores can take", PROCESSOR, "B/s", "first_cache_bytes_per_s_of_16_cores"
+        ),
+        PublishedValue("main memory", MEMORY, "B/s", "memory_bytes_per_s"),
     ),
     bytes_needed=lambda _: 1 << 30,
 )

@@ -5,15 +5,16 @@ The same sum of two float32 vectors everywhere, written into a third; one thread
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Final
 
 import numpy as np
 
 from pipelines.config.options import setting
-from pipelines.labs.chart import Axis, Bars, Chart, Line, Mark
-from pipelines.labs.declaration import Lab, Measured, Parameters
-from pipelines.labs.figures import between, columns, ratio_apart, seconds
+from pipelines.labs._parameters import Seconds
+from pipelines.labs.chart import Axis, Chart, Mark
+from pipelines.labs.declaration import Lab, Parameters
+from pipelines.labs.figures import ratio_apart, value
+from pipelines.labs.sweep import Sweep, SweepResult, Work, key
 from pipelines.labs.texts import figure, told, whole
 from pipelines.labs.verdicts import UNDECIDED, Finding, all_of, at_least
 
@@ -31,29 +32,20 @@ MATTERS: Final = 0.1
 """A call no longer matters where it is a tenth of the time."""
 
 PYTHON: Final = "Python loop"
+JUDGED: Final = ("numpy", "torch")
 
 
-class Sizes(Parameters, frozen=True, kw_only=True):
+class Params(Parameters, frozen=True, kw_only=True):
     """What may be changed."""
 
     largest: Annotated[
         int, setting("Largest vector", "Numbers of the longest vectors.", ge=16, le=1 << 26)
     ] = 1 << 20
-    seconds: Annotated[
-        float, setting("Time", "What the measurement may take.", unit="s", ge=0.0, le=600.0)
-    ] = 20.0
+    seconds: Seconds = 20.0
     threads: Annotated[int, setting("Threads", "Of torch.", ge=1, le=256)] = 1
 
 
-class Calls(Measured, frozen=True, kw_only=True):
-    """Seconds per call by round, by library and by size; Python's loop over the small sizes alone."""
-
-    sizes: list[int]
-    times: dict[str, list[list[float]]]
-    device: str | None
-
-
-def additions(n: int, device: str | None) -> dict[str, Callable[[], object]]:
+def additions(n: int, device: str | None) -> dict[str, Work]:
     """The sum of two vectors [n] by library; what they return is the vector, torch's tensor or the list."""
     import torch
 
@@ -66,7 +58,7 @@ def additions(n: int, device: str | None) -> dict[str, Callable[[], object]]:
         add(a, b, compiled)
         return compiled
 
-    found: dict[str, Callable[[], object]] = {
+    found: dict[str, Work] = {
         "numpy": lambda: np.add(a, b, out=out),
         "numba": loops,
     }
@@ -85,7 +77,7 @@ def additions(n: int, device: str | None) -> dict[str, Callable[[], object]]:
     return found
 
 
-def _torch(a: object, b: object, name: str) -> Callable[[], object]:
+def _torch(a: object, b: object, name: str) -> Work:
     import torch
 
     assert isinstance(a, torch.Tensor)
@@ -102,85 +94,73 @@ def _torch(a: object, b: object, name: str) -> Callable[[], object]:
     return waited
 
 
-def measure(sizes: Sizes, desk: Desk) -> Calls:
+def measure(params: Params, desk: Desk) -> SweepResult:
     """Every library over vectors of 1 number to the largest, four times as many each."""
     import torch  # noqa: F401  # before threads are limited, so that its own are
 
-    device = desk.device
-    steps = [1 << k for k in range(0, 40, 2) if 1 << k <= sizes.largest]
-    times: dict[str, list[list[float]]] = {}
-    with desk.threads(sizes.threads):
-        for place, n in enumerate(steps):
-            with desk.part(place / len(steps), (place + 1) / len(steps)):
-                arms = {f"{name}, {n}": call for name, call in additions(n, device).items()}
-                share = sizes.seconds / len(steps)
-                found = desk.turns(arms, seconds=share, what=f"sums of {n} numbers")
-            for name, each in found.items():
-                times.setdefault(name.rpartition(", ")[0], []).append(each)
-    return Calls(sizes=steps, times=times, device=device)
+    sweep = Sweep(
+        lambda n: additions(n, desk.device),
+        [1 << k for k in range(0, 40, 2) if 1 << k <= params.largest],
+        "sums of {size} numbers",
+    )
+    with desk.threads(params.threads):
+        return SweepResult(timings=sweep.run(desk, params.seconds), device=desk.device or "")
 
 
-def enough(found: Calls, name: str) -> float | None:
+def enough(result: SweepResult, name: str) -> float | None:
     """From how many numbers on the call is a tenth of the time or less; None where the largest vector is too short.
 
-    The time of a sum of n numbers is taken as that of one number and a share per number, which the largest vectors
-    within a core's cache give.
+    The call is what a sum of one number takes.
     """
-    times = [seconds(each) for each in found.times[name]]
-    for n, took in zip(found.sizes, times, strict=False):
-        if took * MATTERS >= times[0]:
-            return float(n)
-    return None
+    timings = result.timings
+    call = timings.time(name, 1)
+    large = (n for n in timings.sizes(name) if timings.time(name, n) * MATTERS >= call)
+    return next(map(float, large), None)
 
 
-def judge(found: Calls) -> Finding:
+def judge(result: SweepResult) -> Finding:
     """As many numbers one by one as at once, in numpy and in torch: WORTH times as long or more."""
-    at_once = max(n for n in found.sizes if n <= MANY)
-    place = found.sizes.index(at_once)
+    timings = result.timings
+    at_once = max(n for n in timings.sizes() if n <= MANY)
     gains = {}
-    for name in ("numpy", "torch"):
-        one = [at_once * t for t in found.times[name][0]]
-        gains[name] = ratio_apart(one, found.times[name][place])
-    verdict = all_of(*(at_least(gain, WORTH) for gain in gains.values())) if place else UNDECIDED
-    calls = ", ".join(f"{n} {figure(seconds(t[0]), 's')}" for n, t in found.times.items())
-    lasts = {name: enough(found, name) for name in found.times if name != PYTHON}
+    for name in JUDGED:
+        one_by_one = [at_once * t for t in timings.rounds(name, 1)]
+        gains[name] = ratio_apart(one_by_one, timings.rounds(name, at_once))
+    first = {name: timings.time(name, 1) for name in timings.variants}
+    lasts = {name: enough(result, name) for name in timings.variants if name != PYTHON}
+    calls = ", ".join(f"{name} {figure(seconds, 's')}" for name, seconds in first.items())
+    most = whole(timings.sizes()[-1])
     from_here = ", ".join(
-        f"{name} {whole(n)}" if n else f"{name} more than {whole(found.sizes[-1])}"
-        for name, n in lasts.items()
+        f"{name} {whole(n)}" if n else f"{name} more than {most}" for name, n in lasts.items()
     )
     why = (
         f"One sum of two numbers takes {calls}. {at_once} of them one by one take {told(gains['numpy'])} times as "
         f"long as at once in numpy and {told(gains['torch'])} times in torch. The call is a tenth of the time from "
         f"so many numbers on: {from_here}."
     )
-    figures: dict[str, float | None] = {
-        f"{_key(name)}_call_s": seconds(each[0]) for name, each in found.times.items()
-    }
-    figures |= {
-        f"{_key(name)}_one_by_one_over_at_once": g.ratio if g else None for name, g in gains.items()
-    }
-    figures |= {f"{_key(name)}_call_is_a_tenth_from": n for name, n in lasts.items()}
+    figures: dict[str, float | None] = {}
+    for name, seconds in first.items():
+        figures[f"{key(name).lower()}_call_s"] = seconds
+    for name, gain in gains.items():
+        figures[f"{name}_one_by_one_over_at_once"] = value(gain)
+    for name, n in lasts.items():
+        figures[f"{key(name).lower()}_call_is_a_tenth_from"] = n
+    several = at_once > 1
+    verdict = all_of(*(at_least(gain, WORTH) for gain in gains.values())) if several else UNDECIDED
     return Finding(verdict, why, figures)
 
 
-def _key(name: str) -> str:
-    return name.lower().replace(" ", "_")
-
-
-def picture(found: Calls) -> Chart:
+def picture(result: SweepResult) -> Chart:
     """Time of a call by library; beside it the time per number over the size."""
-    names = tuple(found.times)
-    first = [between(found.times[name][0]) for name in names]
-    lines = []
-    for name, each in found.times.items():
-        x = tuple(float(n) for n in found.sizes[: len(each)])
-        per = [between(t, lambda s, n=n: s / n) for t, n in zip(each, x, strict=True)]  # type: ignore[misc]
-        lines.append(Line(name, x, *columns(per)))
-    marks = _tenths(found)
+    timings = result.timings
+    first = timings.bars("call", [(name, 1) for name in timings.variants])
+    lines = [timings.line(name, figure=lambda n, s: s / n) for name in timings.variants]
+    tenths = {name: enough(result, name) for name in JUDGED}
+    marks = [Mark(f"call 10 % in {name}", n, on="x") for name, n in tenths.items() if n is not None]
     return Chart(
-        Axis("one sum of two numbers", categories=names),
+        Axis("one sum of two numbers", categories=tuple(timings.variants)),
         Axis("time of the call", "s", log=True),
-        (Bars("call", *columns(first)),),
+        (first,),
         beside=(
             Chart(
                 Axis("numbers in a call", log=True),
@@ -191,24 +171,17 @@ def picture(found: Calls) -> Chart:
     )
 
 
-def _tenths(found: Calls) -> tuple[Mark, ...]:
-    named: Mapping[str, float | None] = {n: enough(found, n) for n in ("numpy", "torch")}
-    return tuple(
-        Mark(f"call 10 % in {name}", n, on="x") for name, n in named.items() if n is not None
-    )
-
-
 LAB = Lab(
     claim="Every call from the interpreter into a framework costs, so vectorise: only large operations make it vanish.",
     source="note 3 (Dive into Deep Learning, § 12.5)",
     group="caches",
-    measured="The sum of two float32 vectors of 1 to a million numbers, written into a third: a loop in Python, one "
-    "call of numpy, of a numba kernel, of torch on the processor and, where there is one, on the device (waited for "
-    "each time). The loop around the calls is part of the times, some 20 ns.",
-    bound="It holds where as many numbers one by one take ten times as long as at once. The claim gives no "
-    "number; ten is ours: the call is then nine tenths of the time.",
-    parameters=Sizes(),
-    stored=Calls,
+    measured="The sum of two float32 vectors of 1 to a million numbers, written into a third: a loop in Python, "
+    "one call of numpy, of a numba kernel, of torch on the CPU and, if there is one, on the device (with a wait "
+    "each time). The times include the loop around the calls, some 20 ns.",
+    bound="It holds if adding the numbers one by one takes at least ten times as long as all at once. The claim "
+    "gives no number; ten is ours: the call is then nine tenths of the time.",
+    parameters=Params(),
+    stored=SweepResult,
     measure=measure,
     judge=judge,
     picture=picture,
@@ -218,5 +191,5 @@ LAB = Lab(
         "does not hold here": "So: calls are cheap against the work here; look at bytes and operations first.",
         "undecided": "So: give it more time (--set seconds=120), with nothing else running.",
     },
-    bytes_needed=lambda sizes: 8 * FLOAT * sizes.largest,
+    bytes_needed=lambda params: 8 * FLOAT * params.largest,
 )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 from pipelines.config.options import setting
 from pipelines.labs._accelerator import HALF
+from pipelines.labs._parameters import Seconds
 from pipelines.labs.chart import Axis, Bars, Chart, Mark
-from pipelines.labs.declaration import Lab, Measured, Parameters, Said
-from pipelines.labs.figures import between, columns, seconds
+from pipelines.labs.declaration import Lab, Parameters, PublishedValue
+from pipelines.labs.figures import between
+from pipelines.labs.sweep import SweepResult, Work, one_size
 from pipelines.labs.texts import told
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, at_least
 from profiler.analysis.comparison.statistics import Ratio
@@ -17,6 +18,9 @@ from profiler.machine.describe import usable_cores
 
 if TYPE_CHECKING:
     from pipelines.labs.desk import Desk
+
+CLOCK, ONE, EVERY, DEVICE = "clock", "one", "every", "device"
+"""The variants: a chain of one-cycle operations; the product on one core, on all and on the accelerator."""
 
 LAPTOP_HZ, LAPTOP_CORES = 3.1e9, 4
 K80_HZ, K80_CORES = 562e6, 4992
@@ -28,30 +32,14 @@ UNFAIR = 2.0
 STEPS = 1_000_000
 
 
-class Sizes(Parameters, frozen=True, kw_only=True):
+class Params(Parameters, frozen=True, kw_only=True):
     """What is multiplied, and for how long."""
 
     n: Annotated[int, setting("Size", "Rows and columns of the matrices.", ge=32, le=8192)] = 512
-    seconds: Annotated[
-        float, setting("Seconds", "Time of the measurement.", unit="s", ge=0.0, le=600.0)
-    ] = 12.0
+    seconds: Seconds = 12.0
 
 
-class Rates(Measured, frozen=True, kw_only=True):
-    """Seconds by round: of the chain of `cycles` cycles, of the product on one thread, on all and on the
-    device."""
-
-    n: int
-    cores: int
-    cycles: int
-    clock: list[float]
-    one: list[float]
-    every: list[float]
-    device: list[float]
-    device_name: str
-
-
-def measure(sizes: Sizes, desk: Desk) -> Rates:
+def measure(params: Params, desk: Desk) -> SweepResult:
     """All in turns; the device's products are waited for."""
     import numpy as np
     import torch
@@ -60,10 +48,10 @@ def measure(sizes: Sizes, desk: Desk) -> Rates:
 
     cores = usable_cores() or 1
     generator = torch.Generator().manual_seed(1)
-    a, b = (torch.rand((sizes.n, sizes.n), generator=generator) for _ in range(2))
+    a, b = (torch.rand((params.n, params.n), generator=generator) for _ in range(2))
     out = torch.empty_like(a)
 
-    def product(threads: int) -> Callable[[], object]:
+    def product(threads: int) -> Work:
         def run() -> None:
             torch.set_num_threads(threads)
             torch.mm(a, b, out=out)
@@ -71,16 +59,15 @@ def measure(sizes: Sizes, desk: Desk) -> Rates:
         return run
 
     start = np.uint64(88172645463325252)
-    arms: dict[str, Callable[[], object]] = {
-        "clock": lambda: chain(start, STEPS),
-        "one": product(1),
-        "every": product(cores),
+    variants: dict[str, Work] = {
+        CLOCK: lambda: chain(start, STEPS),
+        ONE: product(1),
+        EVERY: product(cores),
     }
-    name = desk.device or ""
-    if name:
+    if desk.device:
         from pipelines.device import COMPUTE, open_device
 
-        device = open_device(name)
+        device = open_device(desk.device)
         there = [torch.empty_like(value, device=device.where) for value in (a, b, out)]
         for target, source in zip(there, (a, b), strict=False):
             device.run(COMPUTE, lambda to=target, of=source: to.copy_(of))  # type: ignore[misc]
@@ -89,84 +76,91 @@ def measure(sizes: Sizes, desk: Desk) -> Rates:
             device.run(COMPUTE, lambda: torch.mm(there[0], there[1], out=there[2]))
             device.wait(device.mark(COMPUTE))
 
-        arms["device"] = on_device
-    found = desk.turns(arms, seconds=sizes.seconds, what=f"products of {sizes.n} × {sizes.n}")
-    return Rates(
-        n=sizes.n,
-        cores=cores,
-        cycles=CYCLES * STEPS,
-        clock=found["clock"],
-        one=found["one"],
-        every=found["every"],
-        device=found.get("device", []),
-        device_name=name,
+        variants[DEVICE] = on_device
+    sweep = one_size(variants, params.n, f"products of {params.n} × {params.n}")
+    return SweepResult(
+        timings=sweep.run(desk, params.seconds),
+        counts={"cores": cores, "cycles": CYCLES * STEPS},
+        device=desk.device or "",
     )
 
 
-def _per_cycle(found: Rates) -> Ratio:
+def flops_per_s(n: int, seconds: float) -> float:
+    """Of a product of square matrices."""
+    return 2 * n**3 / seconds
+
+
+def _clock_hz(result: SweepResult) -> float:
+    return result.counts["cycles"] / result.timings.time(CLOCK)
+
+
+def _per_cycle(result: SweepResult) -> Ratio:
     """Operations of one core in a cycle, over those of a GPU's core."""
-    clock = between(found.clock, lambda s: found.cycles / s)
-    rate = between(found.one, lambda s: 2 * found.n**3 / s)
+    timings = result.timings
+    clock = between(timings.rounds(CLOCK), lambda s: result.counts["cycles"] / s)
+    rate = between(timings.rounds(ONE), lambda s: flops_per_s(timings.size(ONE), s))
     middle = rate.value / clock.value / A_CORE
     return Ratio(middle, rate.low / clock.high / A_CORE, rate.high / clock.low / A_CORE)
 
 
-def judge(found: Rates) -> Finding:
+def judge(result: SweepResult) -> Finding:
     """Not fair where a core here does at least twice the work of a GPU's core in a cycle."""
-    ratio = _per_cycle(found)
-    hz = found.cycles / seconds(found.clock)
-    work = 2.0 * found.n**3
-    one, every = work / seconds(found.one), work / seconds(found.every)
+    ratio = _per_cycle(result)
+    hz, cores = _clock_hz(result), round(result.counts["cores"])
+    rates = {
+        variant: flops_per_s(size, result.timings.time(variant))
+        for variant, size in result.timings.cells()
+        if variant != CLOCK
+    }
+    every = rates[EVERY]
     k80 = K80_HZ * K80_CORES
-    by_count = k80 / (hz * found.cores)
-    by_work = k80 * A_CORE / every
+    by_count, by_work = k80 / (hz * cores), k80 * A_CORE / every
     why = (
         f"A core here runs at {hz / 1e9:.2f} GHz and does {told(ratio)} times the operations of a GPU's core in "
-        f"a cycle ({one / 1e9:.3g} GFLOP/s on one, {every / 1e9:.3g} on {found.cores}): clock × cores puts a "
+        f"a cycle ({rates[ONE] / 1e9:.3g} GFLOP/s on one, {every / 1e9:.3g} on {cores}): clock × cores puts a "
         f"K80 {by_count:.3g} times above this processor, its operations {by_work:.3g} times."
     )
     figures: dict[str, float | None] = {
         "clock_hz": hz,
-        "cores": float(found.cores),
-        "flops_per_s_one_core": one,
+        "cores": float(cores),
+        "flops_per_s_one_core": rates[ONE],
         "flops_per_s_all_cores": every,
         "per_cycle_over_gpu_core": ratio.ratio,
         "k80_over_here_by_clock_and_cores": by_count,
         "k80_over_here_by_operations": by_work,
         "k80_over_laptop_by_clock_and_cores": k80 / (LAPTOP_HZ * LAPTOP_CORES),
-        "device_flops_per_s": None,
-        "device_over_all_cores": None,
+        "device_flops_per_s": rates.get(DEVICE),
+        "device_over_all_cores": rates[DEVICE] / every if DEVICE in rates else None,
     }
-    if found.device:
-        rate = work / seconds(found.device)
-        why += f" {found.device_name} here computes {rate / 1e9:.4g} GFLOP/s, {rate / every:.3g} times as much."
-        figures |= {"device_flops_per_s": rate, "device_over_all_cores": rate / every}
+    if DEVICE in rates:
+        rate = rates[DEVICE]
+        why += f" {result.device} here computes {rate / 1e9:.4g} GFLOP/s, {rate / every:.3g} times as much."
     else:
         why += f" {HALF}."
     return Finding(at_least(ratio, UNFAIR), why, figures)
 
 
-def picture(found: Rates) -> Chart:
+def picture(result: SweepResult) -> Chart:
     """Cores × clock of each, and beside it what they compute: the K80's by its count, ours measured."""
-    hz = found.cycles / seconds(found.clock)
-    names = ("laptop of the claim", "this processor", "K80")
-    cycles = (LAPTOP_HZ * LAPTOP_CORES, hz * found.cores, K80_HZ * K80_CORES)
-    work = 2.0 * found.n**3
-    measured = [("one core", found.one), (f"{found.cores} cores", found.every)]
-    if found.device:
-        measured.append((found.device_name, found.device))
-    rates = [between(times, lambda s: 1e-9 * work / s) for _, times in measured]
+    timings, cores = result.timings, round(result.counts["cores"])
+    machines = ("laptop of the claim", "this processor", "K80")
+    cycles = (LAPTOP_HZ * LAPTOP_CORES, _clock_hz(result) * cores, K80_HZ * K80_CORES)
+    names = {ONE: "one core", EVERY: f"{cores} cores", DEVICE: result.device}
+    computing = [variant for variant in timings.variants if variant != CLOCK]
+    rates = timings.bars(
+        "measured", timings.cells(computing), lambda n, s: 1e-9 * flops_per_s(n, s)
+    )
     return Chart(
-        Axis("machine", categories=names),
+        Axis("machine", categories=machines),
         Axis("clock × cores", "1e9/s", log=True),
         (Bars("cycles of all cores", tuple(1e-9 * value for value in cycles)),),
         title="Counted",
         beside=(
             Chart(
-                Axis("machine", categories=tuple(name for name, _ in measured)),
+                Axis("machine", categories=tuple(names[variant] for variant in computing)),
                 Axis("float32", "GFLOP/s", log=True),
                 (
-                    Bars("measured", *columns(rates)),
+                    rates,
                     Mark("K80, a multiply-add a cycle", 1e-9 * A_CORE * K80_HZ * K80_CORES),
                 ),
                 title="Computed",
@@ -180,14 +174,13 @@ LAB = Lab(
     "is not quite fair.",
     source="note 2",
     group="device",
-    measured="The clock, by a chain of one-cycle operations; float32 products of torch on one core, on all and "
-    "on the accelerator where there is one; both against clock × cores. A GPU's core is a lane that does a "
-    "multiply-add in a cycle, a processor's has vectors. Frequencies change with load: all are measured in "
-    "turns.",
-    bound="It holds where a core here does at least twice the operations of a GPU's core in a cycle. The claim "
-    "gives no number; two is ours: below it the two kinds of core could pass for the same.",
-    parameters=Sizes(),
-    stored=Rates,
+    measured="The clock, from a chain of one-cycle operations; float32 products of torch on one core, on all "
+    "cores and on the accelerator if there is one; both compared with clock × cores. A core of a GPU does one "
+    "multiply-add per cycle; a core of a CPU has vectors. Clocks change with load, so all are measured in turns.",
+    bound="It holds if a core of this CPU does at least twice as many operations per cycle as a core of a GPU. "
+    "The claim gives no number; two is ours: below it the two kinds of core would be alike.",
+    parameters=Params(),
+    stored=SweepResult,
     measure=measure,
     judge=judge,
     picture=picture,
@@ -197,9 +190,11 @@ LAB = Lab(
         FAILS: "So: here a core does no more in a cycle than a GPU's does; is torch's library made for this processor?",
         UNDECIDED: "So: give it more time (--set seconds=60), with nothing else running.",
     },
-    said=(
-        Said("K80 over laptop, clock × cores", 227.0, "×", "k80_over_laptop_by_clock_and_cores"),
-        Said("the laptop's clock", LAPTOP_HZ, "Hz", "clock_hz"),
+    published=(
+        PublishedValue(
+            "K80 over laptop, clock × cores", 227.0, "×", "k80_over_laptop_by_clock_and_cores"
+        ),
+        PublishedValue("the laptop's clock", LAPTOP_HZ, "Hz", "clock_hz"),
     ),
-    bytes_needed=lambda sizes: 3 * 4 * sizes.n**2,
+    bytes_needed=lambda params: 3 * 4 * params.n**2,
 )

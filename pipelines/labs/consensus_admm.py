@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
-
 from pipelines.config.options import setting
 from pipelines.labs import _training as shared
 from pipelines.labs.chart import Axis, Chart, Line
@@ -26,7 +24,7 @@ SYNCHRONOUS, ASYNCHRONOUS, FIRST = 0, 1, 2
 """The ways in their order: those that exchange gradients, then ADMM with each ρ."""
 
 
-class Alm(shared.Workers, frozen=True, kw_only=True):
+class Params(shared.Workers, frozen=True, kw_only=True):
     """How many workers, and how much is trained."""
 
     workers: Annotated[int, setting("Workers", "Workers of every way.", ge=2, le=64)] = 5
@@ -46,7 +44,7 @@ class Alm(shared.Workers, frozen=True, kw_only=True):
     rounds: Annotated[int, setting("Rounds", "Points of each curve.", ge=2, le=1000)] = 8
 
 
-class Agreed(Measured, frozen=True, kw_only=True):
+class Result(Measured, frozen=True, kw_only=True):
     """Curves of the ways in their order, and the ρ of each ADMM."""
 
     workers: int
@@ -56,19 +54,19 @@ class Agreed(Measured, frozen=True, kw_only=True):
     curves: list[shared.Curve]
 
 
-def measure(alm: Alm, desk: Desk) -> Agreed:
+def measure(params: Params, desk: Desk) -> Result:
     """All ways in turns, on the same number of examples."""
     from pipelines.training.parallel.job import Job, Task
 
     with desk.part(0.0, 0.2):
         folder = shared.data(desk)
-    n, batches = alm.workers, alm.workers * alm.local * alm.exchanges
+    n, batches = params.workers, params.workers * params.local * params.exchanges
     tasks = [
         Task(
             name="synchronous",
             way="synchronous",
             workers=n,
-            batch=n * alm.batch,
+            batch=n * params.batch,
             batches=batches // n,
             rate=n * RATE,
         ),
@@ -76,7 +74,7 @@ def measure(alm: Alm, desk: Desk) -> Agreed:
             name="asynchronous",
             way="asynchronous",
             workers=n,
-            batch=alm.batch,
+            batch=params.batch,
             batches=batches,
             rate=RATE,
         ),
@@ -85,48 +83,48 @@ def measure(alm: Alm, desk: Desk) -> Agreed:
                 name=f"ADMM, ρ = {rho:g}",
                 way="consensus",
                 workers=n,
-                batch=alm.batch,
+                batch=params.batch,
                 batches=batches,
                 rate=RATE,
                 rho=rho,
-                local=alm.local,
+                local=params.local,
             )
             for rho in RHOS
         ),
     ]
-    job = Job(tasks=tasks, data=str(folder), rounds=alm.rounds, widths=HIDDEN)
+    job = Job(tasks=tasks, data=str(folder), rounds=params.rounds, widths=HIDDEN)
     with desk.part(0.2, 1.0):
-        curves, _ = shared.trained(desk, job, alm)
-    return Agreed(
+        curves, _ = shared.trained(desk, job, params)
+    return Result(
         workers=n,
         rhos=list(RHOS),
-        exchanges=alm.exchanges,
+        exchanges=params.exchanges,
         parameters=shared.weights(WIDTHS),
         curves=curves,
     )
 
 
-def best(found: Agreed) -> int:
+def best(result: Result) -> int:
     """The ADMM whose loss is lowest in the end."""
-    return min(range(FIRST, len(found.curves)), key=lambda n: found.curves[n].losses[-1])
+    return min(range(FIRST, len(result.curves)), key=lambda n: result.curves[n].losses[-1])
 
 
-def judge(found: Agreed) -> Finding:
+def judge(result: Result) -> Finding:
     """Holds where the best ρ ends with no worse a loss than asynchronous SGD, on fewer bytes."""
-    chosen = best(found)
-    ours, theirs = found.curves[chosen], found.curves[ASYNCHRONOUS]
-    synchronous = found.curves[SYNCHRONOUS]
+    chosen = best(result)
+    ours, theirs = result.curves[chosen], result.curves[ASYNCHRONOUS]
+    synchronous = result.curves[SYNCHRONOUS]
     loss = shared.loss_ratio(ours.segments[-1], theirs.segments[-1])
     against = shared.loss_ratio(ours.segments[-1], synchronous.segments[-1])
     fewer = sum(theirs.bytes) / max(sum(ours.bytes), 1)
     verdict = all_of(at_most(loss, shared.NO_LOSS), HOLDS if fewer > 1 else FAILS)
-    if found.workers <= FEW:
+    if result.workers <= FEW:
         verdict = IMPOSSIBLE  # the claim is about more of them
     delays = theirs.by_worker[0].delays
     staleness = sum(d * n for d, n in delays.items()) / max(sum(delays.values()), 1)
     primal, dual = ours.residuals[-1]
     why = (
-        f"With {found.workers} workers and ρ = {found.rhos[chosen - FIRST]:g}, ADMM ends with {told(loss)} "
+        f"With {result.workers} workers and ρ = {result.rhos[chosen - FIRST]:g}, ADMM ends with {told(loss)} "
         f"times the loss of asynchronous SGD (gradients {staleness:.1f} updates late) and {told(against)} times "
         f"that of synchronous SGD after as many examples, and sends {fewer:.0f} times fewer bytes; its "
         f"residuals end at {shown(primal)} (primal) and {shown(dual)} (dual)."
@@ -136,7 +134,7 @@ def judge(found: Agreed) -> Finding:
         "loss_over_synchronous": against.ratio,
         "bytes_asynchronous_over_admm": fewer,
         "bytes_synchronous_over_admm": sum(synchronous.bytes) / max(sum(ours.bytes), 1),
-        "best_rho": found.rhos[chosen - FIRST],
+        "best_rho": result.rhos[chosen - FIRST],
         "primal_residual": primal,
         "dual_residual": dual,
         "staleness_of_asynchronous_updates": staleness,
@@ -144,30 +142,21 @@ def judge(found: Agreed) -> Finding:
     return Finding(verdict, why, figures)
 
 
-def picture(found: Agreed) -> Chart:
+def picture(result: Result) -> Chart:
     """Loss by bytes; beside it by examples, and the residuals by exchange."""
     loss = Axis("loss", "nat")
-
-    def lines(x: list[list[float]]) -> tuple[Line, ...]:
-        return tuple(
-            Line(c.name, tuple(at), c.drawn) for at, c in zip(x, found.curves, strict=True)
-        )
-
-    ours = found.curves[best(found)]
+    by_bytes = tuple(c.line(c.name, c.bytes) for c in result.curves)
+    by_examples = tuple(c.line(c.name, c.examples) for c in result.curves)
+    ours = result.curves[best(result)]
     steps = tuple(float(n + 1) for n in range(len(ours.residuals)))
     primal, dual = zip(*ours.residuals, strict=True)
     return Chart(
         Axis("bytes sent and received", "B", log=True),
         loss,
-        lines([np.cumsum(c.bytes).tolist() for c in found.curves]),
+        by_bytes,
         title="Loss by bytes",
         beside=(
-            Chart(
-                Axis("examples"),
-                loss,
-                lines([np.cumsum(c.examples).tolist() for c in found.curves]),
-                title="Loss by examples",
-            ),
+            Chart(Axis("examples"), loss, by_examples, title="Loss by examples"),
             Chart(
                 Axis("exchange"),
                 Axis("root mean square", log=True),
@@ -178,9 +167,9 @@ def picture(found: Agreed) -> Chart:
     )
 
 
-def bytes_needed(alm: Alm) -> int:
+def bytes_needed(params: Params) -> int:
     """The processes, a parameter server included."""
-    return shared.processes_bytes(alm.workers + 2, 2 * shared.weights(WIDTHS))
+    return shared.processes_bytes(params.workers + 2, 2 * shared.weights(WIDTHS))
 
 
 LAB = Lab(
@@ -188,22 +177,21 @@ LAB = Lab(
     "well on far fewer exchanges.",
     source="note 1 (Yu & Deng, ch. 7; Boyd et al. 2011, § 7.1)",
     group="training",
-    measured="Consensus ADMM on a net of 3 × 256 and the shipped voices with three values of ρ, beside "
-    "asynchronous and synchronous SGD with as many workers, examples and the same rate: loss by examples and "
-    "by bytes sent, primal and dual residuals. How fast it would be "
-    "on more devices is not measured: the bytes are what such devices would wait for.",
-    bound="It holds where it ends with at most a twentieth more loss than asynchronous SGD, and on fewer bytes. With "
-    "four workers or fewer it is not tried: the claim is about more. No figure for speech was ever published, "
-    "so both bounds are ours. The best of three ρ counts, as nobody says how to choose one. The loss is that of "
-    "the frames that are taught, as in `minibatch`.",
-    parameters=Alm(),
-    stored=Agreed,
+    measured="Consensus ADMM on a net of 3 × 256 and the shipped voices with three values of ρ, compared with "
+    "asynchronous and synchronous SGD with the same workers, examples and rate: loss by examples and by bytes "
+    "sent, primal and dual residuals. The speed on more devices is not measured; they would wait for the bytes.",
+    bound="It holds if ADMM ends with at most a twentieth more loss than asynchronous SGD, and sends fewer "
+    "bytes. The claim is about more than four workers, so with fewer it is not tried. No figure for speech was "
+    "published, so both bounds are ours. The best of three ρ counts, as no source says how to choose one. The "
+    "loss is measured on the training frames, as in `minibatch`.",
+    parameters=Params(),
+    stored=Result,
     measure=measure,
     judge=judge,
     picture=picture,
     follows={
-        HOLDS: "So: where exchanges are dear, between machines, let workers train apart for a while and agree "
-        "now and then.",
+        HOLDS: "So: where exchanges are expensive, between machines, let workers train apart for a while and "
+        "agree now and then.",
         FAILS: "So: agreeing now and then costs more loss here than late gradients do; send gradients as long "
         "as the connection can carry them.",
         UNDECIDED: "So: give it more rounds (--set rounds=20): their losses lie too close together here.",

@@ -54,7 +54,7 @@ M = TypeVar("M", bound=Measured)
 
 
 @dataclass(frozen=True)
-class Said:
+class PublishedValue:
     """A number of the claim's own; `ours` is the key in `Finding.figures` of what stands beside it."""
 
     what: str
@@ -87,7 +87,7 @@ class Lab(Generic[P, M]):
     judge: Callable[[M], Finding]
     picture: Callable[[M], Chart]
     follows: Mapping[Verdict, str]
-    said: tuple[Said, ...] = ()
+    published: tuple[PublishedValue, ...] = ()
     bytes_needed: Callable[[P], int] = lambda _: 0
     obstacle: Callable[[P], str | None] = lambda _: None
     wants_device: bool = False

@@ -1,4 +1,4 @@
-"""What a lab measures with: arms in turns, spans and lanes of the session, the machine's roofs, speech, progress.
+"""What a lab measures with: variants in turns, spans and lanes of the session, the machine's roofs, speech, progress.
 
 Everything timed here is a span of the session as well, so that a lab's run opens in the desk like any other. A desk
 made without a session (`Desk()`) records nothing: the tests of labs use it.
@@ -40,7 +40,7 @@ MOST_ROUNDS: Final = 400
 ACCELERATORS: Final = ("cuda", "xpu", "mps")
 
 Times = dict[str, list[float]]
-"""Seconds per call by arm, in order of the rounds; row r of all arms is of one round."""
+"""Seconds per call by variant, in order of the rounds; row r of all variants is of one round."""
 
 
 def per_call(
@@ -127,48 +127,49 @@ class Desk:
 
     def turns(
         self,
-        arms: Mapping[str, Callable[[], object]],
+        variants: Mapping[str, Callable[[], object]],
         *,
         seconds: float = 5.0,
-        rounds: int = MOST_ROUNDS,
+        rounds: int | None = None,
         inner: int | Mapping[str, int] | None = None,
         costs: Mapping[str, Cost] | None = None,
         group: str = "scoring",
         what: str = "measuring in turns",
         enough: Callable[[Times], bool] | None = None,
     ) -> Times:
-        """Seconds per call of each arm, the arms in turns (`pipelines.run.interleave`), first calls left out.
+        """Seconds per call of each variant, in turns (`pipelines.run.interleave`), first calls left out.
 
         Ratios and intervals of what it returns: `pipelines.labs.figures`.
 
-        Rounds are taken until `seconds` are over (at least LEAST_ROUNDS, at most `rounds`), or `enough` says so of
-        what there is. `inner`: calls per turn; by default as many as last TURN_S. Each turn is one span of the stage
-        named as its arm, in `group`; `costs`: by stage, what one call does (`per_call`).
+        Rounds are taken until `seconds` are over (at least LEAST_ROUNDS, at most `rounds` or MOST_ROUNDS), or `enough`
+        says so of what there is. `inner`: calls per turn; by default as many as last TURN_S. Each turn is one span of
+        the stage named as its variant, in `group`; `costs`: by stage, what one call does (`per_call`).
         """
         stages = {
-            name: self.stage(name, group, (costs or {}).get(name), ("calls",)) for name in arms
+            name: self.stage(name, group, (costs or {}).get(name), ("calls",)) for name in variants
         }
         calls = {
-            name: self._calls(function, _inner(inner, name)) for name, function in arms.items()
+            name: self._calls(function, _inner(inner, name)) for name, function in variants.items()
         }
-        found: Times = {name: [] for name in arms}
-        by_number = list(arms)
+        found: Times = {name: [] for name in variants}
+        by_number = list(variants)
+        most = MOST_ROUNDS if rounds is None else rounds
         begin = time.monotonic()
 
         def numbers() -> Iterator[int]:
-            for number in range(rounds):
+            for number in range(most):
                 spent = time.monotonic() - begin
                 if number >= LEAST_ROUNDS and (
                     spent >= seconds or (enough is not None and enough(found))
                 ):
                     return
-                self.progress(what, max(spent / seconds, number / rounds) if seconds else None)
+                self.progress(what, max(spent / seconds, number / most) if seconds else None)
                 yield number
 
         for turn in turns(len(by_number), 1, numbers()):
             self.check()
             name = by_number[turn.arm]
-            function, count = arms[name], calls[name]
+            function, count = variants[name], calls[name]
             start = now_ns()
             for _ in range(count):
                 function()

@@ -43,7 +43,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
 
 
-class Trials(Measured, frozen=True, kw_only=True):
+class Result(Measured, frozen=True, kw_only=True):
     """All trials. `device`: as torch calls it. `real`: whether it is there, or only its rules were asked."""
 
     device: str
@@ -53,7 +53,7 @@ class Trials(Measured, frozen=True, kw_only=True):
     """What a result of a real device says when numpy wants it."""
 
 
-def measure(_: Parameters, desk: Desk) -> Trials:
+def measure(_: Parameters, desk: Desk) -> Result:
     """Every operation in every place; without an accelerator, by torch's own rules on tensors without
     memory."""
     from torch._subclasses.fake_tensor import FakeTensorMode
@@ -63,7 +63,7 @@ def measure(_: Parameters, desk: Desk) -> Trials:
         return _tried(name or RULES, bool(name), desk)
 
 
-def _tried(device: str, real: bool, desk: Desk) -> Trials:
+def _tried(device: str, real: bool, desk: Desk) -> Result:
     import torch
 
     trials = []
@@ -83,7 +83,7 @@ def _tried(device: str, real: bool, desk: Desk) -> Trials:
                 desk.lane.put(stage, begin, desk.recorder.clock(), number, 1)
     # Without memory every tensor is refused, for another reason.
     said = _trial("numpy", PLACES[1], lambda: torch.ones(2, device=device).numpy()).error
-    return Trials(device=device, real=real, trials=trials, to_numpy=said if real else "")
+    return Result(device=device, real=real, trials=trials, to_numpy=said if real else "")
 
 
 def _do(operation: str, a: Tensor, b: Tensor) -> Tensor:
@@ -112,47 +112,47 @@ def _trial(operation: str, place: str, work: Callable[[], object]) -> Trial:
     return Trial(operation=operation, place=place, lives=getattr(where, "type", "cpu"))
 
 
-def judge(found: Trials) -> Finding:
+def judge(result: Result) -> Finding:
     """Holds where what computes with both raises, what is moved first does not, and results live on the
     device."""
-    mixed = [t for t in found.trials if t.place == PLACES[2] and t.operation != ALLOWED]
+    mixed = [t for t in result.trials if t.place == PLACES[2] and t.operation != ALLOWED]
     raised = [t for t in mixed if t.error]
-    named = [t for t in raised if "device" in t.error.lower() and found.device in t.error]
-    moved = [t for t in found.trials if t.place == PLACES[3]]
+    named = [t for t in raised if "device" in t.error.lower() and result.device in t.error]
+    moved = [t for t in result.trials if t.place == PLACES[3]]
     stays = [
         t
-        for t in found.trials
-        if t.place == PLACES[1] and found.device.startswith(t.lives) and t.lives
+        for t in result.trials
+        if t.place == PLACES[1] and result.device.startswith(t.lives) and t.lives
     ]
-    kept = [t for t in found.trials if t.place == PLACES[1]]
+    kept = [t for t in result.trials if t.place == PLACES[1]]
     right = (
         len(raised) == len(mixed)
         and all(not t.error for t in moved)
         and len(stays) == len(kept)
-        and (bool(found.to_numpy) or not found.real)
+        and (bool(result.to_numpy) or not result.real)
     )
     example = raised[0].error if raised else "nothing"
-    how = "" if found.real else f" {NONE}: torch's rules were asked with tensors without memory."
+    how = "" if result.real else f" {NONE}: torch's rules were asked with tensors without memory."
     why = (
         f"{len(raised)} of {len(mixed)} operations on tensors of two devices raise an error ({len(named)} name "
         f"the device; add says: {example}), none does after .to(device), and results of the device "
-        f"stay there{': numpy is refused' if found.to_numpy else ''}.{how}"
+        f"stay there{': numpy is refused' if result.to_numpy else ''}.{how}"
     )
     figures: dict[str, float | None] = {
         "operations_refused": float(len(raised)),
         "operations_tried": float(len(mixed)),
         "operations_allowed_across": float(
-            len([t for t in found.trials if t.place == PLACES[2] and not t.error])
+            len([t for t in result.trials if t.place == PLACES[2] and not t.error])
         ),
         "results_on_device": float(len(stays)),
     }
     # The rules are torch's own; that a device keeps to them only a device can show.
     return Finding(
-        all_of(HOLDS if right else FAILS, HOLDS if found.real else IMPOSSIBLE), why, figures
+        all_of(HOLDS if right else FAILS, HOLDS if result.real else IMPOSSIBLE), why, figures
     )
 
 
-def picture(found: Trials) -> Chart:
+def picture(result: Result) -> Chart:
     """A table: what works where."""
     blocks = tuple(
         Block(
@@ -162,7 +162,7 @@ def picture(found: Trials) -> Chart:
             "error" if trial.error else "works",
             "error" if trial.error else f"on the {'host' if trial.lives == 'cpu' else 'device'}",
         )
-        for trial in found.trials
+        for trial in result.trials
     )
     return Chart(
         Axis("where the tensors live", categories=PLACES),
@@ -178,13 +178,13 @@ LAB = Lab(
     group="device",
     wants_device=True,
     measured="Seven operations of torch with their tensors on the host, on the device, on both, and after a "
-    "copy: the error as torch says it, and where the result lives. A tensor without dimensions may cross, as a "
-    "number. Without an accelerator the rules are asked of torch with tensors that have a device and no memory "
-    "(fake tensors), as its compiler does.",
-    bound="It holds where everything that mixes devices raises an error and every result stays on its device, "
-    "as the claim has it, without exception but that of torch's own rule for single numbers.",
+    "copy: the error message of torch, and the place of the result. A tensor without dimensions may cross, as a "
+    "number. Without an accelerator torch checks the rules on tensors that have a device but no memory (fake "
+    "tensors), as its compiler does.",
+    bound="It holds if every operation that mixes devices raises an error and every result stays on its device, "
+    "as the claim says. The only exception is torch's own rule for single numbers.",
     parameters=Parameters(),
-    stored=Trials,
+    stored=Result,
     measure=measure,
     judge=judge,
     picture=picture,

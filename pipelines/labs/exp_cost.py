@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Final
 
 import numpy as np
 
 from pipelines.config.options import setting
-from pipelines.labs import figures
-from pipelines.labs._parameters import Rounds
-from pipelines.labs.chart import Axis, Bars, Chart
-from pipelines.labs.declaration import Lab, Measured, Parameters, Said
-from pipelines.labs.figures import inverse, ratio, value
+from pipelines.labs._parameters import Seconds
+from pipelines.labs.chart import Axis, Chart
+from pipelines.labs.declaration import Lab, Parameters, PublishedValue
+from pipelines.labs.figures import inverse, value
+from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work, key
 from pipelines.labs.texts import told
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least
 from profiler.analysis.comparison.statistics import Ratio
@@ -27,7 +26,7 @@ PYTHON: Final = "Python"
 CHEAP: Final = ("add", "multiply", "compare")
 OPERATIONS: Final = (*CHEAP, "exp")
 NONE: Final = "nothing"
-"""The arm of a way that does all but the operation: the loop over a list, or a call for one element."""
+"""The operation that does all but one: the loop over a list, or a call for one element."""
 PAIRS: Final = "nothing, in pairs"
 DTYPES: Final = ("float32", "float64")
 LIMIT: Final = 5.0
@@ -42,10 +41,11 @@ less often than the usual turns of four."""
 
 LIST_CALLS: Final = 5
 
-Arms = dict[str, Callable[[], object]]
+Operations = dict[str, Work]
+"""Of one way of computing: what a call does, by operation."""
 
 
-class Given(Parameters, frozen=True, kw_only=True):
+class Params(Parameters, frozen=True, kw_only=True):
     """How much is computed."""
 
     elements: Annotated[
@@ -55,53 +55,53 @@ class Given(Parameters, frozen=True, kw_only=True):
     items: Annotated[
         int, setting("List items", "Length of the lists that Python loops over.", ge=10, le=10**7)
     ] = 5000
-    seconds: Rounds = 14.0
+    seconds: Seconds = 14.0
 
 
-class Found(Measured, frozen=True, kw_only=True):
-    """`seconds` per call by "way, operation"; `ways` in the order of the picture; elements of a call by way."""
-
-    elements: int
-    items: int
-    ways: list[str]
-    seconds: dict[str, list[float]]
-
-
-def measure(given: Given, desk: Desk) -> Found:
+def measure(params: Params, desk: Desk) -> SweepResult:
     """All ways in turns, each on one thread."""
     import torch  # noqa: F401 - before the number of threads is set, which is then also torch's
 
     with desk.threads(1):
-        return _measured(given, desk)
+        arrays = in_arrays(params.elements, desk)
+        lists = {f"{PYTHON}, {what}": call for what, call in in_python(params.items).items()}
+
+        def variants(size: int) -> dict[str, Work]:
+            listed = lists if size == params.items else {}
+            return listed | (arrays if size == params.elements else {})
+
+        sweep = Sweep(
+            variants,
+            list(dict.fromkeys((params.items, params.elements))),
+            "exp and its rivals in turns",
+            label="{variant}",
+            together=True,
+            calls=lambda variant, size: LIST_CALLS if variant.startswith(PYTHON) else CALLS,
+        )
+        return SweepResult(timings=sweep.run(desk, params.seconds))
 
 
-def _measured(given: Given, desk: Desk) -> Found:
-    arms = python_arms(given.items)
-    ways = [PYTHON]
+def in_arrays(elements: int, desk: Desk) -> Operations:
+    """Of every way of computing over arrays, "way, operation"."""
+    made: Operations = {}
     chance = np.random.default_rng(0)
     for dtype in DTYPES:
-        x, y = chance.uniform(-LIMIT, LIMIT, (2, given.elements)).astype(dtype)
-        made = {"numpy": numpy_arms, "numba": numba_arms, "torch": torch_arms}
-        for name, make in made.items():
+        x, y = chance.uniform(-LIMIT, LIMIT, (2, elements)).astype(dtype)
+        ways = {"numpy": in_numpy, "numba": in_numba, "torch": in_torch}
+        for name, make in ways.items():
             desk.check()
-            ways.append(f"{name} {dtype}")
-            arms |= {f"{ways[-1]}, {what}": call for what, call in make(x, y).items()}
+            made |= {f"{name} {dtype}, {what}": call for what, call in make(x, y).items()}
         if desk.device is not None and not (desk.device == "mps" and dtype == "float64"):
-            ways.append(f"{desk.device} {dtype}")
-            on_device = torch_arms(x, y, desk.device)
-            arms |= {f"{ways[-1]}, {what}": call for what, call in on_device.items()}
-    inner = {name: LIST_CALLS if name.startswith(PYTHON) else CALLS for name in arms}
-    seconds = desk.turns(
-        arms, seconds=given.seconds, inner=inner, what="exp and its rivals in turns"
-    )
-    return Found(elements=given.elements, items=given.items, ways=ways, seconds=seconds)
+            there = in_torch(x, y, desk.device)
+            made |= {f"{desk.device} {dtype}, {what}": call for what, call in there.items()}
+    return made
 
 
-def python_arms(items: int) -> Arms:
+def in_python(items: int) -> Operations:
     """The note's list comprehensions, and the same without the operation."""
     draw = random.Random(0)
     values, others = ([draw.uniform(-LIMIT, LIMIT) for _ in range(items)] for _ in range(2))
-    arms: Arms = {
+    made: Operations = {
         NONE: lambda: [x for x in values],  # noqa: C416 - the loop is what is timed
         PAIRS: lambda: [x for x, y in zip(values, others)],  # noqa: B905 - as the note has it
         "add": lambda: [x + y for x, y in zip(values, others)],  # noqa: B905
@@ -109,10 +109,10 @@ def python_arms(items: int) -> Arms:
         "compare": lambda: [x < y for x, y in zip(values, others)],  # noqa: B905
         "exp": lambda: [math.exp(x) for x in values],
     }
-    return {f"{PYTHON}, {what}": call for what, call in arms.items()}
+    return made
 
 
-def numpy_arms(x: Array, y: Array) -> Arms:
+def in_numpy(x: Array, y: Array) -> Operations:
     """Into arrays that are there."""
     out, less = np.empty_like(x), np.empty(x.shape, np.bool_)
     a, b, c = x[:1].copy(), y[:1].copy(), out[:1].copy()
@@ -125,7 +125,7 @@ def numpy_arms(x: Array, y: Array) -> Arms:
     }
 
 
-def numba_arms(x: Array, y: Array) -> Arms:
+def in_numba(x: Array, y: Array) -> Operations:
     """As numpy's, the loops compiled here."""
     import numba
 
@@ -148,7 +148,7 @@ def numba_arms(x: Array, y: Array) -> Arms:
     }
 
 
-def torch_arms(x: Array, y: Array, device: str = "cpu") -> Arms:
+def in_torch(x: Array, y: Array, device: str = "cpu") -> Operations:
     """As numpy's; on an accelerator a call ends when its result is there."""
     import torch
 
@@ -160,7 +160,7 @@ def torch_arms(x: Array, y: Array, device: str = "cpu") -> Arms:
     a, b = left[:1].clone(), right[:1].clone()
     c = torch.empty_like(a)
 
-    def ended(call: Callable[[], object]) -> Callable[[], object]:
+    def ended(call: Work) -> Work:
         if device == "cpu":
             return call
 
@@ -170,78 +170,75 @@ def torch_arms(x: Array, y: Array, device: str = "cpu") -> Arms:
 
         return whole
 
-    arms: Arms = {
+    made: Operations = {
         NONE: lambda: torch.add(a, b, out=c),
         "add": lambda: torch.add(left, right, out=out),
         "multiply": lambda: torch.mul(left, right, out=out),
         "compare": lambda: torch.lt(left, right, out=less),
         "exp": lambda: torch.exp(left, out=out),
     }
-    return {what: ended(call) for what, call in arms.items()}
+    return {what: ended(call) for what, call in made.items()}
 
 
-def operation_s(found: Found, way: str) -> dict[str, list[float]]:
-    """Seconds of the operations alone, by round: what the loop or the call takes without them is taken off."""
-    seconds = {}
-    for what in OPERATIONS:
-        idle = PAIRS if way == PYTHON and what != "exp" else NONE
-        off = figures.seconds(found.seconds[f"{way}, {idle}"])
-        whole = found.seconds[f"{way}, {what}"]
-        seconds[what] = [max(t - off, RESOLVED * t) for t in whole]
-    return seconds
+def ways_of(result: SweepResult) -> list[str]:
+    """The ways of computing, in the order of the picture."""
+    return list(dict.fromkeys(name.partition(", ")[0] for name in result.timings.variants))
 
 
-def judge(found: Found) -> Finding:
+def alone(result: SweepResult) -> Timings:
+    """Seconds of the operations alone, by "way, operation": what the loop or the call takes without them is taken
+    off."""
+    found: dict[str, dict[int, list[float]]] = {}
+    for way in ways_of(result):
+        for what in OPERATIONS:
+            name = f"{way}, {what}"
+            idle = PAIRS if way == PYTHON and what != "exp" else NONE
+            off = result.timings.time(f"{way}, {idle}")
+            rounds = [max(t - off, RESOLVED * t) for t in result.timings.rounds(name)]
+            found[name] = {result.timings.size(name): rounds}
+    return Timings(seconds=found)
+
+
+def nanoseconds(elements: int, seconds: float) -> float:
+    """Of an element."""
+    return 1e9 * seconds / elements
+
+
+def judge(result: SweepResult) -> Finding:
     """It holds where exp takes longer than the slowest of the others in every way of computing."""
     ratios: dict[str, Ratio | None] = {}
-    numbers: dict[str, float | None] = {}
-    for way in found.ways:
-        times = operation_s(found, way)
-        n = found.items if way == PYTHON else found.elements
-        slowest = max(CHEAP, key=lambda what, t=times: figures.seconds(t[what]))  # type: ignore[misc]
-        ratios[way] = ratio(times["exp"], times[slowest])
-        name = way.replace(" ", "_")
-        for what in OPERATIONS:
-            numbers[f"{name}_{what}_ns"] = figures.seconds(times[what]) / n * 1e9
-        numbers[f"{name}_exp_over_slowest"] = value(ratios[way])
-    flawed, repaired = flawed_and_repaired(found)
-    numbers["flawed_exp_ns"] = figures.seconds(found.seconds[f"{PYTHON}, exp"]) / found.items * 1e9
-    numbers["flawed_add_ns"] = figures.seconds(found.seconds[f"{PYTHON}, add"]) / found.items * 1e9
-    numbers["flawed_add_over_exp"], numbers["repaired_add_over_exp"] = (
-        value(flawed),
-        value(repaired),
-    )
-    verdict = all_of(*(at_least(r, 1.0) for r in ratios.values()))
-    known = {way: r for way, r in ratios.items() if r is not None}
+    operations = alone(result)
+    numbers = operations.table("{variant}_ns", nanoseconds)
+    for way in ways_of(result):
+        slowest = max((f"{way}, {what}" for what in CHEAP), key=operations.time)
+        ratios[way] = operations.ratio(f"{way}, exp", slowest)
+        numbers[f"{key(way)}_exp_over_slowest"] = value(ratios[way])
+    flawed = result.timings.ratio(f"{PYTHON}, add", f"{PYTHON}, exp")
+    repaired = inverse(operations.ratio(f"{PYTHON}, exp", f"{PYTHON}, add"))
+    for what in ("exp", "add"):
+        name = f"{PYTHON}, {what}"
+        whole = result.timings.time(name)
+        numbers[f"flawed_{what}_ns"] = nanoseconds(result.timings.size(name), whole)
+    numbers |= {"flawed_add_over_exp": value(flawed), "repaired_add_over_exp": value(repaired)}
+    known = {way: ratio for way, ratio in ratios.items() if ratio is not None}
     low, high = (pick(known, key=lambda way: known[way].ratio) for pick in (min, max))
     why = (
         f"An exp takes {told(known[low])} times the slowest of the others ({low}) to "
         f"{told(known[high])} times ({high}). In the claim's own benchmark an addition takes "
         f"{told(flawed)} of the time of an exp; without zip and loop {told(repaired)}."
     )
-    return Finding(verdict, why, numbers)
+    return Finding(all_of(*(at_least(r, 1.0) for r in ratios.values())), why, numbers)
 
 
-def flawed_and_repaired(found: Found) -> tuple[Ratio | None, Ratio | None]:
-    """Time of an addition / time of an exp as the note has it, and without what the loops take."""
-    flawed = ratio(found.seconds[f"{PYTHON}, add"], found.seconds[f"{PYTHON}, exp"])
-    return flawed, inverse(
-        ratio(operation_s(found, PYTHON)["exp"], operation_s(found, PYTHON)["add"])
-    )
-
-
-def picture(found: Found) -> Chart:
+def picture(result: SweepResult) -> Chart:
     """Nanoseconds per element of each operation, way by way."""
+    operations, ways = alone(result), ways_of(result)
     bars = []
     for what in OPERATIONS:
-        rows = []
-        for way in found.ways:
-            n = found.items if way == PYTHON else found.elements
-            times = operation_s(found, way)[what]
-            rows.append(figures.between(times, lambda s, n=n: 1e9 * s / n))  # type: ignore[misc]
-        bars.append(Bars(what, *figures.columns(rows)))
+        cells = operations.cells(f"{way}, {what}" for way in ways)
+        bars.append(operations.bars(what, cells, nanoseconds))
     return Chart(
-        Axis("way of computing", categories=tuple(found.ways)),
+        Axis("way of computing", categories=tuple(ways)),
         Axis("time per element, without loop and call", "ns", log=True),
         tuple(bars),
     )
@@ -252,25 +249,27 @@ LAB: Final = Lab(
     "slower has timed its zip.",
     source="note 0",
     group="scoring",
-    measured="Each operation over values in (−5, 5): in list comprehensions as the claim's benchmark has them, and "
-    "over arrays in numpy, numba and torch (and on the device, where there is one), in float32 and float64. What the "
-    "loop or the call takes without the operation is taken off. Arrays stay in the caches, so that memory is left out; "
-    "numba takes exp from the C library, one element at a time, unless Intel's vector library is installed.",
-    bound="It holds where an exp takes longer than the slowest of the others in every way of computing, as the "
-    "claim has it; how much longer, it does not say.",
-    parameters=Given(),
-    stored=Found,
+    measured="Each operation over values in (−5, 5): in list comprehensions, like the claim's benchmark, and "
+    "over arrays in numpy, numba and torch (and on the device, if there is one), in float32 and float64. The "
+    "time of the loop or call without the operation is subtracted. Arrays stay in the caches, so memory does not "
+    "count. numba takes exp from the C library, one element at a time, unless Intel's vector library is "
+    "installed.",
+    bound="It holds if an exp takes longer than the slowest of the others in every way of computing, as the "
+    "claim says. The claim gives no factor.",
+    parameters=Params(),
+    stored=SweepResult,
     measure=measure,
     judge=judge,
     picture=picture,
     follows={
-        HOLDS: "So: exp is a dear operation, but count how many there are before you replace it: see exp-share.",
+        HOLDS: "So: exp is an expensive operation, but count how many there are before you replace it: see "
+        "exp-share.",
         FAILS: "So: here no exp needs to be avoided for its own sake.",
         UNDECIDED: "So: take more rounds; the operations are too close here.",
     },
-    said=(
-        Said("math.exp in a list, the best of ten runs", 262.0, "ns", "flawed_exp_ns"),
-        Said("x + y over zip, the best of the later runs", 398.0, "ns", "flawed_add_ns"),
+    published=(
+        PublishedValue("math.exp in a list, the best of ten runs", 262.0, "ns", "flawed_exp_ns"),
+        PublishedValue("x + y over zip, the best of the later runs", 398.0, "ns", "flawed_add_ns"),
     ),
-    bytes_needed=lambda given: 400 * given.items + 160 * given.elements,
+    bytes_needed=lambda params: 400 * params.items + 160 * params.elements,
 )

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import numpy as np
 
 from pipelines.config.options import setting
-from pipelines.labs import figures
-from pipelines.labs._parameters import Gaussians, Rounds
+from pipelines.labs._parameters import Gaussians, Seconds
 from pipelines.labs.chart import Axis, Chart, Line, Mark
-from pipelines.labs.declaration import Lab, Measured, Parameters
-from pipelines.labs.figures import line, ratio, saved, value
+from pipelines.labs.declaration import Lab, Parameters
+from pipelines.labs.figures import saved, value
+from pipelines.labs.sweep import Sweep, SweepResult, Work, milliseconds
 from pipelines.labs.texts import percent
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_most
 from profiler.analysis.comparison.statistics import Ratio
@@ -23,20 +22,22 @@ if TYPE_CHECKING:
 
 BATCHES: Final = (1, 2, 4, 8, 16, 32, 64, 128)
 LIBRARY_BATCHES: Final = (1, 4, 16)
+SUM, BEST, LIBRARY_SUM, LIBRARY_BEST = "sum", "best", "library sum", "library best"
+"""The variants: all Gaussians of a mixture summed, or the best one alone, by the program's scorer and by numpy."""
+
 HALF: Final = 0.5
 """What takes most of the time takes more than half of it; the note gives no number."""
-
 
 FEW: Final = 8
 """Frames that a turn scores at least: the shorter it is, the less often other programs come in between."""
 
 
 def frames_of(batch: int) -> int:
-    """Frames that a call scores, by frames at a time."""
+    """Frames that a call of the program's scorer scores, by frames at a time."""
     return max(batch, FEW)
 
 
-class Given(Parameters, frozen=True, kw_only=True):
+class Params(Parameters, frozen=True, kw_only=True):
     """Which model, and for how long."""
 
     model: Annotated[
@@ -57,47 +58,45 @@ class Given(Parameters, frozen=True, kw_only=True):
             le=128,
         ),
     ] = 128
-    seconds: Rounds = 12.0
+    seconds: Seconds = 12.0
 
 
-class Found(Measured, frozen=True, kw_only=True):
-    """Seconds by arm: "sum N", "best N" for N frames at a time, and "library sum N", "library best N"."""
-
-    model: str
-    gaussians: int
-    batches: list[int]
-    seconds: dict[str, list[float]]
-
-
-def measure(given: Given, desk: Desk) -> Found:
+def measure(params: Params, desk: Desk) -> SweepResult:
     """Exact scoring and scoring by the best Gaussian, whose difference is what exponentials cost."""
     from pipelines.config import Config, assign
     from pipelines.labs._scoring import Scoring
     from pipelines.scoring.continuous import pack
 
-    chosen = {"model": given.model, "gmm.components": given.components}
-    scoring = Scoring(assign(Config(), chosen), desk, frames=max(given.largest, FEW))
-    batches = [n for n in BATCHES if n <= given.largest]
-    arms = {}
-    for n in batches:
-        arms[f"sum {n}"] = scoring.arm({"block": n}, frames_of(n))
-        arms[f"best {n}"] = scoring.arm({"block": n, "gmm.component": "max"}, frames_of(n))
+    chosen = {"model": params.model, "gmm.components": params.components}
+    scoring = Scoring(assign(Config(), chosen), desk, frames=max(params.largest, FEW))
     packed = pack(scoring.model)
-    for n in (n for n in LIBRARY_BATCHES if n <= given.largest):
-        arms |= library_arms(packed.gaussians, scoring.features[0][:n])
-    inner = dict.fromkeys(arms, 1)
-    seconds = desk.turns(
-        arms, seconds=given.seconds, inner=inner, what="scoring with and without exp"
+
+    def variants(batch: int) -> dict[str, Work]:
+        frames = frames_of(batch)
+        made: dict[str, Work] = {
+            SUM: scoring.work({"block": batch}, frames),
+            BEST: scoring.work({"block": batch, "gmm.component": "max"}, frames),
+        }
+        if batch in LIBRARY_BATCHES:
+            made |= library_variants(packed.gaussians, scoring.features[0][:batch])
+        return made
+
+    sweep = Sweep(
+        variants,
+        [n for n in BATCHES if n <= params.largest],
+        "scoring with and without exp",
+        label="{variant} {size}",
+        together=True,
+        calls=lambda variant, batch: 1,
     )
-    return Found(
-        model=given.model,
-        gaussians=packed.n_gaussians,
-        batches=batches,
-        seconds=seconds,
+    return SweepResult(
+        timings=sweep.run(desk, params.seconds),
+        counts={"gaussians": packed.n_gaussians},
+        texts={"model": params.model},
     )
 
 
-def library_arms(gaussians: Array, features: Array) -> dict[str, Callable[[], object]]:
+def library_variants(gaussians: Array, features: Array) -> dict[str, Work]:
     """The same mixtures as one writes them in numpy: a product, then log-sum-exp with its temporaries.
 
     `gaussians` f32 [groups, streams, M, K, 16] (`continuous.packing`), `features` f32 [n, streams · D].
@@ -118,35 +117,25 @@ def library_arms(gaussians: Array, features: Array) -> dict[str, Callable[[], ob
         sums: Array = (np.log(np.exp(g - best[..., None]).sum(axis=3)) + best).sum(axis=0)
         return sums
 
-    return {
-        f"library sum {n}": by_sum,
-        f"library best {n}": lambda: products().max(axis=3).sum(axis=0),
-    }
+    return {LIBRARY_SUM: by_sum, LIBRARY_BEST: lambda: products().max(axis=3).sum(axis=0)}
 
 
-def shares(found: Found, prefix: str = "") -> dict[int, Ratio | None]:
-    """The share of the time that goes away with the exponentials, by frames at a time."""
-    sums = [name for name in found.seconds if name.startswith(f"{prefix}sum ")]
-    batches = [int(name.rpartition(" ")[2]) for name in sums]
-    return {
-        n: saved(ratio(found.seconds[f"{prefix}best {n}"], found.seconds[f"{prefix}sum {n}"]))
-        for n in batches
-    }
+def shares(result: SweepResult, whole: str, best: str) -> dict[int, Ratio | None]:
+    """The share of the time that goes away with the exponentials, by frames at a time; empty where not measured."""
+    timings = result.timings
+    sizes = timings.sizes(whole) if whole in timings.seconds else []
+    return {n: saved(timings.ratio(best, whole, n)) for n in sizes}
 
 
-def judge(found: Found) -> Finding:
+def judge(result: SweepResult) -> Finding:
     """It holds where exp takes less than half of the time at every number of frames."""
-    mine, library = shares(found), shares(found, "library ")
-    verdict = all_of(*(at_most(share, HALF) for share in mine.values()))
-    numbers: dict[str, float | None] = {}
-    for n, share in mine.items():
-        numbers[f"exp_share_at_{n}"] = value(share)
-        numbers[f"ms_per_frame_at_{n}"] = (
-            1e3 * figures.seconds(found.seconds[f"sum {n}"]) / frames_of(n)
-        )
-    for n, share in library.items():
-        numbers[f"library_exp_share_at_{n}"] = value(share)
-    first, last = found.batches[0], found.batches[-1]
+    mine, library = shares(result, SUM, BEST), shares(result, LIBRARY_SUM, LIBRARY_BEST)
+    numbers = {f"exp_share_at_{n}": value(share) for n, share in mine.items()}
+    numbers |= result.timings.per(frames_of).table(
+        "ms_per_frame_at_{size}", milliseconds, [(SUM, n) for n in mine]
+    )
+    numbers |= {f"library_exp_share_at_{n}": value(share) for n, share in library.items()}
+    first, last = min(mine), max(mine)
     why = (
         f"Without exponentials scoring saves {percent(mine[first])} of its time frame by frame and "
         f"{percent(mine[last])} in batches of {last}"
@@ -154,30 +143,26 @@ def judge(found: Found) -> Finding:
     if library:
         most = max(library)
         why += f"; with numpy's own functions and their temporaries, {percent(library[most])} at {most}"
+    verdict = all_of(*(at_most(share, HALF) for share in mine.values()))
     return Finding(verdict, f"{why}.", numbers)
 
 
-def picture(found: Found) -> Chart:
+def picture(result: SweepResult) -> Chart:
     """The share by frames at a time; beside it the time per frame with and without exponentials."""
-    lines = [_share_line("the program's scorer", shares(found))]
-    if library := shares(found, "library "):
+    lines = [_share_line("the program's scorer", shares(result, SUM, BEST))]
+    if library := shares(result, LIBRARY_SUM, LIBRARY_BEST):
         lines.append(_share_line("numpy, written plainly", library))
-    batches = found.batches
-    times = [
-        line(
-            name,
-            batches,
-            [found.seconds[f"{arm} {n}"] for n in batches],
-            lambda i, s: 1e3 * s / frames_of(batches[i]),
-        )
-        for arm, name in (("sum", "all Gaussians summed"), ("best", "the best Gaussian alone"))
-    ]
+    per_frame = result.timings.per(frames_of)
+    times = (
+        per_frame.line(SUM, "all Gaussians summed", milliseconds),
+        per_frame.line(BEST, "the best Gaussian alone", milliseconds),
+    )
     frames = Axis("frames scored together", log=True)
     return Chart(
         frames,
         Axis("share of exp in scoring", "%", low=0.0),
         (*lines, Mark("half of the time", 100 * HALF)),
-        beside=(Chart(frames, Axis("time per frame", "ms", log=True), tuple(times)),),
+        beside=(Chart(frames, Axis("time per frame", "ms", log=True), times),),
     )
 
 
@@ -198,14 +183,13 @@ LAB: Final = Lab(
     claim="exp is not what makes scoring by Gaussian mixtures slow.",
     source="note 0, the answer",
     group="scoring",
-    measured="Real speech scored by a model of 5 126 senones × 42 Gaussians, exactly and by the best Gaussian of "
-    "each mixture, which needs no exponentials: the difference is what they cost, logarithms and sums included. "
-    "Beside the program's compiled scorer, the same in numpy as one writes it, whose temporaries go through "
-    "memory.",
-    bound="It holds where exp takes less than half of the time at every number of frames. The claim gives no "
+    measured="Real speech scored by a model of 5 126 senones × 42 Gaussians, exactly and with the best Gaussian "
+    "of each mixture, which needs no exponentials. The difference is the cost of exponentials, logarithms and "
+    "sums. The program's compiled scorer is compared with plain numpy, whose temporaries go through memory.",
+    bound="It holds if exp takes less than half of the time at every number of frames. The claim gives no "
     "number; half is ours: what makes something slow takes most of its time.",
-    parameters=Given(),
-    stored=Found,
+    parameters=Params(),
+    stored=SweepResult,
     measure=measure,
     judge=judge,
     picture=picture,
@@ -214,7 +198,7 @@ LAB: Final = Lab(
         FAILS: "So: a faster exp, or the best Gaussian instead of the sum, comes first here.",
         UNDECIDED: "So: take more rounds (--set seconds=60), with nothing else running.",
     },
-    bytes_needed=lambda given: (
-        4 * 5126 * given.components * 81 * 3 + 4 * 16 * 5126 * given.components * 4
+    bytes_needed=lambda params: (
+        4 * 5126 * params.components * 81 * 3 + 4 * 16 * 5126 * params.components * 4
     ),
 )

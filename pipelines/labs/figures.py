@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipelines.labs.chart import Line
+from pipelines.labs.chart import Values
 from profiler.analysis.comparison.statistics import (
     Ratio,
     alternated,
@@ -55,6 +55,13 @@ def saved(found: Ratio | None) -> Ratio | None:
     return _turned(found, lambda r: 1 - r)
 
 
+def scaled(found: Ratio | None, factor: float) -> Ratio | None:
+    """A ratio times a number, with its interval: per frame where one of both does several at a time."""
+    if found is None or found.low is None or found.high is None:
+        return None if found is None else Ratio(factor * found.ratio)
+    return Ratio(factor * found.ratio, factor * found.low, factor * found.high, found.p)
+
+
 def _turned(found: Ratio | None, figure: Callable[[float], float]) -> Ratio | None:
     """A falling function of a ratio, with its interval."""
     if found is None or found.low is None or found.high is None:
@@ -97,16 +104,15 @@ def columns(
     )
 
 
-def line(
-    name: str,
-    x: Sequence[float],
-    rows: Sequence[Sequence[float]],
-    figure: Callable[[int, float], float] = lambda place, s: s,
-    dashed: bool = False,
-) -> Line:
-    """`figure` of the seconds of an arm over x, from the rounds at each place."""
-    found = [between(row, lambda s, i=i: figure(i, s)) for i, row in enumerate(rows)]  # type: ignore[misc]
-    return Line(name, tuple(map(float, x)), *columns(found), dashed=dashed)
+def ratio_columns(
+    ratios: Sequence[Ratio | None],
+) -> tuple[Values, Values, Values]:
+    """Ratios, lower and upper ends, as the layers of a chart take them."""
+    return (
+        tuple(r.ratio if r else None for r in ratios),
+        tuple(r.low if r else None for r in ratios),
+        tuple(r.high if r else None for r in ratios),
+    )
 
 
 def _ns(times: Sequence[float]) -> Array:

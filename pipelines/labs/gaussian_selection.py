@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pipelines.config import Value
-from pipelines.labs import figures
-from pipelines.labs._parameters import Compared, Gaussians, Rounds, Singly
+from pipelines.labs._parameters import Compared, Gaussians, Seconds, Singly
 from pipelines.labs.chart import Axis, Chart, Line, Mark
-from pipelines.labs.declaration import Lab, Measured, Parameters, Said
-from pipelines.labs.figures import ratio, value
+from pipelines.labs.declaration import Lab, Parameters, PublishedValue
+from pipelines.labs.figures import value
+from pipelines.labs.sweep import SweepResult, key
 from pipelines.labs.texts import SHARE, counted, percent, told
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_most
 from profiler.analysis.comparison.statistics import Ratio
@@ -42,34 +42,21 @@ FAMILIES: Final[dict[str, dict[str, Settings]]] = {
 JULIUS: Final = (0.21, 0.52)
 """Of the Gaussians' cost, what the three prunings of Julius leave: 52, 36 and 21 % (129 × 64 mixtures, Kyoto)."""
 
-JUDGED: Final = ("shortlists (VQ)", "radius 0.8")
+JUDGED: Final = "shortlists (VQ), radius 0.8"
 """The settings that the program comes with."""
 
 
-class Given(Parameters, frozen=True, kw_only=True):
+class Params(Parameters, frozen=True, kw_only=True):
     """The model, and how much is measured."""
 
     components: Gaussians = 42
     speech_s: Compared = 7.0
     frames: Singly = 8
-    seconds: Rounds = 15.0
-
-
-class Found(Measured, frozen=True, kw_only=True):
-    """By "strategy, point" (EXACT alone): seconds by round, share of Gaussians, of frames with the same best senone,
-    mean |Δ| in nat near it, and word errors; `words` that were said."""
-
-    frames: int
-    seconds: dict[str, list[float]]
-    gaussians: dict[str, float]
-    same_best: dict[str, float]
-    error: dict[str, float]
-    word_errors: dict[str, int]
-    words: int
+    seconds: Seconds = 15.0
 
 
 def points() -> dict[str, Settings]:
-    """What every arm sets, by "strategy, point"."""
+    """What every variant sets, by "strategy, point"."""
     return {
         f"{family}, {point}": settings
         for family, every in FAMILIES.items()
@@ -77,95 +64,92 @@ def points() -> dict[str, Settings]:
     }
 
 
-def measure(given: Given, desk: Desk) -> Found:
-    """Scores and words by the audit, times of scoring alone frame by frame."""
+def measure(params: Params, desk: Desk) -> SweepResult:
+    """Scores and words by the audit, times of scoring alone frame by frame.
+
+    By variant: share of Gaussians, of frames with the same best senone, mean |Δ| in nat near it, and word errors.
+    """
     from pipelines.config import Config, assign
     from pipelines.experiments.audit import audits
     from pipelines.experiments.scoring_replay import spoken
     from pipelines.labs._scoring import Scoring
 
-    base = assign(Config(), {"model": "continuous", "gmm.components": given.components})
+    base = assign(Config(), {"model": "continuous", "gmm.components": params.components})
     configs = {name: assign(base, settings) for name, settings in points().items()}
-    items = [item for item, _ in spoken(desk.speech(), given.speech_s)]
+    items = [item for item, _ in spoken(desk.speech(), params.speech_s)]
     with desk.part(0.0, 0.5):
-        audited = dict(
-            zip(
-                configs,
-                audits(list(configs.values()), items, desk.progress, desk.stopping),
-                strict=True,
-            )
-        )
-    scoring = Scoring(base, desk, frames=given.frames)
-    arms = {EXACT: scoring.arm({"block": 1})}
-    for name, settings in points().items():
-        arms[name] = scoring.arm({"block": 1, **settings})
+        every = audits(list(configs.values()), items, desk.progress, desk.stopping)
+        audited = dict(zip(configs, every, strict=True))
+    scoring = Scoring(base, desk, frames=params.frames)
+    variants = {EXACT: {}, **points()}
+    frame_by_frame = {name: {"block": 1, **settings} for name, settings in variants.items()}
     with desk.part(0.5, 1.0):
-        inner = dict.fromkeys(arms, 1)
-        seconds = desk.turns(arms, seconds=given.seconds, inner=inner, what="selection in turns")
-    first = next(iter(audited.values()))
-    return Found(
-        frames=given.frames,
-        seconds=seconds,
-        gaussians={EXACT: 1.0} | {n: a.shares["gaussians"] for n, a in audited.items()},
-        same_best={EXACT: 1.0} | {n: a.agreement or 0.0 for n, a in audited.items()},
-        error={EXACT: 0.0} | {n: a.near.mean or 0.0 for n, a in audited.items()},
-        word_errors={EXACT: first.exact_count.errors}
-        | {n: a.count.errors for n, a in audited.items()},
-        words=first.exact_count.reference_words,
+        sweep = scoring.sweep(frame_by_frame, "selection in turns")
+        timings = sweep.run(desk, params.seconds)
+    exact = next(iter(audited.values())).exact_count
+    errors = {name: float(audit.count.errors) for name, audit in audited.items()}
+    return SweepResult(
+        timings=timings,
+        counts={"words": exact.reference_words},
+        by_variant={
+            "gaussians": {EXACT: 1.0} | {n: a.shares["gaussians"] for n, a in audited.items()},
+            "same_best": {EXACT: 1.0} | {n: a.agreement or 0.0 for n, a in audited.items()},
+            "error": {EXACT: 0.0} | {n: a.near.mean or 0.0 for n, a in audited.items()},
+            "word_errors": {EXACT: float(exact.errors)} | errors,
+        },
     )
 
 
-def judge(found: Found) -> Finding:
+def judge(result: SweepResult) -> Finding:
     """The usual shortlists compute less than a third of the Gaussians, in less than half of the time."""
-    name = ", ".join(JUDGED)
-    share = found.gaussians[name]
-    time = ratio(found.seconds[name], found.seconds[EXACT])
-    verdict = all_of(at_most(Ratio(share, share, share), 1 / SEVERAL), at_most(time, FASTER))
+    timings, facts = result.timings, result.by_variant
+    share = facts["gaussians"][JUDGED]
+    time = timings.ratio(JUDGED, EXACT)
+    wrong = {name: round(count) for name, count in facts["word_errors"].items()}
     why = (
         f"Shortlists of radius 0.8 compute {percent(share)} of the Gaussians in {told(time)} of the time; "
-        f"{percent(found.same_best[name])} of the frames keep their best senone, and of {found.words} words "
-        f"{counted(found.word_errors[name], 'is', 'are')} wrong instead of {found.word_errors[EXACT]}."
+        f"{percent(facts['same_best'][JUDGED])} of the frames keep their best senone, and of "
+        f"{result.counts['words']:.0f} words {counted(wrong[JUDGED], 'is', 'are')} wrong instead of {wrong[EXACT]}."
     )
     numbers: dict[str, float | None] = {
         "gaussians_share": share,
         "time_share": value(time),
-        "same_best": found.same_best[name],
+        "same_best": facts["same_best"][JUDGED],
         "gaussians_fewer_times": 1 / share if share else None,
     }
-    for each, times in found.seconds.items():
-        key = each.replace(", ", "_").replace(" ", "_")
-        numbers |= {
-            f"{key}_gaussians_share": found.gaussians[each],
-            f"{key}_time_share": value(ratio(found.seconds[each], found.seconds[EXACT])),
-            f"{key}_frame_s": figures.seconds(times) / found.frames,
-            f"{key}_same_best": found.same_best[each],
-            f"{key}_error_nat": found.error[each],
-            f"{key}_word_errors": float(found.word_errors[each]),
-        }
+    numbers |= timings.table("{variant}_frame_s", lambda frames, s: s / frames)
+    for variant in timings.variants:
+        name = key(variant)
+        numbers[f"{name}_time_share"] = value(timings.ratio(variant, EXACT))
+        numbers[f"{name}_gaussians_share"] = facts["gaussians"][variant]
+        numbers[f"{name}_same_best"] = facts["same_best"][variant]
+        numbers[f"{name}_error_nat"] = facts["error"][variant]
+        numbers[f"{name}_word_errors"] = facts["word_errors"][variant]
+    verdict = all_of(at_most(Ratio(share, share, share), 1 / SEVERAL), at_most(time, FASTER))
     return Finding(verdict, why, numbers)
 
 
-def picture(found: Found) -> Chart:
+def picture(result: SweepResult) -> Chart:
     """Time by Gaussians, where a straight line would be time that follows; beside it the best senones that are kept."""
+    gaussians, same_best = result.by_variant["gaussians"], result.by_variant["same_best"]
+    exact = result.timings.time(EXACT)
     times, kept = [], []
     for family, every in FAMILIES.items():
-        names = sorted((f"{family}, {p}" for p in every), key=lambda n: found.gaussians[n])
-        x = tuple(100 * found.gaussians[n] for n in names)
-        exact = figures.seconds(found.seconds[EXACT])
-        rows = [figures.between(found.seconds[n], lambda s: 100 * s / exact) for n in names]  # noqa: B023
-        times.append(Line(family, x, *figures.columns(rows)))
-        kept.append(Line(family, x, tuple(100 * found.same_best[n] for n in names)))
+        names = sorted((f"{family}, {point}" for point in every), key=gaussians.__getitem__)
+        x = {name: 100 * gaussians[name] for name in names}
+        times.append(result.timings.across(family, x, lambda _, s: 100 * s / exact))
+        kept.append(Line(family, tuple(x.values()), tuple(100 * same_best[name] for name in x)))
     follows = Line("time follows Gaussians", (0.0, 60.0), (0.0, 60.0), dashed=True)
     julius = Mark("Julius prunes to 21–52 %", 100 * JULIUS[0], on="x", until=100 * JULIUS[1])
-    gaussians = Axis("Gaussians computed", "%", low=0.0)
+    computed = Axis("Gaussians computed", "%", low=0.0)
     return Chart(
-        gaussians,
+        computed,
         Axis("time of scoring", "%", low=0.0),
         (*times, follows, julius),
         title="frame by frame",
         beside=(
             Chart(
-                gaussians,
+                computed,
                 Axis("frames with the same best senone", "%", low=0.0, high=100.0),
                 tuple(kept),
             ),
@@ -177,15 +161,15 @@ LAB: Final = Lab(
     claim="Gaussian selection makes the Gaussians that are computed several times fewer, and scoring faster with them.",
     source="note 0, the answer (Bocchieri 1993)",
     group="scoring",
-    measured="The program's own strategies on real speech, frame by frame, beside all Gaussians of the same "
-    "continuous model: share of the Gaussians, share of the time, best senones that stay, word errors. What is "
-    "chosen lies in contiguous runs; gathered one by one, a third of the Gaussians takes longer than all. Making "
-    "lists is left out.",
-    bound="It holds where less than a third of the Gaussians is computed, in less than half of the time. The "
-    "claim says several times fewer; published are 10 to 30 % (Gales 1999). Half of the time is ours: a "
-    "strategy that skips two thirds and saves less has lost most of it on the way.",
-    parameters=Given(),
-    stored=Found,
+    measured="The program's own strategies on real speech, frame by frame, compared with all Gaussians of the "
+    "same continuous model: share of the Gaussians, share of the time, frames that keep their best senone, word "
+    "errors. Selected Gaussians lie in contiguous runs; gathered one by one, a third of them takes longer than "
+    "all. The time to make the lists is left out.",
+    bound="It holds if less than a third of the Gaussians is computed in less than half of the time. The claim "
+    "says several times fewer; published are 10 to 30 % (Gales 1999). Half of the time is ours: a strategy that "
+    "skips two thirds and saves less loses most of the gain.",
+    parameters=Params(),
+    stored=SweepResult,
     measure=measure,
     judge=judge,
     picture=picture,
@@ -194,25 +178,25 @@ LAB: Final = Lab(
         FAILS: "So: on this machine reading all Gaussians in order is as good as choosing among them.",
         UNDECIDED: "So: take more rounds (--set seconds=60), with nothing else running.",
     },
-    said=(
-        Said(
+    published=(
+        PublishedValue(
             "Gaussians computed by usual selection (Gales 1999: 20 to 30 %)",
             0.3,
             SHARE,
             "gaussians_share",
         ),
-        Said(
+        PublishedValue(
             "Gaussians computed by clusters (Gales 1999, by state: 10 to 15 %)",
             0.15,
             SHARE,
             "clusters_64_expanded_gaussians_share",
         ),
-        Said(
+        PublishedValue(
             "speed-up of the likelihoods without loss (Knill 1996)",
             5.0,
             "×",
             "gaussians_fewer_times",
         ),
     ),
-    bytes_needed=lambda given: 6 * 4 * 5126 * given.components * 81,
+    bytes_needed=lambda params: 6 * 4 * 5126 * params.components * 81,
 )

@@ -15,7 +15,7 @@ import numpy as np
 
 from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Chart, Line, Mark
-from pipelines.labs.declaration import Lab, Measured, Parameters, Said
+from pipelines.labs.declaration import Lab, Measured, Parameters, PublishedValue
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, Verdict
 from profiler.analysis.comparison.statistics import bootstrap_interval
 from profiler.arrays import F32, F64
@@ -40,7 +40,7 @@ ONE_EACH = 8 * 16
 """The note: with one image on each of 8 GPUs in 16 servers, a step has a minibatch of 128 already."""
 
 
-class Sizes(Parameters, frozen=True, kw_only=True):
+class Params(Parameters, frozen=True, kw_only=True):
     """What may be changed."""
 
     frames: Annotated[
@@ -57,7 +57,7 @@ class Sizes(Parameters, frozen=True, kw_only=True):
     ] = 400
 
 
-class Noise(Measured, frozen=True, kw_only=True):
+class Result(Measured, frozen=True, kw_only=True):
     """Distance of a minibatch's gradient from the mean one, over the length of the latter, by size and draw.
 
     `drawn`: frames drawn at random, with replacement; `running`: frames that follow each other.
@@ -69,12 +69,12 @@ class Noise(Measured, frozen=True, kw_only=True):
     running: list[list[float]]
 
 
-def measure(sizes: Sizes, desk: Desk) -> Noise:
+def measure(params: Params, desk: Desk) -> Result:
     """Hear the frames through both nets, then draw minibatches."""
     desk.progress("hearing frames through two nets", 0.0)
-    errors, hidden = heard(sizes.frames, desk)
+    errors, hidden = heard(params.frames, desk)
     kernel = alike(errors, hidden)
-    steps = [1 << k for k in range(17) if 1 << k <= sizes.largest]
+    steps = [1 << k for k in range(17) if 1 << k <= params.largest]
     draw = np.random.default_rng(0)
     found: tuple[list[list[float]], list[list[float]]] = [], []
     for place, size in enumerate(steps):
@@ -82,8 +82,8 @@ def measure(sizes: Sizes, desk: Desk) -> Noise:
         desk.progress(f"minibatches of {size}", 0.3 + 0.7 * place / len(steps))
         with desk.span(f"minibatches of {size}"):
             for values, run in zip(found, (False, True), strict=True):
-                values.append(distances(kernel, size, sizes.draws, draw, run).tolist())
-    return Noise(frames=len(errors), sizes=steps, drawn=found[0], running=found[1])
+                values.append(distances(kernel, size, params.draws, draw, run).tolist())
+    return Result(frames=len(errors), sizes=steps, drawn=found[0], running=found[1])
 
 
 def heard(count: int, desk: Desk) -> tuple[F32, F32]:
@@ -174,26 +174,26 @@ def slope(sizes: list[int], noise: list[list[float]]) -> tuple[float, float, flo
     return fitted(by_draw), low, high
 
 
-def judge(found: Noise) -> Finding:
+def judge(result: Result) -> Finding:
     """The slope of frames drawn at random lies within WITHIN of SLOPE, with its whole interval."""
-    value, low, high = slope(found.sizes, found.drawn)
-    place = next((i for i, size in enumerate(found.sizes) if size >= MIDDLE), -1)
-    in_order = rms(found.running[place]) / rms(found.drawn[place])
+    value, low, high = slope(result.sizes, result.drawn)
+    place = next((i for i, size in enumerate(result.sizes) if size >= MIDDLE), -1)
+    in_order = rms(result.running[place]) / rms(result.drawn[place])
     if abs(low - SLOPE) <= WITHIN and abs(high - SLOPE) <= WITHIN:
         verdict: Verdict = HOLDS
     else:
         verdict = FAILS if low > SLOPE + WITHIN or high < SLOPE - WITHIN else UNDECIDED
-    one = rms(found.drawn[0])
+    one = rms(result.drawn[0])
     why = (
         f"With frames drawn at random the noise falls as b to the {value:.3f} ({low:.3f} to {high:.3f}); one "
-        f"frame has {one:.3g} times the mean gradient as noise. Of frames taken in order, {found.sizes[place]} have "
+        f"frame has {one:.3g} times the mean gradient as noise. Of frames taken in order, {result.sizes[place]} have "
         f"{in_order:.2g} times the noise of as many drawn at random."
     )
     figures: dict[str, float | None] = {
         "slope": value,
         "noise_in_order_over_at_random": in_order,
         "noise_of_one_frame_over_gradient": one,
-        "noise_of_the_largest_over_gradient": rms(found.drawn[-1]),
+        "noise_of_the_largest_over_gradient": rms(result.drawn[-1]),
     }
     return Finding(verdict, why, figures)
 
@@ -203,11 +203,11 @@ def rms(values: list[float]) -> float:
     return math.sqrt(sum(v * v for v in values) / len(values))
 
 
-def picture(found: Noise) -> Chart:
+def picture(result: Result) -> Chart:
     """Noise over the size of the minibatch on logarithmic axes, and the note's law through the first point."""
-    x = tuple(float(size) for size in found.sizes)
+    x = tuple(float(size) for size in result.sizes)
     lines = []
-    for name, noise in (("drawn at random", found.drawn), ("in order", found.running)):
+    for name, noise in (("drawn at random", result.drawn), ("in order", result.running)):
         ends = [
             bootstrap_interval(
                 np.array(each),
@@ -219,7 +219,7 @@ def picture(found: Noise) -> Chart:
         ]
         values = tuple(rms(each) for each in noise)
         lines.append(Line(name, x, values, tuple(e[0] for e in ends), tuple(e[1] for e in ends)))
-    first = rms(found.drawn[0])
+    first = rms(result.drawn[0])
     law = Line("b^−½", x, tuple(first * b**SLOPE for b in x), dashed=True)
     marks = [Mark("one each on 8 × 16 GPUs", ONE_EACH, on="x")] if x[-1] >= ONE_EACH else []
     return Chart(
@@ -233,13 +233,13 @@ LAB = Lab(
     claim="The noise of a minibatch's gradient falls as the root of its size.",
     source="note 3 (Dive into Deep Learning, § 12.5)",
     group="caches",
-    measured="The distance of a minibatch's gradient from the mean gradient of all frames, for the output layer of the "
-    "net `small` as it is taught by `base`, over frames of the shipped voices; minibatches of 1 to 1 024 frames, "
-    "drawn at random and taken in order. It is computed exactly, not estimated; nothing is timed.",
-    bound="It holds where the slope lies within 0.05 of the claim's −½, with its interval. The width is ours: "
-    "over a thousandfold of sizes it is a factor of 1.4.",
-    parameters=Sizes(),
-    stored=Noise,
+    measured="The distance of a minibatch's gradient from the mean gradient of all frames, for the output layer "
+    "of the net `small` taught by `base`, over frames of the shipped voices; minibatches of 1 to 1 024 frames, "
+    "drawn at random and taken in order. It is computed exactly; nothing is timed.",
+    bound="It holds if the slope lies within 0.05 of the claim's −½, with its interval. The width is ours: over "
+    "a thousandfold of sizes it is a factor of 1.4.",
+    parameters=Params(),
+    stored=Result,
     measure=measure,
     judge=judge,
     picture=picture,
@@ -249,7 +249,7 @@ LAB = Lab(
         "does not hold here": "So: the frames of a minibatch are not independent; shuffle them over more speech.",
         "undecided": "So: draw more minibatches (--set draws=4000).",
     },
-    said=(Said("slope over log b", SLOPE, "", "slope"),),
+    published=(PublishedValue("slope over log b", SLOPE, "", "slope"),),
     # Posteriors of two nets and their difference, K twice, and the weights of the draws.
     bytes_needed=lambda s: 3 * 4 * 5126 * s.frames + 16 * s.frames**2 + 16 * s.draws * s.frames,
 )

@@ -9,14 +9,15 @@ import numpy as np
 
 from pipelines.config import Value
 from pipelines.config.options import setting
-from pipelines.labs import figures
-from pipelines.labs._parameters import NetName, Rounds, Vocabulary
-from pipelines.labs.chart import Axis, Bars, Chart, Mark, Steps
-from pipelines.labs.declaration import Lab, Measured, Parameters, Said
-from pipelines.labs.figures import ratio, value
+from pipelines.labs._parameters import NetName, Seconds, Vocabulary
+from pipelines.labs.chart import Axis, Chart, Mark, Steps
+from pipelines.labs.declaration import Lab, Parameters, PublishedValue
+from pipelines.labs.figures import value
+from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work, milliseconds
 from pipelines.labs.texts import SHARE, percent, told
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least, at_most
 from profiler.analysis.comparison.statistics import Ratio, bootstrap_interval
+from profiler.arrays import F64
 
 if TYPE_CHECKING:
     from pipelines.config import Config
@@ -29,15 +30,12 @@ LEAST_SAID, MOST_SAID = 0.25, 0.35
 BINS: Final = 20
 BLOCKS: Final = (1, 16)
 WHOLE: Final = "all outputs"
-WAYS: Final[dict[str, str]] = {
-    WHOLE: "all",
-    "asked for": "active",
-    "asked for, frames ahead": "active-ahead",
-}
+ASKED, AHEAD = "asked for", "asked for, frames ahead"
+VARIANTS: Final[dict[str, str]] = {WHOLE: "all", ASKED: "active", AHEAD: "active-ahead"}
 """Ways of computing the last layer: the value of `dnn.senones`."""
 
 
-class Given(Parameters, frozen=True, kw_only=True):
+class Params(Parameters, frozen=True, kw_only=True):
     """The net and the speech."""
 
     net: NetName = "base"
@@ -51,42 +49,53 @@ class Given(Parameters, frozen=True, kw_only=True):
     frames: Annotated[
         int, setting("Frames", "Frames of it that a turn scores.", ge=16, le=10000)
     ] = 48
-    seconds: Rounds = 12.0
+    seconds: Seconds = 12.0
 
 
-class Found(Measured, frozen=True, kw_only=True):
-    """Senones asked for by frame, of `outputs`, utterance by utterance; seconds by "way, blocks of N"."""
+class Result(SweepResult, frozen=True, kw_only=True):
+    """`asked`: senones asked for by frame, of `outputs`, utterance by utterance; a call scores `frames`, its size is
+    the frames that are scored together."""
 
     outputs: int
     asked: list[list[int]]
     frames: int
-    seconds: dict[str, list[float]]
+
+    @property
+    def fractions(self) -> F64:
+        """The share of the outputs that is asked for, frame by frame [frames]."""
+        return np.concatenate([np.asarray(one, np.float64) for one in self.asked]) / self.outputs
+
+    @property
+    def per_frame(self) -> Timings:
+        """Seconds per frame, by frames scored together."""
+        return self.timings.per(lambda block: self.frames)
 
 
-def measure(given: Given, desk: Desk) -> Found:
+def measure(params: Params, desk: Desk) -> Result:
     """Decode lazily and write down what is asked for, then score that again and again, in blocks of one and of 16."""
     from pipelines.config import Config, assign
     from pipelines.experiments.scoring_replay import Replay, replay, scoring_s, spoken
     from pipelines.run.recogniser import build
     from profiler.spans import NullLane, Recorder
 
-    chosen: dict[str, Value] = {"model": "dnn", "dnn.net": given.net, "dnn.senones": "active"}
-    base = assign(Config(), chosen | {"graph.vocabulary": given.vocabulary})
+    chosen: dict[str, Value] = {"model": "dnn", "dnn.net": params.net, "dnn.senones": "active"}
+    base = assign(Config(), chosen | {"graph.vocabulary": params.vocabulary})
     recogniser = build(base, Recorder(), NullLane(), desk.progress, desk.stopping)
     recogniser.register(Recorder())
     replays = []
-    for item, sound in spoken(desk.speech(), given.speech_s):
+    for item, sound in spoken(desk.speech(), params.speech_s):
         desk.check()
         desk.progress(f"decoding {item.name}")
         features = recogniser.frontend.features(sound.samples, 0, NullLane())
         replays.append(replay(recogniser, features))
-    first, beyond = replays[0], sum(recogniser.scorer.context)
-    begin = max(0, (len(first.active) - given.frames) // 2)
-    part = slice(begin, begin + given.frames)
-    some = Replay(first.features[begin : begin + given.frames + beyond], first.active[part])
-    scorer, arms = recogniser.scorer, {}
-    for block in BLOCKS:
-        for way, senones in WAYS.items():
+    scorer, first = recogniser.scorer, replays[0]
+    begin, beyond = max(0, (len(first.active) - params.frames) // 2), sum(scorer.context)
+    part = slice(begin, begin + params.frames)
+    some = Replay(first.features[begin : begin + params.frames + beyond], first.active[part])
+
+    def variants(block: int) -> dict[str, Work]:
+        made: dict[str, Work] = {}
+        for variant, senones in VARIANTS.items():
             settings: dict[str, Value] = {"block": block, "dnn.senones": senones}
             config = assign(base, settings)
             prepared = scorer.make_ready(config, desk.progress, desk.stopping)
@@ -95,24 +104,30 @@ def measure(given: Given, desk: Desk) -> Found:
                 scorer.configure(config, prepared)
                 scoring_s(scorer, config.block, some)
 
-            arms[arm(way, block)] = score
-    seconds = desk.turns(
-        arms, seconds=given.seconds, inner=dict.fromkeys(arms, 1), what="outputs in turns"
+            made[variant] = score
+        return made
+
+    sweep = Sweep(
+        variants,
+        BLOCKS,
+        "outputs in turns",
+        label="{variant}, blocks of {size}",
+        together=True,
+        calls=lambda variant, block: 1,
     )
-    asked = [[len(a) for a in one.active if a is not None] for one in replays]
-    return Found(outputs=scorer.n_senones, asked=asked, frames=len(some.active), seconds=seconds)
-
-
-def arm(way: str, block: int) -> str:
-    """The name of an arm."""
-    return f"{way}, blocks of {block}"
+    return Result(
+        timings=sweep.run(desk, params.seconds),
+        outputs=scorer.n_senones,
+        asked=[[len(a) for a in one.active if a is not None] for one in replays],
+        frames=len(some.active),
+    )
 
 
 def share_asked(asked: Sequence[Sequence[int]], outputs: int) -> Ratio:
     """Mean share of the outputs that is asked for, with its interval by a bootstrap over utterances."""
     rows = np.array([(sum(one), len(one) * outputs) for one in asked], np.float64)
 
-    def share(some: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> float:
+    def share(some: F64) -> float:
         return float(some[:, 0].sum() / some[:, 1].sum())
 
     if len(rows) < 2:
@@ -120,29 +135,20 @@ def share_asked(asked: Sequence[Sequence[int]], outputs: int) -> Ratio:
     return Ratio(share(rows), *bootstrap_interval(rows, share))
 
 
-def judge(found: Found) -> Finding:
+def judge(result: Result) -> Finding:
     """At most 35 % are asked for, and the best lazy way takes no longer than the best one that computes all."""
-    share = share_asked(found.asked, found.outputs)
-    per_way = {
-        way: min((arm(way, b) for b in BLOCKS), key=lambda n: figures.seconds(found.seconds[n]))
-        for way in WAYS
-    }
-    lazy = min(
-        (name for way, name in per_way.items() if way != WHOLE),
-        key=lambda n: figures.seconds(found.seconds[n]),
-    )
-    best = ratio(found.seconds[per_way[WHOLE]], found.seconds[lazy])
-    alone = ratio(found.seconds[arm(WHOLE, 1)], found.seconds[arm("asked for", 1)])
-    together = ratio(
-        found.seconds[arm(WHOLE, BLOCKS[-1])], found.seconds[arm("asked for", BLOCKS[-1])]
-    )
-    verdict = all_of(at_most(share, MOST_SAID), at_least(best, 1.0))
+    share = share_asked(result.asked, result.outputs)
+    timings, together = result.timings, BLOCKS[-1]
+    whole = timings.fastest(timings.cells([WHOLE]))
+    lazy = timings.fastest(timings.cells([ASKED, AHEAD]))
+    best = timings.ratio(WHOLE, lazy[0], whole[1], lazy[1])
+    gains = {block: timings.ratio(WHOLE, ASKED, block) for block in BLOCKS}
     why = (
-        f"The search asks for {percent(share)} of the outputs. Computing only those is {told(alone)} times as "
-        f"fast frame by frame, and {told(together)} times in blocks of {BLOCKS[-1]}, where a list of rows "
+        f"The search asks for {percent(share)} of the outputs. Computing only those is {told(gains[1])} times as "
+        f"fast frame by frame, and {told(gains[together])} times in blocks of {together}, where a list of rows "
         f"replaces one product; the best of all outputs takes {told(best)} times the best of the lazy ways."
     )
-    fractions = np.concatenate([np.asarray(one) for one in found.asked]) / found.outputs
+    fractions = result.fractions
     numbers: dict[str, float | None] = {
         "asked_share": share.ratio,
         "asked_share_median": float(np.median(fractions)),
@@ -151,28 +157,20 @@ def judge(found: Found) -> Finding:
             ((fractions >= LEAST_SAID) & (fractions <= MOST_SAID)).mean()
         ),
         "best_all_over_best_lazy": value(best),
-        "gain_frame_by_frame": value(alone),
-        f"gain_in_blocks_of_{BLOCKS[-1]}": value(together),
+        "gain_frame_by_frame": value(gains[1]),
+        f"gain_in_blocks_of_{together}": value(gains[together]),
     }
-    for name, times in found.seconds.items():
-        key = name.replace(", ", "_").replace(" ", "_")
-        numbers[f"{key}_ms_per_frame"] = 1e3 * figures.seconds(times) / found.frames
-    return Finding(verdict, why, numbers)
+    numbers |= result.per_frame.table("{variant}_blocks_of_{size}_ms_per_frame", milliseconds)
+    return Finding(all_of(at_most(share, MOST_SAID), at_least(best, 1.0)), why, numbers)
 
 
-def picture(found: Found) -> Chart:
+def picture(result: Result) -> Chart:
     """The distribution of what is asked for, with the note's range; beside it the times."""
-    fractions = np.concatenate([np.asarray(one) for one in found.asked]) / found.outputs
-    counts, edges = np.histogram(fractions, bins=BINS, range=(0.0, 1.0))
+    counts, edges = np.histogram(result.fractions, bins=BINS, range=(0.0, 1.0))
     share = 100 * counts / counts.sum()
     steps = Steps("frames", tuple((100 * edges).tolist()), (*share.tolist(), 0.0))
-    bars = []
-    for way in WAYS:
-        rows = [
-            figures.between(found.seconds[arm(way, b)], lambda s: 1e3 * s / found.frames)
-            for b in BLOCKS
-        ]
-        bars.append(Bars(way, *figures.columns(rows)))
+    per_frame = result.per_frame
+    bars = tuple(per_frame.bars(v, per_frame.cells([v]), milliseconds) for v in VARIANTS)
     return Chart(
         Axis("outputs that the search asks for", "%", low=0.0, high=100.0),
         Axis("frames", "%", low=0.0),
@@ -181,7 +179,7 @@ def picture(found: Found) -> Chart:
             Chart(
                 Axis("frames scored together", categories=tuple(str(b) for b in BLOCKS)),
                 Axis("time per frame", "ms", low=0.0),
-                tuple(bars),
+                bars,
             ),
         ),
     )
@@ -191,13 +189,13 @@ LAB: Final = Lab(
     claim="A search uses only 25 to 35 % of a net's outputs in a frame, so the last layer is computed on demand.",
     source="note 1 (Vanhoucke, Senior & Mao 2011)",
     group="scoring",
-    measured="The states that a real decode asks for, frame by frame, and the time of scoring just those beside "
-    "all, for the whole net, frame by frame and in blocks of 16. The gather is in the time. With 55 % of the "
-    "weights in the last layer and 30 % asked for, at most 39 % of the work can go.",
-    bound="Both parts must hold: at most 35 % of the outputs are asked for, which is the claim's number, and the "
-    "best lazy way takes no longer than the best one that computes all.",
-    parameters=Given(),
-    stored=Found,
+    measured="The states that a real decode asks for, frame by frame, and the time of scoring only those "
+    "compared with all, for the whole net, frame by frame and in blocks of 16. The gather counts. With 55 % of "
+    "the weights in the last layer and 30 % of the outputs used, at most 39 % of the work can be saved.",
+    bound="Both parts must hold: at most 35 % of the outputs are used, the claim's number, and the best lazy "
+    "variant takes no longer than the best variant that computes all outputs.",
+    parameters=Params(),
+    stored=Result,
     measure=measure,
     judge=judge,
     picture=picture,
@@ -206,9 +204,9 @@ LAB: Final = Lab(
         FAILS: "So: score all outputs in batches; lazy evaluation pays frame by frame, where no batch is allowed.",
         UNDECIDED: "So: decode more speech (--audio, --set speech_s=120).",
     },
-    said=(
-        Said("outputs used in a frame, at most", MOST_SAID, SHARE, "asked_share"),
-        Said(
+    published=(
+        PublishedValue("outputs used in a frame, at most", MOST_SAID, SHARE, "asked_share"),
+        PublishedValue(
             "the most that can be saved, as a speed-up (55 % of the weights, 30 % asked)",
             1.63,
             "×",

@@ -8,19 +8,21 @@ import numpy as np
 
 from pipelines.config import Value
 from pipelines.config.options import setting
-from pipelines.labs import figures
 from pipelines.labs._nets import (
     Decoded,
+    NetResult,
     agreement,
     best_change,
+    percent_wrong,
     points,
     word_change,
     word_error_rate,
 )
-from pipelines.labs._parameters import InBlocks, NetName, Rounds, Words
+from pipelines.labs._parameters import InBlocks, NetName, Seconds, Words
 from pipelines.labs.chart import Axis, Bars, Chart, Line, Mark
-from pipelines.labs.declaration import Lab, Measured, Parameters, Said
-from pipelines.labs.figures import ratio, value
+from pipelines.labs.declaration import Lab, Parameters, PublishedValue
+from pipelines.labs.figures import value
+from pipelines.labs.sweep import milliseconds
 from pipelines.labs.texts import SHARE, percent, told
 from pipelines.labs.verdicts import (
     FAILS,
@@ -50,7 +52,7 @@ WHOLE: Final = "whole"
 RETRAINED: Final = "retrained"
 
 
-class Given(Parameters, frozen=True, kw_only=True):
+class Params(Parameters, frozen=True, kw_only=True):
     """The nets, and how much is measured."""
 
     net: NetName = "base"
@@ -71,23 +73,26 @@ class Given(Parameters, frozen=True, kw_only=True):
             le=100,
         ),
     ] = 5
-    seconds: Rounds = 8.0
+    seconds: Seconds = 8.0
 
 
-class Found(Measured, frozen=True, kw_only=True):
-    """By net (WHOLE, "0.3" and so on, RETRAINED): `weights`, words and best senones beside the better net's, seconds of
-    `frames`. `changed`: frames alone, of WHOLE and RETRAINED, each utterance with its changed copies. `layers`: share
-    of frames that keep their best senone when one layer alone is factored, in their order."""
+class Result(NetResult, frozen=True, kw_only=True):
+    """By net (WHOLE, "0.3" and so on, RETRAINED), with its `weights`; best senones are beside the better net's.
 
-    frames: int
-    weights: dict[str, int]
-    decoded: dict[str, Decoded]
+    `changed`: frames alone, of WHOLE and RETRAINED, each utterance with its changed copies. `layers`: share of frames
+    that keep their best senone when one layer alone is factored, in their order.
+    """
+
     changed: dict[str, Decoded]
-    seconds: dict[str, list[float]]
     layers: list[float]
 
+    def size(self, name: str) -> float:
+        """Weights of a net over those of the whole one."""
+        weights = self.by_variant["weights"]
+        return weights[name] / weights[WHOLE]
 
-def measure(given: Given, desk: Desk) -> Found:
+
+def measure(params: Params, desk: Desk) -> Result:
     """Words by the audit, one layer at a time by its scores, times in turns."""
     from pipelines.config import Config, assign
     from pipelines.labs import _nets
@@ -95,40 +100,39 @@ def measure(given: Given, desk: Desk) -> Found:
     from pipelines.models import nets, shrink
     from profiler.machine.describe import usable_cores
 
-    net = nets.load(nets.find(given.net))
-    base: dict[str, Value] = {"model": "dnn", "dnn.net": given.net}
-    better: dict[str, Value] = {"model": "dnn", "dnn.net": given.reference}
-    ways: dict[str, dict[str, Value]] = {WHOLE: {"dnn.net": given.net}}
+    net = nets.load(nets.find(params.net))
+    base: dict[str, Value] = {"model": "dnn", "dnn.net": params.net}
+    better: dict[str, Value] = {"model": "dnn", "dnn.net": params.reference}
+    settings: dict[str, dict[str, Value]] = {WHOLE: {"dnn.net": params.net}}
     for share in SHARES:
-        ways[f"{share:g}"] = {**ways[WHOLE], "dnn.shrink": "low-rank", "dnn.share": share}
-    ways[RETRAINED] = {"dnn.net": given.retrained}
+        factored: dict[str, Value] = {"dnn.shrink": "low-rank", "dnn.share": share}
+        settings[f"{share:g}"] = settings[WHOLE] | factored
+    settings[RETRAINED] = {"dnn.net": params.retrained}
     with desk.part(0.0, 0.5):
-        found = _nets.decoded(better, ways, given.speech_s, desk)
+        found = _nets.decoded(better, settings, params.speech_s, desk)
     del found[""]
     # Nothing is timed here.
     with desk.part(0.5, 0.8), desk.threads(usable_cores() or 1):
-        changed = of_changed(given, desk)
+        changed = of_changed(params, desk)
     desk.progress("one layer at a time", 0.8)
-    scoring = Scoring(assign(Config(), base), desk, frames=max(300, given.frames))
+    scoring = Scoring(assign(Config(), base), desk, frames=max(300, params.frames))
     layers = kept_by_layer(net, scoring.features[0])
-    arms = {way: scoring.arm(settings, given.frames) for way, settings in ways.items()}
     with desk.part(0.8, 1.0):
-        seconds = desk.turns(
-            arms, seconds=given.seconds, inner=dict.fromkeys(arms, 1), what="nets in turns"
-        )
-    weights = {f"{share:g}": count(shrink.low_rank(net, share)) for share in SHARES}
-    weights |= {WHOLE: count(net), RETRAINED: count(nets.load(nets.find(given.retrained)))}
-    return Found(
-        frames=given.frames,
-        weights=weights,
+        sweep = scoring.sweep(settings, "nets in turns", params.frames)
+        timings = sweep.run(desk, params.seconds)
+    weights = {f"{share:g}": float(count(shrink.low_rank(net, share))) for share in SHARES}
+    for name, each in ((WHOLE, net), (RETRAINED, nets.load(nets.find(params.retrained)))):
+        weights[name] = float(count(each))
+    return Result(
+        timings=timings,
+        by_variant={"weights": weights},
         decoded=found,
         changed=changed,
-        seconds=seconds,
         layers=layers,
     )
 
 
-def of_changed(given: Given, desk: Desk) -> dict[str, Decoded]:
+def of_changed(params: Params, desk: Desk) -> dict[str, Decoded]:
     """Frames with the better net's best senone, of speech and its copies: other speeds, tracts, noise, levels."""
     from pipelines.experiments.scoring_replay import spoken
     from pipelines.models import nets, sphinx
@@ -136,16 +140,16 @@ def of_changed(given: Given, desk: Desk) -> dict[str, Decoded]:
     from pipelines.training.corpus.data import Maker, Source
 
     maker = Maker(sphinx.load(sphinx.default_directory()).feat_params)
-    names = {WHOLE: given.net, RETRAINED: given.retrained}
+    names = {WHOLE: params.net, RETRAINED: params.retrained}
     made = {name: nets.load(nets.find(net)) for name, net in names.items()}
-    reference = nets.load(nets.find(given.reference))
-    speech = list(spoken(desk.speech(), given.speech_s))
+    reference = nets.load(nets.find(params.reference))
+    speech = list(spoken(desk.speech(), params.speech_s))
     frames = [0] * len(speech)
     same = {name: [0] * len(speech) for name in names}
-    for copy in range(given.copies + 1):
+    for copy in range(params.copies + 1):
         for place, (item, sound) in enumerate(speech):
             desk.check()
-            desk.progress("changed copies of the speech", copy / (given.copies + 1))
+            desk.progress("changed copies of the speech", copy / (params.copies + 1))
             rng = np.random.default_rng([copy, place])
             change = augment.draw(rng) if copy else augment.Change()
             source = Source(file=str(item.path), span_s=(0.0, sound.duration_s))
@@ -190,28 +194,26 @@ def kept_by_layer(net: Net, features: Array) -> list[float]:
     return [float((best(some, features) == exact).mean()) for some in factored]
 
 
-def judge(found: Found) -> Finding:
+def judge(result: Result) -> Finding:
     """With 30 % of the weights, trained on, the net agrees as often with a better one, and it is quicker.
 
     Word errors can only speak against it: there are too few words to speak for it.
     """
-    whole, name = found.decoded[WHOLE], f"{JUDGED:g}"
-    lost = word_change(found.decoded[RETRAINED], whole)
-    before = word_change(found.decoded[name], whole)
-    gain = ratio(found.seconds[WHOLE], found.seconds[RETRAINED])
-    size = found.weights[RETRAINED] / found.weights[WHOLE]
-    frames = best_change(found.changed[RETRAINED], found.changed[WHOLE])
+    whole = result.decoded[WHOLE]
+    lost = word_change(result.decoded[RETRAINED], whole)
+    before = word_change(result.decoded[f"{JUDGED:g}"], whole)
+    gain = result.timings.ratio(WHOLE, RETRAINED)
+    frames = best_change(result.changed[RETRAINED], result.changed[WHOLE])
     words: Verdict = FAILS if at_most(lost, NOTHING) == FAILS else HOLDS
-    verdict = all_of(at_least(frames, -NOTHING), at_least(gain, 1.0), words)
-    lowest, highest = found.layers[0], found.layers[-1]
+    lowest, highest = result.layers[0], result.layers[-1]
     why = (
-        f"The retrained net has {percent(size)} of the weights and is {told(gain)} times as fast. The frames in which "
-        f"it agrees with a better net change by {points(frames)}, its word error rate by {points(lost)}; not "
-        f"trained on, by {points(before)}. Factored alone, the lowest layer keeps {percent(lowest)} of the best "
-        f"senones, the output layer {percent(highest)}."
+        f"The retrained net has {percent(result.size(RETRAINED))} of the weights and is {told(gain)} times as fast. "
+        f"The frames in which it agrees with a better net change by {points(frames)}, its word error rate by "
+        f"{points(lost)}; not trained on, by {points(before)}. Factored alone, the lowest layer keeps "
+        f"{percent(lowest)} of the best senones, the output layer {percent(highest)}."
     )
     numbers: dict[str, float | None] = {
-        "retrained_size_share": size,
+        "retrained_size_share": result.size(RETRAINED),
         "retrained_gain": value(gain),
         "retrained_same_best_change": frames.ratio,
         "retrained_wer_change": value(lost),
@@ -219,56 +221,43 @@ def judge(found: Found) -> Finding:
         "lowest_layer_same_best": lowest,
         "output_layer_same_best": highest,
     }
-    for each, counts in found.decoded.items():
-        key = each.replace(".", "_")
+    for name, counts in result.decoded.items():
+        key = name.replace(".", "_")
         numbers[f"{key}_wer"] = word_error_rate(counts)
         numbers[f"{key}_same_best_as_better_net"] = agreement(counts)
-        numbers[f"{key}_weights"] = float(found.weights[each])
-        numbers[f"{key}_ms_per_frame"] = 1e3 * figures.seconds(found.seconds[each]) / found.frames
+        numbers[f"{key}_weights"] = result.by_variant["weights"][name]
+        numbers[f"{key}_ms_per_frame"] = 1e3 * result.per_frame.time(name)
+    verdict = all_of(at_least(frames, -NOTHING), at_least(gain, 1.0), words)
     return Finding(verdict, why, numbers)
 
 
-def picture(found: Found) -> Chart:
+def picture(result: Result) -> Chart:
     """Word errors by size, before and after training; beside it time by size, and which layer suffers."""
-    whole = found.weights[WHOLE]
-    names = [*(f"{share:g}" for share in SHARES), WHOLE]
 
-    def size(name: str) -> float:
-        return 100 * found.weights[name] / whole
+    def both(name: str, nets: list[str], joined: bool = True) -> tuple[Line, Line]:
+        """Word errors and milliseconds per frame of nets over their sizes."""
+        sizes = {net: 100 * result.size(net) for net in nets}
+        wrong = percent_wrong(result.decoded[net] for net in nets)
+        return (
+            Line(name, tuple(sizes.values()), wrong, joined=joined),
+            result.per_frame.across(name, sizes, milliseconds, joined),
+        )
 
-    x = tuple(map(size, names))
-
-    def rate(name: str) -> float | None:
-        found_rate = word_error_rate(found.decoded[name])
-        return None if found_rate is None else 100 * found_rate
-
-    times = {
-        n: figures.between(t, lambda s: 1e3 * s / found.frames) for n, t in found.seconds.items()
-    }
-    retrained = (size(RETRAINED),)
-    places = ("input", *(f"hidden {i}" for i in range(1, len(found.layers) - 1)), "output")
+    factored = both("factored", [*(f"{share:g}" for share in SHARES), WHOLE])
+    retrained = both(RETRAINED, [RETRAINED], joined=False)
+    hidden = (f"hidden {i}" for i in range(1, len(result.layers) - 1))
+    places = ("input", *hidden, "output")[: len(result.layers)]
     weights = Axis("weights kept", "%", low=0.0)
     return Chart(
         weights,
         Axis("word error rate", "%", low=0.0),
-        (
-            Line("factored", x, tuple(map(rate, names))),
-            Line(RETRAINED, retrained, (rate(RETRAINED),), joined=False),
-            Mark("claimed: 30 %", 100 * JUDGED, on="x"),
-        ),
+        (factored[0], retrained[0], Mark("claimed: 30 %", 100 * JUDGED, on="x")),
         beside=(
+            Chart(weights, Axis("time per frame", "ms", low=0.0), (factored[1], retrained[1])),
             Chart(
-                weights,
-                Axis("time per frame", "ms", low=0.0),
-                (
-                    Line("factored", x, *figures.columns([times[n] for n in names])),
-                    Line(RETRAINED, retrained, *figures.columns([times[RETRAINED]]), joined=False),
-                ),
-            ),
-            Chart(
-                Axis("the one layer that is factored", categories=places[: len(found.layers)]),
+                Axis("the one layer that is factored", categories=places),
                 Axis("frames with the same best senone", "%", low=0.0, high=100.0),
-                (Bars("kept", tuple(100 * v for v in found.layers)),),
+                (Bars("kept", tuple(100 * v for v in result.layers)),),
                 title=f"one layer at {percent(JUDGED)}",
             ),
         ),
@@ -279,16 +268,15 @@ LAB: Final = Lab(
     claim="Keeping 30 % of a net's size by low rank costs practically nothing, once it is trained on.",
     source="note 1 (Xue, Li & Gong 2013)",
     group="scoring",
-    measured="A shipped net factored by SVD at several shares of its weights, as it is, and the shipped net that "
-    "was then trained on: words of real speech, best senones beside those of a better net (of copies at other "
-    "speeds, by other voices and in noise, too, as there is so little of it), time of scoring, and which layer "
-    "alone loses most. Training belongs to another lab.",
-    bound="It holds where the net that was trained on is faster and loses less than two points of its agreement "
-    "with a better net, frame by frame; words can only speak against it, as there are too few. The claim "
-    "says practically nothing, Xue 2013 no loss; two points are ours, and what the project allows its own "
-    "savings in words.",
-    parameters=Given(),
-    stored=Found,
+    measured="A shipped net factored by SVD at several shares of its weights, and the shipped net that was "
+    "retrained after that: word errors on real speech, agreement with the best senones of a better net (also on "
+    "copies at other speeds, by other voices and in noise, as there is little speech), time of scoring, and "
+    "which single layer loses most. Training is the subject of another lab.",
+    bound="It holds if the retrained net is faster and loses less than two points of its agreement with a better "
+    "net, frame by frame. Words can only speak against it, as there are too few. The claim says practically "
+    "nothing, Xue 2013 no loss; two points are ours, the limit in words for the project's own speed-ups.",
+    parameters=Params(),
+    stored=Result,
     measure=measure,
     judge=judge,
     picture=picture,
@@ -297,5 +285,5 @@ LAB: Final = Lab(
         FAILS: "So: here low rank costs words or saves no time; try 8 bit or a smaller net first.",
         UNDECIDED: "So: decode more speech that is labelled (--audio, --transcripts).",
     },
-    said=(Said("size that is kept", JUDGED, SHARE, "retrained_size_share"),),
+    published=(PublishedValue("size that is kept", JUDGED, SHARE, "retrained_size_share"),),
 )

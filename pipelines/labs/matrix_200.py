@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 from pipelines.config.options import setting
 from pipelines.labs._accelerator import HALF, opened
-from pipelines.labs.chart import Axis, Bars, Chart, Line, Mark, StackedBars
-from pipelines.labs.declaration import Lab, Measured, Parameters, Said
-from pipelines.labs.figures import between, columns, ratio, seconds
+from pipelines.labs._parameters import Seconds
+from pipelines.labs.chart import Axis, Chart, Mark, StackedBars
+from pipelines.labs.declaration import Lab, Parameters, PublishedValue
+from pipelines.labs.figures import value
+from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work
 from pipelines.labs.texts import told
-from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, UNDECIDED, Finding, all_of, at_least
+from pipelines.labs.verdicts import (
+    FAILS,
+    HOLDS,
+    IMPOSSIBLE,
+    UNDECIDED,
+    Finding,
+    Verdict,
+    all_of,
+    at_least,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -19,7 +29,7 @@ if TYPE_CHECKING:
     from pipelines.device import Device
     from pipelines.labs.desk import Desk
 
-ARMS = ("numpy", "resident", "copied")
+VARIANTS = ("numpy", "resident", "copied")
 NAMES = {
     "numpy": "numpy",
     "resident": "on the device",
@@ -37,7 +47,7 @@ LARGE = 2048
 LARGE_ROUNDS = 3
 
 
-class Sizes(Parameters, frozen=True, kw_only=True):
+class Params(Parameters, frozen=True, kw_only=True):
     """What is multiplied, and for how long."""
 
     n: Annotated[
@@ -46,27 +56,10 @@ class Sizes(Parameters, frozen=True, kw_only=True):
     largest: Annotated[
         int, setting("Largest", "The largest size that is swept.", ge=32, le=16384)
     ] = 4096
-    seconds: Annotated[
-        float, setting("Seconds", "Time of the measurement.", unit="s", ge=0.0, le=600.0)
-    ] = 18.0
+    seconds: Seconds = 18.0
     threads: Annotated[
         int, setting("Threads", "Threads of numpy and of torch on the processor.", ge=1, le=64)
     ] = 1
-
-
-class Products(Measured, frozen=True, kw_only=True):
-    """Seconds by round of each arm at each size, and of the parts of a product with copies at `n`.
-
-    `cold`: seconds of the first call of each arm at `n`. `real`: whether the device is an accelerator.
-    """
-
-    n: int
-    device: str
-    real: bool
-    sizes: list[int]
-    by_size: dict[str, list[list[float]]]
-    parts: dict[str, list[float]]
-    cold: dict[str, float]
 
 
 class _There:
@@ -154,133 +147,117 @@ class _There:
         return found | {PARTS[-1]: max(whole - sum(found.values()), 0.0)}
 
 
-def measure(sizes: Sizes, desk: Desk) -> Products:
-    """The cold calls, the claim's size, its parts, and the sweep."""
-    from pipelines.labs.desk import MOST_ROUNDS
-
+def measure(params: Params, desk: Desk) -> SweepResult:
+    """The cold calls, the claim's size and the others, and the parts of a product with copies."""
     device, real = opened(desk)
-    swept = sorted({*(n for n in SIZES if n <= sizes.largest), sizes.n})
-    cold: dict[str, float] = {}
-    by_size: dict[str, list[list[float]]] = {arm: [] for arm in ARMS}
-    parts: dict[str, list[float]] = {part: [] for part in PARTS}
-    for place, n in enumerate([sizes.n, *(each for each in swept if each != sizes.n)]):
-        with desk.part(place / len(swept), (place + 1) / len(swept)):
-            there = _There(device, n)
-            arms: dict[str, Callable[[], object]] = {
-                NAMES[arm]: getattr(there, arm) for arm in ARMS
-            }
-            if n == sizes.n:
-                cold = {arm: desk.once(f"first {NAMES[arm]}", getattr(there, arm)) for arm in ARMS}
-            named = {f"{name} {n}": arm for name, arm in arms.items()}
-            found = desk.turns(
-                named,
-                seconds=sizes.seconds / len(swept),
-                rounds=LARGE_ROUNDS if n >= LARGE else MOST_ROUNDS,
-                inner=1 if n >= LARGE else None,
-                what=f"products of {n} × {n}",
-            )
-            for arm, times in zip(ARMS, found.values(), strict=True):
-                by_size[arm].append(times)
-            if n == sizes.n:
-                for _ in range(200 if sizes.seconds else 3):
-                    desk.check()
-                    for part, taken in there.apart().items():
-                        parts[part].append(taken)
-    order = sorted(
-        range(len(swept)), key=lambda i: [sizes.n, *(s for s in swept if s != sizes.n)][i]
-    )
-    return Products(
-        n=sizes.n,
-        device=device.name,
-        real=real,
-        sizes=swept,
-        by_size={arm: [each[i] for i in order] for arm, each in by_size.items()},
-        parts=parts,
-        cold=cold,
-    )
+    claimed = _There(device, params.n)
 
+    def variants(n: int) -> dict[str, Work]:
+        there = claimed if n == params.n else _There(device, n)
+        return {variant: getattr(there, variant) for variant in VARIANTS}
 
-def break_even(found: Products) -> int | None:
-    """The smallest size from which on the device with copies is faster than numpy; None where it never is."""
-    sooner = [
-        seconds(there) < seconds(here)
-        for here, there in zip(found.by_size["numpy"], found.by_size["copied"], strict=True)
-    ]
-    for place, size in enumerate(found.sizes):
-        if all(sooner[place:]):
-            return size
-    return None
-
-
-def judge(found: Products) -> Finding:
-    """Holds where the resident product is clearly faster than numpy's, and with copies it is not."""
-    at = found.sizes.index(found.n)
-    here, resident, copied = (found.by_size[arm][at] for arm in ARMS)
-    faster, with_copies = ratio(here, resident), ratio(here, copied)
-    operations = 2.0 * found.n**3
-    rates = {arm: operations / seconds(found.by_size[arm][at]) for arm in ARMS}
-    even = break_even(found)
-    parts = {part: seconds(times) for part, times in found.parts.items()}
-    figures: dict[str, float | None] = {
-        "resident_over_numpy": faster.ratio if faster and found.real else None,
-        "copied_over_numpy": with_copies.ratio if with_copies and found.real else None,
-        "break_even_n": float(even) if even is not None and found.real else None,
-        "cold_first_product_s": found.cold["resident"] if found.real else None,
-        "numpy_flops_per_s": rates["numpy"],
-        "bytes_copied": 3.0 * FLOAT * found.n**2,
+    cold = {
+        variant: {params.n: [desk.once(f"first {NAMES[variant]}", work)]}
+        for variant, work in variants(params.n).items()
     }
-    if not found.real:
+    others = [n for n in SIZES if n <= params.largest and n != params.n]
+    sweep = Sweep(
+        variants,
+        [params.n, *others],
+        "products of {size} × {size}",
+        label="{variant} {size}",
+        calls=lambda variant, n: 1 if n >= LARGE else None,
+        rounds=lambda n: LARGE_ROUNDS if n >= LARGE else None,
+    )
+    timings = sweep.run(desk, params.seconds)
+    parts: dict[str, dict[int, list[float]]] = {part: {params.n: []} for part in PARTS}
+    for _ in range(200 if params.seconds else 3):
+        desk.check()
+        for part, seconds in claimed.apart().items():
+            parts[part][params.n].append(seconds)
+    return SweepResult(
+        timings=timings,
+        more={"cold": Timings(seconds=cold), "parts": Timings(seconds=parts)},
+        counts={"n": params.n},
+        texts={"place": device.name},
+        device=device.name if real else "",
+    )
+
+
+def break_even(timings: Timings) -> int | None:
+    """The smallest size from which on the device with copies is faster than numpy; None where it never is."""
+    found = None
+    for n in reversed(timings.sizes()):
+        if timings.time("copied", n) >= timings.time("numpy", n):
+            break
+        found = n
+    return found
+
+
+def judge(result: SweepResult) -> Finding:
+    """Holds where the resident product is clearly faster than numpy's, and with copies it is not."""
+    timings, n = result.timings, round(result.counts["n"])
+    faster, with_copies = (timings.ratio("numpy", there, n) for there in ("resident", "copied"))
+    rates = {variant: 2.0 * n**3 / timings.time(variant, n) for variant in VARIANTS}
+    us = {part: 1e6 * result.more["parts"].time(part) for part in PARTS}
+    cold = result.more["cold"].time("resident")
+    figures: dict[str, float | None] = {
+        "resident_over_numpy": None,
+        "copied_over_numpy": None,
+        "break_even_n": None,
+        "cold_first_product_s": None,
+        "numpy_flops_per_s": rates["numpy"],
+        "bytes_copied": 3.0 * FLOAT * n**2,
+    }
+    if not result.device:
         why = (
-            f"{HALF}: numpy multiplies {found.n} × {found.n} at {rates['numpy'] / 1e9:.3g} GFLOP/s, torch on a "
+            f"{HALF}: numpy multiplies {n} × {n} at {rates['numpy'] / 1e9:.3g} GFLOP/s, torch on a "
             f"thread of its own at {rates['resident'] / 1e9:.3g}; copying both matrices and the result within "
-            f"the memory takes {1e6 * (parts['there'] + parts['back']):.3g} µs beside "
-            f"{1e6 * parts['product']:.3g} µs of product."
+            f"the memory takes {us['there'] + us['back']:.3g} µs beside {us['product']:.3g} µs of product."
         )
         return Finding(IMPOSSIBLE, why, figures)
-    same = with_copies is not None and with_copies.high is not None
-    verdict = all_of(
-        at_least(faster, MANY),
-        HOLDS if same and with_copies.high < MANY else FAILS,  # type: ignore[union-attr,operator]
-    )
+    even = break_even(timings)
+    figures |= {
+        "resident_over_numpy": value(faster),
+        "copied_over_numpy": value(with_copies),
+        "break_even_n": None if even is None else float(even),
+        "cold_first_product_s": cold,
+    }
     when = f"from {even} × {even} on" if even is not None else "at no size up to the largest"
     why = (
-        f"At {found.n} × {found.n} the product on {found.device} is {told(faster)} times as fast as numpy's "
-        f"where its matrices are there, and {told(with_copies)} times with copies ({1e6 * parts['there']:.3g} "
-        f"µs there, {1e6 * parts['product']:.3g} µs product, {1e6 * parts['back']:.3g} µs back, "
-        f"{1e6 * parts['launch']:.3g} µs launch and waiting); with copies it is faster {when}. The first call "
-        f"took {1e3 * found.cold['resident']:.3g} ms."
+        f"At {n} × {n} the product on {result.device} is {told(faster)} times as fast as numpy's "
+        f"where its matrices are there, and {told(with_copies)} times with copies ({us['there']:.3g} "
+        f"µs there, {us['product']:.3g} µs product, {us['back']:.3g} µs back, "
+        f"{us['launch']:.3g} µs launch and waiting); with copies it is faster {when}. The first call "
+        f"took {1e3 * cold:.3g} ms."
     )
-    return Finding(verdict, why, figures)
+    high = None if with_copies is None else with_copies.high
+    same: Verdict = HOLDS if high is not None and high < MANY else FAILS
+    return Finding(all_of(at_least(faster, MANY), same), why, figures)
 
 
-def picture(found: Products) -> Chart:
+def picture(result: SweepResult) -> Chart:
     """Times of the three ways at the claim's size; beside it the parts, and all sizes."""
-    at = found.sizes.index(found.n)
-    names = (
-        NAMES
-        if found.real
-        else {arm: name.replace("the device", found.device) for arm, name in NAMES.items()}
-    )
-    times = [between(found.by_size[arm][at], lambda s: 1e6 * s) for arm in ARMS]
+    timings, n = result.timings, round(result.counts["n"])
+    # Where there is no accelerator, what stands in for one is named.
+    there = "the device" if result.device else result.texts["place"]
+    names = {variant: NAMES[variant].replace("the device", there) for variant in VARIANTS}
+
+    def microseconds(_: int, seconds: float) -> float:
+        return 1e6 * seconds
+
+    apart = result.more["parts"]
     parts = tuple(
-        (name, (1e6 * seconds(found.parts[part]),))
-        for part, name in zip(PARTS, PART_NAMES, strict=True)
+        (name, (1e6 * apart.time(part),)) for part, name in zip(PARTS, PART_NAMES, strict=True)
     )
-    by_size = tuple(
-        Line(
-            names[arm],
-            tuple(map(float, found.sizes)),
-            *columns([between(t, lambda s: 1e6 * s) for t in found.by_size[arm]]),
-        )
-        for arm in ARMS
-    )
-    even = break_even(found) if found.real else None
+    by_size = (timings.line(variant, name, microseconds) for variant, name in names.items())
+    even = break_even(timings) if result.device else None
     marks = (Mark("break-even", float(even), on="x"),) if even is not None else ()
     return Chart(
-        Axis("way", categories=tuple(names[arm] for arm in ARMS)),
+        Axis("way", categories=tuple(names.values())),
         Axis("time", "µs", log=True),
-        (Bars("time", *columns(times)),),
-        title=f"{found.n} × {found.n}, float32",
+        (timings.bars("time", [(variant, n) for variant in VARIANTS], microseconds),),
+        title=f"{n} × {n}, float32",
         beside=(
             Chart(
                 Axis("", categories=("copied each time",)),
@@ -304,14 +281,13 @@ LAB = Lab(
     source="note 2",
     group="device",
     wants_device=True,
-    measured="A float32 product by numpy, on the device with its matrices there, and with both copied there "
-    "and the result back; split by the device's own events; sizes from 32 to 4096, and the first (cold) call "
-    "apart. The device is waited for each time, both sides are warm, and both have the same type.",
-    bound="It holds where the device is at least twice as fast with its matrices there and less than twice with "
-    "copies. The claim has 6 and almost the same; two is ours: what is clearly faster, and what is still "
-    "the same.",
-    parameters=Sizes(),
-    stored=Products,
+    measured="A float32 product by numpy, on the device with its matrices there, and with both copied there and "
+    "the result back, split by the device's own events; sizes from 32 to 4096; the first (cold) call apart. Each "
+    "call waits for the device, both sides are warm, and both use the same type.",
+    bound="It holds if the device is at least twice as fast with its matrices there, and less than twice with "
+    "copies. The claim has 6 and almost the same; two is ours: clearly faster, and about the same.",
+    parameters=Params(),
+    stored=SweepResult,
     measure=measure,
     judge=judge,
     picture=picture,
@@ -323,6 +299,6 @@ LAB = Lab(
         "has to beat.",
         UNDECIDED: "So: give it more time (--set seconds=120).",
     },
-    said=(Said("on the GPU over numpy", SAID_FASTER, "×", "resident_over_numpy"),),
-    bytes_needed=lambda sizes: 6 * FLOAT * max(sizes.largest, sizes.n) ** 2,
+    published=(PublishedValue("on the GPU over numpy", SAID_FASTER, "×", "resident_over_numpy"),),
+    bytes_needed=lambda params: 6 * FLOAT * max(params.largest, params.n) ** 2,
 )

@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Final
 import numpy as np
 
 from pipelines.config.options import setting
-from pipelines.labs.chart import Axis, Bars, Chart, Line, Mark, Values
-from pipelines.labs.declaration import Lab, Measured, Parameters
-from pipelines.labs.figures import between, columns, ratio, ratio_apart, seconds
+from pipelines.labs._parameters import Seconds
+from pipelines.labs.chart import Axis, Chart, Mark
+from pipelines.labs.declaration import Lab, Parameters
+from pipelines.labs.figures import ratio_apart, value
+from pipelines.labs.sweep import Sweep, SweepResult, Work, run_all
 from pipelines.labs.texts import told
 from pipelines.labs.verdicts import Finding, all_of, at_least
 from profiler.arrays import F32
 
 if TYPE_CHECKING:
-    from pipelines.labs.desk import Desk, Times
+    from pipelines.labs.desk import Desk
+    from profiler.costs import Cost
 
 ORDERS: Final = ("element", "column", "whole", "blocks")
 LIBRARIES: Final = ("numpy", "numba", "torch")
@@ -35,7 +38,7 @@ LARGEST_BY_ELEMENT: Final = 512
 """Beyond, one product by element takes seconds in Python."""
 
 
-class Sizes(Parameters, frozen=True, kw_only=True):
+class Params(Parameters, frozen=True, kw_only=True):
     """What may be changed."""
 
     n: Annotated[
@@ -52,26 +55,11 @@ class Sizes(Parameters, frozen=True, kw_only=True):
             le=16384,
         ),
     ] = 2048
-    seconds: Annotated[
-        float, setting("Time", "What the measurement may take.", unit="s", ge=0.0, le=600.0)
-    ] = 26.0
+    seconds: Seconds = 26.0
     threads: Annotated[int, setting("Threads", "Of BLAS and torch.", ge=1, le=256)] = 1
 
 
-class Orders(Measured, frozen=True, kw_only=True):
-    """Seconds per product by round: `at_n` by "library order", `by_size` by order and by size, `by_block` by block."""
-
-    n: int
-    block: int
-    at_n: dict[str, list[float]]
-    sizes: list[int]
-    by_size: dict[str, list[list[float]]]
-    blocks: list[int]
-    by_block: list[list[float]]
-    cache_bytes: dict[int, int]
-
-
-def products(n: int, block: int) -> dict[str, Callable[[], object]]:
+def products(n: int, block: int) -> dict[str, Work]:
     """The products of two drawn matrices [n, n], by "library order"; each writes into an array of its own.
 
     What they return is that array, or torch's tensor.
@@ -86,7 +74,7 @@ def products(n: int, block: int) -> dict[str, Callable[[], object]]:
         for library in LIBRARIES
         for order in ORDERS
     }
-    made: dict[str, Callable[[], object]] = {**numpy_products(b, c, block)}
+    made: dict[str, Work] = {**numpy_products(b, c, block)}
     loops: dict[str, Callable[[F32], None]] = {
         "element": lambda a: kernels.by_element(b, c, a),
         "column": lambda a: kernels.by_column(b, c, a),
@@ -163,130 +151,142 @@ def drawn(n: int) -> tuple[F32, F32]:
     return b, c
 
 
-def measure(sizes: Sizes, desk: Desk) -> Orders:
-    """The four orders at one size, then columns, whole and blocks over the sizes, then blocks of several widths."""
-    import torch  # noqa: F401  # before threads are limited, so that its own are
+def variants_of_numpy(n: int, block: int) -> dict[str, Work]:
+    """Columns, the whole and blocks in numpy, at a size of the sweep over the caches."""
+    made = numpy_products(*drawn(n), min(block, n))
+    return {order: made[f"numpy {order}"] for order in ORDERS[1:]}
 
+
+def blocks_of_numpy(n: int) -> Callable[[int], dict[str, Work]]:
+    """Blocks of any width in numpy at one size."""
+    b, c = drawn(n)
+    return lambda width: {"blocks": numpy_products(b, c, width)["numpy blocks"]}
+
+
+def sweeps(params: Params) -> list[Sweep]:
+    """The four orders at one size, then columns, whole and blocks over the sizes, then blocks of several widths.
+
+    By element one product takes as long as hundreds of the others: in the same turns these would have few rounds.
+    """
     from pipelines.labs.desk import per_call
 
-    n, block = sizes.n, min(sizes.block, sizes.n)
+    n, block = params.n, min(params.block, params.n)
+    variants = products(n, block)
+    law = per_call({"gemm": 2.0 * n**3}, 3.0 * FLOAT * n * n)
 
-    with desk.threads(sizes.threads):
-        arms = products(n, block)
-        law = per_call({"gemm": 2.0 * n**3}, 3.0 * FLOAT * n * n)
-        at_n: Times = {}
-        # By element one product takes as long as hundreds of the others: in the same turns these would have few rounds.
-        for by_element, first, last in ((False, 0.0, 0.3), (True, 0.3, 0.5)):
-            some = {k: call for k, call in arms.items() if k.endswith("element") == by_element}
-            with desk.part(first, last):
-                at_n |= desk.turns(
-                    some,
-                    seconds=(last - first) * sizes.seconds,
-                    costs=dict.fromkeys(some, law),
-                    what=f"products of {n} × {n}",
-                )
-        steps = [1 << k for k in range(4, 15) if 1 << k <= sizes.largest]
-        by_size: dict[str, list[list[float]]] = {order: [] for order in ORDERS[1:]}
-        with desk.part(0.5, 0.85):
-            for place, size in enumerate(steps):
-                with desk.part(place / len(steps), (place + 1) / len(steps)):
-                    found = _sweep(desk, size, block, sizes.seconds * 0.35 / len(steps))
-                for order, times in by_size.items():
-                    times.append(found[f"numpy {order} {size}"])
-        widths = [1 << k for k in range(12) if 1 << k <= n]
-        with desk.part(0.85, 1.0):
-            by_block = _widths(desk, n, widths, sizes.seconds * 0.15)
-    return Orders(
-        n=n,
-        block=block,
-        at_n=at_n,
-        sizes=steps,
-        by_size=by_size,
-        blocks=widths,
-        by_block=by_block,
+    def at_n(share: float, by_element: bool) -> Sweep:
+        some = {
+            name: work for name, work in variants.items() if name.endswith("element") == by_element
+        }
+
+        def cost(variant: str, size: int) -> Cost:
+            return law
+
+        return Sweep(
+            lambda _: some, [n], "products of {size} × {size}", "{variant}", cost=cost, share=share
+        )
+
+    return [
+        at_n(0.3, by_element=False),
+        at_n(0.2, by_element=True),
+        Sweep(
+            lambda size: variants_of_numpy(size, block),
+            [1 << k for k in range(4, 15) if 1 << k <= params.largest],
+            "products of {size} × {size}",
+            label="numpy {variant} {size}",
+            share=0.35,
+        ),
+        Sweep(
+            blocks_of_numpy(n),
+            [1 << k for k in range(12) if 1 << k <= n],
+            f"blocks of {n} × {n}",
+            label="numpy {variant} of {size}",
+            together=True,
+            share=0.15,
+        ),
+    ]
+
+
+def measure(params: Params, desk: Desk) -> SweepResult:
+    """All sweeps one after the other."""
+    import torch  # noqa: F401  # before threads are limited, so that its own are
+
+    with desk.threads(params.threads):
+        quick, by_element, sizes, blocks = run_all(desk, params.seconds, sweeps(params))
+    return SweepResult(
+        timings=quick.joined(by_element),
+        more={"sizes": sizes, "blocks": blocks},
+        counts={"block": min(params.block, params.n)},
         cache_bytes=desk.cache_bytes,
     )
 
 
-def _sweep(desk: Desk, size: int, block: int, seconds: float) -> Times:
-    made = numpy_products(*drawn(size), min(block, size))
-    arms = {f"numpy {order} {size}": made[f"numpy {order}"] for order in ORDERS[1:]}
-    return desk.turns(arms, seconds=seconds, what=f"products of {size} × {size}")
-
-
-def _widths(desk: Desk, n: int, widths: list[int], seconds: float) -> list[list[float]]:
-    b, c = drawn(n)
-    arms = {f"numpy blocks of {w}": numpy_products(b, c, w)["numpy blocks"] for w in widths}
-    found = desk.turns(arms, seconds=seconds, what=f"blocks of {n} × {n}")
-    return list(found.values())
-
-
-def bytes_needed(sizes: Sizes) -> int:
+def bytes_needed(params: Params) -> int:
     """Three matrices of the largest size; at the size of the four orders one result for each as well."""
-    most = max(sizes.largest, sizes.n)
-    return 3 * FLOAT * most**2 + len(LIBRARIES) * len(ORDERS) * FLOAT * sizes.n**2
+    most = max(params.largest, params.n)
+    return 3 * FLOAT * most**2 + len(LIBRARIES) * len(ORDERS) * FLOAT * params.n**2
 
 
-def judge(found: Orders) -> Finding:
+def gflops_per_s(n: int, seconds: float) -> float:
+    """10⁹ operations a second of a product of square matrices."""
+    return 2e-9 * n**3 / seconds
+
+
+def judge(result: SweepResult) -> Finding:
     """In numpy: each order slower than the next, and blocks at half of the whole's rate or more."""
-    element, column, whole, blocks = (found.at_n[f"numpy {order}"] for order in ORDERS)
-    element_over_column, column_over_whole = ratio_apart(element, column), ratio(column, whole)
-    kept = ratio(whole, blocks)
+    timings = result.timings
+    element, column, whole, blocks = (f"numpy {order}" for order in ORDERS)
+    # By element and by column are not of the same turns.
+    element_over_column = ratio_apart(timings.rounds(element), timings.rounds(column))
+    column_over_whole, kept = timings.ratio(column, whole), timings.ratio(whole, blocks)
+    n = timings.size(whole)
+    rate = gflops_per_s(n, timings.time(whole))
+    why = (
+        f"At {n} × {n} in numpy, by column is {told(element_over_column)} times as fast as by element, "
+        f"the whole {told(column_over_whole)} times as fast as by column, and blocks of {result.counts['block']:.0f} "
+        f"columns keep {told(kept)} of the whole's rate of {rate:.3g} GFLOP/s."
+    )
+    figures: dict[str, float | None] = {
+        "element_over_column": value(element_over_column),
+        "column_over_whole": value(column_over_whole),
+        "blocks_share_of_whole": value(kept),
+    }
+    figures |= timings.table("{variant}_flops_per_s", lambda n, s: 1e9 * gflops_per_s(n, s))
     verdict = all_of(
         at_least(element_over_column, 1.0),
         at_least(column_over_whole, 1.0),
         at_least(kept, KEPT_IN_BLOCKS),
     )
-    rate = {key: 2e-9 * found.n**3 / seconds(times) for key, times in found.at_n.items()}
-    why = (
-        f"At {found.n} × {found.n} in numpy, by column is {told(element_over_column)} times as fast as by element, "
-        f"the whole {told(column_over_whole)} times as fast as by column, and blocks of {found.block} columns keep "
-        f"{told(kept)} of the whole's rate of {rate['numpy whole']:.3g} GFLOP/s."
-    )
-    figures: dict[str, float | None] = {
-        "element_over_column": element_over_column.ratio if element_over_column else None,
-        "column_over_whole": column_over_whole.ratio if column_over_whole else None,
-        "blocks_share_of_whole": kept.ratio if kept else None,
-    }
-    figures |= {f"{key.replace(' ', '_')}_flops_per_s": 1e9 * value for key, value in rate.items()}
     return Finding(verdict, why, figures)
 
 
-def _rates(times: list[list[float]], operations: list[float]) -> tuple[Values, Values, Values]:
-    """GFLOP/s with the interval of each."""
-    pairs = zip(times, operations, strict=True)
-    return columns([between(each, lambda s, n=n: 1e-9 * n / s) for each, n in pairs])  # type: ignore[misc]
-
-
-def picture(found: Orders) -> Chart:
+def picture(result: SweepResult) -> Chart:
     """Rates by order and library; beside it by size, with the sizes that each cache just holds, and by block."""
-    operations = 2.0 * found.n**3
-    bars = []
-    for library in LIBRARIES:
-        times = [found.at_n[f"{library} {order}"] for order in ORDERS]
-        bars.append(Bars(library, *_rates(times, [operations] * len(ORDERS))))
-    lines = []
-    for order, times in found.by_size.items():
-        rates = _rates(times, [2.0 * n**3 for n in found.sizes])
-        lines.append(Line(order, tuple(map(float, found.sizes)), *rates))
-    fits = [
+    timings, sizes, blocks = result.timings, result.more["sizes"], result.more["blocks"]
+    n, block = timings.size("numpy whole"), round(result.counts["block"])
+    bars = (
+        timings.bars(library, timings.cells(f"{library} {order}" for order in ORDERS), gflops_per_s)
+        for library in LIBRARIES
+    )
+    fits = (
         Mark(f"3 matrices fill L{level}", (size / 3 / FLOAT) ** 0.5, on="x")
-        for level, size in found.cache_bytes.items()
-    ]
-    by_block = _rates(found.by_block, [operations] * len(found.blocks))
+        for level, size in result.cache_bytes.items()
+    )
+    by_size = (sizes.line(order, figure=gflops_per_s) for order in sizes.variants)
+    by_block = blocks.line("blocks", figure=lambda _, s: gflops_per_s(n, s))
     rate = Axis("rate", "GFLOP/s", log=True)
     return Chart(
-        Axis("order", categories=("by element", "by column", "whole", f"blocks of {found.block}")),
+        Axis("order", categories=("by element", "by column", "whole", f"blocks of {block}")),
         rate,
         tuple(bars),
-        title=f"{found.n} × {found.n}, float32",
+        title=f"{n} × {n}, float32",
         beside=(
-            Chart(Axis("size n", log=True), rate, (*lines, *fits), title="numpy by size"),
+            Chart(Axis("size n", log=True), rate, (*by_size, *fits), title="numpy by size"),
             Chart(
                 Axis("columns in a block", log=True),
                 rate,
-                (Line("blocks", tuple(map(float, found.blocks)), *by_block),),
-                title=f"numpy by block, {found.n} × {found.n}",
+                (by_block,),
+                title=f"numpy by block, {n} × {n}",
             ),
         ),
     )
@@ -299,12 +299,12 @@ LAB = Lab(
     group="caches",
     measured="A = BC in float32 on one thread, four ways in numpy, numba and torch; columns, blocks and the "
     "whole over sizes from L1 to memory, and blocks of every width. By element most of the time is calls, not "
-    "caches: numba shows the same order without them. The claim's source timed one cold run; here each way has "
+    "caches; numba shows the same order without them. The claim's source timed one cold run; here each way has "
     "many turns.",
-    bound="It holds where each order is faster than the one before and blocks keep half of the whole's rate. "
-    "The claim gives no number; half is ours, and its source measured 0.5 to 1.",
-    parameters=Sizes(),
-    stored=Orders,
+    bound="It holds if each order is faster than the one before and blocks keep half of the rate of the whole "
+    "product. The claim gives no number; half is ours, and its source measured 0.5 to 1.",
+    parameters=Params(),
+    stored=SweepResult,
     measure=measure,
     judge=judge,
     picture=picture,

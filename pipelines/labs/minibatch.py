@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-import msgspec
-import numpy as np
-
 from pipelines.config.options import setting
 from pipelines.labs import _training as shared
 from pipelines.labs.chart import Axis, Chart, Line, Mark
@@ -15,7 +12,6 @@ from pipelines.labs.figures import between, columns
 from pipelines.labs.figures import ratio as ratio_of
 from pipelines.labs.texts import told, whole
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least, at_most
-from pipelines.training.parallel.job import DIVERGED
 
 if TYPE_CHECKING:
     from pipelines.labs.desk import Desk
@@ -37,7 +33,7 @@ INPUT_BYTES = 15 * 39 * 4
 ACTIVATION_BYTES = 2 * 4 * (15 * 39 + sum(HIDDEN) + 3 * 128)
 
 
-class Budget(Parameters, frozen=True, kw_only=True):
+class Params(Parameters, frozen=True, kw_only=True):
     """How long each training may take."""
 
     seconds: Annotated[
@@ -56,34 +52,20 @@ class Budget(Parameters, frozen=True, kw_only=True):
     threads: Annotated[int, setting("Threads", "Threads that torch computes on.", ge=1, le=64)] = 1
 
 
-class Run(msgspec.Struct, frozen=True, kw_only=True):
-    """One training: seconds and examples of each piece, loss of each segment of speech after
-    each."""
+class Run(shared.Training, frozen=True, kw_only=True):
+    """One training, in pieces as its rounds, with minibatches of `size`."""
 
     size: int
     rate: float
-    seconds: list[float] = []
-    examples: list[int] = []
-    segments: list[list[float]] = []
-
-    @property
-    def per_example(self) -> list[float]:
-        """Seconds per example of each piece."""
-        return [s / n for n, s in zip(self.examples, self.seconds, strict=True)]
-
-    @property
-    def losses(self) -> list[float]:
-        """Mean loss after each piece, nats."""
-        return [float(np.mean(each)) for each in self.segments]
 
 
-class Sizes(Measured, frozen=True, kw_only=True):
+class Result(Measured, frozen=True, kw_only=True):
     """All trainings."""
 
     runs: list[Run]
 
 
-def measure(budget: Budget, desk: Desk) -> Sizes:
+def measure(params: Params, desk: Desk) -> Result:
     """All trainings in turns, a piece of each per round; then the gradient's noise where one of them has
     come to."""
     import torch
@@ -97,7 +79,7 @@ def measure(budget: Budget, desk: Desk) -> Sizes:
     cpu = torch.device("cpu")
     card = lessons.card(HIDDEN, 0)
     runs, nets = [], []
-    for size in [s for s in SIZES if s <= min(budget.largest, len(lessons))]:
+    for size in [s for s in SIZES if s <= min(params.largest, len(lessons))]:
         for factor in RATES:
             rate = BASE_RATE * factor * (size / 256) ** 0.5
             runs.append(Run(size=size, rate=rate))
@@ -112,7 +94,7 @@ def measure(budget: Budget, desk: Desk) -> Sizes:
         def piece(run: Run = run, net: Layers = net, arm: int = turn.arm) -> None:
             import time
 
-            end = time.monotonic() + budget.seconds / PIECES
+            end = time.monotonic() + params.seconds / PIECES
             while True:
                 net.learn(*lessons.batch(numbers[arm], run.size))
                 net.step(run.rate)
@@ -123,26 +105,26 @@ def measure(budget: Budget, desk: Desk) -> Sizes:
         run.seconds.append(desk.once(f"minibatch of {run.size}", piece))
         run.examples.append((numbers[turn.arm] - before) * run.size)
         run.segments.append(lessons.losses(net, cpu))
-    return Sizes(runs=runs)
+    return Result(runs=runs)
 
 
 def _last(run: Run) -> float:
     return run.losses[-1]
 
 
-def best(found: Sizes) -> dict[int, Run]:
+def best(result: Result) -> dict[int, Run]:
     """Of each size the training whose loss is lowest in the end."""
     chosen: dict[int, Run] = {}
-    for run in found.runs:
+    for run in result.runs:
         if run.size not in chosen or _last(run) < _last(chosen[run.size]):
             chosen[run.size] = run
     return chosen
 
 
-def judge(found: Sizes) -> Finding:
+def judge(result: Result) -> Finding:
     """Holds where the best of 256 to 1024 ends with a lower loss than the best of all others, after the same
     time."""
-    chosen = best(found)
+    chosen = best(result)
     inside = [run for size, run in chosen.items() if LOW <= size <= HIGH]
     outside = [run for size, run in chosen.items() if not LOW <= size <= HIGH]
     inner, outer = (min(runs, key=_last) for runs in (inside, outside))
@@ -168,19 +150,15 @@ def judge(found: Sizes) -> Finding:
     return Finding(verdict, why, figures)
 
 
-def picture(found: Sizes) -> Chart:
+def picture(result: Result) -> Chart:
     """Loss by seconds of each size at its best rate; beside it by examples, frames per second, and the
     noise."""
-    chosen = best(found)
+    chosen = best(result)
     by_time, by_examples = [], []
     for size, run in chosen.items():
-        y = tuple(v if v < DIVERGED else None for v in run.losses)
-        by_time.append(Line(f"{size}", tuple(np.cumsum(run.seconds).tolist()), y))
-        by_examples.append(Line(f"{size}", tuple(np.cumsum(run.examples).tolist()), y))
-    speeds = [
-        between([s / n for s, n in zip(run.seconds, run.examples, strict=True)], lambda s: 1 / s)
-        for run in chosen.values()
-    ]
+        by_time.append(run.line(f"{size}", run.seconds))
+        by_examples.append(run.line(f"{size}", run.examples))
+    speeds = [between(run.per_example, lambda s: 1 / s) for run in chosen.values()]
     sizes = tuple(float(size) for size in chosen)
     loss = Axis("loss", "nat")
     return Chart(
@@ -203,10 +181,10 @@ def picture(found: Sizes) -> Chart:
     )
 
 
-def bytes_needed(budget: Budget) -> int:
+def bytes_needed(params: Params) -> int:
     """A net for each training, and the largest minibatch on its way through one."""
     nets = len(SIZES) * len(RATES) * 2 * 4 * shared.weights([15 * 39, *HIDDEN, 128])
-    return shared.PROCESS_BYTES + nets + budget.largest * (2 * INPUT_BYTES + ACTIVATION_BYTES)
+    return shared.PROCESS_BYTES + nets + params.largest * (2 * INPUT_BYTES + ACTIVATION_BYTES)
 
 
 LAB = Lab(
@@ -214,16 +192,16 @@ LAB = Lab(
     "more passes.",
     source="note 1 (Yu & Deng, ch. 7)",
     group="training",
-    measured="A net of 3 × 256 on the shipped voices, minibatches of 1 to 8192, the same time for each, all in "
-    "turns and each at the best of three learning rates; loss on the frames that are taught, unchanged. Speed alone "
-    "would mislead. The voices are a minute of speech, changed at random: longer trainings would favour larger "
-    "minibatches.",
-    bound="It holds where the best minibatch within the claim's 256 to 1024 ends with a lower loss than the best "
-    "without, after the same time, and where the smallest one takes longer for a frame. The loss is that of the "
-    "frames that are taught: the claim is about descent, and a minute of speech is learnt by heart long before "
-    "other sentences would say anything.",
-    parameters=Budget(),
-    stored=Sizes,
+    measured="A net of 3 × 256 on the shipped voices with minibatches of 1 to 8192, the same time for each, in "
+    "turns, each with the best of three learning rates. The result is the loss on the training frames; speed "
+    "alone would mislead. The voices are a minute of speech, changed at random; longer trainings would favour "
+    "larger minibatches.",
+    bound="It holds if the best minibatch within the claim's 256 to 1024 ends with a lower loss than the best "
+    "outside, after the same time, and if the smallest one takes longer per frame. The loss is measured on the "
+    "training frames: the claim is about descent, and a net learns a minute of speech by heart long before other "
+    "sentences tell anything.",
+    parameters=Params(),
+    stored=Result,
     measure=measure,
     judge=judge,
     picture=picture,

@@ -9,11 +9,10 @@ import msgspec
 
 from pipelines.config.options import setting
 from pipelines.labs import _digits
-from pipelines.labs import _training as shared
 from pipelines.labs._accelerator import HALF
 from pipelines.labs.chart import Axis, Bars, Chart, Mark, StackedBars
-from pipelines.labs.declaration import Lab, Measured, Parameters, Said
-from pipelines.labs.figures import ratio, seconds
+from pipelines.labs.declaration import Lab, Measured, Parameters, PublishedValue
+from pipelines.labs.figures import ratio, ratio_columns, seconds
 from pipelines.labs.texts import percent, told, whole
 from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, UNDECIDED, Finding, all_of, at_least
 
@@ -34,7 +33,7 @@ SAID_CPU_S, SAID_GPU_S = 153.0, 83.0
 TEST = 1000
 
 
-class Sizes(Parameters, frozen=True, kw_only=True):
+class Params(Parameters, frozen=True, kw_only=True):
     """How much is trained."""
 
     digits: Annotated[
@@ -58,7 +57,7 @@ class Passes(msgspec.Struct, frozen=True, kw_only=True):
     right: float
 
 
-class Digits(Measured, frozen=True, kw_only=True):
+class Result(Measured, frozen=True, kw_only=True):
     """By model, on the processor; `there`: on the accelerator `device`, empty without one."""
 
     digits: int
@@ -86,14 +85,14 @@ def model(channels: int) -> nn.Module:
     )
 
 
-def measure(sizes: Sizes, desk: Desk) -> Digits:
+def measure(params: Params, desk: Desk) -> Result:
     """A pass of each model on each device in turns."""
     import torch
 
     from pipelines.run.interleave import turns
 
     desk.progress("drawing digits", None)
-    taught, test = _digits.drawn(sizes.digits, 1), _digits.drawn(TEST, 2)
+    taught, test = _digits.drawn(params.digits, 1), _digits.drawn(TEST, 2)
     places = ["cpu"] + ([desk.device] if desk.device else [])
     courses = {}
     for place in places:
@@ -101,16 +100,16 @@ def measure(sizes: Sizes, desk: Desk) -> Digits:
             torch.manual_seed(1)
             courses[place, name] = _Course(model(channels).to(place), place, taught)
     keys = list(courses)
-    for turn in turns(len(keys), 1, range(-1, sizes.rounds)):
+    for turn in turns(len(keys), 1, range(-1, params.rounds)):
         place, name = keys[turn.arm]
-        done = (turn.round + 1) / (sizes.rounds + 1)
+        done = (turn.round + 1) / (params.rounds + 1)
         desk.progress(f"training the {name} model on {place}", done)
         courses[keys[turn.arm]].run(desk, name, kept=turn.round >= 0)
     found = {
         place: {name: courses[place, name].passes(test) for name in MODELS} for place in places
     }
-    return Digits(
-        digits=sizes.digits,
+    return Result(
+        digits=params.digits,
         device=desk.device or "",
         weights={
             name: sum(p.numel() for p in courses["cpu", name].net.parameters()) for name in MODELS
@@ -201,11 +200,11 @@ def most(passes: Passes) -> float:
     )
 
 
-def judge(found: Digits) -> Finding:
+def judge(result: Result) -> Finding:
     """Holds where the device trains the small model sooner, and the large one by more."""
-    small, large = (found.here[name] for name in MODELS)
+    small, large = (result.here[name] for name in MODELS)
     bounds = most(small), most(large)
-    loading = {n: seconds(p.parts["loader"]) / seconds(p.seconds) for n, p in found.here.items()}
+    loading = {n: seconds(p.parts["loader"]) / seconds(p.seconds) for n, p in result.here.items()}
     figures: dict[str, float | None] = {
         "gain_small": None,
         "gain_large": None,
@@ -213,10 +212,10 @@ def judge(found: Digits) -> Finding:
         "most_gain_large": bounds[1],
         "loader_share_small": loading["small"],
         "loader_share_large": loading["large"],
-        "cpu_s_per_pass_of_60000_small": 60_000 / found.digits * seconds(small.seconds),
+        "cpu_s_per_pass_of_60000_small": 60_000 / result.digits * seconds(small.seconds),
         "digits_right_share": small.right,
     }
-    if not found.there:
+    if not result.there:
         why = (
             f"{HALF}: loading is {percent(loading['small'], 1)} of the small model's pass and "
             f"{percent(loading['large'], 1)} of the large one's, so that "
@@ -224,11 +223,11 @@ def judge(found: Digits) -> Finding:
             f"{bounds[1]:.3g} times at most; {percent(small.right)} of {whole(TEST)} new digits are recognised."
         )
         return Finding(IMPOSSIBLE, why, figures)
-    gains = {n: ratio(found.here[n].seconds, found.there[n].seconds) for n in MODELS}
-    more = _over(found)
+    gains = {n: ratio(result.here[n].seconds, result.there[n].seconds) for n in MODELS}
+    more = _over(result)
     verdict = all_of(at_least(gains["small"], 1.0), at_least(more, 1.0))
     why = (
-        f"{found.device} trains the small model {told(gains['small'])} times as fast and the large one "
+        f"{result.device} trains the small model {told(gains['small'])} times as fast and the large one "
         f"{told(gains['large'])} times; loading, which stays on the processor, is {percent(loading['small'], 1)} and "
         f"{percent(loading['large'], 1)} of the processor's passes."
     )
@@ -236,12 +235,12 @@ def judge(found: Digits) -> Finding:
     return Finding(verdict, why, figures)
 
 
-def _over(found: Digits) -> Ratio | None:
+def _over(result: Result) -> Ratio | None:
     """The large model's gain over the small one's, of the same rounds."""
     per_round = {
         n: [
             here / there
-            for here, there in zip(found.here[n].seconds, found.there[n].seconds, strict=True)
+            for here, there in zip(result.here[n].seconds, result.there[n].seconds, strict=True)
         ]
         for n in MODELS
     }
@@ -249,28 +248,30 @@ def _over(found: Digits) -> Ratio | None:
     return ratio([1 / g for g in per_round["small"]], [1 / g for g in per_round["large"]])
 
 
-def picture(found: Digits) -> Chart:
+def picture(result: Result) -> Chart:
     """The parts of a pass of each model on each device; beside it the gain, or the most that it could be."""
-    places = [("processor", found.here)] + ([(found.device, found.there)] if found.there else [])
+    places = [("processor", result.here)] + (
+        [(result.device, result.there)] if result.there else []
+    )
     columns = [(f"{name}, {place}", each[name]) for name in MODELS for place, each in places]
     parts = tuple(
         (title, tuple(seconds(passes.parts[part]) for _, passes in columns))
         for part, title in zip(PARTS, PART_NAMES, strict=True)
     )
     names = tuple(MODELS)
-    if found.there:
-        gains = [ratio(found.here[n].seconds, found.there[n].seconds) for n in names]
+    if result.there:
+        gains = [ratio(result.here[n].seconds, result.there[n].seconds) for n in names]
         bars = Bars(
             "measured",
-            *shared.ratio_columns(gains),
+            *ratio_columns(gains),
         )
     else:
-        bars = Bars("the most there could be", tuple(most(found.here[n]) for n in names))
+        bars = Bars("the most there could be", tuple(most(result.here[n]) for n in names))
     return Chart(
         Axis("model and device", categories=tuple(name for name, _ in columns)),
         Axis("a pass", "s"),
         (StackedBars(parts),),
-        title=f"{whole(found.digits)} digits",
+        title=f"{whole(result.digits)} digits",
         beside=(
             Chart(
                 Axis("model", categories=names),
@@ -282,9 +283,9 @@ def picture(found: Digits) -> Chart:
     )
 
 
-def bytes_needed(sizes: Sizes) -> int:
+def bytes_needed(params: Params) -> int:
     """The digits, and what drawing a part of them takes."""
-    return (512 << 20) + sizes.digits * _digits.SIDE**2 * 4 * 2
+    return (512 << 20) + params.digits * _digits.SIDE**2 * 4 * 2
 
 
 LAB = Lab(
@@ -292,14 +293,14 @@ LAB = Lab(
     source="note 2",
     group="device",
     wants_device=True,
-    measured="Digits of the same shape, drawn here, with a small and a large convolutional net: time of a pass "
-    "split into loading (digit by digit in Python, as the claim's example), copying there, computing and "
-    "copying the loss back. The claim's 10 epochs of 60 000 are not repeated; the split says what they are made "
-    "of.",
-    bound="It holds where the device is faster with the small model and gains more with the large one, as the "
-    "claim has it. Its own 1.84 belong to its devices.",
-    parameters=Sizes(),
-    stored=Digits,
+    measured="Digits in the format of MNIST, drawn here, with a small and a large convolutional net. The time of "
+    "a pass is split into loading (digit by digit in Python, as in the claim's example), copying to the device, "
+    "computing, and copying the loss back. The claim's 10 epochs of 60 000 are not repeated; the split says "
+    "where their time goes.",
+    bound="It holds if the device is faster with the small model and gains more with the large one, as the claim "
+    "says. The claim's factor of 1.84 belongs to its own devices.",
+    parameters=Params(),
+    stored=Result,
     measure=measure,
     judge=judge,
     picture=picture,
@@ -310,6 +311,6 @@ LAB = Lab(
         "computing is what you will wait for.",
         UNDECIDED: "So: give it more rounds (--set rounds=20).",
     },
-    said=(Said("gain of the GPU", SAID_CPU_S / SAID_GPU_S, "×", "gain_small"),),
+    published=(PublishedValue("gain of the GPU", SAID_CPU_S / SAID_GPU_S, "×", "gain_small"),),
     bytes_needed=bytes_needed,
 )

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pipelines.config import Value
-from pipelines.labs import figures
 from pipelines.labs._nets import (
-    Decoded,
+    NetResult,
     agreement,
     best_change,
+    compared,
+    percent_wrong,
     points,
     word_change,
     word_error_rate,
 )
-from pipelines.labs._parameters import InBlocks, Rounds, Vocabulary, Words
+from pipelines.labs._parameters import InBlocks, Seconds, Vocabulary, Words
 from pipelines.labs.chart import Axis, Chart, Line
-from pipelines.labs.declaration import Lab, Measured, Parameters, Said
-from pipelines.labs.figures import ratio, value
+from pipelines.labs.declaration import Lab, Parameters, PublishedValue
+from pipelines.labs.figures import value
+from pipelines.labs.sweep import key, milliseconds
 from pipelines.labs.texts import percent, told
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least
 from profiler.analysis.comparison.statistics import Ratio
@@ -27,107 +28,86 @@ if TYPE_CHECKING:
 
 NET: Final = "multi-frame"
 WHOLE: Final = "every frame"
-RULES: Final = {"copied": "copy", "own outputs": "multi-frame"}
+COPIED, OWN = "copied", "own outputs"
+RULES: Final = {COPIED: "copy", OWN: "multi-frame"}
 STEPS: Final = (2, 3, 4)
 """One frame of so many goes through the hidden layers."""
 
 
-class Given(Parameters, frozen=True, kw_only=True):
+class Params(Parameters, frozen=True, kw_only=True):
     """How much is measured."""
 
     vocabulary: Vocabulary = 5000
     speech_s: Words = 60.0
     frames: InBlocks = 48
-    seconds: Rounds = 8.0
+    seconds: Seconds = 8.0
 
 
-class Found(Measured, frozen=True, kw_only=True):
-    """By way (WHOLE, "copied, 1 of K", "own outputs, 1 of K"): words and best senones, seconds of `frames`."""
-
-    frames: int
-    decoded: dict[str, Decoded]
-    seconds: dict[str, list[float]]
-
-
-def way(rule: str, step: int) -> str:
+def variant(rule: str, step: int) -> str:
     """The name of a way of scoring."""
     return f"{rule}, 1 of {step}"
 
 
-def measure(given: Given, desk: Desk) -> Found:
+def measure(params: Params, desk: Desk) -> NetResult:
     """The same net and trunk in all ways, so that only what happens to the frames between differs."""
-    from pipelines.config import Config, assign
-    from pipelines.labs import _nets
-    from pipelines.labs._scoring import Scoring
-
-    base: dict[str, Value] = {"model": "dnn", "dnn.net": NET, "graph.vocabulary": given.vocabulary}
-    ways: dict[str, dict[str, Value]] = {
-        way(name, step): {"frames.skip": step, "frames.rule": rule}
-        for name, rule in RULES.items()
-        for step in STEPS
-    }
-    with desk.part(0.0, 0.75):
-        found = _nets.decoded(base, ways, given.speech_s, desk)
-    found[WHOLE] = found.pop("")
-    scoring = Scoring(assign(Config(), base), desk, frames=given.frames)
-    arms = {WHOLE: scoring.arm({})}
-    arms |= {name: scoring.arm(settings) for name, settings in ways.items()}
-    with desk.part(0.75, 1.0):
-        inner = dict.fromkeys(arms, 1)
-        seconds = desk.turns(arms, seconds=given.seconds, inner=inner, what="ways in turns")
-    return Found(frames=given.frames, decoded=found, seconds=seconds)
+    return compared(
+        WHOLE,
+        {"model": "dnn", "dnn.net": NET, "graph.vocabulary": params.vocabulary},
+        {
+            variant(name, step): {"frames.skip": step, "frames.rule": rule}
+            for name, rule in RULES.items()
+            for step in STEPS
+        },
+        desk,
+        speech_s=params.speech_s,
+        frames=params.frames,
+        seconds=params.seconds,
+    )
 
 
-def better(found: Found, step: int) -> Ratio:
+def better(result: NetResult, step: int) -> Ratio:
     """Share of frames with the best senone of every frame's scoring: own outputs less copies."""
-    own, copied = (found.decoded[way(rule, step)] for rule in ("own outputs", "copied"))
+    own, copied = (result.decoded[variant(rule, step)] for rule in (OWN, COPIED))
     return best_change(own, copied)
 
 
-def judge(found: Found) -> Finding:
+def judge(result: NetResult) -> Finding:
     """At every step, own outputs keep more best senones than copies."""
-    gains = {step: better(found, step) for step in STEPS}
+    timings, decoded = result.timings, result.decoded
+    gains = {step: better(result, step) for step in STEPS}
     last = STEPS[-1]
-    own, copied = way("own outputs", last), way("copied", last)
-    cost = ratio(found.seconds[own], found.seconds[copied])
-    words = word_change(found.decoded[own], found.decoded[copied])
-    saving = ratio(found.seconds[WHOLE], found.seconds[own])
-    verdict = all_of(*(at_least(gain, 0.0) for gain in gains.values()))
+    own, copied = variant(OWN, last), variant(COPIED, last)
+    cost = timings.ratio(own, copied)
+    words = word_change(decoded[own], decoded[copied])
     why = (
         f"With one frame of {last} through the net, own outputs keep the best senone of "
-        f"{percent(agreement(found.decoded[own]))} of the frames and copies of "
-        f"{percent(agreement(found.decoded[copied]))}: "
+        f"{percent(agreement(decoded[own]))} of the frames and copies of "
+        f"{percent(agreement(decoded[copied]))}: "
         f"{points(gains[last])}. In words that is {points(words)} of error rate. Own outputs take {told(cost)} times "
-        f"as long as copies, and are {told(saving)} times as fast as scoring every frame."
+        f"as long as copies, and are {told(timings.ratio(WHOLE, own))} times as fast as scoring every frame."
     )
     numbers: dict[str, float | None] = {"own_over_copied_time": value(cost)}
-    for name, counts in found.decoded.items():
-        key = name.replace(", ", "_").replace(" ", "_")
-        numbers[f"{key}_same_best"] = agreement(counts)
-        numbers[f"{key}_wer"] = word_error_rate(counts)
-        numbers[f"{key}_ms_per_frame"] = 1e3 * figures.seconds(found.seconds[name]) / found.frames
+    for name, counts in decoded.items():
+        numbers[f"{key(name)}_same_best"] = agreement(counts)
+        numbers[f"{key(name)}_wer"] = word_error_rate(counts)
         if name != WHOLE:
-            numbers[f"{key}_gain"] = value(ratio(found.seconds[WHOLE], found.seconds[name]))
+            numbers[f"{key(name)}_gain"] = value(timings.ratio(WHOLE, name))
+    numbers |= result.per_frame.table("{variant}_ms_per_frame", milliseconds)
     for step, gain in gains.items():
         numbers[f"own_less_copied_same_best_1_of_{step}"] = gain.ratio
-    return Finding(verdict, why, numbers)
+    return Finding(all_of(*(at_least(gain, 0.0) for gain in gains.values())), why, numbers)
 
 
-def picture(found: Found) -> Chart:
+def picture(result: NetResult) -> Chart:
     """Best senones lost over time per frame, a line from one frame of one to one of four; beside it words."""
-
-    def time(name: str) -> float:
-        return 1e3 * figures.seconds(found.seconds[name]) / found.frames
-
+    per_frame, decoded = result.per_frame, result.decoded
     senones, words = [], []
     for rule in RULES:
-        names = [WHOLE, *(way(rule, step) for step in STEPS)]
-        names.sort(key=time)
-        x = tuple(map(time, names))
-        lost = tuple(100 * (1 - agreement(found.decoded[n])) for n in names)
+        names = sorted([WHOLE, *(variant(rule, step) for step in STEPS)], key=per_frame.time)
+        x = tuple(1e3 * per_frame.time(name) for name in names)
+        lost = tuple(100 * (1 - agreement(decoded[name])) for name in names)
         senones.append(Line(rule, x, lost))
-        rates = (word_error_rate(found.decoded[n]) for n in names)
-        words.append(Line(rule, x, tuple(None if r is None else 100 * r for r in rates)))
+        words.append(Line(rule, x, percent_wrong(decoded[name] for name in names)))
     cost = Axis("time per frame", "ms", low=0.0)
     return Chart(
         cost,
@@ -142,14 +122,14 @@ LAB: Final = Lab(
     claim="A net with outputs for several frames is better than copying the scores of the last frame.",
     source="note 1 (Vanhoucke, Devin & Heigold 2013)",
     group="scoring",
-    measured="The shipped multi-frame net on real speech, one frame of 2, 3 and 4 through its hidden layers, the "
-    "frames between by their own outputs or copied: best senones beside those of scoring every frame by the same "
-    "net, words, and time. The first of its outputs is not as good as a net for one frame alone; that is not "
-    "compared here.",
-    bound="It holds where own outputs keep more best senones than copies do, for 2, 3 and 4 frames alike, as "
-    "the claim has it. It compares the two alone; what own outputs cost stands beside it.",
-    parameters=Given(),
-    stored=Found,
+    measured="The shipped multi-frame net on real speech. One frame of 2, 3 and 4 goes through its hidden "
+    "layers; the frames between get their own outputs or copied scores. Measured are the frames that keep the "
+    "best senone of the same net on every frame, word errors, and time. The first of its outputs is not as good "
+    "as a net for one frame; that is not compared here.",
+    bound="It holds if own outputs keep more best senones than copies, for 2, 3 and 4 frames alike, as the claim "
+    "says. Only these two are compared; the time of own outputs is shown beside them.",
+    parameters=Params(),
+    stored=NetResult,
     measure=measure,
     judge=judge,
     picture=picture,
@@ -159,7 +139,9 @@ LAB: Final = Lab(
         FAILS: "So: copy, or score every frame.",
         UNDECIDED: "So: decode more speech that is labelled (--audio, --transcripts).",
     },
-    said=(
-        Said("less activation cost, at most (Vanhoucke 2013)", 4.0, "×", "own_outputs_1_of_4_gain"),
+    published=(
+        PublishedValue(
+            "less activation cost, at most (Vanhoucke 2013)", 4.0, "×", "own_outputs_1_of_4_gain"
+        ),
     ),
 )

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Final
 
 import numpy as np
 
 from pipelines.config.options import setting
-from pipelines.labs import figures
-from pipelines.labs._parameters import Rounds
-from pipelines.labs.chart import Axis, Chart, Layer, Mark
-from pipelines.labs.declaration import Lab, Measured, Parameters
-from pipelines.labs.figures import line, saved, value
+from pipelines.labs._parameters import Seconds
+from pipelines.labs.chart import Axis, Chart
+from pipelines.labs.declaration import Lab, Parameters
+from pipelines.labs.figures import saved, scaled, value
+from pipelines.labs.sweep import Sweep, SweepResult, Work
 from pipelines.labs.texts import percent, told
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, at_least
 
 if TYPE_CHECKING:
     from pipelines.labs.desk import Desk
+    from profiler.costs import Cost
 
 FLOAT: Final = 4
 LANES: Final = 16
@@ -29,7 +29,7 @@ MOST: Final = 0.5
 """Memory is the cost where waiting for it takes more than half of the time; the note gives no number."""
 
 
-class Sizes(Parameters, frozen=True, kw_only=True):
+class Params(Parameters, frozen=True, kw_only=True):
     """The reference workload of the note: thousands of mixtures, dozens of Gaussians, 40 floats."""
 
     senones: Annotated[
@@ -46,22 +46,7 @@ class Sizes(Parameters, frozen=True, kw_only=True):
         int,
         setting("Largest batch", "Frames scored together at most.", unit="frames", ge=2, le=256),
     ] = 64
-    seconds: Rounds = 25.0
-
-
-class Found(Measured, frozen=True, kw_only=True):
-    """Seconds by arm "gaussians × dimensions, batch, senones" (`arm`)."""
-
-    sizes: Sizes
-    senones: list[int]
-    batches: list[int]
-    seconds: dict[str, list[float]]
-    cache_bytes: dict[int, int]
-
-
-def arm(gaussians: int, dimensions: int, batch: int, senones: int) -> str:
-    """The name of an arm, which is also that of its stage."""
-    return f"{gaussians} × {dimensions}, batch {batch}, {senones} senones"
+    seconds: Seconds = 25.0
 
 
 def parameter_bytes(senones: int, gaussians: int, dimensions: int) -> int:
@@ -69,35 +54,46 @@ def parameter_bytes(senones: int, gaussians: int, dimensions: int) -> int:
     return senones * gaussians * (2 * dimensions + 1) * FLOAT
 
 
-def shapes(sizes: Sizes) -> list[tuple[int, int]]:
+def shapes(gaussians: int, dimensions: int) -> list[tuple[int, int]]:
     """(Gaussians, dimensions) of the sweep, the reference first."""
-    few = min(FEW_GAUSSIANS, sizes.gaussians), min(FEW_DIMENSIONS, sizes.dimensions)
-    every = [(m, d) for m in (sizes.gaussians, few[0]) for d in (sizes.dimensions, few[1])]
+    few = min(FEW_GAUSSIANS, gaussians), min(FEW_DIMENSIONS, dimensions)
+    every = [(m, d) for m in (gaussians, few[0]) for d in (dimensions, few[1])]
     return list(dict.fromkeys(every))
 
 
-def measure(sizes: Sizes, desk: Desk) -> Found:
+def variant(gaussians: int, dimensions: int, batch: int) -> str:
+    """The name of a variant; its size is the number of senones."""
+    return f"{gaussians} × {dimensions}, batch {batch}"
+
+
+def measure(params: Params, desk: Desk) -> SweepResult:
     """The scorer's own kernel over drawn parameters of every size."""
     from pipelines.labs.desk import per_call
 
-    senones = [n for n in (1 << k for k in range(4, 21)) if n <= sizes.senones]
-    batches = sorted({1, min(16, sizes.batch), sizes.batch})
-    arms, costs = {}, {}
-    for m, d in shapes(sizes):
-        mixtures = Mixtures(senones[-1], m, d, sizes.batch)
-        for n in senones:
-            for batch in batches:
-                name = arm(m, d, batch, n)
-                arms[name] = mixtures.scoring(n, batch)
-                moved = float(parameter_bytes(n, m, d))
-                gemm = 2.0 * batch * moved / FLOAT
-                costs[name] = per_call({"gemm": gemm}, moved, working_set_bytes=moved)
-    seconds = desk.turns(arms, seconds=sizes.seconds, costs=costs, what="mixtures of every size")
-    return Found(
-        sizes=sizes,
-        senones=senones,
-        batches=batches,
-        seconds=seconds,
+    senones = [n for n in (1 << k for k in range(4, 21)) if n <= params.senones]
+    batches = sorted({1, min(16, params.batch), params.batch})
+    made = {
+        (m, d): Mixtures(senones[-1], m, d, params.batch)
+        for m, d in shapes(params.gaussians, params.dimensions)
+    }
+    kinds = {variant(m, d, batch): (m, d, batch) for m, d in made for batch in batches}
+
+    def cost(name: str, size: int) -> Cost:
+        m, d, batch = kinds[name]
+        moved = float(parameter_bytes(size, m, d))
+        return per_call({"gemm": 2.0 * batch * moved / FLOAT}, moved, working_set_bytes=moved)
+
+    sweep = Sweep(
+        lambda size: {n: made[m, d].scoring(size, batch) for n, (m, d, batch) in kinds.items()},
+        senones,
+        "mixtures of every size",
+        label="{variant}, {size} senones",
+        together=True,
+        cost=cost,
+    )
+    return SweepResult(
+        timings=sweep.run(desk, params.seconds),
+        counts={"gaussians": params.gaussians, "dimensions": params.dimensions},
         cache_bytes=desk.cache_bytes,
     )
 
@@ -121,7 +117,7 @@ class Mixtures:
         self._sums = aligned((2, frames, LANES))
         self.scores = np.zeros((frames, senones), np.float32)
 
-    def scoring(self, senones: int, frames: int) -> Callable[[], object]:
+    def scoring(self, senones: int, frames: int) -> Work:
         """Fill the scores of the first so many senones for so many frames."""
         from pipelines.scoring.continuous import kernels
 
@@ -132,36 +128,54 @@ class Mixtures:
         return lambda: kernels.dense(x, some, self._tile, self._sums, into, 0, groups)
 
 
-def bytes_needed(sizes: Sizes) -> int:
+def bytes_needed(params: Params) -> int:
     """The parameters of all shapes at the largest size, and the scores."""
-    parameters = sum(parameter_bytes(sizes.senones, m, d) for m, d in shapes(sizes))
-    return 2 * parameters + 4 * FLOAT * sizes.batch * sizes.senones
+    parameters = sum(
+        parameter_bytes(params.senones, m, d)
+        for m, d in shapes(params.gaussians, params.dimensions)
+    )
+    return 2 * parameters + 4 * FLOAT * params.batch * params.senones
 
 
-def per_gaussian(found: Found, batch: int, senones: int) -> list[float]:
-    """Seconds per Gaussian and frame of the reference's shape, by round."""
-    m, d = found.sizes.gaussians, found.sizes.dimensions
-    return [t / (senones * m * batch) for t in found.seconds[arm(m, d, batch, senones)]]
+class Workload:
+    """The reference workload in a result: its times per Gaussian and frame, its bytes and its operations."""
+
+    def __init__(self, result: SweepResult) -> None:
+        self.gaussians = round(result.counts["gaussians"])
+        self.dimensions = round(result.counts["dimensions"])
+        self.timings = result.timings
+        self.per_gaussian = result.timings.per(lambda senones: senones * self.gaussians)
+        self.senones = result.timings.sizes(self.variant(1))
+        of_shape = self.variant(1).removesuffix("1")
+        names = [name for name in result.timings.variants if name.startswith(of_shape)]
+        self.batches = [int(name.removeprefix(of_shape)) for name in names]
+
+    def variant(self, batch: int) -> str:
+        """The name of the variant."""
+        return variant(self.gaussians, self.dimensions, batch)
+
+    def bytes(self, senones: int) -> int:
+        """Of its parameters."""
+        return parameter_bytes(senones, self.gaussians, self.dimensions)
+
+    def flops_per_s(self, batch: int, senones: int, seconds: float) -> float:
+        """Of a call that scores a batch in so many seconds."""
+        return 2.0 * batch * self.bytes(senones) / FLOAT / seconds
 
 
-def judge(found: Found) -> Finding:
+def judge(result: SweepResult) -> Finding:
     """Frame by frame: a Gaussian at the full size against one where the parameters stay in the quickest cache."""
-    m, d, most = found.sizes.gaussians, found.sizes.dimensions, found.senones[-1]
-    quickest = min(found.senones, key=lambda n: figures.seconds(per_gaussian(found, 1, n)))
-    slower = figures.ratio(per_gaussian(found, 1, most), per_gaussian(found, 1, quickest))
-    waiting = saved(figures.ratio(per_gaussian(found, 1, quickest), per_gaussian(found, 1, most)))
-    last = found.batches[-1]
-    batched = figures.ratio(per_gaussian(found, 1, most), per_gaussian(found, last, most))
-    size = parameter_bytes(most, m, d)
-    one = figures.seconds(found.seconds[arm(m, d, 1, most)])
-    rate = {
-        batch: 2.0 * batch * size / FLOAT / figures.seconds(found.seconds[arm(m, d, batch, most)])
-        for batch in found.batches
-    }
+    work = Workload(result)
+    one, last, most = work.variant(1), work.batches[-1], work.senones[-1]
+    quickest = work.per_gaussian.fastest((one, n) for n in work.senones)[1]
+    slower = work.per_gaussian.ratio(one, one, most, quickest)
+    waiting = saved(work.per_gaussian.ratio(one, one, quickest, most))
+    batched = scaled(work.timings.ratio(one, work.variant(last), most), last)
+    size, frame_s = work.bytes(most), work.timings.time(one, most)
     why = (
         f"With {size / 1e6:.1f} MB of parameters a Gaussian takes {told(slower)} times as long as with "
-        f"{parameter_bytes(quickest, m, d) / 1e6:.2g} MB that stay in a cache: {percent(waiting)} of the time is "
-        f"waiting for memory, which supplies {size / one / 1e9:.3g} GB/s. In batches of {last} a frame is "
+        f"{work.bytes(quickest) / 1e6:.2g} MB that stay in a cache: {percent(waiting)} of the time is "
+        f"waiting for memory, which supplies {size / frame_s / 1e9:.3g} GB/s. In batches of {last} a frame is "
         f"{told(batched)} times as fast."
     )
     numbers: dict[str, float | None] = {
@@ -170,38 +184,35 @@ def judge(found: Found) -> Finding:
         "batching_gain": value(batched),
         "bytes_per_frame": float(size),
         "bytes_per_s_for_real_time": 100.0 * size,
-        "dram_bytes_per_s": size / one,
-        "frame_s": one,
+        "dram_bytes_per_s": size / frame_s,
+        "frame_s": frame_s,
     }
-    numbers |= {f"flops_per_s_at_batch_{batch}": r for batch, r in rate.items()}
+    for batch in work.batches:
+        seconds = work.timings.time(work.variant(batch), most)
+        numbers[f"flops_per_s_at_batch_{batch}"] = work.flops_per_s(batch, most, seconds)
     return Finding(at_least(waiting, MOST), why, numbers)
 
 
-def picture(found: Found) -> Chart:
+def picture(result: SweepResult) -> Chart:
     """Parameters read per second frame by frame; beside it operations per second by batch."""
-    sizes = found.sizes
-    caches: list[Layer] = [
-        Mark(f"L{level}", float(size), on="x") for level, size in found.cache_bytes.items()
-    ]
+    work, timings, caches = Workload(result), result.timings, result.cache_marks()
     read = [
-        line(
+        timings.line(
+            variant(m, d, 1),
             f"{m} Gaussians × {d}",
-            [parameter_bytes(n, m, d) for n in found.senones],
-            [found.seconds[arm(m, d, 1, n)] for n in found.senones],
-            lambda i, s, m=m, d=d: parameter_bytes(found.senones[i], m, d) / s / 1e9,  # type: ignore[misc]
+            lambda senones, s, m=m, d=d: parameter_bytes(senones, m, d) / s / 1e9,  # type: ignore[misc]
+            x=lambda senones, m=m, d=d: parameter_bytes(senones, m, d),  # type: ignore[misc]
         )
-        for m, d in shapes(sizes)
+        for m, d in shapes(work.gaussians, work.dimensions)
     ]
-    m, d = sizes.gaussians, sizes.dimensions
-    bytes_of = [parameter_bytes(n, m, d) for n in found.senones]
     rates = [
-        line(
+        timings.line(
+            work.variant(batch),
             f"{batch} frame{'s' if batch > 1 else ''} together",
-            bytes_of,
-            [found.seconds[arm(m, d, batch, n)] for n in found.senones],
-            lambda i, s, b=batch: 2.0 * b * bytes_of[i] / FLOAT / s / 1e9,  # type: ignore[misc]
+            lambda senones, s, batch=batch: work.flops_per_s(batch, senones, s) / 1e9,  # type: ignore[misc]
+            x=work.bytes,
         )
-        for batch in found.batches
+        for batch in work.batches
     ]
     x = Axis("parameters", "B", log=True)
     return Chart(
@@ -214,7 +225,7 @@ def picture(found: Found) -> Chart:
                 x,
                 Axis("arithmetic", "GFLOP/s", log=True),
                 (*rates, *caches),
-                title=f"{m} Gaussians × {d}",
+                title=f"{work.gaussians} Gaussians × {work.dimensions}",
             ),
         ),
     )
@@ -224,13 +235,13 @@ LAB: Final = Lab(
     claim="Mixtures are dear because thousands of them must be read from memory for every frame.",
     source="note 0, the answer",
     group="scoring",
-    measured="The scorer's own kernel (product and log-sum-exp) over drawn parameters, from what fits the first "
-    "cache to the claim's workload, frame by frame and in batches. How much slower a Gaussian gets when the "
-    "parameters no longer fit a cache is what memory costs; at small sizes the call itself shows.",
-    bound="It holds where waiting for memory takes more than half of the time. The claim gives no number; half "
-    "is ours: the cost is what takes most of the time.",
-    parameters=Sizes(),
-    stored=Found,
+    measured="The scorer's own kernel (product and log-sum-exp) over random parameters, from a size that fits "
+    "the first cache to the claim's workload, frame by frame and in batches. The cost of memory is how much "
+    "slower a Gaussian gets when the parameters no longer fit a cache. At small sizes the cost of the call shows.",
+    bound="It holds if waiting for memory takes more than half of the time. The claim gives no number; half is "
+    "ours: the cost is what takes most of the time.",
+    parameters=Params(),
+    stored=SweepResult,
     measure=measure,
     judge=judge,
     picture=picture,

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
-
 from pipelines.config.options import setting
 from pipelines.labs import _training as shared
 from pipelines.labs.chart import Axis, Bars, Block, Chart, Gantt, Line, Mark
-from pipelines.labs.declaration import Lab, Measured, Said
-from pipelines.labs.figures import between, columns, ratio, seconds
+from pipelines.labs.declaration import Lab, Measured, PublishedValue
+from pipelines.labs.figures import between, columns, ratio, ratio_columns, seconds
+from pipelines.labs.sweep import Work, one_size
 from pipelines.labs.texts import told
 from pipelines.labs.verdicts import (
     FAILS,
@@ -47,7 +46,7 @@ SHOWN_BATCHES = 8
 """Of the recorded spans, minibatches in the picture: the pipe filling and full."""
 
 
-class Pipe(shared.Workers, frozen=True, kw_only=True):
+class Params(shared.Workers, frozen=True, kw_only=True):
     """How much is trained."""
 
     most: Annotated[
@@ -75,7 +74,7 @@ class Pipe(shared.Workers, frozen=True, kw_only=True):
     ] = 3.0
 
 
-class Piped(Measured, frozen=True, kw_only=True):
+class Result(Measured, frozen=True, kw_only=True):
     """Costs of layers (seconds of a minibatch by round, forward and backward), splits, curves, spans of the last round.
 
     `curves`: one worker first, the longest pipeline last. `devices`: GPUs, or cores where
@@ -91,7 +90,7 @@ class Piped(Measured, frozen=True, kw_only=True):
     devices: int
 
 
-def measure(pipe: Pipe, desk: Desk) -> Piped:
+def measure(params: Params, desk: Desk) -> Result:
     """What each layer costs; then one worker, two and `most` in turns, on the same minibatches."""
     from pipelines.training.parallel import lessons as labelled
     from pipelines.training.parallel.job import Job, Task
@@ -100,17 +99,17 @@ def measure(pipe: Pipe, desk: Desk) -> Piped:
         folder = shared.data(desk)
     with desk.part(0.1, 0.2):
         lessons = labelled.read(folder, "senones", 7, 1)
-        forward, backward = layer_costs(desk, lessons, pipe)
+        forward, backward = layer_costs(desk, lessons, params)
     costs = [seconds(f) + seconds(b) for f, b in zip(forward, backward, strict=True)]
-    sizes = sorted({1, 2, pipe.most})
+    sizes = sorted({1, 2, params.most})
     splits = {k: list(split(costs, k)) for k in sorted({*sizes, *SIMULATED})}
     tasks = [
         Task(
             name="one worker" if k == 1 else f"{k} workers",
             way="pipelined",
             workers=k,
-            batch=pipe.batch,
-            batches=pipe.batches,
+            batch=params.batch,
+            batches=params.batches,
             rate=RATE,
             split=tuple(splits[k]),
         )
@@ -119,21 +118,21 @@ def measure(pipe: Pipe, desk: Desk) -> Piped:
     job = Job(
         tasks=tasks,
         data=str(folder),
-        rounds=pipe.rounds,
+        rounds=params.rounds,
         outputs="senones",
         widths=HIDDEN,
         bottleneck=BOTTLENECK,
     )
     with desk.part(0.2, 1.0):
-        curves, spans = shared.trained(desk, job, pipe)
-    return Piped(
-        batch=pipe.batch,
+        curves, spans = shared.trained(desk, job, params)
+    return Result(
+        batch=params.batch,
         forward=forward,
         backward=backward,
         splits=splits,
         curves=curves,
         spans=[b for b in spans[-1] if b.batch < spans[-1][0].batch + SHOWN_BATCHES],
-        devices=_devices(pipe.machines),
+        devices=_devices(params.machines),
     )
 
 
@@ -145,7 +144,7 @@ def _devices(machines: int) -> int:
 
 
 def layer_costs(
-    desk: Desk, lessons: Lessons, pipe: Pipe
+    desk: Desk, lessons: Lessons, params: Params
 ) -> tuple[list[list[float]], list[list[float]]]:
     """Seconds of a minibatch forward and backward (with the update) in each layer, by round; the last has the loss."""
     import torch
@@ -154,18 +153,18 @@ def layer_costs(
 
     cpu = torch.device("cpu")
     card = lessons.card(HIDDEN, BOTTLENECK)
-    heard, classes = lessons.batch(0, min(pipe.batch, len(lessons)))
-    arms = {}
+    heard, classes = lessons.batch(0, min(params.batch, len(lessons)))
+    passes: dict[str, Work] = {}
     for number in range(LAYERS):
         layer = Layers(card, 1, cpu, number, number + 1)
         x = heard if number == 0 else torch.rand(len(heard), layer.widths[0])
         both = _Passes(layer, x, classes if number == LAYERS - 1 else None)
-        arms[f"forward, layer {number + 1}"] = both.forward
-        arms[f"backward, layer {number + 1}"] = both.backward
-    found = list(
-        desk.turns(arms, seconds=pipe.cost_seconds, inner=1, what="costs of the layers").values()
-    )
-    return found[::2], found[1::2]
+        passes[f"forward, layer {number + 1}"] = both.forward
+        passes[f"backward, layer {number + 1}"] = both.backward
+    sweep = one_size(passes, len(heard), "costs of the layers", calls=1)
+    found = sweep.run(desk, params.cost_seconds)
+    rounds = [found.rounds(name) for name in found.variants]
+    return rounds[::2], rounds[1::2]
 
 
 class _Passes:
@@ -195,36 +194,36 @@ class _Passes:
         self._layer.step(0.0)
 
 
-def simulated(found: Piped, workers: int) -> float:
+def simulated(result: Result, workers: int) -> float:
     """The speed-up of so many devices that each compute as one core here and do not wait for transfers."""
-    return speed_up(_stages(found, workers), SIMULATED_BATCHES)
+    return speed_up(_stages(result, workers), SIMULATED_BATCHES)
 
 
-def _stages(found: Piped, workers: int) -> list[Stage]:
-    first = found.splits[workers]
+def _stages(result: Result, workers: int) -> list[Stage]:
+    first = result.splits[workers]
     ends = [*first[1:], LAYERS]
-    forward = [seconds(times) for times in found.forward]
-    backward = [seconds(times) for times in found.backward]
+    forward = [seconds(times) for times in result.forward]
+    backward = [seconds(times) for times in result.backward]
     return [Stage(sum(forward[a:b]), sum(backward[a:b])) for a, b in zip(first, ends, strict=True)]
 
 
-def judge(found: Piped) -> Finding:
+def judge(result: Result) -> Finding:
     """Holds where two workers are at least 1.9 times as fast as one, four with a device each 3.3 times, and no pipeline
     ends with a worse loss."""
-    alone, pair, *_ = found.curves
-    longest = found.curves[-1]
+    alone, pair, *_ = result.curves
+    longest = result.curves[-1]
     speed = ratio(alone.per_example, pair.per_example)
     speed_of_most = ratio(alone.per_example, longest.per_example)
     loss = shared.loss_ratio(longest.segments[-1], alone.segments[-1])
     delays = [_usual_delay(each.delays) for each in longest.by_worker]
-    four = longest.workers == 4 <= found.devices
+    four = longest.workers == 4 <= result.devices
     verdict = all_of(
         at_least(speed, SAID_2),
         at_most(loss, shared.NO_LOSS),
         at_least(speed_of_most, SAID_4) if four else IMPOSSIBLE,
     )
-    model = {k: simulated(found, k) for k in SIMULATED}
-    what = f"{found.devices} core{'s' if found.devices > 1 else ''}"
+    model = {k: simulated(result, k) for k in SIMULATED}
+    what = f"{result.devices} core{'s' if result.devices > 1 else ''}"
     why = (
         f"On {what}, 2 workers are {told(speed)} times as fast as one, {longest.workers} are "
         f"{told(speed_of_most)} times; with gradients {', '.join(map(str, delays))} updates late the loss "
@@ -237,7 +236,7 @@ def judge(found: Piped) -> Finding:
         "speed_up_most": speed_of_most.ratio if speed_of_most else None,
         "efficiency_2": speed.ratio / 2 if speed else None,
         "loss_over_plain": loss.ratio,
-        "output_layer_share": _shares(found)[-1],
+        "output_layer_share": _shares(result)[-1],
         "delay_of_first": float(delays[0]),
     }
     figures |= {f"simulated_speed_up_{k}": value for k, value in model.items()}
@@ -248,42 +247,40 @@ def _usual_delay(delays: dict[int, int]) -> int:
     return max(delays, key=lambda delay: delays[delay])
 
 
-def _shares(found: Piped) -> list[float]:
-    each = [seconds(f) + seconds(b) for f, b in zip(found.forward, found.backward, strict=True)]
+def _shares(result: Result) -> list[float]:
+    each = [seconds(f) + seconds(b) for f, b in zip(result.forward, result.backward, strict=True)]
     return [cost / sum(each) for cost in each]
 
 
-def picture(found: Piped) -> Chart:
+def picture(result: Result) -> Chart:
     """Who did what when, as recorded; beside it the speed-up, the layers' costs and the loss."""
-    rows = max((block.worker for block in found.spans), default=0) + 1
+    rows = max((block.worker for block in result.spans), default=0) + 1
     names = tuple(f"worker {n + 1}" for n in range(rows))
     blocks = tuple(
         Block(b.worker, b.begin, b.end, b.kind, str(b.batch) if b.kind == "forward" else "")
-        for b in found.spans
+        for b in result.spans
         if b.kind in ("forward", "backward", "wait")
     )
-    alone = found.curves[0]
-    speeds = [ratio(alone.per_example, curve.per_example) for curve in found.curves[1:]]
+    alone = result.curves[0]
+    speeds = [ratio(alone.per_example, curve.per_example) for curve in result.curves[1:]]
     measured = Line(
         "measured",
-        tuple(float(curve.workers) for curve in found.curves[1:]),
-        *shared.ratio_columns(speeds),
+        tuple(float(curve.workers) for curve in result.curves[1:]),
+        *ratio_columns(speeds),
     )
     model = Line(
         "simulated, a device each",
         tuple(float(k) for k in SIMULATED),
-        tuple(simulated(found, k) for k in SIMULATED),
+        tuple(simulated(result, k) for k in SIMULATED),
         dashed=True,
     )
     published = Line("Chen 2012, GPUs", (2.0, 4.0), (SAID_2, SAID_4), joined=False)
     layers = (*(f"{n + 1}" for n in range(LAYERS - 1)), "output")
     costs = [
         Bars(name, *columns([between(t, lambda s: 1e3 * s) for t in times]))
-        for name, times in (("forward", found.forward), ("backward", found.backward))
+        for name, times in (("forward", result.forward), ("backward", result.backward))
     ]
-    losses = tuple(
-        Line(c.name, tuple(np.cumsum(c.examples).tolist()), c.drawn) for c in found.curves
-    )
+    losses = tuple(c.line(c.name, c.examples) for c in result.curves)
     return Chart(
         Axis("time", "s"),
         Axis("worker", categories=names),
@@ -307,11 +304,11 @@ def picture(found: Piped) -> Chart:
     )
 
 
-def bytes_needed(pipe: Pipe) -> int:
+def bytes_needed(params: Params) -> int:
     """The processes, and the minibatches in flight in each."""
     shape: Sequence[int] = [INPUTS, *HIDDEN, BOTTLENECK, OUTPUTS]
-    in_flight = (2 * pipe.most) * pipe.batch * 4 * 3 * sum(shape)
-    return shared.processes_bytes(pipe.most + 1, shared.weights(shape)) + in_flight
+    in_flight = (2 * params.most) * params.batch * 4 * 3 * sum(shape)
+    return shared.processes_bytes(params.most + 1, shared.weights(shape)) + in_flight
 
 
 LAB = Lab(
@@ -319,17 +316,17 @@ LAB = Lab(
     "on 4), and late gradients cost nothing.",
     source="note 1 (Chen, Eversole, Li, Yu & Seide 2012)",
     group="training",
-    measured="The net `large` (6 × 1024, 5 126 outputs) on the shipped voices, its layers split over workers "
-    "of one thread each by their measured costs, the same minibatches for every pipeline, in turns. Gradients "
-    "really are late. Where there are fewer devices than workers they share them: then the simulation from "
-    "measured times of layers says what a device each would give.",
-    bound="It holds where two workers are at least 1.9 times as fast as one, four with a device each 3.3 times "
-    "(Chen 2012), and the loss ends at most a twentieth above that without delay. Published is no loss; "
-    "the twentieth is ours. The net is ours, too: half of the weights of the smaller one that ships are "
-    "in its output layer, so that no split into more than two could be even. The loss is that of the "
-    "frames that are taught, as in `minibatch`.",
-    parameters=Pipe(),
-    stored=Piped,
+    measured="The net `large` (6 × 1024, 5 126 outputs) on the shipped voices. Its layers are split over workers "
+    "of one thread each by their measured costs; every pipeline sees the same minibatches, in turns, and "
+    "gradients really are late. If there are fewer devices than workers, they share them; then a simulation from "
+    "the measured times of the layers says what one device per worker would give.",
+    bound="It holds if two workers are at least 1.9 times as fast as one, four with a device each 3.3 times "
+    "(Chen 2012), and the loss ends at most a twentieth above that without delay. Published is no loss; the "
+    "twentieth is ours. The net is ours, too: the smaller shipped net has half of its weights in the output "
+    "layer, so that no split into more than two could be even. The loss is measured on the training frames, as "
+    "in `minibatch`.",
+    parameters=Params(),
+    stored=Result,
     measure=measure,
     judge=judge,
     picture=picture,
@@ -337,14 +334,14 @@ LAB = Lab(
         HOLDS: "So: split a net that one device computes too slowly by its layers, balanced by measured cost.",
         PART: "So: split a net that one device computes too slowly by its layers, and try four where there are four "
         "devices.",
-        FAILS: "So: the dearest layer, here the output layer, sets the pace of the pipe, and cores share what "
-        "devices would not; split it, or train data parallel.",
+        FAILS: "So: the most expensive layer, here the output layer, sets the pace of the pipeline, and cores "
+        "share what devices would not; split it, or train data parallel.",
         UNDECIDED: "So: give it more rounds (--set rounds=40) with nothing else running.",
     },
-    said=(
-        Said("speed-up on 2", SAID_2, "×", "speed_up_2"),
-        Said("speed-up on 4, simulated here", SAID_4, "×", "simulated_speed_up_4"),
-        Said("delay of the first of 4 workers", 6, "updates", "delay_of_first"),
+    published=(
+        PublishedValue("speed-up on 2", SAID_2, "×", "speed_up_2"),
+        PublishedValue("speed-up on 4, simulated here", SAID_4, "×", "simulated_speed_up_4"),
+        PublishedValue("delay of the first of 4 workers", 6, "updates", "delay_of_first"),
     ),
     bytes_needed=bytes_needed,
 )

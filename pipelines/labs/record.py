@@ -13,6 +13,8 @@ from typing import Final, TypedDict
 import msgspec
 
 from pipelines import labs
+from pipelines.config import value_text
+from pipelines.labs import _earlier_forms
 from pipelines.labs.chart import Chart
 from pipelines.labs.declaration import Lab, Measured, Parameters
 from pipelines.labs.texts import figure
@@ -86,8 +88,9 @@ def read(meta: Mapping[str, object]) -> Record | None:
         lab = labs.load(str(fact.get("name", "")))
         parameters = msgspec.convert(fact.get("parameters"), type(lab.parameters))
         measured = None
-        if fact.get("measured") is not None:
-            measured = msgspec.convert(fact["measured"], lab.stored, str_keys=True)
+        if isinstance(found := fact.get("measured"), dict):
+            now = _earlier_forms.current(str(fact["name"]), found)
+            measured = msgspec.convert(now, lab.stored, str_keys=True)
         finding = lab.judge(measured) if measured is not None else _impossible(fact)
     except (BadInput, msgspec.ValidationError, ArithmeticError, ValueError, LookupError):
         return None
@@ -113,7 +116,8 @@ def row(run: Record) -> dict[str, object]:
         "why": finding.why if finding else None,
         "figures": dict(finding.figures) if finding else {},
         "said": [
-            {"what": s.what, "value": s.value, "unit": s.unit, "ours": s.ours} for s in lab.said
+            {"what": s.what, "value": s.value, "unit": s.unit, "ours": s.ours}
+            for s in lab.published
         ],
         "follows": lab.follows.get(finding.verdict) if finding else None,
     }
@@ -125,7 +129,7 @@ def lines(run: Record) -> list[str]:
     found = [f"{run.name}: {lab.cited}"]
     if finding is not None:
         found.append(f"  {finding.verdict}. {finding.why}")
-        for said in lab.said:
+        for said in lab.published:
             ours = finding.figures.get(said.ours)
             here = "not measured here" if ours is None else f"here {figure(ours, said.unit)}"
             found.append(f"  {said.what}: claimed {figure(said.value, said.unit)}, {here}")
@@ -137,7 +141,7 @@ def lines(run: Record) -> list[str]:
 def settings(run: Record, *, changed: bool = False) -> list[str]:
     """The parameters as `--set` takes them; `changed`: only those that are not what the lab takes by itself."""
     return [
-        f"{key}={_plain(value)}"
+        f"{key}={value_text(value)}"
         for key in run.parameters.__struct_fields__
         if (value := getattr(run.parameters, key)) != getattr(run.lab.parameters, key)
         or not changed
@@ -148,9 +152,3 @@ def command(run: Record) -> list[str]:
     """The words of the command that measures the same again."""
     changed = settings(run, changed=True)
     return ["asrscope", "lab", run.name, *(word for text in changed for word in ("--set", text))]
-
-
-def _plain(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return f"{value:g}" if isinstance(value, float) else str(value)

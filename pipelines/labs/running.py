@@ -25,6 +25,7 @@ from pipelines.labs.verdicts import IMPOSSIBLE, Finding
 from pipelines.run.null_writer import NullWriter
 from profiler.errors import BadInput, Cancelled
 from profiler.machine import describe
+from profiler.machine.describe import usable_cores
 from profiler.machine.roofs.table import size_text
 from profiler.machine.sampler import watching
 from profiler.plain import one_line
@@ -89,7 +90,9 @@ def execute(
             outcome.finding = Finding(IMPOSSIBLE, f"It cannot be tried here: {reason.rstrip('.')}.")
         else:
             watched = watching(journal) if isinstance(journal, SessionWriter) else nullcontext()
-            with desk.threads(int(getattr(parameters, "threads", 1))), watched, _undisturbed():
+            # A lab whose `threads` is 0 takes all.
+            threads = int(getattr(parameters, "threads", 1)) or usable_cores() or 1
+            with desk.threads(threads), watched, _undisturbed():
                 outcome.measured = lab.measure(parameters, desk)
             outcome.finding = lab.judge(outcome.measured)
         outcome.state = "closed"

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Final
 
 import numpy as np
 
 from pipelines.config import Value
 from pipelines.config.options import setting
-from pipelines.labs import figures
-from pipelines.labs._parameters import Rounds, Vocabulary
+from pipelines.labs._parameters import Seconds, Vocabulary
 from pipelines.labs.chart import Axis, Chart, Mark, StackedBars
-from pipelines.labs.declaration import Lab, Measured, Parameters, Said
-from pipelines.labs.figures import ratio, value
+from pipelines.labs.declaration import Lab, Parameters, PublishedValue
+from pipelines.labs.figures import value
+from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work, key, one_size
 from pipelines.labs.texts import percent, told
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, at_least
 
@@ -41,8 +40,11 @@ MOST: Final = 0.5
 RATE: Final = 16_000
 """Samples a second."""
 
+WHOLE, SCORING, FREE = "whole", "scoring", "free"
+"""The decode as it is, its scoring alone, and the decode with scores that are there."""
 
-class Given(Parameters, frozen=True, kw_only=True):
+
+class Params(Parameters, frozen=True, kw_only=True):
     """How much is decoded, and for how long."""
 
     vocabulary: Vocabulary = 5000
@@ -56,20 +58,16 @@ class Given(Parameters, frozen=True, kw_only=True):
             le=600.0,
         ),
     ] = 4.0
-    seconds: Rounds = 20.0
+    seconds: Seconds = 20.0
 
 
-class Found(Measured, frozen=True, kw_only=True):
-    """Seconds of `audio_s` by model: the whole decode, scoring alone, and the decode with scores that are there."""
-
-    audio_s: float
-    whole: dict[str, list[float]]
-    scoring: dict[str, list[float]]
-    free: dict[str, list[float]]
+def variant(model: str, part: str) -> str:
+    """The name of a variant; its size is the number of samples that are decoded."""
+    return f"{model}: {part}"
 
 
-def measure(given: Given, desk: Desk) -> Found:
-    """Three arms a model, in turns: quick models for all the time, slow ones for some rounds; one search for all."""
+def measure(params: Params, desk: Desk) -> SweepResult:
+    """Three variants a model, in turns: quick models for all the time, slow ones for some rounds; one search."""
     from pipelines.config import Config, assign
     from pipelines.experiments.scoring_replay import spoken
     from pipelines.models.opening import open_model
@@ -77,12 +75,12 @@ def measure(given: Given, desk: Desk) -> Found:
     from pipelines.scoring import build_scorer
     from profiler.spans import NullLane, Recorder
 
-    base = assign(Config(), {"graph.vocabulary": given.vocabulary})
+    base = assign(Config(), {"graph.vocabulary": params.vocabulary})
     first = build(base, Recorder(), NullLane(), desk.progress, desk.stopping)
     _, sound = next(spoken(desk.speech(), 0.0))
-    samples = sound.samples[: int(given.speech_s * RATE)]
-    quick: dict[str, Callable[[], object]] = {}
-    slow: dict[str, Callable[[], object]] = {}
+    samples = sound.samples[: int(params.speech_s * RATE)]
+    quick: dict[str, Work] = {}
+    slow: dict[str, Work] = {}
     for name, settings in MODELS.items():
         desk.check()
         config = assign(base, settings)
@@ -93,23 +91,25 @@ def measure(given: Given, desk: Desk) -> Found:
             scorer.warm_up()
         recogniser = Recogniser(config, first.frontend, scorer, first.search)
         recogniser.register(Recorder())
-        for part, call in decodes(recogniser, samples).items():
-            arms = slow if config.model == "continuous" else quick
-            arms[f"{name}: {part}"] = call
-    with desk.part(0.0, 0.5):
-        seconds = desk.turns(slow, rounds=SLOW_ROUNDS, inner=1, what="slow decodes in turns")
-    with desk.part(0.5, 1.0):
-        seconds |= desk.turns(quick, seconds=given.seconds, inner=1, what="decodes in turns")
-
-    def of(part: str) -> dict[str, list[float]]:
-        return {name: seconds[f"{name}: {part}"] for name in MODELS}
-
-    return Found(
-        audio_s=len(samples) / RATE, whole=of("whole"), scoring=of("scoring"), free=of("free")
+        some = slow if config.model == "continuous" else quick
+        some |= {variant(name, part): call for part, call in decodes(recogniser, samples).items()}
+    few = Sweep(
+        lambda _: slow,
+        [len(samples)],
+        "slow decodes in turns",
+        label="{variant}",
+        calls=lambda name, size: 1,
+        rounds=lambda size: SLOW_ROUNDS,
     )
+    many = one_size(quick, len(samples), "decodes in turns", calls=1)
+    with desk.part(0.0, 0.5):
+        timings = few.run(desk, params.seconds)
+    with desk.part(0.5, 1.0):
+        timings = timings.joined(many.run(desk, params.seconds))
+    return SweepResult(timings=timings)
 
 
-def decodes(recogniser: Recogniser, samples: Array) -> dict[str, Callable[[], object]]:
+def decodes(recogniser: Recogniser, samples: Array) -> dict[str, Work]:
     """The whole decode of `samples` f32 [n], its scoring alone, and the decode with scores that are there.
 
     Whole and free return the words.
@@ -150,60 +150,65 @@ def decodes(recogniser: Recogniser, samples: Array) -> dict[str, Callable[[], ob
             search.advance(ready[at : at + block], at)
         return words()
 
-    return {"whole": whole, "scoring": lambda: scoring_s(scorer, block, speech), "free": free}
+    return {WHOLE: whole, SCORING: lambda: scoring_s(scorer, block, speech), FREE: free}
 
 
-def judge(found: Found) -> Finding:
+def real_time_factors(result: SweepResult) -> Timings:
+    """Seconds per second of speech."""
+    return result.timings.per(lambda samples: samples / RATE)
+
+
+def judge(result: SweepResult) -> Finding:
     """More than half of the shipped recogniser's time is left when its scores cost nothing."""
-    left = {name: ratio(found.free[name], found.whole[name]) for name in found.whole}
-    gain = ratio(found.whole[SLOW], found.free[SLOW])
-    rtf = {name: figures.seconds(times) / found.audio_s for name, times in found.free.items()}
+    rtf = real_time_factors(result)
+    left = {name: rtf.ratio(variant(name, FREE), variant(name, WHOLE)) for name in MODELS}
+    gain = rtf.ratio(variant(SLOW, WHOLE), variant(SLOW, FREE))
     why = (
         f"With scoring free {percent(left[JUDGED])} of the time of the shipped recogniser is left (an RTF of "
-        f"{rtf[JUDGED]:.3f}), {percent(left['net'])} with a net; with continuous mixtures frame by frame "
-        f"{percent(left[SLOW])}, so there it would be {told(gain)} times as fast."
+        f"{rtf.time(variant(JUDGED, FREE)):.3f}), {percent(left['net'])} with a net; with continuous mixtures frame by "
+        f"frame {percent(left[SLOW])}, so there it would be {told(gain)} times as fast."
     )
     numbers: dict[str, float | None] = {}
-    for name in found.whole:
-        key = name.replace(", ", "_").replace(" ", "_")
-        whole, scoring = figures.seconds(found.whole[name]), figures.seconds(found.scoring[name])
+    for name in MODELS:
+        whole, scoring, free = (rtf.time(variant(name, part)) for part in (WHOLE, SCORING, FREE))
         numbers |= {
-            f"{key}_left_share": value(left[name]),
-            f"{key}_rtf": whole / found.audio_s,
-            f"{key}_rtf_with_scoring_free": rtf[name],
+            f"{key(name)}_left_share": value(left[name]),
+            f"{key(name)}_rtf": whole,
+            f"{key(name)}_rtf_with_scoring_free": free,
             # Amdahl: what does not get faster stays.
-            f"{key}_left_share_predicted": 1.0 - scoring / whole,
-            f"{key}_speed_up_at_most": whole / figures.seconds(found.free[name]),
+            f"{key(name)}_left_share_predicted": 1.0 - scoring / whole,
+            f"{key(name)}_speed_up_at_most": whole / free,
         }
     return Finding(at_least(left[JUDGED], MOST), why, numbers)
 
 
-def picture(found: Found) -> Chart:
+def picture(result: SweepResult) -> Chart:
     """Real-time factors: what remains, and what goes away with the scoring."""
-    names = tuple(found.whole)
-    free = [figures.seconds(found.free[n]) / found.audio_s for n in names]
-    whole = [figures.seconds(found.whole[n]) / found.audio_s for n in names]
-    shares = StackedBars(
-        (
-            (
-                "remains: front end and search",
-                tuple(100 * f / w for f, w in zip(free, whole, strict=True)),
-            ),
-            ("scoring", tuple(100 * max(0.0, 1 - f / w) for f, w in zip(free, whole, strict=True))),
+    rtf = real_time_factors(result)
+    remains = {name: rtf.time(variant(name, FREE)) for name in MODELS}
+    whole = {name: rtf.time(variant(name, WHOLE)) for name in MODELS}
+
+    def stacked(scale: dict[str, float]) -> StackedBars:
+        """Both parts of each model, over its scale."""
+        rest = (remains[name] / scale[name] for name in MODELS)
+        gone = (max(0.0, whole[name] - remains[name]) / scale[name] for name in MODELS)
+        return StackedBars(
+            (("remains: front end and search", tuple(rest)), ("scoring", tuple(gone)))
         )
-    )
-    factors = StackedBars(
-        (
-            ("remains: front end and search", tuple(free)),
-            ("scoring", tuple(max(0.0, w - f) for f, w in zip(free, whole, strict=True))),
-        )
-    )
-    models = Axis("acoustic model", categories=names)
+
+    models = Axis("acoustic model", categories=tuple(MODELS))
+    shares = stacked({name: each / 100 for name, each in whole.items()})
     return Chart(
         models,
         Axis("time of the decode", "%", low=0.0),
         (shares, Mark("half", 50.0)),
-        beside=(Chart(models, Axis("real-time factor", low=0.0), (factors,)),),
+        beside=(
+            Chart(
+                models,
+                Axis("real-time factor", low=0.0),
+                (stacked(dict.fromkeys(MODELS, 1.0)),),
+            ),
+        ),
     )
 
 
@@ -211,30 +216,30 @@ LAB: Final = Lab(
     claim="Even with scoring reduced to nothing, decoding stays slow: search is the other important part.",
     source="note 0, the answer",
     group="scoring",
-    measured="Real decodes of the same speech by several acoustic models, whole and with scores that were "
-    "computed before; front end and search are the same. Judged on the recogniser as shipped, whose scoring is "
-    "quick; the others show how it depends on that. Beside it what Amdahl's law predicts from the time of "
-    "scoring alone.",
-    bound="It holds where more than half of the time is left. The claim gives no number; half is ours: with "
-    "less, a recogniser would be more than twice as fast, and nobody would call that slow still. "
-    "Published are 30 to 70 % (Gales 1999: likelihoods take the rest).",
-    parameters=Given(),
-    stored=Found,
+    measured="Real decodes of the same speech with several acoustic models, whole, and with scores computed "
+    "before; front end and search are the same. The verdict is about the recogniser as shipped, whose scoring is "
+    "fast; the other models show how it depends on that. The prediction of Amdahl's law from the time of scoring "
+    "alone is shown for comparison.",
+    bound="It holds if more than half of the time is left. The claim gives no number; half is ours: with less, a "
+    "recogniser would be more than twice as fast, and nobody would call that slow. Published are 30 to 70 % "
+    "(Gales 1999: likelihoods take the rest).",
+    parameters=Params(),
+    stored=SweepResult,
     measure=measure,
     judge=judge,
     picture=picture,
     follows={
-        HOLDS: "So: once scoring is quick, work on the search: beam, active states, a smaller graph.",
+        HOLDS: "So: once scoring is fast, work on the search: beam, active states, a smaller graph.",
         FAILS: "So: scoring is still where the time goes; search can wait.",
         UNDECIDED: "So: take more rounds (--set seconds=60), with nothing else running.",
     },
-    said=(
-        Said(
+    published=(
+        PublishedValue(
             "whole recogniser with scoring 5 times as fast (Cardinal 2008)",
             1.35,
             "×",
             "tied_mixtures_speed_up_at_most",
         ),
     ),
-    bytes_needed=lambda given: 900_000_000 + int(given.speech_s * 100) * 4 * 5126 * len(MODELS),
+    bytes_needed=lambda params: 900_000_000 + int(params.speech_s * 100) * 4 * 5126 * len(MODELS),
 )

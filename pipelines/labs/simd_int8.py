@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
 
 import numpy as np
 
 from pipelines.config.options import setting
-from pipelines.labs import figures
-from pipelines.labs._parameters import NetName, Rounds
-from pipelines.labs.chart import Axis, Bars, Chart
-from pipelines.labs.declaration import Lab, Measured, Parameters, Said
-from pipelines.labs.figures import ratio, value
+from pipelines.labs._parameters import NetName, Seconds
+from pipelines.labs.chart import Axis, Chart
+from pipelines.labs.declaration import Lab, Parameters, PublishedValue
+from pipelines.labs.figures import value
+from pipelines.labs.sweep import SweepResult, Work, milliseconds, one_size, run_all
 from pipelines.labs.texts import percent, told
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least
 
@@ -38,33 +37,25 @@ ONE_SUM, UNROLLED, LIBRARY, INTEGERS = (
     "numpy, float32",
     "numpy, int32",
 )
-SHARE_OF_WORD: Final = 100
+COMPARED: Final = 100
 """Frames on which scores are compared."""
 
 
-class Given(Parameters, frozen=True, kw_only=True):
+class Params(Parameters, frozen=True, kw_only=True):
     """Which net, and for how long."""
 
     net: NetName = "base"
     frames: Annotated[
         int, setting("Frames", "Frames of real speech that a turn scores.", ge=1, le=1000)
     ] = 16
-    seconds: Rounds = 16.0
+    seconds: Seconds = 16.0
 
 
-class Found(Measured, frozen=True, kw_only=True):
-    """Seconds of the whole net over `frames` by rung, of its output layer for one frame by loop; `same_best`: share of
-    frames whose best senone is that of float32, by rung; `shape` of the output layer."""
+def measure(params: Params, desk: Desk) -> SweepResult:
+    """Rungs in turns, then loops over the output layer in turns.
 
-    frames: int
-    rungs: dict[str, list[float]]
-    loops: dict[str, list[float]]
-    same_best: dict[str, float]
-    shape: tuple[int, int]
-
-
-def measure(given: Given, desk: Desk) -> Found:
-    """Rungs in turns, then loops over the output layer in turns."""
+    `same_best`: share of frames whose best senone is that of float32, by rung.
+    """
     from pipelines.config import Config, assign, get, presets
     from pipelines.labs._scoring import Scoring
     from pipelines.models import nets
@@ -74,28 +65,30 @@ def measure(given: Given, desk: Desk) -> Found:
         for rung, name in PRESETS.items()
     }
     scoring = Scoring(
-        assign(Config(), {"model": "dnn", "dnn.net": given.net}),
+        assign(Config(), {"model": "dnn", "dnn.net": params.net}),
         desk,
-        frames=max(given.frames, SHARE_OF_WORD),
+        frames=max(params.frames, COMPARED),
     )
     exact = scoring.scores(settings["vectors"]).argmax(axis=1)
     same = {
         rung: float((scoring.scores(some).argmax(axis=1) == exact).mean())
         for rung, some in settings.items()
     }
-    arms = {rung: scoring.arm(some, given.frames) for rung, some in settings.items()}
-    inner = dict.fromkeys(arms, 1)
-    with desk.part(0.0, 0.7):
-        rungs = desk.turns(arms, seconds=0.7 * given.seconds, inner=inner, what="rungs in turns")
-    weight, _ = nets.load(nets.find(given.net)).head(0)
-    with desk.part(0.7, 1.0):
-        loops = desk.turns(loops_of(weight), seconds=0.3 * given.seconds, what="loops in turns")
-    return Found(frames=given.frames, rungs=rungs, loops=loops, same_best=same, shape=weight.shape)
+    weight, _ = nets.load(nets.find(params.net)).head(0)
+    sweeps = [
+        scoring.sweep(settings, "rungs in turns", params.frames, share=0.7),
+        one_size(loops_of(weight), 1, "loops in turns", share=0.3),
+    ]
+    whole_net, loops = run_all(desk, params.seconds, sweeps)
+    return SweepResult(
+        timings=whole_net,
+        more={"loops": loops},
+        counts={"outputs": weight.shape[0], "inputs": weight.shape[1]},
+        by_variant={"same_best": same},
+    )
 
 
-def loops_of(
-    weight: np.ndarray[tuple[int, int], np.dtype[np.float32]],
-) -> dict[str, Callable[[], object]]:
+def loops_of(weight: np.ndarray[tuple[int, int], np.dtype[np.float32]]) -> dict[str, Work]:
     """The output layer for one frame: weight f32 [outputs, inputs] times a drawn frame, into an array of its own.
 
     Integers in numpy stand for the trap: its product of them has no tuned kernel.
@@ -114,54 +107,49 @@ def loops_of(
     }
 
 
-def judge(found: Found) -> Finding:
+def judge(result: SweepResult) -> Finding:
     """Vectors beat the plain loop, and 8 bit the better of the two ways with floats."""
-    best = min(FLOATS, key=lambda rung: figures.seconds(found.rungs[rung]))
-    vectors = ratio(found.rungs[PLAIN], found.rungs["vectors"])
-    eight = ratio(found.rungs[best], found.rungs[EIGHT])
-    over_plain = ratio(found.rungs[PLAIN], found.rungs[BATCHED])
-    over_float = ratio(found.rungs[best], found.rungs[BATCHED])
-    unrolled = ratio(found.loops[ONE_SUM], found.loops[UNROLLED])
-    verdict = all_of(at_least(vectors, 1.0), at_least(eight, 1.0))
+    rungs, loops = result.timings, result.more["loops"]
+    best, _ = rungs.fastest(rungs.cells(FLOATS))
+    vectors, eight = rungs.ratio(PLAIN, "vectors"), rungs.ratio(best, EIGHT)
+    over_plain = rungs.ratio(PLAIN, BATCHED)
+    unrolled = loops.ratio(ONE_SUM, UNROLLED)
+    same_best = result.by_variant["same_best"][EIGHT]
     why = (
         f"Vectors are {told(vectors)} times as fast as the plain loop, 8 bit {told(eight)} times as fast as the best "
         f"floats, and with batches {told(over_plain)} times as fast as the plain loop; unrolling alone brings "
-        f"{told(unrolled)} times. 8 bit keeps the best senone of {percent(found.same_best[EIGHT])} of the frames."
+        f"{told(unrolled)} times. 8 bit keeps the best senone of {percent(same_best)} of the frames."
     )
     numbers: dict[str, float | None] = {
         "vectors_over_plain": value(vectors),
         "int8_over_best_float": value(eight),
         "int8_batched_over_plain": value(over_plain),
-        "int8_batched_over_best_float": value(over_float),
+        "int8_batched_over_best_float": value(rungs.ratio(best, BATCHED)),
         "unrolled_over_plain": value(unrolled),
-        "int8_same_best": found.same_best[EIGHT],
-        "numpy_integers_over_floats_time": value(
-            ratio(found.loops[INTEGERS], found.loops[LIBRARY])
-        ),
+        "int8_same_best": same_best,
+        "numpy_integers_over_floats_time": value(loops.ratio(INTEGERS, LIBRARY)),
     }
-    for rung, times in found.rungs.items():
-        seconds = figures.seconds(times) / found.frames
-        numbers[f"{rung.replace(', ', '_').replace(' ', '_')}_ms_per_frame"] = 1e3 * seconds
-    return Finding(verdict, why, numbers)
+    per_frame = rungs.per_unit
+    numbers |= per_frame.table("{variant}_ms_per_frame", milliseconds)
+    return Finding(all_of(at_least(vectors, 1.0), at_least(eight, 1.0)), why, numbers)
 
 
-def picture(found: Found) -> Chart:
+def picture(result: SweepResult) -> Chart:
     """Time per frame rung by rung; beside it the loops over the output layer alone."""
-    rungs = [figures.between(t, lambda s: 1e3 * s / found.frames) for t in found.rungs.values()]
-    loops = [figures.between(t, lambda s: 1e3 * s) for t in found.loops.values()]
-    outputs, inputs = found.shape
+    rungs, loops = result.timings.per_unit, result.more["loops"]
+    shape = f"{result.counts['outputs']:.0f} × {result.counts['inputs']:.0f}"
     time = Axis("time per frame", "ms", log=True)
     return Chart(
-        Axis("rung", categories=tuple(found.rungs)),
+        Axis("rung", categories=tuple(rungs.variants)),
         time,
-        (Bars("whole net", *figures.columns(rungs)),),
+        (rungs.bars("whole net", rungs.cells(), milliseconds),),
         title="the whole net",
         beside=(
             Chart(
-                Axis("loop", categories=tuple(found.loops)),
+                Axis("loop", categories=tuple(loops.variants)),
                 time,
-                (Bars("output layer", *figures.columns(loops)),),
-                title=f"output layer alone, {outputs} × {inputs}",
+                (loops.bars("output layer", loops.cells(), milliseconds),),
+                title=f"output layer alone, {shape}",
             ),
         ),
     )
@@ -172,12 +160,12 @@ LAB: Final = Lab(
     source="note 1 (Vanhoucke, Senior & Mao 2011)",
     group="scoring",
     measured="The presets of the ladder on real speech, one thread: plain loop, vectors and BLAS frame by frame, "
-    "8-bit integers, and those in batches of 16. Beside them loops over the output layer alone, for what "
-    "unrolling brings; numpy's product of integers stands for the trap that it has no tuned kernel.",
-    bound="It holds where vectors are faster than the plain loop and 8 bit faster than the best floats, as the "
-    "claim has it; the published factors stand beside ours.",
-    parameters=Given(),
-    stored=Found,
+    "8-bit integers, and these in batches of 16. Loops over the output layer alone show the gain of unrolling. "
+    "numpy's product of integers is shown as a trap: it has no tuned kernel.",
+    bound="It holds if vectors are faster than the plain loop and 8 bit faster than the best floats, as the "
+    "claim says. The published factors are shown beside ours.",
+    parameters=Params(),
+    stored=SweepResult,
     measure=measure,
     judge=judge,
     picture=picture,
@@ -186,10 +174,18 @@ LAB: Final = Lab(
         FAILS: "So: here plain code or floats are as good; look at what the compiler made of the loop.",
         UNDECIDED: "So: take more rounds (--set seconds=60), with nothing else running.",
     },
-    said=(
-        Said("unrolling by 8 with 4 sums (Vanhoucke 2011)", 1.26, "×", "unrolled_over_plain"),
-        Said("8 bit over the best floats (Vanhoucke 2011)", 3.0, "×", "int8_over_best_float"),
-        Said("8 bit in batches over the plain loop", 10.0, "×", "int8_batched_over_plain"),
-        Said("8 bit in batches over the best floats", 4.0, "×", "int8_batched_over_best_float"),
+    published=(
+        PublishedValue(
+            "unrolling by 8 with 4 sums (Vanhoucke 2011)", 1.26, "×", "unrolled_over_plain"
+        ),
+        PublishedValue(
+            "8 bit over the best floats (Vanhoucke 2011)", 3.0, "×", "int8_over_best_float"
+        ),
+        PublishedValue(
+            "8 bit in batches over the plain loop", 10.0, "×", "int8_batched_over_plain"
+        ),
+        PublishedValue(
+            "8 bit in batches over the best floats", 4.0, "×", "int8_batched_over_best_float"
+        ),
     ),
 )

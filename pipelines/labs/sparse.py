@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 import numpy as np
 
 from pipelines.config.options import setting
-from pipelines.labs import figures
-from pipelines.labs._parameters import NetName, Rounds, Words
+from pipelines.labs._parameters import NetName, Seconds, Words
 from pipelines.labs.chart import Axis, Chart, Line, Mark
-from pipelines.labs.declaration import Lab, Measured, Parameters, Said
-from pipelines.labs.figures import ratio, value
+from pipelines.labs.declaration import Lab, Parameters, PublishedValue
+from pipelines.labs.figures import value
+from pipelines.labs.sweep import Cell, Sweep, SweepResult, Timings, Work
 from pipelines.labs.texts import SHARE, counted, percent, told
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, Verdict, all_of, at_least
 from profiler.arrays import F32
@@ -25,8 +25,10 @@ SMALL: Final = 0.1
 SMALL_SHARE: Final = 0.7
 """The note: 70 % of the weights are below 0.1."""
 
-KEPT: Final = (0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
-JUDGED: Final = 0.3
+KEPT: Final = (2, 5, 10, 20, 30, 50, 70, 100)
+"""Weights that are left, in %: the sizes of the sweep; a dense product has all of them."""
+
+JUDGED: Final = 30
 """What is left when 70 % are cut."""
 
 DENSE: Final = ("simd", "blas")
@@ -36,7 +38,7 @@ LIMITS: Final = tuple(float(v) for v in np.round(np.geomspace(0.001, 3.0, 36), 4
 """Sizes of weights at which the distribution is told."""
 
 
-class Given(Parameters, frozen=True, kw_only=True):
+class Params(Parameters, frozen=True, kw_only=True):
     """The net, and for how long."""
 
     net: NetName = "base"
@@ -44,49 +46,58 @@ class Given(Parameters, frozen=True, kw_only=True):
         str, setting("Retrained net", "The net that was pruned and then trained on.")
     ] = "sparse"
     speech_s: Words = 30.0
-    seconds: Rounds = 16.0
+    seconds: Seconds = 16.0
 
 
-class Found(Measured, frozen=True, kw_only=True):
-    """`below`: share of each layer's weights smaller than LIMITS; seconds of the output layer by "product, N frames"
-    and "product, kept, N frames"; word errors of the net, pruned and retrained, of `words`."""
+class Result(SweepResult, frozen=True, kw_only=True):
+    """Products of the output layer by the share of weights that is left.
+
+    `below`: share of each layer's weights smaller than LIMITS; `small`, in the counts, that of all below SMALL.
+    """
 
     below: dict[str, list[float]]
-    small: float
-    seconds: dict[str, list[float]]
-    word_errors: dict[str, int]
-    words: int
 
 
-def measure(given: Given, desk: Desk) -> Found:
+def measure(params: Params, desk: Desk) -> Result:
     """Weights, words, and products of the output layer in turns."""
     from pipelines.config import Config, assign
     from pipelines.experiments.audit import audits
     from pipelines.experiments.scoring_replay import spoken
     from pipelines.models import nets
 
-    net = nets.load(nets.find(given.net))
-    base = assign(Config(), {"model": "dnn", "dnn.net": given.net})
+    net = nets.load(nets.find(params.net))
+    base = assign(Config(), {"model": "dnn", "dnn.net": params.net})
     configs = [
-        assign(base, {"dnn.shrink": "sparse", "dnn.share": JUDGED}),
-        assign(base, {"dnn.net": given.retrained}),
+        assign(base, {"dnn.shrink": "sparse", "dnn.share": JUDGED / 100}),
+        assign(base, {"dnn.net": params.retrained}),
     ]
-    items = [item for item, _ in spoken(desk.speech(), given.speech_s)]
+    items = [item for item, _ in spoken(desk.speech(), params.speech_s)]
     with desk.part(0.0, 0.4):
         pruned, retrained = audits(configs, items, desk.progress, desk.stopping)
+    sweep = Sweep(
+        lambda kept: products_of(net, kept),
+        KEPT,
+        "dense and sparse in turns",
+        label="{variant}, {size} % kept",
+        together=True,
+    )
     with desk.part(0.4, 1.0):
-        arms = products_of(net)
-        seconds = desk.turns(arms, seconds=given.seconds, what="dense and sparse in turns")
-    return Found(
-        below={name: below(weight) for name, weight in matrices(net).items()},
-        small=share_below(np.concatenate([w.ravel() for w in matrices(net).values()]), SMALL),
-        seconds=seconds,
-        word_errors={
-            "whole": pruned.exact_count.errors,
-            "pruned": pruned.count.errors,
-            "retrained": retrained.count.errors,
+        timings = sweep.run(desk, params.seconds)
+    whole = matrices(net)
+    return Result(
+        timings=timings,
+        below={name: below(weight) for name, weight in whole.items()},
+        counts={
+            "small": share_below(np.concatenate([w.ravel() for w in whole.values()]), SMALL),
+            "words": pruned.exact_count.reference_words,
         },
-        words=pruned.exact_count.reference_words,
+        by_variant={
+            "word_errors": {
+                "whole": pruned.exact_count.errors,
+                "pruned": pruned.count.errors,
+                "retrained": retrained.count.errors,
+            }
+        },
     )
 
 
@@ -110,104 +121,94 @@ def below(weights: F32) -> list[float]:
     return found
 
 
-def arm(product: str, frames: int, kept: float = 1.0) -> str:
-    """The name of an arm."""
-    share = "" if product in DENSE else f"{kept:.0%} kept, "
-    return f"{product}, {share}{frames} frames"
+def variant(product: str, frames: int) -> str:
+    """The name of a variant; its size is the share of the weights that is kept, in %."""
+    return f"{product}, {frames} frames"
 
 
-def products_of(net: Net) -> dict[str, partial[None]]:
-    """The output layer by every product, at every share that is kept, into arrays of their own."""
+def products_of(net: Net, kept: int) -> dict[str, Work]:
+    """The output layer with so many % of its weights by every product, into arrays of their own; dense with all."""
     from pipelines.models import shrink
     from pipelines.scoring.dnn import products
 
-    most = max(FRAMES)
-    arms = {}
+    share = kept / 100
+    nets = {"csr": shrink.sparse(net, share), "blocks": shrink.blocks(net, share)}
+    if kept == max(KEPT):
+        nets |= dict.fromkeys(DENSE, net)
+    made: dict[str, Work] = {}
     draw = np.random.default_rng(0)
-
-    def put(product: str, some: Net, kept: float) -> None:
+    for product, some in nets.items():
         weight, bias = some.head(0)
         whole = np.ascontiguousarray(np.column_stack([weight, bias]), np.float32)
-        made = products.create(product, whole, 1, most)
+        weights = products.create(product, whole, 1, max(FRAMES))
         for frames in FRAMES:
             x = draw.random((whole.shape[1], frames), np.float32)
             out = np.empty((len(whole), frames), np.float32)
-            arms[arm(product, frames, kept)] = partial(made.multiply, x, out)
-
-    for product in DENSE:
-        put(product, net, 1.0)
-    for kept in KEPT:
-        put("csr", shrink.sparse(net, kept), kept)
-        put("blocks", shrink.blocks(net, kept), kept)
-    return arms
+            made[variant(product, frames)] = partial(weights.multiply, x, out)
+    return made
 
 
-def bytes_needed(given: Given) -> int:
+def bytes_needed(params: Params) -> int:
     """The net some times over, whatever its size: the products of each share that is kept."""
     from pipelines.models import nets
 
-    card = nets.read_card(nets.find(given.net).with_suffix(".json"))
+    card = nets.read_card(nets.find(params.net).with_suffix(".json"))
     return 4 * card.n_parameters * (4 + 2 * len(KEPT))
 
 
-def dense_best(found: Found, frames: int) -> str:
+def dense_best(timings: Timings, frames: int) -> Cell:
     """The quicker of the dense products."""
-    return min((arm(p, frames) for p in DENSE), key=lambda n: figures.seconds(found.seconds[n]))
+    return timings.fastest(timings.cells(variant(product, frames) for product in DENSE))
 
 
-def judge(found: Found) -> Finding:
+def judge(result: Result) -> Finding:
     """70 % of the weights are below 0.1, and with 30 % left CSR is quicker than dense in blocks of 16."""
-    frames = FRAMES[-1]
-    gains = {
-        (product, n): ratio(
-            found.seconds[dense_best(found, n)], found.seconds[arm(product, n, JUDGED)]
-        )
-        for product in SPARSE
-        for n in FRAMES
-    }
-    are_small: Verdict = HOLDS if found.small >= SMALL_SHARE else FAILS
-    verdict = all_of(are_small, at_least(gains["csr", frames], 1.0))
-    errors = found.word_errors
+    timings, small, frames = result.timings, result.counts["small"], FRAMES[-1]
+    gains = {}
+    for product in SPARSE:
+        for n in FRAMES:
+            dense, whole = dense_best(timings, n)
+            gains[product, n] = timings.ratio(dense, variant(product, n), whole, JUDGED)
+    are_small: Verdict = HOLDS if small >= SMALL_SHARE else FAILS
+    errors = {name: round(count) for name, count in result.by_variant["word_errors"].items()}
     why = (
-        f"{percent(found.small)} of the weights are below {SMALL}. With {percent(JUDGED)} of them left, "
+        f"{percent(small)} of the weights are below {SMALL}. With {JUDGED} % of them left, "
         f"single weights are {told(gains['csr', frames])} times as fast as dense in blocks of {frames} "
         f"and {told(gains['csr', 1])} times frame by frame; blocks of 16 {told(gains['blocks', frames])} "
-        f"and {told(gains['blocks', 1])} times. Of {found.words} words "
+        f"and {told(gains['blocks', 1])} times. Of {result.counts['words']:.0f} words "
         f"{counted(errors['whole'], 'is', 'are')} wrong before pruning, {errors['pruned']} "
         f"after it and {errors['retrained']} retrained."
     )
     numbers: dict[str, float | None] = {
-        "below_0_1_share": found.small,
-        "words": float(found.words),
+        "below_0_1_share": small,
+        "words": result.counts["words"],
         **{f"{name}_word_errors": float(count) for name, count in errors.items()},
     }
     for (product, n), gain in gains.items():
         numbers[f"{product}_gain_at_30_percent_{n}_frames"] = value(gain)
-        numbers[f"{product}_break_even_kept_{n}_frames"] = break_even(found, product, n)
-    return Finding(verdict, why, numbers)
+        numbers[f"{product}_break_even_kept_{n}_frames"] = break_even(timings, product, n)
+    return Finding(all_of(are_small, at_least(gains["csr", frames], 1.0)), why, numbers)
 
 
-def break_even(found: Found, product: str, frames: int) -> float | None:
+def break_even(timings: Timings, product: str, frames: int) -> float | None:
     """The largest share kept at which the sparse product is quicker than dense; None if it never is."""
-    dense = figures.seconds(found.seconds[dense_best(found, frames)])
-    quicker = [k for k in KEPT if figures.seconds(found.seconds[arm(product, frames, k)]) < dense]
+    dense = timings.time(*dense_best(timings, frames))
+    name = variant(product, frames)
+    quicker = [kept / 100 for kept in timings.sizes(name) if timings.time(name, kept) < dense]
     return max(quicker, default=None)
 
 
-def picture(found: Found) -> Chart:
+def picture(result: Result) -> Chart:
     """Speed beside dense by the share that is kept; beside it the distribution of the weights."""
+    timings = result.timings
     lines = []
     for product, name in SPARSE.items():
         for n in FRAMES:
-            dense = figures.seconds(found.seconds[dense_best(found, n)])
-            rows = [
-                figures.between(found.seconds[arm(product, n, k)], lambda s, d=dense: d / s)  # type: ignore[misc]
-                for k in KEPT
-            ]
+            dense = timings.time(*dense_best(timings, n))
             label = f"{name}, {n} frame{'s' if n > 1 else ''}"
-            lines.append(Line(label, tuple(100 * k for k in KEPT), *figures.columns(rows)))
+            lines.append(timings.line(variant(product, n), label, lambda _, s, d=dense: d / s))  # type: ignore[misc]
     weights = [
-        Line(name, LIMITS, tuple(100 * v for v in shares)) for name, shares in found.below.items()
+        Line(name, LIMITS, tuple(100 * v for v in shares)) for name, shares in result.below.items()
     ]
     return Chart(
         Axis("weights kept", "%", log=True),
@@ -229,14 +230,14 @@ LAB: Final = Lab(
     claim="Most weights of a net are small, 70 % of them below 0.1: cut these, retrain, and the net is faster.",
     source="note 1 (Yu, Seide, Li & Deng 2012)",
     group="scoring",
-    measured="The sizes of a shipped net's weights; its output layer dense, with the smallest weights left out "
-    "one by one (CSR) and by blocks of 16, at every share that is kept; words of the net, of the pruned one and "
-    "of the one that was trained on. Sizes depend on how inputs are scaled: here features have unit variance. "
-    "Training belongs to another lab.",
-    bound="Both parts must hold: 70 % of the weights are below 0.1, which is the claim's number, and with 30 % "
-    "of them left the product is faster than a dense one in blocks of 16 frames.",
-    parameters=Given(),
-    stored=Found,
+    measured="The distribution of a shipped net's weights; the time of its output layer dense, without the "
+    "smallest single weights (CSR) and without the smallest blocks of 16, at every share that is kept; word "
+    "errors of the net, of the pruned net and of the retrained one. The size of weights depends on the scale of "
+    "the inputs; here features have unit variance. Training is the subject of another lab.",
+    bound="Both parts must hold: 70 % of the weights are below 0.1, the claim's number, and with 30 % of them "
+    "left the product is faster than a dense one in blocks of 16 frames.",
+    parameters=Params(),
+    stored=Result,
     measure=measure,
     judge=judge,
     picture=picture,
@@ -245,6 +246,6 @@ LAB: Final = Lab(
         FAILS: "So: zeros alone save nothing; cut in blocks that fill a vector, or use a smaller net.",
         UNDECIDED: "So: take more rounds (--set seconds=60), with nothing else running.",
     },
-    said=(Said("weights below 0.1", SMALL_SHARE, SHARE, "below_0_1_share"),),
+    published=(PublishedValue("weights below 0.1", SMALL_SHARE, SHARE, "below_0_1_share"),),
     bytes_needed=bytes_needed,
 )

@@ -11,7 +11,7 @@ from pipelines.config.options import setting
 from pipelines.labs import _training as shared
 from pipelines.labs._accelerator import NONE, opened
 from pipelines.labs.chart import Axis, Bars, Chart, Line
-from pipelines.labs.declaration import Lab, Measured, Parameters, Said
+from pipelines.labs.declaration import Lab, Measured, Parameters, PublishedValue
 from pipelines.labs.texts import percent, whole
 from pipelines.labs.verdicts import (
     FAILS,
@@ -43,7 +43,7 @@ FRAMES = 2000 * 360_000
 """Of 2 000 hours of speech, as Chen et al. 2012 trained on: one pass over them is what requests are counted for."""
 
 
-class Sizes(Parameters, frozen=True, kw_only=True):
+class Params(Parameters, frozen=True, kw_only=True):
     """How much is trained."""
 
     batch: Annotated[
@@ -61,7 +61,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     seconds: list[float]
 
 
-class Ledger(Measured, frozen=True, kw_only=True):
+class Result(Measured, frozen=True, kw_only=True):
     """All transfers by kind; `device`: who the other side was; `step_seconds`: computing of each step."""
 
     device: str
@@ -93,7 +93,7 @@ class _Book:
         return start, end
 
 
-def measure(sizes: Sizes, desk: Desk) -> Ledger:
+def measure(params: Params, desk: Desk) -> Result:
     """Train with everything that crosses in a ledger; the processor's torch stands in where there is no
     accelerator."""
     import torch
@@ -123,10 +123,10 @@ def measure(sizes: Sizes, desk: Desk) -> Ledger:
 
     with desk.step() as number:
         moved(KINDS[0], net.vector, on_host, number)
-    for step in range(sizes.steps):
+    for step in range(params.steps):
         desk.check()
-        desk.progress("training, each transfer in the ledger", 0.3 + 0.7 * step / sizes.steps)
-        x, y = lessons.batch(step, sizes.batch)
+        desk.progress("training, each transfer in the ledger", 0.3 + 0.7 * step / params.steps)
+        x, y = lessons.batch(step, params.batch)
         x_there, y_there = torch.empty_like(x, device=where), torch.empty_like(y, device=where)
 
         def learn(x: Tensor = x_there, y: Tensor = y_there) -> None:
@@ -147,42 +147,44 @@ def measure(sizes: Sizes, desk: Desk) -> Ledger:
             moved(KINDS[2], loss_here, loss_there, number)
     with desk.step() as number:
         moved(KINDS[3], on_host, net.vector, number)
-    return Ledger(
+    return Result(
         device=device.name,
         real=real,
-        batch=sizes.batch,
+        batch=params.batch,
         kinds=book.kinds,
         step_seconds=steps,
     )
 
 
-def judge(found: Ledger) -> Finding:
+def judge(result: Result) -> Finding:
     """Holds where the two transfers of weights are the heaviest by ten, all others light, and sending takes most time.
 
     What it takes is known with a device alone.
     """
-    heavy = [size for kind in HEAVY for size in found.kinds[kind].bytes]
-    light = [size for name, kind in found.kinds.items() if name not in HEAVY for size in kind.bytes]
+    heavy = [size for kind in HEAVY for size in result.kinds[kind].bytes]
+    light = [
+        size for name, kind in result.kinds.items() if name not in HEAVY for size in kind.bytes
+    ]
     weight = min(heavy) / max(light)
     in_sum = sum(light) / sum(heavy)
-    each = len(light) / max(len(found.step_seconds), 1)
-    requests = FRAMES / found.batch * each
-    crossing = sum(sum(kind.seconds) for kind in found.kinds.values())
-    share = crossing / (crossing + sum(found.step_seconds))
+    each = len(light) / max(len(result.step_seconds), 1)
+    requests = FRAMES / result.batch * each
+    crossing = sum(sum(kind.seconds) for kind in result.kinds.values())
+    share = crossing / (crossing + sum(result.step_seconds))
     ledger: Verdict = HOLDS if len(heavy) == 2 and weight >= HEAVIER else FAILS
     cost: Verdict = IMPOSSIBLE
-    if found.real:
+    if result.real:
         cost = HOLDS if share >= MOST else FAILS
     who = (
         ""
-        if found.real
+        if result.real
         else f" {NONE}: torch on the processor stood in, which has the same ledger, but what sending to a device "
         "costs could not be tried."
     )
     why = (
         f"{len(heavy)} requests of {np.mean(heavy) / 1e6:.3g} MB each carry the weights, {whole(len(light))} others "
         f"at most {max(light) / 1e6:.3g} MB, {weight:.3g} times less; but in sum the light ones move "
-        f"{in_sum:.3g} times the bytes of the heavy ones after {len(found.step_seconds)} steps, and crossing "
+        f"{in_sum:.3g} times the bytes of the heavy ones after {len(result.step_seconds)} steps, and crossing "
         f"takes {percent(share, 1)} of the time. One pass over 2 000 hours would be {whole(requests)} light "
         f"requests.{who}"
     )
@@ -199,15 +201,15 @@ def judge(found: Ledger) -> Finding:
     return Finding(all_of(ledger, cost), why, figures)
 
 
-def picture(found: Ledger) -> Chart:
+def picture(result: Result) -> Chart:
     """Bytes of one request of each kind, of all; and beside it bytes in sum as the training goes on."""
-    kinds = [found.kinds[name] for name in KINDS]
+    kinds = [result.kinds[name] for name in KINDS]
     one = tuple(float(np.mean(kind.bytes)) if kind.bytes else None for kind in kinds)
     every = tuple(float(sum(kind.bytes)) for kind in kinds)
-    steps = tuple(float(n + 1) for n in range(len(found.step_seconds)))
-    there = np.array(found.kinds["batch there"].bytes).reshape(len(steps), -1).sum(1)
-    light = np.cumsum(there + np.array(found.kinds["loss back"].bytes))
-    heavy = float(found.kinds["weights there"].bytes[0])
+    steps = tuple(float(n + 1) for n in range(len(result.step_seconds)))
+    there = np.array(result.kinds["batch there"].bytes).reshape(len(steps), -1).sum(1)
+    light = np.cumsum(there + np.array(result.kinds["loss back"].bytes))
+    heavy = float(result.kinds["weights there"].bytes[0])
     return Chart(
         Axis("request", categories=KINDS),
         Axis("bytes", "B", log=True),
@@ -227,10 +229,10 @@ def picture(found: Ledger) -> Chart:
     )
 
 
-def bytes_needed(sizes: Sizes) -> int:
+def bytes_needed(params: Params) -> int:
     """The net with its gradient on both sides, and a minibatch on its way through it."""
     shape = [15 * 39, *HIDDEN, BOTTLENECK, OUTPUTS]
-    return shared.PROCESS_BYTES + 4 * 4 * shared.weights(shape) + sizes.batch * 4 * 3 * sum(shape)
+    return shared.PROCESS_BYTES + 4 * 4 * shared.weights(shape) + params.batch * 4 * 3 * sum(shape)
 
 
 LAB = Lab(
@@ -239,14 +241,13 @@ LAB = Lab(
     source="note 2",
     group="device",
     wants_device=True,
-    measured="A training of the net `base` on the shipped voices, with every transfer in a ledger: weights "
-    "once, a batch and its classes each step, the loss back, weights back at the end. Bytes and requests are "
-    "the same on every device; times are those of the accelerator, or of torch on the processor where there is "
-    "none.",
-    bound="It holds where weights cross twice and each time carry at least ten times the bytes of any other "
-    "request, and where sending takes more than half of the time. The claim gives no number; ten and half are ours.",
-    parameters=Sizes(),
-    stored=Ledger,
+    measured="A training of the net `base` on the shipped voices, with a record of every transfer: weights once, "
+    "a batch and its classes each step, the loss back, weights back at the end. Bytes and requests are the same "
+    "on every device; times are those of the accelerator, or of torch on the CPU without one.",
+    bound="It holds if weights cross twice and each time carry at least ten times the bytes of any other "
+    "request, and if sending takes more than half of the time. The claim gives no number; ten and half are ours.",
+    parameters=Params(),
+    stored=Result,
     measure=measure,
     judge=judge,
     picture=picture,
@@ -258,6 +259,6 @@ LAB = Lab(
         "first, and send less per frame before you send weights less often.",
         UNDECIDED: "So: train longer (--set steps=1000).",
     },
-    said=(Said("heavy requests", 2.0, "", "heavy_requests"),),
+    published=(PublishedValue("heavy requests", 2.0, "", "heavy_requests"),),
     bytes_needed=bytes_needed,
 )

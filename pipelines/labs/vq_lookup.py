@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 import numpy as np
 
 from pipelines.config.options import setting
-from pipelines.labs import figures
-from pipelines.labs._parameters import Compared, Gaussians, Rounds, Singly
-from pipelines.labs.chart import Axis, Bars, Chart, Line
-from pipelines.labs.declaration import Lab, Measured, Parameters
-from pipelines.labs.figures import ratio, value
+from pipelines.labs._parameters import Compared, Gaussians, Seconds, Singly
+from pipelines.labs.chart import Axis, Chart, Line
+from pipelines.labs.declaration import Lab, Parameters
+from pipelines.labs.figures import value
+from pipelines.labs.sweep import Sweep, SweepResult, Work, key
 from pipelines.labs.texts import percent, told
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_most
 from profiler.analysis.comparison.statistics import Ratio
@@ -24,14 +24,19 @@ if TYPE_CHECKING:
 
 FULL, BEST = "all Gaussians", "best Gaussian"
 WAYS: Final = ("flat", "tree")
+"""Of finding a codeword; with the size of the codebook they are variants: "flat 16"."""
+
 NEAR_NAT: Final = 20.0
 """As in `pipelines.experiments.audit`: senones further below the best decide little."""
 
 MOST: Final = 0.5
 """exp is the reason if it makes up more than half of what the look-up saves."""
 
+BLOCK: Final = 64
+"""Frames that are scored together where scores are compared."""
 
-class Given(Parameters, frozen=True, kw_only=True):
+
+class Params(Parameters, frozen=True, kw_only=True):
     """The model and the codebooks."""
 
     components: Gaussians = 42
@@ -43,93 +48,82 @@ class Given(Parameters, frozen=True, kw_only=True):
     ] = 1024
     speech_s: Compared = 7.0
     frames: Singly = 8
-    seconds: Rounds = 15.0
+    seconds: Seconds = 15.0
 
 
-class Found(Measured, frozen=True, kw_only=True):
-    """Seconds by arm: FULL, BEST, "flat K", "tree K". `error`: mean |Δ| in nat near the best senone; `same_best`:
-    share of frames with the same best senone; `bytes_read` and `exps` of a frame, all by arm."""
+def measure(params: Params, desk: Desk) -> SweepResult:
+    """Exactly, by the best Gaussian, and by tables of several sizes; frame by frame, as in the note's time.
 
-    frames: int
-    sizes: list[int]
-    seconds: dict[str, list[float]]
-    error: dict[str, float]
-    same_best: dict[str, float]
-    bytes_read: dict[str, float]
-    exps: dict[str, float]
-
-
-def measure(given: Given, desk: Desk) -> Found:
-    """Exactly, by the best Gaussian, and by tables of several sizes; frame by frame, as in the note's time."""
+    By variant: `error`, mean |Δ| in nat near the best senone; `same_best`, share of frames with the same best senone;
+    `bytes_read` and `exps` of a frame.
+    """
     from pipelines.config import Config, assign
     from pipelines.labs._scoring import difference, features_of, middle
     from pipelines.models.opening import open_model
     from pipelines.scoring.continuous import ContinuousGmm, pack
     from pipelines.scoring.selection import vq_table
 
-    config = assign(Config(), {"model": "continuous", "gmm.components": given.components})
+    config = assign(Config(), {"model": "continuous", "gmm.components": params.components})
     model = open_model(config, desk.progress, desk.stopping)
-    features = features_of(model, desk, given.speech_s)
+    features = features_of(model, desk, params.speech_s)
     family = ContinuousGmm(pack(model), 1)
-    sizes = [4**k for k in range(2, 7) if 4**k <= given.codewords]
     strategy = vq_table.Continuous(family)
     tables = {}
-    for size in sizes:
+    for size in (4**k for k in range(2, 7) if 4**k <= params.codewords):
         gmm = assign(config, {"gmm.selection.codewords": size}).gmm
         tables[size] = strategy.prepare(gmm, desk.progress, desk.stopping)
     scoring = scorers(family, tables)
     desk.progress("comparing the scores")
     speech = np.concatenate(features)
-    block = 64
-    found = {name: np.empty((len(speech), family.n_senones), np.float32) for name in (FULL, BEST)}
+    exact, scores = (np.empty((len(speech), family.n_senones), np.float32) for _ in range(2))
     error, same = {}, {}
-    exact = found[FULL]
     for name, score in scoring.items():
         desk.check()
-        scores = exact if name == FULL else found[BEST]
-        for at in range(0, len(speech), block):
-            score(speech[at : at + block], scores[at : at + block])
-        error[name], same[name] = difference(scores, exact, NEAR_NAT)
-    few = middle(features, given.frames)
+        into = exact if name == FULL else scores
+        for at in range(0, len(speech), BLOCK):
+            score(speech[at : at + BLOCK], into[at : at + BLOCK])
+        error[name], same[name] = difference(into, exact, NEAR_NAT)
+    few = middle(features, params.frames)
     row = np.empty((1, family.n_senones), np.float32)
 
-    def one_by_one(score: Callable[[Array, Array], None]) -> Callable[[], object]:
+    def one_by_one(score: Callable[[Array, Array], None]) -> Work:
         def run() -> None:
             for t in range(len(few)):
                 score(few[t : t + 1], row)
 
         return run
 
-    arms = {name: one_by_one(score) for name, score in scoring.items()}
-    seconds = desk.turns(arms, seconds=given.seconds, inner=_inner(arms), what="look-ups in turns")
+    sweep = Sweep(
+        lambda _: {name: one_by_one(score) for name, score in scoring.items()},
+        [params.frames],
+        "look-ups in turns",
+        label="{variant}",
+        # One call of what is slow; of look-ups as many as last a millisecond or two.
+        calls=lambda variant, frames: 1 if variant in (FULL, BEST) else 20,
+    )
     gaussians = family.parameters.gaussians
-    exps = dict.fromkeys(arms, 0.0) | {FULL: float(family.parameters.n_gaussians)}
     bytes_read = {name: float(gaussians.nbytes) for name in (FULL, BEST)}
     for size, table in tables.items():
         rows = float(table.scores[:, 0].nbytes)
         bytes_read[f"flat {size}"] = rows + table.codebook.panels.nbytes
         plane = table.codebook.planes[:, 0].nbytes + table.codebook.children[:, 0].nbytes
         bytes_read[f"tree {size}"] = rows + plane * float(np.log2(size))
-    return Found(
-        frames=given.frames,
-        sizes=sizes,
-        seconds=seconds,
-        error=error,
-        same_best=same,
-        bytes_read=bytes_read,
-        exps=exps,
+    return SweepResult(
+        timings=sweep.run(desk, params.seconds),
+        by_variant={
+            "codewords": {f"{way} {size}": size for size in tables for way in WAYS},
+            "error": error,
+            "same_best": same,
+            "bytes_read": bytes_read,
+            "exps": dict.fromkeys(scoring, 0.0) | {FULL: float(family.parameters.n_gaussians)},
+        },
     )
-
-
-def _inner(arms: Mapping[str, object]) -> dict[str, int]:
-    """One call of what is slow; of look-ups as many as last a millisecond or two."""
-    return {name: 1 if name in (FULL, BEST) else 20 for name in arms}
 
 
 def scorers(
     family: object, tables: Mapping[int, Table]
 ) -> dict[str, Callable[[Array, Array], None]]:
-    """By arm, what fills scores f32 [n, senones] from features f32 [n, 39], by a `ContinuousGmm`."""
+    """By variant, what fills scores f32 [n, senones] from features f32 [n, 39], by a `ContinuousGmm`."""
     from pipelines.scoring.continuous import ContinuousGmm
     from pipelines.scoring.meter import Meter
     from pipelines.scoring.selection.vq_table import lookup
@@ -158,28 +152,33 @@ def scorers(
     return made
 
 
-def judge(found: Found) -> Finding:
+def codebooks(result: SweepResult) -> list[int]:
+    """The sizes of the codebooks."""
+    return sorted({int(size) for size in result.by_variant["codewords"].values()})
+
+
+def judge(result: SweepResult) -> Finding:
     """The look-up saves time, and less than half of what it saves is exp, at the largest codebook."""
-    size = found.sizes[-1]
-    tree = ratio(found.seconds[f"tree {size}"], found.seconds[FULL])
-    best = ratio(found.seconds[BEST], found.seconds[FULL])
-    by_exp = of_saving(best, tree)
-    verdict = all_of(at_most(tree, 1.0), at_most(by_exp, MOST))
+    timings, same_best = result.timings, result.by_variant["same_best"]
+    size = codebooks(result)[-1]
+    flat, tree = f"flat {size}", f"tree {size}"
+    whole = timings.ratio(tree, FULL)
+    by_exp = of_saving(timings.ratio(BEST, FULL), whole)
     why = (
-        f"Going down a tree of {size} codewords takes {told(tree)} of the time of all Gaussians; exp makes up "
+        f"Going down a tree of {size} codewords takes {told(whole)} of the time of all Gaussians; exp makes up "
         f"{percent(by_exp)} of what that saves, the rest is Gaussians that are neither read nor computed. But only "
-        f"{percent(found.same_best[f'tree {size}'])} of the frames keep their best senone (searched in full: "
-        f"{percent(found.same_best[f'flat {size}'])}), and scores are off by {found.error[f'tree {size}']:.2g} nat."
+        f"{percent(same_best[tree])} of the frames keep their best senone (searched in full: "
+        f"{percent(same_best[flat])}), and scores are off by {result.by_variant['error'][tree]:.2g} nat."
     )
     numbers: dict[str, float | None] = {"exp_share_of_saving": value(by_exp)}
-    for name, times in found.seconds.items():
-        key = name.replace(" ", "_")
-        numbers[f"{key}_frame_s"] = figures.seconds(times) / found.frames
-        numbers[f"{key}_time_share"] = value(ratio(found.seconds[name], found.seconds[FULL]))
-        numbers[f"{key}_error_nat"] = found.error[name]
-        numbers[f"{key}_same_best"] = found.same_best[name]
-        numbers[f"{key}_bytes_per_frame"] = found.bytes_read[name]
-    return Finding(verdict, why, numbers)
+    for variant in timings.variants:
+        name = key(variant)
+        numbers[f"{name}_frame_s"] = timings.time(variant) / timings.size(variant)
+        numbers[f"{name}_time_share"] = value(timings.ratio(variant, FULL))
+        numbers[f"{name}_error_nat"] = result.by_variant["error"][variant]
+        numbers[f"{name}_same_best"] = same_best[variant]
+        numbers[f"{name}_bytes_per_frame"] = result.by_variant["bytes_read"][variant]
+    return Finding(all_of(at_most(whole, 1.0), at_most(by_exp, MOST)), why, numbers)
 
 
 def of_saving(best: Ratio | None, whole: Ratio | None) -> Ratio | None:
@@ -194,22 +193,27 @@ def of_saving(best: Ratio | None, whole: Ratio | None) -> Ratio | None:
     )
 
 
-def picture(found: Found) -> Chart:
+def picture(result: SweepResult) -> Chart:
     """Time per frame of each way; beside it how many frames keep their best senone, by codebook."""
-    size = found.sizes[-1]
-    shown = (FULL, BEST, f"flat {size}", f"tree {size}")
-    times = [figures.between(found.seconds[n], lambda s: 1e6 * s / found.frames) for n in shown]
-    x = tuple(map(float, found.sizes))
+    sizes, same_best = codebooks(result), result.by_variant["same_best"]
+    size = sizes[-1]
+    shown = [FULL, BEST, f"flat {size}", f"tree {size}"]
+    times = result.timings.bars(
+        "time per frame",
+        result.timings.cells(shown),
+        lambda frames, s: 1e6 * s / frames,
+    )
+    x = tuple(map(float, sizes))
     kept = [
-        Line(name, x, tuple(100 * found.same_best[f"{way} {k}"] for k in found.sizes))
+        Line(name, x, tuple(100 * same_best[f"{way} {k}"] for k in sizes))
         for way, name in (("flat", "searched in full"), ("tree", "by the tree"))
     ]
-    best = Line(BEST, x, tuple(100 * found.same_best[BEST] for _ in found.sizes), dashed=True)
+    best = Line(BEST, x, (100 * same_best[BEST],) * len(sizes), dashed=True)
     names = (FULL, BEST, f"table, {size} words searched", f"table, tree of {size} words")
     return Chart(
         Axis("way of scoring", categories=names),
         Axis("time per frame", "µs", log=True),
-        (Bars("time per frame", *figures.columns(times)),),
+        (times,),
         beside=(
             Chart(
                 Axis("codewords", log=True),
@@ -225,13 +229,13 @@ LAB: Final = Lab(
     "saves exp.",
     source="note 0, the answer (Saon, Povey & Zweig 2005)",
     group="scoring",
-    measured="Frames scored one at a time by all Gaussians, by the best one of each mixture (no exp), and by a table "
-    "of scores at the nearest codeword of each stream, found in full and down a binary tree. The scores are compared "
-    "with exact ones over real speech. Making the tables is left out.",
-    bound="It holds where the look-up is faster and exp makes up less than half of what it saves. The claim "
-    "gives no number; half is ours: the reason is what most of the saving comes from.",
-    parameters=Given(),
-    stored=Found,
+    measured="Frames scored one at a time with all Gaussians, with the best one of each mixture (no exp), and "
+    "with a table of scores at the nearest codeword of each stream, found by full search and in a binary tree. "
+    "The scores are compared with exact ones over real speech. The time to make the tables is left out.",
+    bound="It holds if the look-up is faster and exp makes up less than half of what it saves. The claim gives "
+    "no number; half is ours: the reason is what most of the saving comes from.",
+    parameters=Params(),
+    stored=SweepResult,
     measure=measure,
     judge=judge,
     picture=picture,
@@ -240,5 +244,5 @@ LAB: Final = Lab(
         FAILS: "So: here the best Gaussian instead of the sum gains most of it, at little loss.",
         UNDECIDED: "So: take more rounds (--set seconds=60), with nothing else running.",
     },
-    bytes_needed=lambda given: 8 * 5126 * (given.components * 81 + 3 * given.codewords),
+    bytes_needed=lambda params: 8 * 5126 * (params.components * 81 + 3 * params.codewords),
 )

@@ -57,8 +57,8 @@ BLOCKS: Final = 32
 """What a block takes is a mean of about so many."""
 
 LEAST_OWN: Final = 0.25
-"""Part of its time that a block, or a pass over it, must have had the processor to be compared. What others took of it
-is off, by the length of the stages as anywhere; of less, what remains would be mostly error."""
+"""Part of its time that a block, or a pass over it, must have had the processor to be compared. What other programs
+took is subtracted, by the length of the stages as anywhere; of less, what remains would be mostly error."""
 
 FRAMES: Final = 16
 """Frames of the search that are done again together, at least. A single frame that is repeated at once is faster

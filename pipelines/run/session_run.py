@@ -16,10 +16,8 @@ from typing import Any, Protocol
 
 from threadpoolctl import threadpool_limits
 
-from pipelines import config as settings
 from pipelines.config import Config
 from pipelines.device import HOST
-from pipelines.run import playlist
 from pipelines.run.beside import Beside
 from pipelines.run.control import Control
 from pipelines.run.decode import Decoder, Journal
@@ -27,6 +25,7 @@ from pipelines.run.null_writer import NullWriter
 from pipelines.run.order import Straight
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Progress, Recogniser, build
+from pipelines.run.request import Request
 from pipelines.run.result import Result
 from pipelines.scoring import peaks
 from profiler import counting
@@ -40,19 +39,6 @@ from profiler.machine.roofs import calibration, cpu, table
 from profiler.machine.sampler import watching
 from profiler.session.writer import SessionWriter
 from profiler.spans import Lane, NullLane, Recorder
-
-
-@dataclass(frozen=True)
-class Request:
-    """What to run. Without `out` it runs with the recorder off; `replace` lets an old session go."""
-
-    config: Config
-    preset: str
-    audio: tuple[str, ...]
-    transcripts: str | None
-    out: Path | None
-    repeat: int = 1
-    replace: bool = False
 
 
 @dataclass
@@ -98,9 +84,8 @@ def execute(
     Raises BadInput or OSError (one sentence) for what makes a run impossible; once frames are
     being decoded, problems end up in the outcome and what was recorded stays.
     """
-    control.config = settings.check(request.config)
-    playing = playlist.build(request.audio, request.transcripts, request.config.audio)
-    items = playing.items
+    control.config = request.config
+    items, earlier = request.playlist.items, request.playlist.notes
     course = course or Straight(request.repeat, control, progress)
     recorder = Recorder()
     group = Group() if request.config.counters and request.out is not None else None
@@ -113,13 +98,13 @@ def execute(
         start = recorder.clock()
         try:
             recogniser = _prepare(
-                request, control, progress, recorder, journal, lane, course, playing.notes
+                request, control, progress, recorder, journal, lane, course, earlier
             )
         except Cancelled:
             state = "stopped"
             return outcome
         outcome.setup_ns = recorder.clock() - start
-        outcome.notes = (*playing.notes, *recogniser.notes)
+        outcome.notes = (*earlier, *recogniser.notes)
         if isinstance(lane, Lane) and isinstance(journal, SessionWriter):
             beside = Beside(recorder, lane, request.config.replay)
         decoder = Decoder(recogniser, recorder, lane, journal, control, beside)

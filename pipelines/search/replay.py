@@ -41,8 +41,13 @@ class SearchReplay:
         for column, buffer in self._used():
             buffer[:] = column
 
+    @property
+    def repeatable(self) -> bool:
+        """Whether the block kept can be done again: some token lived, and the history was not collected since."""
+        return not self._lost and self._collected == self._space.collected
+
     def take_over(self, kept: SearchReplay) -> None:
-        """Keep what `kept` keeps of another search over the same graph and by the same settings.
+        """Keep what `kept` (`repeatable`) keeps of another search over the same graph and by the same settings.
 
         Its arrays, and the graph's, may lie elsewhere: that is what this is for.
         """
@@ -62,10 +67,9 @@ class SearchReplay:
 
         `scores` and `first_frame` as `advance` was given them, of the block, or of the blocks one by one; where it was
         asked before each frame which senones are active, of the frames f32 [n_senones] one by one. `lane`: one for this
-        alone, its spans are taken out. Empty where nothing can be repeated: nothing lived, or the history was collected
-        in between.
+        alone, its spans are taken out. Empty where it is not `repeatable`.
         """
-        if self._lost or self._collected != self._space.collected:
+        if not self.repeatable:
             return {}
         lane.take()
         self._put_back()

@@ -49,6 +49,11 @@ class Marker:
     key: str | None
     value: Any
 
+    @property
+    def frame(self) -> int:
+        """Where it was applied, otherwise where it was asked for."""
+        return self.asked_frame if self.applied_frame is None else self.applied_frame
+
 
 @dataclass(frozen=True, slots=True)
 class CounterTotal:
@@ -94,6 +99,11 @@ class Utterance:
     notes: tuple[str, ...] = ()
     part: Mapping[str, int | float | str | None] = field(default_factory=dict)
 
+    @property
+    def end_frame(self) -> int:
+        """Frame after its last one."""
+        return self.first_frame + self.n_frames
+
 
 class Utterances(list[Utterance]):
     """Utterances in order of their beginning, with their places as arrays: an hour has thousands. Not to be changed."""
@@ -106,7 +116,7 @@ class Utterances(list[Utterance]):
     @cached_property
     def end(self) -> I64:
         """Frame after the last of each, int64 [n]."""
-        return np.array([one.first_frame + one.n_frames for one in self], np.int64)
+        return np.array([one.end_frame for one in self], np.int64)
 
     @cached_property
     def audio_s(self) -> F64:

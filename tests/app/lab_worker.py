@@ -13,16 +13,17 @@ from pathlib import Path
 
 from pipelines import labs
 from pipelines.labs import record
-from pipelines.labs.call_costs import Calls
+from pipelines.labs.sweep import SweepResult, Timings
 from profiler.session.writer import SessionWriter
 from profiler.spans import Recorder
 
 MODES = set(sys.argv[1:])
 NAME = "call-costs"
-PLANTED = Calls(
-    sizes=[1, 16, 256],
-    times={name: [[1e-6, 1.1e-6, 1.2e-6]] * 3 for name in ("numpy", "torch")},
-    device=None,
+ROUNDS = [1e-6, 1.1e-6, 1.2e-6]
+PLANTED = SweepResult(
+    timings=Timings(
+        seconds={name: dict.fromkeys((1, 16, 256), ROUNDS) for name in ("numpy", "torch")}
+    )
 )
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import shutil
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,8 @@ from PySide6.QtCore import QByteArray
 from PySide6.QtGui import QImage, QPainter
 from PySide6.QtSvg import QSvgRenderer
 
+from app.pictures.request import PictureRequest
+from app.pictures.session import SessionPictures
 from profiler.arrays import F64
 
 POINTS_PER_INCH, DOTS_PER_INCH = 72, 96
@@ -23,6 +27,16 @@ def grey(image: QImage) -> F64:
     plain = image.convertToFormat(QImage.Format.Format_Grayscale8)
     rows = np.frombuffer(plain.constBits(), np.uint8).reshape(plain.height(), -1)
     return rows[:, : plain.width()].astype(np.float64)
+
+
+def desk_picture(
+    session: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    request: PictureRequest | None = None,
+) -> None:
+    """Write one picture of a session."""
+    with closing(SessionPictures(session)) as pictures:
+        pictures.write(request or PictureRequest(), out)
 
 
 def of_svg(file: bytes) -> F64:

@@ -12,6 +12,7 @@ from PySide6.QtGui import QImage
 
 from app.cli import calibrate, main
 from app.pictures.calibration import CalibrationPicture, calibration_picture
+from app.views.labs.panel import Panel
 from pipelines.labs.chart import Line
 from profiler.files.outputs import OutputError
 from profiler.machine.roofs import calibration
@@ -177,7 +178,7 @@ def test_a_picture_of_nothing_says_so_and_a_bad_place_is_refused(
     with pytest.raises(OutputError):
         calibration_picture(tree, tmp_path / "no" / "folder.png", scale=1.0)
     widget = CalibrationPicture(calibrate.as_json(known))
-    ladder, rates = (panel.chart for panel in widget.panels)
+    ladder, rates = (panel.chart for panel in widget.findChildren(Panel))
     assert [layer.name for layer in ladder.layers if isinstance(layer, Line)] == [
         *(f"{name} ×{n}" for name in ("read", "write", "triad") for n in (1, 2)),
         "disturbed by other programs",

@@ -62,7 +62,7 @@ def test_compare_says_of_the_session_what_ab_said(ab: tuple[dict, Path]) -> None
         k: v for k, v in tree.items() if k not in ("session", "state")
     }
     page = here("compare", out).stdout
-    assert "search.beam: 16.0 in A, 5.0 in B" in page
+    assert "search.beam: 16 in A, 5 in B" in page
     assert "search.emit" in page
     assert "6 repeats alternated" in page
 

@@ -73,11 +73,11 @@ def test_the_table_skips_what_the_registry_lacks_and_finds_a_place_for_what_it_l
         (layouts.Row(37, ("cost",)), layouts.Row(30, ("words",))),
         (layouts.Row(100, ("breakdown",)),),
     )
-    middle, right = layouts.columns("explore", [*layouts.PLACES, "new"])
+    middle, right = layouts.columns("explore", [*VIEWS, "new"])
     assert [row.views[0] for row in middle] == ["cost", "timeline", "words"]
     assert right[0].views[0] == "breakdown"
     assert right[0].views[-1] == "new"
-    _, right = layouts.columns("present", [*layouts.PLACES, "new"])
+    _, right = layouts.columns("present", [*VIEWS, "new"])
     assert right[0].views == ("breakdown",)
     assert "new" in right[0].closed
 

@@ -109,7 +109,7 @@ def test_the_same_speech_decoded_both_ways_gives_ratio_and_words(flipped: Run) -
     assert effect is not None
     assert effect.kind == "faster"
     assert effect.headline == "2.5× faster"
-    assert effect.words == effect.beside == "+20.0 points (n = 10 words)"
+    assert effect.words == effect.remark == "+20.0 points (n = 10 words)"
     assert "1 before, 3 after, of 10 words" in effect.details
     assert flipped.effect(SKIP) is None, "nothing was done there"
 
@@ -186,7 +186,7 @@ def test_words_want_both_sides_and_stand_beside_what_an_ab_has_decided() -> None
     assert Effect("faster", 2.0, before=scored).points is None
     assert Effect("faster", 2.0, before=scored).words == ""
     decided = Effect("faster", 2.0, before=scored, after=scored, turns=3)
-    assert decided.beside == decided.words == "±0.0 points (n = 10 words)"
+    assert decided.remark == decided.words == "±0.0 points (n = 10 words)"
 
 
 def test_time_that_other_programs_took_is_no_doing_of_the_change(flipped: Run) -> None:
@@ -237,19 +237,19 @@ def test_what_is_waited_for_is_said() -> None:
     run.decode("two", 2e6, seconds=3)  # goes on
     said = run.effect(SELECTION)
     assert said is not None
-    assert (said.headline, said.beside) == ("other speech", "the same follows")
+    assert (said.headline, said.remark) == ("other speech", "the same follows")
     run.decode("one", 2e6)
     almost = run.effect(SELECTION, end=run.end - 100)
     assert almost is not None
-    assert (almost.headline, almost.beside) == ("2.5× faster", "words follow")
+    assert (almost.headline, almost.remark) == ("2.5× faster", "words follow")
     assert "words count at its end" in almost.details
     whole = run.effect(SELECTION)
     assert whole is not None
-    assert whole.beside == "±0.0 points (n = 10 words)"
+    assert whole.remark == "±0.0 points (n = 10 words)"
     run.state = "closed"
     later = run.effect(SELECTION, end=run.end - 99)
     assert later is not None
-    assert later.beside == "", "nothing follows in a recording"
+    assert later.remark == "", "nothing follows in a recording"
 
 
 def test_words_that_only_an_ab_brings_are_said_to() -> None:
@@ -262,7 +262,7 @@ def test_words_that_only_an_ab_brings_are_said_to() -> None:
     run.decode("one", 2e6)
     effect = run.effect(SELECTION)
     assert effect is not None
-    assert (effect.headline, effect.beside) == ("2.5× faster", "words: by A/B")
+    assert (effect.headline, effect.remark) == ("2.5× faster", "words: by A/B")
     assert "an A/B decodes one both ways" in effect.details
 
 
@@ -311,7 +311,7 @@ def test_an_ab_that_decides_nothing_yet_says_how_far_it_is(flipped: Run) -> None
     ab(flipped, 2)
     effect = flipped.effect(SELECTION)
     assert effect is not None
-    assert (effect.kind, effect.beside) == ("undecided", "A/B: 2 turns each")
+    assert (effect.kind, effect.remark) == ("undecided", "A/B: 2 turns each")
 
 
 @pytest.mark.parametrize(
@@ -356,7 +356,6 @@ def test_the_baseline_says_which_speech_its_factor_is_of() -> None:
     effect = Effect("faster", 4.5, seconds=8.2)
     model = cast("Any", SimpleNamespace(effect=effect, before_wall_ms=6.98))
     assert before_text(model) == "pale: baseline, 6.98 ms · 4.5× faster on the same 8 s of speech"
-    assert before_text(model, short=True) == "pale: baseline · 4.5× faster"
 
 
 def test_the_wer_of_the_top_bar_is_that_of_the_settings_in_force(flipped: Run) -> None:

@@ -28,6 +28,7 @@ from pipelines import config as settings
 from pipelines.config import presets
 from profiler.process import children
 from profiler.session.reader import Session
+from tests.app.worker_process import process_id
 from tests.waiting import SOON_MS, SOON_S, wait_for_frames, wait_until
 
 needs_signals = pytest.mark.skipif(os.name != "posix", reason="signals of Unix")
@@ -63,7 +64,7 @@ def test_a_crash_of_the_real_worker_is_reported(qtbot, real, number) -> None:
     told: list[str] = []
     control.progress.connect(lambda stage, _: told.append(stage))
     qtbot.waitUntil(lambda: bool(told), timeout=SOON_MS)  # it is up, and has begun
-    os.kill(control.process_id, number)
+    os.kill(process_id(control), number)
     qtbot.waitUntil(lambda: bool(errors(real)), timeout=SOON_MS)
     (text,) = errors(real)
     assert f"killed by signal {number.value}, {number.name}" in text

@@ -121,7 +121,7 @@ def test_the_top_bar_counts_one_word(qtbot) -> None:
     qtbot.addWidget(widget)
     registry = Registry(widget)
     for action_id in ("run.start", "run.stop"):
-        registry.add(Action(action_id, action_id, "Run", lambda: None))
+        registry.add(Action(action_id, action_id, lambda: None, "Run"))
     bar = TopBar(Pipeline(), registry)
     qtbot.addWidget(bar)
     bar.show_figures(Figures(0.1, "whole run", 0.1, ErrorCount(1, 1), Transcribed(1, 2)))

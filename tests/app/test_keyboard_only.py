@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QFileDialog, QMenu
 from pytestqt.qtbot import QtBot
 from shown_windows import show, wait_for_the_recogniser
 
-from app.model.at_cursor import settings_at
+from app.model.recorded_settings import settings_at
 from app.window.main_window import MainWindow
 from app.window.palette import Palette
 from app.window.pictures.dialog import PictureDialog

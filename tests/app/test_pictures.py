@@ -6,6 +6,7 @@ import json
 import os
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -13,15 +14,16 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QSize
 from PySide6.QtGui import QColor, QImage, QImageReader
-from PySide6.QtWidgets import QLabel
+from PySide6.QtWidgets import QLabel, QWidget
+from rendered import desk_picture
 from sample_session import write_sample
 
-from app.charts.raster import StackRaster
+from app.charts.raster import stacked
 from app.model.provenance import caption, provenance_of
-from app.pictures.layout import CAPTION
-from app.pictures.studio import desk_picture
-from app.pictures.wanted import PictureError, Wanted
-from app.pictures.writers import export
+from app.pictures.caption import CaptionLine, captioned
+from app.pictures.layout import lay_out
+from app.pictures.request import PictureError, PictureRequest
+from app.pictures.writers import write_picture
 from app.style.theme import THEMES, theme
 from app.views import VIEWS
 from profiler.errors import BadInput
@@ -45,20 +47,41 @@ def label() -> QLabel:
 ORIGIN = {"session": "0123456789", "file": "x.asrs", "config": "abc", "command": "asrscope run"}
 
 
+def export(
+    widget: QWidget,
+    out: Path,
+    size: tuple[int, int] | None = None,
+    scale: float = 2.0,
+    origin: Mapping[str, str] | None = None,
+) -> None:
+    write_picture(lambda: (widget, origin or {}), out, size, scale=scale)
+
+
 def test_a_png_has_its_size_and_its_origin(tmp_path: Path) -> None:
     out = tmp_path / "a.png"
-    export(label(), out, size=(400, 200), scale=1.5, provenance=ORIGIN)
+    export(label(), out, size=(400, 200), scale=1.5, origin=ORIGIN)
     image = QImage(str(out))
-    assert image.size() == QSize(600, round((200 + CAPTION) * 1.5))
+    assert image.size() == QSize(600, 300)
     reader = QImageReader(str(out))
     assert json.loads(reader.text("asrscope")) == ORIGIN
     assert reader.text("Software") == "asrscope"
     assert round(image.dotsPerMeterX() * 0.0254) == 144
 
 
-def test_without_origin_there_is_no_caption(tmp_path: Path) -> None:
+def test_without_a_size_it_is_the_widgets(tmp_path: Path) -> None:
     export(label(), tmp_path / "a.png", scale=1)
     assert QImage(str(tmp_path / "a.png")).size() == QSize(300, 150)
+
+
+def test_the_caption_stands_below(qapp: object) -> None:
+    inside = label()
+    whole = captioned(inside, [caption(ORIGIN)], 16)
+    lay_out(whole, QSize(500, 300))
+    (line,) = whole.findChildren(CaptionLine)
+    assert line.text() == caption(ORIGIN)
+    assert line.y() >= inside.geometry().bottom()
+    assert line.geometry().bottom() < 300
+    whole.deleteLater()
 
 
 def test_the_caption_says_what_matters() -> None:
@@ -82,7 +105,7 @@ def test_origin_of_a_session(path: Path) -> None:
 def test_every_view_makes_a_picture(path: Path, tmp_path: Path, view: str, name: str) -> None:
     out = tmp_path / "v.png"
     before = theme().name
-    desk_picture(path, out, Wanted((view,), size=(700, 420), theme=name, scale=1))
+    desk_picture(path, out, PictureRequest((view,), size=(700, 420), theme=name, scale=1))
     assert theme().name == before
     image = QImage(str(out))
     assert image.size() == QSize(700, 420)
@@ -97,7 +120,7 @@ def test_every_view_makes_a_picture(path: Path, tmp_path: Path, view: str, name:
 
 def test_the_whole_desk_makes_a_picture(path: Path, tmp_path: Path) -> None:
     out = tmp_path / "desk.png"
-    desk_picture(path, out, Wanted(size=(1400, 900), scale=1))
+    desk_picture(path, out, PictureRequest(size=(1400, 900), scale=1))
     image = QImage(str(out))
     assert image.size() == QSize(1400, 900)
     wanted = QColor(THEMES["dark"].category["search"]).rgb()
@@ -112,18 +135,15 @@ def test_an_enlarged_picture_is_drawn_finer_not_only_larger(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sizes = []
-    real = StackRaster.draw
 
-    def spy(
-        self: StackRaster, values: np.ndarray, top: float, height: int, first: int = 0
-    ) -> np.ndarray:
-        sizes.append((len(values), height))
-        return real(self, values, top, height, first)
+    def spy(heights: np.ndarray, height: int, *how: object) -> np.ndarray:
+        sizes.append((len(heights), height))
+        return stacked(heights, height, *how)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(StackRaster, "draw", spy)
+    monkeypatch.setattr("app.views.cost_items.stacked", spy)
     last = []
     for scale in (1, 2):
-        desk_picture(path, tmp_path / "a.png", Wanted(("cost",), (600, 400), scale=scale))
+        desk_picture(path, tmp_path / "a.png", PictureRequest(("cost",), (600, 400), scale=scale))
         last.append(sizes[-1])
     small, large = last
     assert large == pytest.approx((2 * small[0], 2 * small[1]), abs=1)
@@ -138,7 +158,7 @@ def test_names_of_strangers_are_text_in_svg_and_pdf(tmp_path: Path, view: str) -
     """Of the file, the preset, the utterances, the stages, the machine: drawn, in the title and in the description."""
     window.spoil([window.renamed(STRANGE)], tmp_path)
     session = (tmp_path / window.SESSION).rename(tmp_path / "<script>&\"'.asrs")
-    wanted = Wanted((view,), size=(1200, 800))
+    wanted = PictureRequest((view,), size=(1200, 800))
     desk_picture(session, tmp_path / "a.svg", wanted)
     tree = ElementTree.parse(tmp_path / "a.svg")
     tags = {element.tag.rpartition("}")[2] for element in tree.iter()}
@@ -205,15 +225,8 @@ def test_the_file_has_ordinary_permissions(tmp_path: Path) -> None:
 
 def test_wrong_names(path: Path, tmp_path: Path) -> None:
     with pytest.raises(PictureError, match="no view is called 'nope'; the views are cost"):
-        desk_picture(path, tmp_path / "a.png", Wanted(("nope",)))
+        desk_picture(path, tmp_path / "a.png", PictureRequest(("nope",)))
     with pytest.raises(PictureError, match="light or dark"):
-        desk_picture(path, tmp_path / "a.png", Wanted(theme="pink"))
+        desk_picture(path, tmp_path / "a.png", PictureRequest(theme="pink"))
     with pytest.raises(SessionError):
         desk_picture(tmp_path / "none.asrs", tmp_path / "a.png")
-
-
-def test_the_widget_is_left_as_it_was(tmp_path: Path) -> None:
-    widget = label()
-    export(widget, tmp_path / "a.png", size=(500, 400))
-    assert widget.size() == QSize(300, 150)
-    assert not widget.isVisible()

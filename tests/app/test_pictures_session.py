@@ -16,13 +16,20 @@ from text_geometry import cut_short, faults, texts
 from window_recording import Recording
 
 from app.cli import main
-from app.pictures import told as told_module
-from app.pictures.layout import laid_out
-from app.pictures.place import Place, placed
-from app.pictures.sheet import CaptionLine, Sheet
-from app.pictures.studio import Studio
-from app.pictures.told import Headline, Told
-from app.pictures.wanted import PictureError, Wanted, read_range, read_seconds, seconds_text
+from app.pictures import texts as texts_module
+from app.pictures.caption import CaptionLine
+from app.pictures.extent import Extent, extent_of
+from app.pictures.layout import lay_out
+from app.pictures.request import (
+    PictureError,
+    PictureRequest,
+    read_range,
+    read_seconds,
+    seconds_text,
+)
+from app.pictures.session import SessionPictures
+from app.pictures.texts import Headline, PictureTexts
+from app.pictures.view_picture import ViewPicture
 from app.views import VIEWS
 from app.views.breakdown import BreakdownView
 from pipelines import config
@@ -39,30 +46,30 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def studio(path: Path) -> Iterator[Studio]:
-    made = Studio(path)
+def pictures(path: Path) -> Iterator[SessionPictures]:
+    made = SessionPictures(path)
     yield made
     made.close()
 
 
 @pytest.fixture
-def telling(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Place, Told]]:
+def telling(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Extent, PictureTexts]]:
     """What each picture drawn from now on tells, and where it is."""
-    seen: list[tuple[Place, Told]] = []
-    real = told_module.told
+    seen: list[tuple[Extent, PictureTexts]] = []
+    real = texts_module.picture_texts
 
-    def spy(snapshot: object, place: Place, command: str) -> Told:
+    def spy(snapshot: object, place: Extent, command: str) -> PictureTexts:
         found = real(snapshot, place, command)  # type: ignore[arg-type]
         seen.append((place, found))
         return found
 
-    monkeypatch.setattr("app.pictures.studio.told", spy)
+    monkeypatch.setattr("app.pictures.session.picture_texts", spy)
     return seen
 
 
-def draw(studio: Studio, **wanted: object) -> bytes:
+def draw(pictures: SessionPictures, **wanted: object) -> bytes:
     options = {"views": ("words",), "scale": 1.0, **wanted}
-    return studio.draw(Wanted(**options), "png")  # type: ignore[arg-type]
+    return pictures.draw(PictureRequest(**options), "png")  # type: ignore[arg-type]
 
 
 # -- times and names ---------------------------------------------------------------------------
@@ -126,14 +133,14 @@ def test_what_cannot_be_is_one_sentence_on_the_command_line(
 
 
 def test_the_command_of_a_picture_makes_it_again(
-    studio: Studio, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pictures: SessionPictures, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = tmp_path / "first.png"
-    wanted = Wanted(
+    wanted = PictureRequest(
         ("words", "cost"), (900, 640), 1.5, "light", (2.0, None), 9.0,
         ("synthetic-0001", "score.exp"),
     )  # fmt: skip
-    studio.write(wanted, first)
+    pictures.write(wanted, first)
     command = json.loads(QImageReader(str(first)).text("asrscope"))["drawn by"]
     assert command == (
         "asrscope export sample.asrs --png OUT --view cost --view words --size 900x640 --scale 1.5 "
@@ -171,16 +178,18 @@ def test_the_size_is_that_of_the_whole_picture(path: Path, tmp_path: Path) -> No
 def test_the_caption_names_the_stretch_and_the_cursor_where_they_are_not_all(
     shown: tuple[int, int], cursor: int, says: str
 ) -> None:
-    assert told_module._extent(Place(*shown, cursor, FRAMES, None, "", "", None)) == says
+    assert texts_module._extent_text(Extent(*shown, cursor, FRAMES, None, "", "", None)) == says
 
 
 def figures(headline: Headline) -> dict[str, tuple[str, str]]:
     return {figure.name: (figure.value, figure.scope) for figure in headline.figures}
 
 
-def test_figures_are_of_what_is_shown(studio: Studio, telling: list[tuple[Place, Told]]) -> None:
+def test_figures_are_of_what_is_shown(
+    pictures: SessionPictures, telling: list[tuple[Extent, PictureTexts]]
+) -> None:
     for options in ({}, {"range_s": (0.0, 2.0)}, {"range_s": (8.0, None)}, {"at_s": 3.0}):
-        draw(studio, **options)
+        draw(pictures, **options)
     whole, early, late, then = (figures(told.headline) for _, told in telling)
     assert whole["RTF"][1] == "whole run"
     assert early["RTF"][1] == "0:00.0 – 0:02.0"
@@ -191,13 +200,13 @@ def test_figures_are_of_what_is_shown(studio: Studio, telling: list[tuple[Place,
 
 
 def test_words_are_counted_where_figures_are(
-    switched: Path, telling: list[tuple[Place, Told]]
+    switched: Path, telling: list[tuple[Extent, PictureTexts]]
 ) -> None:
     """Six words in each of the two utterances of 6 s, the last of each missing."""
-    studio = Studio(switched)
+    pictures = SessionPictures(switched)
     for options in ({}, {"range_s": (0.0, 6.0)}, {"select": ("0..3",)}, {"at_s": 1.0}):
-        draw(studio, **options)
-    studio.close()
+        draw(pictures, **options)
+    pictures.close()
     told = [figures(told.headline)["WER"] for _, told in telling]
     assert told[1] == ("16.7 %", "6 words")
     assert told[2][0] == "0.0 %"
@@ -205,9 +214,11 @@ def test_words_are_counted_where_figures_are(
     assert told[3] == ("–", "")
 
 
-def test_a_selection_drives_the_figures(studio: Studio, telling: list[tuple[Place, Told]]) -> None:
-    draw(studio, select=("1..2",))
-    draw(studio, select=("synthetic-0002",))
+def test_a_selection_drives_the_figures(
+    pictures: SessionPictures, telling: list[tuple[Extent, PictureTexts]]
+) -> None:
+    draw(pictures, select=("1..2",))
+    draw(pictures, select=("synthetic-0002",))
     (first, told), (second, _) = telling
     assert figures(told.headline)["RTF"][1] == "0:01.0 – 0:02.0"
     assert first.selected == (100, 200)
@@ -216,7 +227,9 @@ def test_a_selection_drives_the_figures(studio: Studio, telling: list[tuple[Plac
 
 
 def test_a_stage_is_explained(
-    studio: Studio, telling: list[tuple[Place, Told]], monkeypatch: pytest.MonkeyPatch
+    pictures: SessionPictures,
+    telling: list[tuple[Extent, PictureTexts]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     explained = []
     real = BreakdownView.settle
@@ -227,19 +240,21 @@ def test_a_stage_is_explained(
         explained.append(line and line.name)
 
     monkeypatch.setattr(BreakdownView, "settle", settle)
-    draw(studio, views=("breakdown",))
-    draw(studio, views=("breakdown",), select=("score.exp",))
+    draw(pictures, views=("breakdown",))
+    draw(pictures, views=("breakdown",), select=("score.exp",))
     assert explained[-1] == "score.exp"
     assert explained[0] != "score.exp"
 
 
-def test_the_roofline_is_a_picture_of_its_own(studio: Studio) -> None:
-    assert draw(studio, views=("roofline",)) != draw(studio, views=("breakdown",))
-    assert Wanted(("roofline",)).name == "roofline"
-    assert "roofline" not in Wanted().shown
+def test_the_roofline_is_a_picture_of_its_own(pictures: SessionPictures) -> None:
+    assert draw(pictures, views=("roofline",)) != draw(pictures, views=("breakdown",))
+    assert PictureRequest(("roofline",)).name == "roofline"
+    assert "roofline" not in PictureRequest().shown
 
 
-def test_the_charts_show_the_stretch(studio: Studio, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_charts_show_the_stretch(
+    pictures: SessionPictures, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen = []
     for name in VIEWS:
         cls = VIEWS[name].load()
@@ -251,7 +266,7 @@ def test_the_charts_show_the_stretch(studio: Studio, monkeypatch: pytest.MonkeyP
 
         monkeypatch.setattr(cls, "settle", settle)
     draw(
-        studio,
+        pictures,
         views=tuple(VIEWS),
         size=(1600, 3000),
         range_s=(2.0, 6.0),
@@ -292,15 +307,15 @@ def switched(recording: Callable[..., Recording]) -> Path:
 )
 def test_settings_are_those_then_in_force(
     switched: Path,
-    telling: list[tuple[Place, Told]],
+    telling: list[tuple[Extent, PictureTexts]],
     options: dict[str, object],
     on: bool,
     text: str,
     changes: list[str],
 ) -> None:
-    studio = Studio(switched)
-    draw(studio, **options)
-    studio.close()
+    pictures = SessionPictures(switched)
+    draw(pictures, **options)
+    pictures.close()
     ((_, told),) = telling
     (toggle, *_) = told.headline.toggles
     assert toggle.title == "Gaussian selection"
@@ -342,44 +357,44 @@ def flipped(recording: Callable[..., Recording]) -> Path:
 )
 def test_what_a_toggle_did_stands_beside_it_as_in_the_window(
     flipped: Path,
-    telling: list[tuple[Place, Told]],
+    telling: list[tuple[Extent, PictureTexts]],
     options: dict[str, object],
     said: str | None,
 ) -> None:
-    studio = Studio(flipped)
-    draw(studio, **options)
-    studio.close()
+    pictures = SessionPictures(flipped)
+    draw(pictures, **options)
+    pictures.close()
     ((_, told),) = telling
     toggle, skipping, *_ = told.headline.toggles
     assert (toggle.effect and toggle.effect.text) == said
     assert skipping.effect is None
     assert told.origin.get("effects") == (said and f"Gaussian selection: {said}")
-    sheet = Sheet((), told.headline, (), QSize(1280, 800))
-    with laid_out(sheet, QSize(1280, 800)):
-        drawn = " ".join(text.text for text in texts(sheet))
-        assert (said or "") in drawn
-        assert cut_short(sheet) == faults(sheet) == []
+    sheet = ViewPicture((), told.headline, (), 1280)
+    lay_out(sheet, QSize(1280, 800))
+    drawn = " ".join(text.text for text in texts(sheet))
+    assert (said or "") in drawn
+    assert cut_short(sheet) == faults(sheet) == []
     sheet.deleteLater()
 
 
 def test_the_headline_is_as_high_with_an_effect_as_without(
-    flipped: Path, telling: list[tuple[Place, Told]]
+    flipped: Path, telling: list[tuple[Extent, PictureTexts]]
 ) -> None:
     """The layout of a picture depends on its size alone."""
-    studio = Studio(flipped)
-    draw(studio, at_s=5.0)
-    draw(studio)
-    studio.close()
-    sheets = [Sheet((), told.headline, (), QSize(1280, 800)) for _, told in telling]
+    pictures = SessionPictures(flipped)
+    draw(pictures, at_s=5.0)
+    draw(pictures)
+    pictures.close()
+    sheets = [ViewPicture((), told.headline, (), 1280) for _, told in telling]
     assert len({sheet.layout().itemAt(0).sizeHint().height() for sheet in sheets}) == 1
     for sheet in sheets:
         sheet.deleteLater()
 
 
 def test_the_caption_names_session_machine_drift_and_command(
-    studio: Studio, telling: list[tuple[Place, Told]]
+    pictures: SessionPictures, telling: list[tuple[Extent, PictureTexts]]
 ) -> None:
-    draw(studio, range_s=(1.0, 2.0))
+    draw(pictures, range_s=(1.0, 2.0))
     ((_, told),) = telling
     assert "sample.asrs" in told.caption[1]
     assert "Imaginary CPU, 2 cores" in told.caption[1]
@@ -397,28 +412,28 @@ def test_a_name_that_is_wider_than_a_picture_goes_on_in_the_next_line(qapp: QApp
 
 
 def test_a_session_of_another_version_has_no_settings_rather_than_wrong_ones(
-    studio: Studio, telling: list[tuple[Place, Told]]
+    pictures: SessionPictures, telling: list[tuple[Extent, PictureTexts]]
 ) -> None:
     """The sample's configuration is none of ours."""
-    draw(studio)
+    draw(pictures)
     ((_, told),) = telling
     assert told.headline.toggles == ()
     assert told.caption[0] == "settings of another version"
 
 
-def test_a_place_without_a_range_is_the_whole_session(studio: Studio) -> None:
-    whole = studio._playhead.snapshot()
+def test_a_place_without_a_range_is_the_whole_session(pictures: SessionPictures) -> None:
+    whole = pictures._playhead.snapshot()
     assert whole is not None
-    place = placed(Wanted(), whole)
+    place = extent_of(PictureRequest(), whole)
     assert (place.first_frame, place.last_frame, place.cursor_frame) == (0, FRAMES, FRAMES)
     assert place.figures_over is None
 
 
 def test_a_picture_says_how_many_utterances_have_a_transcript(
-    telling: list[tuple[Place, Told]],
+    telling: list[tuple[Extent, PictureTexts]],
 ) -> None:
-    studio = Studio(KEPT / "v2-0.1.0.asrs")
-    draw(studio)
-    studio.close()
+    pictures = SessionPictures(KEPT / "v2-0.1.0.asrs")
+    draw(pictures)
+    pictures.close()
     ((_, told),) = telling
     assert figures(told.headline)["WER"][1] == "3 words; 1 of 2 utterances have a transcript"

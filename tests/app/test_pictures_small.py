@@ -12,12 +12,13 @@ from sample_session import write_sample
 from text_geometry import Text, cut_short, faults, texts
 
 from app.model.effects import Effect
-from app.pictures import studio as studio_module
-from app.pictures.layout import laid_out
-from app.pictures.sheet import CaptionLine, Sheet
-from app.pictures.studio import Studio
-from app.pictures.told import Figure, Headline, Switched
-from app.pictures.wanted import Wanted
+from app.pictures import writers
+from app.pictures.caption import CaptionLine
+from app.pictures.layout import lay_out
+from app.pictures.request import PictureRequest
+from app.pictures.session import SessionPictures
+from app.pictures.texts import Figure, Headline, ToggleState
+from app.pictures.view_picture import ViewPicture
 from app.style.theme import CATEGORY_TITLES
 from pipelines.audio.word_errors import ErrorCount
 from profiler.analysis.lod.series import CATEGORIES
@@ -26,14 +27,14 @@ DEMO = Headline(
     "Demo: where the time goes",
     "2026-11-23-181512-demo.asrs · 13 utterances · 83.0 s of audio",
     (
-        Switched(
+        ToggleState(
             "Gaussian selection",
             "vq · 512 codewords · 0.5 shortlist radius",
             "vq · 512 codewords · 0.5 shortlist radius, since 0:46.9",
             True,
             Effect("faster", 4.2, 4.1, 4.3, ErrorCount(2, 30), ErrorCount(3, 30), 8.0),
         ),
-        Switched(
+        ToggleState(
             "Frame skipping", "off: every frame scored", "off: every frame scored", False, None
         ),
     ),
@@ -48,12 +49,12 @@ DEMO = Headline(
 @pytest.mark.parametrize("width", [600, 640, 720, 799, 800, 900, 960, 1000, 1200, 1279, 1280, 1600])
 def test_the_headline_is_whole(qapp: object, width: int) -> None:
     size = QSize(width, 500)
-    sheet = Sheet((), DEMO, (), size)
-    with laid_out(sheet, size):
-        assert cut_short(sheet) == faults(sheet) == []
-        drawn = " ".join(text.text for text in texts(sheet))
-        assert "4.2× faster" in drawn
-        assert "105 words under these settings" in drawn
+    sheet = ViewPicture((), DEMO, (), width)
+    lay_out(sheet, size)
+    assert cut_short(sheet) == faults(sheet) == []
+    drawn = " ".join(text.text for text in texts(sheet))
+    assert "4.2× faster" in drawn
+    assert "105 words under these settings" in drawn
     sheet.deleteLater()
 
 
@@ -67,8 +68,8 @@ def test_no_line_of_the_caption_ends_before_a_unit(qapp: object) -> None:
 
 
 @pytest.fixture
-def studio(tmp_path: Path) -> Iterator[Studio]:
-    made = Studio(write_sample(tmp_path / "a.asrs", frames=1024, utterance_frames=256))
+def pictures(tmp_path: Path) -> Iterator[SessionPictures]:
+    made = SessionPictures(write_sample(tmp_path / "a.asrs", frames=1024, utterance_frames=256))
     yield made
     made.close()
 
@@ -84,7 +85,10 @@ def studio(tmp_path: Path) -> Iterator[Studio]:
     ids=str,
 )
 def test_every_category_and_their_sum_are_in_the_picture(
-    studio: Studio, monkeypatch: pytest.MonkeyPatch, views: tuple[str, ...], size: tuple[int, int]
+    pictures: SessionPictures,
+    monkeypatch: pytest.MonkeyPatch,
+    views: tuple[str, ...],
+    size: tuple[int, int],
 ) -> None:
     drawn: list[Text] = []
     told: list[str] = []
@@ -94,8 +98,8 @@ def test_every_category_and_their_sum_are_in_the_picture(
         told.extend(faults(sheet))
         return b""
 
-    monkeypatch.setattr(studio_module, "drawn", look)
-    studio.draw(Wanted(views, size=size, scale=1.0), "png")
+    monkeypatch.setattr(writers, "_file", look)
+    pictures.draw(PictureRequest(views, size=size, scale=1.0), "png")
     shown = [text.text for text in drawn]
     for name in CATEGORIES:
         assert CATEGORY_TITLES[name] in shown, name

@@ -44,6 +44,7 @@ def test_the_first_page_opens_it(qtbot, window):
     assert len(rows) == len(sample_sessions())
     rows[0].click()
     qtbot.waitUntil(lambda: w.playhead.path == sample_sessions()[0])
+    assert w.status.machine.full.startswith("NVIDIA H100")
     assert w.pages.currentWidget() is not w.welcome
 
 

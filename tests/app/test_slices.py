@@ -6,7 +6,6 @@ import gc
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QApplication
@@ -21,7 +20,6 @@ from app.model.time_axis import TimeAxis
 from app.views.breakdown import BreakdownView
 from app.views.view import TABLE_REFRESH_S
 from profiler.analysis.breakdown import breakdown, breakdown_in_steps
-from profiler.analysis.lod import blocks
 from profiler.analysis.track import CostTrack
 from profiler.session.reader import Session
 
@@ -100,12 +98,12 @@ def test_what_was_read_is_drawn_in_an_event_of_its_own(qtbot, recording) -> None
 
     def read() -> bool:
         playhead._last_read = 0.0
-        playhead._beat()
+        playhead._redraw()
         return playhead.n_frames == 150
 
     qtbot.waitUntil(read)
     assert 150 not in drawn
-    playhead._beat()
+    playhead._redraw()
     assert drawn[-1] == 150
     playhead.close()
 
@@ -140,7 +138,7 @@ def test_stages_are_counted_in_slices_while_the_cursor_moves(
     view, playhead = opened
     assert view.tree.stages  # at once, where nothing moves
     view.clear()
-    playhead._playing = True
+    playhead.playing = True
     snapshot = playhead.snapshot()
     assert snapshot is not None
     assert snapshot.moving
@@ -151,7 +149,7 @@ def test_stages_are_counted_in_slices_while_the_cursor_moves(
     view.settle()
     assert view.tree.stages
     assert not view.count._slices.busy
-    playhead._playing = False
+    playhead.playing = False
 
 
 def test_the_breakdown_in_steps_is_that_at_once(tmp_path: Path) -> None:
@@ -170,21 +168,6 @@ def test_the_breakdown_in_steps_is_that_at_once(tmp_path: Path) -> None:
             rests += 1
     assert found == at_once
     assert rests > len(at_once.stages)
-
-
-def test_quantiles_of_what_zooming_in_will_show_are_there_before(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    series = np.random.default_rng(1).random(100_000)
-    quantiles, fresh = blocks.BlockQuantiles(), blocks.BlockQuantiles()
-    quantiles.follow(series)
-    fresh.follow(series)
-    for _ in quantiles.ahead(1024, -5, 120_000):
-        pass
-    wanted = {size: fresh.blocks(size, 0, 100_000 // size, 100_000) for size in (512, 256, 128)}
-    monkeypatch.setattr(blocks, "_quantiles", lambda values: pytest.fail("worked out again"))
-    for size, values in wanted.items():
-        assert np.array_equal(quantiles.blocks(size, 0, 100_000 // size, 100_000), values)
 
 
 def test_all_objects_are_looked_through_rarely_while_a_window_is_open(

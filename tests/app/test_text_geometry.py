@@ -96,7 +96,9 @@ def test_what_can_be_scrolled_to_is_not_cut(page: QWidget) -> None:
 
 
 def test_a_label_without_room_is_told(page: QWidget) -> None:
-    long, brief = Elided("a sentence that is longer than its place", page), Elided(parent=page)
+    long, brief = Elided("a sentence that is longer than its place"), Elided()
+    for label in (long, brief):
+        label.setParent(page)
     brief.set_full("another sentence that is longer than its place", "in short")
     long.setGeometry(0, 0, 120, 20)
     brief.setGeometry(0, 40, 120, 20)

@@ -87,7 +87,7 @@ def test_a_click_on_a_span_selects_its_time_in_all_charts(view: TimelineView) ->
     assert model is not None
     row = model.lanes[1].row
     assert row is not None
-    block = row.within(model.ns_at(model.first_s), model.ns_at(model.last_s))[1]
+    block = row.within(view.wall.ns_at(model.first_s), view.wall.ns_at(model.last_s))[1]
     middle = view.wall.second_of((block.start_ns + block.end_ns) / 2)
     rect = view.names.lane_rects()[1]
     at = view.plot.in_widget(QPointF(view.names.x_of(middle), rect.center().y()))

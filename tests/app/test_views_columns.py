@@ -38,7 +38,7 @@ def test_means_of_frames_that_have_changed_are_counted_anew() -> None:
     store = PerFrame(1)
     sums.follow(add(store, 0, np.ones(640)))
     assert (sums.means(edges) == 1.0).all()
-    sums.follow(add(store, 320, np.ones(320)), 320)
+    sums.follow(add(store, 320, np.ones(320)))
     fresh = RunningSums(1)
     fresh.follow(rows_of(np.repeat([1.0, 2.0], 320)))
     assert fresh.means(edges)[-1, 0] == 2.0
@@ -162,7 +162,7 @@ def test_what_was_there_may_change_from_a_frame_on(
         assert np.array_equal(got, wanted)
     sums, whole = RunningSums(1), RunningSums(1)
     sums.follow(rows_of(old))
-    sums.follow(rows_of(new), same)
+    sums.follow(rows_of(new))
     whole.follow(rows_of(new))
     assert np.array_equal(sums.means(edges), whole.means(edges))
 

@@ -179,7 +179,7 @@ def test_closing_the_session_empties_the_views(desk: Desk) -> None:
 
 def row_of(tree: StageTree, name: str) -> QModelIndex:
     """The row of a stage in the tree."""
-    return tree._items[f"stage {name}"][0].index()
+    return tree.indexFromItem(tree._rows[f"stage {name}"])
 
 
 def test_a_stage_can_be_asked_about(desk: Desk, qtbot: QtBot) -> None:
@@ -203,16 +203,18 @@ def test_a_stage_can_be_asked_about(desk: Desk, qtbot: QtBot) -> None:
 def test_stages_are_chosen_by_the_keyboard(desk: Desk, qtbot: QtBot) -> None:
     tree = desk.breakdown.tree
     tree.setFocus()
-    tree.setCurrentIndex(tree._items["scoring"][0].index())
+    tree.setCurrentIndex(tree.indexFromItem(tree._rows["scoring"]))
     assert tree.choice == "scoring"
     qtbot.keyClick(tree, Qt.Key.Key_Down)
     assert tree.choice == next(line.name for line in tree.stages if line.group == "scoring")
     qtbot.keyClick(tree, Qt.Key.Key_Left)
     qtbot.keyClick(tree, Qt.Key.Key_Left)
-    assert not tree.isExpanded(tree._items["scoring"][0].index())
+    assert not tree.isExpanded(tree.indexFromItem(tree._rows["scoring"]))
     desk.playhead.seek(FRAMES - 200)
     desk.breakdown.settle()
-    assert not tree.isExpanded(tree._items["scoring"][0].index()), "what was closed stays so"
+    assert not tree.isExpanded(tree.indexFromItem(tree._rows["scoring"])), (
+        "what was closed stays so"
+    )
     qtbot.keyClick(tree, Qt.Key.Key_Escape)
     assert tree.choice is None
 
@@ -220,9 +222,8 @@ def test_stages_are_chosen_by_the_keyboard(desk: Desk, qtbot: QtBot) -> None:
 def test_the_parts_of_stages_and_groups_are_shown_with_their_intervals(desk: Desk) -> None:
     view = desk.breakdown
     bars, headers = view.tree, view.table()[0]
-    groups = [line for line in bars.rows if line not in bars.stages]
-    assert [line.name for line in groups] == ["scoring", "search"]
-    for line in bars.rows:
+    assert [line.name for line in bars.groups] == ["scoring", "search"]
+    for line in (*bars.groups, *bars.stages):
         assert not line.parts or sum(part.share for part in line.parts) == pytest.approx(1.0)
         assert all(part.low <= part.share + 1e-9 <= part.high + 2e-9 for part in line.parts)
     emit = next(line for line in bars.stages if line.name == "search.emit")
@@ -236,9 +237,9 @@ def test_the_parts_of_stages_and_groups_are_shown_with_their_intervals(desk: Des
     assert rows["all scoring"]["memory latency"] == "0.0 %"
     # The sentence of a group names its largest part and goes on with its dearest stage.
     bars.choose("search")
-    assert bars.explained() is groups[1]
-    assert "All stages of search" in explanation(groups[1], bars.stages)
-    assert emit.sentence in explanation(groups[1], bars.stages)
+    assert bars.explained() is bars.groups[1]
+    assert "All stages of search" in explanation(bars.groups[1], bars.stages)
+    assert emit.sentence in explanation(bars.groups[1], bars.stages)
     height = view.panel.needed(300)
     bars.choose("frontend.mfcc")
     assert view.panel.needed(300) < height, "a stage without parts needs no rows for them"
@@ -428,7 +429,7 @@ def test_words_of_a_long_session_are_aligned_when_the_hand_rests(
 ) -> None:
     """Sixteen were aligned for every step of a pan, which then took twice as long."""
     monkeypatch.setattr("app.views.words.AT_ONCE", 0)
-    monkeypatch.setattr("app.views.words.SLICE_S", 0.0)
+    monkeypatch.setattr("app.views.words.SHOWN_EVERY", 2)
     playhead, view = Playhead(axis := TimeAxis()), WordsView(axis)
     playhead.changed.connect(view.update_snapshot)
     playhead.open(sample)

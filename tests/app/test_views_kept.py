@@ -9,13 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from frame_rows import rows_of
-from PySide6.QtCore import QRectF
-from PySide6.QtGui import QImage, QPainter
 from PySide6.QtWidgets import QApplication
 from sample_session import write_sample
 
-from app.charts.pixels import Stamps
 from app.model.alignment import Token
 from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
@@ -24,7 +20,6 @@ from app.views.word_places import GAP, WordPlaces
 from app.views.words import WordsView
 from app.views.words_model import Spoken
 from pipelines.audio.word_errors import SAME, SUBSTITUTED
-from profiler.analysis.lod.columns import RunningSums, column_edges
 from tests.app.paintings import Paintings
 
 PIXELS_PER_S = 50.0
@@ -50,26 +45,6 @@ def words(tmp_path: Path, qapp: QApplication) -> Iterator[tuple[WordsView, Playh
 def settle() -> None:
     for _ in range(3):
         QApplication.processEvents()
-
-
-def test_words_that_only_move_are_neither_laid_out_nor_written_again(
-    words: tuple[WordsView, Playhead],
-) -> None:
-    view, playhead = words
-    speech = view.speech
-    column = 6.0 / view.plot.plot_size()[0]
-    view.grab()
-    laid_out, drawn = speech.words._places.laid_out, speech.words._stamps.drawn
-    assert laid_out
-    assert drawn
-    seen = {placed.text for placed in speech.placed}
-    for step in range(1, 6):
-        playhead.axis.set_visible(2.0 + 3 * step * column, 8.0 + 3 * step * column)
-        settle()
-        view.grab()
-        seen |= {placed.text for placed in speech.placed}
-    assert speech.words._places.laid_out - laid_out <= 1, "one utterance may have come into view"
-    assert speech.words._stamps.drawn <= max(drawn, 2 * len(seen))
 
 
 def test_the_sentence_is_painted_when_it_looks_different(
@@ -118,7 +93,6 @@ def test_places_do_not_depend_on_where_the_range_begins() -> None:
     spoken = [utterance(0.0, *long, wrong=2), utterance(3.0, *long), utterance(6.0, *long, wrong=7)]
     places = WordPlaces(lambda text: 7.3 * len(text))
     whole = places.place(spoken, PIXELS_PER_S, 0, 600, 2)
-    assert places.laid_out == 3
     assert "fox" in {one.text for one in whole if one.token.kind == SUBSTITUTED}
     for row in range(2):
         here = sorted((one for one in whole if one.row == row), key=lambda one: one.left)
@@ -131,7 +105,6 @@ def test_places_do_not_depend_on_where_the_range_begins() -> None:
         assert inside
         assert all(one.left + first == at[one.token, one.row] for one in inside)
         assert all(one.left >= 0 and one.left + one.width <= 400 for one in moved)
-    assert places.laid_out == 3
 
 
 def test_words_of_a_closed_session_are_not_kept(qapp: QApplication) -> None:
@@ -143,42 +116,3 @@ def test_words_of_a_closed_session_are_not_kept(qapp: QApplication) -> None:
     places.forget()
     del spoken
     assert gone() is None
-
-
-def test_a_stamp_is_drawn_once_and_is_what_is_drawn_without_it(qapp: QApplication) -> None:
-    stamps, calls = Stamps(2), []
-
-    def draw(painter: QPainter) -> None:
-        calls.append(1)
-        painter.fillRect(QRectF(1, 1, 3, 2), "#204060")
-
-    image = QImage(40, 10, QImage.Format.Format_ARGB32_Premultiplied)
-    image.fill("#ffffff")
-    with QPainter(image) as painter:
-        for left in (0, 10, 20):
-            stamps.paint(painter, QRectF(left, 3, 8, 5), "one", draw)
-    assert len(calls) == 1
-    assert [image.pixelColor(left + 1, 4).name() for left in (0, 10, 20)] == ["#204060"] * 3
-    assert image.pixelColor(5, 4).name() == "#ffffff"
-    with QPainter(image) as painter:
-        for key in ("two", "three", "one"):
-            stamps.paint(painter, QRectF(0, 0, 8, 5), key, draw)
-    assert len(calls) == 4, "when there are too many, all are forgotten"
-
-
-def test_charts_with_columns_of_different_widths_do_not_take_them_from_each_other() -> None:
-    sums = RunningSums(1)
-    series = np.arange(4000.0)
-    sums.follow(rows_of(series))
-    computed = []
-    means = sums._means
-
-    def counted(edges: np.ndarray, stop: int, series: int | None) -> np.ndarray:
-        computed.append(len(edges) - 1)
-        return means(edges, stop, series)
-
-    sums._means = counted  # type: ignore[method-assign]
-    for start in range(0, 40, 2):
-        sums.means(column_edges(start, start + 2000.0, 1000))
-        sums.means(column_edges(start, start + 2000.0, 250))
-    assert sum(computed) < 1000 + 250 + 20 * 6

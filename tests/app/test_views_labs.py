@@ -21,7 +21,7 @@ from app.views.labs.series import looks
 from app.window.lab import tile
 from pipelines import labs
 from pipelines.labs.chart import Axis, Bars, Block, Chart, Gantt, Line, Mark, StackedBars, Steps
-from pipelines.labs.declaration import Said
+from pipelines.labs.declaration import PublishedValue
 from pipelines.labs.texts import figure, shown, told
 from pipelines.labs.verdicts import HOLDS, Finding
 from profiler.analysis.comparison.statistics import Ratio
@@ -286,7 +286,7 @@ def test_no_line_of_a_card_ends_between_a_number_and_its_unit(qtbot: QtBot, widt
         labs.load("gradient-noise"),
         claim=said,
         follows={HOLDS: said},
-        said=tuple(Said("read" + "s" * n, 1e9, "B/s", "rate") for n in range(12)),
+        published=tuple(PublishedValue("read" + "s" * n, 1e9, "B/s", "rate") for n in range(12)),
     )
     drawn = card.LabCard()
     qtbot.addWidget(drawn)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from app.charts.raster import HATCH_STRENGTH, StackRaster, blended, hatch_cell, rgb
+from app.charts.raster import HATCH_STRENGTH, blended, hatch_cell, rgb, stacked
 
 COLORS = ("#4060a0", "#d08020", "#30b080")
 
@@ -13,24 +13,19 @@ def parts(pixels: np.ndarray) -> np.ndarray:
     return np.stack([pixels >> shift & 0xFF for shift in (24, 16, 8, 0)]).astype(float)
 
 
-@pytest.fixture
-def raster() -> StackRaster:
-    return StackRaster(COLORS, ("solid",) * 3, ink="#000000")
-
-
-def test_each_layer_covers_its_share(raster: StackRaster) -> None:
+def test_each_layer_covers_its_share() -> None:
     random = np.random.default_rng(4)
     values = random.random((64, 3)) * np.array([0.4, 0.003, 0.5])
     height = 120
-    got = parts(raster.draw(values, 1.0, height)).sum(axis=1)
+    got = parts(stacked(values, height, COLORS, "#000000")).sum(axis=1)
     wanted = np.array([[255.0, *rgb(color)] for color in COLORS])
     exact = (values * height) @ wanted
     # Half a grey level for each of up to six mixed pixels per column.
     assert np.abs(got - exact.T).max() <= 3.5
 
 
-def test_whole_layers_have_exact_colours_from_the_bottom_up(raster: StackRaster) -> None:
-    pixels = raster.draw(np.tile([0.25, 0.25, 0.25], (5, 1)), 1.0, 8)
+def test_whole_layers_have_exact_colours_from_the_bottom_up() -> None:
+    pixels = stacked(np.tile([0.25, 0.25, 0.25], (5, 1)), 8, COLORS, "#000000")
     column = [f"#{int(p) & 0xFFFFFF:06x}" for p in pixels[:, 2]]
     assert column[6:] == [COLORS[0]] * 2
     assert column[4:6] == [COLORS[1]] * 2
@@ -38,26 +33,27 @@ def test_whole_layers_have_exact_colours_from_the_bottom_up(raster: StackRaster)
     assert (pixels[:2] == 0).all()
 
 
-def test_no_data_draws_nothing_and_too_much_is_cut(raster: StackRaster) -> None:
+def test_no_data_draws_nothing_and_too_much_is_cut() -> None:
     values = np.full((3, 3), np.nan)
     values[1] = 5.0
-    pixels = raster.draw(values, 1.0, 10)
+    pixels = stacked(values, 10, COLORS, "#000000")
     assert (pixels[:, [0, 2]] == 0).all()
     assert (pixels[:, 1] >> 24 == 255).all()
     assert f"#{int(pixels[0, 1]) & 0xFFFFFF:06x}" == COLORS[0]
 
 
-def test_size_may_change_between_draws(raster: StackRaster) -> None:
-    for width, height in ((7, 5), (64, 33), (3, 90), (1, 1)):
-        assert raster.draw(np.full((width, 3), 0.2), 1.0, height).shape == (height, width)
+@pytest.mark.parametrize("size", [(7, 5), (64, 33), (3, 90), (1, 1)])
+def test_any_size_can_be_drawn(size: tuple[int, int]) -> None:
+    width, height = size
+    pixels = stacked(np.full((width, 3), 0.2), height, COLORS, "#000000")
+    assert pixels.shape == (height, width)
 
 
 def test_hatches_differ_from_each_other_and_stay_quiet() -> None:
     names = ("solid", "diagonal", "back", "cross", "dots", "vertical", "horizontal", "dense")
     cells = {name: hatch_cell(name).tobytes() for name in names}
     assert len(set(cells.values())) == len(names)
-    raster = StackRaster(["#808080"], ["diagonal"], ink="#000000")
-    pixels = raster.draw(np.ones((16, 1)), 1.0, 16)[1:]
+    pixels = stacked(np.ones((16, 1)), 16, ["#808080"], "#000000", ["diagonal"])[1:]
     shades = set((pixels & 0xFF).ravel().tolist())
     assert shades == {0x80, round(0x80 * (1 - HATCH_STRENGTH))}
     share = np.mean((pixels & 0xFF) != 0x80)
@@ -65,17 +61,15 @@ def test_hatches_differ_from_each_other_and_stay_quiet() -> None:
 
 
 def test_hatch_grows_with_the_scale() -> None:
-    fine = StackRaster(["#808080"], ["vertical"], ink="#000000", scale=1)
-    coarse = StackRaster(["#808080"], ["vertical"], ink="#000000", scale=3)
-    row = fine.draw(np.ones((24, 1)), 1.0, 4)[3]
-    wide = coarse.draw(np.ones((72, 1)), 1.0, 4)[3]
+    row = stacked(np.ones((24, 1)), 4, ["#808080"], "#000000", ["vertical"])[3]
+    wide = stacked(np.ones((72, 1)), 4, ["#808080"], "#000000", ["vertical"], 3)[3]
     assert np.array_equal(np.repeat(row, 3), wide)
 
 
 @pytest.mark.parametrize("count", [0, 9])
 def test_layers_are_limited(count: int) -> None:
     with pytest.raises(ValueError, match="1 to 8 layers"):
-        StackRaster(["#000000"] * count, ["solid"] * count, ink="#ffffff")
+        stacked(np.zeros((4, count)), 4, ["#000000"] * count, "#ffffff")
 
 
 def test_blending() -> None:

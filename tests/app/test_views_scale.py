@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from app.charts.scale import count, milliseconds, robust_top, round_up, tick_labels, ticks
+from app.charts.scale import Scale, count, milliseconds, robust_top, round_up
 from profiler.plain import clock
 
 
@@ -24,8 +24,8 @@ from profiler.plain import clock
         (lambda: clock(3725), "1:02:05"),
         (lambda: clock(59.999, 1), "1:00.0"),
         (lambda: count(135634.2), "135\u202f634"),
-        (lambda: tick_labels(ticks(0.3))[1][1], "0.1"),
-        (lambda: tick_labels(ticks(2.0))[-1][1], "2.0"),
+        (lambda: Scale(0.0, 0.3).labels()[1], "0.1"),
+        (lambda: Scale(0.0, 2.0).labels()[-1], "2.0"),
     ],
 )
 def test_figures_as_people_read_them(call: Callable[[], str], text: str) -> None:

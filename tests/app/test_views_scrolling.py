@@ -16,6 +16,7 @@ from views_desk import Desk, settle
 from app.charts.time_plot import GUTTER, TimePlot
 from app.style.theme import set_theme, theme
 from app.views.chart import AHEAD, DRAWN_S
+from app.views.sentence import written_columns
 from profiler.analysis.lod.columns import column_grid
 
 CHARTS = ("cost", "work", "words")
@@ -40,8 +41,6 @@ def desk(
 ) -> Iterator[Desk]:
     """A replay at its seventh second, with a window of 6 s that follows it."""
     desk = Desk(write_sample(tmp_path / "a.asrs", frames=2048, utterance_frames=256))
-    desk.breakdown.hide()  # its texts take more or less room from the charts
-    settle()
     without_figures(desk, monkeypatch)
     follow(desk)
     yield desk
@@ -52,6 +51,8 @@ def desk(
 
 def without_figures(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures in the plots are of what was drawn last, and are renewed at a pace of their own."""
+    desk.breakdown.hide()  # its texts take more or less room from the charts
+    settle()
     monkeypatch.setattr("app.views.cost_items.realtime_text", lambda _: "")
     for name in CHARTS:
         monkeypatch.setattr(getattr(desk, name)._texts, "ask", lambda moving: None)
@@ -61,7 +62,7 @@ def follow(desk: Desk) -> None:
     """Let a window of 6 s follow the cursor, which is where it scrolls."""
     desk.axis.set_visible(2.0, 8.0)
     desk.playhead._position = 680.0
-    desk.playhead._playing = True
+    desk.playhead.playing = True
     desk.playhead._emit()
     desk.axis.follow()
     advance(desk, 40)
@@ -140,7 +141,7 @@ def test_what_scrolls_is_what_would_be_drawn(
 
 
 def test_the_pixels_are_drawn_once_while_they_scroll(desk: Desk) -> None:
-    rasters = desk.cost.items.stack, desk.words.speech.wave, desk.work.panels.raster
+    rasters = desk.cost.items.stack, desk.words.wave, desk.work.panels
     advance(desk, 2)
     desk.window.grab()
     before = [item._pixels for item in rasters]
@@ -198,7 +199,7 @@ def _session(desk: Desk, clock: Clock) -> None:
 
 
 def _paused(desk: Desk, clock: Clock) -> None:
-    desk.playhead._playing = False
+    desk.playhead.playing = False
 
 
 CHANGES = {
@@ -284,7 +285,9 @@ def test_the_word_at_the_cursor_is_told_while_the_chart_scrolls(
         model = desk.words._model
         assert model is not None
         assert model.current is not None
-        looks.add(repr(desk.words.sentence._looks))
+        strip = desk.words.sentence
+        later = [cell[3] >= strip._cursor_s for cell in written_columns(strip._spoken)]
+        looks.add((strip._spoken.number, *later))
         if model.spoken[model.current].number not in currents:
             currents.add(model.spoken[model.current].number)
             begun = len(currents) == 1 or "words" in made

@@ -16,13 +16,13 @@ from views_desk import FRAMES, Desk, amount, mouse, pixels, place, settle
 from app.charts.overlay import DIMMED
 from app.charts.raster import blended
 from app.charts.scale import Holding, Scale, held
-from app.model.events import Mark
 from app.style.theme import THEMES
 from app.views.cost_model import REALTIME_MS, _wanted
 from app.views.speech import covered
 from app.views.word_places import ASIDE, GAP
 from app.views.work_model import Curve, _scale
 from pipelines.audio.word_errors import SAME
+from profiler.session.model import Marker
 
 
 def test_a_replay_keeps_the_whole_trace_and_dims_what_comes(desk: Desk) -> None:
@@ -101,16 +101,16 @@ def test_words_stand_at_their_time_and_never_on_each_other(desk: Desk, last: flo
     settle()
     model = desk.words.model()
     assert model is not None
-    speech = desk.words.speech
-    assert len(speech.placed) >= (6 if last < 10 else 3)
-    for one in speech.placed:
-        assert abs(one.left - speech.words.x_of(one.token.first_s)) <= ASIDE
-    for one, other in combinations(speech.placed, 2):
+    spoken = desk.words.spoken
+    assert len(spoken.placed) >= (6 if last < 10 else 3)
+    for one in spoken.placed:
+        assert abs(one.left - spoken.x_of(one.token.first_s)) <= ASIDE
+    for one, other in combinations(spoken.placed, 2):
         apart = one.left >= other.left + other.width + GAP or other.left >= one.left + one.width
         assert one.row != other.row or apart
     if last < 2:
         assert "4 errors in 14 words" in desk.words.note
-        wrong = [one for one in speech.placed if one.token.kind != SAME]
+        wrong = [one for one in spoken.placed if one.token.kind != SAME]
         assert len(wrong) >= 3, "wrong words find their place first"
 
 
@@ -211,12 +211,16 @@ def test_a_lane_begins_at_the_decade_below_its_means() -> None:
     assert _scale([even]) == Scale(0.0, 4000.0), "its means have no range to be logarithmic for"
 
 
+def marker(kind: str, text: str, frame: int) -> Marker:
+    return Marker(0, kind, text, 0, frame, frame, None, None, None)
+
+
 def test_a_note_without_room_says_what_stands_before_its_first_comma(desk: Desk) -> None:
     """The flag of an A/B was cut off in the middle of the setting that it is about."""
     overlay = desk.cost.overlay
     texts = ("A/B begins, against Gaussian selection: off", "A/B begins, against skip ×2")
     for text, shown in zip(texts, ("A/B begins", texts[1]), strict=True):
-        overlay.set_events((Mark("note", text, 10, 10, True),), ())
+        overlay.set_events((marker("note", text, 10),), ())
         assert [flag.text for flag in overlay._placed] == [shown]
 
 
@@ -226,7 +230,7 @@ def test_two_flags_share_a_row_that_is_too_short_for_both(desk: Desk) -> None:
     per_pixel = FRAMES / box.boundingRect().width()
     begin = FRAMES // 4
     marks = tuple(
-        Mark("option", f"Frame skipping: {value}", at, at, True)
+        marker("option", f"Frame skipping: {value}", at)
         for value, at in ((2, begin), (1, begin + round(90 * per_pixel)))
     )
     overlay._flags = 1

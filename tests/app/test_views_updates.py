@@ -9,18 +9,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QObject, QPoint, QPointF
-from PySide6.QtGui import QImage, QPainter, QPolygonF
+from PySide6.QtCore import QObject, QPoint
+from PySide6.QtGui import QImage, QPainter
 from PySide6.QtWidgets import QApplication, QWidget
 from sample_session import write_sample
 from views_desk import Desk, settle
 
-from app.charts.pixels import polyline
 from app.charts.time_plot import GUTTER, TimePlot
-from app.model.events import Boundary
 from app.model.pace import AT_NEXT_MS, Pace
-from profiler.analysis.lod.blocks import _under, under
-from profiler.analysis.lod.columns import column_edges
 from profiler.frames import FRAME_S
 from tests.app.paintings import Paintings
 
@@ -53,20 +49,6 @@ def move(desk: Desk, columns: int) -> None:
     desk.axis.set_visible(first + by, last + by)
     settle()
     desk.window.grab()
-
-
-@pytest.mark.parametrize("points", [0, 1, 300])
-def test_a_polygon_has_the_points_it_is_given(points: int) -> None:
-    random = np.random.default_rng(1)
-    x, y = random.normal(size=(2, points))
-    given = [QPointF(a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)]
-    assert polyline(x, y) == QPolygonF(given)
-    assert polyline(x[::-1], y[::-1]) == QPolygonF(given[::-1])
-
-
-def test_a_polygon_needs_a_y_for_each_x() -> None:
-    with pytest.raises(ValueError, match="3 x and 1 y"):
-        polyline(np.arange(3.0), np.zeros(1))
 
 
 # -- when ------------------------------------------------------------------------------------------
@@ -105,7 +87,7 @@ def test_the_breakdown_is_laid_out_once_where_its_stages_are_counted(
     monkeypatch.setattr(
         view.tree, "show_model", lambda *found: (shown.append(found[0]), show(*found))
     )
-    moving.playhead._playing = True
+    moving.playhead.playing = True
     moving.playhead._position = 1000.0
     snapshot = moving.playhead.snapshot()
     assert snapshot is not None
@@ -122,7 +104,7 @@ def test_the_breakdown_is_laid_out_once_where_its_stages_are_counted(
     view.count._at = time.monotonic() + 1e3
     view.draw(snapshot)
     assert [model.last_frame for model in shown] == [1010]
-    moving.playhead._playing = False
+    moving.playhead.playing = False
 
 
 def test_a_plot_is_painted_once_however_often_it_is_asked(moving: Desk) -> None:
@@ -155,7 +137,7 @@ def test_boundaries_of_utterances_stand_at_their_pixels(moving: Desk) -> None:
     overlay.set_events((), ())
     nothing = pixels_of(plot)
     frames = [0, 190, 200, 201, 333, 500, 790, 801, 1500]
-    overlay.set_events((), tuple(Boundary(frame, "") for frame in frames))
+    overlay.set_events((), frames)
     changed = np.flatnonzero((pixels_of(plot) != nothing).any(axis=0)) - left
     places = [
         round((frame * FRAME_S - first) / (last - first) * wide)
@@ -164,25 +146,5 @@ def test_boundaries_of_utterances_stand_at_their_pixels(moving: Desk) -> None:
     ]
     assert changed.tolist() == sorted({at for at in places if 1 <= at < wide})
     assert len(places) > 3
-    overlay.set_events((), tuple(Boundary(frame, "") for frame in range(0, 2000, 2)))
+    overlay.set_events((), range(0, 2000, 2))
     assert np.array_equal(pixels_of(plot), nothing)
-
-
-def test_blocks_found_last_are_not_those_of_other_columns() -> None:
-    one, two = column_edges(0.0, 900.0, 90), column_edges(30.0, 930.0, 90)
-    assert column_edges(0.0, 900.0, 90) is one
-    for edges, end, size in (
-        (one, 900, 64),
-        (two, 900, 64),
-        (two, 500, 64),
-        (two, 500, 32),
-        (two, 500, 0),
-        (one, 500, 0),
-    ):
-        for _ in range(2):
-            found, wanted = under(edges, end, size), _under(edges, end, size)
-            assert (found.size, found.first) == (wanted.size, wanted.first)
-            for name in ("grid", "at", "there"):
-                assert np.array_equal(getattr(found, name), getattr(wanted, name)), name
-    values = np.arange(float(2 * len(wanted.grid) - 2)).reshape(-1, 2)
-    assert np.array_equal(wanted.spread(values).T, wanted.spread_rows(values), equal_nan=True)

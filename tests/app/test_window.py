@@ -18,6 +18,7 @@ from app.model import audio_choice
 from app.model.recent import Memory
 from app.window.main_window import MainWindow
 from profiler.session.reader import Session
+from tests.app.worker_process import process_id
 from tests.waiting import SOON_MS
 
 
@@ -147,7 +148,7 @@ def test_a_killed_worker_leaves_a_replayable_session_and_a_way_on(qtbot, window,
     w = window()
     path = running(qtbot, w, audio)
     qtbot.wait(400)
-    os.kill(w.runs.control.process_id, signal.SIGKILL)
+    os.kill(process_id(w.runs.control), signal.SIGKILL)
     qtbot.waitUntil(lambda: bool(banners(w)), timeout=SOON_MS)
     (text,) = banners(w)
     assert re.match(r"The worker stopped \(killed by signal 9, SIGKILL\) at \d:\d\d\. ", text)
@@ -215,7 +216,7 @@ def test_getting_ready_is_shown_until_the_first_frames_are_there(qtbot, window, 
 def test_closing_the_window_during_a_run_leaves_a_whole_session(qtbot, window, audio):
     w = window()
     path = running(qtbot, w, audio)
-    process = w.runs.control.process_id
+    process = process_id(w.runs.control)
     w.close()
     with pytest.raises(ProcessLookupError):
         os.kill(process, 0)
@@ -406,7 +407,7 @@ def test_another_session_can_be_looked_at_during_a_run(qtbot, window, audio, fin
     path = running(qtbot, w, audio)
     w.open_session(finished)
     assert w.when.is_running()
-    assert w.actions_.is_enabled("run.show")
+    assert w.actions_.obstacle("run.show") is None
     assert w.top.recording.text() == "REC", (
         "a clock that stands still would say that nothing goes on"
     )

@@ -10,7 +10,7 @@ from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 from shown_windows import start_run
 
-from app.model.at_cursor import settings_at
+from app.model.recorded_settings import settings_at
 from app.window.main_window import MainWindow
 from pipelines import config as settings
 from pipelines.config import presets

@@ -131,7 +131,7 @@ def test_how_much_of_a_step_is_done_is_shown_with_the_time_left(qtbot, parent):
     qtbot.waitUntil(lambda: made.bar.value() == 50, timeout=SOON_MS)
     assert made.bar.maximum() == 100
     assert made.state.text().startswith("replaying score.exp · about ")
-    number = made._process.processId()
+    number = made.command.process.processId()
     made.close()
     qtbot.waitUntil(lambda: not psutil.pid_exists(number), timeout=SOON_MS)
 
@@ -148,7 +148,7 @@ def test_its_sentence_is_shown_when_it_fails(qtbot, parent):
 @pytest.mark.parametrize("way", ["cancel", "escape", "close"])
 def test_closing_ends_the_command(qtbot, parent, way):
     made = explanation(parent, WAITS)
-    process = made._process
+    process = made.command.process
     assert process is not None
     assert process.waitForStarted(20_000)
     number = process.processId()
@@ -164,7 +164,7 @@ def test_closing_ends_the_command(qtbot, parent, way):
 def test_closing_waits_for_nothing(qtbot, parent, tmp_path):
     made = explanation(parent, SLOW.format(str(tmp_path)))
     qtbot.waitUntil(lambda: made.state.text() == "ready", timeout=SOON_MS)
-    number = made._process.processId()
+    number = made.command.process.processId()
     made.close()
     assert psutil.pid_exists(number)
     qtbot.waitUntil(lambda: not shiboken6.isValid(made), timeout=SOON_MS)
@@ -177,7 +177,7 @@ def test_what_does_not_end_is_ended(qtbot, parent, tmp_path, monkeypatch):
     monkeypatch.setattr(leaving, "PATIENCE_MS", 50)
     made = explanation(parent, SLOW.format(str(tmp_path)))
     qtbot.waitUntil(lambda: made.state.text() == "ready", timeout=SOON_MS)
-    number = made._process.processId()
+    number = made.command.process.processId()
     made.close()
     qtbot.waitUntil(lambda: not psutil.pid_exists(number), timeout=SOON_MS)
     assert not (tmp_path / "ended").exists()
@@ -279,7 +279,7 @@ def window(qtbot, tmp_path):
 
 
 def test_without_a_finished_session_the_action_says_why(window):
-    assert not window.actions_.is_enabled("run.explain")
+    assert not window.actions_["run.explain"].isEnabled()
     assert "finished session" in (window.actions_.obstacle("run.explain") or "")
     before = len(window.notices.banners)
     window.explain_stage("score.exp")
@@ -334,7 +334,7 @@ def test_no_run_begins_while_a_closed_explanation_still_computes(
     told = []
     window._lab.runs.failed.connect(told.append)
     window._lab.runs.start("call-costs", {})
-    assert told == [leaving.hindrance()]
+    assert told == [leaving.obstacle()]
     assert window.cannot_explain() is None, "the next explanation waits by itself"
     (tmp_path / "may end").touch()
     qtbot.waitUntil(window.top.run.isEnabled, timeout=SOON_MS)

@@ -15,8 +15,7 @@ from PySide6.QtWidgets import QAbstractButton, QAbstractSpinBox, QApplication, Q
 
 from app.cli import main
 from app.export import writers
-from app.model.processes.data_export import DataExport
-from app.pictures.wanted import Wanted
+from app.pictures.request import PictureRequest
 from app.views import VIEWS
 from app.window.actions import exporting
 from app.window.actions.files import QFileDialog
@@ -94,7 +93,7 @@ def test_a_picture_of_the_window_is_that_of_the_command_line(
     window.playhead.seek(900)
     window.desk.breakdown.tree.choose("search.emit")
     dialog = picture()
-    assert dialog.wanted() == Wanted(
+    assert dialog.wanted() == PictureRequest(
         views=("cost", "timeline", "words", "breakdown"), theme="dark", range_s=(2.0, 10.0), at_s=9.0,
         select=("3..4.5", "search.emit"),
     )  # fmt: skip
@@ -162,20 +161,23 @@ def test_every_view_offers_a_name_of_its_own(window, picture, answer, view_id):
 
 def test_names_say_what_stretch_it_is() -> None:
     session = Path("a.asrs")
-    assert exporting.file_name(session, Wanted()) == "a-desk"
-    assert exporting.file_name(session, Wanted(range_s=(2.0, 10.5))) == "a-desk-2-10.5s"
-    assert exporting.file_name(session, Wanted(("cost", "words"), at_s=3.0)) == "a-cost-words-at-3s"
+    assert exporting.file_name(session, PictureRequest()) == "a-desk"
+    assert exporting.file_name(session, PictureRequest(range_s=(2.0, 10.5))) == "a-desk-2-10.5s"
+    assert (
+        exporting.file_name(session, PictureRequest(("cost", "words"), at_s=3.0))
+        == "a-cost-words-at-3s"
+    )
 
 
 def test_the_folder_used_last_is_offered_and_no_hidden_one(window, answer, tmp_path):
     answer("pictures")
-    exporting.ask_picture(window.files, Wanted())
+    exporting.ask_picture(window.files, PictureRequest())
     folder = Path(answer.asked[1]).parent
     assert folder.is_dir()
     assert not any(part.startswith(".") for part in folder.relative_to(Path.home()).parts)
     (tmp_path / "mine").mkdir()
     answer("mine/a.png")
-    exporting.ask_picture(window.files, Wanted())
+    exporting.ask_picture(window.files, PictureRequest())
     for trigger in ("export.csv", "file.copy"):
         answer("mine/b.csv")
         window.actions_.trigger(trigger)
@@ -185,7 +187,7 @@ def test_the_folder_used_last_is_offered_and_no_hidden_one(window, answer, tmp_p
 @pytest.mark.parametrize(("kind", "name"), [("", "a.png"), ("SVG (*.svg)", "a.svg")])
 def test_a_missing_suffix_is_that_of_the_kind_chosen(window, answer, tmp_path, kind, name):
     answer("a", kind)
-    assert exporting.ask_picture(window.files, Wanted()) == tmp_path / name
+    assert exporting.ask_picture(window.files, PictureRequest()) == tmp_path / name
 
 
 def test_choices_are_drawn_and_the_command_follows(qtbot, picture):
@@ -274,7 +276,7 @@ def test_a_process_that_fails_is_said(qtbot, finished):
         drawing = Drawing(finished, command=command)
         said: list[str] = []
         drawing.failed.connect(said.append)
-        drawing.preview(Wanted(), 1.0)
+        drawing.preview(PictureRequest(), 1.0)
         qtbot.waitUntil(lambda said=said: bool(said), timeout=DRAWN_MS)
         assert not drawing.busy
         drawing.stop()
@@ -284,7 +286,7 @@ def test_a_session_that_cannot_be_read_is_said(qtbot, tmp_path):
     drawing = Drawing(tmp_path / "none.asrs")
     said: list[str] = []
     drawing.failed.connect(said.append)
-    drawing.preview(Wanted(), 1.0)
+    drawing.preview(PictureRequest(), 1.0)
     qtbot.waitUntil(lambda: bool(said), timeout=DRAWN_MS)
     assert "none.asrs" in said[0]
     drawing.stop()
@@ -334,14 +336,10 @@ def test_what_is_being_written_is_whole_when_the_window_is_closed(window, answer
         ((sys.executable, "-c", "raise SystemExit(3)"), "The command ended without saying why."),
     ],
 )
-def test_a_command_that_fails_is_said(qtbot, finished, tmp_path, command, why):
-    data = DataExport(command)
-    said: list[tuple[Path, str]] = []
-    data.failed.connect(lambda *words: said.append(words))
-    data.write(finished, "csv", tmp_path / "stages.csv")
-    qtbot.waitUntil(lambda: bool(said), timeout=SOON_MS)
-    assert said == [(tmp_path / "stages.csv", why)]
-    assert not data.busy
+def test_a_command_that_fails_is_said(qtbot, window, finished, tmp_path, command, why):
+    window.files.export(finished, "csv", tmp_path / "stages.csv", command)
+    assert exported(qtbot, window) == why
+    assert window.notices.banners[-1].kind == "error"
 
 
 def test_the_menu_offers_every_format_there_is(window):
@@ -367,7 +365,7 @@ def test_a_dialog_given_up_does_nothing(window, monkeypatch):
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: ("", ""))
     for action_id in ("export.csv", "file.copy"):
         window.actions_.trigger(action_id)
-    assert exporting.ask_picture(window.files, Wanted()) is None
+    assert exporting.ask_picture(window.files, PictureRequest()) is None
     assert window.notices.banners == []
 
 

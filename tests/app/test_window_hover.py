@@ -172,3 +172,27 @@ def test_no_box_beside_the_mouse_lies_over_a_notice(
     w.notices.clear()
     send(viewport, QEvent.Type.MouseMove, middle)
     assert boxes() == free
+
+
+def test_the_box_is_of_the_word_whose_text_is_under_the_mouse(
+    window: Callable[..., MainWindow], recording: Callable[..., object]
+) -> None:
+    """A text may reach beyond the time of its word, to where the next one is spoken already."""
+    made = recording()
+    made.write(1200)
+    made.close()
+    w = window()
+    w.open_session(made.path)
+    w.axis.set_visible(0.0, 10.0)
+    QApplication.processEvents()
+    words = w.desk.views["words"]
+    placed = words.spoken.placed[0]
+    plot, (_, rows) = words.plot, words.spoken.areas()
+    at = QPointF(placed.left + placed.width - 1, rows.top() + 5)
+    plot.mouse = at
+    far = placed.token.last_s + 0.5
+    lines = words.readout(words.model(), far)
+    assert [line.value for line in lines if line.name == "hypothesis"] == [placed.token.text]
+    plot.mouse = QPointF(at.x(), 2.0)
+    lines = words.readout(words.model(), far)
+    assert [line.value for line in lines if line.name == "hypothesis"] != [placed.token.text]

@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from app.window.main_window import MainWindow
+from tests.app.worker_process import process_id
 from tests.waiting import SOON_MS
 
 LEFT = Qt.MouseButton.LeftButton
@@ -61,7 +62,7 @@ def click(qtbot: QtBot, control: QWidget) -> None:
 
 
 def test_space_pauses_a_run_whatever_was_clicked_before(qtbot: QtBot, live: MainWindow) -> None:
-    process = live.runs.control.process_id
+    process = process_id(live.runs.control)
     for control in controls(live):
         if not shiboken6.isValid(control):
             continue  # the notice that it was on has gone
@@ -73,7 +74,7 @@ def test_space_pauses_a_run_whatever_was_clicked_before(qtbot: QtBot, live: Main
             assert live.playhead.following == following, control.accessibleName()
         assert live.pipeline.next == settings, control.accessibleName()
     assert live.when.is_running()
-    assert live.runs.control.process_id == process
+    assert process_id(live.runs.control) == process
 
 
 def test_space_plays_a_saved_session_and_never_starts_a_run(
@@ -94,7 +95,7 @@ def test_space_plays_a_saved_session_and_never_starts_a_run(
         assert w.pipeline.next == settings, control.accessibleName()
         assert w.playhead.path == session
     assert w.when.is_idle()
-    assert w.runs.control.process_id == 0
+    assert process_id(w.runs.control) == 0
 
 
 def test_a_button_reached_by_tab_is_pressed_by_enter_and_not_by_space(
@@ -270,6 +271,41 @@ def test_what_is_dropped_is_copied_and_not_moved(
         assert event.isAccepted()
         assert event.dropAction() == Qt.DropAction.CopyAction
     assert w.playhead.path == finished
+
+
+def test_tab_stops_at_nothing_out_of_sight(
+    qtbot: QtBot, window: Callable[..., MainWindow], finished: Path
+) -> None:
+    """Nor at an area that only scrolls what one can go to, nor at the bar of tabs that Qt keeps in reserve."""
+    w = window()
+    for show_page in (w.show_welcome, w.show_lab, lambda: w.open_session(finished)):
+        show_page()
+        QApplication.processEvents()
+        w.setFocus()
+        stops: list[QWidget] = []
+        while (stop := QApplication.focusWidget() or w) not in stops:
+            stops.append(stop)
+            assert not isinstance(stop, QScrollArea)
+            assert w.rect().contains(stop.mapTo(w, stop.rect().center())), stop
+            press(qtbot, w, Qt.Key.Key_Tab)
+            QApplication.processEvents()
+        assert len(stops) > 10
+
+
+def test_tab_does_not_stop_at_what_every_dock_has(
+    qtbot: QtBot, window: Callable[..., MainWindow], finished: Path
+) -> None:
+    """It took some forty to get to Export; floating and closing have actions of their own."""
+    w = window()
+    w.open_session(finished)
+    QApplication.processEvents()
+    w.setFocus()
+    stops = 0
+    while QApplication.focusWidget() is not w.desk.transport.export:
+        press(qtbot, w, Qt.Key.Key_Tab)
+        stops += 1
+        assert stops < 32
+    assert {"panel.float", "panel.close"} <= {action.id for action in w.actions_}
 
 
 def test_tab_stops_at_no_scroll_area_of_the_form(live: MainWindow) -> None:

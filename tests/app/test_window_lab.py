@@ -21,6 +21,7 @@ from app.window.lab.tile import ago
 from pipelines import labs
 from pipelines.labs.declaration import GROUPS
 from tests.app.text_geometry import texts
+from tests.app.worker_process import process_id
 from tests.waiting import SOON_MS
 
 WORKER = Path(__file__).with_name("lab_worker.py")
@@ -38,7 +39,7 @@ def page(qtbot, monkeypatch):
         qtbot.addWidget(one)
         one.resize(1100, 700)
         one.show()
-        one.settle()
+        qtbot.waitUntil(lambda: not one._to_read)
         made.append(one)
         return one
 
@@ -137,7 +138,7 @@ def test_a_lab_is_run_and_its_session_opened(qtbot, page):
     with qtbot.waitSignal(one.open_session) as asked:
         one.detail.open.click()
     assert asked.args == [str(past.path)]
-    assert one.runs.control.process_id == 0
+    assert process_id(one.runs.control) == 0
     assert past.record.finding.why in one.detail.card.accessibleDescription()
 
 
@@ -147,8 +148,8 @@ def test_the_end_of_a_lab_waits_for_no_process(qtbot, page, tmp_path):
     one.show_lab(NAME)
     with qtbot.waitSignal(one.runs.ended, timeout=SOON_MS):
         one.detail.run.click()
-        qtbot.waitUntil(lambda: one.runs.control.process_id != 0, timeout=SOON_MS)
-        number = one.runs.control.process_id
+        qtbot.waitUntil(lambda: process_id(one.runs.control) != 0, timeout=SOON_MS)
+        number = process_id(one.runs.control)
     assert psutil.pid_exists(number)
     assert one.runs.obstacle() is None
     assert one.detail.run.text() == "Run"
@@ -164,10 +165,10 @@ def test_a_lab_is_stopped(qtbot, page):
     assert one.gallery.tiles[NAME].state_text() == "running"
     assert "It is being measured." in {text.text for text in texts(one.detail.card)}
     assert one.detail.about.full == "running"
-    assert one.runs.hindrance() is not None
+    assert one.runs.obstacle_to_runs() is not None
     with qtbot.waitSignal(one.runs.ended, timeout=SOON_MS):
         one.detail.run.click()
-    assert one.runs.hindrance() is None
+    assert one.runs.obstacle_to_runs() is None
     assert one.detail.about.full == "not tried yet"
     assert one.gallery.tiles[NAME].state_text().startswith("not tried yet")
 
@@ -188,7 +189,7 @@ def test_no_lab_begins_beside_a_run(qtbot, page):
     assert "would disturb" in one.detail.what.full
     with qtbot.waitSignal(one.runs.failed):
         one.runs.start(NAME, {})
-    assert one.runs.control.process_id == 0
+    assert process_id(one.runs.control) == 0
 
 
 def test_only_parameters_that_were_changed_go_along(qtbot, page):
@@ -238,7 +239,7 @@ def test_the_window_shows_the_page_and_runs_nothing_beside_a_lab(window, monkeyp
     lab = made._lab
     assert made.pages.currentWidget() is lab
     monkeypatch.setattr(lab.runs, "_name", NAME)
-    monkeypatch.setattr(lab.runs.control, "_state", "running")
+    monkeypatch.setattr(lab.runs.control, "state", "running")
     assert not made.when.can_start()
     assert not made.when.can_demo()
     made.runs.start()

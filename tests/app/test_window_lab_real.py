@@ -8,6 +8,7 @@ import psutil
 import pytest
 
 from profiler.session.reader import Session
+from tests.app.worker_process import process_id
 from tests.waiting import COMPILING_MS, SOON_MS
 
 NAME = "access-orders"
@@ -16,12 +17,12 @@ LONG = {"largest_mib": 1, "seconds": 600.0}
 
 
 @pytest.fixture
-def lab(window):
+def lab(qtbot, window):
     """The Lab page of a window, with that lab open."""
     made = window()
     made.show_lab()
     page = made._lab
-    page.settle()
+    qtbot.waitUntil(lambda: not page._to_read)
     page.show_lab(NAME)
     return page
 
@@ -31,7 +32,7 @@ def begun(lab, sizes):
     for key, value in sizes.items():
         lab.detail.fields[key].editor.setValue(value)
     lab.detail.run.click()
-    return psutil.Process(lab.runs.control.process_id)
+    return psutil.Process(process_id(lab.runs.control))
 
 
 def measuring(qtbot, lab):

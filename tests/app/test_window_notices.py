@@ -101,7 +101,7 @@ def test_a_written_file_is_opened_shown_and_copied(
     )
     target = tmp_path / "stages.csv"
     target.write_text("a,b\n")
-    made.files.say_written(target)
+    made.notices.written(target)
     (banner,) = made.notices.banners
     assert str(target) in banner.text
     press(banner, "Open")

@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 
 from app.model.pipeline import Pipeline
 from app.model.processes.device_probe import DeviceProbe
-from app.widgets import ChoiceBox, RealBox, Switch, WholeBox
+from app.widgets import ChoiceBox, NumberBox, Switch
 from app.window.form.form import PipelineForm
 from app.window.form.path_box import PathBox
 from pipelines import config as settings
@@ -24,7 +24,7 @@ from tests.waiting import SOON_MS
 SELECTION_KEY, METHOD_KEY = "gmm.selection.enabled", "gmm.selection.method"
 SKIP_KEY, LAZY_KEY = "frames.skip", "dnn.senones"
 
-KINDS = {"bool": Switch, "int": WholeBox, "float": RealBox, "choice": ChoiceBox, "text": PathBox}
+KINDS = {"bool": Switch, "int": NumberBox, "float": NumberBox, "choice": ChoiceBox, "text": PathBox}
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_the_form_shows_the_values_of_the_settings(form, pipeline):
             assert editor.isChecked() == value
         elif isinstance(editor, ChoiceBox):
             assert editor.currentText() == str(value)
-        elif isinstance(editor, (WholeBox, RealBox)):
+        elif isinstance(editor, NumberBox):
             assert editor.value() == pytest.approx(value)
 
 
@@ -154,7 +154,7 @@ def test_a_value_that_does_not_fit_is_refused_in_a_sentence(pipeline):
 
 def test_without_a_run_a_change_is_for_the_next_one(form, pipeline):
     asked = []
-    pipeline.asked.connect(lambda *change: asked.append(change))
+    pipeline.live_change.connect(lambda *change: asked.append(change))
     pipeline.set("search.beam", 9.0)
     assert asked == []
     assert not pipeline.waits("search.beam")
@@ -163,7 +163,7 @@ def test_without_a_run_a_change_is_for_the_next_one(form, pipeline):
 
 def test_during_a_run_live_settings_are_asked_for_and_others_wait(form, pipeline):
     asked = []
-    pipeline.asked.connect(lambda *change: asked.append(change))
+    pipeline.live_change.connect(lambda *change: asked.append(change))
     pipeline.run_started(pipeline.next)
     pipeline.set("search.beam", 9.0)
     pipeline.set("graph.vocabulary", 900)
@@ -419,7 +419,7 @@ def test_the_probe_asks_a_process_once_and_bears_any_answer(qtbot):
         silent = DeviceProbe(command)
         silent.found.connect(lambda *_: pytest.fail("it knows nothing"))
         silent.ask()
-        qtbot.waitUntil(lambda probe=silent: not probe.asking, timeout=SOON_MS)
+        qtbot.waitUntil(lambda probe=silent: not probe._command.running, timeout=SOON_MS)
     late = DeviceProbe((sys.executable, "-c", "import time; time.sleep(60)"))
     late.ask()
     late.stop()

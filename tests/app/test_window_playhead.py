@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from window_recording import UTTERANCE, WALL_PER_FRAME
 
-from app.model import beats
 from app.model import playhead as module
-from app.model.follow import Follow
+from app.model import redraw_clock
 from app.model.playhead import Playhead
+from app.model.smooth_cursor import SmoothCursor
 from app.model.time_axis import TimeAxis
 
 
@@ -183,7 +183,7 @@ def _compute(seconds):
 
 
 def test_frames_that_come_in_bursts_are_shown_evenly():
-    follow, position, newest = Follow(), 0.0, 0.0
+    follow, position, newest = SmoothCursor(), 0.0, 0.0
     steps = []
     for tick in range(300):
         if tick % 5 == 0:
@@ -207,14 +207,14 @@ def test_slow_drawing_slows_the_timer_down(qtbot, playhead, recording):
 
     def slowed() -> bool:
         run.write(10)
-        return playhead.interval_ms == round(1e3 * beats.SLOWEST_S)
+        return playhead._redraws.interval_s == redraw_clock.SLOWEST_S
 
     qtbot.waitUntil(slowed)
 
 
-def test_beats_keep_their_pace_whatever_the_drawing_takes() -> None:
+def test_redraws_keep_their_pace_whatever_the_drawing_takes() -> None:
     """Timed from the end of each drawing, the drawing would be added to every interval."""
-    now, kept, seen = 10.0, beats.Beats(), []
+    now, kept, seen = 10.0, redraw_clock.RedrawClock(), []
     spent = 0.0
     for took in (0.002, 0.011, 0.0, 0.009, 0.002, 0.011):
         seen.append(now)
@@ -222,41 +222,43 @@ def test_beats_keep_their_pace_whatever_the_drawing_takes() -> None:
         kept.spent(spent)
         now += took
         now += kept.wait_s(now)
-    assert np.diff(seen[1:]) == pytest.approx(beats.FASTEST_S)
+    assert np.diff(seen[1:]) == pytest.approx(redraw_clock.FASTEST_S)
 
 
 def test_a_missed_beat_is_not_made_up_for() -> None:
-    kept = beats.Beats()
+    kept = redraw_clock.RedrawClock()
     kept.wait_s(0.0)
     assert kept.wait_s(5.0) == 0.0
-    assert kept.wait_s(5.001) == pytest.approx(beats.FASTEST_S - 0.001)
+    assert kept.wait_s(5.001) == pytest.approx(redraw_clock.FASTEST_S - 0.001)
 
 
 def test_one_dear_update_does_not_hold_up_the_next() -> None:
-    kept = beats.Beats()
+    kept = redraw_clock.RedrawClock()
     spent = _used(kept, 0.008, 50)
     kept.spent(spent + 0.020)
-    assert kept.interval_s == beats.FASTEST_S
+    assert kept.interval_s == redraw_clock.FASTEST_S
 
 
 @pytest.mark.parametrize("cost", [0.002, 0.0125, 0.016, 0.020])
 def test_the_process_keeps_to_its_share_of_a_core_whatever_an_update_costs(cost: float) -> None:
-    kept = beats.Beats()
+    kept = redraw_clock.RedrawClock()
     _used(kept, cost, 100)
-    assert cost / kept.interval_s == pytest.approx(min(beats.SHARE, cost / beats.FASTEST_S))
+    assert cost / kept.interval_s == pytest.approx(
+        min(redraw_clock.SHARE, cost / redraw_clock.FASTEST_S)
+    )
 
 
 def test_what_was_used_in_a_pause_is_one_dear_update() -> None:
-    kept = beats.Beats()
+    kept = redraw_clock.RedrawClock()
     spent = _used(kept, 0.012, 100)
     before = kept.interval_s
     kept.spent(spent + 5.0)
-    assert before < kept.interval_s < beats.SLOWEST_S
+    assert before < kept.interval_s < redraw_clock.SLOWEST_S
     _used(kept, 0.012, 30, spent + 5.0)
     assert kept.interval_s == pytest.approx(before, rel=0.01)
 
 
-def _used(kept: beats.Beats, cost: float, times: int, spent: float = 0.0) -> float:
+def _used(kept: redraw_clock.RedrawClock, cost: float, times: int, spent: float = 0.0) -> float:
     """The process uses so much from beat to beat; returns what it has used in all."""
     for _ in range(times):
         kept.spent(spent)

@@ -106,7 +106,7 @@ def test_a_demo_goes_on_as_a_demo(qtbot: QtBot, window: Callable[..., MainWindow
         lambda: w.when.is_running() and w.runs.control.request.preset == "dnn", timeout=SOON_MS
     )
     assert w.runs.control.request.config["pace"] == pace
-    assert w.runs.control.request.loop
+    assert w.runs.control.request.config["loop"]
 
 
 def test_the_question_goes_when_the_run_does(qtbot: QtBot, live: MainWindow) -> None:
@@ -192,7 +192,7 @@ def test_files_of_ones_own_do_not_inherit_loop_and_pace_of_the_demo(
     assert (w.pipeline.next.loop, w.pipeline.next.pace) == (False, 0.0)
     w.runs.start()
     qtbot.waitUntil(w.when.is_running, timeout=SOON_MS)
-    assert not w.runs.control.request.loop
+    assert not w.runs.control.request.config["loop"]
 
 
 def test_a_loop_that_a_person_chose_stays(

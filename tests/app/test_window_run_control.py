@@ -12,6 +12,7 @@ from shown_windows import NOT_READ
 
 from app.model.processes.run_control import RunControl, RunRequest
 from profiler.session.reader import Session
+from tests.app.worker_process import process_id
 from tests.waiting import SOON_MS
 
 WORKER = Path(__file__).with_name("window_worker.py")
@@ -65,10 +66,10 @@ def test_a_run_goes_from_start_to_its_end(qtbot, start, tmp_path):
 def test_the_worker_stays_for_the_next_run(qtbot, start, tmp_path):
     control, heard = start("short")
     qtbot.waitUntil(lambda: len(heard.of("finished")) == 1, timeout=SOON_MS)
-    before = control.process_id
+    before = process_id(control)
     control.start(request(tmp_path / "second.asrs"))
     qtbot.waitUntil(lambda: len(heard.of("finished")) == 2, timeout=SOON_MS)
-    assert control.process_id == before
+    assert process_id(control) == before
     assert Session.open(tmp_path / "second.asrs").state == "closed"
 
 
@@ -104,7 +105,7 @@ def test_a_killed_worker_is_reported_with_its_signal(qtbot, start, tmp_path):
     control, heard = start()
     qtbot.waitUntil(lambda: control.state == "running", timeout=SOON_MS)
     qtbot.wait(300)
-    os.kill(control.process_id, signal.SIGKILL)
+    os.kill(process_id(control), signal.SIGKILL)
     qtbot.waitUntil(lambda: bool(heard.of("died")), timeout=SOON_MS)
     assert heard.of("died") == [["killed by signal 9, SIGKILL", str(tmp_path / "run.asrs")]]
     assert heard.of("finished") == []

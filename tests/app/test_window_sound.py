@@ -14,6 +14,7 @@ import soundfile
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
+from app.model import sound
 from app.model.sound import Piece, Sound, SoundError, frame_at, pieces_of, read, together
 from app.window.main_window import MainWindow
 from profiler.session.model import Utterance
@@ -138,16 +139,16 @@ def opened(window: Callable[..., MainWindow], stereo: Path, tmp_path: Path) -> M
     return w
 
 
-def with_output(w: MainWindow) -> Heard:
-    output = Heard()
-    w.sound._output = output
-    return output
+@pytest.fixture
+def output(monkeypatch: pytest.MonkeyPatch) -> Heard:
+    heard = Heard()
+    monkeypatch.setattr(sound, "Stream", heard)
+    return heard
 
 
 def test_the_utterance_at_the_cursor_is_heard_and_the_cursor_follows(
-    qtbot: QtBot, opened: MainWindow
+    qtbot: QtBot, opened: MainWindow, output: Heard
 ) -> None:
-    output = with_output(opened)
     opened.playhead.seek(400)
     qtbot.keyClick(opened, Qt.Key.Key_P)
     assert opened.sound.playing
@@ -163,9 +164,8 @@ def test_the_utterance_at_the_cursor_is_heard_and_the_cursor_follows(
 
 
 def test_the_selection_is_heard_and_a_second_press_is_silence(
-    qtbot: QtBot, opened: MainWindow
+    qtbot: QtBot, opened: MainWindow, output: Heard
 ) -> None:
-    output = with_output(opened)
     opened.axis.select(1.0, 2.0)
     qtbot.keyClick(opened, Qt.Key.Key_P)
     assert len(output.samples) == RATE
@@ -175,8 +175,7 @@ def test_the_selection_is_heard_and_a_second_press_is_silence(
     assert output.stopped == 1
 
 
-def test_a_replay_or_another_session_is_silence(qtbot: QtBot, opened: MainWindow) -> None:
-    output = with_output(opened)
+def test_a_replay_or_another_session_is_silence(opened: MainWindow, output: Heard) -> None:
     opened.playhead.seek(100)
     for end in (opened.playhead.play, opened.playhead.close):
         opened.sound.toggle()

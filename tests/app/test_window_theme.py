@@ -26,7 +26,7 @@ from app.style.theme import (
     theme,
     theme_changed,
 )
-from app.widgets import CheckBox, ChoiceBox, RealBox, Switch, WholeBox
+from app.widgets import CheckBox, ChoiceBox, NumberBox, Switch
 
 BOTH = pytest.mark.parametrize("tokens", [DARK, LIGHT], ids=["dark", "light"])
 
@@ -169,7 +169,7 @@ def placeholder() -> QLineEdit:
         (ticked, NOTICED),
         (Switch, NOTICED),
         (partial(Switch, small=True), NOTICED),
-        (ChoiceBox, READABLE),
+        (partial(ChoiceBox, "", ()), READABLE),
         (placeholder, READABLE),
     ],
     ids=["box", "ticked box", "switch", "small switch", "list", "placeholder"],
@@ -206,7 +206,7 @@ def dropping() -> Button:
 
 @BOTH
 @pytest.mark.parametrize(
-    "make", [ChoiceBox, WholeBox, RealBox, QLineEdit, partial(CheckBox, ""), dropping]
+    "make", [partial(ChoiceBox, "", ()), NumberBox, QLineEdit, partial(CheckBox, ""), dropping]
 )
 def test_where_a_control_begins_is_seen(
     qtbot: QtBot, tokens: Tokens, make: Callable[[], QWidget]
@@ -228,13 +228,11 @@ def test_where_a_control_begins_is_seen(
     set_theme("dark")
 
 
-@pytest.mark.parametrize("make", [WholeBox, RealBox])
-def test_a_number_keeps_off_the_outline_of_its_box(
-    qtbot: QtBot, make: Callable[[], WholeBox | RealBox]
-) -> None:
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_number_keeps_off_the_outline_of_its_box(qtbot: QtBot, whole: bool) -> None:
     """As far as a text in a field does at its left: at its right it had half of that."""
     tokens = set_theme("light")
-    box = make()
+    box = NumberBox(whole=whole)
     qtbot.addWidget(box)
     box.set_unit(" nat")
     box.setValue(14)

@@ -15,7 +15,7 @@ from app.window.bars.topbar import Figure
 from app.window.form.path_box import PathBox
 from app.window.form.preset_button import PresetButton
 from app.window.main_window import MainWindow
-from app.window.palette import WHY_ROLE, Palette
+from app.window.palette import FOUND_ROLE, Palette
 from pipelines import config as settings
 from pipelines.config import presets
 from tests.waiting import SOON_MS
@@ -120,10 +120,10 @@ def test_the_bar_the_menu_the_palette_and_the_keys_follow_the_model(qtbot, windo
     palette = Palette(w.actions_, w)
     qtbot.addWidget(palette)
     palette._filter("gaussian selection")
-    assert "acts only with model" in palette.list.item(0).data(WHY_ROLE)
+    assert "acts only with model" in palette.list.item(0).data(FOUND_ROLE).why
     palette._filter("lazy evaluation")
     assert palette.list.item(0).text() == "Lazy evaluation"
-    assert palette.list.item(0).data(WHY_ROLE) is None
+    assert palette.list.item(0).data(FOUND_ROLE).why is None
 
 
 def test_lazy_evaluation_is_asked_of_a_run_at_once_and_leaves_a_marker(qtbot, window, tmp_path):

@@ -269,7 +269,9 @@ def cut_short(root: QWidget) -> list[str]:
     """
     told = []
     for label in root.findChildren(Elided):
-        if label.isVisibleTo(root) and label.cut:
+        # A title may stand on two lines.
+        whole = label.text().replace("\n", " ") in (label.full, *label._shorter)
+        if label.isVisibleTo(root) and not whole:
             told.append(f"cut short: “{label.text()}” of “{label.full}”")
     for bars in root.findChildren(StageTree):
         if bars.isVisibleTo(root):

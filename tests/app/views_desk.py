@@ -54,7 +54,7 @@ class Desk:
         settle()
 
     def speech_texts(self) -> list[str]:
-        return [placed.text for placed in self.words.speech.placed]
+        return [placed.text for placed in self.words.spoken.placed]
 
 
 def settle() -> None:

@@ -13,12 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QBrush, QFontMetricsF, QPainter, QPaintEvent, QPen, QPolygonF
 from PySide6.QtWidgets import QWidget
 
-from app.model.provenance import measured_on
-from app.pictures.writers import drawing
+from app.model.provenance import caption, measured_on
+from app.pictures.caption import captioned
+from app.pictures.writers import write_picture
 from app.style.theme import font, theme
 from tests.bench._drawn_text import draw_text
 from tests.bench._ladder_text import PLAIN, PROPER
@@ -31,6 +32,7 @@ SECTION: Final = 42
 """Height of a section's heading with the room above it."""
 HEAD, FOOT = 52, 52
 MARGIN: Final = 22
+CAPTION: Final = 26
 FIGURES: Final = 108
 """Room right of the longest bar for its time and gain."""
 COLUMN: Final = 62
@@ -259,7 +261,15 @@ def ladder_picture(
     Raises PictureError for an unknown suffix or theme, or a place that cannot be written.
     """
     origin = measured_on(tree["machine"], tree["measured_at"])
-    drawing(lambda: LadderPicture(tree), out, None, scale, origin, theme)
+
+    def make() -> tuple[QWidget, Mapping[str, str]]:
+        ladder = LadderPicture(tree)
+        size = ladder.size() + QSize(0, CAPTION)
+        whole = captioned(ladder, [caption(origin)], MARGIN)
+        whole.resize(size)
+        return whole, origin
+
+    write_picture(make, out, scale=scale, theme=theme)
 
 
 def _title(row: Row) -> str:

@@ -31,44 +31,47 @@ NONE = "–"
 
 HEAD = """# The ladder
 
-Made by `python -m tests.bench.ladder --picture docs/ladder.png > docs/ladder.md`. Each rung is a preset
-(`asrscope run --preset ladder-1-scalar`, or the group "The ladder" in the window). Each of the seven main
-rungs differs from the one before in a single setting, which can be changed during a run (column *changes*). The
-others start from the plain net in blocks of 16.
+Made by `python -m tests.bench.ladder --picture docs/ladder.png > docs/ladder.md`. Each rung is a preset:
+`asrscope run --preset ladder-1-scalar`, or the group "The ladder" in the window. Each of the seven main rungs changes
+a single setting of the rung before (column *changes*), which can also be changed during a run. The other rungs start
+from the plain net in blocks of 16.
 
-Vanhoucke, Senior & Mao ("Improving the speed of neural networks on CPUs", 2011) took a speech net on one core step by
-step from a plain loop to several times its speed:
+The main rungs follow Vanhoucke, Senior & Mao ("Improving the speed of neural networks on CPUs", 2011), who made a
+speech net on one core several times as fast:
 
 1. **Scalar loop.** One multiplication and one addition at a time.
 2. **Vectors.** The same loop in SIMD registers, with several sums at a time. They report 26 % more speed from
    unrolling alone, with four sums.
-3. **BLAS.** The same product by a tuned library. Frame by frame it is a matrix-vector product: every weight is
-   read for a single multiplication.
-4. **8-bit integers.** A quarter of the bytes, and instructions for sums of integer products. They report 3
-   times the speed of their optimised floating point, without any loss of accuracy.
-5. **Batches.** Several frames at a time turn it into a matrix-matrix product: each weight is read once for all of
-   them. The first frame of a block waits for the last. With fixed point and batches they report about 10 times
-   the speed of the plain loop and 4 times that of their best floating point.
-6. **Lazy outputs.** Only the rows of the last layer for active senones, those that the search needs, are
-   computed. They assume 30 %.
+3. **BLAS.** The same product by a tuned library. Frame by frame it is a matrix-vector product: every weight is read
+   for a single multiplication.
+4. **8-bit integers.** A quarter of the bytes, and integer instructions. They report 3 times the speed of their best
+   floating point, without loss of accuracy.
+5. **Batches.** Several frames at a time make it a matrix-matrix product: each weight is read once for all of them.
+   The first frame of a block waits for the last. They report about 10 times the speed of the plain loop and 4
+   times that of their best floating point.
+6. **Lazy outputs.** Only the outputs of active senones, those that the search needs, are computed. They assume 30 %.
 7. **Lazy outputs in batches.** An active senone is also computed for up to three following frames of the block,
    which mostly need it too.
 
-The other rungs change the net instead: **low rank** (Xue, Li & Gong 2013: factors by SVD, then retraining), **sparse**
-(Yu, Seide, Li & Deng 2012: the smallest weights pruned, then retraining), **small** (Li et al. 2014: a small net
-trained on the outputs of a large one), **every second frame** (the frame-asynchronous net, whose scores are copied) and
-**two frames at once** (the multi-frame net, with an output layer for each; both Vanhoucke, Devin & Heigold 2013).
+The other rungs change the net:
+
+- **low rank**: factors by SVD, then retraining (Xue, Li & Gong 2013)
+- **sparse**: the smallest weights pruned, then retraining (Yu, Seide, Li & Deng 2012)
+- **small**: a small net trained on the outputs of a large one (Li et al. 2014)
+- **every second frame**: the scores of the last frame are copied (frame-asynchronous; Vanhoucke, Devin & Heigold 2013)
+- **two frames at once**: a net with an output layer for each frame (multi-frame; the same paper)
 """
 
-COLUMNS = """*Scoring*: time of scoring alone on one thread, ms per frame of 10 ms, median of {rounds} rounds in
-interleaved order over the same {frames} frames; active senones are replayed from each rung's own decode. *× before*,
-*× first*: speed relative to the rung that it changes, and to the first (medians of paired rounds). *RTF*: time of a
-whole run (features, scoring and search, recorder off) / audio time. *WER*: of {words} words, the first sentences
-of the synthetic test corpus; *against the plain net* in points, with a 95 % interval (paired bootstrap over
-sentences), or = and a rung with the same scores (compared on the timed frames, within {same:g} nat), whose
-words count for both. *Human*: errors in {human} words of labelled human speech, too few to rank anything. *Weights*:
-as the kernels store them. *Latency*: how long the first frame of a block waits for its scores: block + context of
-the net + scoring.
+COLUMNS = """- *scoring*: time of scoring alone on one thread, ms per 10 ms frame; median of {rounds} interleaved rounds
+  over the same {frames} frames. Active senones are replayed from each rung's own decode.
+- *× before*, *× first*: speed relative to the rung that it changes, and to the first (medians of paired rounds)
+- *RTF*: time of a whole run (features, scoring and search, recorder off) / audio time
+- *WER*: of {words} words, the first sentences of the synthetic test corpus
+- *against the plain net*: in points, with a 95 % interval (paired bootstrap over sentences); `=` and a rung if the
+  scores are the same (within {same:g} nat on the timed frames), so that its words count for both
+- *human*: errors in {human} words of labelled human speech, too few to rank anything
+- *weights*: size as the kernels store them
+- *latency*: how long the first frame of a block waits for its scores: block + context of the net + scoring
 """
 
 TABLE = (
@@ -85,16 +88,20 @@ TABLE = (
     "latency, ms",
 )
 
-DIFFERS = """There are reasons why the figures need not agree. Their net had 28.8 million weights, 55 % of them in the
-output layer; this one is a tenth of that size and fits into the last-level cache of most current processors. Their
-vectors held 4 floats (SSE); today's hold 8 or 16, and a library's product uses all of them, so floating point is a
-stronger baseline. Current processors multiply and accumulate 8-bit integers in one instruction where theirs needed
-three. Lazy evaluation saves multiplications but loses the library's matrix product: the active senones are a list of
-rows, and whether that pays off depends on how good the replaced product was. Copying every second frame leaves half
-of the columns of each product, but not half of its time: the weights are read as often as before, and the copies take
-time too. Sparse weights must be located before they are multiplied: zeros save time only in whole vectors. The labels
-of forced alignment come from the same voices that are tested here; for human speech, which is not among them, the
-column *human* is the better evidence.
+DIFFERS = """Reasons why the figures differ:
+
+- Their net had 28.8 million weights, 55 % of them in the output layer. This one is a tenth of that size and fits into
+  the last-level cache of most current processors.
+- Their vectors held 4 floats (SSE); today's hold 8 or 16, and BLAS uses all of them. So floating point is a stronger
+  baseline.
+- Current processors multiply and accumulate 8-bit integers in one instruction; theirs needed three.
+- Lazy evaluation saves multiplications but replaces a matrix product by a list of rows. Whether that pays depends on
+  how good the product was.
+- Copying every second frame halves the columns of each product but not its time: the weights are read as often as
+  before, and the copies take time too.
+- Sparse weights must be located before they are multiplied. Zeros save time only in whole vectors.
+- The labels of forced alignment come from the voices that are tested here. For people, the column *human* is the
+  better evidence.
 """
 
 

@@ -12,6 +12,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -146,7 +147,8 @@ def look_at_lab(folder: Path, theme: str, size: tuple[int, int]) -> list[str]:
     for name in ("all", LAB):
         page.show_gallery() if name == "all" else page.show_lab(name)
         QTest.qWait(SHOWN_MS)
-        page.settle()
+        while page._to_read:
+            QTest.qWait(SHOWN_MS)
         told += checked(window, folder / f"lab-{name}-{theme}-{size[0]}x{size[1]}.png")
     window.close()
     window.deleteLater()
@@ -212,13 +214,14 @@ def main() -> int:
         record(session)
     try_labs(sessions)
 
-    from app.pictures.studio import desk_picture
-    from app.pictures.wanted import Wanted
+    from app.pictures.request import PictureRequest
+    from app.pictures.session import SessionPictures
     from app.views import VIEWS
 
     told: list[str] = []
     for theme in ("dark", "light"):
-        desk_picture(session, folder / f"export-{theme}.png", Wanted(theme=theme))
+        with closing(SessionPictures(session)) as pictures:
+            pictures.write(PictureRequest(theme=theme), folder / f"export-{theme}.png")
         for size in SIZES:
             told += look_at_desk(session, folder, theme, size)
             told += look_at_lab(folder, theme, size)

@@ -276,11 +276,14 @@ def _cells(row: dict[str, Any]) -> list[str]:
 
 HEAD = """# Strategies of GMM scoring
 
-Made by `python -m tests.bench.strategies > docs/strategies.md`. Shares and times are relative to exact scoring by the
-same model (time: scoring alone, one thread, median of interleaved rounds; a time above 1 is a loss). Gaussians: share
-of Gaussians evaluated; components: share that enters the mixtures. Score error: mean difference in nat over the
-senones within 20 nat of the best. Words: the first sentences of the synthetic test corpus, never used for tuning; the
-interval is a paired bootstrap over sentences.
+Made by `python -m tests.bench.strategies > docs/strategies.md`. Each strategy is compared with exact scoring by the
+same model.
+
+- *Gaussians*, *senones*: share that is evaluated; *components*: share that enters the mixtures
+- *time*: time of scoring alone / that of exact scoring, on one thread, median of interleaved rounds; above 1 is a loss
+- *score error*: mean difference in nat over the senones within 20 nat of the best
+- *WER change*: on the first sentences of the synthetic test corpus, which was never used for tuning; paired bootstrap
+  over sentences
 """
 
 

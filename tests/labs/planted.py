@@ -7,6 +7,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from pipelines.labs.sweep import Timings
+
 ROUNDS = 12
 NOISE = 0.01
 LOUD = 1.5
@@ -20,9 +22,19 @@ def times(milliseconds: float, noise: float = NOISE, seed: int = 0) -> list[floa
     return found
 
 
-def arms(milliseconds: Mapping[str, float], noise: float = NOISE) -> dict[str, list[float]]:
-    """The same for several arms, each with noise of its own."""
-    return {
-        name: times(middle, noise, zlib.crc32(name.encode()))
-        for name, middle in milliseconds.items()
-    }
+def timings(milliseconds: Mapping[str, Mapping[int, float]], noise: float = NOISE) -> Timings:
+    """A sweep of variants over sizes, each with noise of its own."""
+    return Timings(
+        seconds={
+            variant: {
+                size: times(middle, noise, zlib.crc32(f"{variant} {size}".encode()))
+                for size, middle in row.items()
+            }
+            for variant, row in milliseconds.items()
+        }
+    )
+
+
+def at_size(size: int, milliseconds: Mapping[str, float], noise: float = NOISE) -> Timings:
+    """Variants that were taken at one size."""
+    return timings({variant: {size: middle} for variant, middle in milliseconds.items()}, noise)

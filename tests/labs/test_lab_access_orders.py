@@ -7,11 +7,11 @@ import pytest
 
 from pipelines.labs import access_orders
 from pipelines.labs._access_kernels import strided
-from pipelines.labs.access_orders import CHAIN, IN_ORDER, LAB, RANDOM, STRIDED, Accesses, Sizes
-from pipelines.labs.desk import Desk
+from pipelines.labs.access_orders import CHAIN, IN_ORDER, LAB, RANDOM, STRIDED, Params
+from pipelines.labs.sweep import SweepResult
 from profiler.machine.roofs import terms
-
-ROUNDS = 12
+from tests.labs.contract import Contract, about
+from tests.labs.planted import NOISE, timings
 
 
 @pytest.mark.parametrize(("n", "stride"), [(12, 1), (12, 4), (64, 16), (8, 8)])
@@ -30,45 +30,35 @@ def test_a_repeat_of_the_roofs_has_the_accesses_it_is_said_to_have():
     assert access_orders.ACCESSES % terms.ACCESSES == 0
 
 
-def planted(order=1.0, drawn=5.0, chain=60.0, noise=0.02):
+def planted(order=1.0, drawn=5.0, chain=60.0, noise=NOISE):
     """Nanoseconds over the largest data; within the first cache all take 1 ns."""
-    draw = np.random.default_rng(2)
-
-    def times(ns):
-        return (1e-9 * ns * (1 + noise * draw.random(ROUNDS))).tolist()
-
     last = {IN_ORDER: order, STRIDED: 2.0, RANDOM: drawn, CHAIN: chain}
-    return Accesses(
-        sizes=[16 << 10, 256 << 20],
-        by_size={way: [times(1.0), times(ns)] for way, ns in last.items()},
-        strides=[4, 64],
-        by_stride=[times(1.0), times(5.0)],
+    ms = {variant: {16 << 10: 1e-6, 256 << 20: 1e-6 * ns} for variant, ns in last.items()}
+    return SweepResult(
+        timings=timings(ms, noise),
+        more={"strides": timings({"strided": {4: 1e-6, 64: 5e-6}}, noise)},
         cache_bytes={1: 32768},
     )
 
 
-def test_it_holds_where_chains_and_random_accesses_are_dear():
-    found = LAB.judge(planted())
-    assert found.verdict == "holds here"
-    assert found.figures["chain_over_order"] == pytest.approx(60.0, rel=0.02)
-    assert found.figures["random_over_order_in_first_cache"] == pytest.approx(1.0, rel=0.02)
-    assert found.figures["along_a_chain_s"] == pytest.approx(60e-9, rel=0.02)
+CONTRACT = Contract(
+    LAB,
+    planted,
+    false=[{"chain": 3.0}, {"drawn": 1.1}],
+    noisy=[{"chain": 6.0, "noise": 1.0}],
+    figures={
+        "chain_over_order": about(60.0),
+        "random_over_order_in_first_cache": about(1.0),
+        "along_a_chain_s": about(60e-9),
+    },
+    small=Params(largest_mib=1, seconds=0.0),
+    memory=(Params(largest_mib=1), Params(largest_mib=1024)),
+)
 
 
-@pytest.mark.parametrize("change", [{"chain": 3.0}, {"drawn": 1.1}])
-def test_it_does_not_where_they_are_not(change):
-    assert LAB.judge(planted(**change)).verdict == "does not hold here"
-
-
-def test_noise_decides_nothing():
-    assert LAB.judge(planted(chain=6.0, noise=1.0)).verdict == "undecided"
-
-
-def test_a_small_run_measures_and_draws():
-    found = LAB.measure(Sizes(largest_mib=1, seconds=0.0), Desk())
-    assert found.sizes[0] == 16 << 10
-    assert found.sizes[-1] == 1 << 20
-    assert set(found.by_size) == {IN_ORDER, STRIDED, RANDOM, CHAIN}
-    assert all(len(each) == len(found.sizes) for each in found.by_size.values())
-    assert LAB.judge(found).why
-    assert LAB.picture(found).beside
+def test_every_way_is_measured_at_every_size():
+    found = CONTRACT.measured
+    sizes = found.timings.sizes()
+    assert (sizes[0], sizes[-1]) == (16 << 10, 1 << 20)
+    assert found.timings.variants == [IN_ORDER, STRIDED, RANDOM, CHAIN]
+    assert all(found.timings.sizes(variant) == sizes for variant in found.timings.variants)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pipelines.labs import asynchronous_sgd as lab
-from pipelines.labs.asynchronous_sgd import LAB, Pool, Pooled
+from pipelines.labs.asynchronous_sgd import LAB, Params, Result
 from pipelines.labs.desk import Desk
+from tests.labs.contract import Contract, about
 from tests.labs.planted_training import curve
 
 
@@ -18,26 +19,21 @@ def planted(several=0.6, loss=2.0, waiting=0.1, noise=0.01, synchronous=0.8):
         curve("several", several, loss, waiting=waiting, ranks=3, noise=noise),
         curve("slowed", 0.9, 2.0, ranks=3, noise=noise),
     ]
-    return Pooled(workers=2, batch=8, accumulate=4, parameters=10, curves=curves)
+    return Result(workers=2, batch=8, accumulate=4, parameters=10, curves=curves)
 
 
-def test_it_holds_where_it_is_faster_and_no_worse():
-    found = LAB.judge(planted())
-    assert found.verdict == "holds here"
-    assert found.figures["speed_up"] == pytest.approx(1 / 0.6, rel=0.02)
-    assert found.figures["mean_staleness_updates"] == pytest.approx(0.75)
-    assert found.figures["communication_share_each"] == pytest.approx(0.4, abs=0.01)
-
-
-@pytest.mark.parametrize(
-    "change", [{"several": 1.5}, {"loss": 2.6}, {"waiting": 0.5}, {"synchronous": 0.4}]
+CONTRACT = Contract(
+    LAB,
+    planted,
+    false=[{"several": 1.5}, {"loss": 2.6}, {"waiting": 0.5}, {"synchronous": 0.4}],
+    noisy=[{"several": 0.9, "synchronous": 0.9, "noise": 0.8}],
+    figures={
+        "speed_up": about(1 / 0.6),
+        "mean_staleness_updates": about(0.75),
+        "communication_share_each": pytest.approx(0.4, abs=0.01),
+    },
+    memory=(Params(workers=2), Params(workers=64)),
 )
-def test_it_does_not_where_it_is_slower_or_worse_or_waits_more(change):
-    assert LAB.judge(planted(**change)).verdict == "does not hold here"
-
-
-def test_noise_decides_nothing():
-    assert LAB.judge(planted(several=0.9, synchronous=0.9, noise=0.8)).verdict == "undecided"
 
 
 def test_the_model_is_the_number_of_devices_until_the_server_is_busy():
@@ -51,14 +47,10 @@ def test_the_model_is_the_number_of_devices_until_the_server_is_busy():
 
 
 def test_a_small_run_measures_and_draws(small_training):
-    pool = Pool(batch=4, batches=16, rounds=3)
-    found = LAB.measure(pool, Desk())
+    params = Params(batch=4, batches=16, rounds=3)
+    found = LAB.measure(params, Desk())
     assert [len(c.seconds) for c in found.curves] == [3] * 5
     assert found.curves[0].examples == [64] * 3
     assert sum(found.curves[2].by_worker[0].delays.values()) == sum(found.curves[2].updates)
     assert LAB.judge(found).why
     assert len(LAB.picture(found).beside) == 4
-
-
-def test_the_memory_grows_with_the_workers():
-    assert LAB.bytes_needed(Pool(workers=64)) > 8 * LAB.bytes_needed(Pool(workers=2))

@@ -2,56 +2,38 @@
 
 from __future__ import annotations
 
-import numpy as np
-import pytest
-
 from pipelines.labs import bandwidth_ladder
-from pipelines.labs.bandwidth_ladder import LAB, LEAST_ROUNDS, Effort, Ladder
+from pipelines.labs.bandwidth_ladder import ALL, LAB, LEAST_ROUNDS, ONE, Params
 from pipelines.labs.desk import Desk
+from pipelines.labs.sweep import SweepResult
 from profiler.machine.roofs.cpu import Step
 from profiler.machine.roofs.table import BANDWIDTH, Key, Roof
+from tests.labs.contract import Contract, about
+from tests.labs.planted import NOISE, timings
 
-ROUNDS = 12
 
-
-def planted(share, noise=0.01, threads=2):
-    """200 GB/s from the first cache to each core, `share` of it from memory."""
-    draw = np.random.default_rng(3)
-
-    def times(rate):
-        return (1 / rate * (1 + noise * draw.random(ROUNDS))).tolist()
-
-    all_cores = [times(200e9 * threads), times(200e9 * threads * share)]
-    return Ladder(
-        threads=threads,
-        sizes=[16 << 10, 128 << 20],
-        one=[times(200e9), times(30e9)],
-        all_cores=all_cores,
-        cache_bytes={1: 32768},
+def planted(share=0.05, noise=NOISE, threads=2):
+    """200 GB/s from the first cache to each core, `share` of it from memory to all of them."""
+    near, far = 16 << 10, 128 << 20
+    every = 1e3 / (200e9 * threads)
+    ms = {ONE: {near: 1e3 / 200e9, far: 1e3 / 30e9}, ALL: {near: every, far: every / share}}
+    return SweepResult(
+        timings=timings(ms, noise), counts={"threads": threads}, cache_bytes={1: 32768}
     )
 
 
-@pytest.mark.parametrize(
-    ("share", "noise", "verdict"),
-    [
-        (0.05, 0.01, "holds here"),
-        (0.2, 0.01, "does not hold here"),
-        (0.1, 1.0, "undecided"),
-    ],
+CONTRACT = Contract(
+    LAB,
+    planted,
+    false=[{"share": 0.2}],
+    noisy=[{"share": 0.1, "noise": 1.0}],
+    figures={
+        "memory_share_of_first_cache": about(0.05),
+        "first_cache_bytes_per_s": about(400e9),
+        "first_cache_bytes_per_s_of_16_cores": about(3.2e12),
+        "memory_bytes_per_s": about(20e9),
+    },
 )
-def test_a_tenth_decides(share, noise, verdict):
-    found = LAB.judge(planted(share, noise))
-    assert found.verdict == verdict
-    assert found.figures["memory_share_of_first_cache"] == pytest.approx(
-        share, rel=0.01 + noise / 2
-    )
-
-
-def test_figures_are_rates():
-    figures = LAB.judge(planted(0.1)).figures
-    assert figures["first_cache_bytes_per_s"] == pytest.approx(400e9, rel=0.02)
-    assert figures["first_cache_bytes_per_s_of_16_cores"] == pytest.approx(3.2e12, rel=0.02)
-    assert figures["memory_bytes_per_s"] == pytest.approx(40e9, rel=0.02)
 
 
 def test_the_rungs_go_from_the_first_cache_to_beyond_the_last():
@@ -78,9 +60,11 @@ def test_a_run_takes_every_rung_in_every_round(monkeypatch):
         return [rung(1 << 14), rung(1 << 20)]
 
     monkeypatch.setattr(bandwidth_ladder, "rungs", rungs)
-    found = LAB.measure(Effort(threads=2, seconds=0.0), Desk())
+    found = LAB.measure(Params(threads=2, seconds=0.0), Desk())
     assert len(taken) == 4 * LEAST_ROUNDS
-    assert found.one == [[1e-9] * LEAST_ROUNDS] * 2
-    assert found.all_cores == [[0.5e-9] * LEAST_ROUNDS] * 2
+    assert found.timings.seconds == {
+        ONE: {1 << 14: [1e-9] * LEAST_ROUNDS, 1 << 20: [1e-9] * LEAST_ROUNDS},
+        ALL: {1 << 14: [0.5e-9] * LEAST_ROUNDS, 1 << 20: [0.5e-9] * LEAST_ROUNDS},
+    }
     names = [getattr(layer, "name", None) for layer in LAB.picture(found).layers]
     assert names[:2] == ["1 core", "2 cores"]

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from pipelines.labs import batching
-from pipelines.labs.batching import COLUMNS, LAB, MIXTURES, NET, ROWS, Found
-from tests.labs.planted import LOUD, arms
+from pipelines.labs.batching import COLUMNS, FEW, LAB, MIXTURES, NET, ROWS, Params
+from pipelines.labs.sweep import SweepResult
+from tests.labs.contract import Contract, about
+from tests.labs.planted import LOUD, NOISE, timings
 
 
 def test_both_layouts_give_the_product():
@@ -20,42 +22,34 @@ def test_both_layouts_give_the_product():
         np.testing.assert_allclose(made[ROWS, n](), right.T, atol=1e-4)
 
 
-def planted(gain=5.0, rows_at_2=3.0, noise=0.01, mixtures=None):
+def planted(gain=5.0, rows_at_2=3.0, noise=NOISE, mixtures=None):
     """A frame takes 1 ms alone and 1/`gain` in batches of 2 and 4; as rows, 2 take `rows_at_2` ms a frame.
 
-    `mixtures`: the gain of the mixtures, where it is another.
+    `mixtures`: the gain of the mixtures, where it is another. A turn of a scorer scores eight frames.
     """
-    frames, ms = {}, {}
-    for what in (NET, MIXTURES, COLUMNS, ROWS):
-        own = mixtures if what == MIXTURES and mixtures else gain
-        for n, each in {1: 1.0, 2: 1 / own, 4: 1 / own}.items():
-            name = f"{what}, {n} frames"
-            frames[name] = n
-            ms[name] = n * (rows_at_2 if (what, n) == (ROWS, 2) else each)
-    return Found(net="base", batches=[1, 2, 4], seconds=arms(ms, noise), frames=frames)
+    ms = {}
+    for variant in (NET, MIXTURES, COLUMNS, ROWS):
+        own = mixtures if variant == MIXTURES and mixtures else gain
+        each = {1: 1.0, 2: 1 / own, 4: 1 / own}
+        if variant == ROWS:
+            each[2] = rows_at_2
+        frames = {n: n if variant in (COLUMNS, ROWS) else FEW for n in each}
+        ms[variant] = {n: frames[n] * each[n] for n in each}
+    return SweepResult(timings=timings(ms, noise), texts={"net": "base"})
 
 
-def test_it_holds_where_batches_are_quicker():
-    found = LAB.judge(planted())
-    assert found.verdict == "holds here"
-    assert found.figures["net_gain"] == pytest.approx(5.0, rel=0.02)
-    assert found.figures["rows_two_over_one"] == pytest.approx(3.0, rel=0.02)
-    assert found.figures["added_latency_ms_at_4"] == 30.0
-
-
-def test_it_does_not_where_one_frame_at_a_time_is_best():
-    found = LAB.judge(planted(gain=0.5))
-    assert found.verdict == "does not hold here"
-    assert found.figures["net_gain"] == pytest.approx(0.5, rel=0.02)
-
-
-@pytest.mark.parametrize("gains", [{"gain": 0.5, "mixtures": 5.0}, {"mixtures": 0.5}])
-def test_it_does_not_where_only_one_scorer_gains(gains):
-    assert LAB.judge(planted(**gains)).verdict == "does not hold here"
-
-
-def test_noise_decides_nothing():
-    assert LAB.judge(planted(gain=1.02, noise=LOUD)).verdict == "undecided"
+CONTRACT = Contract(
+    LAB,
+    planted,
+    false=[{"gain": 0.5}, {"gain": 0.5, "mixtures": 5.0}, {"mixtures": 0.5}],
+    noisy=[{"gain": 1.02, "noise": LOUD}],
+    figures={
+        "net_gain": about(5.0),
+        "rows_two_over_one": about(3.0),
+        "added_latency_ms_at_4": 30.0,
+    },
+    memory=(Params(gaussians=1), Params(gaussians=1 << 20)),
+)
 
 
 def test_the_picture_has_times_and_waiting():

@@ -9,7 +9,7 @@ import pytest
 from app.cli.main import main
 from pipelines import labs
 from pipelines.labs import record
-from pipelines.labs.gradient_noise import Noise
+from pipelines.labs.gradient_noise import Result
 from profiler.session.writer import SessionWriter
 from profiler.spans import Recorder
 
@@ -34,7 +34,7 @@ def session(tmp_path):
     """A run with planted figures."""
     path = tmp_path / f"{NAME}.asrs"
     lab = labs.load(NAME)
-    found = Noise(
+    found = Result(
         frames=64,
         sizes=[1, 4, 16],
         drawn=[[1.0, 1.1], [0.5, 0.55], [0.25, 0.28]],

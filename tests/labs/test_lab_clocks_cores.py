@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from pipelines.labs._clock_kernel import chain
-from pipelines.labs.clocks_cores import LAB, Rates, Sizes
-from pipelines.labs.desk import Desk
-from tests.labs.planted_training import times
+from pipelines.labs.clocks_cores import CLOCK, DEVICE, EVERY, LAB, ONE, Params
+from pipelines.labs.sweep import SweepResult
+from tests.labs.contract import Contract, about
+from tests.labs.planted import NOISE, at_size
 
 MASK = (1 << 64) - 1
 
@@ -22,46 +23,35 @@ def test_the_chain_is_xorshift():
     assert int(chain(np.uint64(88172645463325252), 50)) == x
 
 
-def planted(per_cycle=32.0, noise=0.01, device=None):
+def planted(per_cycle=32.0, noise=NOISE, device=None):
     """A core of 3 GHz that does so many operations in a cycle, two of them; products of 100 × 100."""
-    one = 2 * 100**3 / (per_cycle * 3e9)
-    return Rates(
-        n=100,
-        cores=2,
-        cycles=3_000_000,
-        clock=times(1e-3, noise),
-        one=times(one, noise),
-        every=times(one / 2, noise),
-        device=times(device, noise) if device else [],
-        device_name="cuda" if device else "",
+    one = 1e3 * 2 * 100**3 / (per_cycle * 3e9)
+    ms = {CLOCK: 1.0, ONE: one, EVERY: one / 2} | ({DEVICE: 1e3 * device} if device else {})
+    return SweepResult(
+        timings=at_size(100, ms, noise),
+        counts={"cores": 2, "cycles": 3_000_000},
+        device="cuda" if device else "",
     )
 
 
-def test_it_holds_where_a_core_does_more_in_a_cycle():
-    found = LAB.judge(planted())
-    assert found.verdict == "holds here"
-    assert found.figures["per_cycle_over_gpu_core"] == pytest.approx(16, rel=0.02)
-    assert found.figures["clock_hz"] == pytest.approx(3e9, rel=0.02)
-    assert found.figures["k80_over_laptop_by_clock_and_cores"] == pytest.approx(226, abs=1)
-    assert found.figures["device_flops_per_s"] is None
-
-
-def test_it_does_not_where_it_does_as_much():
-    assert LAB.judge(planted(per_cycle=2.0)).verdict == "does not hold here"
-
-
-def test_noise_decides_nothing():
-    assert LAB.judge(planted(per_cycle=4.0, noise=2.0)).verdict == "undecided"
+CONTRACT = Contract(
+    LAB,
+    planted,
+    true=[{}, {"device": 1e-6}],
+    false=[{"per_cycle": 2.0}],
+    noisy=[{"per_cycle": 4.0, "noise": 2.0}],
+    figures={
+        "per_cycle_over_gpu_core": about(16),
+        "clock_hz": about(3e9),
+        "k80_over_laptop_by_clock_and_cores": about(226),
+        "device_flops_per_s": None,
+    },
+    small=Params(n=32, seconds=0.0),
+    memory=(Params(n=32), Params(n=8192)),
+)
 
 
 def test_a_device_stands_beside_the_processor():
     found = LAB.judge(planted(device=1e-6))
     assert found.figures["device_flops_per_s"] == pytest.approx(2e12, rel=0.02)
     assert len(LAB.picture(planted(device=1e-6)).beside[0].layers[0].values) == 3
-
-
-def test_a_small_run_measures_and_draws():
-    found = LAB.measure(Sizes(n=32, seconds=0.0), Desk())
-    assert len(found.clock) == len(found.one) == len(found.every) >= 3
-    assert LAB.judge(found).why
-    assert LAB.picture(found).beside

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from pipelines.labs import _training, compress_training
-from pipelines.labs.compress_training import LAB, WAYS, Budget, Course, Courses
+from pipelines.labs.compress_training import LAB, WAYS, Course, Params, Result
 from pipelines.labs.desk import Desk
+from tests.labs.contract import Contract, about
 from tests.labs.planted_training import losses
 
 
@@ -26,24 +27,20 @@ def course(name, wrong, weights, noise=0.02, seed=1):
 def planted(low_rank=0.4, sparse=0.41, small=0.6, noise=0.02):
     wrong = {"low-rank": low_rank, "sparse": sparse, "small": small, "small-hard": 0.7}
     courses = [course(name, wrong[name], 30, noise, seed) for seed, name in enumerate(WAYS, 2)]
-    return Courses(base=course("base", 0.4, 100, noise), courses=courses, below=0.7)
+    return Result(base=course("base", 0.4, 100, noise), courses=courses, below=0.7)
 
 
-def test_it_holds_where_nothing_is_lost_and_the_teacher_helps():
-    found = LAB.judge(planted())
-    assert found.verdict == "holds here"
-    assert found.figures["size_low_rank_share"] == 0.3
-    assert found.figures["low_rank_divergence_after_nats"] == pytest.approx(0.5)
-    assert found.figures["taught_over_hard_errors"] == pytest.approx(6 / 7)
-
-
-@pytest.mark.parametrize("change", [{"low_rank": 0.5}, {"sparse": 0.5}, {"small": 0.8}])
-def test_it_does_not_where_one_part_does_not(change):
-    assert LAB.judge(planted(**change)).verdict == "does not hold here"
-
-
-def test_noise_decides_nothing():
-    assert LAB.judge(planted(sparse=0.421, noise=0.8)).verdict == "undecided"
+CONTRACT = Contract(
+    LAB,
+    planted,
+    false=[{"low_rank": 0.5}, {"sparse": 0.5}, {"small": 0.8}],
+    noisy=[{"sparse": 0.421, "noise": 0.8}],
+    figures={
+        "size_low_rank_share": 0.3,
+        "low_rank_divergence_after_nats": about(0.5),
+        "taught_over_hard_errors": about(6 / 7),
+    },
+)
 
 
 def test_what_is_cut_is_trained_on_by_the_recipes(tmp_path, monkeypatch):
@@ -60,7 +57,7 @@ def test_what_is_cut_is_trained_on_by_the_recipes(tmp_path, monkeypatch):
     monkeypatch.setattr(_training, "data", lambda desk: tmp_path)
     monkeypatch.setattr(compress_training, "WAYS", {"sparse": "sparse"})
     monkeypatch.setattr(compress_training, "POINTS", 2)
-    found = LAB.measure(Budget(frames=1024), Desk())
+    found = LAB.measure(Params(frames=1024), Desk())
     [sparse] = found.courses
     assert sparse.frames == [0, 512, 1024]
     assert sparse.weights / found.base.weights == pytest.approx(0.3, abs=0.01)

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pipelines.labs.declaration import Parameters
-from pipelines.labs.desk import Desk
-from pipelines.labs.device_mismatch import ALLOWED, LAB, OPERATIONS, PLACES, Trial, Trials
-
-
-class NoDevice(Desk):
-    device = None
+from pipelines.labs.device_mismatch import ALLOWED, LAB, OPERATIONS, PLACES, Result, Trial
+from pipelines.labs.verdicts import PART
+from tests.labs.contract import Contract, NoDevice
 
 
 def test_the_rules_of_torch_hold_without_a_device():
@@ -24,7 +19,7 @@ def test_the_rules_of_torch_hold_without_a_device():
         assert bool(by[operation, "one on each"].error) == (operation != ALLOWED)
     assert "cpu" in by["add", "one on each"].error
     judged = LAB.judge(found)
-    assert judged.verdict == "holds in part"
+    assert judged.verdict == PART
     assert judged.figures["operations_refused"] == len(OPERATIONS) - 1
     assert "no accelerator" in judged.why
     assert len(LAB.picture(found).layers[0].blocks) == len(by)
@@ -40,21 +35,19 @@ def planted(**changed):
             trials.append(
                 Trial(operation=operation, place=place, **(what | changed.get(place, {})))
             )
-    return Trials(device="cuda", real=True, trials=trials, to_numpy=changed.get("to_numpy", "no"))
+    real, to_numpy = changed.get("real", True), changed.get("to_numpy", "no")
+    return Result(device="cuda", real=real, trials=trials, to_numpy=to_numpy)
 
 
-def test_it_holds_on_a_device_that_refuses():
-    assert LAB.judge(planted()).verdict == "holds here"
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
+CONTRACT = Contract(
+    LAB,
+    planted,
+    in_part=[{"real": False}],
+    false=[
         {"one on each": {"error": "", "lives": "cuda"}},
         {"after .to(device)": {"error": "no"}},
         {"both on the device": {"lives": "cpu"}},
         {"to_numpy": ""},
     ],
+    figures={"operations_refused": len(OPERATIONS) - 1, "operations_allowed_across": 1},
 )
-def test_it_does_not_where_something_crosses_silently(changed):
-    assert LAB.judge(planted(**changed)).verdict == "does not hold here"

@@ -9,28 +9,28 @@ from pipelines import config as settings
 from pipelines.config import Config, assign
 from pipelines.labs import _scoring, gaussian_selection
 from pipelines.labs.desk import Desk
-from pipelines.labs.gaussian_selection import EXACT, JUDGED, LAB, METHOD, Found, Given, points
+from pipelines.labs.gaussian_selection import EXACT, JUDGED, LAB, METHOD, Params, points
+from pipelines.labs.sweep import SweepResult
 from pipelines.models.opening import open_model
-from tests.labs.planted import LOUD, arms
+from tests.labs.contract import Contract, about
+from tests.labs.planted import LOUD, NOISE, at_size
 from tests.pipelines import selection_reference as reference
-
-NAME = ", ".join(JUDGED)
 
 
 def test_every_point_is_a_configuration_and_the_judged_one_is_the_usual():
     base = assign(Config(), {"model": "continuous"})
     for some in points().values():
         assert settings.check(assign(base, some)).gmm.selection.enabled
-    judged = assign(base, points()[NAME]).gmm.selection
+    judged = assign(base, points()[JUDGED]).gmm.selection
     assert judged.threshold == Config().gmm.selection.threshold
     assert judged.method == "vq"
 
 
 def test_shares_and_best_senones_are_those_of_a_reference(bundled_speech, monkeypatch):
     few = {METHOD: "vq", "gmm.selection.threshold": 0.8, "gmm.selection.codewords": 16}
-    monkeypatch.setattr(gaussian_selection, "FAMILIES", {JUDGED[0]: {JUDGED[1]: few}})
+    monkeypatch.setattr(gaussian_selection, "FAMILIES", {"shortlists (VQ)": {"radius 0.8": few}})
     desk = Desk(audio=[str(bundled_speech / "08-kal16-short.flac")])
-    found = LAB.measure(Given(components=8, speech_s=1.0, frames=2, seconds=0.0), desk)
+    found = LAB.measure(Params(components=8, speech_s=1.0, frames=2, seconds=0.0), desk)
     base = assign(Config(), {"model": "continuous", "gmm.components": 8})
     model = open_model(base, lambda *_: None, lambda: False)
     family = reference.family_of(model)
@@ -40,44 +40,42 @@ def test_shares_and_best_senones_are_those_of_a_reference(bundled_speech, monkey
     g = reference.linear(panels, centre, features)
     lists = reference.lists_of(prepared)
     kept = reference.on_lists(family, lists, reference.nearest(lists.codebook, centre, features), g)
-    assert found.gaussians[NAME] == pytest.approx(np.isfinite(kept).mean(), rel=0.02)
+    facts = found.by_variant
+    assert facts["gaussians"][JUDGED] == pytest.approx(np.isfinite(kept).mean(), rel=0.02)
     exact, selected = (reference.mixtures(family, each) for each in (g, kept))
     same = (exact.argmax(axis=1) == selected.argmax(axis=1)).mean()
     # A tie may fall the other way in 32 bits.
-    assert found.same_best[NAME] == pytest.approx(same, abs=2 / len(features))
-    assert found.gaussians[EXACT] == found.same_best[EXACT] == 1.0
+    assert facts["same_best"][JUDGED] == pytest.approx(same, abs=2 / len(features))
+    assert facts["gaussians"][EXACT] == facts["same_best"][EXACT] == 1.0
 
 
-def planted(gaussians=0.3, time=0.45, noise=0.01):
+def planted(gaussians=0.3, time=0.45, noise=NOISE):
     names = [EXACT, *points()]
     ms = dict.fromkeys(names, 10 * time) | {EXACT: 10.0}
-    counts = dict.fromkeys(names, gaussians) | {EXACT: 1.0}
-    return Found(
-        frames=4,
-        seconds=arms(ms, noise),
-        gaussians=counts,
-        same_best=dict.fromkeys(names, 0.8),
-        error=dict.fromkeys(names, 2.5),
-        word_errors=dict.fromkeys(names, 4) | {EXACT: 1},
-        words=50,
+    return SweepResult(
+        timings=at_size(4, ms, noise),
+        counts={"words": 50},
+        by_variant={
+            "gaussians": dict.fromkeys(names, gaussians) | {EXACT: 1.0},
+            "same_best": dict.fromkeys(names, 0.8),
+            "error": dict.fromkeys(names, 2.5),
+            "word_errors": dict.fromkeys(names, 4) | {EXACT: 1},
+        },
     )
 
 
-def test_it_holds_where_gaussians_and_time_fall():
-    found = LAB.judge(planted())
-    assert found.verdict == "holds here"
-    assert found.figures["time_share"] == pytest.approx(0.45, rel=0.02)
-    assert found.figures["gaussians_fewer_times"] == pytest.approx(1 / 0.3)
-    assert "4 are wrong instead of 1" in found.why
+CONTRACT = Contract(
+    LAB,
+    planted,
+    false=[{"gaussians": 0.6}, {"time": 0.7}],
+    noisy=[{"time": 0.57, "noise": LOUD}],
+    figures={"time_share": about(0.45), "gaussians_fewer_times": about(1 / 0.3)},
+    memory=(Params(components=8), Params(components=128)),
+)
 
 
-@pytest.mark.parametrize("change", [{"gaussians": 0.6}, {"time": 0.7}])
-def test_it_does_not_where_one_of_them_stays(change):
-    assert LAB.judge(planted(**change)).verdict == "does not hold here"
-
-
-def test_noise_decides_nothing():
-    assert LAB.judge(planted(time=0.57, noise=LOUD)).verdict == "undecided"
+def test_words_are_counted_in_the_sentence():
+    assert "of 50 words 4 are wrong instead of 1" in LAB.judge(planted()).why
 
 
 def test_the_picture_has_a_line_for_each_strategy():

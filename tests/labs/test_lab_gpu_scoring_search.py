@@ -7,15 +7,16 @@ import pytest
 
 from pipelines.config import Config, assign
 from pipelines.labs import gpu_scoring_search
-from pipelines.labs.desk import Desk
-from pipelines.labs.gpu_scoring_search import LAB, STAND_IN, THREADS, Found, Given
+from pipelines.labs.gpu_scoring_search import LAB, STAND_IN, THREADS, Params
+from pipelines.labs.sweep import SweepResult
 from pipelines.run.recogniser import build
 from pipelines.scoring.strategy import never, quietly
 from profiler.spans import NullLane, Recorder
-from tests.labs.planted import LOUD, arms
+from tests.labs.contract import Contract, NoDevice, about
+from tests.labs.planted import LOUD, NOISE, at_size
 
 
-def planted(scoring=10.0, search=0.8, device="cuda", noise=0.01):
+def planted(scoring=10.0, search=0.8, device="cuda", noise=NOISE):
     """How many times as fast each part is on the device."""
     ms = {
         "scoring, processor": 10.0,
@@ -24,35 +25,27 @@ def planted(scoring=10.0, search=0.8, device="cuda", noise=0.01):
         "search, processor": 4.0,
         "search, device": 4.0 / search,
     }
-    return Found(
-        frames=10,
+    return SweepResult(
+        timings=at_size(10, ms, noise),
+        counts={"senones": 5126, "asked": 1800.0},
+        texts={"reason": "" if device else "torch was built without CUDA"},
         device=device,
-        reason="" if device else "torch was built without CUDA",
-        senones=5126,
-        asked=1800.0,
-        seconds=arms(ms, noise),
     )
 
 
-def test_it_holds_where_scoring_gains_and_search_does_not():
-    found = LAB.judge(planted())
-    assert found.verdict == "holds here"
-    assert found.figures["scoring_gain"] == pytest.approx(10.0, rel=0.02)
-    assert found.figures["search_gain"] == pytest.approx(0.8, rel=0.02)
-
-
-@pytest.mark.parametrize("change", [{"scoring": 1.2}, {"search": 8.0}])
-def test_it_does_not_where_both_or_neither_gain(change):
-    assert LAB.judge(planted(**change)).verdict == "does not hold here"
-
-
-def test_noise_decides_nothing():
-    assert LAB.judge(planted(scoring=2.05, noise=LOUD)).verdict == "undecided"
+CONTRACT = Contract(
+    LAB,
+    planted,
+    false=[{"scoring": 1.2}, {"search": 8.0}],
+    noisy=[{"scoring": 2.05, "noise": LOUD}],
+    impossible=[{"device": ""}],
+    figures={"scoring_gain": about(10.0), "search_gain": about(0.8)},
+    memory=(Params(frames=1), Params(frames=10_000)),
+)
 
 
 def test_without_a_device_it_says_so_and_gives_the_processors_half():
     found = LAB.judge(planted(device="", search=0.1))
-    assert found.verdict == "cannot be tried here"
     assert "torch was built without CUDA" in found.why
     assert found.figures["scoring_gain"] is None
     assert found.figures["scoring_threads_gain"] == pytest.approx(10 / 5.5, rel=0.02)
@@ -69,17 +62,14 @@ def test_the_picture_has_both_parts_and_places(device):
     ]
 
 
-class NoDevice(Desk):
-    device = None
-
-
 def test_a_small_run_takes_the_processors_half(bundled_speech):
     desk = NoDevice(audio=[str(bundled_speech / "08-kal16-short.flac")])
-    found = LAB.measure(Given(vocabulary=60, frames=12, block=8, seconds=0.0), desk)
-    assert (found.device, found.frames) == ("", 12)
-    assert found.reason
-    assert set(found.seconds) == set(planted().seconds)
-    assert 0 < found.asked <= found.senones
+    found = LAB.measure(Params(vocabulary=60, frames=12, block=8, seconds=0.0), desk)
+    assert found.device == ""
+    assert found.texts["reason"]
+    assert found.timings.cells() == [(variant, 12) for variant in found.timings.variants]
+    assert set(found.timings.variants) == set(planted().timings.variants)
+    assert 0 < found.counts["asked"] <= found.counts["senones"]
     assert LAB.judge(found).verdict == "cannot be tried here"
     assert LAB.picture(found).beside
 

@@ -7,9 +7,10 @@ import pytest
 
 from pipelines.labs import gradient_noise
 from pipelines.labs.desk import Desk
-from pipelines.labs.gradient_noise import LAB, Noise, Sizes
+from pipelines.labs.gradient_noise import LAB, Params, Result
 from pipelines.models import nets
 from profiler.errors import BadInput
+from tests.labs.contract import Contract
 
 SIZES = [1, 4, 16, 64, 256]
 
@@ -54,7 +55,7 @@ def test_the_net_is_the_one_that_torch_computes():
     assert posteriors == pytest.approx(right, abs=1e-4)
 
 
-def planted(power, spread=0.1, draws=200):
+def planted(power=-0.5, spread=0.1, draws=200):
     draw = np.random.default_rng(8)
 
     def noise(exponent):
@@ -63,36 +64,30 @@ def planted(power, spread=0.1, draws=200):
             for b in SIZES
         ]
 
-    return Noise(frames=512, sizes=SIZES, drawn=noise(power), running=noise(-0.2))
+    return Result(frames=512, sizes=SIZES, drawn=noise(power), running=noise(-0.2))
 
 
-@pytest.mark.parametrize(
-    ("power", "spread", "draws", "verdict"),
-    [
-        (-0.5, 0.1, 200, "holds here"),
-        (-0.3, 0.1, 200, "does not hold here"),
-        (-0.7, 0.1, 200, "does not hold here"),
-        (-0.45, 1.5, 12, "undecided"),
-    ],
+CONTRACT = Contract(
+    LAB,
+    planted,
+    false=[{"power": -0.3}, {"power": -0.7}],
+    noisy=[{"power": -0.45, "spread": 1.5, "draws": 12}],
+    figures={"slope": pytest.approx(-0.5, abs=0.02)},
+    small=Params(frames=64, largest=8, draws=8),
+    memory=(Params(frames=64), Params(frames=8192)),
 )
-def test_the_slope_decides(power, spread, draws, verdict):
-    found = LAB.judge(planted(power, spread, draws))
-    assert found.verdict == verdict
-    if spread < 1:
-        assert found.figures["slope"] == pytest.approx(power, abs=0.02)
 
 
-def test_a_small_run_measures_and_draws():
-    found = LAB.measure(Sizes(frames=64, largest=8, draws=8), Desk())
+def test_every_size_is_drawn():
+    found = CONTRACT.measured
     assert found.frames == 64
     assert found.sizes == [1, 2, 4, 8]
-    assert LAB.judge(found).why
     assert len(LAB.picture(found).layers) == 3
 
 
 def test_the_minibatch_of_the_claim_is_marked_where_it_is_drawn():
     each = [[1.0, 1.1, 0.9]] * 8
-    found = Noise(frames=64, sizes=[1 << k for k in range(8)], drawn=each, running=each)
+    found = Result(frames=64, sizes=[1 << k for k in range(8)], drawn=each, running=each)
     assert LAB.picture(found).layers[-1].value == 128
 
 
@@ -102,4 +97,4 @@ def test_too_little_speech_is_refused(tmp_path):
     path = tmp_path / "short.wav"
     soundfile.write(path, np.zeros(4000, np.float32), 16000)
     with pytest.raises(BadInput, match="64 at least"):
-        LAB.measure(Sizes(frames=64, largest=8, draws=8), Desk(audio=[str(path)]))
+        LAB.measure(Params(frames=64, largest=8, draws=8), Desk(audio=[str(path)]))

@@ -10,10 +10,11 @@ from pipelines.labs import low_rank
 from pipelines.labs._nets import Decoded
 from pipelines.labs._scoring import features_of
 from pipelines.labs.desk import Desk
-from pipelines.labs.low_rank import LAB, RETRAINED, SHARES, WHOLE, Found, Given
+from pipelines.labs.low_rank import LAB, RETRAINED, SHARES, WHOLE, Params, Result
 from pipelines.models import nets, shrink, sphinx
 from pipelines.models.nets import Layer
-from tests.labs.planted import LOUD, arms
+from tests.labs.contract import Contract, about
+from tests.labs.planted import LOUD, NOISE, at_size
 from tests.pipelines.net_files import card, forward, net
 
 NAMES = [WHOLE, *(f"{share:g}" for share in SHARES), RETRAINED]
@@ -40,20 +41,20 @@ def test_one_stretch_alone_is_factored():
 def test_frames_are_counted_over_speech_and_its_copies(bundled_speech):
     """A net agrees with itself everywhere; without copies another one as often as float64 says."""
     desk = Desk(audio=[str(bundled_speech / "08-kal16-short.flac")])
-    given = Given(net="base", retrained="small", reference="base", speech_s=0.1, copies=0)
-    once = low_rank.of_changed(given, desk)
+    params = Params(net="base", retrained="small", reference="base", speech_s=0.1, copies=0)
+    once = low_rank.of_changed(params, desk)
     features = features_of(sphinx.load(sphinx.default_directory()), desk, 0.1)[0]
     base, small = (
         forward(nets.load(nets.find(name)), features).argmax(axis=1) for name in ("base", "small")
     )
     assert once[WHOLE].same_best == once[WHOLE].frames == [len(features)]
     assert once[RETRAINED].same_best[0] == pytest.approx((base == small).sum(), abs=1)
-    again = low_rank.of_changed(msgspec.structs.replace(given, copies=2), desk)
+    again = low_rank.of_changed(msgspec.structs.replace(params, copies=2), desk)
     assert again[WHOLE].same_best == again[WHOLE].frames
     assert again[WHOLE].frames[0] > 2.5 * once[WHOLE].frames[0]
 
 
-def planted(lost=0, gain=3.0, noise=0.01, frames=0, uneven=0):
+def planted(lost=0, gain=3.0, noise=NOISE, frames=0, uneven=0):
     """Twenty utterances of 50 words and 100 frames; the retrained net loses so many in each, now more, now less."""
     turns = np.array([uneven, -uneven] * 10)
     decoded = {}
@@ -67,33 +68,27 @@ def planted(lost=0, gain=3.0, noise=0.01, frames=0, uneven=0):
             errors=[10 + lost * trained] * 20,
         )
     ms = {name: 1.0 if name == WHOLE else 1.0 / gain for name in NAMES}
-    return Found(
-        frames=16,
-        weights=dict.fromkeys(NAMES, 300) | {WHOLE: 1000},
+    return Result(
+        timings=at_size(16, ms, noise),
+        by_variant={"weights": dict.fromkeys(NAMES, 300) | {WHOLE: 1000}},
         decoded=decoded,
         changed={name: decoded[name] for name in (WHOLE, RETRAINED)},
-        seconds=arms(ms, noise),
         layers=[0.7, 0.8, 0.9],
     )
 
 
-def test_it_holds_where_next_to_nothing_is_lost():
-    assert LAB.judge(planted(frames=1)).verdict == "holds here"
-    found = LAB.judge(planted())
-    assert found.verdict == "holds here"
-    assert found.figures["retrained_size_share"] == pytest.approx(0.3)
-    assert found.figures["retrained_gain"] == pytest.approx(3.0, rel=0.02)
-    assert found.figures["retrained_wer"] == pytest.approx(0.2)
-
-
-@pytest.mark.parametrize("change", [{"lost": 2}, {"gain": 0.7}, {"frames": 3}])
-def test_it_does_not_where_words_frames_or_time_are_lost(change):
-    assert LAB.judge(planted(**change)).verdict == "does not hold here"
-
-
-def test_noise_decides_nothing():
-    assert LAB.judge(planted(gain=1.03, noise=LOUD)).verdict == "undecided"
-    assert LAB.judge(planted(frames=2, uneven=8)).verdict == "undecided"
+CONTRACT = Contract(
+    LAB,
+    planted,
+    true=[{}, {"frames": 1}],
+    false=[{"lost": 2}, {"gain": 0.7}, {"frames": 3}],
+    noisy=[{"gain": 1.03, "noise": LOUD}, {"frames": 2, "uneven": 8}],
+    figures={
+        "retrained_size_share": about(0.3),
+        "retrained_gain": about(3.0),
+        "retrained_wer": about(0.2),
+    },
+)
 
 
 def test_the_picture_has_words_times_and_layers():

@@ -7,13 +7,10 @@ import pytest
 
 from pipelines.device import open_device
 from pipelines.labs import matrix_200
-from pipelines.labs.desk import Desk
-from pipelines.labs.matrix_200 import LAB, PARTS, Products, Sizes
-from tests.labs.planted_training import times
-
-
-class NoDevice(Desk):
-    device = None
+from pipelines.labs.matrix_200 import LAB, PARTS, Params
+from pipelines.labs.sweep import SweepResult
+from tests.labs.contract import Contract, NoDevice, about
+from tests.labs.planted import NOISE, at_size, timings
 
 
 def test_both_ways_give_the_product():
@@ -28,54 +25,56 @@ def test_both_ways_give_the_product():
     assert min(parts.values()) >= 0
 
 
-def planted(resident=1e-5, copied=6e-5, noise=0.01, real=True):
-    one = {"numpy": 6e-5, "resident": resident, "copied": copied}
-    # Numpy by size: 32, 200, 1024; the device gains on it.
-    by_size = {
-        arm: [times(factor * seconds, noise) for factor in factors]
-        for (arm, seconds), factors in zip(
-            one.items(), ((0.01, 1, 100), (0.9, 1, 4), (0.9, 1, 6)), strict=True
-        )
+def planted(resident=10.0, copied=62.0, noise=NOISE, device="cuda"):
+    """Microseconds at 200; numpy takes 60. Over the sizes the device gains on it."""
+    one = {"numpy": 60.0, "resident": resident, "copied": copied}
+    factors = {"numpy": (0.01, 1, 100), "resident": (0.9, 1, 4), "copied": (0.9, 1, 6)}
+    ms = {
+        variant: {n: 1e-3 * us * f for n, f in zip((32, 200, 1024), factors[variant], strict=True)}
+        for variant, us in one.items()
     }
-    parts = {part: times(1e-5) for part in PARTS}
-    return Products(
-        n=200,
-        device="cuda",
-        real=real,
-        sizes=[32, 200, 1024],
-        by_size=by_size,
-        parts=parts,
-        cold={"numpy": 1e-4, "resident": 0.3, "copied": 1e-3},
+    cold = {"numpy": 0.1, "resident": 300.0, "copied": 1.0}
+    return SweepResult(
+        timings=timings(ms, noise),
+        more={
+            "parts": at_size(200, dict.fromkeys(PARTS, 0.01)),
+            "cold": at_size(200, cold, noise=0.0),
+        },
+        counts={"n": 200},
+        texts={"place": device or "torch-cpu"},
+        device=device,
     )
 
 
-def test_it_holds_where_resident_is_fast_and_copies_eat_it():
-    found = LAB.judge(planted())
-    assert found.verdict == "holds here"
-    assert found.figures["resident_over_numpy"] == pytest.approx(6, rel=0.02)
-    assert found.figures["break_even_n"] == 1024
-    assert found.figures["cold_first_product_s"] == 0.3
-
-
-@pytest.mark.parametrize("change", [{"resident": 6e-5}, {"copied": 1e-5}])
-def test_it_does_not_where_the_device_is_slow_or_copies_are_cheap(change):
-    assert LAB.judge(planted(**change)).verdict == "does not hold here"
-
-
-def test_noise_decides_nothing():
-    assert LAB.judge(planted(resident=3.1e-5, copied=6e-5, noise=0.7)).verdict == "undecided"
+CONTRACT = Contract(
+    LAB,
+    planted,
+    false=[{"resident": 60.0}, {"copied": 10.0}],
+    noisy=[{"resident": 31.0, "noise": 0.7}],
+    impossible=[{"device": ""}],
+    figures={
+        "resident_over_numpy": about(6),
+        "break_even_n": 1024,
+        "cold_first_product_s": about(0.3),
+    },
+    small=Params(n=8, largest=32, seconds=0.0),
+    desk=NoDevice,
+    memory=(Params(largest=32), Params(largest=16384)),
+)
 
 
 def test_without_an_accelerator_the_half_of_the_processor_is_run():
-    found = LAB.measure(Sizes(n=8, largest=32, seconds=0.0), NoDevice())
-    assert found.sizes == [8, 32]
+    found = CONTRACT.measured
+    assert found.timings.sizes() == [8, 32]
     judged = LAB.judge(found)
-    assert judged.verdict == "cannot be tried here"
     assert "only the processor's half" in judged.why
     assert judged.figures["numpy_flops_per_s"] > 0
     assert judged.figures["resident_over_numpy"] is None
     assert len(LAB.picture(found).beside) == 2
 
 
-def test_the_memory_it_needs_is_that_of_its_largest_matrices():
-    assert LAB.bytes_needed(Sizes(largest=16384)) == 6 * 4 * 16384**2
+@pytest.mark.parametrize(("sooner", "n"), [((0, 0, 0), None), ((1, 0, 1), 3), ((1, 1, 1), 1)])
+def test_it_breaks_even_where_it_stays_faster(sooner, n):
+    ms = {"numpy": dict.fromkeys((1, 2, 3), 1.0)}
+    ms["copied"] = {size: 0.5 if fast else 2.0 for size, fast in enumerate(sooner, start=1)}
+    assert matrix_200.break_even(timings(ms)) == n

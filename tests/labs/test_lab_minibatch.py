@@ -7,64 +7,50 @@ import torch
 
 from pipelines.labs import minibatch as lab
 from pipelines.labs.desk import Desk
-from pipelines.labs.minibatch import LAB, Budget, Run, Sizes
+from pipelines.labs.minibatch import LAB, Params, Result, Run
 from pipelines.training.parallel.net import Layers
+from tests.labs.contract import Contract, about
 from tests.labs.planted_training import ROUNDS, losses, times
 from tests.pipelines import workers_in_threads
 
 
-def planted(ends, noise=0.01):
-    """`ends`: the last loss by size; a second rate is worse for each."""
+def planted(ends=None, noise=0.01, quick=()):
+    """`ends`: the last loss by size; a second rate is worse for each. `quick`: sizes whose frames take no time."""
+    usual = {16: 3.0, 256: 2.0, 1024: 2.1, 8192: 4.0}
     runs = [
         Run(
             size=size,
             rate=rate,
-            seconds=times(0.25),
+            seconds=times(0.0025 if size in quick else 0.25),
             examples=[size * 10] * ROUNDS,
             segments=[
                 losses(worse * end * (1 + 0.1 * left), noise, size)
                 for left in reversed(range(ROUNDS))
             ],
         )
-        for size, end in ends.items()
+        for size, end in (ends or usual).items()
         for rate, worse in ((0.1, 1.0), (0.4, 1.5))
     ]
-    return Sizes(runs=runs)
+    return Result(runs=runs)
 
 
-def test_it_holds_where_the_best_is_a_usual_one():
-    found = LAB.judge(planted({16: 3.0, 256: 2.0, 1024: 2.1, 8192: 4.0}))
-    assert found.verdict == "holds here"
-    assert found.figures["best_minibatch"] == 256
-    assert found.figures["frames_per_s_at_16"] == pytest.approx(160 / 0.25, rel=0.02)
-
-
-@pytest.mark.parametrize("ends", [{16: 1.8, 256: 2.0, 8192: 4.0}, {16: 3.0, 256: 2.0, 8192: 1.5}])
-def test_it_does_not_where_a_smaller_or_larger_one_is_better(ends):
-    assert LAB.judge(planted(ends)).verdict == "does not hold here"
-
-
-def test_it_does_not_where_small_ones_use_the_machine_as_well():
-    found = planted({16: 3.0, 256: 2.0})
-    runs = [
-        Run(
-            size=run.size,
-            rate=run.rate,
-            seconds=[t / (100 if run.size == 16 else 1) for t in run.seconds],
-            examples=run.examples,
-            segments=run.segments,
-        )
-        for run in found.runs
-    ]
-    assert LAB.judge(Sizes(runs=runs)).verdict == "does not hold here"
-
-
-def test_noise_decides_nothing():
-    assert LAB.judge(planted({16: 2.02, 256: 2.0}, noise=0.5)).verdict == "undecided"
+CONTRACT = Contract(
+    LAB,
+    planted,
+    false=[
+        {"ends": {16: 1.8, 256: 2.0, 8192: 4.0}},
+        {"ends": {16: 3.0, 256: 2.0, 8192: 1.5}},
+        # Small ones that use the machine as well.
+        {"ends": {16: 3.0, 256: 2.0}, "quick": (16,)},
+    ],
+    noisy=[{"ends": {16: 2.02, 256: 2.0}, "noise": 0.5}],
+    figures={"best_minibatch": 256, "frames_per_s_at_16": about(160 / 0.25)},
+    memory=(Params(largest=64), Params(largest=8192)),
+)
 
 
 def test_a_small_run_measures_and_draws(small_training):
-    found = LAB.measure(Budget(seconds=0.0, largest=64), Desk())
+    found = LAB.measure(Params(seconds=0.0, largest=64), Desk())
     assert sorted({run.size for run in found.runs}) == [1, 4, 16, 64]
     assert all(len(run.segments) == lab.PIECES for run in found.runs)
     assert LAB.picture(found).layers
@@ -73,7 +59,7 @@ def test_a_small_run_measures_and_draws(small_training):
 def test_losses_are_those_of_plain_descent(small_training, monkeypatch):
     """Without time a piece is one minibatch: as many steps of torch's own SGD, and the loss of what is examined."""
     monkeypatch.setattr(lab, "HIDDEN", (8, 6))
-    found = LAB.measure(Budget(seconds=0.0, largest=64), Desk())
+    found = LAB.measure(Params(seconds=0.0, largest=64), Desk())
     run = next(r for r in found.runs if r.size == 16)
     taught = workers_in_threads.lessons(context=7)
     card = taught.card((8, 6), 0)
@@ -101,7 +87,3 @@ def test_losses_are_those_of_plain_descent(small_training, monkeypatch):
     examined = taught.taught.examples(taught.examined, 7)
     assert run.examples == [16] * lab.PIECES
     assert run.losses[-1] == pytest.approx(float(loss(*examined).detach()), rel=1e-3)
-
-
-def test_the_memory_grows_with_the_minibatch():
-    assert LAB.bytes_needed(Budget(largest=8192)) > LAB.bytes_needed(Budget(largest=64))

@@ -6,13 +6,9 @@ import numpy as np
 import pytest
 
 from pipelines.labs import _digits, mnist_digits
-from pipelines.labs.desk import Desk
-from pipelines.labs.mnist_digits import LAB, PARTS, Digits, Passes, Sizes
+from pipelines.labs.mnist_digits import LAB, PARTS, Params, Passes, Result
+from tests.labs.contract import Contract, NoDevice, about
 from tests.labs.planted_training import times
-
-
-class NoDevice(Desk):
-    device = None
 
 
 def test_digits_are_of_mnists_shape_and_can_be_told_apart():
@@ -57,7 +53,7 @@ def planted(small=1.0, large=2.0, noise=0.01, device=True):
     """Seconds on the device; on the processor 2 s and 20 s, 1 s of each for loading."""
     here = {"small": passes(1.0, 1.0, noise), "large": passes(1.0, 19.0, noise)}
     there = {"small": passes(0.5, small - 0.5, noise), "large": passes(0.5, large - 0.5, noise)}
-    return Digits(
+    return Result(
         digits=640,
         device="cuda" if device else "",
         weights={"small": 1, "large": 2},
@@ -66,25 +62,19 @@ def planted(small=1.0, large=2.0, noise=0.01, device=True):
     )
 
 
-def test_it_holds_where_the_device_gains_more_on_the_larger_model():
-    found = LAB.judge(planted())
-    assert found.verdict == "holds here"
-    assert found.figures["gain_small"] == pytest.approx(2, rel=0.02)
-    assert found.figures["gain_large"] == pytest.approx(10, rel=0.02)
-
-
-@pytest.mark.parametrize("change", [{"small": 3.0}, {"small": 1.0, "large": 15.0}])
-def test_it_does_not_where_it_gains_nothing_or_less(change):
-    assert LAB.judge(planted(**change)).verdict == "does not hold here"
-
-
-def test_noise_decides_nothing():
-    assert LAB.judge(planted(small=1.9, large=19.5, noise=1.5)).verdict == "undecided"
+CONTRACT = Contract(
+    LAB,
+    planted,
+    false=[{"small": 3.0}, {"small": 1.0, "large": 15.0}],
+    noisy=[{"small": 1.9, "large": 19.5, "noise": 1.5}],
+    impossible=[{"device": False}],
+    figures={"gain_small": about(2), "gain_large": about(10)},
+    memory=(Params(digits=640), Params(digits=60_000)),
+)
 
 
 def test_without_a_device_amdahl_says_what_one_could_gain():
     found = LAB.judge(planted(device=False))
-    assert found.verdict == "cannot be tried here"
     assert found.figures["most_gain_small"] == pytest.approx(2, rel=0.05)
     assert found.figures["most_gain_large"] == pytest.approx(20, rel=0.1)
 
@@ -92,7 +82,7 @@ def test_without_a_device_amdahl_says_what_one_could_gain():
 def test_a_small_run_measures_and_draws(monkeypatch):
     monkeypatch.setattr(mnist_digits, "MODELS", {"small": 1, "large": 2})
     monkeypatch.setattr(mnist_digits, "TEST", 64)
-    found = LAB.measure(Sizes(digits=640, rounds=3), NoDevice())
+    found = LAB.measure(Params(digits=640, rounds=3), NoDevice())
     for each in found.here.values():
         assert len(each.seconds) == 3
         for whole, *parts in zip(each.seconds, *each.parts.values(), strict=True):

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.labs._nets import Decoded
+from pipelines.labs._nets import Decoded, NetResult
 from pipelines.labs.desk import Desk
-from pipelines.labs.multi_frame import LAB, RULES, STEPS, WHOLE, Found, Given, way
-from tests.labs.planted import arms
+from pipelines.labs.multi_frame import LAB, OWN, RULES, STEPS, WHOLE, Params, variant
+from tests.labs.contract import Contract, about
+from tests.labs.planted import at_size
 
-WAYS = [way(rule, step) for rule in RULES for step in STEPS]
+VARIANTS = [variant(rule, step) for rule in RULES for step in STEPS]
 
 
 def planted(own=70, copied=50, uneven=0, time=0.8):
     """Of 100 frames in each of ten utterances so many keep their best senone; `uneven`: now more, now less."""
-    kept = {WHOLE: 100, **{name: own if name.startswith("own") else copied for name in WAYS}}
+    kept = {WHOLE: 100, **{name: own if name.startswith(OWN) else copied for name in VARIANTS}}
     decoded = {}
     for name, count in kept.items():
-        swing = [uneven, -uneven] * 5 if name.startswith("own") else [0] * 10
+        swing = [uneven, -uneven] * 5 if name.startswith(OWN) else [0] * 10
         decoded[name] = Decoded(
             frames=[100] * 10,
             same_best=[count + s for s in swing],
@@ -25,31 +26,29 @@ def planted(own=70, copied=50, uneven=0, time=0.8):
             errors=[5] * 10,
         )
     ms = {name: 1.0 if name == WHOLE else 0.5 for name in kept}
-    ms |= {way("own outputs", step): time for step in STEPS}
-    return Found(frames=16, decoded=decoded, seconds=arms(ms))
+    ms |= {variant(OWN, step): time for step in STEPS}
+    return NetResult(timings=at_size(16, ms), decoded=decoded)
 
 
-def test_it_holds_where_own_outputs_keep_more():
-    found = LAB.judge(planted())
-    assert found.verdict == "holds here"
-    assert found.figures["own_less_copied_same_best_1_of_3"] == pytest.approx(0.2)
-    assert found.figures["own_over_copied_time"] == pytest.approx(1.6, rel=0.02)
-    assert found.figures["copied_1_of_2_gain"] == pytest.approx(2.0, rel=0.02)
-
-
-def test_it_does_not_where_copies_keep_more():
-    assert LAB.judge(planted(own=45)).verdict == "does not hold here"
+CONTRACT = Contract(
+    LAB,
+    planted,
+    # What own outputs cost is said and not judged.
+    true=[{}, {"time": 1.25}],
+    false=[{"own": 45}],
+    noisy=[{"own": 51, "uneven": 20}],
+    figures={
+        "own_less_copied_same_best_1_of_3": about(0.2),
+        "own_over_copied_time": about(1.6),
+        "copied_1_of_2_gain": about(2.0),
+    },
+)
 
 
 def test_what_own_outputs_cost_is_said_and_not_judged():
     found = LAB.judge(planted(time=1.25))
-    assert found.verdict == "holds here"
     assert "times as fast as scoring every frame" in found.why
     assert found.figures["own_outputs_1_of_4_gain"] == pytest.approx(0.8, rel=0.02)
-
-
-def test_what_differs_from_utterance_to_utterance_decides_nothing():
-    assert LAB.judge(planted(own=51, uneven=20)).verdict == "undecided"
 
 
 def test_the_picture_has_a_line_for_each_rule():
@@ -63,11 +62,11 @@ def test_a_small_run_counts_every_frame_and_word(bundled_speech):
     desk = Desk(
         audio=[str(folder / "08-kal16-short.flac")], transcripts=str(folder / "transcripts.tsv")
     )
-    found = LAB.measure(Given(vocabulary=60, speech_s=0.1, frames=16, seconds=0.0), desk)
-    assert set(found.decoded) == {WHOLE, *WAYS}
+    found = LAB.measure(Params(vocabulary=60, speech_s=0.1, frames=16, seconds=0.0), desk)
+    assert set(found.decoded) == {WHOLE, *VARIANTS}
     frames = found.decoded[WHOLE].frames
     assert found.decoded[WHOLE].same_best == frames
-    for name in WAYS:
+    for name in VARIANTS:
         assert found.decoded[name].frames == frames
         assert found.decoded[name].words == [3]
         # The frames that go through the net themselves are scored as without any rule.

@@ -7,11 +7,24 @@ import pytest
 from pipelines.audio import loading as audio
 from pipelines.config import Config, assign
 from pipelines.labs import scoring_free
-from pipelines.labs.scoring_free import JUDGED, LAB, MODELS, SLOW, Found
+from pipelines.labs.scoring_free import (
+    FREE,
+    JUDGED,
+    LAB,
+    MODELS,
+    RATE,
+    SCORING,
+    SLOW,
+    WHOLE,
+    Params,
+    variant,
+)
+from pipelines.labs.sweep import SweepResult
 from pipelines.run.recogniser import build
 from pipelines.scoring.strategy import never, quietly
 from profiler.spans import NullLane, Recorder
-from tests.labs.planted import LOUD, arms
+from tests.labs.contract import Contract, about
+from tests.labs.planted import LOUD, NOISE, at_size
 
 
 def test_a_decode_with_scores_that_are_there_finds_the_same_words(bundled_speech):
@@ -21,40 +34,35 @@ def test_a_decode_with_scores_that_are_there_finds_the_same_words(bundled_speech
     recogniser.register(recorder)
     samples = audio.load(bundled_speech / "08-kal16-short.flac").samples
     calls = scoring_free.decodes(recogniser, samples)
-    words = calls["whole"]()
+    words = calls[WHOLE]()
     assert words
-    assert calls["scoring"]() > 0
-    assert calls["free"]() == words
+    assert calls[SCORING]() > 0
+    assert calls[FREE]() == words
 
 
-def planted(left=0.7, slow=0.1, noise=0.01):
+def planted(left=0.7, slow=0.1, noise=NOISE):
     """Of a second of speech: the share that is left without scoring, in the shipped recogniser and the slow one."""
-    whole = dict.fromkeys(MODELS, 10.0)
-    free = {name: 10.0 * (slow if name == SLOW else left) for name in MODELS}
-    scoring = {name: whole[name] - free[name] for name in MODELS}
-    parts = {"whole": whole, "free": free, "scoring": scoring}
-    made = arms({f"{part} {n}": t for part, some in parts.items() for n, t in some.items()}, noise)
-    rows = {part: {n: made[f"{part} {n}"] for n in MODELS} for part in parts}
-    return Found(audio_s=1.0, **rows)
+    ms = {}
+    for name in MODELS:
+        share = slow if name == SLOW else left
+        parts = {WHOLE: 10.0, FREE: 10.0 * share, SCORING: 10.0 * (1 - share)}
+        ms |= {variant(name, part): t for part, t in parts.items()}
+    return SweepResult(timings=at_size(RATE, ms, noise))
 
 
-def test_it_holds_where_search_is_most_of_the_shipped_recogniser():
-    found = LAB.judge(planted())
-    assert found.verdict == "holds here"
-    assert found.figures["tied_mixtures_left_share"] == pytest.approx(0.7, rel=0.02)
-    assert found.figures["tied_mixtures_left_share_predicted"] == pytest.approx(0.7, abs=0.01)
-    assert found.figures["continuous_frame_by_frame_speed_up_at_most"] == pytest.approx(
-        10, rel=0.02
-    )
-    assert found.figures["net_rtf"] == pytest.approx(0.01, rel=0.02)
-
-
-def test_it_does_not_where_scoring_is():
-    assert LAB.judge(planted(left=0.2)).verdict == "does not hold here"
-
-
-def test_noise_decides_nothing():
-    assert LAB.judge(planted(left=0.48, noise=LOUD)).verdict == "undecided"
+CONTRACT = Contract(
+    LAB,
+    planted,
+    false=[{"left": 0.2}],
+    noisy=[{"left": 0.48, "noise": LOUD}],
+    figures={
+        "tied_mixtures_left_share": about(0.7),
+        "tied_mixtures_left_share_predicted": pytest.approx(0.7, abs=0.01),
+        "continuous_frame_by_frame_speed_up_at_most": about(10),
+        "net_rtf": about(0.01),
+    },
+    memory=(Params(speech_s=0.1), Params(speech_s=600.0)),
+)
 
 
 def test_the_picture_adds_up_to_the_whole():

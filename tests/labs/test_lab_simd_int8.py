@@ -18,9 +18,10 @@ from pipelines.labs.simd_int8 import (
     PLAIN,
     PRESETS,
     UNROLLED,
-    Found,
 )
-from tests.labs.planted import LOUD, arms
+from pipelines.labs.sweep import SweepResult
+from tests.labs.contract import Contract, about
+from tests.labs.planted import LOUD, NOISE, at_size
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (3, 7), (5, 8), (4, 29)])
@@ -46,34 +47,29 @@ def test_rungs_are_presets_of_the_ladder_in_order():
     assert presets.load(PRESETS[EIGHT]).config.dnn.dtype == "int8"
 
 
-def planted(vectors=0.2, eight=0.05, noise=0.01):
+def planted(vectors=0.2, eight=0.05, noise=NOISE):
     rungs = {PLAIN: 2.5, "vectors": vectors, "BLAS": 0.3, EIGHT: eight, BATCHED: 0.02}
     loops = {ONE_SUM: 3.0, UNROLLED: 1.0, LIBRARY: 0.1, INTEGERS: 2.0}
-    return Found(
-        frames=1,
-        rungs=arms(rungs, noise),
-        loops=arms(loops, noise),
-        same_best=dict.fromkeys(rungs, 0.95),
-        shape=(50, 20),
+    return SweepResult(
+        timings=at_size(1, rungs, noise),
+        more={"loops": at_size(1, loops, noise)},
+        counts={"outputs": 50, "inputs": 20},
+        by_variant={"same_best": dict.fromkeys(rungs, 0.95)},
     )
 
 
-def test_it_holds_where_each_step_is_quicker():
-    found = LAB.judge(planted())
-    assert found.verdict == "holds here"
-    assert found.figures["vectors_over_plain"] == pytest.approx(12.5, rel=0.02)
-    assert found.figures["int8_over_best_float"] == pytest.approx(4.0, rel=0.02)
-    assert found.figures["int8_batched_over_plain"] == pytest.approx(125.0, rel=0.02)
-    assert found.figures["unrolled_over_plain"] == pytest.approx(3.0, rel=0.02)
-
-
-@pytest.mark.parametrize("change", [{"vectors": 5.0}, {"eight": 0.6}])
-def test_it_does_not_where_one_is_not(change):
-    assert LAB.judge(planted(**change)).verdict == "does not hold here"
-
-
-def test_noise_decides_nothing():
-    assert LAB.judge(planted(eight=0.2, noise=LOUD)).verdict == "undecided"
+CONTRACT = Contract(
+    LAB,
+    planted,
+    false=[{"vectors": 5.0}, {"eight": 0.6}],
+    noisy=[{"eight": 0.2, "noise": LOUD}],
+    figures={
+        "vectors_over_plain": about(12.5),
+        "int8_over_best_float": about(4.0),
+        "int8_batched_over_plain": about(125.0),
+        "unrolled_over_plain": about(3.0),
+    },
+)
 
 
 def test_the_picture_has_rungs_and_loops():

@@ -7,12 +7,14 @@ import pytest
 
 from pipelines.config import Config, assign
 from pipelines.labs import vq_lookup
-from pipelines.labs.vq_lookup import BEST, FULL, LAB, Found
+from pipelines.labs.sweep import SweepResult
+from pipelines.labs.vq_lookup import BEST, FULL, LAB, Params
 from pipelines.models import sphinx
 from pipelines.scoring.continuous import ContinuousGmm, pack
 from pipelines.scoring.selection import vq_table
 from pipelines.scoring.strategy import never, quietly
-from tests.labs.planted import LOUD, arms
+from tests.labs.contract import Contract, about
+from tests.labs.planted import LOUD, NOISE, at_size
 from tests.pipelines import sphinx_writer
 
 
@@ -51,35 +53,28 @@ def test_each_way_scores_as_brute_force_does(made):
     assert all((np.abs(rows - row).max(axis=1) < 1e-3).any() for row in found["tree 16"])
 
 
-def planted(by_exp=0.1, tree=0.01, noise=0.01):
+def planted(by_exp=0.1, tree=0.01, noise=NOISE):
     """All Gaussians take 10 ms, the best one less by `by_exp` of that, a look-up `tree` of it."""
     ms = {FULL: 10.0, BEST: 10.0 * (1 - by_exp), "flat 16": 20 * tree, "tree 16": 10.0 * tree}
-    facts = dict.fromkeys(ms, 0.5)
-    return Found(
-        frames=1,
-        sizes=[16],
-        seconds=arms(ms, noise),
-        error=facts,
-        same_best=facts,
-        bytes_read=facts,
-        exps=facts,
+    facts = ("error", "same_best", "bytes_read", "exps")
+    return SweepResult(
+        timings=at_size(1, ms, noise),
+        by_variant={"codewords": {"flat 16": 16, "tree 16": 16}}
+        | {fact: dict.fromkeys(ms, 0.5) for fact in facts},
     )
 
 
-def test_it_holds_where_exp_is_little_of_what_is_saved():
-    found = LAB.judge(planted())
-    assert found.verdict == "holds here"
-    assert found.figures["exp_share_of_saving"] == pytest.approx(0.1 / 0.99, abs=0.01)
-    assert found.figures["tree_16_time_share"] == pytest.approx(0.01, rel=0.02)
-
-
-@pytest.mark.parametrize("change", [{"by_exp": 0.8}, {"tree": 1.5}])
-def test_it_does_not_where_exp_is_most_of_it_or_nothing_is_saved(change):
-    assert LAB.judge(planted(**change)).verdict == "does not hold here"
-
-
-def test_noise_decides_nothing():
-    assert LAB.judge(planted(by_exp=0.45, noise=LOUD)).verdict == "undecided"
+CONTRACT = Contract(
+    LAB,
+    planted,
+    false=[{"by_exp": 0.8}, {"tree": 1.5}],
+    noisy=[{"by_exp": 0.55, "noise": LOUD}],
+    figures={
+        "exp_share_of_saving": pytest.approx(0.1 / 0.99, abs=0.01),
+        "tree_16_time_share": about(0.01),
+    },
+    memory=(Params(codewords=16), Params(codewords=4096)),
+)
 
 
 def test_the_picture_has_times_and_senones():

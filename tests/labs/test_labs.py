@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import json
 import re
 import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from typing import Annotated
 
 import pytest
 
 from pipelines import labs
-from pipelines.config.options import options_of
+from pipelines.config.options import setting
 from pipelines.labs import record, running
 from pipelines.labs.chart import Axis, Bars, Chart
-from pipelines.labs.declaration import GROUPS, Lab, LabError, Measured, Parameters
+from pipelines.labs.declaration import Lab, LabError, Measured, Parameters
 from pipelines.labs.desk import LEAST_ROUNDS, Desk, per_call
 from pipelines.labs.verdicts import IMPOSSIBLE, Finding
 from profiler.errors import BadInput, Cancelled
+from profiler.machine.describe import usable_cores
 from profiler.session.reader import Session
 
 LISTING = """
@@ -38,21 +41,6 @@ def test_the_listing_imports_neither_numba_nor_torch():
     assert json.loads(done.stdout) == [len(labs.names()), []]
 
 
-@pytest.mark.parametrize("name", labs.names())
-def test_a_card_says_everything(name):
-    lab = labs.load(name)
-    assert lab.group in GROUPS
-    assert lab.claim.endswith(".")
-    assert lab.source.startswith("note ")
-    # Where the bound comes from: the claim itself, a paper, or ourselves.
-    assert re.search(r"\bclaim\b|\bours\b|\(.+ \d{4}", lab.bound), lab.bound
-    assert {"holds here", "does not hold here"} <= set(lab.follows)
-    assert lab.bytes_needed(lab.parameters) >= 0
-    for option in options_of(type(lab.parameters)):
-        assert option.title
-        assert option.help.endswith(".")
-
-
 def test_a_name_that_is_none_gets_the_nearest():
     with pytest.raises(BadInput, match="did you mean matrix-orders"):
         labs.load("matrix-order")
@@ -60,6 +48,10 @@ def test_a_name_that_is_none_gets_the_nearest():
 
 class Few(Parameters, frozen=True, kw_only=True):
     pass
+
+
+class Threads(Parameters, frozen=True, kw_only=True):
+    threads: Annotated[int, setting("Threads", "0: all.", ge=0, le=64)] = 0
 
 
 class Counted(Measured, frozen=True, kw_only=True):
@@ -161,6 +153,21 @@ def test_a_lab_that_dies_leaves_a_valid_session(tmp_path, put):
         assert session.state == "failed"
         assert session.meta["lab"]["problem"] == outcome.problem
         assert len(session.spans) == 4 * LEAST_ROUNDS
+
+
+def test_no_threads_are_all_of_them(tmp_path, put):
+    """`threads=0` in a process that has torch loaded: torch refuses the number 0."""
+    import torch
+
+    found = []
+
+    def measured(parameters, desk):
+        found.append(torch.get_num_threads())
+        return two_arms(parameters, desk)
+
+    put(dataclasses.replace(planted(measured), parameters=Threads()))
+    assert run(tmp_path).state == "closed"
+    assert found == [usable_cores()]
 
 
 def test_stopping_is_heard_between_turns(tmp_path, put):

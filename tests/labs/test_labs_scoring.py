@@ -1,4 +1,4 @@
-"""What the labs of scoring share: speech, scores by any settings, arms, and how scores differ."""
+"""What the labs of scoring share: speech, scores by any settings, what is timed, and how scores differ."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_scores_are_the_same_in_blocks_of_any_size(scoring):
 
 
 def test_an_arm_scores_by_its_own_settings_whatever_acted_before(scoring):
-    first, second = scoring.arm({"block": 2}, 5), scoring.arm({"block": 7})
+    first, second = scoring.work({"block": 2}, 5), scoring.work({"block": 7})
     second()
     first()
     scored = scoring.scorer.score(scoring.features[0][:3], 0, _lane())

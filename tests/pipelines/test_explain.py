@@ -30,6 +30,7 @@ from pipelines.experiments.rerun import Stretch
 from pipelines.models.opening import open_model
 from pipelines.run.playlist import Item
 from pipelines.scoring import build_scorer
+from pipelines.search import workspace
 from pipelines.search.viterbi import Viterbi
 from profiler.analysis.breakdown import StageRow
 from profiler.analysis.categories import PARTS
@@ -251,6 +252,19 @@ def test_searching_again_in_every_way_changes_no_word():
         assert [(way, n) for way, _, n in block] == [
             (PLACED, 16), (HALVED, 16), (FRAME_LESS, 15), (COLD, 16), (HOT, 16),
         ]  # fmt: skip
+        assert all(ns > 0 for _, ns, _ in block)
+
+
+def test_a_block_in_which_the_history_was_collected_is_left_out(monkeypatch):
+    """It ended in a fault of the program: the others' histories are as long as what is left of that one."""
+    monkeypatch.setattr(workspace, "FIRST_HISTORY", 256)
+    scores = smooth_scores(6, 80, thousand_words().n_senones)
+    words, cost, _ = searched(scores, False)
+    same, same_cost, blocks = searched(scores, True)
+    assert (same, same_cost) == (words, pytest.approx(cost))
+    assert [] in blocks
+    assert any(blocks)
+    for block in blocks:
         assert all(ns > 0 for _, ns, _ in block)
 
 

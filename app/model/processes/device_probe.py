@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from PySide6.QtCore import QObject, QProcess, Signal
+from PySide6.QtCore import QObject, Signal
 
-from app.model.processes.child_process import child_process
+from app.model.processes.command import Command
 from profiler.process import children
 
 PROBE = tuple(children.python("-m", "pipelines.availability", "--json"))
@@ -20,43 +20,24 @@ class DeviceProbe(QObject):
 
     def __init__(self, command: Sequence[str] = PROBE, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._command = command
-        self._process: QProcess | None = None
-        self._asked = False
-
-    @property
-    def asking(self) -> bool:
-        """A question is under way."""
-        return self._process is not None
+        self._words = command
+        self._command: Command | None = None
 
     def ask(self) -> None:
         """Start asking, the first time only."""
-        if self._asked:
-            return
-        self._asked = True
-        self._process = child_process(self)
-        self._process.finished.connect(self._answered)
-        self._process.errorOccurred.connect(self._failed)
-        self._process.start(self._command[0], list(self._command[1:]))
+        if self._command is None:
+            self._command = Command(self._words, self)
+            self._command.ended.connect(self._answered)
+            self._command.start()
 
     def stop(self) -> None:
         """End a question under way: the window closes."""
-        if self._process is not None:
-            self._process.blockSignals(True)
-            self._process.kill()
-            self._process.waitForFinished(1000)
-            self._process = None
+        if self._command is not None:
+            self._command.kill()
 
-    def _failed(self, error: QProcess.ProcessError) -> None:
-        if error == QProcess.ProcessError.FailedToStart:
-            self._process = None
-
-    def _answered(self, *_: object) -> None:
-        if self._process is None:
-            return
-        told, self._process = bytes(self._process.readAllStandardOutput().data()), None
+    def _answered(self, printed: bytes, _why: str) -> None:
         try:
-            obstacles = json.loads(told)["obstacles"]
+            obstacles = json.loads(printed)["obstacles"]
             self.found.emit(
                 {str(k): {str(c): str(r) for c, r in v.items()} for k, v in obstacles.items()}
             )

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from PySide6.QtCore import QCoreApplication, QObject, QProcess, QTimer, Signal
+from PySide6.QtCore import QCoreApplication, QObject, QProcess, Signal
+
+from app.model.pace import single_shot
 
 PATIENCE_MS: Final = 10_000
 """How long a process may take to end before it is ended."""
@@ -23,7 +25,7 @@ HAS_FINISHED: Final = "finished"
 """The kind of a process that has done its work."""
 
 
-def hindrance() -> str | None:
+def obstacle() -> str | None:
     """Why nothing may be measured yet although everything was ended, or None."""
     if Leaving.of(EXPLAINS) is None:
         return None
@@ -32,20 +34,20 @@ def hindrance() -> str | None:
 
 
 class Leaving(QObject):
-    """Tells one process to end, unless it was `told`, and looks after it until there is neither any more.
+    """Tells one process to end, unless it `knows`, and looks after it until there is neither any more.
 
     Disconnect from its signals, before, whoever may be gone by then.
 
     Args:
         process: what is to end.
         kind: what it does; `of` finds it by that.
-        told: whether it knows already.
+        knows: whether it has been told to end already.
     """
 
     ended = Signal()
     """There is no process any more."""
 
-    def __init__(self, process: QProcess, kind: str, told: bool = False) -> None:
+    def __init__(self, process: QProcess, kind: str, knows: bool = False) -> None:
         super().__init__(process)
         self.setObjectName(kind)
         self._process = process
@@ -53,13 +55,10 @@ class Leaving(QObject):
         process.setParent(application)
         process.finished.connect(self._gone)
         process.errorOccurred.connect(self._failed)
-        patience = QTimer(self)
-        patience.setSingleShot(True)
-        patience.timeout.connect(process.kill)
-        patience.start(PATIENCE_MS)
+        single_shot(self, PATIENCE_MS, process.kill).start()
         if application is not None:
             application.aboutToQuit.connect(self.wait)
-        if not told:
+        if not knows:
             process.terminate()
 
     @staticmethod
@@ -75,7 +74,7 @@ class Leaving(QObject):
             self._process.waitForFinished(AT_QUIT_MS)
 
     def _failed(self, error: QProcess.ProcessError) -> None:
-        """One that could not even be started has no end to be told of."""
+        """One that could not even be started never ends."""
         if error == QProcess.ProcessError.FailedToStart:
             self._gone()
 

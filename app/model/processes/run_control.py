@@ -1,4 +1,4 @@
-"""The worker process: started, told and listened to. It carries commands and news, no measurements.
+"""The worker process: started, given commands and listened to. It carries commands and news, no measurements.
 
 One command or event is one JSON object on one line. A run ends with ``finished``, ``failed`` or
 ``died``; an error that left a session behind may still be followed by its ``finished``. Events are
@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from PySide6.QtCore import QObject, QProcess, Signal
@@ -41,16 +41,10 @@ class RunRequest:
     audio: Sequence[str]
     out: str
     transcripts: str | None = None
-    repeat: int = 1
-    loop: bool = False
-    extra: Mapping[str, Any] = field(default_factory=dict)
 
     def command(self) -> dict[str, Any]:
         """Return the ``start`` command."""
-        command = {"do": "start", **asdict(self)}
-        command.update(command.pop("extra"))
-        command["audio"] = list(self.audio)
-        return command
+        return {"do": "start", **asdict(self)}
 
 
 class RunControl(QObject):
@@ -69,38 +63,21 @@ class RunControl(QObject):
         self._command = tuple(command)
         self._process: QProcess | None = None
         self._ready = False
-        self._state: State = "idle"
+        self.state: State = "idle"
+        """What the worker is doing for us."""
         self._buffer = b""
         self._errors = LastWords()
-        self._request: RunRequest | None = None
-        self._session: str | None = None
+        self.request: RunRequest | None = None
+        """What the run under way, or the last one, was started with."""
+        self.session: str | None = None
+        """Session file of the run under way or the last one, once the worker made it."""
         self._over = True
         self._leaving: list[Leaving] = []
 
     @property
-    def state(self) -> State:
-        """What the worker is doing for us."""
-        return self._state
-
-    @property
     def busy(self) -> bool:
         """True while a run is being started, is under way, or is being stopped."""
-        return self._state != "idle"
-
-    @property
-    def session(self) -> str | None:
-        """Session file of the run under way or the last one, once the worker made it."""
-        return self._session
-
-    @property
-    def request(self) -> RunRequest | None:
-        """What the run under way, or the last one, was started with."""
-        return self._request
-
-    @property
-    def process_id(self) -> int:
-        """Process id of the worker, 0 when there is none."""
-        return 0 if self._process is None else int(self._process.processId())
+        return self.state != "idle"
 
     @property
     def report(self) -> str:
@@ -113,8 +90,8 @@ class RunControl(QObject):
         """Start a run, in a worker that is still there or in a new one."""
         if self.busy:
             raise ValueError("a run is under way; stop it before starting another")
-        self._request = request
-        self._session = None
+        self.request = request
+        self.session = None
         self._over = False
         self._errors.clear()
         self._set_state("starting")
@@ -126,25 +103,25 @@ class RunControl(QObject):
 
     def set(self, key: str, value: object) -> None:
         """Ask the run under way to change a live setting."""
-        if self._state == "running":
+        if self.state == "running":
             self._send({"do": "set", "key": key, "value": value})
 
     def mark(self, text: str) -> None:
         """Put a marker into the session at the frame being decoded now."""
-        if self._state == "running":
+        if self.state == "running":
             self._send({"do": "mark", "text": text})
 
     def compare(self, other: Mapping[str, object] | None) -> None:
         """Decode an utterance in turn with `other` settings and with those in force; None: decode on."""
-        if self._state == "running":
+        if self.state == "running":
             self._send({"do": "compare", "with": None if other is None else dict(other)})
 
     def stop(self) -> None:
         """End the run; its session is closed properly. While starting: give up."""
-        if self._state == "running":
+        if self.state == "running":
             self._set_state("stopping")
             self._send({"do": "stop"})
-        elif self._state == "starting":
+        elif self.state == "starting":
             if self._ready:
                 self._set_state("stopping")
                 self._send({"do": "stop"})
@@ -160,7 +137,7 @@ class RunControl(QObject):
         if process is not None:
             process.write(b'{"do": "quit"}\n')
             process.closeWriteChannel()
-            leaving = Leaving(process, HAS_FINISHED, told=True)
+            leaving = Leaving(process, HAS_FINISHED, knows=True)
             self._leaving.append(leaving)
             leaving.ended.connect(lambda: self._leaving.remove(leaving))
 
@@ -185,7 +162,7 @@ class RunControl(QObject):
         # Deleting it lets go of what listens to it, this object perhaps, which must not delete it once more.
         process.setParent(None)
         process.deleteLater()
-        self._state = "idle"
+        self.state = "idle"
 
     # -- the process -----------------------------------------------------------------------
 
@@ -215,8 +192,8 @@ class RunControl(QObject):
             self._process.write(line.encode("ascii") + b"\n")
 
     def _set_state(self, state: State) -> None:
-        if state != self._state:
-            self._state = state
+        if state != self.state:
+            self.state = state
             self.state_changed.emit(state)
 
     def _read_errors(self, process: QProcess) -> None:
@@ -248,30 +225,30 @@ class RunControl(QObject):
         kind = event["event"]
         if kind == "ready":
             self._ready = True
-            if self._state == "starting" and self._request is not None:
-                self._send(self._request.command())
+            if self.state == "starting" and self.request is not None:
+                self._send(self.request.command())
         elif not self.busy and kind != "finished":
             return  # late news of a run that is over
         elif kind == "progress":
             fraction = event.get("fraction")
             share = float(fraction) if isinstance(fraction, (int, float)) else None
-            if self._state in ("starting", "running"):
+            if self.state in ("starting", "running"):
                 self.progress.emit(str(event.get("stage", "")), share)
         elif kind == "running":
-            self._session = str(event.get("session") or "") or None
-            if self._state == "starting":
+            self.session = str(event.get("session") or "") or None
+            if self.state == "starting":
                 self._set_state("running")
-            self.running.emit(self._session or "")
+            self.running.emit(self.session or "")
         elif kind == "finished":
-            session = str(event.get("session") or self._session or "")
-            if self._over or (not self.busy and session != self._session):
+            session = str(event.get("session") or self.session or "")
+            if self._over or (not self.busy and session != self.session):
                 return
             self._over = True
             self._set_state("idle")
             self.finished.emit(session, str(event.get("state", "closed")))
         elif kind == "error":
             message = str(event.get("message") or self.tr("The worker reported an error."))
-            kept = event.get("session") or self._session
+            kept = event.get("session") or self.session
             self._set_state("idle")
             self.failed.emit(message, kept)
         elif kind == "refused":
@@ -302,7 +279,7 @@ class RunControl(QObject):
         else:
             reason = self.tr("exit code {0}").format(code)
         self._set_state("idle")
-        self.died.emit(reason, self._session)
+        self.died.emit(reason, self.session)
 
 
 def _signal_text(code: int) -> str:

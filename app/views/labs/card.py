@@ -67,8 +67,8 @@ def verdict_text(verdict: Verdict) -> str:
 class _Chip(QWidget):
     """A verdict in its colour."""
 
-    def __init__(self, verdict: Verdict, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, verdict: Verdict) -> None:
+        super().__init__()
         self._verdict = verdict
         self._said = f"{SIGNS[verdict]}  {verdict_text(verdict)}"
         self.setFont(font(1.08, strong=True))
@@ -90,8 +90,8 @@ class _Chip(QWidget):
 class Panels(QWidget):
     """The panels of a chart: beside each other where there is room, else in rows."""
 
-    def __init__(self, chart: Chart, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, chart: Chart) -> None:
+        super().__init__()
         known = looks(chart)
         self.each = [Panel(panel, known, self) for panel in (chart, *chart.beside)]
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
@@ -111,8 +111,8 @@ class Panels(QWidget):
 class LabCard(QWidget):
     """Shows a run of a lab; without a finding, what was measured or that nothing was."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._nothing = Wrapped(tr("This run ended before everything was measured."))
         self._nothing.setObjectName("muted")
         self._nothing.setAlignment(Qt.AlignmentFlag.AlignCenter)
@@ -151,7 +151,7 @@ class LabCard(QWidget):
             column.addStretch(1)
         if finding is not None and finding.verdict in lab.follows:
             column.addWidget(_text(lab.follows[finding.verdict], font(1.0, strong=True)))
-        if finding is not None and lab.said:
+        if finding is not None and lab.published:
             column.addWidget(_text(said_text(lab, finding), font(0.92), "muted"))
         self._column.addWidget(inside)
         found = "" if finding is None else f"{verdict_text(finding.verdict)}: {finding.why} "
@@ -183,7 +183,7 @@ def _text(text: str, face: QFont, name: str = "") -> Wrapped:
 def said_text(lab: Lab[Parameters, Measured], finding: Finding | None) -> str:
     """The claim's numbers, each beside ours: pinned copy: claimed 6 GB/s, here 12 GB/s."""
     parts = []
-    for said in lab.said:
+    for said in lab.published:
         ours = None if finding is None else finding.figures.get(said.ours)
         here = (
             tr("here {0}").format(figure(ours, said.unit))

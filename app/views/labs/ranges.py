@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from app.charts.scale import steps
 from pipelines.labs.chart import (
     Axis,
     Bars,
@@ -73,7 +74,7 @@ class Reach:
         if self.log:
             found = self._log_ticks(at_most)
         else:
-            found = _steps(self.low, self.high, at_most, binary)
+            found = steps(self.low, self.high, at_most, binary)
         return [value for value in found if self.holds(value)]
 
     def _log_ticks(self, at_most: int) -> list[float]:
@@ -171,14 +172,3 @@ def _values(layer: Layer, which: str) -> Iterator[float]:
     elif isinstance(layer, Line):
         for values in (layer.y, layer.low, layer.high):
             yield from (v for v in values if v is not None)
-
-
-def _steps(low: float, high: float, at_most: int, binary: bool) -> list[float]:
-    """Multiples of a round step: of a power of two where sizes are in bytes."""
-    rough = (high - low) / max(1, at_most - 1)
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(s * power for s in (1.0, 2.0, 2.5, 5.0, 10.0) if s * power >= rough * (1 - 1e-9))
-    if binary:
-        step = 2.0 ** math.ceil(math.log2(rough))
-    first = math.ceil(low / step - 1e-9)
-    return [i * step for i in range(first, math.floor(high / step + 1e-9) + 1)]

@@ -17,47 +17,33 @@ from app.model.conditions import Condition
 from app.style.plain_text import new_action, set_tip
 
 WHY_NOT = "why-not"
-"""Property of a `QAction`: why it is unavailable, empty if it is not or there is no reason to give."""
+"""Property of a `QAction`: why it is unavailable, empty if it is available."""
 
 
 SUBMENU = " ▸ "
 """Stands in a group between a menu and the submenu in it."""
 
 
-def always() -> bool:
-    """This action is always available."""
-    return True
+ALWAYS = Condition(lambda: None)
+"""When an action that is always available is."""
 
 
 @dataclass(frozen=True)
 class Action:
     """One thing a user can do. ``text`` carries no ellipsis logic and no ``&``: it is plain.
 
-    ``obstacle``: why it is unavailable, in one sentence, if there is a reason to give that ``enabled`` has
-    not. ``repeats``: whether it is done again while its key is held down.
+    ``enabled`` says why it is unavailable, if it is. ``repeats``: whether it is done again while its key is held down.
     """
 
     id: str
     text: str
-    group: str
     handler: Callable[[], object]
+    group: str
     keys: tuple[str, ...] = ()
-    enabled: Callable[[], bool] = always
+    enabled: Condition = ALWAYS
     checked: Callable[[], bool] | None = None
     help: str = ""
-    obstacle: Callable[[], str | None] | None = None
     repeats: bool = False
-
-    @property
-    def gives_reasons(self) -> bool:
-        """Whether it says why it is unavailable."""
-        return self.obstacle is not None or isinstance(self.enabled, Condition)
-
-    def why_not(self) -> str | None:
-        """Why it is unavailable, if there is a reason to give."""
-        if self.obstacle is not None:
-            return self.obstacle()
-        return self.enabled.obstacle() if isinstance(self.enabled, Condition) else None
 
 
 class Registry(QObject):
@@ -82,8 +68,7 @@ class Registry(QObject):
         made.setShortcuts([QKeySequence(key) for key in action.keys])
         made.setShortcutContext(Qt.ShortcutContext.WindowShortcut)
         made.setAutoRepeat(action.repeats)
-        if action.help:
-            set_tip(made, action.help)
+        set_tip(made, action.help or action.text)
         made.setCheckable(action.checked is not None)
         made.triggered.connect(lambda _=False, run=action.handler: run())
         self._window.addAction(made)
@@ -111,13 +96,9 @@ class Registry(QObject):
             found.setdefault(action.group, []).append(action)
         return found
 
-    def is_enabled(self, action_id: str) -> bool:
-        """Whether the action is available."""
-        return self._actions[action_id].enabled()
-
     def obstacle(self, action_id: str) -> str | None:
-        """Why the action is unavailable, if there is a reason to give."""
-        return self._actions[action_id].why_not()
+        """Why the action is unavailable; None if it is available."""
+        return self._actions[action_id].enabled.obstacle()
 
     def trigger(self, action_id: str) -> bool:
         """Run the action if it is available; return whether it ran."""
@@ -131,16 +112,13 @@ class Registry(QObject):
         """Update enabled and checked states."""
         for key, action in self._actions.items():
             made = self._qactions[key]
-            why = action.why_not() or ""
-            asked = isinstance(action.enabled, Condition) and action.obstacle is None
-            enabled = not why if asked else action.enabled()
-            if made.isEnabled() != enabled:
-                made.setEnabled(enabled)
+            why = action.enabled.obstacle() or ""
+            if made.isEnabled() == bool(why):
+                made.setEnabled(not why)
             if action.checked is not None and made.isChecked() != action.checked():
                 made.setChecked(action.checked())
-            if action.gives_reasons:
-                made.setProperty(WHY_NOT, why)
-                set_tip(made, why or action.help)
+            made.setProperty(WHY_NOT, why)
+            set_tip(made, why or action.help or action.text)
 
 
 def key_text(key: str) -> str:

@@ -14,6 +14,7 @@ class ActionButton(Button):
     def __init__(self, action: QAction, text: str = "", name: str | None = None) -> None:
         super().__init__(text)
         self.action, self._name = action, name
+        self.setCheckable(action.isCheckable())
         self.clicked.connect(lambda _=False: action.trigger())
         action.changed.connect(self._follow)
         self._follow()
@@ -21,8 +22,7 @@ class ActionButton(Button):
     def _follow(self) -> None:
         action, keys = self.action, self.action.shortcut().toString()
         self.setEnabled(action.isEnabled())
-        if self.isCheckable():
-            self.setChecked(action.isChecked())
+        self.setChecked(action.isChecked())
         why = action.property(WHY_NOT) or ""
         describe(self, action.text() if self._name is None else self._name, description=why)
         said = f"{action.text()} ({key_text(keys)})" if keys else action.text()

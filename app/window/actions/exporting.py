@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QCoreApplication
 
-from app.pictures.wanted import SIZE, Wanted, range_text, seconds_text
+from app.pictures.request import SIZE, PictureRequest, range_text, seconds_text
 from app.style.theme import theme
 from profiler.frames import FRAME_S
 
@@ -18,18 +18,15 @@ if TYPE_CHECKING:
     from app.views.breakdown import BreakdownView
     from app.window.actions.files import Files
     from app.window.main_window import MainWindow
-    from app.window.pictures.dialog import PictureDialog, Start
+    from app.window.pictures.dialog import PictureDialog
     from profiler.export import Format
+
+tr = partial(QCoreApplication.translate, "exporting")
 
 VIEW_SIZE = (1000, 560)
 """Points of a picture of one view, unless somebody chooses otherwise."""
 
 PICTURE_KINDS = {"png": "PNG (*.png)", "svg": "SVG (*.svg)", "pdf": "PDF (*.pdf)"}
-
-
-def tr(text: str) -> str:
-    """Translate a text of this module."""
-    return QCoreApplication.translate("exporting", text)
 
 
 def open_picture(window: MainWindow, view_id: str | None = None) -> PictureDialog | None:
@@ -44,15 +41,13 @@ def open_picture(window: MainWindow, view_id: str | None = None) -> PictureDialo
     begin = start(window.playhead, desk.breakdown, views)
     ask = partial(ask_picture, window.files)
     dialog = PictureDialog(window.playhead.path or session.path, begin, ask, window)
-    dialog.written.connect(window.files.say_written)
+    dialog.written.connect(window.notices.written)
     dialog.open()
     return dialog
 
 
-def start(playhead: Playhead, breakdown: BreakdownView, views: tuple[str, ...]) -> Start:
+def start(playhead: Playhead, breakdown: BreakdownView, views: tuple[str, ...]) -> PictureRequest:
     """What the window shows, as the picture of it."""
-    from app.window.pictures.dialog import Start
-
     axis, end_s = playhead.axis, playhead.n_frames * FRAME_S
     first, last = (round(min(max(second, 0.0), end_s), 2) for second in axis.visible)
     in_view = (
@@ -65,7 +60,7 @@ def start(playhead: Playhead, breakdown: BreakdownView, views: tuple[str, ...]) 
     chosen = breakdown.tree.choice
     select = [] if axis.selected is None else [range_text(axis.selected)]
     size = SIZE if len(views) != 1 else VIEW_SIZE
-    wanted = Wanted(
+    return PictureRequest(
         views=views,
         size=size,
         theme=theme().name,
@@ -73,10 +68,9 @@ def start(playhead: Playhead, breakdown: BreakdownView, views: tuple[str, ...]) 
         at_s=None if whole else cursor_s,
         select=(*select, *([] if chosen is None else [chosen])),
     )
-    return Start(wanted, in_view)
 
 
-def file_name(session: Path, wanted: Wanted) -> str:
+def file_name(session: Path, wanted: PictureRequest) -> str:
     """A name for the picture without suffix: session, views and what stretch of it."""
     parts = [session.stem, wanted.name]
     if wanted.range_s is not None:
@@ -86,7 +80,7 @@ def file_name(session: Path, wanted: Wanted) -> str:
     return "-".join(parts)
 
 
-def ask_picture(files: Files, wanted: Wanted, form: str = "png") -> Path | None:
+def ask_picture(files: Files, wanted: PictureRequest, form: str = "png") -> Path | None:
     """Ask for the file of a picture, in a format unless another suffix is typed."""
     session = files.session_path
     name = "picture" if session is None else file_name(session, wanted)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,8 +22,11 @@ from profiler.files.outputs import OutputError, writing
 from profiler.files.paths import sessions_dir
 
 if TYPE_CHECKING:
-    from app.model.processes.data_export import DataExport
-    from app.window.notices import Banner
+    from app.model.processes.command import Command
+
+
+PATIENCE_MS = 10_000
+"""How long the end of the window waits for a file that is being written."""
 
 
 class Files(QObject):
@@ -38,8 +42,7 @@ class Files(QObject):
         super().__init__(window)
         self._window, self._playhead = window, playhead
         self._notices, self._memory = notices, memory
-        self._data: DataExport | None = None
-        self._writing: dict[Path, list[Banner]] = {}
+        self._writing: list[Command] = []
 
     # -- in --------------------------------------------------------------------------------
 
@@ -171,30 +174,32 @@ class Files(QObject):
         pattern = kind.rpartition("*")[2].rstrip(") ")
         return target.with_name(target.name + (pattern or Path(name).suffix))
 
-    def say_written(self, target: Path) -> None:
-        """Say where a file is that was written."""
-        self._notices.written(target)
+    def export(
+        self, session: Path, option: str, target: Path, command: Sequence[str] | None = None
+    ) -> None:
+        """Have `asrscope export` write data of a session: spans as text take seconds. Say what came of it."""
+        from app.model.processes.command import Command  # not before it is asked for
+        from profiler.process import children
 
-    def export(self, session: Path, option: str, target: Path) -> None:
-        """Write data of a session; say where the file is, or why there is none."""
-        if self._data is None:
-            from app.model.processes.data_export import DataExport  # not before it is asked for
+        words = command or children.python("-m", "app.cli.main", "export")
+        export = Command((*words, str(session.absolute()), f"--{option}={target.absolute()}"), self)
+        banner = self._notices.progress(self.tr("Writing {0} …").format(target.name))
 
-            self._data = DataExport(parent=self)
-            self._data.written.connect(self._exported)
-            self._data.failed.connect(self._exported)
-        writing = self._notices.progress(self.tr("Writing {0} …").format(target.name))
-        self._writing.setdefault(target, []).append(writing)
-        self._data.write(session, option, target)
+        def ended(_printed: bytes, why: str) -> None:
+            self._writing.remove(export)
+            export.deleteLater()
+            self._notices.remove(banner)
+            if why:
+                self._notices.error(why)
+            else:
+                self._notices.written(target)
 
-    def _exported(self, target: Path, why: str = "") -> None:
-        self._notices.remove(self._writing[target].pop())
-        if why:
-            self._notices.error(why)
-        else:
-            self._notices.written(target)
+        export.ended.connect(ended)
+        self._writing.append(export)
+        export.start()
 
     def finish(self) -> None:
         """Wait for what is being written: the window closes."""
-        if self._data is not None:
-            self._data.finish()
+        for export in self._writing:
+            export.finish(PATIENCE_MS)
+        self._writing.clear()

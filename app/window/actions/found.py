@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QCoreApplication
 
-from app.model.as_set import value_text
 from app.model.pipeline import missing_file
 from app.window.actions.actions import Registry, key_text
-from pipelines.config import presets
+from pipelines.config import presets, value_text
 
 if TYPE_CHECKING:
     from app.window.main_window import MainWindow
@@ -28,16 +27,17 @@ NOT_NOW: Final = 100
 class Found:
     """One line of the palette: what it says, what it does, and why it cannot now.
 
-    `rank`: how well a query matches, the least first; None if it does not.
+    `usable`: a setting that does nothing now can be gone to all the same. `rank`: how well a query matches, the
+    least first; None if it does not.
     """
 
     text: str
     group: str
     beside: str
-    usable: bool
     why: str | None
     do: Callable[[], object]
     rank: Callable[[str], int | None]
+    usable: bool = True
 
 
 def score(query: str, text: str) -> int | None:
@@ -82,8 +82,8 @@ def actions(registry: Registry) -> list[Found]:
             text=action.text,
             group=action.group,
             beside="  ".join(key_text(key) for key in action.keys),
-            usable=action.enabled(),
-            why=registry.obstacle(action.id),
+            why=(why := action.enabled.obstacle()),
+            usable=why is None,
             do=partial(registry.trigger, action.id),
             rank=partial(rank, action.text, action.group, action.help),
         )
@@ -117,8 +117,8 @@ def _presets(window: MainWindow) -> list[Found]:
                 text=QCoreApplication.translate("PresetButton", preset.title),
                 group=QCoreApplication.translate("PresetButton", "Preset"),
                 beside=name,
-                usable=why is None,
                 why=why,
+                usable=why is None,
                 do=partial(window.runs.choose_preset, name),
                 rank=partial(_rank, preset.title, name, preset.description),
             )
@@ -139,7 +139,6 @@ def _settings(window: MainWindow) -> list[Found]:
             text=QCoreApplication.translate("Field", option.title),
             group=QCoreApplication.translate("Layer", option.layer),
             beside=f"{option.key}={value_text(line.value(option.key))}",
-            usable=True,
             why=line.obstacle(option.key),
             do=partial(show, option.key),
             rank=partial(_rank, option.title, option.key, option.help),

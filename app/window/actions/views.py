@@ -12,24 +12,23 @@ from app.window.actions.actions import SUBMENU, Action, Registry
 from app.window.layouts import EXPLORE, PRESENT
 
 if TYPE_CHECKING:
-    from app.window.docks import Docks
     from app.window.main_window import MainWindow
+
+tr = partial(QCoreApplication.translate, "views")
 
 WITH_KEY: Final = 9
 """Number of views that have a digit of their own."""
+
+SCALE: Final = ("scale.lock", "scale.log")
+"""The actions in the menu of the cost view."""
 
 LAYOUT: Final = "layout."
 """Ids of actions about layouts begin so."""
 
 
-def tr(text: str) -> str:
-    """Translate a text of this module."""
-    return QCoreApplication.translate("views", text)
-
-
 def view_actions(w: MainWindow) -> list[Action]:
     """The actions about views, which exist once the desk does."""
-    return [*_going(w), *_panels(w)]
+    return [*_going(w), *_panels(w), *_scale(w)]
 
 
 def _going(w: MainWindow) -> list[Action]:
@@ -41,8 +40,8 @@ def _going(w: MainWindow) -> list[Action]:
         Action(
             f"go.{view_id}",
             tr("Go to {0}").format(tr(entry.load().title)),
-            _in_view(tr("Go to")),
             partial(go, view_id),
+            _in_view(tr("Go to")),
             (f"Ctrl+{number}",) if number <= WITH_KEY else (),
             help=tr("Opens the view if it is closed, and brings it to the front"),
         )
@@ -51,57 +50,67 @@ def _going(w: MainWindow) -> list[Action]:
 
 
 def _panels(w: MainWindow) -> list[Action]:
-    group = _in_view(tr("Panels"))
-
-    def docks() -> Docks:
-        return w.desk.docks
-
-    def is_open(view_id: str) -> bool:
-        return docks().is_open(view_id)
+    add, desk = partial(Action, group=_in_view(tr("Panels"))), w.desk
+    docks = desk.docks
 
     def toggle(view_id: str) -> None:
-        docks().open(view_id, not is_open(view_id))
+        docks.open(view_id, not docks.is_open(view_id))
 
     return [
-        Action(
+        add(
             "panel.form",
             tr("Pipeline"),
-            group,
-            lambda: w.desk.form.setVisible(w.desk.form.isHidden()),
-            ("Ctrl+0",),
-            checked=lambda: not w.desk.form.isHidden(),
+            lambda: desk.form.setVisible(desk.form.isHidden()),
+            keys=("Ctrl+0",),
+            checked=lambda: not desk.form.isHidden(),
         ),
         *(
-            Action(
+            add(
                 f"panel.{view_id}",
                 tr(entry.load().title),
-                group,
                 partial(toggle, view_id),
-                checked=partial(is_open, view_id),
+                checked=partial(docks.is_open, view_id),
             )
             for view_id, entry in VIEWS.items()
         ),
-        Action(
+        add(
             "panel.alone",
             tr("Only this view"),
-            group,
-            lambda: docks().toggle_alone(),
-            ("Ctrl+Return",),
-            checked=lambda: docks().is_alone,
+            docks.toggle_alone,
+            keys=("Ctrl+Return",),
+            checked=lambda: docks.is_alone,
             help=tr("The view with the keyboard takes all the room, until Esc"),
         ),
-        Action(
-            "panel.float",
-            tr("Float this view, or dock it again"),
-            group,
-            lambda: docks().float_or_dock(),
-        ),
-        Action(
+        add("panel.float", tr("Float this view, or dock it again"), docks.float_or_dock),
+        add(
             "panel.close",
             tr("Close this view"),
-            group,
-            lambda: docks().open(docks().current, False),
-            ("Ctrl+Shift+W",),
+            lambda: docks.open(docks.current, False),
+            keys=("Ctrl+Shift+W",),
+        ),
+    ]
+
+
+def _scale(w: MainWindow) -> list[Action]:
+    """How the scale of the cost behaves: `SCALE`, in the menu of that view too."""
+    from app.views.cost import CostView  # not before the window has been painted
+
+    add = partial(Action, group=tr("View"), enabled=w.when.has_session)
+    cost = w.desk.views["cost"]
+    assert isinstance(cost, CostView)
+    return [
+        add(
+            "scale.lock",
+            tr("Lock the scale of the cost"),
+            lambda: cost.set_locked(not cost.holding.locked),
+            checked=lambda: cost.holding.locked,
+            help=tr("The scale stays as it is, whatever the data do"),
+        ),
+        add(
+            "scale.log",
+            tr("Logarithmic scale of the cost"),
+            lambda: cost.set_logarithmic(not cost.holding.log),
+            checked=lambda: cost.holding.log,
         ),
     ]
 
@@ -120,13 +129,13 @@ def register_layouts(actions: Registry, w: MainWindow) -> None:
     shown |= {name: (f"{LAYOUT}own.{name}", name, "") for name in own}
     for name, (id, text, help) in shown.items():
         take, taken = partial(w.layouts.take, name), partial(w.layouts.is_taken, name)
-        actions.add(Action(id, text, group, take, checked=taken, help=help))
-    actions.add(Action(f"{LAYOUT}save", tr("Save the layout as…"), group, w.layouts.ask))
-    actions.add(Action(f"{LAYOUT}reset", tr("Reset the layout"), group, w.layouts.reset))
+        actions.add(Action(id, text, take, group, checked=taken, help=help))
+    actions.add(Action(f"{LAYOUT}save", tr("Save the layout as…"), w.layouts.ask, group))
+    actions.add(Action(f"{LAYOUT}reset", tr("Reset the layout"), w.layouts.reset, group))
     inside = f"{group}{SUBMENU}{tr('Delete')}"
     for name in own:
         text, delete = tr("Delete {0}").format(name), partial(w.layouts.delete, name)
-        actions.add(Action(f"{LAYOUT}delete.{name}", text, inside, delete))
+        actions.add(Action(f"{LAYOUT}delete.{name}", text, delete, inside))
 
 
 def _in_view(submenu: str) -> str:

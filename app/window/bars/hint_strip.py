@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
+from app.layout import NONE, REST, lay_out
 from app.model.hints import Hints
-from app.style.icons import icon
+from app.style.icons import ButtonIcon
 from app.style.plain_text import Button, describe, set_tip
-from app.style.theme import Tokens, font, theme, theme_changed
+from app.style.theme import font
 from app.widgets import Elided
 
 
@@ -18,8 +19,8 @@ class HintStrip(QWidget):
     shown = Signal(bool)
     """Whether there is a hint."""
 
-    def __init__(self, hints: Hints, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, hints: Hints) -> None:
+        super().__init__()
         self.setObjectName("hint-strip")
         self._hints = hints
         self.text = Elided()
@@ -27,24 +28,13 @@ class HintStrip(QWidget):
         self.away = Button()
         self.away.setObjectName("hint-away")
         self.away.setFixedSize(18, 18)
-        self.away.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         describe(self.away, self.tr("Dismiss the hint"))
         set_tip(self.away, self.tr("Dismiss the hint"))
         self.away.clicked.connect(lambda _=False: hints.dismiss())
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(6)
-        row.addStretch(1)
-        row.addWidget(self.text)
-        row.addWidget(self.away)
-        row.addStretch(1)
+        lay_out(QHBoxLayout(self), REST, self.text, self.away, REST, spacing=6, margins=NONE)
         hints.changed.connect(self.refresh)
-        theme_changed.connect(self._apply_theme)
-        self._apply_theme(theme())
+        ButtonIcon(self.away, "close", "muted")
         self.refresh()
-
-    def _apply_theme(self, tokens: Tokens) -> None:
-        self.away.setIcon(icon("close", tokens.color("muted"), tokens.color("muted")))
 
     def refresh(self) -> None:
         """Show the present hint."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QSize, Qt
+from PySide6.QtCore import QSignalBlocker, QSize, Qt
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QSizePolicy, QWidget
 
+from app.layout import NONE, lay_out
 from app.model.effects import Effect
 from app.model.toggles import Toggle
 from app.style.plain_text import Label, describe, set_tip
@@ -25,8 +26,8 @@ class LiveToggle(QWidget):
     Toggles that share a place take turns.
     """
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._toggle: Toggle | None = None
         self._effect: Effect | None = None
         self._tip = self._text = self._now = ""
@@ -50,11 +51,7 @@ class LiveToggle(QWidget):
         top = Qt.AlignmentFlag.AlignTop
         grid.addWidget(self.switch, 0, 0, 2, 1, top)
         grid.addWidget(self.title, 0, 1)
-        said = QHBoxLayout()
-        said.setContentsMargins(0, 0, 0, 0)
-        said.setSpacing(4)
-        said.addWidget(self.effect)
-        said.addWidget(self.subtitle, 1)
+        said = lay_out(QHBoxLayout(), self.effect, (self.subtitle, 1), spacing=4, margins=NONE)
         grid.addLayout(said, 1, 1)
         grid.setColumnStretch(1, 1)
 
@@ -77,9 +74,8 @@ class LiveToggle(QWidget):
         self._tip = "\n".join(tips)
         self.title.setText(title)
         self.switch.setEnabled(obstacle is None)
-        blocked = self.switch.blockSignals(True)
-        self.switch.setChecked(shown.on)
-        self.switch.blockSignals(blocked)
+        with QSignalBlocker(self.switch):
+            self.switch.setChecked(shown.on)
         self.switch.update()
         describe(self.switch, title)
         self._text = obstacle or text
@@ -121,7 +117,7 @@ class LiveToggle(QWidget):
         self._show_headline()
         self.effect.show()
         self.subtitle.set_full(
-            *(f"· {text}" if text else "" for text in (effect.beside, *effect.shorter))
+            *(f"· {text}" if text else "" for text in (effect.remark, *effect.shorter))
         )
         describe(self.switch, description=f"{self._text}. {effect.text}")
         set_tip(self, "\n".join((self._now, effect.details, self._tip)))

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QMainWindow, QMenu, QWidget
 
 from app.model.recent import Memory
 from app.style.plain_text import add_entry, new_menu
-from app.window.actions.actions import SUBMENU, Registry
+from app.window.actions.actions import ALWAYS, SUBMENU, Registry
 
 BEGIN_A_PART = frozenset(
     (
@@ -61,7 +61,7 @@ class Menus(QObject):
                 self._put_above(menu, menus[above])
             else:
                 bar.addMenu(menu)
-            menu.setToolTipsVisible(any(action.gives_reasons for action in members))
+            menu.setToolTipsVisible(any(action.enabled is not ALWAYS for action in members))
             menu.aboutToShow.connect(self._actions.refresh)
             for action in members:
                 made = self._actions[action.id]

@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy
 
+from app.layout import lay_out
 from app.model.figures import recorder_cost
 from app.model.hints import Hints
+from app.model.provenance import device_names
 from app.style.theme import font
 from app.widgets import THIN_SPACE, Elided
 from app.window.bars.hint_strip import HintStrip
 from profiler.machine.roofs.table import DRIFT_TOLD, sound_drift
+from profiler.plain import one_line
 
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot
@@ -25,17 +28,14 @@ RSS, CPU = "process.rss_bytes", "process.cpu_percent"
 class StatusLine(QFrame):
     """Three texts, a reminder of the keys among them; a hint takes the place of the middle one."""
 
-    def __init__(self, keys: str, hints: Hints, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, keys: str, hints: Hints) -> None:
+        super().__init__()
         self.setObjectName("status-line")
         self.setProperty("bar", True)
         self.cost = Elided()
         self.machine = Elided()
         self.keys = Elided()
         self.keys.set_full(keys, keys.partition(" · ")[0])
-        row = QHBoxLayout(self)
-        row.setContentsMargins(16, 6, 16, 6)
-        row.setSpacing(24)
         for label, align in (
             (self.cost, Qt.AlignmentFlag.AlignLeft),
             (self.machine, Qt.AlignmentFlag.AlignHCenter),
@@ -44,13 +44,11 @@ class StatusLine(QFrame):
             label.setFont(font(0.92))
             label.setAlignment(align | Qt.AlignmentFlag.AlignVCenter)
             label.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        row.addWidget(self.cost, 4)
-        row.addWidget(self.machine, 5)
         self.hint = HintStrip(hints)
         self.hint.shown.connect(lambda shown: self.machine.setVisible(not shown))
         self.machine.setVisible(self.hint.isHidden())
-        row.addWidget(self.hint, 5)
-        row.addWidget(self.keys, 2)
+        parts = ((self.cost, 4), (self.machine, 5), (self.hint, 5), (self.keys, 2))
+        lay_out(QHBoxLayout(self), *parts, spacing=24, margins=(16, 6, 16, 6))
         self.show_snapshot(None)
 
     def show_snapshot(self, snapshot: Snapshot | None) -> None:
@@ -79,7 +77,7 @@ class StatusLine(QFrame):
 
     def _machine_texts(self, snapshot: Snapshot) -> list[str]:
         session = snapshot.session
-        parts = []
+        parts = [one_line(name, 80) for name in device_names(session)]
         if not session.calibration:
             parts.append(self.tr("roofs not measured: compute and memory cannot be separated"))
         else:

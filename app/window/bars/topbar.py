@@ -15,18 +15,20 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.layout import REST, lay_out, muted
 from app.model.effects import Effect
-from app.model.figures import Figures, clock_text, rtf_text
+from app.model.figures import Figures, rtf_text
 from app.model.pipeline import Pipeline
-from app.style.icons import icon
+from app.style.icons import ButtonIcon
 from app.style.plain_text import Button, Label, describe, set_tip
-from app.style.theme import Tokens, font, theme, theme_changed
+from app.style.stylesheet import restyle
+from app.style.theme import font, theme
 from app.widgets import Elided
 from app.window.actions.actions import Registry
 from app.window.actions.button import ActionButton
 from app.window.bars.live_toggle import LiveToggle
 from app.window.form.preset_button import PresetButton
-from profiler.plain import counted
+from profiler.plain import clock, counted
 
 RECORDING_WIDTHS = {True: 84, False: 64}
 """Of the recorded duration, with the word REC where there is room for it."""
@@ -44,8 +46,8 @@ PRESET_WIDTH, NARROW_PRESET_WIDTH, TIGHT_PRESET_WIDTH = 210, 150, 120
 class Recording(Label):
     """The recorded duration, behind a red dot; no text, no dot."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent=parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.setFixedWidth(RECORDING_WIDTHS[True])
         self.setIndent(14)
 
@@ -63,17 +65,13 @@ class Recording(Label):
 class Figure(QWidget):
     """One large figure with its name above it and its scope next to it."""
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._name = Label(name)
-        self._name.setObjectName("muted")
-        self._name.setFont(font(0.85))
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = muted(name, 0.85)
         self._value = Label("–")
         self._value.setObjectName("big-figure")
         self._value.setFont(font(1.95, strong=True))
-        self._beside = Label()
-        self._beside.setObjectName("muted")
-        self._beside.setFont(font(0.85))
+        self._beside = muted(size=0.85)
         grid = QGridLayout(self)
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setHorizontalSpacing(7)
@@ -92,8 +90,7 @@ class Figure(QWidget):
         self._value.setText(value)
         if self._value.objectName() != (name := "pale-figure" if pale else "big-figure"):
             self._value.setObjectName(name)
-            self._value.style().unpolish(self._value)
-            self._value.style().polish(self._value)
+            restyle(self._value)
         self._beside.setText(beside)
         self._kept_wide()
         set_tip(self, tip)
@@ -114,19 +111,17 @@ class Figure(QWidget):
 class TopBar(QFrame):
     """Shows the toggles of the pipeline and the figures of the run; acts through the registry."""
 
-    def __init__(
-        self, pipeline: Pipeline, actions: Registry, parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, pipeline: Pipeline, actions: Registry) -> None:
+        super().__init__()
         self.setObjectName("top-bar")
         self.setProperty("bar", True)
         self._pipeline = pipeline
-        self._buttons: list[Button] = []
         self._recorded: float | None = None
+        self._of_lab = False
 
-        self.run = self._button(actions["run.start"], "play")
+        self.run = self._button(actions["run.start"], "play", "on_accent")
         self.run.setProperty("go", True)
-        self.stop = self._button(actions["run.stop"], "stop")
+        self.stop = self._button(actions["run.stop"], "stop", "text")
         self.recording = Recording()
 
         self.toggles = [LiveToggle() for _ in pipeline.places()]
@@ -135,63 +130,52 @@ class TopBar(QFrame):
         self.device = Elided()
         self.device.setObjectName("muted")
         self.device.setFont(font(0.9))
-        chooser = QVBoxLayout()
-        chooser.setSpacing(1)
-        chooser.addWidget(self.preset)
-        chooser.addWidget(self.device)
+        chooser = lay_out(QVBoxLayout(), self.preset, self.device, spacing=1)
 
         self.rtf = Figure(self.tr("RTF"))
         self.wer = Figure(self.tr("WER"))
-        row = QHBoxLayout(self)
-        row.setContentsMargins(14, 8, 16, 8)
-        row.setSpacing(8)
-        for button in (self.run, self.stop):
-            row.addWidget(button)
-        row.addSpacing(4)
-        row.addWidget(self.recording)
-        row.addSpacing(6)
-        for toggle in self.toggles:
-            row.addWidget(toggle)
-            row.addSpacing(14)
-        row.addLayout(chooser)
-        row.addSpacing(10)
-        row.addStretch(1)
-        row.addWidget(self.rtf)
-        row.addSpacing(14)
-        row.addWidget(self.wer)
+        switches = [part for toggle in self.toggles for part in (toggle, 14)]
+        lay_out(
+            QHBoxLayout(self),
+            *(self.run, self.stop, 4, self.recording, 6, *switches),
+            *(chooser, 10, REST, self.rtf, 14, self.wer),
+            spacing=8,
+            margins=(14, 8, 16, 8),
+        )
 
         pipeline.changed.connect(lambda *_: self.refresh())
         pipeline.replaced.connect(self.refresh)
-        theme_changed.connect(self._apply_theme)
-        self._apply_theme(theme())
         self.refresh()
         self.show_figures(None)
         self.show_recording(None)
 
-    def _button(self, action: QAction, shape: str) -> Button:
+    def _button(self, action: QAction, shape: str, ink: str) -> Button:
         button = ActionButton(action)
         button.setFixedSize(BUTTON)
         button.setIconSize(QSize(16, 16))
-        button.setProperty("shape", shape)
-        self._buttons.append(button)
+        ButtonIcon(button, shape, ink)
         return button
-
-    def _apply_theme(self, tokens: Tokens) -> None:
-        for button in self._buttons:
-            go = bool(button.property("go"))
-            ink = tokens.color("on_accent" if go else "text")
-            button.setIcon(icon(str(button.property("shape")), ink, tokens.color("muted")))
 
     def refresh(self) -> None:
         """Show toggles, preset and device according to the settings."""
         line = self._pipeline
         for widget, sharing in zip(self.toggles, line.places(), strict=True):
             widget.show_toggles(sharing)
-        self.preset.show_preset(line.preset_shown, line.waiting, line.differs())
+        waiting = line.preset if self._of_lab else line.waiting
+        self.preset.show_preset(line.preset_shown, waiting, line.differs())
+        if self._of_lab:
+            self.device.set_full("")
+            return
         parts = [str(line.value("device")).upper()]
         threads = int(line.value("threads"))
         parts.append(counted(threads, self.tr("thread"), self.tr("threads")))
         self.device.set_full(" · ".join(parts))
+
+    def show_lab(self, shown: bool) -> None:
+        """Show that the session is a lab's, so that preset and device are not its own but the next run's."""
+        if shown != self._of_lab:
+            self._of_lab = shown
+            self.refresh()
 
     def show_effects(self, effect_of: Callable[[frozenset[str]], Effect | None]) -> None:
         """Show beside each toggle what flipping it did: `effect_of` the settings that it changes."""
@@ -213,10 +197,10 @@ class TopBar(QFrame):
             self.recording.setText("REC")
             describe(self.recording, self.tr("recording a run that is not shown"))
             return
-        clock = clock_text(seconds)
+        since = clock(seconds)
         # The dot says as much where there is little room.
-        self.recording.setText(f"REC {clock}" if wide else clock)
-        describe(self.recording, self.tr("recording, {0}").format(clock))
+        self.recording.setText(f"REC {since}" if wide else since)
+        describe(self.recording, self.tr("recording, {0}").format(since))
 
     def show_figures(self, shown: Figures | None) -> None:
         """Show RTF and WER, or that there is nothing to show."""

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import (
-    QAction,
     QHelpEvent,
     QMouseEvent,
     QPainter,
@@ -25,18 +24,18 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.layout import REST, card_header, lay_out, muted
 from app.model.events import MAX_MARKS
-from app.model.figures import clock_text
 from app.model.pace import Pace
 from app.model.playhead import SPEEDS, Playhead
-from app.style.icons import icon
-from app.style.plain_text import Button, Label, describe, set_tip, show_tip
-from app.style.theme import Tokens, font, theme, theme_changed
-from app.widgets import ChoiceBox, Elided
+from app.style.icons import ButtonIcon
+from app.style.plain_text import Button, describe, set_tip, show_tip
+from app.style.theme import theme
+from app.widgets import ChoiceBox
 from app.window.actions.actions import Registry
 from app.window.actions.button import ActionButton
 from profiler.frames import FRAME_S
-from profiler.plain import counted, one_line
+from profiler.plain import clock, counted, one_line
 
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot
@@ -70,8 +69,8 @@ class ScrubBar(QSlider):
 
     sought = Signal(int)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(Qt.Orientation.Horizontal, parent)
+    def __init__(self) -> None:
+        super().__init__(Qt.Orientation.Horizontal)
         self.marks: tuple[Mark, ...] = ()
         self.starts: tuple[int, ...] = ()
         self.setFixedHeight(30)
@@ -84,10 +83,9 @@ class ScrubBar(QSlider):
 
     def show_position(self, frame: int, last: int) -> None:
         """Move the knob without emitting a signal."""
-        blocked = self.blockSignals(True)
-        self.setMaximum(last)
-        self.setValue(frame)
-        self.blockSignals(blocked)
+        with QSignalBlocker(self):
+            self.setMaximum(last)
+            self.setValue(frame)
         self.update()
 
     def show_marks(self, marks: tuple[Mark, ...], starts: tuple[int, ...]) -> None:
@@ -127,9 +125,7 @@ class ScrubBar(QSlider):
         if event.type() == QEvent.Type.ToolTip and isinstance(event, QHelpEvent):
             x = event.pos().x()
             near = [m for m in self.marks if abs(self.x_of(m.frame) - x) <= NEAR]
-            text = "\n".join(
-                f"{clock_text(m.frame * FRAME_S, tenths=True)}  {m.text}" for m in near
-            )
+            text = "\n".join(f"{clock(m.frame * FRAME_S, 1)}  {m.text}" for m in near)
             show_tip(event.globalPos(), text, self)
             return True
         return bool(super().event(event))
@@ -173,23 +169,13 @@ class ScrubBar(QSlider):
 class Transport(QFrame):
     """The card at the bottom of the middle column."""
 
-    def __init__(
-        self, playhead: Playhead, actions: Registry, parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, playhead: Playhead, actions: Registry) -> None:
+        super().__init__()
         self.setObjectName("transport")
         self.setProperty("card", True)
         self._playhead = playhead
-        self._icons: list[tuple[Button, str]] = []
 
-        title = Label(self.tr("Session"))
-        title.setFont(font(1.06, strong=True))
-        self.note = Elided()
-        self.note.setObjectName("card-note")
-        self.note.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        header = QHBoxLayout()
-        header.addWidget(title)
-        header.addWidget(self.note, 1)
+        header, self.note = card_header(self.tr("Playback"))
 
         self.bar = ScrubBar()
         self.bar.sought.connect(playhead.seek)
@@ -199,28 +185,26 @@ class Transport(QFrame):
         self.live.ensurePolished()
         self.live.setMinimumWidth(self.live.sizeHint().width())  # with either word
         self.live.clicked.connect(self._go_live)
-        self.previous = self._icon_button(actions["view.previous"], "previous")
-        self.toggle = self._icon_button(actions["view.pause"], "pause")
-        self.next = self._icon_button(actions["view.next"], "next")
-        self.speed = ChoiceBox()
-        describe(self.speed, self.tr("Replay speed"))
+        self.previous, self.toggle, self.next = (
+            ActionButton(actions[f"view.{name}"]) for name in ("previous", "pause", "next")
+        )
+        for button in (self.previous, self.toggle, self.next):
+            button.setFixedSize(QSize(34, 28))
+            button.setIconSize(QSize(13, 13))
+        ButtonIcon(self.previous, "previous")
+        ButtonIcon(self.next, "next")
+        self._toggle_icon = ButtonIcon(self.toggle, "pause")
+        self.speed = ChoiceBox(self.tr("Replay speed"), ((f"×{s:g}", s) for s in SPEEDS))
         set_tip(self.speed, self.tr("Replay speed, relative to audio time"))
-        for speed in SPEEDS:
-            self.speed.addItem(f"×{speed:g}", speed)
         self.speed.setCurrentIndex(SPEEDS.index(1.0))
         self.speed.setFixedWidth(66)
         self.speed.activated.connect(lambda at: playhead.set_speed(self.speed.itemData(at)))
         self.compare = ActionButton(actions["run.compare"], self.tr("A ⇄ B"))
-        self.compare.setCheckable(True)
-        actions["run.compare"].changed.connect(self._show_compared)
         self.follow = ActionButton(actions["view.window"], self.tr("Auto-scroll"))
-        self.follow.setCheckable(True)
         self.sound = ActionButton(actions["view.sound"], self.tr("Sound"))
-        self.sound.setCheckable(True)
         self.mark = ActionButton(actions["run.mark"], self.tr("Mark"))
         self.export = ActionButton(actions["file.export"], self.tr("Export…"))
-        self.clock = Label()
-        self.clock.setObjectName("muted")
+        self.clock = muted()
         set_tip(
             self.clock,
             self.tr(
@@ -229,28 +213,14 @@ class Transport(QFrame):
             ),
         )
         self.clock.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
-        self._row = row = QHBoxLayout()
-        row.setSpacing(GAP)
-        row.addWidget(self.live)
-        row.addWidget(self.previous)
-        row.addWidget(self.toggle)
-        row.addWidget(self.next)
-        row.addWidget(self.speed)
-        row.addSpacing(4)
-        row.addWidget(self.clock)
-        row.addStretch(1)
-        row.addWidget(self.sound)
-        row.addWidget(self.compare)
-        row.addWidget(self.follow)
-        row.addWidget(self.mark)
-        row.addWidget(self.export)
-
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(AT_SIDE, 9, AT_SIDE, 10)
-        layout.setSpacing(4)
-        layout.addLayout(header)
-        layout.addWidget(self.bar)
-        layout.addLayout(row)
+        self._row = lay_out(
+            QHBoxLayout(),
+            *(self.live, self.previous, self.toggle, self.next, self.speed, 4, self.clock, REST),
+            *(self.sound, self.compare, self.follow, self.mark, self.export),
+            spacing=GAP,
+        )
+        margins = (AT_SIDE, 9, AT_SIDE, 10)
+        lay_out(QVBoxLayout(self), header, self.bar, self._row, spacing=4, margins=margins)
 
         playhead.mode_changed.connect(self.refresh)
         playhead.axis.following_changed.connect(self._show_live)
@@ -258,8 +228,6 @@ class Transport(QFrame):
         self._pace = Pace(self, SHOWN_MS, self._show)
         playhead.changed.connect(self.show_snapshot)
         playhead.closed.connect(self._closed)
-        theme_changed.connect(self._apply_theme)
-        self._apply_theme(theme())
         self.refresh()
 
     def change_speed(self, step: int) -> None:
@@ -269,22 +237,6 @@ class Transport(QFrame):
         at = min(max(at + step, 0), len(SPEEDS) - 1)
         self._playhead.set_speed(SPEEDS[at])
         self.speed.setCurrentIndex(at)
-
-    def _icon_button(self, action: QAction, shape: str) -> Button:
-        button = ActionButton(action)
-        button.setFixedSize(QSize(34, 28))
-        button.setIconSize(QSize(13, 13))
-        self._icons.append((button, shape))
-        return button
-
-    def _apply_theme(self, tokens: Tokens) -> None:
-        moving = self._playhead.following or self._playhead.playing
-        for button, shape in self._icons:
-            wanted = shape if shape != "pause" else ("pause" if moving else "play")
-            button.setIcon(icon(wanted, tokens.color("text"), tokens.color("muted")))
-
-    def _show_compared(self) -> None:
-        self.compare.setChecked(self.compare.action.isChecked())
 
     def _go_live(self) -> None:
         self._playhead.go_live()
@@ -296,7 +248,8 @@ class Transport(QFrame):
         self._fit()
         self._show_live()
         self.bar.setEnabled(playhead.session is not None)
-        self._apply_theme(theme())
+        moving = playhead.following or playhead.playing
+        self._toggle_icon.show_shape("pause" if moving else "play")
         if playhead.session is None:
             self.note.set_full(self.tr("none open"))
             self.clock.setText("")
@@ -345,13 +298,10 @@ class Transport(QFrame):
         frames = int(snapshot.track.n_frames)
         self.bar.show_position(snapshot.cursor_frame, frames)
         session = snapshot.session
-        marks = tuple(
-            Mark(m.asked_frame if m.applied_frame is None else m.applied_frame, one_line(m.text))
-            for m in session.markers[-MAX_MARKS:]
-        )
+        marks = tuple(Mark(m.frame, one_line(m.text)) for m in session.markers[-MAX_MARKS:])
         self.bar.show_marks(marks, tuple(u.first_frame for u in session.utterances))
-        here = clock_text(snapshot.cursor_frame * FRAME_S, tenths=True)
-        total = clock_text(frames * FRAME_S, tenths=True)
+        here = clock(snapshot.cursor_frame * FRAME_S, 1)
+        total = clock(frames * FRAME_S, 1)
         where = here if snapshot.following else f"{here} / {total}"
         paused = snapshot.live and not snapshot.moving
         self.clock.setText(self.tr("Paused {0}").format(where) if paused else where)
@@ -361,6 +311,7 @@ class Transport(QFrame):
         self.note.set_full(note, note.partition(" · ")[2])
 
     def _note(self, snapshot: Snapshot, marks: int) -> str:
+        from app.model.figures import counts_steps
         from profiler.analysis.utterances import audio_seconds
 
         session = snapshot.session
@@ -368,14 +319,19 @@ class Transport(QFrame):
         created = session.meta.get("created_wall")
         if isinstance(created, (int, float)):
             parts.append(datetime.fromtimestamp(created).strftime("%Y-%m-%d %H:%M"))
-        if session.meta.get("preset"):
-            parts.append(one_line(str(session.meta["preset"])))
+        lab = session.meta.get("lab")
+        name = session.meta.get("preset") or (lab.get("name") if isinstance(lab, dict) else None)
+        if name:
+            parts.append(one_line(str(name)))
         frames = int(snapshot.track.n_frames)
-        audio_s = audio_seconds(session.utterances, 0, frames)
-        # The clock counts frames, which leave a rest of 10 to 25 ms of each utterance.
-        text = self.tr("{0} s of audio in {1}")
-        count = counted(frames, self.tr("frame"), self.tr("frames"))
-        parts.append(text.format(f"{audio_s:.1f}", count))
+        if counts_steps(session):
+            parts.append(counted(frames, self.tr("step"), self.tr("steps")))
+        else:
+            audio_s = audio_seconds(session.utterances, 0, frames)
+            # The clock counts frames, which leave a rest of 10 to 25 ms of each utterance.
+            text = self.tr("{0} s of audio in {1}")
+            count = counted(frames, self.tr("frame"), self.tr("frames"))
+            parts.append(text.format(f"{audio_s:.1f}", count))
         parts.append(counted(marks, self.tr("marker"), self.tr("markers")))
         if session.state not in ("closed", "recording"):
             parts.append(session.state)

@@ -6,18 +6,19 @@ program if it allows that. If its key ends in *directory* or *folder*, it is a f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from PySide6.QtCore import QPointF, QSize, Qt, Signal
+from PySide6.QtCore import QPointF, QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QStandardItemModel
 from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 
-from app.model.as_set import value_text
+from app.layout import NONE, REST, lay_out
 from app.style.plain_text import Label, describe, set_tip, set_titled_tip
+from app.style.stylesheet import restyle
 from app.style.theme import font, theme
-from app.widgets import ChoiceBox, Elided, RealBox, Switch, WholeBox
+from app.widgets import ChoiceBox, Elided, NumberBox, Switch
 from app.window.form.path_box import PathBox
-from pipelines.config import Option, Value
+from pipelines.config import Option, Value, value_text
 
 LONGEST_SUFFIX = 7
 """Longer units are shown in the tool tip, not in the field."""
@@ -40,8 +41,8 @@ FOLDERS = ("directory", "folder")
 class Dot(QWidget):
     """The mark of a setting that can change during a run."""
 
-    def __init__(self, live: bool, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, live: bool) -> None:
+        super().__init__()
         self._live = live
         self.setFixedSize(QSize(8, 12))
         if live:
@@ -64,11 +65,6 @@ class Title(Elided):
     def __init__(self, text: str) -> None:
         self._lines = 2
         super().__init__(text)
-
-    @property
-    def cut(self) -> bool:
-        """Whether part of the name is left out."""
-        return self.text().replace("\n", " ") != self.full
 
     def allow_lines(self, lines: int) -> None:
         """Take one line, or two at most."""
@@ -101,8 +97,8 @@ class Field(QWidget):
     refused = Signal(str, str)
     """Key, and why what was entered is not taken."""
 
-    def __init__(self, option: Option, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, option: Option) -> None:
+        super().__init__()
         self.option = option
         self.obstacle: str | None = None
         self.waits = False
@@ -117,33 +113,21 @@ class Field(QWidget):
             label.setObjectName("muted")
             label.setFont(font(0.85))
             label.hide()
-        self.editor = self._make_editor()
+        self.editor, self._show = self._make_editor()
         self.editor.setMaximumHeight(ROW_HEIGHT - 4)
         self.editor.setObjectName(f"option-{option.key}")
         describe(self.editor, self.tr(option.title))
         self.title.setBuddy(self.editor)
-        words = QVBoxLayout()
-        words.setContentsMargins(0, 0, 0, 0)
-        words.setSpacing(0)
-        words.addStretch(1)
-        words.addWidget(self.title)
-        words.addWidget(self.waiting)
-        words.addStretch(1)
+        words = lay_out(
+            QVBoxLayout(), REST, self.title, self.waiting, REST, spacing=0, margins=NONE
+        )
         line = QWidget()
         line.setFixedHeight(ROW_HEIGHT)
-        row = QHBoxLayout(line)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(6)
-        row.addWidget(Dot(option.live))
-        row.addLayout(words, 1)
-        row.addWidget(self.editor)
-        below = QVBoxLayout(self)
-        below.setContentsMargins(0, 0, 0, 0)
-        below.setSpacing(0)
-        below.addWidget(line)
+        parts = (Dot(option.live), (words, 1), self.editor)
+        lay_out(QHBoxLayout(line), *parts, spacing=6, margins=NONE)
         for label in (self.note, self.reason):
             label.setIndent(14)  # under the title, behind the dot
-            below.addWidget(label)
+        lay_out(QVBoxLayout(self), line, self.note, self.reason, spacing=0, margins=NONE)
         self._show_tip()
 
     def _show_tip(self) -> None:
@@ -161,7 +145,8 @@ class Field(QWidget):
         set_titled_tip(self, option.title, parts, f"--set {option.key}={value_text(self._value)}")
         describe(self.editor, description=f"{option.help} {self.obstacle or ''}".strip())
 
-    def _make_editor(self) -> QWidget:
+    def _make_editor(self) -> tuple[QWidget, Callable[[Value], object]]:
+        """The widget of its type, and what shows a value in it."""
         option = self.option
         sign, _, rest = option.unit.partition(" ")
         unit = sign if rest and not sign.isalnum() else option.unit  # of "× real time" the ×
@@ -169,37 +154,26 @@ class Field(QWidget):
         if option.type == "bool":
             switch = Switch(small=True)
             switch.toggled.connect(self._edited)
-            return switch
+            return switch, lambda value: switch.setChecked(bool(value))
         if option.type == "choice":
-            choice = ChoiceBox()
-            for value in option.choices:
-                choice.addItem(str(value), value)
+            choice = ChoiceBox(self.tr(option.title), ((str(v), v) for v in option.choices))
             choice.activated.connect(lambda index: self._edited(choice.itemData(index)))
             choice.setFixedWidth(FIELD_WIDTH)
-            return choice
-        if option.type == "int":
-            whole = WholeBox()
-            whole.setRange(
-                int(-UNBOUNDED if option.minimum is None else option.minimum),
-                int(UNBOUNDED if option.maximum is None else option.maximum),
-            )
-            whole.set_unit(suffix, self._numbers())
-            whole.valueChanged.connect(self._edited)
-            whole.refused.connect(self._refused)
-            whole.setFixedWidth(FIELD_WIDTH)
-            return whole
-        if option.type == "float":
-            real = RealBox()
-            real.setRange(
+            return choice, lambda value: choice.setCurrentIndex(choice.findText(str(value)))
+        if option.type in ("int", "float"):
+            whole = option.type == "int"
+            number = NumberBox(whole=whole)
+            number.setRange(
                 -UNBOUNDED if option.minimum is None else option.minimum,
                 UNBOUNDED if option.maximum is None else option.maximum,
             )
-            real.set_unit(suffix, self._numbers())
-            real.steps = option.steps
-            real.valueChanged.connect(self._edited)
-            real.refused.connect(self._refused)
-            real.setFixedWidth(FIELD_WIDTH)
-            return real
+            words = {float(value): self.tr(word) for value, word in option.words.items()}
+            number.set_unit(suffix, words)
+            number.steps = option.steps
+            number.valueChanged.connect(lambda v: self._edited(int(v) if whole else v))
+            number.refused.connect(self._refused)
+            number.setFixedWidth(FIELD_WIDTH)
+            return number, lambda value: number.setValue(float(value))
         path = PathBox(
             option.key.endswith(FOLDERS), self.tr(option.title), option.shipped(), option.suffixes
         )
@@ -208,11 +182,7 @@ class Field(QWidget):
             path.button.hide()
         path.chosen.connect(self._edited)
         path.setFixedWidth(FIELD_WIDTH)
-        return path
-
-    def _numbers(self) -> dict[float, str]:
-        """Numbers that are shown as words."""
-        return {float(value): self.tr(word) for value, word in self.option.words.items()}
+        return path, lambda value: path.set_path(str(value))
 
     def _refused(self, text: str) -> None:
         """Say in which range a number must lie."""
@@ -229,20 +199,9 @@ class Field(QWidget):
         if value != self._value:
             self._value = value
             self._show_tip()
-        editor = self.editor
-        blocked = editor.blockSignals(True)
-        if isinstance(editor, Switch):
-            editor.setChecked(bool(value))
-            editor.update()
-        elif isinstance(editor, ChoiceBox):
-            editor.setCurrentIndex(editor.findText(str(value)))
-        elif isinstance(editor, WholeBox):
-            editor.setValue(int(value))
-        elif isinstance(editor, RealBox):
-            editor.setValue(float(value))
-        elif isinstance(editor, PathBox):
-            editor.set_path(str(value))
-        editor.blockSignals(blocked)
+        with QSignalBlocker(self.editor):
+            self._show(value)
+        self.editor.update()
 
     def widen(self) -> None:
         """Make a choice as wide as its longest entry, where there is room beside the title."""
@@ -264,8 +223,7 @@ class Field(QWidget):
         if name == self.title.objectName():
             return
         self.title.setObjectName(name)
-        self.title.style().unpolish(self.title)
-        self.title.style().polish(self.title)
+        restyle(self.title)
 
     def show_obstacle(self, sentence: str | None, short: str) -> None:
         """Disable the setting if others prevent it from acting; `short` is shown below it, whole."""

@@ -15,21 +15,22 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QEnterEvent
 from PySide6.QtWidgets import (
     QAbstractSpinBox,
+    QBoxLayout,
     QComboBox,
     QFrame,
     QHBoxLayout,
     QLineEdit,
-    QScrollArea,
     QVBoxLayout,
     QWidget,
 )
 
+from app.layout import REST, Scrolled, card_header, heading, lay_out, muted
 from app.model.audio_choice import AudioChoice
 from app.model.pipeline import Pipeline
 from app.style.keys import ToolButton
 from app.style.plain_text import Button, Label, describe, set_tip
+from app.style.stylesheet import restyle
 from app.style.theme import font
-from app.widgets import Elided
 from app.window.form.fields import FIELD_WIDTH, Dot, Field
 from app.window.form.which import Which
 from pipelines.config import Value
@@ -39,27 +40,17 @@ from profiler.plain import counted
 class Layer(QWidget):
     """A heading and its settings: the main ones that can act, and the rest behind a small button."""
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, name: str) -> None:
+        super().__init__()
         self.fields: list[Field] = []
-        label = Label(self.tr(name).upper())
-        label.setObjectName("form-layer")
-        label.setFont(font(0.85, strong=True))
-        label.setIndent(0)
         self.more = ToolButton()
         self.more.setObjectName("form-more")
         self.more.setFont(font(0.85))
         self.more.setCheckable(True)
         self.more.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextOnly)
         self.more.toggled.connect(lambda _: self.fold())
-        heading = QHBoxLayout()
-        heading.setSpacing(0)
-        heading.addWidget(label, 1)
-        heading.addWidget(self.more)
-        self.column = QVBoxLayout(self)
-        self.column.setContentsMargins(0, 6, 0, 0)
-        self.column.setSpacing(2)
-        self.column.addLayout(heading)
+        first = lay_out(QHBoxLayout(), (heading(self.tr(name)), 1), self.more, spacing=0)
+        self.column = lay_out(QVBoxLayout(self), first, spacing=2, margins=(0, 6, 0, 0))
 
     def add(self, field: Field) -> None:
         """Append a setting."""
@@ -92,45 +83,30 @@ class Layer(QWidget):
 class PipelineForm(QFrame):
     """The card on the left: speech, then every setting by layer."""
 
-    choose_audio = Signal()
     looked_at = Signal()
-    edit_asked = Signal(bool)
-    """Whether the settings of the next run are wanted, or those at the cursor of the recording."""
 
-    def __init__(self, pipeline: Pipeline, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, pipeline: Pipeline) -> None:
+        super().__init__()
         self.setObjectName("pipeline-form")
         self.setProperty("card", True)
         self.setMinimumWidth(258)
         self.pipeline = pipeline
         self.fields: dict[str, Field] = {}
 
-        title = Label(self.tr("Pipeline"))
-        title.setFont(font(1.06, strong=True))
-        self._preset = Elided()
-        self._preset.setObjectName("card-note")
-        self._preset.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        header = QHBoxLayout()
+        header, self._preset = card_header(self.tr("Pipeline"))
         header.setContentsMargins(0, 0, 8, 0)
-        header.addWidget(title)
-        header.addWidget(self._preset, 1)
 
         self.speech = Button(self.tr("choose…"))
         self.speech.setFixedWidth(FIELD_WIDTH)
         describe(self.speech, self.tr("Speech to decode"))
-        self.speech.clicked.connect(lambda _=False: self.choose_audio.emit())
 
         self.which = Which()
-        self.which.asked.connect(self.edit_asked)
         rows = QWidget()
         rows.setObjectName("scrolled")
-        column = self._column = QVBoxLayout(rows)
-        column.setContentsMargins(0, 0, 8, 0)
-        column.setSpacing(2)
-        self._main, self._rest = QVBoxLayout(), QVBoxLayout()
-        for part in (self._main, self._rest):
-            part.setSpacing(4)
-            column.addLayout(part)
+        self._main, self._rest = (lay_out(QVBoxLayout(), spacing=4) for _ in range(2))
+        self._column = lay_out(
+            QVBoxLayout(rows), self._main, self._rest, REST, spacing=2, margins=(0, 0, 8, 0)
+        )
         self.layers: dict[str, Layer] = {}
         for option in pipeline.options:
             layer = self.layers.get(option.layer)
@@ -143,28 +119,16 @@ class PipelineForm(QFrame):
             field.refused.connect(pipeline.refused)
             self.fields[option.key] = field
             layer.add(field)
-        column.addStretch(1)
-        scroll = self._scroll = QScrollArea()
-        scroll.setWidgetResizable(True)
-        scroll.setWidget(rows)
-        scroll.setFrameShape(QFrame.Shape.NoFrame)
-        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # Tab goes to the settings in it
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        scroll.viewport().setAutoFillBackground(False)
+        self._scroll = Scrolled(rows)
 
-        legend = QHBoxLayout()
-        legend.setSpacing(6)
-        legend.addWidget(Dot(True))
-        changes = Label(self.tr("can change during a run"))
-        changes.setObjectName("muted")
-        legend.addWidget(changes, 1)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(14, 9, 6, 10)
-        layout.setSpacing(6)
-        layout.addLayout(header)
-        layout.addWidget(self.which)
-        layout.addWidget(scroll, 1)
-        layout.addLayout(legend)
+        changes = muted(self.tr("can change during a run"))
+        legend = lay_out(QHBoxLayout(), Dot(True), (changes, 1), spacing=6)
+        lay_out(
+            QVBoxLayout(self),
+            *(header, self.which, (self._scroll, 1), legend),
+            spacing=6,
+            margins=(14, 9, 6, 10),
+        )
 
         pipeline.changed.connect(self._one_changed)
         pipeline.replaced.connect(self.refresh)
@@ -176,13 +140,9 @@ class PipelineForm(QFrame):
         super().enterEvent(event)
         self.looked_at.emit()
 
-    def _speech_row(self) -> QHBoxLayout:
-        row = QHBoxLayout()
-        row.setSpacing(6)
-        row.addWidget(Dot(False))
-        row.addWidget(Label(self.tr("Speech")), 1)
-        row.addWidget(self.speech)
-        return row
+    def _speech_row(self) -> QBoxLayout:
+        name = Label(self.tr("Speech"))
+        return lay_out(QHBoxLayout(), Dot(False), (name, 1), self.speech, spacing=6)
 
     def show_speech(
         self, audio: AudioChoice | None, waits: bool = False, recorded: bool = False
@@ -217,8 +177,7 @@ class PipelineForm(QFrame):
             # Only their looks depend on it, and a style sheet takes its time for each widget.
             for kind in (QComboBox, QAbstractSpinBox, QLineEdit):
                 for widget in self.findChildren(kind):
-                    widget.style().unpolish(widget)
-                    widget.style().polish(widget)
+                    restyle(widget)
         for key, field in self.fields.items():
             field.show_locked(recorded)
             field.show_value(self.pipeline.value(key))
@@ -259,10 +218,6 @@ class PipelineForm(QFrame):
             if there != layers:
                 for layer in layers:
                     part.addWidget(layer)
-
-    def show_which(self, editing: bool, offered: bool, running: bool) -> None:
-        """Say whose settings these are."""
-        self.which.show_which(editing, offered, running)
 
     def reveal(self, key: str) -> None:
         """Bring a setting into view and give it the keyboard."""

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QEvent, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QFocusEvent, QResizeEvent
-from PySide6.QtWidgets import QFileDialog, QLineEdit, QMenu, QWidget
+from PySide6.QtWidgets import QFileDialog, QLineEdit, QMenu
 
 from app.style.keys import ToolButton
 from app.style.plain_text import add_entry, describe, set_tip
@@ -30,20 +30,14 @@ class PathBox(QLineEdit):
         title: title of the dialog.
         names: files that need no path, offered by the button.
         suffixes: of the files that the dialog shows; all files if empty.
-        parent: Qt parent.
     """
 
     chosen = Signal(str)
 
     def __init__(
-        self,
-        folder: bool,
-        title: str,
-        names: Sequence[str] = (),
-        suffixes: Sequence[str] = (),
-        parent: QWidget | None = None,
+        self, folder: bool, title: str, names: Sequence[str] = (), suffixes: Sequence[str] = ()
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._folder = folder
         self._title = title
         self._names, self._suffixes = tuple(names), tuple(suffixes)

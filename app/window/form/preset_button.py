@@ -6,7 +6,7 @@ from functools import partial
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QMenu, QWidget
+from PySide6.QtWidgets import QMenu
 
 from app.model.pipeline import missing_file
 from app.style.plain_text import Button, add_entry, describe, new_menu, set_tip
@@ -22,8 +22,8 @@ class PresetButton(Button):
 
     chosen = Signal(str)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent=parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.setProperty("drop", True)
         self._title = ""
         self._entries: dict[str, QAction] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QWidget
 
+from app.layout import lay_out
 from app.style.plain_text import Button, set_tip
 from app.style.theme import font
 from app.widgets import Elided
@@ -17,19 +18,17 @@ class Which(QWidget):
     """Says whose settings the form shows; beside a recording, a choice between its own and the next run's."""
 
     asked = Signal(bool)
+    """Whether the settings of the next run are wanted, or those at the cursor of the recording."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.said = Elided()
         self.said.setObjectName("muted")
         self.recorded = Button(self.tr("At the cursor"))
         self.next = Button(self.tr("Next run"))
         set_tip(self.recorded, self.tr("The settings in force at the cursor of the recording"))
         set_tip(self.next, self.tr("The settings of the next run, to be changed"))
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 8, 0)
-        row.setSpacing(0)
-        row.addWidget(self.said, 1)
+        row = lay_out(QHBoxLayout(self), (self.said, 1), spacing=0, margins=(0, 0, 8, 0))
         for button, wanted in ((self.recorded, False), (self.next, True)):
             button.setObjectName("segment")
             button.setCheckable(True)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
+    QBoxLayout,
     QFrame,
     QHBoxLayout,
     QProgressBar,
-    QScrollArea,
     QStackedWidget,
     QVBoxLayout,
     QWidget,
 )
 
+from app.layout import Scrolled, heading, lay_out, wrapped
 from app.model.lab_runs import Past
 from app.style.plain_text import Button, Label, Wrapped, describe, set_tip, unbroken
 from app.style.theme import font
@@ -49,44 +50,31 @@ class LabDetail(QWidget):
     open_session = Signal(str)
 
     def __init__(
-        self,
-        name: str,
-        lab: Lab[Parameters, Measured],
-        obstacle: Callable[[], str | None],
-        parent: QWidget | None = None,
+        self, name: str, lab: Lab[Parameters, Measured], obstacle: Callable[[], str | None]
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self.setObjectName("desk")
         self.name, self.lab, self._obstacle = name, lab, obstacle
         self._past: Past | None = None
         self._running = False
         self._changed: dict[str, Value] = {}
-        row = QHBoxLayout(self)
-        row.setContentsMargins(MARGIN, 14, MARGIN - SCROLL_BAR, 14)
-        row.setSpacing(14)
-        left = QVBoxLayout()
-        left.setSpacing(8)
-        left.addLayout(self._top())
         self.card = LabCard()
         frame = QFrame()
         frame.setProperty("card", True)
-        inside = QVBoxLayout(frame)
-        inside.setContentsMargins(3, 3, 3, 3)
         self.rows = TableModel(self)
         self.table = TableTwin(self.rows)
         describe(self.table, self.tr("The values of the picture"))
         self._shown = QStackedWidget()
         self._shown.addWidget(self.card)
         self._shown.addWidget(self.table)
-        inside.addWidget(self._shown)
-        left.addWidget(frame, 1)
-        row.addLayout(left, 1)
-        row.addWidget(self._side())
+        lay_out(QVBoxLayout(frame), self._shown, margins=(3, 3, 3, 3))
+        left = lay_out(QVBoxLayout(), self._top(), (frame, 1), spacing=8)
+        margins = (MARGIN, 14, MARGIN - SCROLL_BAR, 14)
+        lay_out(QHBoxLayout(self), (left, 1), self._side(), spacing=14, margins=margins)
         self.show_past(None)
         self.show_state("", None)
 
-    def _top(self) -> QHBoxLayout:
-        row = QHBoxLayout()
+    def _top(self) -> QBoxLayout:
         self.to_gallery = Button(self.tr("‹ All labs"))
         self.to_gallery.setProperty("quiet", True)
         self.to_gallery.clicked.connect(self.back)
@@ -98,19 +86,13 @@ class LabDetail(QWidget):
         self.as_table.toggled.connect(self._show_table)
         self.open = Button(self.tr("Open the session in the desk"))
         self.open.clicked.connect(self._open)
-        row.addWidget(self.to_gallery)
-        row.addWidget(self.about, 1)
-        row.addWidget(self.as_table)
-        row.addWidget(self.open)
-        return row
+        parts = (self.to_gallery, (self.about, 1), self.as_table, self.open)
+        return lay_out(QHBoxLayout(), *parts)
 
     def _side(self) -> QWidget:
         frame = QFrame()
         frame.setProperty("card", True)
         frame.setFixedWidth(SIDE)
-        column = QVBoxLayout(frame)
-        column.setContentsMargins(14, 12, 14, 12)
-        column.setSpacing(8)
         self.run = Button(self.tr("Run"))
         self.run.setProperty("primary", True)
         self.run.setFont(font(1.05, strong=True))
@@ -123,24 +105,20 @@ class LabDetail(QWidget):
         self.what.setObjectName("muted")
         self.problem = Wrapped()
         self.problem.setObjectName("danger-text")
-        for widget in (self.run, self.bar, self.what, self.problem):
-            column.addWidget(widget)
-        column.addWidget(self._heading(self.tr("What is measured")))
-        about = Label(unbroken(without_code(self.lab.measured)))
-        about.setWordWrap(True)
-        column.addWidget(about)
-        column.addSpacing(ABOVE_HEADING)
-        column.addWidget(self._heading(self.tr("When it holds")))
-        bound = Label(unbroken(without_code(self.lab.bound)))
-        bound.setWordWrap(True)
-        column.addWidget(bound)
-        if papers := self.lab.papers:
-            source = Label(self.tr("Source: {0}").format(papers))
-            source.setObjectName("muted")
-            source.setWordWrap(True)
-            column.addWidget(source)
-        column.addSpacing(ABOVE_HEADING)
-        column.addWidget(self._heading(self.tr("Parameters")))
+        state = (self.run, self.bar, self.what, self.problem)
+        column = lay_out(QVBoxLayout(frame), *state, spacing=8, margins=(14, 12, 14, 12))
+        for title, text, papers in (
+            (self.tr("What is measured"), self.lab.measured, ""),
+            (self.tr("When it holds"), self.lab.bound, self.lab.papers),
+        ):
+            column.addWidget(heading(title))
+            about = Label(unbroken(without_code(text)))
+            about.setWordWrap(True)
+            column.addWidget(about)
+            if papers:
+                column.addWidget(wrapped(self.tr("Source: {0}").format(papers)))
+            column.addSpacing(ABOVE_HEADING)
+        column.addWidget(heading(self.tr("Parameters")))
         self.fields: dict[str, Field] = {}
         for option in options_of(type(self.lab.parameters)):
             field = self.fields[option.key] = Field(option)
@@ -152,21 +130,9 @@ class LabDetail(QWidget):
         if not self.fields:
             column.addWidget(Label(self.tr("none")))
         column.addStretch(1)
-        area = QScrollArea()
-        area.setWidgetResizable(True)
-        area.setFrameShape(QScrollArea.Shape.NoFrame)
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # Tab goes to the fields in it
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.viewport().setAutoFillBackground(False)
+        area = Scrolled(frame)
         area.setFixedWidth(SIDE + SCROLL_BAR)
-        area.setWidget(frame)
         return area
-
-    def _heading(self, text: str) -> Label:
-        label = Label(text.upper())
-        label.setObjectName("form-layer")
-        label.setFont(font(0.85, strong=True))
-        return label
 
     def _edited(self, key: str, value: Value) -> None:
         if value == getattr(self.lab.parameters, key):
@@ -193,18 +159,11 @@ class LabDetail(QWidget):
     def show_past(self, past: Past | None) -> None:
         """Show what came of the last run."""
         self._past = past
-        found = past.record if past is not None else None
+        finding, chart = (None, None) if past is None else (past.record.finding, past.record.chart)
         self._show_nothing()
-        self.card.show_lab(
-            self.lab,
-            found.finding if found is not None else None,
-            found.chart if found is not None else None,
-        )
-        chart = found.chart if found is not None else None
-        self.rows.replace(
-            [self.tr(header) for header in HEADERS],
-            rows_of(chart) if chart is not None else (),
-        )
+        self.card.show_lab(self.lab, finding, chart)
+        headers = [self.tr(header) for header in HEADERS]
+        self.rows.replace(headers, () if chart is None else rows_of(chart))
         self.as_table.setEnabled(chart is not None)
         self.open.setEnabled(past is not None)
         if past is not None:

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent
-from PySide6.QtWidgets import QFrame, QGridLayout, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QBoxLayout, QGridLayout, QVBoxLayout, QWidget
 
+from app.layout import Scrolled, heading, lay_out, muted, wrapped
 from app.model.lab_runs import Past
 from app.style.plain_text import Label
 from app.style.theme import font
@@ -19,59 +20,41 @@ GAP = 12
 MOST_COLUMNS = 8
 
 
-class Gallery(QScrollArea):
+class Gallery(Scrolled):
     """Cards in a grid for each group; arrow keys move between them."""
 
     chosen = Signal(str)
 
-    def __init__(
-        self, known: Mapping[str, Lab[Parameters, Measured]], parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, known: Mapping[str, Lab[Parameters, Measured]]) -> None:
+        super().__init__()
         self.setObjectName("welcome")
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         page = QWidget()
         page.setObjectName("scrolled")
-        column = QVBoxLayout(page)
-        column.setContentsMargins(MARGIN, 22, MARGIN, 22)
-        column.setSpacing(8)
         title = Label(self.tr("Lab"))
         title.setFont(font(1.9, strong=True))
-        lead = Label(
-            self.tr(
-                "Claims about the cost of speech recognition, each to be tried on this machine: "
-                "what is measured, the picture, the verdict. Use the machine for nothing else meanwhile."
-            )
+        lead = self.tr(
+            "Claims about the cost of speech recognition, each to be tried on this machine: "
+            "what is measured, the picture, the verdict. Use the machine for nothing else meanwhile."
         )
-        lead.setObjectName("muted")
-        lead.setWordWrap(True)
-        column.addWidget(title)
-        column.addWidget(lead)
+        margins = (MARGIN, 22, MARGIN, 22)
+        column = lay_out(QVBoxLayout(page), title, wrapped(lead), spacing=8, margins=margins)
         self.tiles: dict[str, LabTile] = {}
         self._grids: list[tuple[QGridLayout, list[LabTile]]] = []
-        for group, heading in GROUPS.items():
-            members = {name: lab for name, lab in known.items() if lab.group == group}
+        for group, name in GROUPS.items():
+            members = {key: lab for key, lab in known.items() if lab.group == group}
             if members:
-                self._add_group(column, self.tr(heading), members)
+                self._add_group(column, self.tr(name), members)
         if not known:
-            none = Label(self.tr("There are no labs in this copy of the program."))
-            none.setObjectName("muted")
-            column.addWidget(none)
+            column.addWidget(muted(self.tr("There are no labs in this copy of the program.")))
         column.addStretch(1)
         self.setWidget(page)
         self._columns = 0
         self._lay_out()
 
     def _add_group(
-        self, column: QVBoxLayout, heading: str, members: Mapping[str, Lab[Parameters, Measured]]
+        self, column: QBoxLayout, title: str, members: Mapping[str, Lab[Parameters, Measured]]
     ) -> None:
-        label = Label(heading.upper())
-        label.setObjectName("form-layer")
-        label.setFont(font(0.85, strong=True))
-        column.addSpacing(10)
-        column.addWidget(label)
+        lay_out(column, 10, heading(title))
         grid = QGridLayout()
         grid.setSpacing(GAP)
         grid.setColumnStretch(MOST_COLUMNS, 1)  # what a row with few cards leaves

@@ -70,12 +70,6 @@ class LabPage(QStackedWidget):
         if self.detail is not None and self.detail.name == name:
             self.detail.show_past(past)
 
-    def settle(self) -> None:
-        """Read all runs that are still to be read."""
-        while self._to_read:
-            self._read(self._to_read.pop(0))
-        self._reading.stop()
-
     def show_lab(self, name: str) -> None:
         """Show one lab."""
         if self.detail is None or self.detail.name != name:

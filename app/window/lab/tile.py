@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import datetime
+from functools import partial
 
 from PySide6.QtCore import QCoreApplication, QPoint, QPointF, QRectF, QSize, QSizeF, Qt
 from PySide6.QtGui import QFontMetricsF, QKeyEvent, QPainter, QPaintEvent, QPen
@@ -18,6 +19,8 @@ from app.views.labs.panel import Panel
 from app.views.labs.series import looks
 from pipelines.labs.declaration import Lab, Measured, Parameters
 
+tr = partial(QCoreApplication.translate, "LabTile")
+
 SMALLEST = 290
 """Pixels of a card's width."""
 
@@ -31,18 +34,11 @@ ARROWS = (Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Up, Qt.Key.Key_Down)
 WRAP = int(Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
 
 
-def tr(text: str) -> str:
-    """Translate a text of this module."""
-    return QCoreApplication.translate("LabTile", text)
-
-
 class LabTile(Button):
     """One lab. Its picture is that of its last run, if there is one."""
 
-    def __init__(
-        self, name: str, lab: Lab[Parameters, Measured], parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent=parent)
+    def __init__(self, name: str, lab: Lab[Parameters, Measured]) -> None:
+        super().__init__()
         self.name, self.lab = name, lab
         self.past: Past | None = None
         self._share: float | None = None

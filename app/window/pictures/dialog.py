@@ -7,12 +7,10 @@ with what the window shows: views, theme, range in view, cursor, selection.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QImage, QResizeEvent
 from PySide6.QtWidgets import (
     QDialog,
@@ -23,11 +21,11 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.pictures.wanted import (
-    PICTURED,
+from app.layout import NONE, REST, lay_out
+from app.model.pace import single_shot
+from app.pictures.request import (
     PictureError,
-    Range,
-    Wanted,
+    PictureRequest,
     is_range,
     range_text,
     read_range,
@@ -35,8 +33,8 @@ from app.pictures.wanted import (
 from app.style.plain_text import Button, Label, describe, set_title
 from app.style.theme import font
 from app.views import VIEWS
-from app.widgets import CheckBox, ChoiceBox, Elided, WholeBox
-from app.window.pictures.drawing import PROCESS, Drawing
+from app.widgets import CheckBox, ChoiceBox, Elided, NumberBox
+from app.window.pictures.drawing import Drawing
 from app.window.pictures.preview import Preview
 from profiler.plain import one_line
 
@@ -63,26 +61,14 @@ MOST_PIXELS = 4e6
 """Of a preview that is drawn finer than it is shown."""
 
 
-@dataclass(frozen=True)
-class Start:
-    """What the window shows, and so what the choices begin with.
-
-    `in_view`: the stretch in view if it is not the whole session.
-    """
-
-    wanted: Wanted
-    in_view: Range | None = None
-
-
 class PictureDialog(QDialog):
     """Chooses and writes one picture after the other of a session.
 
     Args:
         session: its file.
-        start: the first choices.
+        start: what the window shows, and so the first choices; its range is the stretch in view, None for all.
         ask: asks where to write a picture called like this, in a format (png, svg or pdf); None if that was given up.
         parent: the window.
-        command: of the process that draws.
     """
 
     written = Signal(Path)
@@ -90,10 +76,9 @@ class PictureDialog(QDialog):
     def __init__(
         self,
         session: Path,
-        start: Start,
-        ask: Callable[[Wanted, str], Path | None],
+        start: PictureRequest,
+        ask: Callable[[PictureRequest, str], Path | None],
         parent: QWidget,
-        command: Sequence[str] = PROCESS,
     ) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -101,14 +86,11 @@ class PictureDialog(QDialog):
         self.resize(SIZE.boundedTo(parent.size() * 0.95))
         self._session, self._start, self._ask = session, start, ask
         self._copying = 0
-        self.drawing = Drawing(session, self, command)
+        self.drawing = Drawing(session, self)
         self.drawing.drawn.connect(self._drawn)
         self.drawing.written.connect(self._written)
         self.drawing.failed.connect(self._failed)
-        self._soon = QTimer(self)
-        self._soon.setSingleShot(True)
-        self._soon.setInterval(SOON_MS)
-        self._soon.timeout.connect(self._draw)
+        self._soon = single_shot(self, SOON_MS, self._draw)
         self.preview = Preview()
         self.saved = Elided()
         self.saved.setObjectName("muted")
@@ -120,17 +102,13 @@ class PictureDialog(QDialog):
 
     # -- construction ----------------------------------------------------------------------
 
-    def _make_choices(self, start: Start) -> None:
-        wanted = start.wanted
-        self.views = {view_id: CheckBox(self._title(view_id)) for view_id in PICTURED}
+    def _make_choices(self, wanted: PictureRequest) -> None:
+        self.views = {view_id: CheckBox(self._title(view_id)) for view_id in VIEWS}
         for view_id, box in self.views.items():
             box.setChecked(view_id in wanted.shown)
-        self.size_box = ChoiceBox()
-        for width, height in SIZES:
-            self.size_box.addItem(f"{width} × {height}", (width, height))
-        self.size_box.addItem(self.tr("other"), None)
-        describe(self.size_box, self.tr("Size in points"))
-        self.width_box, self.height_box = WholeBox(), WholeBox()
+        sizes = [*((f"{size[0]} × {size[1]}", size) for size in SIZES), (self.tr("other"), None)]
+        self.size_box = ChoiceBox(self.tr("Size in points"), sizes)
+        self.width_box, self.height_box = NumberBox(whole=True), NumberBox(whole=True)
         for side, name in (
             (self.width_box, self.tr("Width")),
             (self.height_box, self.tr("Height")),
@@ -141,21 +119,14 @@ class PictureDialog(QDialog):
         self.width_box.setValue(wanted.size[0])
         self.height_box.setValue(wanted.size[1])
         self._show_size()
-        self.scale_box = ChoiceBox()
-        for scale in SCALES:
-            pixels = self.tr("pixel") if scale == 1 else self.tr("pixels")
-            self.scale_box.addItem(self.tr("{0} {1} per point").format(f"{scale:g}", pixels), scale)
+        scales = [(self._scale_text(scale), scale) for scale in SCALES]
+        self.scale_box = ChoiceBox(self.tr("Scale of a PNG"), scales)
         self.scale_box.setCurrentIndex(SCALES.index(wanted.scale))
-        describe(self.scale_box, self.tr("Scale of a PNG"))
-        self.format_box = ChoiceBox()
-        for suffix in FORMATS:
-            self.format_box.addItem(suffix.upper(), suffix)
-        describe(self.format_box, self.tr("Format of the file"))
-        self.theme_box = ChoiceBox()
-        for name, title in (("light", self.tr("light")), ("dark", self.tr("dark"))):
-            self.theme_box.addItem(title, name)
+        formats = [(suffix.upper(), suffix) for suffix in FORMATS]
+        self.format_box = ChoiceBox(self.tr("Format of the file"), formats)
+        themes = [(self.tr("light"), "light"), (self.tr("dark"), "dark")]
+        self.theme_box = ChoiceBox(self.tr("Theme of the picture"), themes)
         self.theme_box.setCurrentIndex(self.theme_box.findData(wanted.theme))
-        describe(self.theme_box, self.tr("Theme of the picture"))
         self.range_box = QLineEdit()
         self.range_box.setPlaceholderText(self.tr("whole session"))
         describe(self.range_box, self.tr("Stretch shown, FROM..TO in seconds"))
@@ -177,6 +148,10 @@ class PictureDialog(QDialog):
             choices.currentIndexChanged.connect(self._changed)
         self.range_box.textChanged.connect(self._changed)
 
+    def _scale_text(self, scale: float) -> str:
+        pixels = self.tr("pixel") if scale == 1 else self.tr("pixels")
+        return self.tr("{0} {1} per point").format(f"{scale:g}", pixels)
+
     def _title(self, view_id: str) -> str:
         return self.tr(VIEWS[view_id].load().title)
 
@@ -186,30 +161,21 @@ class PictureDialog(QDialog):
         return self.tr("Explain {0}").format(one_line(what))
 
     def _lay_out(self) -> None:
-        views = QVBoxLayout()
-        views.setSpacing(4)
-        for box in self.views.values():
-            views.addWidget(box)
-        sides = QHBoxLayout()
-        sides.setSpacing(6)
-        sides.addWidget(self.width_box, 1)
-        sides.addWidget(Label("×"))
-        sides.addWidget(self.height_box, 1)
-        stretch = QVBoxLayout()
-        stretch.setSpacing(4)
-        stretch.addWidget(self.range_box)
+        views = lay_out(QVBoxLayout(), *self.views.values(), spacing=4)
+        sides = lay_out(
+            QHBoxLayout(), (self.width_box, 1), Label("×"), (self.height_box, 1), spacing=6
+        )
         buttons = QHBoxLayout()
         self.whole = Button(self.tr("Whole session"))
         self.whole.clicked.connect(self.range_box.clear)
         buttons.addWidget(self.whole)
-        if self._start.in_view is not None:
+        if self._start.range_s is not None:
             self.in_view = Button(self.tr("In view"))
-            text = range_text(self._start.in_view)
+            text = range_text(self._start.range_s)
             self.in_view.clicked.connect(lambda: self.range_box.setText(text))
             buttons.addWidget(self.in_view)
-        stretch.addLayout(buttons)
-        for box in [self.to_cursor, *self.selected.values()]:
-            stretch.addWidget(box)
+        checks = (self.to_cursor, *self.selected.values())
+        stretch = lay_out(QVBoxLayout(), self.range_box, buttons, *checks, spacing=4)
         form = QFormLayout()
         form.setVerticalSpacing(10)
         form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop)
@@ -225,14 +191,8 @@ class PictureDialog(QDialog):
             form.addRow(Label(title), row)
         side = QWidget()
         side.setFixedWidth(SIDE)
-        inner = QVBoxLayout(side)
-        inner.setContentsMargins(0, 0, 0, 0)
-        inner.addLayout(form)
-        inner.addStretch(1)
-        top = QHBoxLayout()
-        top.setSpacing(14)
-        top.addWidget(self.preview, 1)
-        top.addWidget(side)
+        lay_out(QVBoxLayout(side), form, REST, margins=NONE)
+        top = lay_out(QHBoxLayout(), (self.preview, 1), side, spacing=14)
         self.copy_command = Button(self.tr("Copy command"))
         self.copy_command.clicked.connect(self._copy_command)
         self.copy = Button(self.tr("Copy picture"))
@@ -243,35 +203,34 @@ class PictureDialog(QDialog):
         self.save.clicked.connect(self._save)
         self.end = Button(self.tr("Close"))
         self.end.clicked.connect(self.close)
-        below = QHBoxLayout()
-        below.addWidget(self.command, 1)
-        for button in (self.copy_command, self.copy, self.save, self.end):
+        last = (self.copy_command, self.copy, self.save, self.end)
+        for button in last:
             button.setAutoDefault(button is self.save)
-            below.addWidget(button)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(14, 14, 14, 12)
-        column.setSpacing(12)
-        column.addLayout(top, 1)
-        column.addWidget(self.saved)
-        column.addLayout(below)
+        below = lay_out(QHBoxLayout(), (self.command, 1), *last)
+        lay_out(
+            QVBoxLayout(self), (top, 1), self.saved, below, spacing=12, margins=(14, 14, 14, 12)
+        )
 
     # -- what is wanted --------------------------------------------------------------------
 
-    def wanted(self) -> Wanted:
+    def wanted(self) -> PictureRequest:
         """What is chosen now; PictureError for a range that is none, or without any view."""
         views = tuple(view_id for view_id, box in self.views.items() if box.isChecked())
         if not views:
             raise PictureError(self.tr("Choose at least one view."))
         text = self.range_box.text().strip()
-        return Wanted(
+        return PictureRequest(
             views=views,
-            size=(self.width_box.value(), self.height_box.value()),
+            size=self._size(),
             scale=float(self.scale_box.currentData()),
             theme=str(self.theme_box.currentData()),
             range_s=read_range(text, self.tr("The stretch")) if text else None,
-            at_s=self._start.wanted.at_s if self.to_cursor.isChecked() else None,
+            at_s=self._start.at_s if self.to_cursor.isChecked() else None,
             select=tuple(what for what, box in self.selected.items() if box.isChecked()),
         )
+
+    def _size(self) -> tuple[int, int]:
+        return int(self.width_box.value()), int(self.height_box.value())
 
     def _size_refused(self, text: str) -> None:
         sentence = self.tr("A side must have {0} to {1} points; {2} is not taken.")
@@ -284,10 +243,9 @@ class PictureDialog(QDialog):
             self.height_box.setValue(size[1])
 
     def _show_size(self) -> None:
-        size = (self.width_box.value(), self.height_box.value())
-        blocked = self.size_box.blockSignals(True)
-        self.size_box.setCurrentIndex(SIZES.index(size) if size in SIZES else len(SIZES))
-        self.size_box.blockSignals(blocked)
+        size = self._size()
+        with QSignalBlocker(self.size_box):
+            self.size_box.setCurrentIndex(SIZES.index(size) if size in SIZES else len(SIZES))
 
     def _changed(self) -> None:
         try:

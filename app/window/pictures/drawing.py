@@ -12,8 +12,8 @@ import msgspec
 from PySide6.QtCore import QObject, QProcess, Signal
 
 from app.model.processes.child_process import child_process
-from app.pictures.jobs import Answer, Job, line
-from app.pictures.wanted import Wanted
+from app.pictures.messages import Answer, Job, line
+from app.pictures.request import PictureRequest
 from profiler.process import children
 
 PROCESS: Final = tuple(children.python("-m", "app.pictures.process"))
@@ -30,7 +30,6 @@ class Drawing(QObject):
     written = Signal(Path)
     failed = Signal(str)
     """Why a job, or all of them, came to nothing."""
-    busy_changed = Signal(bool)
 
     def __init__(
         self, session: Path, parent: QObject | None = None, command: Sequence[str] = PROCESS
@@ -51,16 +50,16 @@ class Drawing(QObject):
         """A picture is being drawn."""
         return self._under_way is not None
 
-    def preview(self, wanted: Wanted, scale: float) -> int:
+    def preview(self, wanted: PictureRequest, scale: float) -> int:
         """Draw a picture at so many pixels per point, the newest only; returns the number of the job."""
         self._waiting = [job for job in self._waiting if job.scale is None]
         return self._ask(wanted, None, scale)
 
-    def draw(self, wanted: Wanted) -> int:
+    def draw(self, wanted: PictureRequest) -> int:
         """Draw a picture as it would be written; returns the number of the job."""
         return self._ask(wanted, None)
 
-    def write(self, wanted: Wanted, target: Path) -> None:
+    def write(self, wanted: PictureRequest, target: Path) -> None:
         """Write a picture."""
         self._ask(wanted, str(target.absolute()))
 
@@ -74,7 +73,7 @@ class Drawing(QObject):
         self._under_way = None
         self._waiting.clear()
 
-    def _ask(self, wanted: Wanted, out: str | None, scale: float | None = None) -> int:
+    def _ask(self, wanted: PictureRequest, out: str | None, scale: float | None = None) -> int:
         self._number += 1
         self._waiting.append(Job(self._number, wanted, out, scale))
         self._next()
@@ -83,12 +82,9 @@ class Drawing(QObject):
     def _next(self) -> None:
         if self._process is None:
             self._waiting.clear()
-        was = self.busy
         if self._under_way is None and self._waiting and self._process is not None:
             self._under_way = self._waiting.pop(0)
             self._process.write(line(self._under_way))
-        if self.busy != was:
-            self.busy_changed.emit(self.busy)
 
     def _listen(self) -> None:
         if self._process is None:
@@ -109,8 +105,6 @@ class Drawing(QObject):
             self.written.emit(Path(answer.written))
         elif answer.error is not None:
             self.failed.emit(answer.error)
-        if not self.busy:
-            self.busy_changed.emit(False)
         self._next()
 
     def _broken(self, error: QProcess.ProcessError) -> None:
@@ -129,5 +123,4 @@ class Drawing(QObject):
     def _end(self, why: str) -> None:
         self._under_way = None
         self._waiting.clear()
-        self.busy_changed.emit(False)
         self.failed.emit(why)

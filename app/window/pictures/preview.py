@@ -20,8 +20,8 @@ FAINT = 0.35
 class Preview(QWidget):
     """Shows an image with its aspect kept."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._image: QImage | None = None
         self._shrunk = QImage()
         self._text = ""

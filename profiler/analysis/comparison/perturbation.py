@@ -62,7 +62,6 @@ class Perturbation:
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
         m = self.measured
-        known = m is not None and m.low is not None and m.high is not None
         return {
             "name": self.name,
             "change": self.change or None,
@@ -70,7 +69,7 @@ class Perturbation:
             "predicted": self.predicted,
             "predicted_by_verdict": dict(self.by_verdict) if self.by_verdict else None,
             "measured_ratio": m.ratio if m is not None else None,
-            "ci95": [m.low, m.high] if m is not None and known else None,
+            "ci95": m.ci95 if m is not None else None,
             "agrees": self.agrees,
             "why": self.why or None,
             "unavailable": self.unavailable,

@@ -185,6 +185,11 @@ class Ratio:
     high: float | None = None
     p: float | None = None
 
+    @property
+    def ci95(self) -> list[float] | None:
+        """The interval as JSON values."""
+        return None if self.low is None or self.high is None else [self.low, self.high]
+
 
 @dataclass(frozen=True)
 class Pair:

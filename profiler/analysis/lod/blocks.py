@@ -6,7 +6,6 @@ in view, and kept; a tail that grows costs only its own blocks.
 """
 
 import math
-from collections.abc import Generator
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,23 +67,8 @@ class Under:
         return found
 
 
-_last_under: tuple[F64, int, Under] | None = None
-"""What `under` found last: two charts of a desk ask for the same, of the same edges."""
-
-
 def under(edges: F64, end: int, size: int) -> Under:
     """The blocks of `size` frames under columns of these edges [columns + 1]; frames from `end` on are not there."""
-    global _last_under
-    if (
-        _last_under is None
-        or _last_under[0] is not edges
-        or (_last_under[1], _last_under[2].size) != (end, size)
-    ):
-        _last_under = edges, end, _under(edges, end, size)
-    return _last_under[2]
-
-
-def _under(edges: F64, end: int, size: int) -> Under:
     columns = len(edges) - 1
     if not size:
         return Under(0, 0, edges, np.arange(columns), np.ones(columns, np.bool_))
@@ -130,18 +114,6 @@ class BlockQuantiles:
         if first <= whole < last and whole * size < end:
             found[whole - first] = _quantiles(self._values[whole * size : end][None])[0]
         return found
-
-    def ahead(self, size: int, first: int, last: int) -> Generator[None, None, None]:
-        """Work out what a hand that zooms in to frames [first, last) will ask for next, a little at a time."""
-        for smaller in (size >> 1, size >> 2, size >> 3):
-            step = max(1, AT_ONCE_FRAMES // max(1, smaller))
-            if smaller < KEPT_FROM:
-                return
-            for low in range(max(0, first) // smaller, last // smaller, step):
-                high = min(low + step, min(last, len(self._values)) // smaller)
-                if low < high:
-                    self._whole(smaller, low, high)
-                    yield
 
     def _whole(self, size: int, low: int, high: int) -> F64:
         """Quantile of the blocks [low, high), which are whole; only those in view are worked out."""

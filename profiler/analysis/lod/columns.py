@@ -14,11 +14,10 @@ minima and maxima are exact.
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache, partial
+from functools import partial
 
 import numpy as np
 
-from profiler.analysis.lod.kept_columns import KeptColumns
 from profiler.analysis.per_frame import FrameRow
 from profiler.arrays import F64, Array
 from profiler.beside import side_by_side
@@ -36,9 +35,6 @@ BLOCKS_PER_COLUMN = 2
 """A level is used while at least this many of its blocks fall into a column (edge error < 1/2)."""
 
 
-TOTALS_KEPT = 16
-"""Sums over ranges that are kept until there are more frames: those of what is in view, selected, and of all."""
-
 TOUCHED = 1e-6
 """Frames that a column must have a part of to have a mean: edges are rounded, and so are differences of large sums."""
 
@@ -46,7 +42,6 @@ STEP_DIGITS = 11
 """Significant digits of a column's width: a range that only moves keeps its columns, however its ends are rounded."""
 
 
-@lru_cache(16)
 def column_grid(first: float, last: float, columns: int) -> tuple[int, float]:
     """Number of the first of `columns` columns over [first, last], and their width.
 
@@ -57,22 +52,10 @@ def column_grid(first: float, last: float, columns: int) -> tuple[int, float]:
     return math.floor(first / width + 0.5), width
 
 
-def aligned(first: float, last: float, columns: int) -> tuple[float, float]:
-    """[first, last] moved onto the grid of its columns."""
-    number, width = column_grid(first, last, columns)
-    return number * width, (number + columns) * width
-
-
-@lru_cache(4)
 def column_edges(first: float, last: float, columns: int) -> F64:
-    """Edges in frames [columns + 1] of equally wide columns over [first, last], on their grid; read only.
-
-    The charts of a desk, which ask for the same ones in turn, get the same object.
-    """
+    """Edges in frames [columns + 1] of equally wide columns over [first, last], on their grid."""
     number, width = column_grid(first, last, columns)
-    edges: F64 = np.arange(number, number + columns + 1, dtype=np.float64) * width
-    edges.flags.writeable = False
-    return edges
+    return np.arange(number, number + columns + 1, dtype=np.float64) * width
 
 
 class RunningSums:
@@ -81,23 +64,17 @@ class RunningSums:
     def __init__(self, series: int) -> None:
         self._series = series
         self._rows: Sequence[FrameRow] = ()
-        self._kept = KeptColumns()
-        # By first and last frame: the file is read less often than the same figures are asked for.
-        self._totals: dict[tuple[int, int], F64] = {}
 
     def __len__(self) -> int:
         return len(self._rows[0]) if self._rows else 0
 
-    def follow(self, rows: Sequence[FrameRow], same: int | None = None) -> None:
+    def follow(self, rows: Sequence[FrameRow]) -> None:
         """Take rows of one `PerFrame`, of as many frames each, in place of what was there.
 
         Args:
             rows: all frames from the first on. They must not change while anything is asked.
-            same: frames that are as they were (default: all there were).
         """
-        self._kept.changed_from(len(self) if same is None else same)
         self._rows = rows
-        self._totals.clear()
 
     def _area(self, at: F64, series: int | None = None) -> F64:
         """Integral of the series from the first frame to `at` [k], which frames may be cut, [series, k]."""
@@ -109,14 +86,8 @@ class RunningSums:
         first, last = max(0, first), min(last, len(self))
         if last <= first:
             return np.zeros(self._series)
-        found = self._totals.get((first, last))
-        if found is None:
-            if len(self._totals) >= TOTALS_KEPT:
-                self._totals.clear()
-            area = self._area(np.array([first, last], dtype=np.float64))
-            found = self._totals[first, last] = area[:, 1] - area[:, 0]
-            found.flags.writeable = False
-        return found
+        area = self._area(np.array([first, last], dtype=np.float64))
+        return area[:, 1] - area[:, 0]
 
     def means(self, edges: F64, end: int | None = None, series: int | None = None) -> F64:
         """Mean per column [columns, series]; NaN where a column has no frame.
@@ -130,12 +101,6 @@ class RunningSums:
         stop = len(self) if end is None else min(end, len(self))
         if stop == 0:
             return np.full((len(edges) - 1, self._series if series is None else series), np.nan)
-        (means,) = self._kept.columns(
-            edges, stop, lambda some: (self._means(some, stop, series),), series
-        )
-        return means
-
-    def _means(self, edges: F64, stop: int, series: int | None) -> F64:
         at = np.clip(edges, 0.0, stop)
         width = np.diff(at)[:, None]
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -156,7 +121,6 @@ class ManyExtremes:
         self._low: list[Array] = []
         self._high: list[Array] = []
         self._count = [0]
-        self._kept = KeptColumns()
 
     def __len__(self) -> int:
         return self._count[0]
@@ -172,7 +136,6 @@ class ManyExtremes:
             same: frames that are as they were (default: all there were).
         """
         kept = len(self) if same is None else min(same, len(self))
-        self._kept.changed_from(kept)
         lower = list(low)
         # The same list where the ends are the same: its slices are then made once.
         self._rows = (lower, lower if high is None else list(high))
@@ -234,12 +197,7 @@ class ManyExtremes:
             and stop // FACTOR ** (level + 1) > 0
         ):
             level += 1
-        size = FACTOR**level
-        # What lies beyond the last whole block is read as one block, which later ones are not.
-        least, most = self._kept.columns(
-            edges, stop // size * size, lambda some: self._columns(some, level, stop), level
-        )
-        return least, most
+        return self._columns(edges, level, stop)
 
     def _columns(self, edges: F64, level: int, stop: int) -> tuple[F64, F64]:
         """Minimum and maximum per column, from the blocks of a level and the frames after the last whole one."""

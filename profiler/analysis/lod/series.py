@@ -57,8 +57,8 @@ class FrameSeries:
                 same = start + int(np.argmin(alike))
         if same < start and known:
             same = 0
-        self.costs.follow(costs, same)
-        self.wall.follow([walls], same)
+        self.costs.follow(costs)
+        self.wall.follow([walls])
         self.walls.follow(walls, same=same)
         self.quantiles.follow(walls, same)
         self._tail = _of_all(costs, max(0, frames - CHECKED_FRAMES), frames)
@@ -91,7 +91,7 @@ class WorkSeries:
         """Take one row per name; frames before `same` are as they were."""
         if rows:
             same = min(same, len(self.sums))
-            self.sums.follow(rows, same)
+            self.sums.follow(rows)
             self.extremes.follow(rows, same=same)
 
 

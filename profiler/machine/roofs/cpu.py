@@ -314,7 +314,7 @@ def _rate(name: str, threads: int, work: Callable[[], Work]) -> Step:
     def timed(effort: Effort) -> Roof:
         found = work()
         tasks = [found.make() for _ in range(at_once(threads))]
-        return together(key, found.operations * len(tasks), tasks, effort)
+        return together(key, found.operations * threads, tasks, effort)
 
     return Step(key, timed)
 
@@ -326,8 +326,7 @@ def _bandwidth(name: str, size: int, threads: int) -> Callable[[Effort], Roof]:
     def timed(effort: Effort) -> Roof:
         from profiler.machine.roofs import _kernels as kernels
 
-        running = at_once(threads)
-        n = size // running // (12 if name == "triad" else 4)
+        n = size // threads // (12 if name == "triad" else 4)
 
         def make() -> Task:
             if name == "triad":
@@ -339,14 +338,17 @@ def _bandwidth(name: str, size: int, threads: int) -> Callable[[Effort], Roof]:
             _check_alike(values)
             return lambda repeats: kernel(values, repeats)
 
-        moved = float(running * n * (12 if name == "triad" else 4))
-        return together(key, moved, [make() for _ in range(running)], effort)
+        moved = float(threads * n * (12 if name == "triad" else 4))
+        return together(key, moved, [make() for _ in range(at_once(threads))], effort)
 
     return timed
 
 
 def at_once(threads: int) -> int:
-    """Return how many of so many threads run at once: the others wait for a processor, and need no data to be timed."""
+    """Return how many of so many threads run at once; the others wait for a processor, and need no data to be timed.
+
+    The rate of all is stated as if each had one: the stages of a run are timed in one thread, while it has its own.
+    """
     return min(threads, usable_cores() or threads)
 
 

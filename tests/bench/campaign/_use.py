@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from app.cli.main import main
 from app.export import writers
-from app.model import figures, latency, provenance
+from app.model import configurations, figures, latency, provenance
 from app.views.breakdown_model import breakdown_model, stage_lines
 from app.views.cost_model import cost_model
 from app.views.roofline_model import points
@@ -110,7 +110,7 @@ def _window(session: Session, track: CostTrack) -> None:
         waits = latency.of_session(session, track, end)
         if waits is not None:
             latency.text(waits.as_dict())
-            tree = latency.settings_before(session, end).tree  # type: ignore[union-attr]
+            tree = configurations.settings_before(session, end).tree  # type: ignore[union-attr]
             latency.of_settings(settings.Config(), waits, tree, chosen=False)
     provenance.caption(provenance.provenance_of(session))
     moved = sound_drift(session.meta.get("drift"))

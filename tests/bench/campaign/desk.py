@@ -26,8 +26,8 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QWidget
 
 from app.application import application
 from app.model.recent import Memory
-from app.pictures.studio import Studio
-from app.pictures.wanted import Wanted
+from app.pictures.request import PictureRequest
+from app.pictures.session import SessionPictures
 from app.pictures.writers import SUFFIXES
 from app.style.theme import set_theme
 from app.views import VIEWS
@@ -240,11 +240,11 @@ def _wheel(widget: QWidget, at: QPoint, angle: int) -> None:
 
 def _pictures(path: Path, folder: Path) -> None:
     """One picture of all views, one of each view, in every kind of file."""
-    studio = Studio(path)
+    pictures = SessionPictures(path)
     try:
         for number, views in enumerate([(), *((name,) for name in VIEWS)]):
             target = folder / f"picture{SUFFIXES[number % len(SUFFIXES)]}"
-            studio.write(Wanted(views, scale=1.0), target)
+            pictures.write(PictureRequest(views, scale=1.0), target)
             assert target.stat().st_size > 0
     finally:
-        studio.close()
+        pictures.close()

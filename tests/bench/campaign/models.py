@@ -20,10 +20,10 @@ Damage = Callable[[Path, random.Random], None]
 
 
 def run(form: str) -> tuple[str, ...]:
-    """A run with the folder `model` as its acoustic model, as it is or derived from."""
-    small = ("--set", "graph.vocabulary=60", "--set", "graph.bigrams=200", "--no-profile", "--json")
+    """A run with the folder `model` as its acoustic model, as it is or derived from, over words of its phones."""
+    words = ("--set", "graph.dictionary=words.dict", "--set", "graph.grammar=words.gram")
     chosen = ("--set", f"model={form}", "--set", "model_directory=model", "--audio", SPEECH)
-    return "run", "--preset", "gmm", *chosen, *small
+    return "run", "--preset", "gmm", *chosen, *words, "--no-profile", "--json"
 
 
 def missing(path: Path, rng: random.Random) -> None:
@@ -125,6 +125,8 @@ def damaged(place: Path, name: str, damage: Damage, seed: int) -> None:
     if rng.random() < 0.3:
         (model / "mdef").write_bytes(writer.text_mdef())
     (model / "noisedict").write_text("<s> SIL\n</s> SIL\n<sil> SIL\n[NOISE] +NSN+\n")
+    (place / "words.dict").write_text("ab AA B\nba B AA\n")
+    (place / "words.gram").write_text("#JSGF V1.0;\ngrammar words;\npublic <words> = (ab | ba)+;\n")
     damage(model / name, rng)
 
 

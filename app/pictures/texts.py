@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QCoreApplication, qVersion
 
-from app.model import as_set
-from app.model.as_set import value_text
+from app.model import assignments
+from app.model.configurations import settings_before
 from app.model.effects import Effect, effects_of
 from app.model.figures import figures, rtf_text
-from app.model.latency import settings_before
 from app.model.pipeline import Pipeline
 from app.model.provenance import provenance_of
 from app.style.theme import FONT_FAMILY
 from pipelines import config as settings
-from pipelines.config import Config, ConfigError, presets
+from pipelines.config import Config, ConfigError, presets, value_text
 from profiler.analysis.utterances import audio_seconds
 from profiler.frames import FRAME_S
 from profiler.machine.roofs.table import sound_drift
@@ -30,7 +29,7 @@ from profiler.plain import clock, one_line
 
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot
-    from app.pictures.place import Place
+    from app.pictures.extent import Extent
     from profiler.session.model import ConfigEpoch
     from profiler.session.reader import Session
 
@@ -47,7 +46,7 @@ def tr(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Switched:
+class ToggleState:
     """A toggle: its name, what it does at the cursor, whether it is on then, and what flipping it before did.
 
     `text`: what it does, and since when.
@@ -75,12 +74,12 @@ class Headline:
 
     title: str
     subtitle: str
-    toggles: tuple[Switched, ...]
+    toggles: tuple[ToggleState, ...]
     figures: tuple[Figure, ...]
 
 
 @dataclass(frozen=True)
-class Told:
+class PictureTexts:
     """Headline, lines of the caption, and the provenance that is embedded in the file."""
 
     headline: Headline
@@ -88,19 +87,18 @@ class Told:
     origin: Mapping[str, str]
 
 
-def told(snapshot: Snapshot, place: Place, command: str) -> Told:
-    """Return what a picture of `place` tells; `snapshot` is at its cursor and has its selection."""
+def picture_texts(snapshot: Snapshot, extent: Extent, command: str) -> PictureTexts:
+    """Return the texts of a picture of `extent`; `snapshot` is at its cursor and has its selection."""
     session = snapshot.session
-    shown = _Settings(session, _in_force(session, place.first_frame, place.cursor_frame))
-    first, end = place.selected or (place.first_frame, place.cursor_frame)
-    over = _in_force(session, first, min(end, place.cursor_frame))
+    shown = _Settings(session, _in_force(session, extent.first_frame, extent.cursor_frame))
+    first, end = extent.selected or (extent.first_frame, extent.cursor_frame)
+    over = _in_force(session, first, min(end, extent.cursor_frame))
     lines = _Settings(session, over)
-    toggles = lines.toggles(_effects(snapshot, min(end, place.cursor_frame)))
-    extent = _extent(place)
+    toggles = lines.toggles(_effects(snapshot, min(end, extent.cursor_frame)))
     origin = {
-        "range": f"{clock(place.first_s, 2)} – {clock(place.last_s, 2)}",
-        "cursor": clock(place.cursor_frame * FRAME_S, 2),
-        "selection": place.selection,
+        "range": f"{clock(extent.first_s, 2)} – {clock(extent.last_s, 2)}",
+        "cursor": clock(extent.cursor_frame * FRAME_S, 2),
+        "selection": extent.selection,
         "settings": lines.all_text(),
         "changes": shown.changes_text(),
         "effects": "; ".join(f"{t.title}: {t.effect.text}" for t in toggles if t.effect),
@@ -110,14 +108,17 @@ def told(snapshot: Snapshot, place: Place, command: str) -> Told:
         "drawn by": command,
     }
     origin = {key: value for key, value in origin.items() if value}
-    return Told(
+    return PictureTexts(
         headline=Headline(
-            _title(session), _subtitle(snapshot, extent), toggles, _figures(snapshot, place)
+            _title(session),
+            _subtitle(snapshot, _extent_text(extent)),
+            toggles,
+            _figures(snapshot, extent),
         ),
         caption=tuple(
             one_line(line, MAX_CAPTION)
             for line in (
-                _settings_line(lines, shown, place),
+                _settings_line(lines, shown, extent),
                 source_line(origin),
                 origin["drawn by"],
             )
@@ -172,7 +173,7 @@ class _Settings:
                 if was != now:
                     yield frame, option.key, was, now
 
-    def toggles(self, effect_of: EffectOf) -> tuple[Switched, ...]:
+    def toggles(self, effect_of: EffectOf) -> tuple[ToggleState, ...]:
         """Those that act beside the other settings at the cursor."""
         if self._now is None:
             return ()
@@ -191,7 +192,7 @@ class _Settings:
                 since = tr("since {0}").format(clock(frames[-1] * FRAME_S, 1))
                 text = f"{text}, {since}"
             effect = effect_of(toggle.keys)
-            found.append(Switched(tr(toggle.declared.title), does, text, toggle.on, effect))
+            found.append(ToggleState(tr(toggle.declared.title), does, text, toggle.on, effect))
         return tuple(found)
 
     def differing(self) -> str:
@@ -199,7 +200,7 @@ class _Settings:
         now = self._now
         if now is None:
             return ""
-        found = as_set.differing(now, self._preset)
+        found = assignments.differing(now, self._preset)
         if found is None:
             return self.all_text()
         text = tr("preset {0}").format(self._preset)
@@ -214,15 +215,15 @@ class _Settings:
 
     def all_text(self) -> str:
         """Every setting at the cursor, as `--set` takes them."""
-        return "" if self._now is None else " ".join(as_set.all_set(self._now))
+        return "" if self._now is None else " ".join(assignments.all_set(self._now))
 
 
-def _settings_line(lines: _Settings, shown: _Settings, place: Place) -> str:
+def _settings_line(lines: _Settings, shown: _Settings, extent: Extent) -> str:
     """The line of the caption about settings: those of the selection or at the cursor, and what changed in view."""
     differing, changes = lines.differing(), shown.changes_text()
     if not differing:
         return tr("settings of another version")
-    title = tr("settings at the cursor") if place.selected is None else tr("settings selected")
+    title = tr("settings at the cursor") if extent.selected is None else tr("settings selected")
     parts = [f"{title}: {differing}"]
     if changes:
         parts.append(tr("changed: {0}").format(changes))
@@ -238,19 +239,19 @@ def _title(session: Session) -> str:
         return one_line(name) or tr("session")
     preset = presets.load(name)
     try:
-        changed = as_set.modified(settings.from_dict(session.configs[-1].tree), preset.config)
+        changed = assignments.modified(settings.from_dict(session.configs[-1].tree), preset.config)
     except (ConfigError, IndexError):  # of another version, or none
         changed = False
     return tr("{0} (modified)").format(preset.title) if changed else preset.title
 
 
-def _extent(place: Place) -> str:
-    whole = place.first_s <= 0 and place.last_s >= place.end_s
-    if whole and place.cursor_frame * FRAME_S >= place.end_s:
+def _extent_text(extent: Extent) -> str:
+    whole = extent.first_s <= 0 and extent.last_s >= extent.end_s
+    if whole and extent.cursor_frame * FRAME_S >= extent.end_s:
         return ""
-    text = f"{clock(place.first_s, 1)} – {clock(place.last_s, 1)}"
-    if place.cursor_frame * FRAME_S < place.last_s:
-        cursor = tr("cursor at {0}").format(clock(place.cursor_frame * FRAME_S, 1))
+    text = f"{clock(extent.first_s, 1)} – {clock(extent.last_s, 1)}"
+    if extent.cursor_frame * FRAME_S < extent.last_s:
+        cursor = tr("cursor at {0}").format(clock(extent.cursor_frame * FRAME_S, 1))
         return cursor if whole else f"{text}, {cursor}"
     return text
 
@@ -264,9 +265,9 @@ def _subtitle(snapshot: Snapshot, extent: str) -> str:
     return " · ".join(one_line(part) for part in parts if part)
 
 
-def _figures(snapshot: Snapshot, place: Place) -> tuple[Figure, ...]:
+def _figures(snapshot: Snapshot, extent: Extent) -> tuple[Figure, ...]:
     found = figures(snapshot)
-    scope = tr(found.scope) if not place.counted else place.counted
+    scope = tr(found.scope) if not extent.counted else extent.counted
     rate, words = found.errors.rate, found.errors.words
     counted = tr("1 word") if words == 1 else tr("{0} words").format(words)
     if found.unlike:

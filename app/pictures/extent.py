@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from app.pictures.wanted import (
+from app.pictures.request import (
     PictureError,
+    PictureRequest,
     Range,
-    Wanted,
     is_range,
     range_text,
     read_range,
@@ -25,7 +25,7 @@ MAX_NAMED = 12
 
 
 @dataclass(frozen=True)
-class Place:
+class Extent:
     """Frames are run-global; a stretch is [first, last).
 
     Attributes:
@@ -72,7 +72,7 @@ class Place:
         return None
 
 
-def placed(wanted: Wanted, snapshot: Snapshot) -> Place:
+def extent_of(wanted: PictureRequest, snapshot: Snapshot) -> Extent:
     """Find the times and names of `wanted` in a session; PictureError for what is not there."""
     frames = int(snapshot.track.n_frames)
     first, last = 0, frames
@@ -106,7 +106,7 @@ def placed(wanted: Wanted, snapshot: Snapshot) -> Place:
     if selected is not None or wanted.range_s is not None:
         over = selected or (first, min(last, cursor))
         counted = f"{clock(over[0] * FRAME_S, 1)} – {clock(min(over[1], cursor) * FRAME_S, 1)}"
-    return Place(first, last, cursor, frames, selected, counted, ", ".join(names), stage)
+    return Extent(first, last, cursor, frames, selected, counted, ", ".join(names), stage)
 
 
 def _stretch(ends: Range, frames: int, option: str) -> tuple[int, int]:

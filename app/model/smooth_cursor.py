@@ -16,7 +16,7 @@ WEIGHT = 0.2
 """Of the newest interval in the mean of those between bursts."""
 
 
-class Follow:
+class SmoothCursor:
     """Runs a cursor after the newest frame."""
 
     def __init__(self) -> None:

@@ -20,9 +20,6 @@ SIZE: Final = (1600, 1000)
 SCALE: Final = 2.0
 """Pixels per point of a PNG: sharp on paper and on dense screens."""
 
-PICTURED: Final = tuple(VIEWS)
-"""What pictures are made of."""
-
 DESK: Final = ("cost", "words", "work", "breakdown")
 """The views of the picture of the whole desk."""
 
@@ -45,11 +42,11 @@ class PictureError(BadInput):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class PictureRequest:
     """One picture.
 
     Attributes:
-        views: of `PICTURED`, in any order; none for those of `DESK`.
+        views: their names, in any order; none for those of `DESK`.
         size: width and height of the whole picture in points.
         scale: pixels per point of a PNG.
         theme: one of `THEMES`.
@@ -66,11 +63,11 @@ class Wanted:
     at_s: float | None = None
     select: tuple[str, ...] = ()
 
-    def checked(self) -> Wanted:
+    def checked(self) -> PictureRequest:
         """Return itself if its names are known; PictureError otherwise."""
         for name in self.views:
-            if name not in PICTURED:
-                known = ", ".join(PICTURED)
+            if name not in VIEWS:
+                known = ", ".join(VIEWS)
                 raise PictureError(f"no view is called {one_line(name)!r}; the views are {known}.")
         if self.theme not in THEMES:
             raise PictureError(
@@ -81,7 +78,7 @@ class Wanted:
     @property
     def shown(self) -> tuple[str, ...]:
         """The views in the order of the desk."""
-        return tuple(name for name in PICTURED if name in (self.views or DESK))
+        return tuple(name for name in VIEWS if name in (self.views or DESK))
 
     @property
     def name(self) -> str:

@@ -6,15 +6,6 @@ from pipelines import config as settings
 from pipelines.config import Config, presets
 
 
-def value_text(value: object) -> str:
-    """A value as it is written, and as short as it is still the same."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float) and float(short := f"{value:g}") == value:
-        return short
-    return str(value)
-
-
 def all_set(config: Config) -> list[str]:
     """Every setting that has a value."""
     return [
@@ -47,4 +38,4 @@ def modified(config: Config, preset: Config) -> bool:
 
 
 def _assignment(config: Config, key: str) -> str:
-    return f"{key}={value_text(settings.get(config, key))}"
+    return f"{key}={settings.value_text(settings.get(config, key))}"

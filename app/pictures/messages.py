@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from app.pictures.wanted import Wanted
+from app.pictures.request import PictureRequest
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -14,7 +14,7 @@ class Job(msgspec.Struct, frozen=True):
     """
 
     number: int
-    wanted: Wanted
+    wanted: PictureRequest
     out: str | None = None
     scale: float | None = None
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from PySide6.QtCore import QPointF, QSize, Qt
+from PySide6.QtCore import QPointF, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLayout, QVBoxLayout, QWidget
 
 from app.model.effects import Effect
-from app.pictures.told import Figure, Headline, Switched
-from app.style.plain_text import Label, Wrapped, unbroken
+from app.pictures.caption import CaptionLine
+from app.pictures.texts import Figure, Headline, ToggleState
+from app.style.plain_text import Label
 from app.style.theme import font, theme
 from app.views import VIEWS
 from app.views.view import View
@@ -57,41 +58,31 @@ class Dot(QWidget):
             painter.drawEllipse(QPointF(5.5, 8.5), 4.2, 4.2)
 
 
-class Sheet(QWidget):
+class ViewPicture(QWidget):
     """Headline, views and caption.
 
     Args:
         views: in the order of the registry.
         headline: what stands above them.
         caption: lines below them.
-        size: in points; what the layout depends on.
+        width: in points; what the arrangement depends on.
     """
 
     def __init__(
-        self, views: Sequence[View], headline: Headline, caption: Sequence[str], size: QSize
+        self, views: Sequence[View], headline: Headline, caption: Sequence[str], width: int
     ) -> None:
         super().__init__()
         self.setObjectName("desk")
         column = QVBoxLayout(self)
         column.setContentsMargins(MARGIN, 8, MARGIN, 8)
         column.setSpacing(GAP)
-        column.addLayout(_headline(headline, size.width()))
-        column.addLayout(_columns(views, size.width()), 1)
+        column.addLayout(_headline(headline, width))
+        column.addLayout(_columns(views, width), 1)
         lines = QVBoxLayout()
         lines.setSpacing(1)
         for text in caption:
             lines.addWidget(CaptionLine(text))
         column.addLayout(lines)
-
-
-class CaptionLine(Wrapped):
-    """A line of the caption, wrapped where it is too long: in a name, too, as a picture has no wider place for it."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(unbroken(text))
-        self.setObjectName("muted")
-        self.setFont(font(0.86))
-        self.setContentsMargins(4, 0, 4, 0)
 
 
 def _columns(views: Sequence[View], width: int) -> QLayout:
@@ -160,7 +151,7 @@ def _headline(headline: Headline, width: int) -> QLayout:
     return rows
 
 
-def _toggle(toggle: Switched) -> QLayout:
+def _toggle(toggle: ToggleState) -> QLayout:
     grid = QGridLayout()
     grid.setHorizontalSpacing(6)
     grid.setVerticalSpacing(1)
@@ -183,8 +174,8 @@ def _effect(effect: Effect | None) -> QLayout:
     row.setSpacing(4)
     headline, beside = EffectLabel(), Elided()
     headline.show_kind("" if effect is None else effect.kind, effect.headline if effect else " ")
-    if effect is not None and effect.beside:
-        beside.set_full(*(f"· {text}" if text else "" for text in (effect.beside, *effect.shorter)))
+    if effect is not None and effect.remark:
+        beside.set_full(*(f"· {text}" if text else "" for text in (effect.remark, *effect.shorter)))
     beside.setFont(font(0.9))
     beside.setObjectName("muted")
     row.addWidget(headline)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 from PySide6.QtCore import QCoreApplication
@@ -9,13 +10,10 @@ from PySide6.QtCore import QCoreApplication
 from profiler.frames import FRAME_S
 from profiler.plain import clock
 
-
-def tr(text: str) -> str:
-    """Translate a text of this module."""
-    return QCoreApplication.translate("Counted", text)
+tr = partial(QCoreApplication.translate, "FrameRange")
 
 
-class Counted(NamedTuple):
+class FrameRange(NamedTuple):
     """Frames [first, last) that figures are of, none of them after the cursor.
 
     `selected`: somebody selected them. `whole`: they are all that there is before the cursor.
@@ -48,7 +46,11 @@ class Counted(NamedTuple):
         return text.format(f"{seconds:.1f}" if seconds >= 1 else f"{seconds:.2f}")
 
 
-def counted(left: float, right: float, end: int, selected: tuple[int, int] | None) -> Counted:
+def range_of_figures(
+    left: float, right: float, end: int, selected: tuple[int, int] | None
+) -> FrameRange:
     """The frames that figures are of, with `left` to `right` (frames) in view and the cursor at frame `end`."""
     first, last = selected or (round(max(left, 0.0)), round(max(right, 0.0)))
-    return Counted(min(first, end), min(last, end), selected is not None, first <= 0 < end <= last)
+    return FrameRange(
+        min(first, end), min(last, end), selected is not None, first <= 0 < end <= last
+    )

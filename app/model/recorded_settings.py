@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 from PySide6.QtCore import QObject, Signal
 
-from app.model.latency import settings_before
+from app.model.configurations import settings_before
 from app.model.pipeline import Pipeline
 from app.model.playhead import Playhead
 from pipelines import config as settings
@@ -39,7 +39,7 @@ def settings_at(session: Session, frame: int) -> Config | None:
     return known[key]
 
 
-class AtCursor(QObject):
+class RecordedSettings(QObject):
     """Shows in a pipeline what a recording had at the cursor, until somebody wants to change the next run.
 
     ``changed``: another question is answered by the form now (``editing``, ``offered``).
@@ -52,7 +52,7 @@ class AtCursor(QObject):
     ) -> None:
         super().__init__(parent)
         self._pipeline, self._playhead = pipeline, playhead
-        self._told: tuple[bool, bool] | None = None
+        self._shown: tuple[bool, bool] | None = None
         self._editing = True
         self._at_end = True
         playhead.opened.connect(self._opened)
@@ -68,7 +68,8 @@ class AtCursor(QObject):
     @property
     def offered(self) -> bool:
         """Whether there is a recording whose settings can be shown."""
-        return self._playhead.session is not None and not self._playhead.live
+        session = self._playhead.session  # that of a lab has no settings
+        return session is not None and bool(session.configs) and not self._playhead.live
 
     def edit(self, wanted: bool) -> None:
         """Show the settings of the next run, or again those at the cursor."""
@@ -92,6 +93,6 @@ class AtCursor(QObject):
     def _show(self, config: Config | None, preset: str) -> None:
         self._pipeline.show_recorded(config, preset)
         now = (self.editing, self.offered)
-        if now != self._told:
-            self._told = now
+        if now != self._shown:
+            self._shown = now
             self.changed.emit()

@@ -1,0 +1,90 @@
+"""What pages and cards are put together from: rows and columns, headings, remarks, headers, what scrolls."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QBoxLayout, QFrame, QHBoxLayout, QLayout, QScrollArea, QWidget
+
+from app.style.plain_text import Label
+from app.style.theme import font
+from app.widgets import Elided
+
+NONE: Final = (0, 0, 0, 0)
+"""Margins of a layout without any."""
+
+REST: Final = (0, 1)
+"""The room that is left, as a part of a layout."""
+
+
+def lay_out(
+    layout: QBoxLayout,
+    *parts: QWidget | QLayout | int | tuple[QWidget | QLayout | int, int],
+    spacing: int | None = None,
+    margins: tuple[int, int, int, int] | None = None,
+) -> QBoxLayout:
+    """Fill a row or column: a number is so many pixels of room, the second of a pair says how it stretches."""
+    if spacing is not None:
+        layout.setSpacing(spacing)
+    if margins is not None:
+        layout.setContentsMargins(*margins)
+    for part in parts:
+        what, stretch = part if isinstance(part, tuple) else (part, 0)
+        if isinstance(what, QWidget):
+            layout.addWidget(what, stretch)
+        elif isinstance(what, QLayout):
+            layout.addLayout(what, stretch)
+        elif stretch:
+            layout.addStretch(stretch)
+        else:
+            layout.addSpacing(what)
+    return layout
+
+
+def muted(text: str = "", size: float = 1.0) -> Label:
+    """A label in the colour of remarks, `size` times as large as the usual one."""
+    label = Label(text)
+    label.setObjectName("muted")
+    label.setFont(font(size))
+    return label
+
+
+def wrapped(text: str, size: float = 1.0) -> Label:
+    """A remark on as many lines as it needs."""
+    label = muted(text, size)
+    label.setWordWrap(True)
+    return label
+
+
+def heading(text: str) -> Label:
+    """The name of a group of settings, keys, labs or presets above them."""
+    label = Label(text.upper())
+    label.setObjectName("form-layer")
+    label.setFont(font(0.85, strong=True))
+    label.setIndent(0)
+    return label
+
+
+def card_header(title: str) -> tuple[QBoxLayout, Elided]:
+    """The first line of a card: its title, and a note at the right."""
+    name = Label(title)
+    name.setFont(font(1.06, strong=True))
+    note = Elided()
+    note.setObjectName("card-note")
+    note.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+    return lay_out(QHBoxLayout(), name, (note, 1)), note
+
+
+class Scrolled(QScrollArea):
+    """A page that scrolls up and down; Tab goes to what is on it."""
+
+    def __init__(self, page: QWidget | None = None) -> None:
+        super().__init__()
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.viewport().setAutoFillBackground(False)
+        if page is not None:
+            self.setWidget(page)

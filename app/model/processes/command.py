@@ -1,0 +1,105 @@
+"""A command of ours in a process of its own: what it says meanwhile, what it printed, and why nothing came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from PySide6.QtCore import QObject, QProcess, Signal
+
+from app.model.processes.child_process import child_process
+from profiler.plain import one_line
+
+BY_COMMAND: Final = "asrscope: "
+"""Stands before what the command says: a terminal has many programs, the window does not."""
+
+LONGEST: Final = 1000
+"""Characters of a line that are passed on."""
+
+ENDING_MS: Final = 3000
+"""How long a process that is told to end may take to remove what it has begun to write."""
+
+
+class Command(QObject):
+    """Runs once, when it is started.
+
+    Args:
+        words: program and arguments.
+        parent: Qt parent.
+        environment: variables on top of those of every child.
+    """
+
+    said = Signal(str)
+    """A line of what it says meanwhile: its progress, or what is wrong."""
+    ended = Signal(bytes, str)
+    """What it printed, and why it failed: empty if it did not. Not after one of the ways to end it."""
+
+    def __init__(self, words: Sequence[str], parent: QObject, **environment: str) -> None:
+        super().__init__(parent)
+        self._words, self._last = tuple(words), ""
+        self.process = child_process(self, **environment)
+        self._process: QProcess | None = self.process
+        """As long as somebody waits for its end."""
+        self._process.readyReadStandardError.connect(self._hear)
+        self._process.finished.connect(self._finished)
+        self._process.errorOccurred.connect(self._failed)
+
+    def start(self) -> None:
+        """Start the process."""
+        if self._process is not None:
+            self._process.start(self._words[0], self._words[1:])
+
+    @property
+    def running(self) -> bool:
+        """Whether its end is still to come."""
+        return self._process is not None
+
+    def let_go(self) -> QProcess | None:
+        """Hear no more of the process, which somebody else is to end; None where there is none."""
+        process, self._process = self._process, None
+        if process is None:
+            return None
+        process.readyReadStandardError.disconnect(self._hear)
+        process.finished.disconnect(self._finished)
+        process.errorOccurred.disconnect(self._failed)
+        return None if process.state() == QProcess.ProcessState.NotRunning else process
+
+    def kill(self) -> None:
+        """End the process at once."""
+        process = self.let_go()
+        if process is not None:
+            process.kill()
+            process.waitForFinished(ENDING_MS)
+
+    def finish(self, patience_ms: int) -> None:
+        """Wait for the process to do its work, or else to give it up."""
+        process = self.let_go()
+        if process is not None and not process.waitForFinished(patience_ms):
+            process.terminate()
+            if not process.waitForFinished(ENDING_MS):
+                process.kill()
+                process.waitForFinished(ENDING_MS)
+
+    def _hear(self) -> None:
+        if self._process is None:
+            return
+        heard = bytes(self._process.readAllStandardError().data()).decode("utf-8", "replace")
+        for line in heard.splitlines():
+            if line.strip():
+                self._last = one_line(line.removeprefix(BY_COMMAND), LONGEST)
+                self.said.emit(self._last)
+
+    def _finished(self, code: int, status: QProcess.ExitStatus) -> None:
+        self._hear()
+        process, self._process = self._process, None
+        if process is None:
+            return
+        good = code == 0 and status == QProcess.ExitStatus.NormalExit
+        why = self._last or self.tr("The command ended without saying why.")
+        self.ended.emit(bytes(process.readAllStandardOutput().data()), "" if good else why)
+
+    def _failed(self, error: QProcess.ProcessError) -> None:
+        """One that could not even be started has no end to be told of."""
+        if error == QProcess.ProcessError.FailedToStart:
+            self._process = None
+            self.ended.emit(b"", self.tr("The command could not be started."))

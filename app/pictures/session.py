@@ -1,0 +1,136 @@
+"""Pictures of one session, as many as wanted: the only way in which they are made, for window and command line.
+
+Views and layout are made anew for each, so a picture depends on the session and on what is wanted, not on what was
+drawn before or on any window.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from PySide6.QtWidgets import QWidget
+
+from app.application import application, need_no_display
+from app.model.playhead import Playhead, Snapshot
+from app.model.time_axis import TimeAxis
+from app.pictures.extent import Extent, extent_of
+from app.pictures.lab import lab_picture
+from app.pictures.request import PictureRequest
+from app.pictures.texts import picture_texts
+from app.pictures.view_picture import ViewPicture
+from app.pictures.writers import Make, check_size, kind_of, picture
+from app.views import VIEWS, create
+from app.views.breakdown import BreakdownView
+from app.views.roofline import RooflineView
+from app.views.view import View
+from pipelines.labs import record
+from profiler.files.outputs import writing
+from profiler.frames import FRAME_S
+from profiler.session.files import own_files
+
+
+class SessionPictures:
+    """A session opened once; close it at the end.
+
+    Raises:
+        SessionError: the session cannot be read.
+    """
+
+    def __init__(self, session: str | os.PathLike[str]) -> None:
+        need_no_display()
+        # Held by a name: otherwise Qt's application would be garbage-collected at once.
+        self._qt = application()
+        self._path = Path(session)
+        self._playhead = Playhead(TimeAxis())
+        self._playhead.open(self._path)
+        self._playhead.pause()
+
+    def close(self) -> None:
+        """Let go of the session."""
+        self._playhead.close()
+        self._qt.processEvents()
+
+    def write(self, wanted: PictureRequest, out: str | os.PathLike[str]) -> None:
+        """Write a picture; the suffix of `out` decides the kind.
+
+        Raises:
+            PictureError: what is wanted is not in the session, or no picture has it.
+            OutputError: the file cannot be written.
+        """
+        target = Path(out)
+        kind = kind_of(target)
+        with writing(target, "the picture", own_files(self._path)) as draft:
+            draft.write_bytes(self.draw(wanted, kind, target.name))
+
+    def draw(
+        self,
+        wanted: PictureRequest,
+        kind: str,
+        name: str = "the picture",
+        scale: float | None = None,
+    ) -> bytes:
+        """Return a picture as the file that `write` would write.
+
+        `name` begins sentences about its size; `scale`: pixels per point of a preview instead of those wanted.
+        """
+        wanted = wanted.checked()
+        check_size(name, kind, *wanted.size, wanted.scale)
+        whole = self._playhead.snapshot()
+        assert whole is not None
+        run = None if wanted.views else record.read(whole.session.meta)
+        # A lab's run has its card instead of the desk.
+        make = partial(lab_picture, run, whole.session) if run else self._views(wanted, whole, kind)
+        return picture(
+            make, kind, wanted.size, scale=scale or wanted.scale, theme=wanted.theme, name=name
+        )
+
+    def _views(self, wanted: PictureRequest, whole: Snapshot, kind: str) -> Make:
+        """What makes the views between headline and caption."""
+        extent = extent_of(wanted, whole)
+
+        def make() -> tuple[QWidget, Mapping[str, str]]:
+            views = [_view(view_id, extent) for view_id in wanted.shown]
+            text = picture_texts(
+                _snapshot(whole, extent, _axis(extent, extent.figures_over)),
+                extent,
+                wanted.command(self._path.name, kind),
+            )
+            shown = ViewPicture(
+                [view for view, _ in views], text.headline, text.caption, wanted.size[0]
+            )
+            for view, axis in views:
+                view.update_snapshot(_snapshot(whole, extent, axis))
+            return shown, text.origin
+
+        return make
+
+
+def _view(name: str, extent: Extent) -> tuple[View, TimeAxis]:
+    """A view and its axis: charts over time show the selection, what adds up does so over what figures count over."""
+    over_time = VIEWS[name].column == "middle"
+    axis = _axis(extent, extent.selected if over_time else extent.figures_over)
+    view = create(name, axis)
+    if isinstance(view, BreakdownView):
+        view.tree.choose(extent.stage)
+    elif isinstance(view, RooflineView):
+        view.choose(extent.stage)
+    return view, axis
+
+
+def _axis(extent: Extent, selected: tuple[int, int] | None) -> TimeAxis:
+    axis = TimeAxis()
+    axis.reset(extent.end_s, fit=True)
+    axis.set_data(extent.cursor_frame * FRAME_S, extent.end_s)
+    if (extent.first_frame, extent.last_frame) != (0, extent.end_frame):
+        axis.set_visible(extent.first_s, extent.last_s)
+    if selected is not None:
+        axis.select(selected[0] * FRAME_S, selected[1] * FRAME_S)
+    return axis
+
+
+def _snapshot(whole: Snapshot, extent: Extent, axis: TimeAxis) -> Snapshot:
+    return replace(whole, cursor_frame=extent.cursor_frame, live=False, following=False, axis=axis)
