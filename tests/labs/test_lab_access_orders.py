@@ -9,7 +9,7 @@ from pipelines.labs import access_orders
 from pipelines.labs._access_kernels import strided
 from pipelines.labs.access_orders import CHAIN, IN_ORDER, LAB, RANDOM, STRIDED, Params
 from pipelines.labs.sweep import SweepResult
-from profiler.machine.roofs import terms
+from profiler.machine.roofs import accesses
 from tests.labs.contract import Contract, about
 from tests.labs.planted import NOISE, timings
 
@@ -26,8 +26,8 @@ def test_as_many_accesses_as_values_meet_each_once(n, stride):
 
 
 def test_a_repeat_of_the_roofs_has_the_accesses_it_is_said_to_have():
-    assert access_orders.ACCESSES_A_REPEAT == terms.ACCESSES
-    assert access_orders.ACCESSES % terms.ACCESSES == 0
+    assert access_orders.ACCESSES_A_REPEAT == accesses.ACCESSES
+    assert access_orders.ACCESSES % accesses.ACCESSES == 0
 
 
 def planted(order=1.0, drawn=5.0, chain=60.0, noise=NOISE):
