@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from tests.bench import _data, attribution, whatif_check
 from tests.bench._measured import Entry, Table
@@ -203,6 +203,35 @@ def overhead(found: Trees) -> list[Table]:
     ]
 
 
+DESK: Final = (
+    ("updates per second, live", "updates_per_s", "≥ 30", ".1f"),
+    ("of a core, live", "gui_core_share", "≤ 0.35", ".2f"),
+    ("own gaps above 50 ms in a minute", "own_gaps_over_50ms", "0", "d"),
+    ("first painting, s", "first_paint_s", "≤ 0.8", ".2f"),
+    ("a million spans: open, s", "open_1e6_s", "≤ 1", ".2f"),
+    ("a million spans: pan and zoom, ms, p50", "pan_zoom_ms_p50", "", ".1f"),
+    ("a million spans: pan and zoom, ms, p99", "pan_zoom_ms_p99", "≤ 16", ".1f"),
+    ("memory, MB", "memory_mb", "≤ 400", ".0f"),
+    ("left behind", "leaked", "0", "d"),
+)
+"""What is told of the window: title, key, what is wanted, format."""
+
+
+def desk(found: Trees) -> list[Table]:
+    """`bench desk`, each platform in a column; where a figure has several parts, the worse one."""
+    (tree,) = found
+    platforms = list(dict.fromkeys(row["platform"] for row in tree["rows"]))
+    rows = []
+    for title, key, wanted, form in DESK:
+        cells = []
+        for platform in platforms:
+            values = [r[key] for r in tree["rows"] if r["platform"] == platform and key in r]
+            worst = min if wanted.startswith("≥") else max
+            cells.append(format(worst(values), form) if values else "–")
+        rows.append((title, wanted, *cells))
+    return [Table(("figure", "wanted", *platforms), rows)]
+
+
 def confirmed(found: Trees) -> list[Table]:
     """`confirm` of stages, after the run."""
     _, *trees = found
@@ -375,6 +404,7 @@ ENTRIES = (
         _data.human_speech,
     ),
     Entry("selection", ("asrscope bench selection --json",), selection, 10),
+    Entry("desk", ("asrscope bench desk --json",), desk, 900),
     Entry("overhead", ("asrscope bench overhead --json",), overhead, 300),
     Entry(
         "ab-validation",
