@@ -128,13 +128,20 @@ def show_all(window: Any) -> None:
     """The desk with every chart over time in sight, none as a tab behind another."""
     window.show_desk()
     docks = window.desk.docks
-    docks.splitDockWidget(docks.docks["cost"], docks.docks["work"], Qt.Orientation.Vertical)
+    # Beside one that has its place alone: beside one of several tabs it would stay a tab.
+    docks.splitDockWidget(docks.docks["timeline"], docks.docks["work"], Qt.Orientation.Vertical)
 
 
 def charts(window: Any) -> list[QWidget]:
     """What the charts over time are painted on."""
-    plots = [view.plot for view in window.desk.views.values() if hasattr(view, "plot")]
-    return [plot.viewport() if hasattr(plot, "viewport") else plot for plot in plots]
+    return [view.plot.viewport() for view in chart_views(window)]
+
+
+def chart_views(window: Any) -> list[Any]:
+    """The views over time."""
+    from app.views.chart import ChartView
+
+    return [view for view in window.desk.views.values() if isinstance(view, ChartView)]
 
 
 # -- the parts ---------------------------------------------------------------------------------------
@@ -263,7 +270,7 @@ def _opened(path: str) -> tuple[Any, Paintings, dict[str, float]]:
     window.open_session(Path(path))
 
     def drawn() -> bool:
-        models = [view.model() for view in window.desk.views.values() if hasattr(view, "plot")]
+        models = [view.model() for view in chart_views(window)]
         return all(model is not None for model in models) and len(seen.painted) == len(models)
 
     while not drawn() and time.monotonic() < begin + READY_S:
