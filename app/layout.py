@@ -24,7 +24,7 @@ def lay_out(
     spacing: int | None = None,
     margins: tuple[int, int, int, int] | None = None,
 ) -> QBoxLayout:
-    """Fill a row or column: a number is so many pixels of room, the second of a pair says how it stretches."""
+    """Fill a row or column: a number is room in pixels, the second of a pair says how it stretches."""
     if spacing is not None:
         layout.setSpacing(spacing)
     if margins is not None:

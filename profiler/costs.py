@@ -92,7 +92,7 @@ MOST_CALLS: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Accesses:
-    """So many accesses per span to cache lines whose addresses are scattered over `bytes`; `pattern`: of PATTERNS."""
+    """Accesses per span to cache lines whose addresses are scattered over `bytes`; `pattern`: of PATTERNS."""
 
     count: Linear
     bytes: float

@@ -73,7 +73,7 @@ class ChartView(View, Generic[Model]):
         self.plot.resized.connect(self._resized)
 
     def reduce(self, snapshot: Snapshot, columns: int, visible: tuple[float, float]) -> Model:
-        """Return the model of a snapshot for so many pixel columns over seconds `visible` (override)."""
+        """Return the model of a snapshot for `columns` pixel columns over seconds `visible` (override)."""
         raise NotImplementedError
 
     def show_model(self, model: Model | None) -> None:

@@ -23,7 +23,7 @@ REST_MS = 100
 """A hand that pans and zooms rests for so long before utterances are aligned."""
 
 SHOWN_EVERY = 256
-"""So many that were aligned meanwhile are drawn at a time."""
+"""Utterances that are aligned between two drawings."""
 
 
 class WordsView(ChartView[WordsModel]):

@@ -42,7 +42,7 @@ LEAST_OWN: Final = 0.25
 """Part of its time that a block must have had the processor: what remains after taking more off is mostly error."""
 
 TOLD_FRAMES: Final = 100
-"""What a round says of a frame counts as what it says of so many: times are whole nanoseconds."""
+"""Frames by which a time per frame is multiplied, because times are whole nanoseconds."""
 
 MOST_BLOCKS: Final = 48
 """Blocks of a round that are replayed, evenly spread: pushing everything out of the caches takes 15 ms each time."""

@@ -159,7 +159,7 @@ class Workload:
         return parameter_bytes(senones, self.gaussians, self.dimensions)
 
     def flops_per_s(self, batch: int, senones: int, seconds: float) -> float:
-        """Of a call that scores a batch in so many seconds."""
+        """Of a call that scores a batch in that time."""
         return 2.0 * batch * self.bytes(senones) / FLOAT / seconds
 
 

@@ -127,7 +127,7 @@ def variant(product: str, frames: int) -> str:
 
 
 def products_of(net: Net, kept: int) -> dict[str, Work]:
-    """The output layer with so many % of its weights by every product, into arrays of their own; dense with all."""
+    """The output layer with each share of its weights by every product, into arrays of their own; dense with all."""
     from pipelines.models import shrink
     from pipelines.scoring.dnn import products
 

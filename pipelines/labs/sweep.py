@@ -95,7 +95,7 @@ class Timings(msgspec.Struct, frozen=True, kw_only=True):
         return figures.ratio(self.rounds(of, size), other)
 
     def per(self, units: Callable[[int], float]) -> Timings:
-        """Seconds per unit of work, where a call at a size does so many, such as frames."""
+        """Seconds per unit of work, where a call at a size does several, such as frames."""
         return Timings(
             seconds={
                 variant: {size: [s / units(size) for s in row] for size, row in rows.items()}
@@ -210,7 +210,7 @@ class Sweep:
     share: float = 1.0
 
     def run(self, desk: Desk, seconds: float) -> Timings:
-        """Time it, in about so many seconds. Raises Cancelled, and what `variants` does."""
+        """Time it, in about `seconds`. Raises Cancelled, and what `variants` does."""
         if self.together:
             return self._turns(desk, self.sizes, seconds)
         found = Timings(seconds={})

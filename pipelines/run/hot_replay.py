@@ -66,7 +66,7 @@ because its branches are predicted, which is no waiting for data: `search.prune`
 to 20.8 over sixteen, over a whole block of sixteen, and in runs of such blocks."""
 
 EARLY: Final = 16
-"""So many replays of scoring and of the search come early: with sixteen 9 % of verdicts are *mixed*, with four 40 %."""
+"""Early replays of scoring and of the search: with sixteen 9 % of verdicts are *mixed*, with four 40 %."""
 EARLY_SHARE: Final = 0.1
 """Until then they may take this share of the time. With three times as much, other programs that run meanwhile take so
 much less of the stages that they are no longer seen."""

@@ -6,11 +6,11 @@ from profiler.costs import KERNEL_CALL, NUMPY_CALL, Linear
 
 
 def calls(compiled: float = 0.0, numpy: float = 0.0) -> dict[str, Linear]:
-    """So many calls of compiled kernels and of numpy's functions a span."""
+    """Calls of compiled kernels and of numpy's functions per span."""
     counts = {KERNEL_CALL: compiled, NUMPY_CALL: numpy}
     return {kind: Linear(fixed=float(count)) for kind, count in counts.items() if count}
 
 
 def frame_calls(compiled: float = 1.0) -> dict[str, Linear]:
-    """So many calls of compiled kernels for every frame of a block, where scoring and search take turns."""
+    """Calls of compiled kernels per frame of a block, where scoring and search take turns."""
     return {KERNEL_CALL: Linear(per_frame=compiled)}

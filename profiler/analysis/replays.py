@@ -17,7 +17,7 @@ REPLAYED: Final = "replay."
 """Stages whose spans are hot times of the stage named after it, their count the time that the same block had taken."""
 
 LATEST: Final = 256
-"""So many replays of a stage are taken together: more make nothing surer that the machine's own minutes leave open."""
+"""Replays of a stage that are used together, the latest ones: more do not make the result more certain."""
 
 
 class Pairs(NamedTuple):

@@ -45,7 +45,7 @@ SCORING_BYTES: Final = "scoring bytes"
 _DECODE: Final = GROUPS.index("decode")
 
 STEPS: Final = 1024
-"""Shares are taken to so many steps: those of a long session then hardly ever change."""
+"""Shares are rounded to this many steps: those of a long session then hardly ever change."""
 
 _MIXED: Final = tuple(CATEGORIES.index(name) for name in ("compute", "memory", UNEXPLAINED))
 

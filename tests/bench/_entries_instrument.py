@@ -214,7 +214,7 @@ DESK: Final = (
     ("memory, MB", "memory_mb", "≤ 400", ".0f"),
     ("left behind", "leaked", "0", "d"),
 )
-"""What is told of the window: title, key, what is wanted, format."""
+"""Figures of the window: title, key, what is wanted, format."""
 
 
 def desk(found: Trees) -> list[Table]:

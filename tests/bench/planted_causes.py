@@ -304,7 +304,7 @@ def once(cause: Cause, audio: Sequence[str], folder: Path) -> StageRow:
 
 
 def measure(tries: int, only: Sequence[str] = ()) -> dict[str, Any]:
-    """Plant each cause so many times, or those of `only`, in turns: a busy minute is not all of one cause's."""
+    """Plant each cause `tries` times, or those of `only`, in turns: a busy minute does not hit one cause alone."""
     audio = [str(item.path) for item in _data.human_speech()]
     causes = [cause for cause in CAUSES if not only or cause.name in only]
     rows: dict[str, list[StageRow]] = {cause.name: [] for cause in causes}

@@ -99,7 +99,7 @@ class Command(QObject):
         self.ended.emit(bytes(process.readAllStandardOutput().data()), "" if good else why)
 
     def _failed(self, error: QProcess.ProcessError) -> None:
-        """One that could not even be started has no end to be told of."""
+        """A process that could not be started never finishes."""
         if error == QProcess.ProcessError.FailedToStart:
             self._process = None
             self.ended.emit(b"", self.tr("The command could not be started."))

@@ -345,7 +345,7 @@ def _bandwidth(name: str, size: int, threads: int) -> Callable[[Effort], Roof]:
 
 
 def at_once(threads: int) -> int:
-    """Return how many of so many threads run at once; the others wait for a processor, and need no data to be timed.
+    """Return how many of `threads` run at once; the others wait for a processor, and need no data to be timed.
 
     The rate of all is stated as if each had one: the stages of a run are timed in one thread, while it has its own.
     """
