@@ -13,7 +13,7 @@ import numpy as np
 from pipelines.config.options import setting
 from pipelines.labs.chart import Line
 from pipelines.labs.declaration import Parameters
-from pipelines.labs.texts import told
+from pipelines.labs.texts import ci
 from pipelines.training.parallel.job import DIVERGED
 from profiler.analysis.comparison.statistics import Ratio, bootstrap_interval
 from profiler.arrays import Array
@@ -117,11 +117,11 @@ def data(desk: Desk) -> Path:
     """The folder of the shipped voices' features and labels; made the first time."""
     from pipelines.training.corpus import voices
 
-    def told(what: str, share: float | None) -> None:
+    def progressed(what: str, share: float | None) -> None:
         desk.check()
         desk.progress(what, share)
 
-    return voices.prepare(told)
+    return voices.prepare(progressed)
 
 
 def trained(desk: Desk, job: Job, workers: Workers) -> tuple[list[Curve], list[list[Block]]]:
@@ -211,7 +211,7 @@ def loss_ratio(of: Sequence[float], to: Sequence[float]) -> Ratio:
 
 def told_loss(ratio: Ratio) -> str:
     """A ratio of losses as sentences write it."""
-    return "that of a net that diverged, against" if ratio.ratio > 100 else f"{told(ratio)} times"
+    return "that of a net that diverged, against" if ratio.ratio > 100 else f"{ci(ratio)} times"
 
 
 def processes_bytes(workers: int, weights: int) -> int:

@@ -16,7 +16,7 @@ from pipelines.labs.chart import Axis, Chart, Mark
 from pipelines.labs.declaration import Lab, Parameters
 from pipelines.labs.figures import value
 from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work, run_all
-from pipelines.labs.texts import figure, told
+from pipelines.labs.texts import ci, figure
 from pipelines.labs.verdicts import Finding, all_of, at_least
 
 if TYPE_CHECKING:
@@ -129,8 +129,8 @@ def judge(result: SweepResult) -> Finding:
     in_order, chain = timings.time(IN_ORDER, last), timings.time(CHAIN, last)
     why = (
         f"Over {last >> 20} MiB an access in order takes {figure(in_order, 's')}; along a "
-        f"chain {figure(chain, 's')}, {told(dear)} times as long, and at random {told(far)} times (within "
-        f"{first >> 10} KiB: {told(near)} times)."
+        f"chain {figure(chain, 's')}, {ci(dear)} times as long, and at random {ci(far)} times (within "
+        f"{first >> 10} KiB: {ci(near)} times)."
     )
     figures: dict[str, float | None] = {
         "in_order_s": in_order,

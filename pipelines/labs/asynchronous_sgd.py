@@ -9,7 +9,7 @@ from pipelines.labs import _training as shared
 from pipelines.labs.chart import Axis, Bars, Chart, Line, Mark, StackedBars
 from pipelines.labs.declaration import Lab, Measured, PublishedValue
 from pipelines.labs.figures import ratio, ratio_columns
-from pipelines.labs.texts import percent, told
+from pipelines.labs.texts import ci, percent
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least, at_most
 
 if TYPE_CHECKING:
@@ -141,8 +141,8 @@ def judge(result: Result) -> Finding:
     staleness = sum(d * n for d, n in delays.items()) / max(sum(delays.values()), 1)
     model = modelled(several, 4)
     why = (
-        f"{result.workers} workers with an exchange for {result.accumulate} minibatches are {told(speed)} times "
-        f"as fast as one worker ({told(without)} with an exchange for each, {told(against)} times synchronous "
+        f"{result.workers} workers with an exchange for {result.accumulate} minibatches are {ci(speed)} times "
+        f"as fast as one worker ({ci(without)} with an exchange for each, {ci(against)} times synchronous "
         f"ones); exchanges take {percent(waited(several))} of their time, not {percent(waited(each))}; the loss "
         f"is {shared.told_loss(loss)} that of synchronous training after as many examples. 4 devices of their own "
         f"would be {model:.2g} times as fast, if the server kept its time for an exchange."

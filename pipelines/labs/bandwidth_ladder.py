@@ -15,7 +15,7 @@ from pipelines.labs.chart import Axis, Chart, Mark
 from pipelines.labs.declaration import Lab, Parameters, PublishedValue
 from pipelines.labs.figures import value
 from pipelines.labs.sweep import SweepResult, Timings
-from pipelines.labs.texts import figure, told
+from pipelines.labs.texts import ci, figure
 from pipelines.labs.verdicts import Finding, at_most
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def judge(result: SweepResult) -> Finding:
     cores = f"{threads} core{'s' if threads > 1 else ''}"
     why = (
         f"{cores} read {figure(first, 'B/s')} from the first cache and {figure(memory, 'B/s')} from memory, "
-        f"{told(share)} of it. At {figure(each, 'B/s')} each, 16 cores could take {figure(16 * each, 'B/s')}."
+        f"{ci(share)} of it. At {figure(each, 'B/s')} each, 16 cores could take {figure(16 * each, 'B/s')}."
     )
     figures: dict[str, float | None] = {
         "first_cache_bytes_per_s": first,

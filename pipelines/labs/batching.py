@@ -13,7 +13,7 @@ from pipelines.labs.chart import Axis, Chart, Line
 from pipelines.labs.declaration import Lab, Parameters
 from pipelines.labs.figures import value
 from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work, key, milliseconds
-from pipelines.labs.texts import told
+from pipelines.labs.texts import ci
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least
 
 if TYPE_CHECKING:
@@ -128,8 +128,8 @@ def judge(result: SweepResult) -> Finding:
     if 2 in batches:
         numbers["rows_two_over_one"] = value(frame.ratio(ROWS, ROWS, 2, 1))
     why = (
-        f"The net is {told(gains[NET])} times as fast in batches of {best[NET]} as frame by frame, the mixtures "
-        f"{told(gains[MIXTURES])} times in batches of {best[MIXTURES]}; the first frame of such a batch waits "
+        f"The net is {ci(gains[NET])} times as fast in batches of {best[NET]} as frame by frame, the mixtures "
+        f"{ci(gains[MIXTURES])} times in batches of {best[MIXTURES]}; the first frame of such a batch waits "
         f"{waiting_ms(best[NET]):.0f} and {waiting_ms(best[MIXTURES]):.0f} ms for the last."
     )
     verdict = all_of(at_least(gains[NET], 1.0), at_least(gains[MIXTURES], 1.0))

@@ -15,7 +15,7 @@ from pipelines.labs.chart import Axis, Chart, Mark
 from pipelines.labs.declaration import Lab, Parameters
 from pipelines.labs.figures import ratio_apart, value
 from pipelines.labs.sweep import Sweep, SweepResult, Work, key
-from pipelines.labs.texts import figure, told, whole
+from pipelines.labs.texts import ci, figure, whole
 from pipelines.labs.verdicts import UNDECIDED, Finding, all_of, at_least
 
 if TYPE_CHECKING:
@@ -134,8 +134,8 @@ def judge(result: SweepResult) -> Finding:
         f"{name} {whole(n)}" if n else f"{name} more than {most}" for name, n in lasts.items()
     )
     why = (
-        f"One sum of two numbers takes {calls}. {at_once} of them one by one take {told(gains['numpy'])} times as "
-        f"long as at once in numpy and {told(gains['torch'])} times in torch. The call is a tenth of the time from "
+        f"One sum of two numbers takes {calls}. {at_once} of them one by one take {ci(gains['numpy'])} times as "
+        f"long as at once in numpy and {ci(gains['torch'])} times in torch. The call is a tenth of the time from "
         f"so many numbers on: {from_here}."
     )
     figures: dict[str, float | None] = {}

@@ -11,7 +11,7 @@ from pipelines.labs.chart import Axis, Bars, Chart, Mark
 from pipelines.labs.declaration import Lab, Parameters, PublishedValue
 from pipelines.labs.figures import between
 from pipelines.labs.sweep import SweepResult, Work, one_size
-from pipelines.labs.texts import told
+from pipelines.labs.texts import ci
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, at_least
 from profiler.analysis.comparison.statistics import Ratio
 from profiler.machine.describe import usable_cores
@@ -116,7 +116,7 @@ def judge(result: SweepResult) -> Finding:
     k80 = K80_HZ * K80_CORES
     by_count, by_work = k80 / (hz * cores), k80 * A_CORE / every
     why = (
-        f"A core here runs at {hz / 1e9:.2f} GHz and does {told(ratio)} times the operations of a GPU's core in "
+        f"A core here runs at {hz / 1e9:.2f} GHz and does {ci(ratio)} times the operations of a GPU's core in "
         f"a cycle ({rates[ONE] / 1e9:.3g} GFLOP/s on one, {every / 1e9:.3g} on {cores}): clock × cores puts a "
         f"K80 {by_count:.3g} times above this processor, its operations {by_work:.3g} times."
     )

@@ -14,7 +14,7 @@ from pipelines.config.options import setting
 from pipelines.labs import _training as shared
 from pipelines.labs.chart import Axis, Bars, Chart, Line, Mark
 from pipelines.labs.declaration import Lab, Measured, Parameters, PublishedValue
-from pipelines.labs.texts import SHARE, told, whole
+from pipelines.labs.texts import SHARE, ci, whole
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_most
 from pipelines.training.parallel.job import SEGMENT
 
@@ -161,7 +161,7 @@ def _course(desk: Desk, recipe: NetRecipe, exam: _Exam, data: Path) -> Course:
         teacher = LargerNet(nets.load(nets.find(recipe.teacher)), cpu)
     points: list[tuple[int, float, list[float], list[float]]] = []
 
-    def told(what: str, share: float | None) -> None:
+    def progressed(what: str, share: float | None) -> None:
         desk.progress(what, share)
 
     with tempfile.TemporaryDirectory(prefix="asrscope-net-") as folder:
@@ -173,7 +173,7 @@ def _course(desk: Desk, recipe: NetRecipe, exam: _Exam, data: Path) -> Course:
                 return trainer.place.frames >= target
 
             if target:
-                desk.once(f"train {recipe.name}", lambda there=there: trainer.run(there, told))  # type: ignore[misc]
+                desk.once(f"train {recipe.name}", lambda there=there: trainer.run(there, progressed))  # type: ignore[misc]
             points.append(
                 (
                     trainer.place.frames,
@@ -221,9 +221,9 @@ def judge(result: Result) -> Finding:
 
     why = (
         f"After {whole(low_rank.frames[-1])} frames of training, base at 30 % of its size by low rank makes "
-        f"{told(errors['low-rank'])} times its frame errors ({apart(low_rank)} from the teacher, base "
-        f"{base.divergences[-1]:.2g}), with 30 % of its weights {told(errors['sparse'])} times "
-        f"({apart(sparse)}); a small net taught by a large one makes {told(taught)} times the errors of one "
+        f"{ci(errors['low-rank'])} times its frame errors ({apart(low_rank)} from the teacher, base "
+        f"{base.divergences[-1]:.2g}), with 30 % of its weights {ci(errors['sparse'])} times "
+        f"({apart(sparse)}); a small net taught by a large one makes {ci(taught)} times the errors of one "
         "taught by labels."
     )
     figures: dict[str, float | None] = {

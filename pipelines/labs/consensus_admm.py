@@ -8,7 +8,7 @@ from pipelines.config.options import setting
 from pipelines.labs import _training as shared
 from pipelines.labs.chart import Axis, Chart, Line
 from pipelines.labs.declaration import Lab, Measured
-from pipelines.labs.texts import shown, told
+from pipelines.labs.texts import ci, shown
 from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, UNDECIDED, Finding, all_of, at_most
 
 if TYPE_CHECKING:
@@ -124,8 +124,8 @@ def judge(result: Result) -> Finding:
     staleness = sum(d * n for d, n in delays.items()) / max(sum(delays.values()), 1)
     primal, dual = ours.residuals[-1]
     why = (
-        f"With {result.workers} workers and ρ = {result.rhos[chosen - FIRST]:g}, ADMM ends with {told(loss)} "
-        f"times the loss of asynchronous SGD (gradients {staleness:.1f} updates late) and {told(against)} times "
+        f"With {result.workers} workers and ρ = {result.rhos[chosen - FIRST]:g}, ADMM ends with {ci(loss)} "
+        f"times the loss of asynchronous SGD (gradients {staleness:.1f} updates late) and {ci(against)} times "
         f"that of synchronous SGD after as many examples, and sends {fewer:.0f} times fewer bytes; its "
         f"residuals end at {shown(primal)} (primal) and {shown(dual)} (dual)."
     )

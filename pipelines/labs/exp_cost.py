@@ -14,7 +14,7 @@ from pipelines.labs.chart import Axis, Chart
 from pipelines.labs.declaration import Lab, Parameters, PublishedValue
 from pipelines.labs.figures import inverse, value
 from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work, key
-from pipelines.labs.texts import told
+from pipelines.labs.texts import ci
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least
 from profiler.analysis.comparison.statistics import Ratio
 
@@ -223,9 +223,9 @@ def judge(result: SweepResult) -> Finding:
     known = {way: ratio for way, ratio in ratios.items() if ratio is not None}
     low, high = (pick(known, key=lambda way: known[way].ratio) for pick in (min, max))
     why = (
-        f"An exp takes {told(known[low])} times the slowest of the others ({low}) to "
-        f"{told(known[high])} times ({high}). In the claim's own benchmark an addition takes "
-        f"{told(flawed)} of the time of an exp; without zip and loop {told(repaired)}."
+        f"An exp takes {ci(known[low])} times the slowest of the others ({low}) to "
+        f"{ci(known[high])} times ({high}). In the claim's own benchmark an addition takes "
+        f"{ci(flawed)} of the time of an exp; without zip and loop {ci(repaired)}."
     )
     return Finding(all_of(*(at_least(r, 1.0) for r in ratios.values())), why, numbers)
 

@@ -10,7 +10,7 @@ from pipelines.labs.chart import Axis, Chart, Line, Mark
 from pipelines.labs.declaration import Lab, Parameters, PublishedValue
 from pipelines.labs.figures import value
 from pipelines.labs.sweep import SweepResult, key
-from pipelines.labs.texts import SHARE, counted, percent, told
+from pipelines.labs.texts import SHARE, ci, counted, percent
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_most
 from profiler.analysis.comparison.statistics import Ratio
 
@@ -107,7 +107,7 @@ def judge(result: SweepResult) -> Finding:
     time = timings.ratio(JUDGED, EXACT)
     wrong = {name: round(count) for name, count in facts["word_errors"].items()}
     why = (
-        f"Shortlists of radius 0.8 compute {percent(share)} of the Gaussians in {told(time)} of the time; "
+        f"Shortlists of radius 0.8 compute {percent(share)} of the Gaussians in {ci(time)} of the time; "
         f"{percent(facts['same_best'][JUDGED])} of the frames keep their best senone, and of "
         f"{result.counts['words']:.0f} words {counted(wrong[JUDGED], 'is', 'are')} wrong instead of {wrong[EXACT]}."
     )

@@ -13,7 +13,7 @@ from pipelines.labs.chart import Axis, Bars, Chart, Mark
 from pipelines.labs.declaration import Lab, Parameters, PublishedValue
 from pipelines.labs.figures import ratio_columns, value
 from pipelines.labs.sweep import SweepResult, Work, milliseconds, one_size
-from pipelines.labs.texts import told
+from pipelines.labs.texts import ci
 from pipelines.labs.verdicts import (
     FAILS,
     HOLDS,
@@ -157,16 +157,16 @@ def judge(result: SweepResult) -> Finding:
     numbers |= per_frame.table("{variant}_ms_per_frame", milliseconds)
     if result.device:
         why = (
-            f"On {result.device} scoring is {told(gains['scoring'])} times as fast as on one core, and search "
-            f"{told(gains['search'])} times."
+            f"On {result.device} scoring is {ci(gains['scoring'])} times as fast as on one core, and search "
+            f"{ci(gains['search'])} times."
         )
         verdict = all_of(at_least(gains["scoring"], MUCH), at_most(gains["search"], MUCH))
         return Finding(verdict, why, numbers)
     why = (
         f"No accelerator here ({result.texts['reason'].rstrip('.')}). The processor's half: {senones:.0f} scores of a "
-        f"frame wait for nothing, and {THREADS} threads make scoring {told(threads)} times as fast; the search "
+        f"frame wait for nothing, and {THREADS} threads make scoring {ci(threads)} times as fast; the search "
         f"asks for {asked:.0f} of them frame after frame, and the device's way of searching is "
-        f"{told(gains['search'])} times as fast as the serial one on this processor."
+        f"{ci(gains['search'])} times as fast as the serial one on this processor."
     )
     return Finding(IMPOSSIBLE, why, numbers)
 

@@ -14,7 +14,7 @@ from pipelines.labs.chart import Axis, Chart, Mark, Steps
 from pipelines.labs.declaration import Lab, Parameters, PublishedValue
 from pipelines.labs.figures import value
 from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work, milliseconds
-from pipelines.labs.texts import SHARE, percent, told
+from pipelines.labs.texts import SHARE, ci, percent
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least, at_most
 from profiler.analysis.comparison.statistics import Ratio, bootstrap_interval
 from profiler.arrays import F64
@@ -144,9 +144,9 @@ def judge(result: Result) -> Finding:
     best = timings.ratio(WHOLE, lazy[0], whole[1], lazy[1])
     gains = {block: timings.ratio(WHOLE, ASKED, block) for block in BLOCKS}
     why = (
-        f"The search asks for {percent(share)} of the outputs. Computing only those is {told(gains[1])} times as "
-        f"fast frame by frame, and {told(gains[together])} times in blocks of {together}, where a list of rows "
-        f"replaces one product; the best of all outputs takes {told(best)} times the best of the lazy ways."
+        f"The search asks for {percent(share)} of the outputs. Computing only those is {ci(gains[1])} times as "
+        f"fast frame by frame, and {ci(gains[together])} times in blocks of {together}, where a list of rows "
+        f"replaces one product; the best of all outputs takes {ci(best)} times the best of the lazy ways."
     )
     fractions = result.fractions
     numbers: dict[str, float | None] = {

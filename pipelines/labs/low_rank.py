@@ -23,7 +23,7 @@ from pipelines.labs.chart import Axis, Bars, Chart, Line, Mark
 from pipelines.labs.declaration import Lab, Parameters, PublishedValue
 from pipelines.labs.figures import value
 from pipelines.labs.sweep import milliseconds
-from pipelines.labs.texts import SHARE, percent, told
+from pipelines.labs.texts import SHARE, ci, percent
 from pipelines.labs.verdicts import (
     FAILS,
     HOLDS,
@@ -207,7 +207,7 @@ def judge(result: Result) -> Finding:
     words: Verdict = FAILS if at_most(lost, NOTHING) == FAILS else HOLDS
     lowest, highest = result.layers[0], result.layers[-1]
     why = (
-        f"The retrained net has {percent(result.size(RETRAINED))} of the weights and is {told(gain)} times as fast. "
+        f"The retrained net has {percent(result.size(RETRAINED))} of the weights and is {ci(gain)} times as fast. "
         f"The frames in which it agrees with a better net change by {points(frames)}, its word error rate by "
         f"{points(lost)}; not trained on, by {points(before)}. Factored alone, the lowest layer keeps "
         f"{percent(lowest)} of the best senones, the output layer {percent(highest)}."

@@ -11,7 +11,7 @@ from pipelines.labs.chart import Axis, Chart, Mark, StackedBars
 from pipelines.labs.declaration import Lab, Parameters, PublishedValue
 from pipelines.labs.figures import value
 from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work
-from pipelines.labs.texts import told
+from pipelines.labs.texts import ci
 from pipelines.labs.verdicts import (
     FAILS,
     HOLDS,
@@ -225,8 +225,8 @@ def judge(result: SweepResult) -> Finding:
     }
     when = f"from {even} × {even} on" if even is not None else "at no size up to the largest"
     why = (
-        f"At {n} × {n} the product on {result.device} is {told(faster)} times as fast as numpy's "
-        f"where its matrices are there, and {told(with_copies)} times with copies ({us['there']:.3g} "
+        f"At {n} × {n} the product on {result.device} is {ci(faster)} times as fast as numpy's "
+        f"where its matrices are there, and {ci(with_copies)} times with copies ({us['there']:.3g} "
         f"µs there, {us['product']:.3g} µs product, {us['back']:.3g} µs back, "
         f"{us['launch']:.3g} µs launch and waiting); with copies it is faster {when}. The first call "
         f"took {1e3 * cold:.3g} ms."

@@ -16,7 +16,7 @@ from pipelines.labs.chart import Axis, Chart, Mark
 from pipelines.labs.declaration import Lab, Parameters
 from pipelines.labs.figures import ratio_apart, value
 from pipelines.labs.sweep import Sweep, SweepResult, Work, run_all
-from pipelines.labs.texts import told
+from pipelines.labs.texts import ci
 from pipelines.labs.verdicts import Finding, all_of, at_least
 from profiler.arrays import F32
 
@@ -242,9 +242,9 @@ def judge(result: SweepResult) -> Finding:
     n = timings.size(whole)
     rate = gflops_per_s(n, timings.time(whole))
     why = (
-        f"At {n} × {n} in numpy, by column is {told(element_over_column)} times as fast as by element, "
-        f"the whole {told(column_over_whole)} times as fast as by column, and blocks of {result.counts['block']:.0f} "
-        f"columns keep {told(kept)} of the whole's rate of {rate:.3g} GFLOP/s."
+        f"At {n} × {n} in numpy, by column is {ci(element_over_column)} times as fast as by element, "
+        f"the whole {ci(column_over_whole)} times as fast as by column, and blocks of {result.counts['block']:.0f} "
+        f"columns keep {ci(kept)} of the whole's rate of {rate:.3g} GFLOP/s."
     )
     figures: dict[str, float | None] = {
         "element_over_column": value(element_over_column),

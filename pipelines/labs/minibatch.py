@@ -10,7 +10,7 @@ from pipelines.labs.chart import Axis, Chart, Line, Mark
 from pipelines.labs.declaration import Lab, Measured, Parameters
 from pipelines.labs.figures import between, columns
 from pipelines.labs.figures import ratio as ratio_of
-from pipelines.labs.texts import told, whole
+from pipelines.labs.texts import ci, whole
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least, at_most
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def judge(result: Result) -> Finding:
     end = sum(winner.seconds)
     why = (
         f"After {end:.3g} s of training each, the best minibatch of {LOW} to {HIGH} ({inner.size}) has "
-        f"{told(ratio)} times the loss of the best other ({outer.size}); "
+        f"{ci(ratio)} times the loss of the best other ({outer.size}); "
         f"{winner.size} frames run at {whole(rate[winner.size])} a second, "
         f"{smallest} at {whole(rate[smallest])}, {largest} at {whole(rate[largest])}."
     )

@@ -13,7 +13,7 @@ from pipelines.labs._accelerator import HALF
 from pipelines.labs.chart import Axis, Bars, Chart, Mark, StackedBars
 from pipelines.labs.declaration import Lab, Measured, Parameters, PublishedValue
 from pipelines.labs.figures import ratio, ratio_columns, seconds
-from pipelines.labs.texts import percent, told, whole
+from pipelines.labs.texts import ci, percent, whole
 from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, UNDECIDED, Finding, all_of, at_least
 
 if TYPE_CHECKING:
@@ -227,8 +227,8 @@ def judge(result: Result) -> Finding:
     more = _over(result)
     verdict = all_of(at_least(gains["small"], 1.0), at_least(more, 1.0))
     why = (
-        f"{result.device} trains the small model {told(gains['small'])} times as fast and the large one "
-        f"{told(gains['large'])} times; loading, which stays on the processor, is {percent(loading['small'], 1)} and "
+        f"{result.device} trains the small model {ci(gains['small'])} times as fast and the large one "
+        f"{ci(gains['large'])} times; loading, which stays on the processor, is {percent(loading['small'], 1)} and "
         f"{percent(loading['large'], 1)} of the processor's passes."
     )
     figures |= {f"gain_{n}": g.ratio if g else None for n, g in gains.items()}

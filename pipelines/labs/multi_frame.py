@@ -19,7 +19,7 @@ from pipelines.labs.chart import Axis, Chart, Line
 from pipelines.labs.declaration import Lab, Parameters, PublishedValue
 from pipelines.labs.figures import value
 from pipelines.labs.sweep import key, milliseconds
-from pipelines.labs.texts import percent, told
+from pipelines.labs.texts import ci, percent
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least
 from profiler.analysis.comparison.statistics import Ratio
 
@@ -83,8 +83,8 @@ def judge(result: NetResult) -> Finding:
         f"With one frame of {last} through the net, own outputs keep the best senone of "
         f"{percent(agreement(decoded[own]))} of the frames and copies of "
         f"{percent(agreement(decoded[copied]))}: "
-        f"{points(gains[last])}. In words that is {points(words)} of error rate. Own outputs take {told(cost)} times "
-        f"as long as copies, and are {told(timings.ratio(WHOLE, own))} times as fast as scoring every frame."
+        f"{points(gains[last])}. In words that is {points(words)} of error rate. Own outputs take {ci(cost)} times "
+        f"as long as copies, and are {ci(timings.ratio(WHOLE, own))} times as fast as scoring every frame."
     )
     numbers: dict[str, float | None] = {"own_over_copied_time": value(cost)}
     for name, counts in decoded.items():

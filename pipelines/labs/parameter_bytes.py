@@ -12,7 +12,7 @@ from pipelines.labs.chart import Axis, Chart
 from pipelines.labs.declaration import Lab, Parameters
 from pipelines.labs.figures import saved, scaled, value
 from pipelines.labs.sweep import Sweep, SweepResult, Work
-from pipelines.labs.texts import percent, told
+from pipelines.labs.texts import ci, percent
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, at_least
 
 if TYPE_CHECKING:
@@ -173,10 +173,10 @@ def judge(result: SweepResult) -> Finding:
     batched = scaled(work.timings.ratio(one, work.variant(last), most), last)
     size, frame_s = work.bytes(most), work.timings.time(one, most)
     why = (
-        f"With {size / 1e6:.1f} MB of parameters a Gaussian takes {told(slower)} times as long as with "
+        f"With {size / 1e6:.1f} MB of parameters a Gaussian takes {ci(slower)} times as long as with "
         f"{work.bytes(quickest) / 1e6:.2g} MB that stay in a cache: {percent(waiting)} of the time is "
         f"waiting for memory, which supplies {size / frame_s / 1e9:.3g} GB/s. In batches of {last} a frame is "
-        f"{told(batched)} times as fast."
+        f"{ci(batched)} times as fast."
     )
     numbers: dict[str, float | None] = {
         "waiting_share": value(waiting),

@@ -11,7 +11,7 @@ from pipelines.labs.chart import Axis, Bars, Block, Chart, Gantt, Line, Mark
 from pipelines.labs.declaration import Lab, Measured, PublishedValue
 from pipelines.labs.figures import between, columns, ratio, ratio_columns, seconds
 from pipelines.labs.sweep import Work, one_size
-from pipelines.labs.texts import told
+from pipelines.labs.texts import ci
 from pipelines.labs.verdicts import (
     FAILS,
     HOLDS,
@@ -225,8 +225,8 @@ def judge(result: Result) -> Finding:
     model = {k: simulated(result, k) for k in SIMULATED}
     what = f"{result.devices} core{'s' if result.devices > 1 else ''}"
     why = (
-        f"On {what}, 2 workers are {told(speed)} times as fast as one, {longest.workers} are "
-        f"{told(speed_of_most)} times; with gradients {', '.join(map(str, delays))} updates late the loss "
+        f"On {what}, 2 workers are {ci(speed)} times as fast as one, {longest.workers} are "
+        f"{ci(speed_of_most)} times; with gradients {', '.join(map(str, delays))} updates late the loss "
         f"is {shared.told_loss(loss)} that without delay. Devices that compute as one core here and "
         f"transfer in no time would give {model[2]:.3g}× on 2 and {model[4]:.3g}× on 4 (simulated from the "
         "layers' times)."

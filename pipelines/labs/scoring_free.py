@@ -13,7 +13,7 @@ from pipelines.labs.chart import Axis, Chart, Mark, StackedBars
 from pipelines.labs.declaration import Lab, Parameters, PublishedValue
 from pipelines.labs.figures import value
 from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work, key, one_size
-from pipelines.labs.texts import percent, told
+from pipelines.labs.texts import ci, percent
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, at_least
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def judge(result: SweepResult) -> Finding:
     why = (
         f"With scoring free {percent(left[JUDGED])} of the time of the shipped recogniser is left (an RTF of "
         f"{rtf.time(variant(JUDGED, FREE)):.3f}), {percent(left['net'])} with a net; with continuous mixtures frame by "
-        f"frame {percent(left[SLOW])}, so there it would be {told(gain)} times as fast."
+        f"frame {percent(left[SLOW])}, so there it would be {ci(gain)} times as fast."
     )
     numbers: dict[str, float | None] = {}
     for name in MODELS:

@@ -13,7 +13,7 @@ from pipelines.labs.chart import Axis, Chart
 from pipelines.labs.declaration import Lab, Parameters, PublishedValue
 from pipelines.labs.figures import value
 from pipelines.labs.sweep import SweepResult, Work, milliseconds, one_size, run_all
-from pipelines.labs.texts import percent, told
+from pipelines.labs.texts import ci, percent
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least
 
 if TYPE_CHECKING:
@@ -116,9 +116,9 @@ def judge(result: SweepResult) -> Finding:
     unrolled = loops.ratio(ONE_SUM, UNROLLED)
     same_best = result.by_variant["same_best"][EIGHT]
     why = (
-        f"Vectors are {told(vectors)} times as fast as the plain loop, 8 bit {told(eight)} times as fast as the best "
-        f"floats, and with batches {told(over_plain)} times as fast as the plain loop; unrolling alone brings "
-        f"{told(unrolled)} times. 8 bit keeps the best senone of {percent(same_best)} of the frames."
+        f"Vectors are {ci(vectors)} times as fast as the plain loop, 8 bit {ci(eight)} times as fast as the best "
+        f"floats, and with batches {ci(over_plain)} times as fast as the plain loop; unrolling alone brings "
+        f"{ci(unrolled)} times. 8 bit keeps the best senone of {percent(same_best)} of the frames."
     )
     numbers: dict[str, float | None] = {
         "vectors_over_plain": value(vectors),

@@ -13,7 +13,7 @@ from pipelines.labs.chart import Axis, Chart, Line, Mark
 from pipelines.labs.declaration import Lab, Parameters, PublishedValue
 from pipelines.labs.figures import value
 from pipelines.labs.sweep import Cell, Sweep, SweepResult, Timings, Work
-from pipelines.labs.texts import SHARE, counted, percent, told
+from pipelines.labs.texts import SHARE, ci, counted, percent
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, Verdict, all_of, at_least
 from profiler.arrays import F32
 
@@ -173,9 +173,9 @@ def judge(result: Result) -> Finding:
     errors = {name: round(count) for name, count in result.by_variant["word_errors"].items()}
     why = (
         f"{percent(small)} of the weights are below {SMALL}. With {JUDGED} % of them left, "
-        f"single weights are {told(gains['csr', frames])} times as fast as dense in blocks of {frames} "
-        f"and {told(gains['csr', 1])} times frame by frame; blocks of 16 {told(gains['blocks', frames])} "
-        f"and {told(gains['blocks', 1])} times. Of {result.counts['words']:.0f} words "
+        f"single weights are {ci(gains['csr', frames])} times as fast as dense in blocks of {frames} "
+        f"and {ci(gains['csr', 1])} times frame by frame; blocks of 16 {ci(gains['blocks', frames])} "
+        f"and {ci(gains['blocks', 1])} times. Of {result.counts['words']:.0f} words "
         f"{counted(errors['whole'], 'is', 'are')} wrong before pruning, {errors['pruned']} "
         f"after it and {errors['retrained']} retrained."
     )

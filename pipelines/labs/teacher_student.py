@@ -20,7 +20,7 @@ from pipelines.labs.chart import Axis, Bars, Chart
 from pipelines.labs.declaration import Lab, Parameters
 from pipelines.labs.figures import value
 from pipelines.labs.sweep import key, milliseconds
-from pipelines.labs.texts import percent, told
+from pipelines.labs.texts import ci, percent
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, at_most
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def judge(result: NetResult) -> Finding:
     told_rates = {name: "unknown" if r is None else percent(r, 1) for name, r in rates.items()}
     why = (
         f"The taught net's word error rate is {told_rates[TAUGHT]} and that of the same net trained on labels "
-        f"{told_rates[LABELS]}: {points(change)}. The teacher's is {told_rates[TEACHER]}, at {told(faster)} times "
+        f"{told_rates[LABELS]}: {points(change)}. The teacher's is {told_rates[TEACHER]}, at {ci(faster)} times "
         "the time."
     )
     if result.counts["bundled"]:

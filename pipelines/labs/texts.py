@@ -58,8 +58,8 @@ def figure(value: float, unit: str) -> str:
     return f"{shown(value / size)} {prefix}{unit}"
 
 
-def told(ratio: Ratio | None) -> str:
-    """A ratio with its interval, all with three figures: 2.71 (2.60 to 2.84)."""
+def ci(ratio: Ratio | None) -> str:
+    """A ratio with its confidence interval, all with three figures: 2.71 (2.60 to 2.84)."""
     if ratio is None:
         return "unknown"
     if ratio.low is None or ratio.high is None:

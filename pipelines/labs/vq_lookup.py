@@ -13,7 +13,7 @@ from pipelines.labs.chart import Axis, Chart, Line
 from pipelines.labs.declaration import Lab, Parameters
 from pipelines.labs.figures import value
 from pipelines.labs.sweep import Sweep, SweepResult, Work, key
-from pipelines.labs.texts import percent, told
+from pipelines.labs.texts import ci, percent
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_most
 from profiler.analysis.comparison.statistics import Ratio
 from profiler.arrays import Array
@@ -165,7 +165,7 @@ def judge(result: SweepResult) -> Finding:
     whole = timings.ratio(tree, FULL)
     by_exp = of_saving(timings.ratio(BEST, FULL), whole)
     why = (
-        f"Going down a tree of {size} codewords takes {told(whole)} of the time of all Gaussians; exp makes up "
+        f"Going down a tree of {size} codewords takes {ci(whole)} of the time of all Gaussians; exp makes up "
         f"{percent(by_exp)} of what that saves, the rest is Gaussians that are neither read nor computed. But only "
         f"{percent(same_best[tree])} of the frames keep their best senone (searched in full: "
         f"{percent(same_best[flat])}), and scores are off by {result.by_variant['error'][tree]:.2g} nat."

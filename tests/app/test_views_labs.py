@@ -22,7 +22,7 @@ from app.window.lab import tile
 from pipelines import labs
 from pipelines.labs.chart import Axis, Bars, Block, Chart, Gantt, Line, Mark, StackedBars, Steps
 from pipelines.labs.declaration import PublishedValue
-from pipelines.labs.texts import figure, shown, told
+from pipelines.labs.texts import ci, figure, shown
 from pipelines.labs.verdicts import HOLDS, Finding
 from profiler.analysis.comparison.statistics import Ratio
 from tests.app.text_geometry import faults, texts
@@ -50,12 +50,12 @@ def test_numbers_and_ratios_have_three_figures():
     assert [shown(v) for v in (0.04242, 12.345, 4096, 3.1e12, 1e-9, -2.5)] == [
         *("0.0424", "12.3", "4\N{NARROW NO-BREAK SPACE}100", "3.1·10¹²", "10⁻⁹", "-2.5"),
     ]
-    assert told(Ratio(2.71, 2.6, 2.84, 0.0)) == "2.71 (2.60 to 2.84)"
-    assert told(Ratio(0.242, 0.24, 0.244, 0.0)) == "0.242 (0.240 to 0.244)"
-    assert told(Ratio(100.2, 99.5, 4096.0, 0.0)) == "100 (99.5 to 4\N{NARROW NO-BREAK SPACE}100)"
-    assert told(Ratio(1e-5, 0.0, 2e-5, 0.0)) == "10⁻⁵ (0 to 2·10⁻⁵)"
-    assert told(Ratio(2.0)) == "2"
-    assert told(None) == "unknown"
+    assert ci(Ratio(2.71, 2.6, 2.84, 0.0)) == "2.71 (2.60 to 2.84)"
+    assert ci(Ratio(0.242, 0.24, 0.244, 0.0)) == "0.242 (0.240 to 0.244)"
+    assert ci(Ratio(100.2, 99.5, 4096.0, 0.0)) == "100 (99.5 to 4\N{NARROW NO-BREAK SPACE}100)"
+    assert ci(Ratio(1e-5, 0.0, 2e-5, 0.0)) == "10⁻⁵ (0 to 2·10⁻⁵)"
+    assert ci(Ratio(2.0)) == "2"
+    assert ci(None) == "unknown"
 
 
 def test_axes_reach_over_values_intervals_and_marks():
