@@ -173,7 +173,9 @@ def _course(desk: Desk, recipe: NetRecipe, exam: _Exam, data: Path) -> Course:
                 return trainer.place.frames >= target
 
             if target:
-                desk.once(f"train {recipe.name}", lambda there=there: trainer.run(there, progressed))  # type: ignore[misc]
+                desk.once(
+                    f"train {recipe.name}", lambda there=there: trainer.run(there, progressed)
+                )  # type: ignore[misc]
             points.append(
                 (
                     trainer.place.frames,
