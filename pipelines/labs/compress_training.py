@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -173,9 +174,7 @@ def _course(desk: Desk, recipe: NetRecipe, exam: _Exam, data: Path) -> Course:
                 return trainer.place.frames >= target
 
             if target:
-                desk.once(
-                    f"train {recipe.name}", lambda there=there: trainer.run(there, progressed)
-                )  # type: ignore[misc]
+                desk.once(f"train {recipe.name}", partial(trainer.run, there, progressed))
             points.append(
                 (
                     trainer.place.frames,
