@@ -40,6 +40,7 @@ VIEWS: dict[str, Entry] = {
     "breakdown": Entry("app.views.breakdown", "BreakdownView", "right", 1, 230),
     "roofline": Entry("app.views.roofline", "RooflineView", "right", 1, 230),
     "utterances": Entry("app.views.utterances", "UtterancesView", "right", 3, 160),
+    "word-costs": Entry("app.views.word_costs", "WordCostsView", "right", 3, 160),
     "session": Entry("app.views.session_info", "SessionView", "right", 3, 160),
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -97,11 +97,14 @@ class WordsModel:
     utterances: int
     marks: tuple[Marker, ...]
     boundaries: I64
-    left: tuple[tuple[int, Utterance], ...] = ()
+    left: Left = ()
 
 
 Aligned = dict[int, tuple["Utterance", Spoken]]
 """By number of an utterance: the one that was aligned, which may have been replaced since, and what came of it."""
+
+Left = tuple[tuple[int, "Utterance"], ...]
+"""Number and utterance of those that are not aligned yet."""
 
 _aligned: WeakKeyDictionary[Session, Aligned] = WeakKeyDictionary()
 """Utterances that are over: an hour has hundreds, which take a third of a second."""
@@ -137,8 +140,40 @@ def words_model(
     # The audio of the utterance under way is known to its end; what follows is not.
     end = int(utterances.end[begun[-1]]) if len(begun) else 0
     low, high = (peaks / _PEAK for peaks in envelope_of(session).columns(edges, end))
-    known = _aligned.setdefault(session, {})
-    seen = (utterances.first[begun] < edges[-1]) & (utterances.end[begun] > edges[0])
+    frames = float(edges[0]), float(edges[-1])
+    spoken, left = spoken_in(session, cursor_frame, frames, at_once, at_frame)
+    return WordsModel(
+        first_s=float(edges[0]) * FRAME_S,
+        last_s=float(edges[-1]) * FRAME_S,
+        cursor_frame=cursor_frame,
+        at_frame=at_frame,
+        low=low,
+        high=high,
+        spoken=spoken,
+        current=current_of(spoken, at_frame * FRAME_S, visible, selected),
+        right_s=_joined([one.right_s for one in spoken]),
+        wrong_s=_joined([one.wrong_s for one in spoken]),
+        utterances=len(begun),
+        marks=marks(session, cursor_frame, int(track.n_frames)),
+        boundaries=boundaries(session, cursor_frame),
+        left=left,
+    )
+
+
+def spoken_in(
+    session: Session,
+    cursor_frame: int,
+    frames: tuple[float, float],
+    at_once: int | None,
+    at_frame: int,
+) -> tuple[tuple[Spoken, ...], Left]:
+    """Return what was spoken in frames [first, last), and the utterances there that are not aligned yet.
+
+    Where more than `at_once` are not aligned (None: however many), only the one at `at_frame` and the last are.
+    """
+    utterances, known = session.utterances.in_time, _aligned.setdefault(session, {})
+    begun = at_most_under_way(utterances, cursor_frame)
+    seen = (utterances.first[begun] < frames[1]) & (utterances.end[begun] > frames[0])
     over = utterances.done[begun] & (utterances.end[begun] <= cursor_frame)
     found = [(index + 1, utterances[begun[index]]) for index in np.flatnonzero(seen).tolist()]
     unknown = [(number, one) for number, one in found if over[number - 1] and one.id not in known]
@@ -156,22 +191,7 @@ def words_model(
         for number, one in found
         if number not in left
     )
-    return WordsModel(
-        first_s=float(edges[0]) * FRAME_S,
-        last_s=float(edges[-1]) * FRAME_S,
-        cursor_frame=cursor_frame,
-        at_frame=at_frame,
-        low=low,
-        high=high,
-        spoken=spoken,
-        current=current_of(spoken, at_frame * FRAME_S, visible, selected),
-        right_s=_joined([one.right_s for one in spoken]),
-        wrong_s=_joined([one.wrong_s for one in spoken]),
-        utterances=len(begun),
-        marks=marks(session, cursor_frame, int(track.n_frames)),
-        boundaries=boundaries(session, cursor_frame),
-        left=tuple(left.items()),
-    )
+    return spoken, tuple(left.items())
 
 
 def current_of(
@@ -202,9 +222,7 @@ def _runs(utterance: Utterance, frame: int) -> bool:
     return utterance.first_frame < frame <= utterance.first_frame + utterance.n_frames
 
 
-def align(
-    session: Session, left: Sequence[tuple[int, Utterance]], cursor_frame: int
-) -> Generator[None]:
+def align(session: Session, left: Left, cursor_frame: int) -> Generator[None]:
     """Align utterances of a model that are `left`, the latest first, one at a time."""
     known = _aligned.setdefault(session, {})
     for number, utterance in reversed(left):
