@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from app.charts.scale import milliseconds
 from app.model.figures import rtf_text
+from app.views.scope import Scope
 from app.views.table_twin import Table
 from app.views.table_view import TableView
 from pipelines.audio.word_errors import errors_of, transcribed, word_errors
@@ -79,11 +80,7 @@ class UtterancesView(TableView):
             return
         one = self.snapshot.session.utterances[int(str(row[0])) - 1]
         first, last = one.first_frame * FRAME_S, (one.first_frame + one.n_frames) * FRAME_S
-        shown = self.axis.visible
-        if not shown[0] <= first < last <= shown[1]:
-            more = AROUND * (last - first)
-            self.axis.set_visible(first - more, last + more)
-        self.axis.select(first, last)
+        Scope(self.axis).go_to(first, last, AROUND)
 
     def summary(self) -> str:
         """Return one sentence: how many, their word errors."""

@@ -9,6 +9,7 @@ from app.model.figures import rtf_text
 from app.model.playhead import Snapshot
 from app.model.slices import Slices
 from app.model.time_axis import TimeAxis
+from app.views.scope import Scope
 from app.views.table_twin import Table
 from app.views.table_view import TableView
 from app.views.word_costs_model import WordCost, word_costs
@@ -34,17 +35,14 @@ class WordCostsView(TableView):
         super().__init__(axis)
         self._words: tuple[WordCost, ...] = ()
         self._left: Left = ()
-        self._within: tuple[int, int] | None = None
-        self._chosen_s: tuple[float, float] | None = None
+        self.scope = Scope(axis)
         self._ahead: Slices[None] = Slices(self, lambda _: self._redraw())
 
     def draw(self, snapshot: Snapshot) -> None:
         """Renew the rows; where many utterances are still to be aligned, do so a little at a time."""
-        if self._chosen_s is None or self.axis.selected != self._chosen_s:
-            # The word that was clicked is selected as well, and the others stay in the table.
-            self._within, self._chosen_s = self.axis.selected_frames, None
+        within = self.scope.frames()
         self._words, self._left = word_costs(
-            snapshot.session, snapshot.track, snapshot.cursor_frame, self._within, AT_ONCE
+            snapshot.session, snapshot.track, snapshot.cursor_frame, within, AT_ONCE
         )
         if self._left:
             self._ahead.start(align(snapshot.session, self._left, snapshot.cursor_frame))
@@ -52,7 +50,7 @@ class WordCostsView(TableView):
             self._ahead.drop()
         super().draw(snapshot)
         words = counted(len(self._words), "word", "words")
-        over = self.tr("selection") if self._within else self.tr("start to cursor")
+        over = self.tr("selection") if within else self.tr("start to cursor")
         self.set_note(f"{words} · {over}", words)
 
     def axis_changed(self) -> None:
@@ -69,7 +67,7 @@ class WordCostsView(TableView):
         """Show nothing, and align nothing of it."""
         self._ahead.drop()
         self._words, self._left = (), ()
-        self._within = self._chosen_s = None
+        self.scope.forget()
         super().clear()
 
     def table(self) -> Table:
@@ -101,13 +99,8 @@ class WordCostsView(TableView):
         word = next((word for word in self._words if word.first_frame == frame), None)
         if word is None:
             return
-        first, last = word.first_frame * FRAME_S, (word.first_frame + word.frames) * FRAME_S
-        shown = self.axis.visible
-        if not shown[0] <= first < last <= shown[1]:
-            more = AROUND * (last - first)
-            self.axis.set_visible(first - more, last + more)
-        self.axis.select(first, last)
-        self._chosen_s = self.axis.selected
+        first = word.first_frame * FRAME_S
+        self.scope.go_to(first, first + word.frames * FRAME_S, AROUND)
 
     def summary(self) -> str:
         """Return one sentence: the word that takes longest, and what wrong words take beside right ones."""

@@ -33,12 +33,18 @@ Column = tuple[Row, ...]
 
 LAYOUTS: Final[dict[str, tuple[Column, ...]]] = {
     EXPLORE: (
-        (Row(37, ("cost", "work")), Row(33, ("timeline",)), Row(30, ("words",))),
-        (Row(100, ("breakdown", "roofline", "utterances", "word-costs", "session")),),
+        (Row(37, ("cost", "work")), Row(33, ("timeline",)), Row(30, ("words", "word-costs"))),
+        (Row(100, ("breakdown", "roofline", "statistics", "utterances", "session")),),
     ),
     PRESENT: (
-        (Row(60, ("cost",), ("work", "timeline")), Row(40, ("words",))),
-        (Row(100, ("breakdown",), ("roofline", "utterances", "word-costs", "session")),),
+        (Row(60, ("cost",), ("work", "timeline")), Row(40, ("words",), ("word-costs",))),
+        (
+            Row(
+                100,
+                ("breakdown",),
+                ("roofline", "statistics", "utterances", "session"),
+            ),
+        ),
     ),
 }
 

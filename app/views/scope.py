@@ -1,0 +1,34 @@
+"""The stretch that a view counts over, and going to a place in it: a place that is gone to is selected as well."""
+
+from __future__ import annotations
+
+from app.model.time_axis import TimeAxis
+
+
+class Scope:
+    """The selection of the axis, without those that `go_to` made: a row that is clicked does not hide the others."""
+
+    def __init__(self, axis: TimeAxis) -> None:
+        self._axis = axis
+        self._frames: tuple[int, int] | None = None
+        self._made: tuple[float, float] | None = None
+
+    def frames(self) -> tuple[int, int] | None:
+        """Frames [first, last) to count over; None: all."""
+        if self._made is None or self._axis.selected != self._made:
+            self._frames, self._made = self._axis.selected_frames, None
+        return self._frames
+
+    def go_to(self, first_s: float, last_s: float, around: float) -> None:
+        """Select a stretch; where it is not in view, show it with `around` times its length on both sides."""
+        shown = self._axis.visible
+        if not shown[0] <= first_s < last_s <= shown[1]:
+            more = around * (last_s - first_s)
+            self._axis.set_visible(first_s - more, last_s + more)
+        self.frames()
+        self._axis.select(first_s, last_s)
+        self._made = self._axis.selected
+
+    def forget(self) -> None:
+        """The session was closed."""
+        self._frames = self._made = None

@@ -1,0 +1,273 @@
+"""How the time of single frames is spread: a histogram with its percentiles, and a way through the slowest frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QPen
+from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+
+from app.charts.scale import count, milliseconds, steps
+from app.charts.still import LINE, StillPlot, small_metrics
+from app.model.playhead import Snapshot
+from app.model.time_axis import TimeAxis
+from app.style.keys import ToolButton
+from app.style.plain_text import Label, describe, set_tip
+from app.style.theme import theme
+from app.views.scope import Scope
+from app.views.statistics_model import QUANTILES, WHOLE, Statistics, stage_names, statistics
+from app.views.table_twin import Table
+from app.views.view import View
+from app.widgets import ChoiceBox
+from profiler.frames import FRAME_S
+from profiler.plain import clock
+
+LEFT, RIGHT, TOP, BOTTOM = 52.0, 14.0, 2 * LINE + 6, 2 * LINE + 6
+"""Pixels around the histogram: counts, texts of the percentiles, ms and their title."""
+
+AROUND = 40.0
+"""Frames shown on both sides of one that is gone to."""
+
+TITLES = ("p50", "p90", "p99")
+
+
+class Histogram(StillPlot):
+    """Frames over their time, and lines at the percentiles."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shown: Statistics | None = None
+        self.setMinimumHeight(120)
+
+    def show_statistics(self, shown: Statistics | None) -> None:
+        """Show another distribution."""
+        self._shown = shown
+        self.rebuild()
+
+    def build(self) -> None:
+        """Draw axes, bars and percentiles."""
+        shown = self._shown
+        area = QRectF(self.rect()).adjusted(LEFT, TOP, -RIGHT, -BOTTOM)
+        if shown is None or area.width() < 20 or area.height() < 20:
+            return
+        most = max(1, int(shown.counts.max()))
+        least, end = float(shown.edges[0]), float(shown.edges[-1])
+
+        def x_of(value: float) -> float:
+            return area.left() + (min(value, end) - least) / (end - least) * area.width()
+
+        def y_of(value: float) -> float:
+            return area.bottom() - value / most * area.height()
+
+        left = [(y_of(v), count(v)) for v in steps(0, most, 4) if v == int(v)]
+        wanted = max(3, int(area.width() / 45))
+        bottom = [(x_of(v), f"{v:.6g}") for v in steps(least, end, wanted)]
+        self.frame(area, left, bottom)
+        bars = [
+            QRectF(
+                QPointF(x_of(low), y_of(number)),
+                QPointF(max(x_of(low) + 1.0, x_of(high) - 1.0), area.bottom()),
+            )
+            for (low, high), number in zip(
+                pairwise(shown.edges.tolist()), shown.counts.tolist(), strict=True
+            )
+            if number
+        ]
+        self.bars(bars, theme().color("accent"))
+        self._lines(shown, area, x_of)
+        title = QRectF(area.left(), self.height() - LINE, area.width(), LINE)
+        self.text(self.tr("ms of a frame"), title)
+        self.text(
+            self.tr("frames"),
+            QRectF(0, area.top() - LINE - 2, LEFT - 4, LINE),
+            Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter,
+        )
+
+    def _lines(self, shown: Statistics, area: QRectF, x_of: Callable[[float], float]) -> None:
+        """Lines at the percentiles, with texts that give way to each other."""
+        metrics = small_metrics()
+        for title, value in zip(TITLES, shown.quantiles, strict=True):
+            x = round(x_of(value)) + 0.5
+            pen = QPen(theme().color("text"), 1, Qt.PenStyle.DashLine)
+            self.curve([QPointF(x, area.top()), QPointF(x, area.bottom())], pen, pairs=True)
+            text = f"{title} {milliseconds(value)}"
+            wide = metrics.horizontalAdvance(text) + 6
+            x = min(max(x, area.left() + wide / 2), self.width() - wide / 2)
+            rows = (
+                QRectF(x - wide / 2, area.top() - (n + 1) * LINE - 2, wide, LINE) for n in (0, 1)
+            )
+            if (box := self.free(rows)) is not None:
+                self.text(text, box, token="text")
+
+
+class StatisticsView(View):
+    """How even the cost of frames is, and which frames are the slowest."""
+
+    id = "statistics"
+    title = "Statistics"
+    drawn_every_ms = 500
+
+    def __init__(self, axis: TimeAxis) -> None:
+        super().__init__(axis)
+        self.scope = Scope(axis)
+        self.stage = ChoiceBox(self.tr("Time of"), [(self.tr(WHOLE), WHOLE)])
+        self.stage.currentIndexChanged.connect(lambda _: self._choose())
+        self.next = ToolButton()
+        self.next.setObjectName("table-toggle")
+        self.next.setText(self.tr("Next slowest"))
+        set_tip(self.next, self.tr("Go to the slowest frame, then to the next slowest"))
+        describe(self.next, self.tr("Next slowest frame"))
+        self.next.clicked.connect(lambda _=False: self.go_to_next())
+        self.about = Label()
+        self.plot = Histogram()
+        body = QWidget()
+        column, row = QVBoxLayout(body), QHBoxLayout()
+        column.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(self.stage, 1)
+        row.addWidget(self.next)
+        column.addLayout(row)
+        column.addWidget(self.plot, 1)
+        column.addWidget(self.about)
+        self.set_body(body)
+        self._model: Statistics | None = None
+        self._at = -1
+
+    # -- drawing ---------------------------------------------------------------------------------
+
+    def _range(self, snapshot: Snapshot) -> tuple[int, int]:
+        first, last = self.scope.frames() or (0, snapshot.cursor_frame)
+        return first, min(last, snapshot.cursor_frame)
+
+    def draw(self, snapshot: Snapshot) -> None:
+        """Count the frames of the range again."""
+        self._soon.stop()
+        names = stage_names(snapshot.session)
+        known = [self.stage.itemData(at) for at in range(self.stage.count())]
+        if list(names) != known:
+            chosen = self.stage.currentData()
+            self.stage.blockSignals(True)
+            self.stage.clear()
+            for name in names:
+                self.stage.addItem(self.tr(WHOLE) if name == WHOLE else name, name)
+            self.stage.setCurrentIndex(max(0, self.stage.findData(chosen)))
+            self.stage.blockSignals(False)
+        name = str(self.stage.currentData())
+        before = self._model
+        self._model = statistics(snapshot.session, snapshot.track, name, *self._range(snapshot))
+        if not _same_slowest(before, self._model):
+            self._at = -1
+        self.plot.show_statistics(self._model)
+        self._show_slowest()
+        over = self.tr("selection") if self.scope.frames() else self.tr("start to cursor")
+        frames = count(0 if self._model is None else self._model.frames)
+        self.set_note(self.tr("{0} frames · {1}").format(frames, over), over)
+
+    def _choose(self) -> None:
+        self._at = -1
+        self._redraw()
+
+    def axis_changed(self) -> None:
+        """The selection decides which frames are counted."""
+        self._soon.start()
+
+    def clear(self) -> None:
+        """Show nothing."""
+        super().clear()
+        self.scope.forget()
+        self._model, self._at = None, -1
+        self.plot.show_statistics(None)
+        self.about.setText("")
+        self.set_note("")
+
+    def model(self) -> Statistics | None:
+        """Return the updated model; None without a frame."""
+        self.pace.flush()
+        if self._soon.isActive():
+            self._redraw()
+        return self._model
+
+    # -- the slowest frames ----------------------------------------------------------------------
+
+    def go_to_next(self) -> None:
+        """Go to the slowest frame, then to the next slowest; after the last, to the slowest again."""
+        model = self.model()
+        if model is None:
+            return
+        self._at = (self._at + 1) % len(model.slowest)
+        second = int(model.slowest[self._at]) * FRAME_S
+        self.scope.go_to(second, second + FRAME_S, AROUND)
+        self._show_slowest()
+
+    def _show_slowest(self) -> None:
+        """Say which frame it is, with its word."""
+        model, snapshot = self._model, self.snapshot
+        if model is None or snapshot is None:
+            self.about.setText("")
+            return
+        at = max(self._at, 0)
+        frame, ms = int(model.slowest[at]), float(model.slowest_ms[at])
+        text = self.tr("slowest frame") if at == 0 else self.tr("{0}. slowest frame").format(at + 1)
+        parts = [
+            f"{text}: {milliseconds(ms)} ms",
+            self.tr("at {0}").format(clock(frame * FRAME_S, 2)),
+        ]
+        if word := word_at(snapshot, frame):
+            parts.append(f"“{word}”")
+        tokens = snapshot.track.work_rows.get("search tokens")
+        if tokens is not None:
+            parts.append(self.tr("{0} tokens").format(count(float(tokens[frame : frame + 1][0]))))
+        self.about.setText(" · ".join(parts))
+
+    # -- in words and figures --------------------------------------------------------------------
+
+    def summary(self) -> str:
+        """Return one sentence: mean, percentiles and the slowest frame."""
+        model = self._model
+        if model is None:
+            return self.tr("No frames in range yet.")
+        quantiles = ", ".join(
+            f"{title} {milliseconds(value)} ms"
+            for title, value in zip(TITLES, model.quantiles, strict=True)
+        )
+        return self.tr("{0}: mean {1} ms per frame, {2}, highest {3} ms at {4}.").format(
+            model.name,
+            milliseconds(model.mean),
+            quantiles,
+            milliseconds(model.highest),
+            clock(int(model.slowest[0]) * FRAME_S, 2),
+        )
+
+    def table(self) -> Table:
+        """Return one row for whole frames and one per stage."""
+        headers = ["stage", "mean ms", *(f"p{100 * q:.0f} ms" for q in QUANTILES)]
+        headers = [
+            self.tr(text) for text in (*headers, "highest ms", "frames", "highest at", "at frame")
+        ]
+        snapshot = self.snapshot
+        rows: list[list[object]] = []
+        for name in () if snapshot is None else stage_names(snapshot.session):
+            assert snapshot is not None
+            one = statistics(snapshot.session, snapshot.track, name, *self._range(snapshot))
+            if one is not None:
+                frame = int(one.slowest[0])
+                figures = (one.mean, *one.quantiles, one.highest)
+                at = clock(frame * FRAME_S, 2)
+                rows.append([name, *map(milliseconds, figures), one.frames, at, frame])
+        return headers, rows
+
+
+def word_at(snapshot: Snapshot, frame: int) -> str | None:
+    """The word recognised at a frame, None between words."""
+    for utterance in snapshot.session.utterances:
+        if utterance.first_frame <= frame < utterance.end_frame:
+            words = (text for text, first, n in utterance.words if first <= frame < first + n)
+            return next(words, None)
+    return None
+
+
+def _same_slowest(one: Statistics | None, other: Statistics | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return one.name == other.name and one.slowest[:1].tolist() == other.slowest[:1].tolist()

@@ -1,0 +1,121 @@
+"""How the time of single frames is spread, of whole frames or of one stage: histogram, percentiles, slowest frames."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from profiler.analysis.per_frame import grains
+from profiler.arrays import F64, I64
+
+if TYPE_CHECKING:
+    from profiler.analysis.track import CostTrack
+    from profiler.session.reader import Session
+
+WHOLE: Final = "whole frame"
+"""Name of the time of whole frames among those of the stages."""
+
+COUNTED: Final = ("frontend", "scoring", "search", "transfer")
+"""Groups whose stages have a distribution: they work on frames."""
+
+QUANTILES: Final = (0.5, 0.9, 0.99)
+
+BINS: Final = 60
+SLOWEST: Final = 50
+"""Frames that `slowest` steps through."""
+
+ENDS: Final = (0.001, 0.995)
+"""Shares of the frames below the ends of the histogram; those beyond them are in its first and last bin."""
+
+FROM_ZERO: Final = 0.3
+"""Share of the upper end below which the histogram begins at 0."""
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """The time of single frames, in ms.
+
+    Attributes:
+        name: a stage, or WHOLE.
+        frames: number of frames that it worked on.
+        mean: ms per frame.
+        quantiles: ms per frame at QUANTILES.
+        highest: ms of the slowest frame.
+        edges: [bins + 1] ms, of the histogram.
+        counts: [bins] frames in each; the first and the last have what lies beyond the ends, too.
+        slowest: frames, the slowest first, at most SLOWEST.
+        slowest_ms: their ms.
+    """
+
+    name: str
+    frames: int
+    mean: float
+    quantiles: tuple[float, float, float]
+    highest: float
+    edges: F64
+    counts: I64
+    slowest: I64
+    slowest_ms: F64
+
+
+def stage_names(session: Session) -> tuple[str, ...]:
+    """WHOLE, then the stages that work on frames and have run, in the order in which they were declared."""
+    ran = set(np.unique(session.spans["stage"]).tolist())
+    stages = (s.name for n, s in session.stages.items() if n in ran and s.group in COUNTED)
+    return WHOLE, *dict.fromkeys(stages)
+
+
+def statistics(
+    session: Session, track: CostTrack, name: str, first: int, last: int
+) -> Statistics | None:
+    """Return how the time of frames [first, last) is spread, of a stage or of WHOLE; None where it did not run."""
+    last = min(last, int(track.n_frames))
+    if last <= first:
+        return None
+    if name == WHOLE:
+        ns = track.wall_row[first:last]
+        frames = np.arange(first, last)
+    else:
+        ns = stage_ns(session, name, first, last)
+        frames = first + np.flatnonzero(ns > 0)
+        ns = ns[ns > 0]
+    if not len(ns):
+        return None
+    ms = ns * 1e-6
+    order = np.argsort(-ms, kind="stable")[:SLOWEST]
+    least, top = (float(q) for q in np.quantile(ms, ENDS))
+    top = top or float(ms.max()) or 1.0
+    least = 0.0 if least < FROM_ZERO * top or least == top else least
+    counts, edges = np.histogram(np.clip(ms, least, top), BINS, (least, top))
+    low, middle, high = (float(q) for q in np.quantile(ms, QUANTILES))
+    return Statistics(
+        name,
+        len(ms),
+        float(ms.mean()),
+        (low, middle, high),
+        float(ms.max()),
+        edges,
+        counts,
+        frames[order],
+        ms[order],
+    )
+
+
+def stage_ns(session: Session, name: str, first: int, last: int) -> F64:
+    """Time of a stage on the decode lanes in each of frames [first, last), ns; spans are spread over their frames."""
+    numbers = [number for number, stage in session.stages.items() if stage.name == name]
+    lanes = [lane.id for lane in session.lanes.values() if lane.decode]
+    spans = session.spans
+    spans = spans[np.isin(spans["stage"], numbers) & np.isin(spans["lane"], lanes)]
+    begin, count = spans["first_frame"].astype(np.int64), spans["frames"].astype(np.int64)
+    within = (begin < last) & (begin + count > first) & (count > 0)
+    begin, count = begin[within], count[within]
+    # Grains add up exactly: a frame without the stage is left with nothing.
+    each = grains(spans["duration_ns"][within] / count)
+    frames = last - first
+    starts = np.bincount(np.maximum(begin - first, 0), each, frames + 1)
+    ends = np.bincount(np.minimum(begin + count - first, frames), each, frames + 1)
+    found: F64 = np.cumsum(starts - ends)[:frames]
+    return found

@@ -1,0 +1,103 @@
+"""Statistics: how the time of single frames is spread, and the way through the slowest of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+from views_desk import settle
+
+from app.model.playhead import Playhead
+from app.model.time_axis import TimeAxis
+from app.views.statistics import StatisticsView
+from app.views.statistics_model import WHOLE, stage_names, stage_ns, statistics
+from profiler.session.reader import Session
+
+
+@pytest.fixture
+def view(
+    sample: Path, qapp: QApplication, qtbot: QtBot
+) -> Iterator[tuple[StatisticsView, Playhead]]:
+    playhead = Playhead(TimeAxis())
+    made = StatisticsView(playhead.axis)
+    qtbot.addWidget(made)
+    playhead.changed.connect(made.update_snapshot)
+    playhead.closed.connect(made.clear)
+    made.resize(500, 360)
+    made.show()
+    playhead.open(sample)
+    settle()
+    yield made, playhead
+    playhead.close()
+
+
+def spread(session: Session, name: str, frames: int) -> list[float]:
+    """Time of a stage per frame, ns, span by span."""
+    decode = {lane.id for lane in session.lanes.values() if lane.decode}
+    found = [0.0] * frames
+    for span in session.spans:
+        if session.stages[int(span["stage"])].name == name and int(span["lane"]) in decode:
+            for frame in range(int(span["frames"])):
+                found[int(span["first_frame"]) + frame] += span["duration_ns"] / span["frames"]
+    return found
+
+
+def test_every_stage_has_its_time_per_frame_and_its_percentiles(
+    view: tuple[StatisticsView, Playhead],
+) -> None:
+    _, playhead = view
+    session, track, frames = playhead.session, playhead.track, playhead.n_frames
+    assert session is not None
+    assert track is not None
+    names = stage_names(session)
+    assert names[0] == WHOLE
+    assert len(names) > 3
+    for name in names[1:]:
+        known = np.array(spread(session, name, frames))
+        ran = known[known > 0] * 1e-6
+        assert stage_ns(session, name, 0, frames) == pytest.approx(known, abs=0.01)
+        found = statistics(session, track, name, 0, frames)
+        assert found is not None
+        assert (found.frames, int(found.counts.sum())) == (len(ran), len(ran))
+        assert found.quantiles == pytest.approx(tuple(np.percentile(ran, (50, 90, 99))))
+        assert found.mean == pytest.approx(ran.mean())
+        assert found.slowest_ms[0] == pytest.approx(ran.max())
+    whole = statistics(session, track, WHOLE, 100, 200)
+    assert whole is not None
+    assert whole.mean == pytest.approx(track.wall_ns[100:200].mean() * 1e-6)
+    assert int(whole.slowest[0]) == 100 + int(track.wall_ns[100:200].argmax())
+    assert statistics(session, track, "no such stage", 0, frames) is None
+
+
+def test_the_slowest_frames_are_gone_to_one_after_the_other(
+    view: tuple[StatisticsView, Playhead], qtbot: QtBot
+) -> None:
+    shown, playhead = view
+    wall = playhead.track.wall_ns  # type: ignore[union-attr]
+    ranked = np.argsort(-wall, kind="stable")
+    for place in range(3):
+        qtbot.mouseClick(shown.next, Qt.MouseButton.LeftButton)
+        settle()
+        frame = int(ranked[place])
+        assert playhead.axis.selected_frames == (frame, frame + 1)
+        # What is counted stays as it was.
+        model = shown.model()
+        assert model is not None
+        assert model.frames == len(wall)
+    shown.stage.setCurrentIndex(shown.stage.findData("search.emit"))
+    model = shown.model()
+    assert model is not None
+    assert model.name == "search.emit"
+    qtbot.mouseClick(shown.next, Qt.MouseButton.LeftButton)
+    settle()
+    assert playhead.axis.selected_frames == (int(model.slowest[0]), int(model.slowest[0]) + 1)
+    playhead.axis.select(1.0, 2.0)
+    settle()
+    model = shown.model()
+    assert model is not None
+    assert model.frames <= 100
