@@ -3,9 +3,11 @@
     asrscope compare before.asrs after.asrs
     asrscope compare ab.asrs
     asrscope compare ab.asrs --json
+    asrscope compare main.asrs branch.asrs --fail-if slower
 
 A ratio is time of B / time of A, with its 95 % interval. Verdicts: A faster, B faster, no difference
 (the interval is within 0.98…1.02) or undecided; those of stages are adjusted for multiple comparisons.
+With --fail-if slower the exit status is 3 where B is decidedly slower than A, as a whole.
 """
 
 from __future__ import annotations
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
     from profiler.analysis.comparison.compare import Comparison, StageRatio
     from profiler.session.reader import Session
 
+SLOWER = 3
+"""Exit status of `--fail-if slower` where B is decidedly slower."""
+
 FLOOR_FILE = "aa-floor.json"
 """In the cache folder: how far one configuration differed from itself on this machine, as measured
 by `asrscope bench ab_validation`."""
@@ -34,11 +39,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
     parser.add_argument("a", metavar="A", help="a session file (.asrs); alone, an A/B session")
     parser.add_argument("b", metavar="B", nargs="?", help="the session to compare it with")
+    parser.add_argument(
+        "--fail-if",
+        choices=("slower",),
+        help=f"exit with status {SLOWER} if B is decidedly slower than A",
+    )
     _output.json_flag(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the comparison."""
+    from profiler.analysis.comparison.compare import A_FASTER
     from profiler.session.reader import Session
 
     with ExitStack() as stack:
@@ -46,7 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
         b = stack.enter_context(closing(Session.open(arguments.b))) if arguments.b else None
         found = report(a, b)
     _output.print_report(found, arguments.json, as_text)
-    return 0
+    slower = found["overall"]["verdict"] == A_FASTER
+    return SLOWER if arguments.fail_if == "slower" and slower else 0
 
 
 def report(a: Session, b: Session | None = None) -> Tree:
@@ -139,7 +151,7 @@ def as_text(tree: Tree) -> str:
         f"{counted(matched, 'utterance', 'utterances')}, {tree['audio_s']:.1f} s of audio, "
         f"{counted(tree['repeats'], 'repeat', 'repeats')} {alternated}",
         "",
-        f"{overall['verdict']}: B takes {_ratio(overall)} of A's time "
+        f"{overall['verdict']}: B takes {ratio_text(overall)} of A's time "
         f"(RTF {overall['rtf_a']:.4f} and {overall['rtf_b']:.4f})",
     ]
     if tree["floor"] is not None:
@@ -152,7 +164,7 @@ def as_text(tree: Tree) -> str:
     for row in tree["stages"]:
         p = report_lines.number(row["p_adjusted"], ".4f")
         lines.append(
-            f"{row['name']:22} {row['a_s']:7.3f} s {row['b_s']:7.3f} s  {_ratio(row):26} {p:>8}  {row['verdict']}"
+            f"{row['name']:22} {row['a_s']:7.3f} s {row['b_s']:7.3f} s  {ratio_text(row):26} {p:>8}  {row['verdict']}"
         )
     for side in "ab":
         for name, seconds in tree[f"only_{side}"].items():
@@ -161,7 +173,8 @@ def as_text(tree: Tree) -> str:
     return _output.page(lines)
 
 
-def _ratio(row: Tree) -> str:
+def ratio_text(row: Tree) -> str:
+    """A ratio with its interval."""
     if row["ci95"] is None:
         return f"{row['ratio']:.3f} (no interval)"
     return f"{row['ratio']:.3f} ({row['ci95'][0]:.3f} … {row['ci95'][1]:.3f})"

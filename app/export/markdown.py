@@ -11,8 +11,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from app.export import _gfm
+from app.export.details import QUANTILE_KEYS, details
 from profiler.export import Format
 from profiler.export._files import write_text
+from profiler.plain import clock
 
 if TYPE_CHECKING:
     from app.model.report import Tree
@@ -70,6 +72,8 @@ def lines(session: Session) -> list[str]:
         found += _section("Categories", _categories(tree))
     if tree["stages"]:
         found += _section("Stages", [*_stages(tree), "", _gfm.text(EVIDENCE)])
+    if decoded:
+        found += _distribution(details(session))
     found += _section("Notes", _gfm.bullets(_notes(session, tree)))
     if words := session_facts.command(session, run):
         found += _section("To record it again", _gfm.code(shlex.join(words)))
@@ -117,6 +121,57 @@ def _stages(tree: Tree) -> list[str]:
         ),
         NUMBERS,
     )
+
+
+def _distribution(known: Tree) -> list[str]:
+    """Percentiles of stages, the slowest frames, and the words that took longest."""
+    from app.charts.scale import count, milliseconds
+    from pipelines.audio.word_errors import SAME
+
+    found: list[str] = []
+    if rows := known["percentiles"]:
+        keys = ("mean_ms", *QUANTILE_KEYS, "highest_ms")
+        head = ("stage", "frames", *(key.removesuffix("_ms") + " ms" for key in keys))
+        body = (
+            (row["name"], count(row["frames"]), *(milliseconds(row[key]) for key in keys))
+            for row in rows
+        )
+        found += _section("Time per frame", _gfm.table(head, body, head[1:]))
+    if rows := known["slowest_frames"]["rows"]:
+        head = ("at", "ms", "word", "tokens")
+        body = (
+            (
+                clock(row["at_s"], 2),
+                milliseconds(row["ms"]),
+                row["word"] or "",
+                count(row["tokens"]),
+            )
+            for row in rows
+        )
+        title = f"Slowest frames, {_of(known['slowest_frames'])}"
+        found += _section(title, _gfm.table(head, body, ("ms", "tokens")))
+    if rows := known["slowest_words"]["rows"]:
+        head = ("word", "at", "ms", "RTF", "tokens per frame", "error", "reference")
+        body = (
+            (
+                row["word"],
+                clock(row["at_s"], 2),
+                milliseconds(row["ms"]),
+                f"{row['rtf']:.3f}",
+                count(row["tokens_per_frame"]),
+                "" if row["error"] in (None, SAME) else row["error"],
+                row["reference"] or "",
+            )
+            for row in rows
+        )
+        title = f"Words that took longest, {_of(known['slowest_words'])}"
+        found += _section(title, _gfm.table(head, body, ("ms", "RTF", "tokens per frame")))
+    return found
+
+
+def _of(table: Tree) -> str:
+    """How much of the whole a list shows."""
+    return f"{len(table['rows'])} of {table['of']}"
 
 
 def _time(seconds: float) -> str:

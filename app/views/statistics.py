@@ -12,12 +12,12 @@ from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
 from app.charts.scale import count, milliseconds, steps
 from app.charts.still import LINE, StillPlot, small_metrics
 from app.model.playhead import Snapshot
+from app.model.statistics import QUANTILES, WHOLE, Statistics, stage_names, statistics, word_at
 from app.model.time_axis import TimeAxis
 from app.style.keys import ToolButton
 from app.style.plain_text import Label, describe, set_tip
 from app.style.theme import theme
 from app.views.scope import Scope
-from app.views.statistics_model import QUANTILES, WHOLE, Statistics, stage_names, statistics
 from app.views.table_twin import Table
 from app.views.view import View
 from app.widgets import ChoiceBox
@@ -213,7 +213,7 @@ class StatisticsView(View):
             f"{text}: {milliseconds(ms)} ms",
             self.tr("at {0}").format(clock(frame * FRAME_S, 2)),
         ]
-        if word := word_at(snapshot, frame):
+        if word := word_at(snapshot.session, frame):
             parts.append(f"“{word}”")
         tokens = snapshot.track.work_rows.get("search tokens")
         if tokens is not None:
@@ -256,15 +256,6 @@ class StatisticsView(View):
                 at = clock(frame * FRAME_S, 2)
                 rows.append([name, *map(milliseconds, figures), one.frames, at, frame])
         return headers, rows
-
-
-def word_at(snapshot: Snapshot, frame: int) -> str | None:
-    """The word recognised at a frame, None between words."""
-    for utterance in snapshot.session.utterances:
-        if utterance.first_frame <= frame < utterance.end_frame:
-            words = (text for text, first, n in utterance.words if first <= frame < first + n)
-            return next(words, None)
-    return None
 
 
 def _same_slowest(one: Statistics | None, other: Statistics | None) -> bool:

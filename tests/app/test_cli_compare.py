@@ -67,6 +67,18 @@ def test_compare_says_of_the_session_what_ab_said(ab: tuple[dict, Path]) -> None
     assert "6 repeats alternated" in page
 
 
+def test_a_decided_slow_down_fails_where_that_is_asked_for(
+    ab: tuple[dict, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree, out = ab
+    assert here("compare", out, "--fail-if", "slower").returncode == 0  # B is faster
+    for verdict, status in (("A faster", 3), ("undecided", 0), ("no difference", 0)):
+        judged = tree | {"overall": tree["overall"] | {"verdict": verdict}}
+        monkeypatch.setattr("app.cli.compare.report", lambda *_, judged=judged: judged)
+        assert here("compare", out, "--fail-if", "slower").returncode == status
+        assert here("compare", out).returncode == 0
+
+
 @pytest.fixture(scope="module")
 def plain(
     bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory, short_runs: None

@@ -13,9 +13,9 @@ from pytestqt.qtbot import QtBot
 from views_desk import settle
 
 from app.model.playhead import Playhead
+from app.model.statistics import WHOLE, stage_names, stage_ns, statistics
 from app.model.time_axis import TimeAxis
 from app.views.statistics import StatisticsView
-from app.views.statistics_model import WHOLE, stage_names, stage_ns, statistics
 from profiler.session.reader import Session
 
 

@@ -119,3 +119,12 @@ def stage_ns(session: Session, name: str, first: int, last: int) -> F64:
     ends = np.bincount(np.minimum(begin + count - first, frames), each, frames + 1)
     found: F64 = np.cumsum(starts - ends)[:frames]
     return found
+
+
+def word_at(session: Session, frame: int) -> str | None:
+    """The word recognised at a frame, None between words."""
+    for utterance in session.utterances:
+        if utterance.first_frame <= frame < utterance.end_frame:
+            words = (text for text, first, n in utterance.words if first <= frame < first + n)
+            return next(words, None)
+    return None
