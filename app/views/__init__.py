@@ -42,6 +42,7 @@ VIEWS: dict[str, Entry] = {
     "utterances": Entry("app.views.utterances", "UtterancesView", "right", 3, 160),
     "word-costs": Entry("app.views.word_costs", "WordCostsView", "right", 3, 160),
     "statistics": Entry("app.views.statistics", "StatisticsView", "right", 3, 200),
+    "pivot": Entry("app.views.pivot", "PivotView", "right", 3, 160),
     "session": Entry("app.views.session_info", "SessionView", "right", 3, 160),
 }
 

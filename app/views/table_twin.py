@@ -138,7 +138,7 @@ class TableModel(QAbstractTableModel):
         return None
 
 
-NUMBER = re.compile(r"\d[\d.\u202f]*(e[+-]?\d+)?( %)?( \(.*\))?")
+NUMBER = re.compile(r"<?\d[\d.\u202f]*(e[+-]?\d+)?( %)?( \(.*\))?")
 
 
 BLANK = (None, "", "–")

@@ -33,11 +33,15 @@ Column = tuple[Row, ...]
 
 LAYOUTS: Final[dict[str, tuple[Column, ...]]] = {
     EXPLORE: (
-        (Row(37, ("cost", "work")), Row(33, ("timeline",)), Row(30, ("words", "word-costs"))),
+        (
+            Row(37, ("cost", "work")),
+            Row(33, ("timeline",)),
+            Row(30, ("words", "word-costs", "pivot")),
+        ),
         (Row(100, ("breakdown", "roofline", "statistics", "utterances", "session")),),
     ),
     PRESENT: (
-        (Row(60, ("cost",), ("work", "timeline")), Row(40, ("words",), ("word-costs",))),
+        (Row(60, ("cost",), ("work", "timeline")), Row(40, ("words",), ("word-costs", "pivot"))),
         (
             Row(
                 100,
