@@ -34,7 +34,7 @@ def repeatable(parser: argparse.ArgumentParser, option: str, metavar: str, help:
 
 def print_json(tree: Tree) -> None:
     """Print one JSON object; what is not a finite number is null."""
-    text = json.dumps(_finite(tree), ensure_ascii=False, allow_nan=False)
+    text = json.dumps(finite(tree), ensure_ascii=False, allow_nan=False)
     print(_UNUSUAL.sub(_written, text))
 
 
@@ -80,6 +80,11 @@ def complain(sentence: str) -> None:
 def page(lines: Iterable[str]) -> str:
     """The text of `lines`; names from untrusted files cannot start new lines in it."""
     return "\n".join(printable(line) for line in lines)
+
+
+def finite(tree: Tree) -> Tree:
+    """A tree of JSON values: numpy scalars as Python's, null for what is not a finite number."""
+    return {str(key): _finite(value) for key, value in tree.items()}
 
 
 def _finite(value: Any) -> Any:
