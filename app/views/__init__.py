@@ -41,6 +41,7 @@ VIEWS: dict[str, Entry] = {
     "roofline": Entry("app.views.roofline", "RooflineView", "right", 1, 230),
     "utterances": Entry("app.views.utterances", "UtterancesView", "right", 3, 160),
     "word-costs": Entry("app.views.word_costs", "WordCostsView", "right", 3, 160),
+    "faster": Entry("app.views.faster", "FasterView", "right", 3, 200),
     "statistics": Entry("app.views.statistics", "StatisticsView", "right", 3, 200),
     "pivot": Entry("app.views.pivot", "PivotView", "right", 3, 160),
     "session": Entry("app.views.session_info", "SessionView", "right", 3, 160),

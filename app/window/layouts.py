@@ -36,17 +36,17 @@ LAYOUTS: Final[dict[str, tuple[Column, ...]]] = {
         (
             Row(37, ("cost", "work")),
             Row(33, ("timeline",)),
-            Row(30, ("words", "word-costs", "pivot")),
+            Row(30, ("words", "word-costs", "utterances", "pivot")),
         ),
-        (Row(100, ("breakdown", "roofline", "statistics", "utterances", "session")),),
+        (Row(100, ("breakdown", "faster", "statistics", "roofline", "session")),),
     ),
     PRESENT: (
-        (Row(60, ("cost",), ("work", "timeline")), Row(40, ("words",), ("word-costs", "pivot"))),
+        (Row(60, ("cost",), ("work", "timeline")), Row(40, ("words",), ("word-costs", "utterances", "pivot"))),
         (
             Row(
                 100,
                 ("breakdown",),
-                ("roofline", "statistics", "utterances", "session"),
+                ("faster", "statistics", "roofline", "session"),
             ),
         ),
     ),

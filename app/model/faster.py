@@ -1,0 +1,187 @@
+"""What would make a run faster: its stages by what they could give, each with the settings that attack it. No Qt.
+
+A stage could give all of its time but its arithmetic at the peak rate of this machine: what waits for memory, calls,
+instructions beyond the arithmetic, other programs. It is a bound, not a promise; a change is predicted and tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from pipelines import config as settings
+from pipelines.config import Config, ConfigError, Value
+from profiler.analysis.categories import PARTS
+
+if TYPE_CHECKING:
+    from profiler.analysis.breakdown import Breakdown, StageRow
+
+ARITHMETIC: Final = "arithmetic"
+
+LEAST: Final = 0.005
+"""Share of the run below which a stage is not worth a try."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """Settings that make a stage do less or wait less: what they are called, and why they help."""
+
+    settings: Mapping[str, Value]
+    title: str
+    why: str
+
+    @property
+    def text(self) -> str:
+        """As written after `--set`."""
+        return ", ".join(
+            f"{key}={settings.value_text(value)}" for key, value in self.settings.items()
+        )
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A stage that could take less.
+
+    Attributes:
+        name: the stage.
+        group: scoring, search …
+        ms: ms per frame.
+        share: of the run, 0…1.
+        headroom: share of the stage's time that is not arithmetic at peak rate; None where its parts are not known.
+        largest: its largest part (a key of PARTS) apart from arithmetic; None where they are not known.
+        changes: what would help its group, where it is the stage of the group that could give most.
+    """
+
+    name: str
+    group: str
+    ms: float
+    share: float
+    headroom: float | None
+    largest: str | None
+    changes: tuple[Change, ...] = ()
+
+    @property
+    def could_give(self) -> float:
+        """Share of the run that could go at most; all of the stage where its parts are not known."""
+        return self.share * (1.0 if self.headroom is None else self.headroom)
+
+
+def candidates(found: Breakdown, config: Config | None) -> tuple[Candidate, ...]:
+    """The stages of a breakdown by what they could give, the most first; `config`: the settings they ran with."""
+    frames = max(1, found.last_frame - found.first_frame)
+    rows = [row for row in found.stages if row.share is not None and row.share >= LEAST]
+    ranked = sorted((_candidate(row, frames) for row in rows), key=lambda one: -one.could_give)
+    first = {one.group: one for one in reversed(ranked)}
+    # What attacks a group stands under the stage of it that could give most.
+    return tuple(
+        replace(one, changes=tuple(_changes(one.group, config)))
+        if config is not None and one is first[one.group]
+        else one
+        for one in ranked
+    )
+
+
+def _candidate(row: StageRow, frames: int) -> Candidate:
+    parts = row.parts
+    headroom = largest = None
+    if parts is not None:
+        headroom = 1.0 - min(1.0, parts.share(ARITHMETIC))
+        largest = max((name for name in PARTS if name != ARITHMETIC), key=parts.share)
+    share = 0.0 if row.share is None else row.share
+    return Candidate(row.name, row.group, row.time_ns / frames * 1e-6, share, headroom, largest)
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """A change for the stages of a group, where `fits` says that it is a change."""
+
+    group: str
+    fits: Callable[[Config], bool]
+    make: Callable[[Config], Change]
+
+
+LARGE_BLOCK: Final = 16
+SMALL_MAX_ACTIVE: Final = 3000
+NARROWER: Final = 2.0
+"""Nat that the beam is narrowed by."""
+
+LEAST_BEAM: Final = 6.0
+
+_RULES: Final = (
+    _Rule(
+        "scoring",
+        lambda c: c.block < LARGE_BLOCK,
+        lambda c: Change(
+            {"block": LARGE_BLOCK},
+            f"block {LARGE_BLOCK}",
+            "one read of the parameters serves more frames; more latency",
+        ),
+    ),
+    _Rule(
+        "scoring",
+        lambda c: c.model != "dnn" and not c.gmm.selection.enabled,
+        lambda c: Change(
+            {"gmm.selection.enabled": True}, "Gaussian selection", "fewer Gaussians for each frame"
+        ),
+    ),
+    _Rule(
+        "scoring",
+        lambda c: c.model != "dnn" and c.gmm.senones == "all",
+        lambda c: Change(
+            {"gmm.senones": "active"}, "active senones", "only the senones that the search needs"
+        ),
+    ),
+    _Rule(
+        "scoring",
+        lambda c: c.model != "dnn" and c.gmm.component == "full",
+        lambda c: Change({"gmm.component": "int8"}, "8-bit parameters", "a quarter of the bytes"),
+    ),
+    _Rule(
+        "scoring",
+        lambda c: c.model == "dnn" and c.dnn.dtype == "fp32",
+        lambda c: Change({"dnn.dtype": "int8"}, "8-bit weights", "a quarter of the bytes"),
+    ),
+    _Rule(
+        "scoring",
+        lambda c: c.model == "dnn" and c.dnn.senones == "all",
+        lambda c: Change(
+            {"dnn.senones": "active"}, "lazy outputs", "only the outputs that the search needs"
+        ),
+    ),
+    _Rule(
+        "scoring",
+        lambda c: c.frames.skip == 1,
+        lambda c: Change({"frames.skip": 2}, "score every 2nd frame", "half of all scoring"),
+    ),
+    _Rule(
+        "search",
+        lambda c: c.search.beam - NARROWER >= LEAST_BEAM,
+        lambda c: Change(
+            {"search.beam": c.search.beam - NARROWER},
+            f"beam {c.search.beam - NARROWER:g}",
+            "fewer tokens in every frame",
+        ),
+    ),
+    _Rule(
+        "search",
+        lambda c: c.search.max_active > SMALL_MAX_ACTIVE,
+        lambda c: Change(
+            {"search.max_active": SMALL_MAX_ACTIVE},
+            f"max active {SMALL_MAX_ACTIVE}",
+            "cuts only the frames with most tokens",
+        ),
+    ),
+)
+
+
+def _changes(group: str, config: Config) -> Iterable[Change]:
+    """The changes that attack a group and can be made to these settings."""
+    for rule in _RULES:
+        if rule.group == group and rule.fits(config):
+            change = rule.make(config)
+            try:
+                settings.check(settings.assign(config, change.settings))
+            except ConfigError:
+                continue
+            yield change

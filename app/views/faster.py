@@ -1,0 +1,217 @@
+"""What would make it faster? Stages by what they could give, and under each the settings that attack it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtWidgets import (
+    QAbstractItemView,
+    QFrame,
+    QHBoxLayout,
+    QHeaderView,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.charts.scale import milliseconds, percent
+from app.model.faster import Candidate, Change, candidates
+from app.model.figures import rtf_text
+from app.model.playhead import Snapshot
+from app.model.recorded_settings import settings_at
+from app.model.time_axis import TimeAxis
+from app.style.plain_text import Button, Wrapped, describe
+from app.style.theme import font
+from app.views.breakdown_model import stretch_of
+from app.views.stage_view import StageView
+from app.views.table_twin import Table
+from pipelines.config import Value
+from profiler.analysis.categories import PART_NAMES
+
+WHAT, GIVES, RTF = range(3)
+"""Columns."""
+
+CHANGE = Qt.ItemDataRole.UserRole
+
+ROW = 22
+"""Height of a row in pixels."""
+
+
+class FasterView(StageView):
+    """Where a change could pay, what to change, and a way to try it."""
+
+    id = "faster"
+    title = "Faster"
+    tried = Signal(object)
+    """Somebody wants to try these settings (key → value) on the session's audio."""
+
+    def __init__(self, axis: TimeAxis) -> None:
+        super().__init__(axis)
+        self.tree = QTreeWidget()
+        self.tree.setHeaderLabels(
+            [self.tr(text) for text in ("stage", "share × headroom", "lowest RTF")]
+        )
+        self.tree.setFrameShape(QFrame.Shape.NoFrame)
+        self.tree.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
+        self.tree.setUniformRowHeights(True)
+        self.tree.setIndentation(14)
+        header = self.tree.header()
+        header.setStretchLastSection(False)
+        header.setSectionResizeMode(WHAT, QHeaderView.ResizeMode.Stretch)
+        self.tree.setAllColumnsShowFocus(True)
+        describe(self.tree, self.tr("Stages by what they could give"))
+        self.try_it = Button(self.tr("Try it"))
+        self.try_it.clicked.connect(lambda _=False: self._try_current())
+        self.about = Wrapped("")
+        body = QWidget()
+        column, row = QVBoxLayout(body), QHBoxLayout()
+        column.setContentsMargins(0, 0, 0, 0)
+        row.addWidget(self.about, 1)
+        row.addWidget(self.try_it, 0, Qt.AlignmentFlag.AlignTop)
+        column.addWidget(self.tree, 1)
+        column.addLayout(row)
+        self.set_body(body)
+        self._candidates: tuple[Candidate, ...] = ()
+        self._rtf: float | None = None
+        self.tree.currentItemChanged.connect(lambda *_: self._show_choice())
+        self.tree.itemActivated.connect(lambda *_: self._try_current())
+        self._show_choice()
+
+    # -- drawing ---------------------------------------------------------------------------------
+
+    def draw(self, snapshot: Snapshot) -> None:
+        """Ask for the stages of the range."""
+        stretch = stretch_of(snapshot.session, snapshot.cursor_frame, self.axis.selected_frames)
+        if not self.ask(snapshot, stretch):
+            self.show_stages()
+
+    def show_stages(self) -> None:
+        """Rank the stages counted last."""
+        found, snapshot = self.count.found, self.snapshot
+        if found is None or snapshot is None:
+            return
+        config = settings_at(snapshot.session, found.last_frame)
+        before = [(one.name, tuple(c.text for c in one.changes)) for one in self._candidates]
+        self._candidates, self._rtf = candidates(found, config), found.rtf
+        if before != [(one.name, tuple(c.text for c in one.changes)) for one in self._candidates]:
+            self._rebuild()
+        self._fill()
+        self.set_note(
+            self.tr("could give = share of the time × what is not arithmetic at peak rate"),
+            self.tr("share × headroom"),
+        )
+
+    def _rebuild(self) -> None:
+        self.tree.clear()
+        for one in self._candidates:
+            row = QTreeWidgetItem(self.tree)
+            row.setSizeHint(WHAT, QSize(0, ROW))
+            row.setFont(WHAT, font(1.0, strong=True))
+            for change in one.changes:
+                title, why = self.tr(change.title), self.tr(change.why)
+                below = QTreeWidgetItem(row, [f"{title}: {why}"])
+                below.setFirstColumnSpanned(True)
+                below.setData(WHAT, CHANGE, change)
+                below.setToolTip(WHAT, change.text)
+        self.tree.expandAll()
+
+    def _fill(self) -> None:
+        right = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+        for at, one in enumerate(self._candidates):
+            row = self.tree.topLevelItem(at)
+            assert row is not None
+            for column, text in enumerate(self._texts(one)):
+                row.setText(column, text)
+            for column in (GIVES, RTF):
+                row.setTextAlignment(column, right)
+        for column in (GIVES, RTF):
+            self.tree.headerItem().setTextAlignment(column, right)
+            self.tree.resizeColumnToContents(column)
+
+    def _texts(self, one: Candidate) -> tuple[str, str, str]:
+        """What stands in the row of a stage."""
+        share, gives = percent(one.share), percent(one.could_give)
+        if one.headroom is not None:
+            gives = f"{share} × {percent(one.headroom)} = {gives}"
+        return one.name, gives, rtf_text(self._lowest(one))
+
+    def _lowest(self, one: Candidate) -> float | None:
+        """The RTF without all that a stage could give."""
+        return None if self._rtf is None else self._rtf * (1.0 - one.could_give)
+
+    def clear(self) -> None:
+        """Show nothing."""
+        super().clear()
+        self._candidates, self._rtf = (), None
+        self.tree.clear()
+        self.set_note("")
+
+    def model(self) -> tuple[Candidate, ...]:
+        """Return the stages ranked."""
+        return self._candidates
+
+    # -- choosing --------------------------------------------------------------------------------
+
+    def chosen(self) -> Change | None:
+        """The change that is chosen; None for a stage or nothing."""
+        item = self.tree.currentItem()
+        found = None if item is None else item.data(WHAT, CHANGE)
+        return found if isinstance(found, Change) else None
+
+    def _show_choice(self) -> None:
+        change = self.chosen()
+        self.try_it.setEnabled(change is not None)
+        if change is None:
+            self.about.setText(self.tr("Choose a change to try it on this session's audio."))
+        else:
+            self.about.setText(f"{self.tr(change.title)} ({change.text}): {self.tr(change.why)}.")
+
+    def _try_current(self) -> None:
+        change = self.chosen()
+        if change is not None:
+            wanted: Mapping[str, Value] = change.settings
+            self.tried.emit(dict(wanted))
+
+    # -- in words and figures --------------------------------------------------------------------
+
+    def summary(self) -> str:
+        """Return one sentence about the stage that could give most."""
+        if not self._candidates:
+            return self.tr("No stage with known time yet.")
+        first = self._candidates[0]
+        text = self.tr("{0} could give most: at most {1} of the time.").format(
+            first.name, percent(first.could_give)
+        )
+        if first.largest is not None:
+            text += " " + self.tr("Most of what is not arithmetic is {0}.").format(
+                PART_NAMES[first.largest]
+            )
+        if first.changes:
+            names = ", ".join(self.tr(change.title) for change in first.changes)
+            text += " " + self.tr("What would help: {0}.").format(names)
+        return text
+
+    def table(self) -> Table:
+        """Return one row per stage, and one per change below it."""
+        headers = [
+            self.tr(t)
+            for t in (
+                "stage",
+                "change",
+                "ms per frame",
+                "share",
+                "headroom",
+                "could give",
+                "RTF at least",
+                "why",
+            )
+        ]
+        rows: list[list[object]] = []
+        for one in self._candidates:
+            shares = (one.share, one.headroom, one.could_give)
+            figures = (milliseconds(one.ms), *map(percent, shares), rtf_text(self._lowest(one)))
+            rows.append([one.name, "", *figures, ""])
+            rows += [[one.name, c.text, *[None] * 5, self.tr(c.why)] for c in one.changes]
+        return headers, rows
