@@ -27,6 +27,7 @@ from app.window.skeleton import GAP, MARGIN, form_width
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot
     from app.views.breakdown import BreakdownView
+    from app.views.faster import FasterView
     from app.views.view import View
 
 
@@ -72,6 +73,15 @@ class Desk(QWidget):
 
         view = self.views["breakdown"]
         assert isinstance(view, BreakdownView)
+        return view
+
+    @property
+    def faster(self) -> FasterView:
+        """The view whose changes can be tried."""
+        from app.views.faster import FasterView
+
+        view = self.views["faster"]
+        assert isinstance(view, FasterView)
         return view
 
     # -- layout ------------------------------------------------------------------------

@@ -41,7 +41,10 @@ LAYOUTS: Final[dict[str, tuple[Column, ...]]] = {
         (Row(100, ("breakdown", "faster", "statistics", "roofline", "session")),),
     ),
     PRESENT: (
-        (Row(60, ("cost",), ("work", "timeline")), Row(40, ("words",), ("word-costs", "utterances", "pivot"))),
+        (
+            Row(60, ("cost",), ("work", "timeline")),
+            Row(40, ("words",), ("word-costs", "utterances", "pivot")),
+        ),
         (
             Row(
                 100,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from app.window.desk import Desk
     from app.window.lab.page import LabPage
     from app.window.palette import Palette
+    from pipelines.config import Value
     from profiler.session.reader import Session
 
 FIGURES_MS = 150
@@ -143,6 +144,7 @@ class MainWindow(FirstWindow):
             desk.form.looked_at.connect(self.devices.ask)
             desk.form.which.asked.connect(self.recorded_settings.edit)
             desk.breakdown.explain.connect(self.explain_stage)
+            desk.faster.tried.connect(self.try_change)
             desk.docks.rearranged.connect(self.actions_.refresh)
             desk.docks.offered = [
                 self.actions_[a.id] for a in self.actions_ if a.id.startswith("panel.")
@@ -272,6 +274,12 @@ class MainWindow(FirstWindow):
         from app.window import explanation
 
         explanation.explain(self, stage)
+
+    def try_change(self, settings: Mapping[str, Value]) -> None:
+        """Measure settings on the audio of the session shown, beside what is predicted of them."""
+        from app.window import trial
+
+        trial.try_change(self, settings)
 
     def cannot_explain(self) -> str | None:
         """Why no stage can be explained now, or None."""

@@ -1,0 +1,180 @@
+"""A dialog that runs a command of the program on the session shown, and shows what it printed.
+
+The command runs in a process of its own, since it decodes and loads what the window must not. It can be cancelled;
+closing the dialog ends it, and waits for nothing. The next one begins when it has ended: they would disturb each other.
+Its temporary files lie in a folder that the window makes and removes, however the command ends.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+from PySide6.QtCore import QCoreApplication, QObject, QSize, Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
+
+from app.layout import REST, lay_out
+from app.model.processes.command import Command
+from app.model.processes.leaving import EXPLAINS, Leaving
+from app.model.processes.own_folder import OwnFolder
+from app.style.plain_text import Button, Wrapped, describe, set_title
+from app.views.table_twin import Table, TableModel, TableTwin
+from profiler.process import children
+
+VERB: Final = tuple(children.python("-m", "app.cli.main"))
+SIZE: Final = QSize(860, 620)
+LINES: Final = {"ASRSCOPE_PROGRESS": "lines"}
+"""The command is to say how much of a step is done although nobody reads it on a terminal."""
+
+FOLDER: Final = "asrscope-explain-"
+"""What the name of its folder for temporary files begins with."""
+
+SHARE: Final = re.compile(r"(?P<step>.*?) +(?P<share>\d+) ?%$")
+"""A line of progress that says how much of a step is done."""
+
+LEAST_SHARE: Final = 0.05
+"""Of a step: from this share on, the time left is shown."""
+
+
+class CommandDialog(QDialog):
+    """Progress, then sentences and tables. A subclass overrides `show_result` and, before it, calls `start`."""
+
+    def __init__(self, title: str, words: Sequence[str], begins: str, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        set_title(self, title)
+        self.resize(SIZE)
+        self._begins = begins
+        self.state = Wrapped("")
+        self.bar = QProgressBar()
+        self.bar.setRange(0, 0)
+        self.bar.setTextVisible(False)
+        self.copy = Button(self.tr("Copy"))
+        self.copy.setEnabled(False)
+        self.copy.clicked.connect(self._copy)
+        self.end = Button(self.tr("Cancel"))
+        self.end.clicked.connect(self.close)
+        self.buttons = lay_out(QHBoxLayout(), REST, self.copy, self.end)
+        self.column = lay_out(QVBoxLayout(self), self.state, self.bar)
+        self.column.addStretch(0)  # takes the room as long as there are no tables
+        self.column.addLayout(self.buttons)
+        self._shown: list[Wrapped | TableModel] = []
+        self._step, self._since = "", time.monotonic()
+        self.command = _command_with_a_folder(words, self)
+        self.command.said.connect(self._show_progress)
+        self.command.ended.connect(self._ended)
+        if (application := QCoreApplication.instance()) is not None:
+            application.aboutToQuit.connect(self._program_ends)
+        if (before := Leaving.of(EXPLAINS)) is None:
+            self._start()
+            return
+        self.state.setText(self.tr("The command before is still ending …"))
+        before.ended.connect(self._start)
+
+    # -- for subclasses --------------------------------------------------------------------------
+
+    def show_result(self, printed: bytes) -> None:
+        """Show what the command printed (override); msgspec.MsgspecError where it cannot be read."""
+        raise NotImplementedError
+
+    def add_sentence(self, text: str) -> None:
+        """Show a sentence below what is there."""
+        label = Wrapped(text)
+        self.column.insertWidget(self.column.count() - 2, label)
+        self._shown.append(label)
+
+    def add_table(self, title: str, table: Table, stretch: int = 1) -> None:
+        """Show a table below what is there."""
+        model = TableModel(self)
+        twin = TableTwin(model)
+        describe(twin, title)
+        model.replace(*table)
+        self.column.insertWidget(self.column.count() - 2, twin, stretch)
+        twin.fit_columns()
+        self._shown.append(model)
+
+    # -- the command -----------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        if self.working:
+            self.state.setText(self._begins)
+            self.command.start()
+
+    @property
+    def working(self) -> bool:
+        """Whether the command still runs."""
+        return self.command.running
+
+    def done(self, result: int) -> None:
+        """However it is closed, by Escape too: end the command."""
+        self._leave()
+        super().done(result)
+
+    def _leave(self) -> Leaving | None:
+        """Have the command end, and hear no more of it; None where there is none any more."""
+        process = self.command.let_go()
+        return None if process is None else Leaving(process, EXPLAINS)
+
+    def _program_ends(self) -> None:
+        """The whole window is closed over it."""
+        leaving = self._leave()
+        if leaving is not None:
+            leaving.wait()
+
+    def _show_progress(self, line: str) -> None:
+        """A step, how much of it is done, and how long the rest of it takes."""
+        found = SHARE.match(line)
+        step, share = (found["step"], int(found["share"]) / 100) if found else (line, 0.0)
+        if found:
+            step = step.partition(":")[0]  # what follows are names of kernels
+        now = time.monotonic()
+        if step != self._step:
+            self._step, self._since = step, now
+        self.bar.setRange(0, 100 if found else 0)
+        self.bar.setValue(round(100 * share))
+        if share >= LEAST_SHARE:
+            left = (now - self._since) * (1 - share) / share
+            step = self.tr("{0} · about {1} s left").format(step, max(round(left), 1))
+        self.state.setText(step)
+
+    def _ended(self, printed: bytes, why: str) -> None:
+        self.bar.hide()
+        self.end.setText(self.tr("Close"))
+        if why:
+            self.state.setText(why)
+            return
+        try:
+            self.show_result(printed)
+        except (msgspec.MsgspecError, KeyError, IndexError):
+            self.state.setText(self.tr("What the command printed cannot be read."))
+            return
+        self.copy.setEnabled(True)
+
+    def _copy(self) -> None:
+        parts = ["\n".join([self.windowTitle(), self.state.text()])]
+        for one in self._shown:
+            if isinstance(one, TableModel):
+                parts.append(one.text(range(one.rowCount())))
+            else:
+                parts.append(one.text())
+        QGuiApplication.clipboard().setText("\n\n".join(parts))
+
+
+def _command_with_a_folder(words: Sequence[str], parent: QObject) -> Command:
+    """A command whose temporary files are gone when its process is, even if that was killed."""
+    try:
+        folder = OwnFolder(FOLDER)
+    except OSError:
+        return Command(words, parent, **LINES)  # the command says itself what is wrong
+    command = Command(words, parent, TMPDIR=str(folder.path), **LINES)
+
+    def remove(*_: object) -> None:
+        folder.remove()
+
+    command.process.finished.connect(remove)
+    command.process.destroyed.connect(remove)
+    return command

@@ -1,0 +1,150 @@
+"""Try a change: `asrscope whatif --check` decodes some seconds of the session's audio with and without it, in turns.
+
+The prediction stands beside the outcome, for the whole and for each stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from PySide6.QtWidgets import QWidget
+
+from app.style.plain_text import Button
+from app.window.command_dialog import VERB, CommandDialog
+from pipelines.config import Value, value_text
+from profiler.plain import counted
+
+if TYPE_CHECKING:
+    from app.window.main_window import MainWindow
+
+WHATIF: Final = (*VERB, "whatif", "--check", "--json")
+
+
+class StageOutcome(msgspec.Struct, frozen=True):
+    """Time with the change over time without it, of one stage."""
+
+    name: str
+    predicted: float | None
+    ratio: float | None
+    ci95: tuple[float, float] | None
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What was measured."""
+
+    audio: str
+    rounds: int
+    rtf: float | None
+    changed_rtf: float | None
+    predicted_ratio: float | None
+    ratio: float | None
+    ci95: tuple[float, float] | None
+    stages: list[StageOutcome]
+
+
+class Result(msgspec.Struct, frozen=True):
+    """What `asrscope whatif --check --json` prints, as far as it is shown."""
+
+    rtf: float | None
+    predicted_rtf: float | None
+    assumptions: list[str]
+    check: Outcome
+
+
+class Trial(CommandDialog):
+    """The effect of settings on the time of a session's audio, predicted and measured.
+
+    Args:
+        session: the session's file.
+        settings: what is changed, key → value.
+        parent: the window.
+        keep: takes the settings over for the next run.
+        command: the verb with its options.
+    """
+
+    def __init__(
+        self,
+        session: Path,
+        settings: Mapping[str, Value],
+        parent: QWidget,
+        keep: Callable[[Mapping[str, Value]], None],
+        command: Sequence[str] = WHATIF,
+    ) -> None:
+        texts = [f"{key}={value_text(value)}" for key, value in settings.items()]
+        given = [word for text in texts for word in ("--set", text)]
+        super().__init__(
+            self.tr("Try {0}").format(", ".join(texts)),
+            (*command, str(session), *given),
+            self.tr("Decoding some seconds of the session's audio with and without the change …"),
+            parent,
+        )
+        self.keep = Button(self.tr("Keep it for the next run"))
+        self.keep.setEnabled(False)
+        self.keep.clicked.connect(lambda _=False: keep(settings))
+        self.keep.clicked.connect(self.close)
+        self.buttons.insertWidget(0, self.keep)
+
+    def show_result(self, printed: bytes) -> None:
+        """Show prediction and outcome."""
+        found = msgspec.json.decode(printed, type=Result)
+        check = found.check
+        rounds = counted(check.rounds, self.tr("round"), self.tr("rounds"))
+        self.state.setText(
+            self.tr("Measured on this machine, now: {0} of {1}.").format(rounds, check.audio)
+        )
+        self.add_sentence(
+            self.tr("Time with the change: {0} of the time without it; predicted were {1}.").format(
+                _ratio(check.ratio, check.ci95), _ratio(check.predicted_ratio, None)
+            )
+        )
+        self.add_sentence(
+            self.tr("RTF here and now {0} → {1}; of the session {2}, predicted {3}.").format(
+                *map(_rtf, (check.rtf, check.changed_rtf, found.rtf, found.predicted_rtf))
+            )
+        )
+        headers = [self.tr(t) for t in ("stage", "predicted", "measured", "95 % interval")]
+        rows = [
+            [row.name, _plain(row.predicted), _plain(row.ratio), _interval(row.ci95)]
+            for row in check.stages
+        ]
+        self.add_table(self.tr("Time with the change over time without it"), (headers, rows))
+        for sentence in found.assumptions:
+            self.add_sentence(sentence)
+        self.keep.setEnabled(True)
+
+
+def _plain(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
+
+
+def _rtf(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4f}"
+
+
+def _interval(ends: tuple[float, float] | None) -> str:
+    return "–" if ends is None else f"{ends[0]:.3f} – {ends[1]:.3f}"
+
+
+def _ratio(value: float | None, ends: tuple[float, float] | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.1%}" if ends is None else f"{value:.1%} ({ends[0]:.1%} – {ends[1]:.1%})"
+
+
+def try_change(window: MainWindow, settings: Mapping[str, Value]) -> None:
+    """Try settings on the session shown."""
+    why, session = window.cannot_explain(), window.playhead.session
+    if why is not None or session is None:
+        window.notices.info(why or "")
+        return
+
+    def keep(kept: Mapping[str, Value]) -> None:
+        for key, value in kept.items():
+            window.pipeline.set(key, value)
+
+    dialog = Trial(session.path, settings, window, keep)
+    dialog.finished.connect(lambda _: window.refresh())
+    dialog.open()

@@ -1,0 +1,142 @@
+"""What would make it faster: stages ranked by what they could give, changes that fit, and trying one."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QApplication, QWidget
+from pytestqt.qtbot import QtBot
+from views_desk import settle
+
+from app.model.faster import candidates
+from app.model.playhead import Playhead
+from app.model.time_axis import TimeAxis
+from app.views.faster import WHAT, FasterView
+from app.window.trial import Trial
+from pipelines import config as settings
+from profiler.analysis.breakdown import breakdown
+from profiler.session.model import ConfigEpoch
+from profiler.session.reader import Session
+from tests.waiting import SOON_MS
+
+PRINTED = {
+    "rtf": 0.3,
+    "predicted_rtf": 0.1,
+    "assumptions": ["Other settings stay."],
+    "check": {
+        "audio": "4.0 s of audio", "rounds": 5, "rtf": 0.31, "changed_rtf": 0.11,
+        "predicted_ratio": 0.333, "ratio": 0.355, "ci95": [0.34, 0.37],
+        "stages": [{"name": "score.gaussians", "predicted": 0.3, "ratio": None, "ci95": None}],
+    },
+}  # fmt: skip
+
+
+@pytest.fixture
+def view(sample: Path, qapp: QApplication, qtbot: QtBot) -> Iterator[FasterView]:
+    playhead = Playhead(TimeAxis())
+    made = FasterView(playhead.axis)
+    qtbot.addWidget(made)
+    playhead.changed.connect(made.update_snapshot)
+    playhead.closed.connect(made.clear)
+    made.resize(420, 500)
+    made.show()
+    playhead.open(sample)
+    assert playhead.session is not None
+    ran_with = settings.assign(settings.Config(), {"model": "continuous", "block": 1})
+    playhead.session.configs[:] = [ConfigEpoch(0, 0, settings.to_dict(ran_with), 0)]
+    playhead.changed.emit(playhead.snapshot())
+    settle()
+    made.settle()
+    yield made
+    playhead.close()
+
+
+def test_stages_are_ranked_by_share_times_headroom(sample: Path) -> None:
+    with Session.open(sample) as session:
+        found = breakdown(session)
+    ranked = candidates(found, None)
+    rows = {row.name: row for row in found.stages}
+    gives = [one.could_give for one in ranked]
+    assert gives == sorted(gives, reverse=True)
+    assert any(one.headroom is not None for one in ranked)
+    for one in ranked:
+        row = rows[one.name]
+        parts = row.parts
+        headroom = 1.0 if parts is None else 1.0 - parts.share("arithmetic")
+        assert one.could_give == pytest.approx(row.time_ns / found.wall_ns * headroom)
+        assert not one.changes  # the settings are not known
+
+
+def test_only_changes_that_fit_the_settings_are_offered(sample: Path) -> None:
+    with Session.open(sample) as session:
+        found = breakdown(session)
+
+    def offered(*assigned: str) -> set[str]:
+        tree = settings.assign(
+            settings.Config(), dict(settings.parse_assignment(text) for text in assigned)
+        )
+        ranked = candidates(found, tree)
+        changes = [change for one in ranked for change in one.changes]
+        for change in changes:
+            changed = settings.assign(tree, change.settings)
+            settings.check(changed)
+            assert changed != tree
+        keys = [key for change in changes for key in change.settings]
+        assert len(keys) == len(set(keys))
+        return set(keys)
+
+    mixtures = offered("model=continuous", "block=1")
+    assert {"block", "gmm.selection.enabled", "frames.skip", "search.beam"} <= mixtures
+    assert "dnn.dtype" not in mixtures
+    assert "block" not in offered("model=continuous", "block=64")
+    assert "dnn.dtype" in offered("model=dnn")
+    assert not {"search.beam"} & offered("search.beam=6")
+
+
+def test_a_change_is_chosen_and_tried(view: FasterView, qtbot: QtBot) -> None:
+    names = [one.name for one in view.model()]
+    assert [view.tree.topLevelItem(at).text(WHAT) for at in range(len(names))] == names
+    assert not view.try_it.isEnabled()
+    stage = next(at for at, one in enumerate(view.model()) if one.changes)
+    view.tree.setCurrentItem(view.tree.topLevelItem(stage).child(0))
+    assert view.try_it.isEnabled()
+    with qtbot.waitSignal(view.tried, timeout=SOON_MS) as caught:
+        qtbot.mouseClick(view.try_it, Qt.MouseButton.LeftButton)
+    assert caught.args == [dict(view.model()[stage].changes[0].settings)]
+    assert names[0] in view.summary()
+    assert len(view.table()[1]) == len(names) + sum(len(one.changes) for one in view.model())
+
+
+def test_prediction_and_outcome_stand_beside_each_other(qtbot: QtBot) -> None:
+    parent = QWidget()
+    qtbot.addWidget(parent)
+    kept: list[object] = []
+    command = (sys.executable, "-c", f"print({json.dumps(json.dumps(PRINTED))})")
+    made = Trial(Path("one.asrs"), {"block": 16}, parent, kept.append, command)
+    made.show()
+    qtbot.waitUntil(lambda: not made.working, timeout=SOON_MS)
+    made.copy.click()
+    copied = QGuiApplication.clipboard().text()
+    assert "35.5% (34.0% – 37.0%) of the time without it; predicted were 33.3%" in copied
+    assert "score.gaussians\t0.30\t–\t–" in copied
+    qtbot.mouseClick(made.keep, Qt.MouseButton.LeftButton)
+    assert kept == [{"block": 16}]
+
+
+def test_what_cannot_be_read_is_said(qtbot: QtBot) -> None:
+    parent = QWidget()
+    qtbot.addWidget(parent)
+    wrong = {**PRINTED, "check": None}
+    command = (sys.executable, "-c", f"print({json.dumps(json.dumps(wrong))})")
+    made = Trial(Path("one.asrs"), {"block": 16}, parent, lambda _: None, command)
+    made.show()
+    qtbot.waitUntil(lambda: not made.working, timeout=SOON_MS)
+    assert made.state.text() == "What the command printed cannot be read."
+    assert not made.keep.isEnabled()
+    made.close()
