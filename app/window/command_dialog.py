@@ -97,6 +97,10 @@ class CommandDialog(QDialog):
         twin.fit_columns()
         self._shown.append(model)
 
+    def add_widget(self, widget: QWidget, stretch: int = 1) -> None:
+        """Show a chart below what is there."""
+        self.column.insertWidget(self.column.count() - 2, widget, stretch)
+
     # -- the command -----------------------------------------------------------------------------
 
     def _start(self) -> None:

@@ -281,6 +281,12 @@ class MainWindow(FirstWindow):
 
         trial.try_change(self, settings)
 
+    def compare_sessions(self) -> None:
+        """Compare the session shown with another one, or its arms if it is of an A/B."""
+        from app.window import comparison
+
+        comparison.compare_with(self)
+
     def cannot_explain(self) -> str | None:
         """Why no stage can be explained now, or None."""
         if not self.when.has_finished_session():

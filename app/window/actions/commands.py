@@ -133,6 +133,13 @@ def _run(w: MainWindow) -> list[Action]:
             enabled=Condition(w.cannot_explain),
             help=tr("Scores some seconds of the session again, hot, cold and reshaped"),
         ),
+        add(
+            "run.compare_sessions",
+            tr("Compare with another session…"),
+            w.compare_sessions,
+            enabled=when.has_finished_session,
+            help=tr("Ratio of each stage with its interval; of an A/B session, its two arms"),
+        ),
         add("run.mark", tr("Set a marker"), w.runs.mark, keys=("M",), enabled=when.is_running),
         add(
             "run.compare",

@@ -1,0 +1,100 @@
+"""Ratios with their intervals on one logarithmic axis around 1: decided, no difference and undecided told apart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPen
+
+from app.charts.still import LINE, StillPlot, small_metrics
+from app.style.theme import theme
+
+SAME: Final = (0.98, 1.02)
+"""Within these a difference is none."""
+
+ROW: Final = 20.0
+"""Pixels of a row."""
+
+FIGURES: Final = 90.0
+"""Pixels right of the plot: the verdict."""
+
+TICKS: Final = (0.05, 0.1, 0.2, 0.5, 0.8, 1.0, 1.25, 2.0, 5.0, 10.0, 20.0)
+AIR: Final = 1.1
+LEAST_REACH: Final = 1.25
+MOST_REACH: Final = 20.0
+"""The axis reaches so far at least and at most from 1, on both sides; AIR beyond the rows."""
+
+FASTER, SLOWER, NO_DIFFERENCE = "B faster", "A faster", "no difference"
+
+
+class RatioRow(NamedTuple):
+    """A ratio B / A with its 95 % interval (None: unknown) and its verdict."""
+
+    name: str
+    ratio: float
+    ends: tuple[float, float] | None
+    verdict: str
+
+
+class Ratios(StillPlot):
+    """A row for each ratio: a diamond where it is decided, a square for no difference, a ring where it is not."""
+
+    def __init__(self, rows: Sequence[RatioRow]) -> None:
+        super().__init__()
+        self.rows = tuple(rows)
+        self.setMinimumHeight(int(ROW * len(self.rows) + 2 * LINE + 8))
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Ends of the axis: a ratio beyond them lies at the nearer one."""
+        each = [end for row in self.rows for end in (row.ends or (row.ratio, row.ratio)) if end > 0]
+        low, high = min(each, default=1.0) / AIR, max(each, default=1.0) * AIR
+        low = max(min(low, 1 / LEAST_REACH), 1 / MOST_REACH)
+        return low, min(max(high, LEAST_REACH), MOST_REACH)
+
+    def build(self) -> None:
+        """Draw names, axis, the band of no difference, intervals and signs."""
+        metrics = small_metrics()
+        left = max((metrics.horizontalAdvance(row.name) for row in self.rows), default=0.0) + 10
+        area = QRectF(self.rect()).adjusted(left, 4, -FIGURES, -LINE - 6)
+        if area.width() < 40 or not self.rows:
+            return
+        low, high = self.ends
+
+        def x_of(ratio: float) -> float:
+            place = math.log(max(ratio, low) / low) / math.log(high / low)
+            return area.left() + min(place, 1.0) * area.width()
+
+        bottom = [(x_of(t), f"{t:g}×") for t in TICKS if low <= t <= high]
+        height = area.height() / len(self.rows)
+        middles = [area.top() + (at + 0.5) * height for at in range(len(self.rows))]
+        names = [(y, row.name) for y, row in zip(middles, self.rows, strict=True)]
+        self.frame(area, names, bottom, names=(True, False))
+        band = theme().color("muted")
+        band.setAlpha(70)
+        self.bars(
+            [QRectF(QPointF(x_of(SAME[0]), area.top()), QPointF(x_of(SAME[1]), area.bottom()))],
+            band,
+        )
+        for y, row in zip(middles, self.rows, strict=True):
+            self._row(row, y, x_of)
+            box = QRectF(area.right() + 6, y - LINE / 2, FIGURES - 6, LINE)
+            flags = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+            decided = row.verdict in (FASTER, SLOWER)
+            self.text(self.tr(row.verdict), box, flags, "text" if decided else "muted")
+
+    def _row(self, row: RatioRow, y: float, x_of: Callable[[float], float]) -> None:
+        color = self._color(row.verdict)
+        if row.ends is not None:
+            line = QLineF(x_of(row.ends[0]), y, x_of(row.ends[1]), y)
+            self.intervals([line], QPen(color, 1), beam=7.0)
+        sign = {NO_DIFFERENCE: "s", FASTER: "d", SLOWER: "d"}.get(row.verdict, "o")
+        fill = QColor(theme().card) if sign == "o" else color
+        self.spots([QPointF(x_of(row.ratio), y)], [9.0], [color], [fill], sign, 1.5)
+
+    @staticmethod
+    def _color(verdict: str) -> QColor:
+        return theme().color({FASTER: "ok", SLOWER: "danger"}.get(verdict, "muted"))
