@@ -6,6 +6,8 @@ that a toggle appears as two bars; without a change, everything shown. Zeros are
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from PySide6.QtCore import QModelIndex, QPoint, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QResizeEvent
@@ -55,6 +57,8 @@ class BreakdownView(StageView):
     title = "Breakdown"
     explain = Signal(str)
     """Somebody wants to know what the time of this stage consists of."""
+    confirm = Signal(str)
+    """Somebody wants to know whether the verdict of this stage survives a change."""
 
     def __init__(self, axis: TimeAxis) -> None:
         super().__init__(axis)
@@ -94,11 +98,14 @@ class BreakdownView(StageView):
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         can = line.group in EXPLAINED
         name = line.name
-        explain = (lambda: self.explain.emit(name)) if can else None
-        entry = add_entry(menu, self.tr("Explain this stage"), explain)
-        if not can:
-            set_tip(entry, self.tr("Only stages of scoring and search can be done again."))
-            menu.setToolTipsVisible(True)
+        for text, wanted in (
+            (self.tr("Explain this stage"), self.explain),
+            (self.tr("Confirm its verdict"), self.confirm),
+        ):
+            entry = add_entry(menu, text, partial(wanted.emit, name) if can else None)
+            if not can:
+                set_tip(entry, self.tr("Only stages of scoring and search can be done again."))
+                menu.setToolTipsVisible(True)
         return menu
 
     def _activated(self, index: QModelIndex) -> None:

@@ -144,6 +144,7 @@ class MainWindow(FirstWindow):
             desk.form.looked_at.connect(self.devices.ask)
             desk.form.which.asked.connect(self.recorded_settings.edit)
             desk.breakdown.explain.connect(self.explain_stage)
+            desk.breakdown.confirm.connect(self.confirm_stage)
             desk.faster.tried.connect(self.try_change)
             desk.docks.rearranged.connect(self.actions_.refresh)
             desk.docks.offered = [
@@ -274,6 +275,12 @@ class MainWindow(FirstWindow):
         from app.window import explanation
 
         explanation.explain(self, stage)
+
+    def confirm_stage(self, stage: str = "") -> None:
+        """Change a stage and see whether its verdict survives; without a name, the one that the breakdown explains."""
+        from app.window import confirmation
+
+        confirmation.confirm(self, stage)
 
     def try_change(self, settings: Mapping[str, Value]) -> None:
         """Measure settings on the audio of the session shown, beside what is predicted of them."""

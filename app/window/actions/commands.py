@@ -134,6 +134,15 @@ def _run(w: MainWindow) -> list[Action]:
             help=tr("Scores some seconds of the session again, hot, cold and reshaped"),
         ),
         add(
+            "run.confirm",
+            tr("Confirm the verdict of that stage"),
+            w.confirm_stage,
+            enabled=Condition(w.cannot_explain),
+            help=tr(
+                "Changes block, threads and parameters of the stage, and compares with what is predicted"
+            ),
+        ),
+        add(
             "run.compare_sessions",
             tr("Compare with another session…"),
             w.compare_sessions,

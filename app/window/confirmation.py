@@ -1,0 +1,112 @@
+"""Confirm a verdict: `asrscope confirm` changes a stage (block, threads, parameters) and says whether it behaves as
+its verdict predicts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from PySide6.QtWidgets import QWidget
+
+from app.window.command_dialog import VERB, CommandDialog
+from profiler.plain import counted
+
+if TYPE_CHECKING:
+    from app.window.main_window import MainWindow
+
+CONFIRM: Final = (*VERB, "confirm", "--json")
+
+
+class Perturbation(msgspec.Struct, frozen=True):
+    """A change of the stage, what its verdict predicts of it, and what was measured; times changed / unchanged."""
+
+    name: str
+    why: str | None = None
+    change: str | None = None
+    predicted: float | None = None
+    measured_ratio: float | None = None
+    ci95: tuple[float, float] | None = None
+    agrees: bool | None = None
+    unavailable: str | None = None
+
+
+class Result(msgspec.Struct, frozen=True):
+    """What `asrscope confirm --json` prints, as far as it is shown."""
+
+    stage: str
+    evidence: str
+    sentence: str
+    audio: str
+    rounds: int
+    notes: list[str]
+    perturbations: list[Perturbation]
+    verdict: str | None = None
+    verdict_now: str | None = None
+    why: str | None = None
+    survives: bool | None = None
+
+
+class Confirmation(CommandDialog):
+    """Whether the verdict of a stage survives when the stage is changed."""
+
+    def __init__(
+        self, session: Path, stage: str, parent: QWidget, command: Sequence[str] = CONFIRM
+    ) -> None:
+        super().__init__(
+            self.tr("Confirm the verdict of {0}").format(stage),
+            (*command, str(session), stage),
+            self.tr("Decoding some seconds of the session's audio with the stage changed …"),
+            parent,
+        )
+
+    def show_result(self, printed: bytes) -> None:
+        """Show the outcome, then each change."""
+        found = msgspec.json.decode(printed, type=Result)
+        rounds = counted(found.rounds, self.tr("round"), self.tr("rounds"))
+        state = self.tr("Measured on this machine, now: {0} over {1}.").format(rounds, found.audio)
+        self.state.setText(" ".join([state, *found.notes]))
+        outcome = {
+            True: self.tr("The verdict survives."),
+            False: self.tr("The verdict does not survive."),
+            None: self.tr("The verdict is neither confirmed nor refuted."),
+        }[found.survives]
+        verdicts = self.tr("In the session: {0} · {1}; now: {2}.").format(
+            found.verdict or "–", found.evidence, found.verdict_now or "–"
+        )
+        self.add_sentence(" ".join(filter(None, (outcome, verdicts, found.why))))
+        self.add_sentence(found.sentence)
+        agrees = {True: self.tr("yes"), False: self.tr("no"), None: "–"}
+        titles = ("change", "of", "predicted", "measured", "95 % interval", "as predicted", "why")
+        rows: list[list[object]] = [
+            [
+                one.name,
+                one.change or "",
+                _number(one.predicted),
+                _number(one.measured_ratio),
+                "–" if one.ci95 is None else f"{one.ci95[0]:.3f} – {one.ci95[1]:.3f}",
+                agrees[one.agrees],
+                one.unavailable or one.why or "",
+            ]
+            for one in found.perturbations
+        ]
+        title = self.tr("Time with the change over time without it")
+        self.add_table(title, ([self.tr(text) for text in titles], rows))
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
+
+
+def confirm(window: MainWindow, stage: str = "") -> None:
+    """Confirm the verdict of a stage; without a name, of the one that the breakdown explains."""
+    why, session = window.cannot_explain(), window.playhead.session
+    if why is not None or session is None:
+        window.notices.info(why or "")
+        return
+    shown = window.desk.breakdown.tree.explained()
+    wanted = stage or (shown.name if shown is not None else "")
+    dialog = Confirmation(session.path, wanted, window)
+    dialog.finished.connect(lambda _: window.refresh())
+    dialog.open()
