@@ -282,6 +282,18 @@ class MainWindow(FirstWindow):
 
         confirmation.confirm(self, stage)
 
+    def calibrate(self) -> None:
+        """Measure the roofs of this machine, and show them."""
+        from app.window import calibration
+
+        calibration.calibrate(self)
+
+    def cannot_calibrate(self) -> str | None:
+        """Why the machine cannot be measured now, or None."""
+        if not self.when.is_idle():
+            return self.tr("A run is under way, which would disturb the measurement.")
+        return self.runs.other_run()
+
     def try_change(self, settings: Mapping[str, Value]) -> None:
         """Measure settings on the audio of the session shown, beside what is predicted of them."""
         from app.window import trial

@@ -143,6 +143,13 @@ def _run(w: MainWindow) -> list[Action]:
             ),
         ),
         add(
+            "run.calibrate",
+            tr("Measure the roofs of this machine"),
+            w.calibrate,
+            enabled=Condition(w.cannot_calibrate),
+            help=tr("Rates and bandwidth, which verdicts are judged by"),
+        ),
+        add(
             "run.compare_sessions",
             tr("Compare with another session…"),
             w.compare_sessions,
