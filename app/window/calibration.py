@@ -15,6 +15,9 @@ from pipelines.labs.texts import figure
 if TYPE_CHECKING:
     from app.window.main_window import MainWindow
 
+HEIGHT: Final = 440
+"""Pixels that the names of the rates take."""
+
 CALIBRATE: Final = (*VERB, "calibrate", "--json")
 
 
@@ -28,6 +31,7 @@ class CalibrationDialog(CommandDialog):
             self.tr("Measuring the rates of this machine; use it for nothing else meanwhile …"),
             parent,
         )
+        self.resize(1100, 780)
 
     def show_result(self, printed: bytes) -> None:
         """Show ladder and rates as the picture has them, and what is missing."""
@@ -36,7 +40,9 @@ class CalibrationDialog(CommandDialog):
         tree = json.loads(printed)
         at = QDateTime.fromSecsSinceEpoch(int(tree["measured_at"] or 0))
         self.state.setText(self.tr("Last measured: {0}").format(at.toString("yyyy-MM-dd HH:mm")))
-        self.add_widget(CalibrationPicture(tree), 3)
+        picture = CalibrationPicture(tree)
+        picture.setMinimumHeight(HEIGHT)
+        self.add_widget(picture, 3)
         titles = ("rate", "type", "threads", "median", "best")
         rows: list[list[object]] = [
             [
