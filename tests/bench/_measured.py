@@ -57,6 +57,14 @@ class Table:
             raise ValueError("a row has other columns than the table")
         return "".join(f"| {' | '.join(map(_cell, line))} |\n" for line in lines)
 
+    @classmethod
+    def of(cls, rows: Iterable[Any], *columns: tuple[Any, ...]) -> Table:
+        """A table of `rows` of JSON: each column is (head, key or function of a row), and a format if there is one."""
+        return cls(
+            [head for head, *_ in columns],
+            [tuple(_figure(row, *column) for _, *column in columns) for row in rows],
+        )
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -78,6 +86,22 @@ class Entry:
     def quick(self) -> bool:
         """Whether it is measured without being named."""
         return self.upto_s <= QUICK_S
+
+
+def known(value: Any, form: str = "") -> str:
+    """`value` in the format, a dash for None."""
+    return "–" if value is None else format(value, form)
+
+
+def interval(ends: Sequence[float | None] | None, form: str = ".2f") -> str:
+    """` (low to high)`; empty where an end is unknown."""
+    if ends is None or None in ends:
+        return ""
+    return f" ({ends[0]:{form}} to {ends[1]:{form}})"
+
+
+def _figure(row: Any, key: Any, form: str = "") -> str:
+    return known(key(row) if callable(key) else row[key], form)
 
 
 def _cell(value: object) -> str:
