@@ -28,7 +28,7 @@ from pipelines.search.viterbi import Viterbi
 from profiler.arrays import Array
 from profiler.frames import FRAME_S
 from profiler.spans import NullLane, Recorder
-from tests.bench.device_search import _alone, _together
+from tests.bench.device_search import alone, together
 from tests.bench.device_steps import rules
 from tests.bench.device_steps.found import Found, Task
 from tests.bench.device_steps.runs import SMALL
@@ -198,20 +198,20 @@ def search(task: Task) -> Found:
     utterances = [_scored(scorer, one) for one in features]
     work = DeviceWork(open_device(task.device), Recorder(), LANE)
     one = DeviceSearch(graph, config.search, work)
-    alone = [_together(one, graph, [each])[0] for each in utterances]
+    expected = [together(one, graph, [each])[0] for each in utterances]
     compiled = Viterbi(graph, config.search)
-    here = [_alone(compiled, each) for each in utterances]
+    here = [alone(compiled, each) for each in utterances]
     rows, others = [], 0
     for size in AT_ONCE:
         batch = [utterances[i % len(utterances)] for i in range(size)]
         finder = DeviceSearch(graph, config.search, work, size)
-        _together(finder, graph, batch)
+        together(finder, graph, batch)
         begin = time.perf_counter()
-        words = _together(finder, graph, batch)
+        words = together(finder, graph, batch)
         spent = time.perf_counter() - begin
-        others += sum(said != alone[i % len(utterances)] for i, said in enumerate(words))
+        others += sum(said != expected[i % len(utterances)] for i, said in enumerate(words))
         rows.append(_row(size, batch, spent))
-    apart = sum(device != processor for device, processor in zip(alone, here, strict=True))
+    apart = sum(device != processor for device, processor in zip(expected, here, strict=True))
     figures = {"rows": rows, "Kaldi on one V100, × real time": KALDI}
     return rules.search(len(utterances), others, apart, figures)
 
