@@ -15,8 +15,9 @@ WORDS = {
 }  # fmt: skip
 """Word → standard term, in docstrings and in names of functions, classes and arguments."""
 NAMES = {
-    "found": "result", "given": "params", "said": "reference", "straight": "scheduler", "way": "variant", "at()": "index",
-    "ways": "variants", "done()": "finish", "shown()": "is_visible", "whole()": "total", "cannot": "reason",
+    "found": "result", "given": "params", "said": "reference", "straight": "scheduler", "way": "variant",
+    "ways": "variants", "at()": "index", "done()": "finish", "shown()": "is_visible", "whole()": "total",
+    "cannot": "reason",
 }  # fmt: skip
 """The same for a whole name; with () of functions alone."""
 LEFT = """

@@ -125,7 +125,7 @@ def test_rungs_are_held_against_each_other(
     assert {row["words"] for row in rows.values() if not row["missing"]} == {3}
 
     # A second time every word is at hand, and a table comes of it.
-    monkeypatch.setattr(ladder, "_decoder", None)
+    monkeypatch.setattr(ladder, "decoded", None)
     again = ladder.Ladder(chosen[:1], items, [], quietly)
     again.rungs[0].recogniser = made.rungs[0].recogniser
     assert again._decoded(again.rungs[0])
