@@ -16,8 +16,7 @@ WORDS = {
 """Word → standard term, in docstrings and in names of functions, classes and arguments."""
 NAMES = {
     "found": "result", "given": "params", "said": "reference", "straight": "scheduler", "way": "variant",
-    "ways": "variants", "at()": "index", "done()": "finish", "shown()": "is_visible", "whole()": "total",
-    "cannot": "reason",
+    "ways": "variants", "at()": "index", "done()": "finish", "shown()": "visible", "whole()": "total", "cannot": "why",
 }  # fmt: skip
 """The same for a whole name; with () of functions alone."""
 LEFT = """
