@@ -29,16 +29,14 @@ from typing import IO, Final, NamedTuple
 
 import psutil
 
-import assets
 from app.cli.main import verbs
 from profiler.process import children
-from tests.bench.campaign.attack import Attack
+from tests.bench.campaign.attack import SPEECH, Attack
 
 SECONDS: Final = 20.0
 MEMORY_BYTES: Final = 1_500_000_000
 LONGEST_LINE: Final = 1_000
 """Characters of one line of standard error: a sentence, with a path or two in it."""
-SPEECH: Final = assets.path("speech", "08-kal16-short.flac")
 OUTPUT_BYTES: Final = 4 << 20
 """Of each stream that is looked at."""
 
@@ -117,7 +115,7 @@ class Driver:
 
     def fill(self) -> None:
         """Have the cache hold the graph of the smallest preset: compiling it is no attack's doing."""
-        words = ("run", "--preset", "gmm-quick", "--no-profile", "--audio", str(SPEECH))
+        words = ("run", "--preset", "gmm-quick", "--no-profile", "--audio", SPEECH)
         ended = forked(lambda: _main(words, {}), self._place, Limits(600.0))
         if ended.status:
             raise RuntimeError(f"no run without an attack: {ended.err.decode()}")

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from tests.bench.campaign._sample import SESSION, session
-from tests.bench.campaign.attack import Attack
+from tests.bench.campaign.attack import SESSION, Attack, session
 
 NOWHERE: Final = "nowhere.wav"
 """Sound that is not there: a command whose other words are taken all the same does not begin to decode."""

@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from tests.bench.campaign._sample import SESSION, session
-from tests.bench.campaign.attack import Attack
+from tests.bench.campaign.attack import SESSION, Attack, session
 
 DATA: Final = ("--csv", "--chrome-trace", "--speedscope", "--markdown")
 PICTURES: Final = {"--png": ".png", "--svg": ".svg", "--pdf": ".pdf"}
