@@ -44,3 +44,8 @@ def session() -> bytes:
     """The file of a sound session of 256 frames."""
     with tempfile.TemporaryDirectory() as folder:
         return write_sample(Path(folder) / SESSION, frames=256).read_bytes()
+
+
+def no_constant(name: str) -> float:
+    """For `json.loads(parse_constant=…)`: NaN and infinities are not JSON."""
+    raise ValueError(f"{name} is not JSON")
