@@ -32,6 +32,7 @@ from pipelines.run.interleave import turns
 from pipelines.run.null_writer import NullWriter
 from pipelines.run.playlist import Item
 from profiler.arrays import Array
+from profiler.errors import BadInput
 from profiler.files.outputs import writing
 from profiler.files.paths import cache_dir
 from profiler.spans import NullLane, Recorder
@@ -152,6 +153,17 @@ def command_line(module: str, about: str | None) -> argparse.ArgumentParser:
         description=about,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+
+
+def print_measured(measure: Callable[[], Any], markdown: Callable[[Any], str] | None) -> int:
+    """Print the JSON object of `measure`, or its table for a person; 2 and a sentence for BadInput."""
+    try:
+        tree = measure()
+    except BadInput as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(markdown(tree) if markdown else json.dumps(tree, ensure_ascii=False), end="")
+    return 0
 
 
 def progress_lines(title: str, fraction: float | None) -> None:
