@@ -88,7 +88,7 @@ def _layer(outputs: int, n: int) -> float:
     rng = np.random.default_rng(0)
     weight = rng.standard_normal((outputs, LARGE), np.float32)
     made = simd.Weights(weight, n, FRAMES)
-    made.threads = lambda frames: n  # type: ignore[method-assign]
+    made.threads = lambda frames: n
     x, out = _frames(LARGE, FRAMES), np.empty((outputs, FRAMES), np.float32)
     return seconds(lambda: made.multiply(x, out))
 

@@ -58,7 +58,7 @@ def _chart(
     ends = []
     for row, one in zip(rows, values, strict=True):
         change = None if one is None or plain is None else row["wer_change_ci95"]
-        ends.append([100 * (plain + end) for end in change] if change else (one, one))  # type: ignore[operator]
+        ends.append([100 * (plain + end) for end in change] if change else (one, one))
     bars = Bars(RUNGS, tuple(values), *map(tuple, zip(*ends, strict=True)))
     marks = [] if plain is None else [Mark("plain net", 100 * plain)]
     return Chart(Axis("rung", categories=tuple(names)), axis, (bars, *marks), axis.title)

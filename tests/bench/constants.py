@@ -81,7 +81,7 @@ def _tabled() -> Callable[[I64], int]:
     def first(table: I64) -> int:  # pragma: no cover - compiled
         return len(arrays_at(table)[0][0])
 
-    return first  # type: ignore[no-any-return]
+    return first
 
 
 def calls() -> Iterator[dict[str, Any]]:
@@ -168,7 +168,7 @@ def _passes() -> list[float]:
     for _ in range(TIMES):
         other.sum()
         times.append([timed(data.sum)[1] for _ in range(PASSES)])
-    return np.median(times, axis=0).tolist()  # type: ignore[no-any-return]
+    return np.median(times, axis=0).tolist()
 
 
 def _gemm(size: int) -> float:

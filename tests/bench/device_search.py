@@ -94,10 +94,10 @@ def run(
         batch = [utterances[i % len(utterances)] for i in range(size)]
         audio_s = sum(map(len, batch)) * FRAME_S
         search = DeviceSearch(graph, config.search, work, size)
-        device = Batched("device", lambda batch, search=search: together(search, graph, batch))  # type: ignore[misc]
+        device = Batched("device", lambda batch, search=search: together(search, graph, batch))
         host = Batched("compiled", lambda batch: [alone(compiled, one) for one in batch])
         at_once = f"{size} at once"
-        interleave([device, host], [batch], repeat, lambda share, t=at_once: progress(t, share))  # type: ignore[misc]
+        interleave([device, host], [batch], repeat, lambda share, t=at_once: progress(t, share))
         same &= host.words == device.words
         ratios = paired(host, device)
         rows.append(

@@ -263,7 +263,7 @@ class Events:
 
     def _timed(self, statement: str, setup: str, **names: Any) -> int:
         known = self._names | names
-        timer = timeit.Timer(statement, setup, time.perf_counter_ns, known)  # type: ignore[arg-type]
+        timer = timeit.Timer(statement, setup, time.perf_counter_ns, known)
         return int(timer.timeit(EVENTS))
 
     def _kept(self) -> int:
@@ -337,7 +337,7 @@ def run(
                 recogniser,
                 items,
                 PASSES * repeat,
-                lambda f, block=block: progress(f"decoding on and off, block {block}", f),  # type: ignore[misc]
+                lambda f, block=block: progress(f"decoding on and off, block {block}", f),
             )
             rows += [row | {"block": block} for row in decode_rows(pairs, limit)]
             agreement[f"spans per s of wall time, block {block}"] = round(

@@ -37,15 +37,15 @@ def run(
         session = hour(block)
         track = CostTrack()
         track.update(session)
-        _, first = timed(lambda t=track, s=session: breakdown(s, track=t))  # type: ignore[misc]
+        _, first = timed(lambda t=track, s=session: breakdown(s, track=t))
         for width in (500, HOUR_FRAMES // 2, HOUR_FRAMES - 3000):
             begin = (HOUR_FRAMES - width) // 2 + 7
             part = (session, begin, begin + width)
             summed = [
                 timed(lambda p=part, t=track: breakdown(*p, track=t)) for _ in range(max(repeat, 9))
-            ]  # type: ignore[misc]
+            ]
             times = [seconds for _, seconds in summed]
-            plain, everything = timed(lambda p=part: breakdown(*p))  # type: ignore[misc]
+            plain, everything = timed(lambda p=part: breakdown(*p))
             rows.append(
                 {
                     "block": block,

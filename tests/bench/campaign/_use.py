@@ -111,7 +111,7 @@ def _window(session: Session, track: CostTrack) -> None:
         waits = latency.of_session(session, track, end)
         if waits is not None:
             latency.text(waits.as_dict())
-            tree = configurations.settings_before(session, end).tree  # type: ignore[union-attr]
+            tree = configurations.settings_before(session, end).tree
             latency.of_settings(settings.Config(), waits, tree, chosen=False)
     provenance.caption(provenance.provenance_of(session))
     moved = sound_drift(session.meta.get("drift"))

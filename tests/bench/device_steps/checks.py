@@ -89,10 +89,10 @@ def roofs(task: Task) -> Found:
 def _stand_in() -> RoofTable:
     import torch
 
-    device_roofs.GEMM_SIZES = (512,)  # type: ignore[misc]
-    device_roofs.LADDER_BYTES = tuple(1 << p for p in range(16, 27, 2))  # type: ignore[misc]
-    device_roofs.COPY_BYTES = tuple(1 << p for p in range(12, 25, 4))  # type: ignore[misc]
-    device_roofs.READ_BYTES, device_roofs.ELEMENTS = 1 << 26, 1 << 20  # type: ignore[misc]
+    device_roofs.GEMM_SIZES = (512,)
+    device_roofs.LADDER_BYTES = tuple(1 << p for p in range(16, 27, 2))
+    device_roofs.COPY_BYTES = tuple(1 << p for p in range(12, 25, 4))
+    device_roofs.READ_BYTES, device_roofs.ELEMENTS = 1 << 26, 1 << 20
     torch.set_num_threads(1)
     found: list[Roof] = []
     stand_in = device_roofs.Device(torch.device("cpu"), "cpu", lambda: None, 1 << 30)
@@ -139,7 +139,7 @@ def memory(task: Task) -> Found:
         def full(*_: object) -> None:
             raise RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate")
 
-        device_gmm.Tied.score = full  # type: ignore[method-assign, assignment]
+        device_gmm.Tied.score = full
     else:
         # Whatever else needs the device has its memory: only this process gets no more.
         backend = getattr(torch, task.device)

@@ -181,9 +181,9 @@ def graphs(task: Task) -> Found:
             scores[name] = np.array(scorer.score(features, 0, LANE))
             times.append(time.perf_counter_ns() - begin)
         told = scorer.take_notices()
-        stages = scorer._arithmetic.stages  # type: ignore[union-attr]
+        stages = scorer._arithmetic.stages
         figures[f"block {name}, µs"] = median(times) / 1e3
-        figures[f"launches {name}"] = sum(scorer.launches(each) for each in stages)  # type: ignore[union-attr]
+        figures[f"launches {name}"] = sum(scorer.launches(each) for each in stages)
     first, second = scores.values()
     same = bool(np.array_equal(first, second))
     return rules.graphs(figures, len(stages), can, same, told, task.device)
