@@ -1,4 +1,4 @@
-"""What of `asrscope bench dnn` a test can hold: that both sides do the same work, and what is said of the figures."""
+"""`asrscope bench dnn`: both sides do the same work, and its figures are judged by their limits."""
 
 from __future__ import annotations
 
