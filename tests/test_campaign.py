@@ -89,7 +89,7 @@ def test_the_end_of_a_command_is_a_finding_or_none(work, seconds, fault, tmp_pat
 
 
 def test_changes_outside_the_folder_of_an_attack_are_found(tmp_path):
-    def found(make, *words: str) -> list[str]:
+    def findings(make, *words: str) -> list[str]:
         return driver.Driver(tmp_path, 120.0).run([Attack("a", make, (words,))]).findings
 
     def sample(here: Path) -> None:
@@ -98,10 +98,10 @@ def test_changes_outside_the_folder_of_an_attack_are_found(tmp_path):
     def ran(here: Path) -> None:
         (here / "PWNED").write_text("json")
 
-    assert found(sample, "export", SESSION, "--csv", "a.csv") == []
-    (outside,) = found(sample, "export", SESSION, "--csv", "../outside/a.csv")
+    assert findings(sample, "export", SESSION, "--csv", "a.csv") == []
+    (outside,) = findings(sample, "export", SESSION, "--csv", "../outside/a.csv")
     assert outside.endswith("files outside its folder changed")
-    (planted,) = found(ran, "presets")
+    (planted,) = findings(ran, "presets")
     assert planted.endswith("a module of the current folder ran")
 
 

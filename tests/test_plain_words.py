@@ -20,15 +20,14 @@ NAMES = {
 }  # fmt: skip
 """The same for a whole name; with () of functions alone."""
 LEFT = """
-app 6 app/charts 6 app/cli 10 app/export 1 app/model 63 app/pictures 7 app/style 1 app/views 25 app/window 31
-pipelines 7 pipelines/audio 33 pipelines/config 4 pipelines/device 15 pipelines/experiments 20 pipelines/frontend 3
-pipelines/labs 91 pipelines/models 17 pipelines/run 47 pipelines/scoring 93 pipelines/search 27 pipelines/training 41
-profiler 8 profiler/analysis 31 profiler/device 3 profiler/export 6 profiler/files 8 profiler/machine 19
-profiler/process 7 profiler/session 11 tests 18 tests/app 123 tests/bench 118 tests/labs 23 tests/pipelines 136
-tests/profiler 42
+app 5 app/charts 5 app/cli 10 app/export 1 app/model 61 app/pictures 7 app/style 1 app/views 23 app/window 30
+pipelines 7 pipelines/audio 32 pipelines/config 4 pipelines/device 15 pipelines/experiments 19 pipelines/frontend 3
+pipelines/labs 91 pipelines/models 16 pipelines/run 46 pipelines/scoring 91 pipelines/search 27 pipelines/training 41
+profiler 8 profiler/analysis 30 profiler/device 3 profiler/export 6 profiler/files 8 profiler/machine 19
+profiler/process 7 profiler/session 11 tests/app 117 tests/bench 1 tests/labs 23 tests/pipelines 134 tests/profiler 42
 """  # room and the most that it may have: 0 without a number; lower it when you replace some
 
-PATTERN = re.compile(rf"(?<![a-z])(?:{'|'.join(WORDS)})(?=s?(?![a-z]))")
+PATTERN = re.compile(rf"(?<![a-z])(?!besides)(?:{'|'.join(WORDS)})(?=s?(?![a-z]))")
 
 
 def texts(tree: ast.AST) -> Iterator[tuple[int, str]]:

@@ -87,11 +87,11 @@ def test_what_a_child_prints_or_why_it_failed() -> None:
         printed("""python -c 'print("1 words")'""", {})
 
 
-def _entry(name: str, said: object, **more: Any) -> Entry:
-    def tables(found: Sequence[Any]) -> list[Table]:
-        return [Table(("figure",), [(one["figure"],) for one in found])]
+def _entry(name: str, value: object, **more: Any) -> Entry:
+    def tables(values: Sequence[Any]) -> list[Table]:
+        return [Table(("figure",), [(one["figure"],) for one in values])]
 
-    text = json.dumps(json.dumps(said))
+    text = json.dumps(json.dumps(value))
     return Entry(name, (f"python -c 'print({text})'",), tables, more.pop("upto_s", 1.0), **more)
 
 

@@ -32,12 +32,12 @@ def counters(trees: Trees) -> list[Table]:
     ]
 
 
-def roofs(found: Trees) -> list[Table]:
+def roofs(trees: Trees) -> list[Table]:
     """`calibrate`: figures that have no size, then those that do, a row for each size.
 
     Without kernels of the workload: which of them the cache holds depends on what was run before.
     """
-    (tree,) = found
+    (tree,) = trees
     every = [roof for roof in tree["roofs"] if roof["kind"] != "kernel"]
     threads = sorted({roof["threads"] for roof in every})
     plain = [roof for roof in every if roof["kind"] not in SIZED]
@@ -94,11 +94,11 @@ def session(trees: Trees) -> list[Table]:
     ]
 
 
-def listed(found: Trees) -> list[Table]:
+def listed(trees: Trees) -> list[Table]:
     """One part of `tests.bench.session`: a row for each figure, a column for each block size, if it has any."""
-    keys = list(dict.fromkeys(key for tree in found for key in tree if key != "block"))
-    heads = (f"block {tree['block']}" if "block" in tree else "value" for tree in found)
-    rows = [(key, *(_number(tree.get(key)) for tree in found)) for key in keys]
+    keys = list(dict.fromkeys(key for tree in trees for key in tree if key != "block"))
+    heads = (f"block {tree['block']}" if "block" in tree else "value" for tree in trees)
+    rows = [(key, *(_number(tree.get(key)) for tree in trees)) for key in keys]
     return [Table(("figure", *heads), rows)]
 
 
@@ -178,9 +178,9 @@ DESK: Final = (
 """Figures of the window: title, key, what is wanted, format."""
 
 
-def desk(found: Trees) -> list[Table]:
+def desk(trees: Trees) -> list[Table]:
     """`bench desk`, each platform in a column; where a figure has several parts, the worse one."""
-    (tree,) = found
+    (tree,) = trees
     platforms = list(dict.fromkeys(row["platform"] for row in tree["rows"]))
     rows = []
     for title, key, wanted, form in DESK:

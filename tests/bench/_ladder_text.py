@@ -106,7 +106,7 @@ DIFFERS = """Reasons why the figures differ:
 
 
 def markdown(tree: Mapping[str, Any], picture: Path | None) -> str:
-    """The whole document about the JSON object of `asrscope bench ladder`; `picture` lies beside it."""
+    """The whole document about the JSON object of `asrscope bench ladder`; `picture` lies in its folder."""
     rows: list[Row] = tree["rows"]
     timed = [row for row in rows if not row["missing"]]
     parts = [HEAD]
@@ -222,7 +222,7 @@ def _roofs(tree: Mapping[str, Any], rows: Mapping[str, Row]) -> str:
 
 
 def _published(rows: Mapping[str, Row]) -> str:
-    """Claims of the literature beside the same comparison here."""
+    """Claims of the literature and the same comparison here."""
 
     def times(slow: str, fast: str) -> str:
         if slow not in rows or fast not in rows:

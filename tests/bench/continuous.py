@@ -3,7 +3,7 @@
     asrscope bench continuous
     asrscope bench continuous --audio corpus/ --transcripts corpus/transcripts.tsv
 
-For the untied model and the single-stream one (resampled, as made without speech): the product stage beside
+For the untied model and the single-stream one (resampled, as made without speech): the product stage against
 numpy's BLAS, log-sum-exp per Gaussian, bytes read per second at block 1 and by the machine's own reading, what
 it takes to derive the model, and the memory of a process that scores with it. Features are random, since dense
 scoring takes the same time for any. Word errors are counted where audio with transcripts is given, and are null,

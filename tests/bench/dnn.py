@@ -67,7 +67,7 @@ MAX_AUDIO_S = 6.0
 """Speeds are taken on the first files up to this length; more only repeats them."""
 MIN_ROUNDS = 5
 PEAK_ROUNDS = 4
-"""Rounds beside the square product for one of the others: they are short."""
+"""Rounds with the square product for one of the others: they are short."""
 
 PEER, PLAIN, SIMD, INT8 = "onnxruntime, fp32", "ours, fp32 blas", "ours, fp32 simd", "ours, int8"
 FP32 = (PLAIN, SIMD)
@@ -227,7 +227,7 @@ def holds(figures: dict[str, float | None]) -> dict[str, dict[str, Any]]:
 
 
 def speech_of(paths: Sequence[str], transcripts: str | None) -> list[Item]:
-    """The files given, or the labelled human speech beside the checkout; BadInput where there is neither."""
+    """The files given, or the labelled human speech next to the checkout; BadInput where there is neither."""
     return build(paths, transcripts).items if paths else human_speech()
 
 

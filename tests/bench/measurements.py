@@ -1,4 +1,4 @@
-"""Measure again what stands in docs/measurements.md, and write its tables anew.
+"""Measure the tables of docs/measurements.md again.
 
     python -m tests.bench.measurements                      every table that takes less than two minutes
     python -m tests.bench.measurements --only search dnn    these, however long they take
@@ -7,7 +7,7 @@
 
 A table stands between `<!-- measured: NAME -->` and `<!-- end -->`, with its command, machine, load and date; text
 between the tables is written by hand. Where data is missing or a command fails, one sentence says so, the table stays
-as it was, and the end is 1. Use the machine for nothing else meanwhile: the load before stands beside each table.
+as it was, and the end is 1. Use the machine for nothing else meanwhile: the load before stands with each table.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`bench device`: which device it asks, its rows on the disk, the combinations, and what its steps measure with."""
+"""`bench device`: which device it checks, its rows on the disk, the combinations, and what its steps measure with."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def probed(**available: bool) -> Any:
     return lambda: tuple(Availability(n, a, f"about {n}") for n, a in available.items())
 
 
-def test_the_device_that_is_required_is_asked_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_required_device_is_chosen_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(availability, "probe", probed(**{"torch-cpu": True, "cuda": False}))
     assert bench.device(None) == bench.device("torch-cpu") == "torch-cpu"
     for required in ("cuda", "any", "xpu"):

@@ -63,7 +63,7 @@ def test_files_of_any_length_are_decoded(
     assert small.rounds[0]["search.emit"] > 0
 
 
-def test_what_was_wanted_stands_beside_what_was_found() -> None:
+def test_every_limit_has_its_figure_and_whether_it_holds() -> None:
     found: dict[str, float | None] = dict.fromkeys(dnn.WANTED, 1.2)
     found["points of WER lost by int8"] = None
     table = dnn.holds(found)

@@ -24,7 +24,7 @@ TARGETS: Final = (
 
 
 def make(folder: Path) -> None:
-    """A sound session among whatever can lie where an output is asked for, with every picture's suffix as well."""
+    """A sound session among all that can lie at the place of an output, with every picture's suffix as well."""
     sound = folder / SESSION
     sound.write_bytes(session())
     (folder / "sub").mkdir()
