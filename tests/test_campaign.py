@@ -63,8 +63,12 @@ def crash() -> int:
     return 0
 
 
+LITTLE = 100_000_000
+"""Bytes that a command may take here."""
+
+
 def hold_memory() -> int:
-    block = bytearray(2_000_000_000)
+    block = bytearray(3 * LITTLE)
     block[::4096] = b"x" * len(block[::4096])
     time.sleep(60)
     return len(block)
@@ -84,7 +88,8 @@ def hold_memory() -> int:
     ],
 )
 def test_the_end_of_a_command_is_a_finding_or_none(work, seconds, fault, tmp_path):
-    found = driver.faults(driver.forked(work, tmp_path, driver.Limits(seconds)))
+    limits = driver.Limits(seconds, LITTLE)
+    found = driver.faults(driver.forked(work, tmp_path, limits), limits)
     assert any(one.startswith(fault) for one in found) if fault else not found
 
 

@@ -26,10 +26,7 @@ RECIPE = 1  # raise it when the same sentences would come out as other files
 
 
 def flite_corpus(
-    n_sentences: int = N_SENTENCES,
-    seed: int = SEED,
-    split: str = "test",
-    text: Path = SENTENCES,
+    n_sentences: int = N_SENTENCES, seed: int = SEED, split: str = "test", text: Path = SENTENCES
 ) -> Path:
     """The folder with the first `n_sentences` of a split, spoken by all voices in turn.
 

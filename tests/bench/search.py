@@ -88,15 +88,11 @@ def run(
             decoder.warm_up()
             mine = Searching("ours", lambda name, d=decoder: _ours(d, scores[name]))
             theirs = Searching(
-                "Kaldi's",
-                lambda name, p=peer, g=graph, s=settings: _theirs(p, g, s, scaled[name]),
+                "Kaldi's", lambda name, p=peer, g=graph, s=settings: _theirs(p, g, s, scaled[name])
             )
             title = f"{vocabulary} words, beam {beam:g}, at most {max_active}"
             interleave(
-                [mine, theirs],
-                list(scores),
-                repeat,
-                lambda share, t=title: progress(t, share),
+                [mine, theirs], list(scores), repeat, lambda share, t=title: progress(t, share)
             )
             ratios.append(paired(theirs, mine))
             pairs = [(mine.best[name], theirs.best[name]) for name in scores]

@@ -212,11 +212,7 @@ def _visit(widget: QWidget, grid: tuple[int, int] = GRID) -> None:
 
 
 def _send(
-    widget: QWidget,
-    kind: QEvent.Type,
-    at: QPoint,
-    button: Qt.MouseButton,
-    held: Qt.MouseButton,
+    widget: QWidget, kind: QEvent.Type, at: QPoint, button: Qt.MouseButton, held: Qt.MouseButton
 ) -> None:
     place = QPointF(at)
     everywhere = QPointF(widget.mapToGlobal(at))
