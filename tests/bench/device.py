@@ -21,23 +21,10 @@ from typing import Any
 from pipelines import availability
 from pipelines.device import HOST
 from profiler.errors import BadInput
+from tests.bench.device_steps.__main__ import STEPS
 from tests.bench.device_steps.result import Result, write
 
 FOLDER = Path("build") / "bench" / "device"
-STEPS = (
-    "identity",
-    "tests",
-    "sanitizer",
-    "roofs",
-    "clock",
-    "combinations",
-    "busy",
-    "graphs",
-    "search",
-    "scoring",
-    "memory",
-    "session",
-)
 LIMIT_S = 1800.0
 """Of a step: one that hangs is ended."""
 ACCELERATORS = ("cuda", "xpu", "mps")

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import multiprocessing
 import os
 import sys
 import tempfile
@@ -51,7 +50,7 @@ from profiler.machine.roofs import _kernels as machine_kernels
 from profiler.machine.roofs.accesses import lines_at_random
 from profiler.session.reader import Session
 from tests.bench import _data
-from tests.bench._load import SPINS, is_wanted
+from tests.bench._load import programs, spin
 from tests.bench._rounds import command_line
 
 CALLS = 20
@@ -199,12 +198,11 @@ def _called_often() -> Iterator[None]:
         yield
 
 
-def _busy(core: int, ready: Any) -> None:
+def _busy(ready: Any, core: int) -> None:
     os.sched_setaffinity(0, {core})
     ready.set()
-    while is_wanted():
-        for _ in range(SPINS):
-            pass
+    while spin():
+        pass
 
 
 def _freed(kept: int, cores: set[int], ended: threading.Event) -> None:
@@ -219,29 +217,18 @@ def _freed(kept: int, cores: set[int], ended: threading.Event) -> None:
 @contextmanager
 def _preempted() -> Iterator[None]:
     before = os.sched_getaffinity(0)
-    core = min(before)
-    spawn = multiprocessing.get_context("spawn")
-    others = []
-    for _ in range(OTHERS):
-        ready = spawn.Event()
-        others.append(spawn.Process(target=_busy, args=(core, ready), daemon=True))
-        others[-1].start()
-        ready.wait()
-    os.sched_setaffinity(0, {core})
-    ended = threading.Event()
-    freeing = threading.Thread(
-        target=_freed, args=(threading.get_native_id(), before, ended), daemon=True
-    )
-    freeing.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        freeing.join()
-        os.sched_setaffinity(0, before)
-        for other in others:
-            other.kill()
-            other.join()
+    core, ended = min(before), threading.Event()
+    arguments = (threading.get_native_id(), before, ended)
+    freeing = threading.Thread(target=_freed, args=arguments, daemon=True)
+    with programs(OTHERS, _busy, core):
+        os.sched_setaffinity(0, {core})
+        freeing.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            freeing.join()
+            os.sched_setaffinity(0, before)
 
 
 MEMORY = ("bandwidth-bound", "latency-bound"), ("bandwidth", "latency")
