@@ -18,24 +18,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 import pipelines
-from pipelines import config as settings
-from pipelines.config import Config
-from pipelines.run.control import Control
-from pipelines.run.decode import Decoder
 from pipelines.run.interleave import turns
-from pipelines.run.null_writer import NullWriter
-from pipelines.run.playlist import Item
 from profiler.arrays import Array
 from profiler.errors import BadInput
 from profiler.files.outputs import writing
 from profiler.files.paths import cache_dir
 from profiler.spans import NullLane, Recorder
+
+if TYPE_CHECKING:
+    from pipelines.config import Config
+    from pipelines.run.playlist import Item
 
 Progress = Callable[[str, float | None], None]
 T = TypeVar("T")
@@ -121,6 +119,11 @@ def undisturbed(threads: int = 1) -> Iterator[None]:
 
 def decoded(recogniser: Any, item: Item) -> Any:
     """The utterance of `item`, decoded with the recorder off."""
+    # Only here: benches of sessions measure the memory of a process without a recogniser.
+    from pipelines.run.control import Control
+    from pipelines.run.decode import Decoder
+    from pipelines.run.null_writer import NullWriter
+
     decoder = Decoder(recogniser, Recorder(), LANE, NullWriter(), Control())
     (utterance,) = decoder.run([item]).utterances
     return utterance
@@ -199,6 +202,8 @@ def speech_key(items: Iterable[Item]) -> list[str]:
 
 def key_of(config: Config) -> str:
     """A configuration as text."""
+    from pipelines import config as settings
+
     return json.dumps(settings.to_dict(config), sort_keys=True)
 
 
