@@ -51,18 +51,21 @@ SCHEMES: Final = (
     ("PRAGMA page_size = 512", "PRAGMA journal_mode = DELETE", "VACUUM"),
     ("PRAGMA encoding = 'UTF-16'", "VACUUM"),
 )  # fmt: skip
-SCHEMA_EDITS: Final = tuple(
-    f"UPDATE sqlite_schema SET {change}"
-    for change in (
-        "sql = replace(sql, ' STRICT', '') WHERE name = 'meta'",
-        "rootpage = 2",
-        "rootpage = 4000000000",
-        "rootpage = (SELECT rootpage FROM sqlite_schema WHERE name='block')",
-        "rootpage = 1 WHERE name = 'meta'",
-        "type = 'view' WHERE name = 'lane'",
-        "name = 'meta' WHERE type = 'table'",
-        "tbl_name = 'clock'",
-    )
+SCHEMA_EDITS: Final = (
+    *(
+        f"UPDATE sqlite_schema SET {change}"
+        for change in (
+            "sql = replace(sql, ' STRICT', '') WHERE name = 'meta'",
+            "rootpage = 2",
+            "rootpage = 4000000000",
+            "rootpage = (SELECT rootpage FROM sqlite_schema WHERE name='block')",
+            "rootpage = 1 WHERE name = 'meta'",
+            "type = 'view' WHERE name = 'lane'",
+            "name = 'meta' WHERE type = 'table'",
+            "tbl_name = 'clock'",
+        )
+    ),
+    "INSERT INTO sqlite_schema VALUES('table','z','z',3,'CREATE VIRTUAL TABLE z USING zipfile(''/etc/passwd'')')",
 )
 
 
