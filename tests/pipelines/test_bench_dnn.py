@@ -17,8 +17,8 @@ from pipelines.run.recogniser import build
 from pipelines.scoring import MAX_FRAMES
 from pipelines.scoring.dnn import DenseNet
 from profiler.spans import NullLane, Recorder
-from tests.bench import _data, _rounds, dnn
 from tests.bench import _dnn_runs as runs
+from tests.bench import _rounds, dnn
 from tests.pipelines.net_files import card, forward, net
 from tests.pipelines.onnx_files import needs_onnx, needs_onnxruntime
 
@@ -74,15 +74,6 @@ def test_every_limit_has_its_figure_and_whether_it_holds() -> None:
 def test_a_loss_on_few_words_says_nothing() -> None:
     assert dnn.points_lost({"words": dnn.WORDS, "points lost": 0.2}) == 0.2
     assert dnn.points_lost({"words": dnn.WORDS - 1, "points lost": 0.2}) is None
-
-
-def test_the_files_given_are_decoded(bundled_speech: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (item,) = dnn.speech_of([str(bundled_speech / "08-kal16-short.flac")], None)
-    assert item.name == "08-kal16-short"
-    monkeypatch.setattr(_data, "HUMAN", bundled_speech)
-    labelled = dnn.speech_of([], None)
-    assert labelled
-    assert all(item.reference for item in labelled)
 
 
 def test_efficiency_is_what_was_saved_of_what_could_be() -> None:
