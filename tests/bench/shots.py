@@ -102,7 +102,7 @@ def states(window: MainWindow) -> dict[str, Callable[[], object]]:
 
 
 @contextmanager
-def shown(folder: Path, theme: str, size: tuple[int, int]) -> Iterator[MainWindow]:
+def opened_window(folder: Path, theme: str, size: tuple[int, int]) -> Iterator[MainWindow]:
     """A window of that theme and size, which remembers its settings in `folder`."""
     from app.model.recent import Memory
     from app.window.main_window import MainWindow
@@ -123,7 +123,7 @@ def look_at_desk(session: Path, folder: Path, theme: str, size: tuple[int, int])
     from app.window.main_window import FIGURES_MS
 
     problems = []
-    with shown(folder, theme, size) as window:
+    with opened_window(folder, theme, size) as window:
         window.playhead.open(session)
         window.show_desk()
         window.resize(*size)
@@ -142,7 +142,7 @@ def look_at_lab(folder: Path, theme: str, size: tuple[int, int]) -> list[str]:
     from app.window.lab.page import LabPage
 
     problems = []
-    with shown(folder, theme, size) as window:
+    with opened_window(folder, theme, size) as window:
         window.show_lab()
         page = window.findChild(LabPage)
         assert page is not None
