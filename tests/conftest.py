@@ -1,4 +1,4 @@
-"""What all tests share: a cache of their own, and the real human speech where it lies beside the checkout."""
+"""Shared by all tests: a cache of their own, and the real human speech where it lies next to the checkout."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def shared_audio() -> Path:
     """The folder of real human speech; tests that need it are skipped where it is not."""
     folder = SHARED / "audio"
     if not (folder / "transcripts.tsv").exists():
-        pytest.skip("no human speech beside this checkout")
+        pytest.skip("no human speech next to this checkout")
     return folder
 
 

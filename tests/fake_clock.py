@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class FakeClock:
-    """A clock that stands still until told otherwise: `clock()` reads it, `advance(ns)` moves it."""
+    """A clock that stands still until it is advanced: `clock()` reads it, `advance(ns)` moves it."""
 
     def __init__(self, start_ns: int = 0) -> None:
         self.now = start_ns

@@ -2,7 +2,7 @@
 
 A page without any rights lies next to the data, so that reading past the end is caught as surely as writing.
 The side that has no wall, and the gaps of a strided array, are filled with a pattern that `intact` compares.
-(POSIX; elsewhere only the pattern.) `tests/walls.py` puts every array that numpy makes beside a wall.
+(POSIX; elsewhere only the pattern.) `tests/walls.py` puts every array of numpy next to a wall.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Fenced:
     """
 
     def __init__(self, like: Array, side: Side = "behind", *, align: int = 1) -> None:
-        """Copy `like` next to a wall. `align`: the data's start is a multiple of so many bytes, at the price of a
-        few bytes between its end and the wall, which then hold the pattern."""
+        """Copy `like` next to a wall. `align`: the data's start is a multiple of this many bytes; the bytes between
+        its end and the wall hold the pattern."""
         data = np.asarray(like)
         if any(stride < 0 for stride in data.strides) or data.flags.c_contiguous:
             data = np.ascontiguousarray(data).reshape(data.shape)
@@ -79,7 +79,7 @@ def _zeros(size: int) -> mmap.mmap:
 
 
 def fenced(like: Array, side: Side = "behind", *, align: int = 1) -> Array:
-    """A copy of `like` next to a wall, for what is only read; it lives as long as the process."""
+    """A read-only copy of `like` next to a wall; it lives as long as the process."""
     made = Fenced(like, side, align=align)
     _alive.append(made)
     return made.array

@@ -30,13 +30,13 @@ SIZES = (0, 1, 2, 7, 33)
 
 
 class Walls:
-    """Puts arrays beside walls, or with `side` None leaves them as they are."""
+    """Puts arrays next to walls, or with `side` None leaves them as they are."""
 
     def __init__(self, side: Side | None) -> None:
         self._side, self._made = side, list[Fenced]()
 
     def __call__(self, array: Any, dtype: Any = None) -> Array:
-        """A copy of `array` beside a wall."""
+        """A copy of `array` next to a wall."""
         copy = np.array(array, dtype, order="C")
         if self._side is None:
             return copy

@@ -68,13 +68,13 @@ def settings(**changes: Any) -> Search:
 
 
 def walled(graph: Graph, walls: Walls) -> Graph:
-    """The same graph in arrays beside walls."""
+    """The same graph in arrays next to walls."""
     fields = {f.name: getattr(graph, f.name) for f in dataclasses.fields(graph)}
     return Graph(**{k: walls(v) if isinstance(v, np.ndarray) else v for k, v in fields.items()})
 
 
 def decoder(graph: Graph, walls: Walls, chosen: Search) -> Viterbi:
-    """A decoder all of whose arrays lie beside walls, with the least room to begin with."""
+    """A decoder all of whose arrays lie next to walls, with the least room to begin with."""
     before = workspace.FIRST_HISTORY, alternatives.FIRST_ALTERNATIVES
     # Room of one, so that each array is full to the last element before it grows.
     workspace.FIRST_HISTORY = alternatives.FIRST_ALTERNATIVES = 1
@@ -90,7 +90,7 @@ def decoder(graph: Graph, walls: Walls, chosen: Search) -> Viterbi:
 
 
 def decode(made: Viterbi, scores: Array, walls: Walls, block: int) -> None:
-    """All that is asked of a decoder in an utterance."""
+    """Every call of a decoder in an utterance."""
     made.start(0)
     for at in range(0, len(scores), block):
         made.advance(walls(scores[at : at + block]), at)

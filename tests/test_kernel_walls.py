@@ -46,7 +46,7 @@ MACHINE = "profiler.machine.roofs._kernels"
 PROBES = {f"profiler.machine.roofs.{name}" for name in ("cpu", "accesses")}
 """Who calls the kernels of `profiler.machine.roofs`, each on arrays that it makes itself."""
 WITHIN = ("pipelines.models.estimation", "pipelines.training.align")
-"""Modules that hold kernels beside the functions that check for them."""
+"""Modules that hold kernels and the functions that check their arguments."""
 ROOMS = ("app", "pipelines", "profiler")
 FROM_KERNELS = ("profiler.kernel_spans",)
 """What only kernels call, with what a lane has lent."""

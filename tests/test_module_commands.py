@@ -1,4 +1,4 @@
-"""Every module that is started with `python -m` says what it is for when it is asked, and does nothing else."""
+"""Every module that is started with `python -m` prints its usage for --help, and does nothing else."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def started_modules() -> list[str]:
 
 
 @pytest.mark.parametrize("module", sorted({*started_modules()}))
-def test_a_module_that_is_asked_for_help_says_what_it_is_for_and_ends(
+def test_help_prints_the_usage_of_a_module_and_ends(
     module: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -37,10 +37,10 @@ def test_a_module_that_is_asked_for_help_says_what_it_is_for_and_ends(
         monkeypatch.delitem(sys.modules, loaded, raising=False)
     with pytest.raises(SystemExit) as ended:
         runpy.run_module(module, run_name="__main__")
-    told = capsys.readouterr()
+    shown = capsys.readouterr()
     assert ended.value.code in {0, None}
-    assert told.out.startswith("usage: ")
-    assert told.err == ""
+    assert shown.out.startswith("usage: ")
+    assert shown.err == ""
     assert not list(tmp_path.iterdir())
 
 

@@ -24,7 +24,7 @@ def probed() -> dict[str, str]:
     return {name: package.strip('"') for name, package in LIBRARY.findall(SCRIPT.read_text())}
 
 
-def ask(folder: Path, lacking: str, **variables: str) -> subprocess.CompletedProcess[str]:
+def run_script(folder: Path, lacking: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run the script where `lacking` cannot be loaded and nothing can be installed."""
     folder.joinpath("sitecustomize.py").write_text(
         "import ctypes\n"
@@ -52,20 +52,20 @@ def ask(folder: Path, lacking: str, **variables: str) -> subprocess.CompletedPro
 
 @pytest.mark.parametrize("library", sorted(probed()))
 def test_the_line_names_the_package_of_the_library_that_lacks(library, tmp_path):
-    done = ask(tmp_path, library, DISPLAY=":0")
+    done = run_script(tmp_path, library, DISPLAY=":0")
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
     assert re.search(rf"missing\. Install .*: {re.escape(probed()[library])}$", line), line
 
 
-def test_without_a_display_windows_libraries_are_not_asked_for(tmp_path):
-    done = ask(tmp_path, "libxcb-icccm.so.4")
+def test_without_a_display_windows_libraries_are_not_required(tmp_path):
+    done = run_script(tmp_path, "libxcb-icccm.so.4")
     assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_python_that_makes_no_environments_is_named_in_the_same_line(tmp_path):
     (tmp_path / "ensurepip.py").write_text("raise ImportError")
-    done = ask(tmp_path, "libEGL.so.1")
+    done = run_script(tmp_path, "libEGL.so.1")
     assert done.returncode == 1
     assert re.search(r": python3[.\d]*-venv libegl1$", done.stderr.strip()), done.stderr
 
@@ -75,10 +75,10 @@ def test_all_that_the_x11_plugin_of_qt_loads_is_probed():
     pyside = pytest.importorskip("PySide6")
     qt = Path(pyside.__file__).parent / "Qt"
     files = [qt / "plugins/platforms/libqxcb.so", *(qt / "lib").glob("libQt6XcbQpa.so.6")]
-    told = subprocess.run(
+    ldd = subprocess.run(
         ["ldd", *map(os.fspath, files)], capture_output=True, text=True, check=False
     ).stdout
-    loaded = set(re.findall(r"\b(lib(?:xcb-|xkbcommon-|X11-)[\w-]+\.so\.\d+)", told))
+    loaded = set(re.findall(r"\b(lib(?:xcb-|xkbcommon-|X11-)[\w-]+\.so\.\d+)", ldd))
     assert len(loaded) >= 9
     # libxcb-util comes with libxcb-cursor, which depends on it.
     assert loaded - {"libxcb-util.so.1"} <= set(probed())

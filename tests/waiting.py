@@ -1,4 +1,4 @@
-"""Waiting for what another process does, however busy the machine is."""
+"""Waiting for another process, however busy the machine is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from profiler.analysis.breakdown import breakdown
 from profiler.session.reader import Session
 
 SOON_S = 60.0
-"""For what another process does once it has what it needs, on however busy a machine: later it never comes."""
+"""For a process that has all its inputs, on however busy a machine: later it never comes."""
 COMPILING_S = 600.0
 """For a process that may have to compile kernels, derive a model or build a graph first."""
 SOON_MS, COMPILING_MS = int(1000 * SOON_S), int(1000 * COMPILING_S)
@@ -19,7 +19,7 @@ SOON_MS, COMPILING_MS = int(1000 * SOON_S), int(1000 * COMPILING_S)
 
 
 def wait_until(done: Callable[[], bool], seconds: float = SOON_S) -> None:
-    """Ask `done` again and again until it is; AssertionError after `seconds`."""
+    """Poll `done` until it is true; AssertionError after `seconds`."""
     end = time.monotonic() + seconds
     while not done():
         assert time.monotonic() < end, "waited in vain"
@@ -27,7 +27,7 @@ def wait_until(done: Callable[[], bool], seconds: float = SOON_S) -> None:
 
 
 def wait_for_frames(path: Path, frames: int = 1) -> None:
-    """Until the session that is being recorded at `path` has so many frames."""
+    """Wait until the session that is being recorded at `path` has `frames` frames."""
     opened: list[Session] = []
 
     def made() -> bool:

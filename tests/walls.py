@@ -1,8 +1,8 @@
-"""Every array that numpy makes beside a page that nobody may touch, in the whole process.
+"""Every array of numpy next to a page that nobody may touch, in the whole process.
 
 numpy lets its allocator be exchanged (NEP 49). This one gives each array pages of its own, and a page without any
 rights right behind its last byte, or right before its first, so that compiled code that goes one element too far
-dies where it does so. What numba allocates inside a kernel is not numpy's. Linux alone.
+dies there. Arrays that numba allocates inside a kernel are not numpy's. Linux only.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class _Handler(ctypes.Structure):
 
 
 def wall(side: Side = "behind") -> None:
-    """From here on every array of this process lies beside a wall, whichever thread makes it."""
+    """Put every further array of this process, of all threads, next to a wall."""
     if not LINUX:
         return
     from numpy._core import _multiarray_umath

@@ -1,4 +1,4 @@
-"""What the benches of attribution and prediction, and the tables of the page, make of the JSON of commands."""
+"""Figures and tables of the benches of attribution and prediction, from the JSON of commands."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +18,7 @@ import pytest
 from pipelines.config import presets
 from profiler.analysis.breakdown import breakdown
 from profiler.errors import BadInput
-from tests.bench import _load, attribution, whatif_check
+from tests.bench import attribution, whatif_check
 from tests.bench._ablation import WITHOUT, without
 from tests.bench._entries_instrument import listed, roofs
 from tests.bench._load import programs
@@ -112,35 +112,30 @@ def test_a_session_that_was_kept_is_looked_at_and_not_run(
     assert first["replays"] == 0
 
 
-@pytest.mark.parametrize(
-    ("given", "wanted"),
-    [([], attribution.CONFIGURATIONS), (["--ladder"], attribution.LADDER)],
-)
-def test_rungs_take_the_place_of_the_usual_configurations(
-    given: list[str], wanted: dict[str, attribution.Runs], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[Sequence[str]] = []
-
-    def measure(
-        repeat: int, load: int, sessions: Path | None, configurations: Sequence[str], *_: object
-    ) -> dict[str, Any]:
-        asked.append(configurations)
-        return {"load": load, "rows": []}
-
-    monkeypatch.setattr(attribution, "measure", measure)
-    assert attribution.main(given) == 0
-    assert asked == [tuple(wanted)]
+def test_every_configuration_is_a_preset_with_passes_for_each_block() -> None:
     known = presets.names()
-    for runs in wanted.values():
+    for runs in (attribution.CONFIGURATIONS | attribution.LADDER).values():
         assert runs.settings.split()[1] in known
         assert len(runs.passes) == len(attribution.BLOCKS)
 
 
-def test_a_folder_for_sessions_must_be_one(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("main", "options", "sentence"),
+    [
+        (attribution.main, ["--sessions", "nowhere"], "there is no folder nowhere"),
+        (attribution.main, ["--repeat", "0"], "--repeat must be at least 1 run, not 0."),
+        (attribution.main, ["--load", "-1"], "--load must be at least 0 programs, not -1."),
+        (whatif_check.main, ["--repeat", "0"], "--repeat must be at least 1 round, not 0."),
+    ],
+)
+def test_options_out_of_range_are_refused(
+    main: Callable[[list[str]], int],
+    options: list[str],
+    sentence: str,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert attribution.main(["--sessions", str(tmp_path / "none")]) == 2
-    assert "there is no folder" in capsys.readouterr().err
+    assert main(options) == 2
+    assert sentence in capsys.readouterr().err
 
 
 def test_what_a_run_takes_aside_is_of_its_wall_time() -> None:
@@ -167,12 +162,6 @@ def test_an_ingredient_is_left_out_and_put_back(name: str | None) -> None:
     assert again == whole
 
 
-def test_other_programs_run_as_long_as_they_are_wanted() -> None:
-    with programs(2):
-        assert len(multiprocessing.active_children()) == 2
-    assert not multiprocessing.active_children()
-
-
 STARTS = """
 import multiprocessing, time
 from tests.bench._load import programs
@@ -190,7 +179,12 @@ def has_ended(process: psutil.Process) -> bool:
         return True
 
 
-def test_other_programs_end_with_one_that_is_killed(tmp_path: Path) -> None:
+def test_other_programs_end_with_their_block_or_with_a_starter_that_is_killed(
+    tmp_path: Path,
+) -> None:
+    with programs(1):
+        assert len(multiprocessing.active_children()) == 1
+    assert not multiprocessing.active_children()
     script = tmp_path / "starts.py"
     script.write_text(STARTS)
     repository = str(Path(__file__).parents[2])
@@ -232,7 +226,7 @@ def outcome(ratio: float, of_b: float) -> dict[str, object]:
     }
 
 
-def test_a_prediction_beside_its_outcome() -> None:
+def test_a_prediction_and_its_outcome_in_a_row() -> None:
     row = whatif_check.figures("block=64", [outcome(0.8, 1.5)])
     assert row["worst_stage"]["name"] == "b"
     text = whatif_check.table({"rows": [{"preset": "gmm", **row}]}).markdown()
@@ -241,7 +235,7 @@ def test_a_prediction_beside_its_outcome() -> None:
     )
 
 
-def test_of_several_rounds_the_middle_counts_and_the_ends_are_told() -> None:
+def test_of_several_rounds_the_middle_counts_and_the_ends_are_shown() -> None:
     trees = [outcome(0.99, 1.02), outcome(0.45, 3.0), outcome(0.918, 1.01)]
     row = whatif_check.figures("block=64", trees)
     assert row["worst_stage"] == {"name": "a", "predicted": 1.0, "ratio": 0.9}
@@ -249,38 +243,19 @@ def test_of_several_rounds_the_middle_counts_and_the_ends_are_told() -> None:
     assert "| 0.918 (0.818 to 1.018) | +2.0% (-50.0% to +10.0%) | `a`" in text
 
 
-def test_no_round_at_all(capsys: pytest.CaptureFixture[str]) -> None:
-    assert whatif_check.main(["--repeat", "0"]) == 2
-    assert "--repeat must be at least 1 round, not 0." in capsys.readouterr().err
-
-
 def test_roofs_as_tables_of_threads_and_sizes() -> None:
-    def roof(kind: str, name: str, size: int, threads: int, median: float, steady: bool) -> Any:
-        return {
-            "kind": kind,
-            "name": name,
-            "dtype": None,
-            "bytes": size,
-            "threads": threads,
-            "median": median,
-            "steady": steady,
-        }
-
-    plain, sized = roofs(
-        [
-            {
-                "roofs": [
-                    roof("rate", "fma", 0, 1, 2e9, True),
-                    roof("rate", "fma", 0, 2, 4e9, False),
-                    roof("overhead", "python", 0, 1, 33.0, True),
-                    roof("overhead", "python", 1 << 20, 1, 99.0, True),
-                    roof("kernel", "tied", 0, 1, 1e9, True),
-                    roof("bandwidth", "read", 1 << 21, 1, 5e9, True),
-                    roof("latency", "chase", 1 << 14, 1, 1.5, True),
-                ]
-            }
-        ]
+    names = ("kind", "name", "bytes", "threads", "median", "steady")
+    rows = (
+        ("rate", "fma", 0, 1, 2e9, True),
+        ("rate", "fma", 0, 2, 4e9, False),
+        ("overhead", "python", 0, 1, 33.0, True),
+        ("overhead", "python", 1 << 20, 1, 99.0, True),
+        ("kernel", "tied", 0, 1, 1e9, True),
+        ("bandwidth", "read", 1 << 21, 1, 5e9, True),
+        ("latency", "chase", 1 << 14, 1, 1.5, True),
     )
+    found = [{"dtype": None, **dict(zip(names, row, strict=True))} for row in rows]
+    plain, sized = roofs([{"roofs": found}])
     assert list(plain.rows) == [
         ("fma", "", "2 Gop/s", "4 Gop/s *"),
         ("python", "", "33 ns", "–"),
@@ -295,13 +270,3 @@ def test_parts_of_a_session_by_block_or_alone() -> None:
     assert list(table.rows) == [("a", "1", "–"), ("b", "–", "1, 2")]
     (alone,) = listed([{"said": {"closed": 3}}])
     assert (alone.head, list(alone.rows)) == (("figure", "value"), [("said", "closed: 3")])
-
-
-def _ends(ready: object) -> None:
-    """A program that could not begin."""
-
-
-def test_other_programs_that_end_are_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_load, "_busy", _ends)
-    with pytest.raises(BadInput, match="has ended"), programs(1):
-        pytest.fail("they were taken to be there")

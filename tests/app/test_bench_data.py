@@ -10,8 +10,6 @@ import pytest
 from app.cli import bench
 from app.cli.main import main
 from assets.speech.build import FliteMissing
-from pipelines.training.corpus.speech import SENTENCES
-from profiler.process.children import ROOT
 from tests.bench import _data
 
 NEEDS_WORDS = ("dnn", "gmm", "ladder", "strategies")
@@ -58,10 +56,6 @@ def test_without_a_voice_to_make_the_corpus(
     assert "flite is not installed" in refused(capsys, name)
 
 
-def test_text_and_recordings_lie_beside_the_checkout() -> None:
-    assert SENTENCES.parents[1] == _data.HUMAN.parent == ROOT.parent / "shared"
-
-
 def test_recordings_without_digits(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, bundled_speech: Path
 ) -> None:
@@ -72,6 +66,7 @@ def test_recordings_without_digits(
 @pytest.mark.parametrize("name", bench.names())
 def test_files_that_are_not_there(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "nowhere" in refused(capsys, name, "--audio", "nowhere.wav")
+    assert "--repeat" in refused(capsys, name, "--repeat", "0")
 
 
 @pytest.mark.parametrize("name", ["graphs", "strategies"])
@@ -90,7 +85,3 @@ def test_a_peer_that_is_not_installed(
     line = refused(capsys, "decode")
     assert "needs pocketsphinx" in line
     assert "asrscope[bench]" in line
-
-
-def test_no_pair_of_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "--repeat" in refused(capsys, "decode", "--repeat", "0")

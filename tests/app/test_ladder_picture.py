@@ -1,4 +1,4 @@
-"""The picture of the ladder: sections, scales, and what is missing or is not known."""
+"""The picture of the ladder: a bar for each rung in every panel, intervals of word errors, and its origin."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from PySide6.QtGui import QColor, QImage
 from pytestqt.qtbot import QtBot
 
 from app.style.theme import LIGHT
-from tests.bench._ladder_picture import LadderPicture, ladder_picture, sections
+from tests.bench._ladder_picture import charts, ladder_picture
 
 
 def row(preset: str, title: str, ms: float, wer: float | None = 0.4, **more: Any) -> dict[str, Any]:
@@ -20,58 +20,40 @@ def row(preset: str, title: str, ms: float, wer: float | None = 0.4, **more: Any
     return known | more
 
 
-@pytest.fixture
-def known() -> dict[str, Any]:
-    return {
-        "rows": [
-            row("gmm", "GMM, 5 000 words", 0.2),
-            row("ladder-1-scalar", "Ladder 1 · scalar loop", 4.0, same_as="dnn"),
-            row("ladder-2-simd", "Ladder 2 · vectors (SIMD)", 0.4, None),
-            row("dnn", "Neural net", 0.2),
-            row("dnn-small", "Net · small", 0.1, 0.44, wer_change_ci95=[0.01, 0.07]),
-            row("dnn-large", "Net · large", 0.1, missing="There is no net 'large'."),
-            row("dnn-skip", "Net · skip", 0.1, 0.6, wer_change_ci95=[0.18, 0.22]),
-        ],
-        "rounds": 3,
-        "agreement": {"words": 1500},
-        "machine": {"cpu": "a processor", "cores": {"usable": 2}, "versions": {"numpy": "2.4"}},
-        "measured_at": 1.8e9,
-    }
+TREE = {
+    "rows": [
+        row("gmm", "GMM, 5 000 words", 0.2),
+        row("ladder-1-scalar", "Ladder 1 · scalar loop", 4.0, same_as="dnn"),
+        row("ladder-2-simd", "Ladder 2 · vectors (SIMD)", 0.4, None),
+        row("dnn", "Neural net", 0.2),
+        row("dnn-small", "Net · small", 0.1, 0.44, wer_change_ci95=[0.01, 0.07]),
+        row("dnn-large", "Net · large", 0.1, missing="There is no net 'large'."),
+    ],
+    "rounds": 3,
+    "agreement": {"words": 1500},
+    "machine": {"cpu": "a processor", "cores": {"usable": 2}, "versions": {"numpy": "2.4"}},
+    "measured_at": 1.8e9,
+}
 
 
-def test_rows_are_parted_into_reference_ladder_and_other_nets(known: dict[str, Any]) -> None:
-    found = {part.category: [r["preset"] for r in part.rows] for part in sections(known["rows"])}
-    assert list(found.values()) == [
-        ["gmm"],
-        ["ladder-1-scalar", "ladder-2-simd"],
-        ["dnn", "dnn-small", "dnn-large", "dnn-skip"],
-    ]
-    assert [part.category for part in sections(known["rows"][3:])] == ["search"]
+def test_every_rung_has_a_bar_in_every_panel_or_is_named_as_missing() -> None:
+    time, *_, errors = charts(TREE)
+    assert time.x.categories[1:3] == ("1  scalar loop  × 1.0", "2  vectors (SIMD)  × 10.0")
+    assert time.x.categories[5] == "large: not here"
+    assert time.layers[0].values == (0.2, 4.0, 0.4, 0.2, 0.1, None)
+    bars, plain = errors.layers
+    assert bars.values[:5] == pytest.approx((40, 40, None, 40, 44))
+    # The plain net's 40 % with the interval of the difference.
+    assert (bars.low[4], bars.high[4], plain.value) == pytest.approx((41, 47, 40))
 
 
-def test_scales_hold_every_bar_and_interval(qtbot: QtBot, known: dict[str, Any]) -> None:
-    picture = LadderPicture(known)
-    qtbot.addWidget(picture)
-    picture.grab()
-    bars, dots = picture._bars, picture._dots
-    ends = [picture._time_at(ms) for ms in (0.1, 0.2, 0.4, 4.0)]
-    assert bars.left() < ends[0]
-    assert ends[1] - ends[0] == pytest.approx(ends[2] - ends[1])  # logarithmic
-    assert ends[3] == pytest.approx(bars.right())
-    # The plain net's 40 % with the interval of the difference, up to 47 %; 60 % is off the scale.
-    assert picture._wer_at(0.40) == pytest.approx(dots.left())
-    assert picture._wer_at(0.47) == pytest.approx(dots.right())
-
-
-def test_the_picture_is_light_and_carries_its_origin(
-    qtbot: QtBot, known: dict[str, Any], tmp_path: Path
-) -> None:
+def test_the_picture_is_light_and_carries_its_origin(qtbot: QtBot, tmp_path: Path) -> None:
     out = tmp_path / "ladder.png"
-    ladder_picture(known, out, scale=1.0)
+    ladder_picture(TREE, out, scale=1.0)
     image = QImage(str(out))
-    assert image.pixelColor(2, 2) == QColor(LIGHT.surface)
+    assert image.pixelColor(2, image.height() - 2) == QColor(LIGHT.surface)
     colours = {image.pixel(x, y) for x in range(0, image.width(), 3) for y in range(0, image.height(), 3)}  # fmt: skip
     assert QColor(LIGHT.category["compute"]).rgb() in colours
     assert json.loads(image.text("asrscope"))["machine"] == "a processor, 2 cores"
-    everything_missing = known | {"rows": [r | {"missing": "away"} for r in known["rows"]]}
+    everything_missing = TREE | {"rows": [r | {"missing": "away"} for r in TREE["rows"]]}
     ladder_picture(everything_missing, out, scale=1.0)

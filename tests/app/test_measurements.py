@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 
 from profiler.errors import BadInput
 from tests.bench import _measured, measurements
-from tests.bench._measured import Entry, Table, places, printed, replaced, values, words_of
+from tests.bench._measured import Entry, Table, places, printed, replaced, words_of
 
 PAGE = (
     "# Title\r\n\nBy hand, with | a bar.\n"
@@ -57,18 +56,10 @@ def test_a_table_is_written_again_alike_and_all_else_stays() -> None:
 
 
 def test_a_table_as_markdown() -> None:
-    assert (
-        Table(("a", "b|c"), [(1, "x\ny")]).markdown()
-        == "| a | b\\|c |\n| --- | --- |\n| 1 | x y |\n"
-    )
+    table = Table.of([{"n": 1, "t": "x\ny"}, {"n": None, "t": ""}], ("a", "n", "d"), ("b|c", "t"))
+    assert table.markdown() == "| a | b\\|c |\n| --- | --- |\n| 1 | x y |\n| – |  |\n"
     with pytest.raises(ValueError, match="columns"):
         Table(("a", "b"), [(1,)]).markdown()
-
-
-def test_json_values_one_after_the_other() -> None:
-    assert list(values('{"a": 1}\n{"b": [2]}\n\n3 ')) == [{"a": 1}, {"b": [2]}, 3]
-    with pytest.raises(ValueError):
-        list(values('{"a": 1} and more'))
 
 
 def test_a_command_is_run_as_it_is_written() -> None:
@@ -90,15 +81,17 @@ def test_what_a_child_prints_or_why_it_failed() -> None:
     assert printed(good, {"EMPTY": "/e"}) == [{"a": "/e"}]
     with pytest.raises(BadInput, match=r"failed: no data there"):
         printed("""python -c 'raise SystemExit("no data there")'""", {})
+    several = """python -c 'print("{}", "", "[2]", 3, sep=chr(10))'"""
+    assert printed(several, {}) == [{}, [2], 3]
     with pytest.raises(BadInput, match="not JSON"):
-        printed("""python -c 'print("words")'""", {})
+        printed("""python -c 'print("1 words")'""", {})
 
 
-def _entry(name: str, said: object, **more: Any) -> Entry:
-    def tables(found: Sequence[Any]) -> list[Table]:
-        return [Table(("figure",), [(one["figure"],) for one in found])]
+def _entry(name: str, value: object, **more: Any) -> Entry:
+    def tables(values: Sequence[Any]) -> list[Table]:
+        return [Table(("figure",), [(one["figure"],) for one in values])]
 
-    text = json.dumps(json.dumps(said))
+    text = json.dumps(json.dumps(value))
     return Entry(name, (f"python -c 'print({text})'",), tables, more.pop("upto_s", 1.0), **more)
 
 
@@ -120,25 +113,22 @@ def test_what_fails_keeps_its_table_and_the_others_are_written(
     monkeypatch.setattr(measurements, "ENTRIES", entries)
     monkeypatch.setattr(measurements, "PAGE", page)
     assert measurements.main([]) == 1
-    told = capsys.readouterr().err
-    assert "one is left as it was: There is no speech." in told
-    assert "two is left as it was" in told
-    assert "(--only NAME): slow." in told
+    err = capsys.readouterr().err
+    assert "one is left as it was: There is no speech." in err
+    assert "two is left as it was" in err
+    assert "(--only NAME): slow." in err
     now = page.read_text(encoding="utf-8")
     places_now = places(now, [e.name for e in entries])
     shown = {name: now[slice(*ends)] for name, ends in places_now.items()}
     assert shown["one"] == shown["two"] == shown["slow"] == "old\n"
     assert "| 3 |" in shown["three"]
     assert entries[2].commands[0] in shown["three"]
+    assert measurements.main(["--only", "nothing"]) == 2
+    assert "'nothing'" in capsys.readouterr().err
     other = tmp_path / "other.md"
     assert measurements.main(["--only", "slow", "--out", str(other)]) == 0
     assert page.read_text(encoding="utf-8") == now
     assert "| 4 |" in other.read_text(encoding="utf-8")
-
-
-def test_a_name_that_there_is_not(capsys: pytest.CaptureFixture[str]) -> None:
-    assert measurements.main(["--only", "nothing"]) == 2
-    assert "'nothing'" in capsys.readouterr().err
 
 
 def test_the_page_has_one_place_for_every_entry_and_names_its_commands() -> None:
@@ -157,11 +147,3 @@ def test_conditions_name_machine_load_and_day() -> None:
     machine["vectors"] = ["AVX-512", "VNNI"]
     said = _measured.conditions(machine, 1.25, 2.0, "2026-01-02")
     assert said.startswith("CPU VM (AVX-512, VNNI), 2 cores · ")
-
-
-def test_modules_of_commands_are_those_of_this_copy() -> None:
-    (found,) = printed(
-        """python -c 'import json, sys, tests; print(json.dumps([sys.executable, tests.__path__[0]]))'""",
-        {},
-    )
-    assert found == [sys.executable, str(Path(__file__).parents[1])]

@@ -1,4 +1,4 @@
-"""What the attribution would say without one of its ingredients, for `tests.bench.attribution --without`."""
+"""The attribution without one of its ingredients, for `tests.bench.attribution --without`."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def _traffic(changed: Callable[[Any], Any]) -> Patch:
 
 
 def _counted(changed: Callable[[Counts], Counts]) -> Patch:
-    """What laws count, changed."""
+    """The counts of laws, changed."""
     plain = attribution.counted
     return lambda: mock.patch.object(attribution, "counted", lambda *of: changed(plain(*of)))
 
 
-def _costs(method: str, found: Callable[..., Any]) -> Patch:
-    return lambda: mock.patch.object(MachineCosts, method, found)
+def _costs(method: str, replacement: Callable[..., Any]) -> Patch:
+    return lambda: mock.patch.object(MachineCosts, method, replacement)
 
 
 def _nothing(*_: object) -> Any:
@@ -69,8 +69,8 @@ WITHOUT: MappingProxyType[str, Patch] = MappingProxyType(
         "replays": lambda: mock.patch.object(replays, "LATEST", 4),
     }
 )
-"""By what is left out: streams of hot data; bandwidth of what is waited for; calls, the least that one takes, or what
-first ones take longer; the best rates of each class; the law where nothing was replayed; all replays but four."""
+"""By ingredient: streams of hot data; bandwidth of waiting; calls, their least time, or the extra time of first ones;
+the best rates of each class; the law where nothing was replayed; all replays but four."""
 
 
 @contextmanager

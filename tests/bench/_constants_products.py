@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ LARGE = 2048
 NEAR = 128
 """Outputs of INPUTS each whose weights take 256 KiB."""
 KEPT = 8
-"""One of so many weights is kept in a sparse layer."""
+"""One weight in KEPT is kept in a sparse layer."""
 SHARED = (128, 256, 384, 512, 768, 1024)
 """Outputs of layers of LARGE inputs, that one thread takes or two share."""
 DEPTH, PANELS = 27, 16384
@@ -36,20 +37,24 @@ COMPONENTS = 42
 BOOKS, PAIRS, DENSITIES = 42, 4, 128
 """Codebooks, pairs of panels of 16 senones of each, and densities of a stream: 8 MB of weights."""
 OTHERS = 3 << 20
-"""Floats that are read in between, 12 MB: about what a search goes through and the rest of scoring."""
+"""Floats that are read in between, 12 MB: about as much as a search and the rest of scoring read."""
 
-_one, _four = make_tile(1, 1), make_tile(1, 4)
+_four = make_tile(1, 4)
 
 
-def seconds(once: Callable[[], object]) -> float:
-    """What `once` takes in the middle of rounds that nothing disturbed, s."""
+def seconds(call: Callable[[], object]) -> float:
+    """Median time of `call` in rounds that nothing disturbed, s."""
 
     def task(repeats: int) -> None:
         for _ in range(repeats):
-            once()
+            call()
 
-    repeats, found, _ = rounds(task, Effort(), threads=1)
-    return found[len(found) // 2] / repeats
+    return _median_s(task)
+
+
+def _median_s(task: Callable[[int], Any]) -> float:
+    repeats, times, _ = rounds(task, Effort(), threads=1)
+    return times[len(times) // 2] / repeats
 
 
 def row(where: str, what: str, stands: object, now: float, unit: str) -> dict[str, Any]:
@@ -64,7 +69,7 @@ def row(where: str, what: str, stands: object, now: float, unit: str) -> dict[st
 
 
 def threads() -> Iterator[dict[str, Any]]:
-    """What sharing work with another thread takes, and from what size on it gains."""
+    """The cost of sharing work with another thread, and from what size on it gains."""
     pool = ThreadPool(2)
 
     def nothing(i: int, first: int, last: int) -> None:
@@ -83,7 +88,7 @@ def _layer(outputs: int, n: int) -> float:
     rng = np.random.default_rng(0)
     weight = rng.standard_normal((outputs, LARGE), np.float32)
     made = simd.Weights(weight, n, FRAMES)
-    made.threads = lambda frames: n  # type: ignore[method-assign]
+    made.threads = lambda frames: n
     x, out = _frames(LARGE, FRAMES), np.empty((outputs, FRAMES), np.float32)
     return seconds(lambda: made.multiply(x, out))
 
@@ -95,19 +100,14 @@ def _frames(inputs: int, frames: int) -> Array:
 
 
 def products() -> Iterator[dict[str, Any]]:
-    """Multiply-adds a second of each way to multiply, what fetching weights takes, and two ways beside others."""
+    """Multiply-adds a second of each product, the cost of fetching weights, and variants of some kernels."""
     rng = np.random.default_rng(0)
     weight = rng.standard_normal((OUTPUTS, INPUTS), np.float32)
     some = np.where(rng.random((OUTPUTS // LANES, INPUTS)) < 1 / KEPT, 1.0, 0.0)
     by_block = weight * np.repeat(some, LANES, axis=0).astype(np.float32)
     with threadpool_limits(1):
-        for kind, given in (
-            (simd, weight),
-            (scalar, weight),
-            (blocks, by_block),
-            (csr, by_block),
-        ):
-            made: Product = kind.Weights(given, 1, FRAMES)
+        for kind, values in ((simd, weight), (scalar, weight), (blocks, by_block), (csr, by_block)):
+            made: Product = kind.Weights(values, 1, FRAMES)
             rate = made.held * FRAMES / _taken(made, INPUTS, FRAMES)
             name = kind.__name__.rpartition(".")[2]
             where = f"scoring/dnn/products/{name}.py rate"
@@ -120,7 +120,7 @@ def products() -> Iterator[dict[str, Any]]:
         yield row(where, "frames that take as long as the weights", FETCHED, fetched, "frames")
         yield from _integers()
     yield from _panels()
-    yield from _asked()
+    yield from _prefetched()
     yield from _sums()
 
 
@@ -136,8 +136,8 @@ def _integers() -> Iterator[dict[str, Any]]:
     weight = rng.integers(-127, 128, (OUTPUTS, INPUTS), np.int8)
     for frames in (16, 32, 64):
         x = rng.integers(-127, 128, (frames, INPUTS), np.int8)
-        ways = [kind(weight, 1, frames) for kind in (integers.Panels, integers.Library)]
-        ours, library = (seconds(lambda way=way, x=x: way.sums(x)) for way in ways)
+        products = [kind(weight, 1, frames) for kind in (integers.Panels, integers.Library)]
+        ours, library = (seconds(partial(product.sums, x)) for product in products)
         what = f"torch's time / ours, {frames} frames"
         yield row("scoring/dnn/integers.py", what, "", library / ours, "")
         if frames == FRAMES:
@@ -154,21 +154,21 @@ def _four_at_once(a: int, b: int, panels: int, k: int, c: int) -> None:  # pragm
 
 
 def _panels() -> Iterator[dict[str, Any]]:
-    """Bytes a second of Gaussians in memory that one frame goes through, one panel or four at a time."""
-    x, given = aligned((DEPTH,)), aligned((PANELS, DEPTH, LANES))
+    """Bytes a second of Gaussians in memory, scored for one frame, one panel or four at a time."""
+    x, panels = aligned((DEPTH,)), aligned((PANELS, DEPTH, LANES))
     out = aligned((PANELS, LANES))
-    x[:], given[:] = 1.0, 1.0
-    a, b, c = (_address(array) for array in (x, given, out))
-    one = given.nbytes / seconds(lambda: product.multiply(a, 0, 1, b, PANELS, DEPTH, c, 0)) / 1e9
-    four = given.nbytes / seconds(lambda: _four_at_once(a, b, PANELS, DEPTH, c)) / 1e9
+    x[:], panels[:] = 1.0, 1.0
+    a, b, c = (_address(array) for array in (x, panels, out))
+    one = panels.nbytes / seconds(lambda: product.multiply(a, 0, 1, b, PANELS, DEPTH, c, 0)) / 1e9
+    four = panels.nbytes / seconds(lambda: _four_at_once(a, b, PANELS, DEPTH, c)) / 1e9
     where = "scoring/gaussians/product.py"
     yield row(where, "read at one frame, a panel at a time", "", one, "GB/s")
     yield row(where, "read at one frame, four panels at a time", "", four, "GB/s")
 
 
 @njit(nogil=True)
-def _mixed(g: int, weights: int, out: int, ask: bool) -> None:  # pragma: no cover
-    """Products of FRAMES frames and pairs of panels of weights, as `kernels.mix` goes through them."""
+def _mixed(g: int, weights: int, out: int, prefetch: bool) -> None:  # pragma: no cover
+    """Products of FRAMES frames and pairs of panels of weights, in the order of `kernels.mix`."""
     stream = DENSITIES * VECTOR_BYTES
     for i in range(BOOKS * PAIRS):
         for s in range(STREAMS):
@@ -182,57 +182,51 @@ def _mixed(g: int, weights: int, out: int, ask: bool) -> None:  # pragma: no cov
                 DENSITIES,
                 (out, 2 * VECTOR_BYTES),
                 s > 0,
-                later if ask else 0,
+                later if prefetch else 0,
             )
 
 
 @njit(nogil=True)
-def _in_order(x: int, panels: int, out: int, ask: bool) -> None:  # pragma: no cover
+def _in_order(x: int, panels: int, out: int, prefetch: bool) -> None:  # pragma: no cover
     """Products of FRAMES frames and groups of panels of Gaussians, as `kernels.dense` of continuous models."""
     group = COMPONENTS * DEPTH * VECTOR_BYTES
     for i in range(PANELS // COMPONENTS):
         here = panels + i * group
-        later = here + group if ask else product.NOTHING
+        later = here + group if prefetch else product.NOTHING
         product.multiply(x, DEPTH * 4, FRAMES, here, COMPONENTS, DEPTH, out, later)
 
 
-def _asked() -> Iterator[dict[str, Any]]:
-    """Kernels of a block with parameters that no near cache keeps: those that come next asked of memory, or not."""
+def _prefetched() -> Iterator[dict[str, Any]]:
+    """Kernels of a block with parameters that no near cache keeps, with and without prefetch of the next ones."""
     g, mixed = aligned((FRAMES, BOOKS, STREAMS, DENSITIES)), aligned((FRAMES, 2 * LANES))
     weights = aligned((BOOKS, PAIRS, 2, STREAMS, DENSITIES, LANES))
     x, gaussians = aligned((FRAMES, DEPTH)), aligned((PANELS, DEPTH, LANES))
-    densities = aligned((FRAMES, COMPONENTS, LANES))
+    densities, others = aligned((FRAMES, COMPONENTS, LANES)), aligned((OTHERS,))
     for array in (g, weights, x, gaussians):
         array[:] = 0.01
-    others = aligned((OTHERS,))
 
-    def taken(once: Callable[[bool], None], ask: bool) -> float:
+    def kernel_s(kernel: Callable[..., None], places: list[int], prefetch: bool) -> float:
+        """After other data, as in a run."""
+
         def task(repeats: int) -> Counted:
-            """After other data, as in a run: how long the kernel takes."""
             spent = 0.0
             for _ in range(repeats):
                 others.sum()
                 began = clock()
-                once(ask)
+                kernel(*places, prefetch)
                 spent += clock() - began
             return Counted(spent)
 
-        repeats, found, _ = rounds(task, Effort(), threads=1)
-        return found[len(found) // 2] / repeats
+        return _median_s(task)
 
-    def mixtures(ask: bool) -> None:
-        _mixed(_address(g), _address(weights), _address(mixed), ask)
-
-    def in_order(ask: bool) -> None:
-        _in_order(_address(x), _address(gaussians), _address(densities), ask)
-
-    for where, what, once in (
-        ("scoring/tied/kernels.py mix", "mixtures", mixtures),
-        ("scoring/gaussians/product.py", "continuous Gaussians", in_order),
-    ):
-        alone, asking = taken(once, ask=False), taken(once, ask=True)
-        said = f"{what} of {FRAMES} frames: time without asking for the next parameters / with"
-        yield row(where, said, "", alone / asking, "")
+    for where, what, kernel, arrays in (
+        ("scoring/tied/kernels.py mix", "mixtures", _mixed, (g, weights, mixed)),
+        ("scoring/gaussians/product.py", "continuous Gaussians", _in_order, (x, gaussians, densities)),
+    ):  # fmt: skip
+        places = [_address(array) for array in arrays]
+        plain, prefetching = (kernel_s(kernel, places, prefetch) for prefetch in (False, True))
+        title = f"{what} of {FRAMES} frames: time without asking for the next parameters / with"
+        yield row(where, title, "", plain / prefetching, "")
 
 
 def _of_tiles(tile: Callable[..., None]) -> Callable[[int, int, int, int], None]:
@@ -249,23 +243,15 @@ def _of_tiles(tile: Callable[..., None]) -> Callable[[int, int, int, int], None]
 def _sums() -> Iterator[dict[str, Any]]:
     """One frame by weights that the second cache keeps: one sum of each output, or several in turn."""
     count = NEAR // simd.PANEL
-    x, panels, out = (
-        aligned((INPUTS,)),
-        aligned((count, INPUTS, simd.PANEL)),
-        aligned((simd.PANEL,)),
-    )
+    x, panels = aligned((INPUTS,)), aligned((count, INPUTS, simd.PANEL))
     x[:], panels[:] = 1.0, 1.0
+    out = aligned((simd.PANEL,))
     places = _address(x), _address(panels), count, _address(out)
-    ways = [_of_tiles(tile) for tile in (make_layer_tile(1, simd.VECTORS), simd._tile_1)]
-    one, several = (seconds(lambda way=way: way(*places)) for way in ways)
+    kernels = [_of_tiles(tile) for tile in (make_layer_tile(1, simd.VECTORS), simd._tile_1)]
+    one, several = (seconds(partial(kernel, *places)) for kernel in kernels)
     what = "one frame by 256 KiB of weights: time with one sum of an output / with several"
-    yield row(
-        "scoring/dnn/products/simd.py CHAINS",
-        what,
-        simd.CHAINS**2,
-        one / several,
-        "sums, and a ratio",
-    )
+    where = "scoring/dnn/products/simd.py CHAINS"
+    yield row(where, what, simd.CHAINS**2, one / several, "sums, and a ratio")
 
 
 @njit

@@ -1,7 +1,4 @@
-"""The speech that benches need beyond what ships: it is there, or one sentence says what is missing and they stop.
-
-A table with fewer rows, or of other speech than it says, would be read as the whole.
-"""
+"""Speech that benches need and that does not ship. Where it is missing, one sentence says so and the bench stops."""
 
 from __future__ import annotations
 
@@ -15,10 +12,10 @@ from profiler.errors import BadInput
 from tests.bench.corpus import flite_corpus
 
 HUMAN = Path(__file__).parents[3] / "shared" / "audio"
-"""Real human speech with transcripts.tsv, where it lies beside the checkout."""
+"""Real human speech with transcripts.tsv, where it lies next to the checkout."""
 
 WORDS = 1500
-"""Word errors are counted on at least so many words, where there are as many."""
+"""Least number of words on which word errors are counted, where there are as many."""
 
 GIVE = "give speech of your own with --audio and --transcripts"
 
@@ -29,19 +26,19 @@ def human_speech(folder: Path | None = None) -> list[Item]:
     table = folder / "transcripts.tsv"
     if not table.is_file():
         raise BadInput(f"The bench needs human speech, and there is no {table}; {GIVE}.")
-    found = [item for item in playlist.build([str(folder)], str(table)).items if item.reference]
-    if not found:
+    items = [item for item in playlist.build([str(folder)], str(table)).items if item.reference]
+    if not items:
         raise BadInput(f"The bench needs to know what was said, and {table} says nothing; {GIVE}.")
-    return found
+    return items
 
 
 def spoken_digits() -> list[Path]:
-    """The recordings of single digits beside the human speech; BadInput where they are not there."""
+    """The recordings of single digits with the human speech; BadInput where they are missing."""
     folder = HUMAN / "digits8k"
-    found = sorted(folder.glob("*.flac"))
-    if not found:
+    files = sorted(folder.glob("*.flac"))
+    if not files:
         raise BadInput(f"The bench needs spoken digits, and there are none in {folder}; {GIVE}.")
-    return found
+    return files
 
 
 def synthetic_corpus() -> Path:
@@ -72,7 +69,7 @@ def speech_for_words(paths: Sequence[str], transcripts: str | None) -> list[Item
 
 
 def needs_words(items: Sequence[Item]) -> list[Item]:
-    """`items`, of some of which is known what was said; BadInput otherwise."""
+    """`items`, some of which have references; BadInput otherwise."""
     if not any(wer.words(item.reference or "") for item in items):
         raise BadInput("The bench counts word errors; say with --transcripts what was said.")
     return list(items)

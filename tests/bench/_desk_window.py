@@ -43,7 +43,7 @@ def quantiles(values: list[float], name: str) -> dict[str, float]:
     return {**found, f"{name}_most": round(ordered[-1], 2)}
 
 
-# -- what is looked at -------------------------------------------------------------------------------
+# -- watching ----------------------------------------------------------------------------------------
 
 
 class Paintings(QObject):
@@ -52,7 +52,6 @@ class Paintings(QObject):
     def __init__(self, widgets: list[QWidget]) -> None:
         super().__init__()
         self.painted: set[int] = set()
-        self.at: list[float] = []
         for number, widget in enumerate(widgets):
             widget.setProperty("bench", number)
             widget.installEventFilter(self)
@@ -61,7 +60,6 @@ class Paintings(QObject):
         """Note a painting."""
         if event.type() == QEvent.Type.Paint:
             self.painted.add(int(watched.property("bench")))
-            self.at.append(time.monotonic())
         return False
 
 
@@ -88,10 +86,14 @@ class Loop(QObject):
         self._timer.stop()
 
 
+def qt() -> Any:
+    """The application, which is there by now."""
+    return QApplication.instance()
+
+
 def until(ready: Any, seconds: float) -> None:
     """Serve events until `ready()`."""
-    app = QApplication.instance()
-    assert app is not None
+    app = qt()
     end = time.monotonic() + seconds
     while not ready():
         if time.monotonic() > end:
@@ -102,8 +104,7 @@ def until(ready: Any, seconds: float) -> None:
 
 def serve(seconds: float) -> None:
     """Run the event loop for a while, as the application does."""
-    app = QApplication.instance()
-    assert app is not None
+    app = qt()
     # Not `quit`, which closes the windows first.
     QTimer.singleShot(round(1000 * seconds), lambda: app.exit(0))
     app.exec()
@@ -128,12 +129,12 @@ def show_all(window: Any) -> None:
     """The desk with every chart over time in sight, none as a tab behind another."""
     window.show_desk()
     docks = window.desk.docks
-    # Beside one that has its place alone: beside one of several tabs it would stay a tab.
+    # Next to one that has its place alone: next to one of several tabs it would stay a tab.
     docks.splitDockWidget(docks.docks["timeline"], docks.docks["work"], Qt.Orientation.Vertical)
 
 
 def charts(window: Any) -> list[QWidget]:
-    """What the charts over time are painted on."""
+    """The widgets of the charts over time."""
     return [view.plot.viewport() for view in chart_views(window)]
 
 
@@ -204,7 +205,7 @@ def live(seconds: str) -> dict[str, Any]:
 
 
 def opens() -> dict[str, Any]:
-    """Whether Qt starts on this platform at all: where it cannot, it ends the process."""
+    """Start Qt on this platform: where it cannot, it ends the process."""
     from app.application import application
 
     application()
@@ -255,14 +256,13 @@ def opening(path: str) -> dict[str, Any]:
 
 
 def _opened(path: str) -> tuple[Any, Paintings, dict[str, float]]:
-    """A window with a session opened until every chart is painted; what is painted, and what it took."""
+    """A window with a session opened until every chart is painted; its paintings, and the times."""
     from app.gui import keep_what_is_there
 
     window = window_shown()
     show_all(window)
     keep_what_is_there()  # as the application does at its start
-    app = QApplication.instance()
-    assert app is not None
+    app = qt()
     serve(0.5)
     seen = Paintings(charts(window))
     seen.painted.clear()
@@ -285,8 +285,7 @@ def _opened(path: str) -> tuple[Any, Paintings, dict[str, float]]:
 def million(path: str) -> dict[str, Any]:
     """Open a million spans in a running window; pan and zoom."""
     window, seen, took = _opened(path)
-    app = QApplication.instance()
-    assert app is not None
+    app = qt()
     begin = time.monotonic()
     loop = Loop()
     while not window.playhead.track.stages.update(window.playhead.session, 0):
@@ -311,8 +310,7 @@ def million(path: str) -> dict[str, Any]:
 
 def _steps(window: Any, seen: Paintings) -> tuple[list[float], list[float]]:
     """Wall and processor ms of each gesture, until every chart is painted again."""
-    app = QApplication.instance()
-    assert app is not None
+    app = qt()
     axis, count = window.axis, len(charts(window))
     wall, cpu = [], []
     axis.fit()
@@ -340,6 +338,8 @@ def _steps(window: Any, seen: Paintings) -> tuple[list[float], list[float]]:
 
 def hour(path: str) -> dict[str, Any]:
     """Resident memory of the window with an hour open, drawn and counted."""
+    from tests.bench._rounds import peak_bytes
+
     process = psutil.Process()
     window = window_shown()
     window.show_desk()
@@ -353,13 +353,11 @@ def hour(path: str) -> dict[str, Any]:
     serve(0.5)
     window.axis.fit()
     serve(0.5)
-    lines = Path("/proc/self/status").read_text().splitlines()
-    peak = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) * 1024 / MB
     found = {
         "spans": len(window.playhead.session.spans),
         "empty_memory_mb": round(empty, 1),
         "memory_mb": round(process.memory_info().rss / MB, 1),
-        "peak_memory_mb": round(peak, 1),
+        "peak_memory_mb": round(peak_bytes() / MB, 1),
         "hour_open_s": round(opened, 3),
     }
     window.close()
@@ -408,7 +406,7 @@ def _left(cycle: Any) -> dict[str, Any]:
         cycle()
     after = _counts()
     grown = {name: after[name] - before.get(name, 0) for name in after}
-    # What grows by less than one in two cycles is a cache, or a thing that is replaced.
+    # Less than one in two cycles is a cache, or replaced.
     kept = {name: more for name, more in grown.items() if more >= CYCLES // 2}
     more_files = max(0, process.num_fds() - files)
     return {
@@ -436,7 +434,7 @@ def _counts() -> dict[str, int]:
 
 
 def main() -> int:
-    """Run one part and print what it found."""
+    """Run one part and print its figures."""
     QSettings.setDefaultFormat(QSettings.Format.IniFormat)
     part, *arguments = sys.argv[1:]
     parts = (live, opens, start, opening, million, hour, cycles)

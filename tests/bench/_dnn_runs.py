@@ -1,7 +1,7 @@
 """Whole decodes for the bench of nets: what lazy outputs cost, how far the search goes, two frames at once.
 
 The arms decode the same files in turns, recorded, so that times come from the spans of single stages and counts from
-what the search did.
+the search.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Arm:
     recogniser: Recogniser
     rounds: list[Counter[str]] = field(default_factory=list)
     work: Counter[tuple[str, str]] = field(default_factory=Counter)
-    heard: dict[str, str] = field(default_factory=dict)
+    words: dict[str, str] = field(default_factory=dict)
     audio_s: float = 0.0
 
     def begin(self) -> None:
@@ -86,19 +86,19 @@ class Arm:
         recorder = Recorder()
         lane = recorder.lane("decode", decode=True, make=Sums)
         decoder = Decoder(self.recogniser, recorder, lane, NullWriter(), Control())
-        (done,) = decoder.run([item]).utterances
-        self.heard[item.name] = done.hypothesis
-        self.audio_s += done.audio_s
+        (utterance,) = decoder.run([item]).utterances
+        self.words[item.name] = utterance.hypothesis
+        self.audio_s += utterance.audio_s
         lane.drain()
         for stage in recorder.stages:
             self.rounds[-1][stage.name] += lane.ns[stage.id]
             for i, name in enumerate(stage.work[:WORK_COUNTS]):
                 self.work[stage.name, name] += lane.work[stage.id, i]
-        self.rounds[-1][""] += done.wall_ns
+        self.rounds[-1][""] += utterance.wall_ns
 
     def errors(self, items: Sequence[Item]) -> wer.Count:
-        """Word errors over the files of which is known what was said."""
-        return wer.total((i.reference, self.heard[i.name]) for i in items)
+        """Word errors over the files with a reference."""
+        return wer.total((i.reference, self.words[i.name]) for i in items)
 
     def ns(self, stage: str) -> list[int]:
         """Of each round."""
@@ -108,15 +108,14 @@ class Arm:
 def configurations() -> dict[str, Config]:
     """The arms that the shipped presets and nets allow."""
     net = presets.load(NET).config
-    found = {MIXTURES: presets.load(MIXTURES).config, NET: net}
-    found[SINGLE] = assign(net, {"block": 1})
-    found |= {name: assign(net, settings) for name, (_, settings) in LAZY.items()}
-    for name in (COPIED, HEADS):
-        if name in presets.names():
-            config = presets.load(name).config
-            if config.dnn.net in nets.shipped():
-                found[name] = config
-    return found
+    configs = {MIXTURES: presets.load(MIXTURES).config, NET: net}
+    configs[SINGLE] = assign(net, {"block": 1})
+    configs |= {name: assign(net, settings) for name, (_, settings) in LAZY.items()}
+    for name in (one for one in (COPIED, HEADS) if one in presets.names()):
+        config = presets.load(name).config
+        if config.dnn.net in nets.shipped():
+            configs[name] = config
+    return configs
 
 
 def made(progress: Progress) -> list[Arm]:
@@ -148,13 +147,13 @@ def decoded(items: Sequence[Item], rounds: int, progress: Progress) -> dict[str,
 
 
 def lazy_rows(arms: dict[str, Arm]) -> list[dict[str, Any]]:
-    """What computing only the active outputs saves of the last layer's time, and of what it could save."""
+    """Share of the last layer's time that computing only active outputs saves, and of what it could save."""
     every_senone = arms[NET].work[OUTPUT_STAGE, "senones"]
     active = arms["active"].work[ACTIVE_STAGE, "senones"] / every_senone
     rows = []
-    for name, (beside, _) in LAZY.items():
-        arm, whole = arms[name], arms[beside]
-        pairs = zip(whole.ns(OUTPUT_STAGE), arm.ns(ACTIVE_STAGE), strict=True)
+    for name, (dense, _) in LAZY.items():
+        arm = arms[name]
+        pairs = zip(arms[dense].ns(OUTPUT_STAGE), arm.ns(ACTIVE_STAGE), strict=True)
         saved = median(every / some for every, some in pairs)
         rows.append(
             {

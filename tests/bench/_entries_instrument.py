@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from tests.bench import _data, attribution, whatif_check
-from tests.bench._measured import Entry, Table
+from tests.bench._measured import Entry, Table, interval, known
 
 Tree = Mapping[str, Any]
 Trees = Sequence[Any]
@@ -17,38 +17,27 @@ SIZED = ("bandwidth", "latency")
 KINDS = "flags outputs texts audio models caches graphs nets sessions window"
 
 
-def counters(found: Trees) -> list[Table]:
+def counters(trees: Trees) -> list[Table]:
     """Runs with counters, at block 16 and 1."""
-    rows = []
-    for tree in found:
-        about, recorder = tree["counters"], tree["recorder"]
-        rows.append(
-            (
-                tree["config"]["block"],
-                len(about["read"]),
-                _known(about["ns_per_reading"], ".0f"),
-                recorder["spans"],
-                _known(recorder["ns_per_span"], ".0f"),
-                f"{recorder['perturbation']:.2%}",
-            )
+    return [
+        Table.of(
+            trees,
+            ("block", lambda tree: tree["config"]["block"]),
+            ("events read", lambda tree: len(tree["counters"]["read"])),
+            ("ns per reading", lambda tree: tree["counters"]["ns_per_reading"], ".0f"),
+            ("spans", lambda tree: tree["recorder"]["spans"]),
+            ("ns per span", lambda tree: tree["recorder"]["ns_per_span"], ".0f"),
+            ("cost of the recorder", lambda tree: tree["recorder"]["perturbation"], ".2%"),
         )
-    head = (
-        "block",
-        "events read",
-        "ns per reading",
-        "spans",
-        "ns per span",
-        "cost of the recorder",
-    )
-    return [Table(head, rows)]
+    ]
 
 
-def roofs(found: Trees) -> list[Table]:
+def roofs(trees: Trees) -> list[Table]:
     """`calibrate`: figures that have no size, then those that do, a row for each size.
 
     Without kernels of the workload: which of them the cache holds depends on what was run before.
     """
-    (tree,) = found
+    (tree,) = trees
     every = [roof for roof in tree["roofs"] if roof["kind"] != "kernel"]
     threads = sorted({roof["threads"] for roof in every})
     plain = [roof for roof in every if roof["kind"] not in SIZED]
@@ -93,112 +82,84 @@ def _size(n: int) -> str:
     return f"{n >> 20} MiB" if n >= 1 << 20 else f"{n / 1024:.3g} KiB"
 
 
-def session(found: Trees) -> list[Table]:
+def session(trees: Trees) -> list[Table]:
     """`bench session`: opening and showing a million spans, then exporting them."""
-    (tree,) = found
+    (tree,) = trees
     figures = [(name, _number(value)) for name, value in tree["agreement"].items()]
-    ratio = f"{tree['ratio']:.1f} ({tree['ratio_min']:.1f} to {tree['ratio_max']:.1f})"
+    ratio = f"{tree['ratio']:.1f}" + interval((tree["ratio_min"], tree["ratio_max"]), ".1f")
+    names = ("export", "s", "MB written", "MB of memory")
     return [
         Table(("a million spans", "value"), [*figures, (tree["ratio_meaning"], ratio)]),
-        Table(
-            ("export", "s", "MB written", "MB of memory"),
-            [
-                (row["export"], row["s"], row["MB written"], row["MB of memory"])
-                for row in tree["rows"]
-            ],
-        ),
+        Table.of(tree["rows"], *((name, name) for name in names)),
     ]
 
 
-def listed(found: Trees) -> list[Table]:
+def listed(trees: Trees) -> list[Table]:
     """One part of `tests.bench.session`: a row for each figure, a column for each block size, if it has any."""
-    keys = list(dict.fromkeys(key for tree in found for key in tree if key != "block"))
-    heads = (f"block {tree['block']}" if "block" in tree else "value" for tree in found)
-    rows = [(key, *(_number(tree.get(key)) for tree in found)) for key in keys]
+    keys = list(dict.fromkeys(key for tree in trees for key in tree if key != "block"))
+    heads = (f"block {tree['block']}" if "block" in tree else "value" for tree in trees)
+    rows = [(key, *(_number(tree.get(key)) for tree in trees)) for key in keys]
     return [Table(("figure", *heads), rows)]
 
 
-def campaign(found: Trees) -> list[Table]:
+def campaign(trees: Trees) -> list[Table]:
     """Attacks by kind."""
-    (tree,) = found
-    rows = [
-        (
-            row["kind"],
-            row["attacks"],
-            row["commands"],
-            row["findings"],
-            row["slowest_s"],
-            row["largest_mb"],
+    (tree,) = trees
+    names = ("kind", "attacks", "commands", "findings")
+    return [
+        Table.of(
+            tree["kinds"],
+            *((name, name) for name in names),
+            ("slowest, s", "slowest_s"),
+            ("largest above its start, MB", "largest_mb"),
         )
-        for row in tree["kinds"]
     ]
-    head = ("kind", "attacks", "commands", "findings", "slowest, s", "largest above its start, MB")
-    return [Table(head, rows)]
 
 
-def starts(found: Trees) -> list[Table]:
+def starts(trees: Trees) -> list[Table]:
     """Starts of the worker."""
-    (tree,) = found
+    (tree,) = trees
     failed = tree["failed"]
-    return [
-        Table(
-            ("presets", "starts", "crashed or failed"),
-            [(len(failed), len(failed) * tree["each"], sum(failed.values()))],
-        )
-    ]
+    row = len(failed), len(failed) * tree["each"], sum(failed.values())
+    return [Table(("presets", "starts", "crashed or failed"), [row])]
 
 
-def selection(found: Trees) -> list[Table]:
+def selection(trees: Trees) -> list[Table]:
     """`bench selection`."""
-    (tree,) = found
+    (tree,) = trees
     return [
-        Table(
-            ("block", "spans", "frames", "median ms", "worst", "first time", "without kept sums"),
-            [
-                (
-                    row["block"],
-                    row["spans"],
-                    row["frames"],
-                    *(
-                        f"{row[key]:.1f}"
-                        for key in ("ms", "worst_ms", "first_time_ms", "everything_ms")
-                    ),
-                )
-                for row in tree["rows"]
-            ],
+        Table.of(
+            tree["rows"],
+            *((name, name) for name in ("block", "spans", "frames")),
+            ("median ms", "ms", ".1f"),
+            ("worst", "worst_ms", ".1f"),
+            ("first time", "first_time_ms", ".1f"),
+            ("without kept sums", "everything_ms", ".1f"),
         )
     ]
 
 
-def overhead(found: Trees) -> list[Table]:
+def overhead(trees: Trees) -> list[Table]:
     """`bench overhead`: events in ns, then decodes with the recorder on and off."""
-    (tree,) = found
-    events = [row for row in tree["rows"] if row["measure"].startswith("ns per event")]
-    decodes = [row for row in tree["rows"] if not row["measure"].startswith("ns per event")]
+    (tree,) = trees
+    prefix = "ns per event: "
     return [
-        Table(
-            ("event", "median, ns", "middle half"),
-            [
-                (
-                    row["measure"].removeprefix("ns per event: "),
-                    f"{row['median']:.4g}",
-                    f"{row['p25']:.4g} to {row['p75']:.4g}",
-                )
-                for row in events
-            ],
+        Table.of(
+            [row for row in tree["rows"] if row["measure"].startswith(prefix)],
+            ("event", lambda row: row["measure"].removeprefix(prefix)),
+            ("median, ns", "median", ".4g"),
+            ("middle half", lambda row: f"{row['p25']:.4g} to {row['p75']:.4g}"),
         ),
-        Table(
-            ("ratio", "block", "wanted at most", "median", "95 %"),
-            [
-                (
-                    row["measure"],
-                    row["block"],
-                    row.get("limit", ""),
-                    f"{row['median']:.3f}",
-                    f"{row['ci95_low']:.3f} to {row['ci95_high']:.3f}" if "ci95_low" in row else "",
-                )
-                for row in decodes
-            ],
+        Table.of(
+            [row for row in tree["rows"] if not row["measure"].startswith(prefix)],
+            ("ratio", "measure"),
+            ("block", "block"),
+            ("wanted at most", lambda row: row.get("limit", "")),
+            ("median", "median", ".3f"),
+            (
+                "95 %",
+                lambda row: interval((row.get("ci95_low"), row.get("ci95_high")), ".3f")[2:-1],
+            ),
         ),
     ]
 
@@ -217,9 +178,9 @@ DESK: Final = (
 """Figures of the window: title, key, what is wanted, format."""
 
 
-def desk(found: Trees) -> list[Table]:
+def desk(trees: Trees) -> list[Table]:
     """`bench desk`, each platform in a column; where a figure has several parts, the worse one."""
-    (tree,) = found
+    (tree,) = trees
     platforms = list(dict.fromkeys(row["platform"] for row in tree["rows"]))
     rows = []
     for title, key, wanted, form in DESK:
@@ -232,9 +193,11 @@ def desk(found: Trees) -> list[Table]:
     return [Table(("figure", "wanted", *platforms), rows)]
 
 
-def confirmed(found: Trees) -> list[Table]:
+def confirmed(trees: Trees) -> list[Table]:
     """`confirm` of stages, after the run."""
-    _, *trees = found
+    _, *confirmations = trees
+    rows = [(tree, p) for tree in confirmations for p in tree["perturbations"]]
+    agrees = {True: "yes", False: "no", None: "–"}
     return [
         Table(
             ("stage", "verdict", "change", "predicted", "measured (95 %)", "agrees"),
@@ -243,84 +206,73 @@ def confirmed(found: Trees) -> list[Table]:
                     f"`{tree['stage']}`",
                     tree["verdict"] or "–",
                     p["change"] or p["name"],
-                    _known(p["predicted"], ".2f"),
-                    _known(p["measured_ratio"], ".2f") + _interval(p["ci95"]),
-                    {True: "yes", False: "no", None: "–"}[p["agrees"]],
+                    known(p["predicted"], ".2f"),
+                    known(p["measured_ratio"], ".2f") + interval(p["ci95"]),
+                    agrees[p["agrees"]],
                 )
-                for tree in trees
-                for p in tree["perturbations"]
+                for tree, p in rows
                 if not p["unavailable"]
             ],
         )
     ]
 
 
-def planted(found: Trees) -> list[Table]:
+def planted(trees: Trees) -> list[Table]:
     """`planted_causes`."""
-    (tree,) = found
+    (tree,) = trees
     return [
-        Table(
-            ("cause", "stage", "named", "verdicts", "its part of the time"),
-            [
-                (
-                    name,
-                    f"`{row['stage']}`",
-                    f"{row['right']} of {row['tries']}",
-                    ", ".join(row["verdicts"]),
-                    f"{row['share']:.0%}",
-                )
-                for name, row in tree["causes"].items()
-            ],
+        Table.of(
+            [{"cause": name, **row} for name, row in tree["causes"].items()],
+            ("cause", "cause"),
+            ("stage", lambda row: f"`{row['stage']}`"),
+            ("named", lambda row: f"{row['right']} of {row['tries']}"),
+            ("verdicts", lambda row: ", ".join(row["verdicts"])),
+            ("its part of the time", "share", ".0%"),
         )
     ]
 
 
-def validation(found: Trees) -> list[Table]:
+def validation(trees: Trees) -> list[Table]:
     """`ab_validation`: the counts, then the ratios."""
-    (tree,) = found
+    (tree,) = trees
     counts = [(name, value) for name, value in tree["agreement"].items() if isinstance(value, int)]
+    ratios = (
+        ("ratio", "what"),
+        ("5 %", "q05", ".3f"),
+        ("median", "median", ".3f"),
+        ("95 %", "q95", ".3f"),
+    )
     return [
         Table(("comparisons with a known answer", "number"), counts),
-        Table(
-            ("ratio", "5 %", "median", "95 %"),
-            [
-                (row["what"], f"{row['q05']:.3f}", f"{row['median']:.3f}", f"{row['q95']:.3f}")
-                for row in tree["rows"]
-            ],
-        ),
+        Table.of(tree["rows"], *ratios),
     ]
 
 
-def explained(found: Trees) -> list[Table]:
+def explained(trees: Trees) -> list[Table]:
     """`tests.bench.attribution`."""
-    (tree,) = found
+    (tree,) = trees
     return [attribution.table(tree)]
 
 
-def constants(found: Trees) -> list[Table]:
+def constants(trees: Trees) -> list[Table]:
     """`tests.bench.constants`."""
-    (tree,) = found
-    rows = [
-        (f"`{row['where']}`", row["what"], row["stands"], f"{row['now']:g}", row["unit"])
-        for row in tree["rows"]
+    (tree,) = trees
+    return [
+        Table.of(
+            tree["rows"],
+            ("constant", lambda row: f"`{row['where']}`"),
+            ("what it is", "what"),
+            ("in the code", "stands"),
+            ("measured", "now", "g"),
+            ("unit", "unit"),
+        )
     ]
-    return [Table(("constant", "what it is", "in the code", "measured", "unit"), rows)]
 
 
-def predicted(found: Trees) -> list[Table]:
+def predicted(trees: Trees) -> list[Table]:
     """`tests.bench.whatif_check`."""
-    (tree,) = found
+    (tree,) = trees
     return [whatif_check.table(tree)]
-
-
-def _known(value: float | None, form: str) -> str:
-    return "–" if value is None else format(value, form)
-
-
-def _interval(ends: Sequence[float | None] | None) -> str:
-    if ends is None or None in ends:
-        return ""
-    return f" ({ends[0]:.2f} to {ends[1]:.2f})"
 
 
 def _number(value: object) -> str:
@@ -335,6 +287,8 @@ def _number(value: object) -> str:
     return str(value)
 
 
+BENCH = "python -m tests.bench"
+
 ENTRIES = (
     Entry(
         "counters",
@@ -347,50 +301,28 @@ ENTRIES = (
     ),
     Entry("roofs", ("asrscope calibrate --fresh --json",), roofs, 80),
     Entry("session", ("asrscope bench session --json",), session, 50),
-    Entry("hour", ("python -m tests.bench.session hour",), listed, 40),
-    Entry("kills", ("python -m tests.bench.session kills --kills 60",), listed, 180),
-    Entry("disk", ("python -m tests.bench.session disk",), listed, 10),
+    Entry("hour", (f"{BENCH}.session hour",), listed, 40),
+    Entry("kills", (f"{BENCH}.session kills --kills 60",), listed, 180),
+    Entry("disk", (f"{BENCH}.session disk",), listed, 10),
     Entry(
-        "campaign",
-        (f"python -m tests.bench.campaign --seed 4 --each 15 --kind {KINDS} --json",),
-        campaign,
-        400,
+        "campaign", (f"{BENCH}.campaign --seed 4 --each 15 --kind {KINDS} --json",), campaign, 400
     ),
-    Entry("starts", ("python -m tests.bench.starts --each 20 --json",), starts, 7200),
-    Entry(
-        "explain",
-        ("python -m tests.bench.attribution --repeat 10 --json",),
-        explained,
-        3400,
-        _data.human_speech,
-    ),
-    Entry(
-        "explain-ladder",
-        ("python -m tests.bench.attribution --ladder --repeat 3 --json",),
-        explained,
-        600,
-        _data.human_speech,
+    Entry("starts", (f"{BENCH}.starts --each 20 --json",), starts, 7200),
+    *(
+        Entry(
+            name, (f"{BENCH}.attribution {options} --json",), explained, upto_s, _data.human_speech
+        )
+        for name, options, upto_s in (
+            ("explain", "--repeat 10", 3400),
+            ("explain-ladder", "--ladder --repeat 3", 600),
+            ("explain-loaded", "--load 4 --repeat 1", 2900),
+        )
     ),
     Entry(
-        "explain-loaded",
-        ("python -m tests.bench.attribution --load 4 --repeat 1 --json",),
-        explained,
-        2900,
-        _data.human_speech,
+        "planted-causes", (f"{BENCH}.planted_causes --tries 10",), planted, 300, _data.human_speech
     ),
     Entry(
-        "planted-causes",
-        ("python -m tests.bench.planted_causes --tries 10",),
-        planted,
-        300,
-        _data.human_speech,
-    ),
-    Entry(
-        "whatif",
-        ("python -m tests.bench.whatif_check --repeat 3 --json",),
-        predicted,
-        1200,
-        _data.human_speech,
+        "whatif", (f"{BENCH}.whatif_check --repeat 3 --json",), predicted, 1200, _data.human_speech
     ),
     Entry(
         "confirm",
@@ -406,17 +338,6 @@ ENTRIES = (
     Entry("selection", ("asrscope bench selection --json",), selection, 10),
     Entry("desk", ("asrscope bench desk --json",), desk, 900),
     Entry("overhead", ("asrscope bench overhead --json",), overhead, 300),
-    Entry(
-        "ab-validation",
-        ("python -m tests.bench.ab_validation --aa 200 --planted 50",),
-        validation,
-        2400,
-    ),
-    Entry(
-        "constants",
-        ("python -m tests.bench.constants",),
-        constants,
-        60,
-        _data.human_speech,
-    ),
+    Entry("ab-validation", (f"{BENCH}.ab_validation --aa 200 --planted 50",), validation, 2400),
+    Entry("constants", (f"{BENCH}.constants",), constants, 60, _data.human_speech),
 )

@@ -1,4 +1,4 @@
-"""The text of docs/ladder.md: what each step does, the table, published results and results here.
+"""The text of docs/ladder.md: the steps, the table, published results and results here.
 
 Published figures come from the papers or from accounts of them. The stages of Vanhoucke's own table are not
 repeated, since its figures were not available.
@@ -6,10 +6,12 @@ repeated, since its figures were not available.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from tests.bench._measured import Table, known
 
 Row = Mapping[str, Any]
 
@@ -74,20 +76,6 @@ COLUMNS = """- *scoring*: time of scoring alone on one thread, ms per 10 ms fram
 - *latency*: how long the first frame of a block waits for its scores: block + context of the net + scoring
 """
 
-TABLE = (
-    "preset",
-    "changes",
-    "scoring, ms",
-    "× before",
-    "× first",
-    "RTF",
-    "WER",
-    "against the plain net",
-    "human",
-    "weights, MB",
-    "latency, ms",
-)
-
 DIFFERS = """Reasons why the figures differ:
 
 - Their net had 28.8 million weights, 55 % of them in the output layer. This one is a tenth of that size and fits into
@@ -106,7 +94,7 @@ DIFFERS = """Reasons why the figures differ:
 
 
 def markdown(tree: Mapping[str, Any], picture: Path | None) -> str:
-    """The whole document about the JSON object of `asrscope bench ladder`; `picture` lies beside it."""
+    """The whole document about the JSON object of `asrscope bench ladder`; `picture` lies in its folder."""
     rows: list[Row] = tree["rows"]
     timed = [row for row in rows if not row["missing"]]
     parts = [HEAD]
@@ -145,45 +133,46 @@ def _origin(tree: Mapping[str, Any]) -> str:
 
 
 def _table(rows: Sequence[Row]) -> str:
-    lines = [f"| {' | '.join(TABLE)} |", "|---" * len(TABLE) + "|"]
-    for row in rows:
-        figures = ["not here", *[NONE] * 8] if row["missing"] else _figures(row)
-        lines.append("| " + " | ".join([f"`{row['preset']}`", _changes(row), *figures]) + " |")
+    def figure(key: str, form: str) -> Callable[[Row], str | None]:
+        return lambda row: None if row["missing"] else known(row[key], form)
+
+    table = Table.of(
+        rows,
+        ("preset", lambda row: f"`{row['preset']}`"),
+        ("changes", _changes),
+        ("scoring, ms", lambda row: "not here" if row["missing"] else f"{row['ms']:.3f}"),
+        ("× before", figure("times_before", ".2f")),
+        ("× first", figure("times_first", ".1f")),
+        ("RTF", figure("rtf", ".3f")),
+        ("WER", figure("wer", ".1%")),
+        ("against the plain net", _change),
+        ("human", figure("human_errors", "d")),
+        ("weights, MB", figure("weights_mb", ".1f")),
+        ("latency, ms", lambda row: None if row["missing"] else _latency(row["latency"])),
+    )
     reasons: dict[str, list[str]] = {}
     for row in rows:
         if row["missing"]:
             reasons.setdefault(row["missing"], []).append(f"`{row['preset']}`")
-    lines.append("")
-    lines += [f"Not here: {', '.join(names)}. {reason}\n" for reason, names in reasons.items()]
-    return "\n".join(lines)
+    missing = [f"Not here: {', '.join(names)}. {reason}\n" for reason, names in reasons.items()]
+    return "\n".join([table.markdown(), *missing])
 
 
 def _changes(row: Row) -> str:
     if not row["change"]:
         return NONE
     changes = " ".join(f"`{part}`" for part in row["change"].split())
-    # The ladder's own order needs no saying.
+    # A rung of the ladder always changes the one above it.
     return changes if row["preset"].startswith(PROPER) else f"{row['after']}: {changes}"
 
 
-def _figures(row: Row) -> list[str]:
-    change = NONE
+def _change(row: Row) -> str:
     if "same_as" in row:
-        change = f"= {row['same_as']}"
-    elif row["wer_change_ci95"] and row["preset"] != PLAIN:
-        low, high = row["wer_change_ci95"]
-        change = f"{100 * row['wer_change']:+.1f} ({100 * low:+.1f} … {100 * high:+.1f})"
-    return [
-        f"{row['ms']:.3f}",
-        NONE if row["times_before"] is None else f"{row['times_before']:.2f}",
-        NONE if row["times_first"] is None else f"{row['times_first']:.1f}",
-        f"{row['rtf']:.3f}",
-        NONE if row["wer"] is None else f"{row['wer']:.1%}",
-        change,
-        NONE if row["human_errors"] is None else str(row["human_errors"]),
-        f"{row['weights_mb']:.1f}",
-        _latency(row["latency"]),
-    ]
+        return f"= {row['same_as']}"
+    if row["missing"] or not row["wer_change_ci95"] or row["preset"] == PLAIN:
+        return NONE
+    low, high = row["wer_change_ci95"]
+    return f"{100 * row['wer_change']:+.1f} ({100 * low:+.1f} … {100 * high:+.1f})"
 
 
 def _latency(parts: Mapping[str, float]) -> str:
@@ -195,34 +184,34 @@ def _roofs(tree: Mapping[str, Any], rows: Mapping[str, Row]) -> str:
     """How near the dense rungs come to what the machine can do."""
     machine, parameters = tree["machine"], tree["net"]["parameters"]
     outputs = tree["net"]["of_outputs"] / parameters
-    said = [
+    sentences = [
         f"The plain net has {parameters / 1e6:.2f} million weights, {outputs:.0%} of them in the output layer: "
         f"{2 * parameters / 1e6:.1f} MFLOP per frame."
     ]
     rate = {name: 2 * parameters / row["ms"] / 1e6 for name, row in rows.items()}
     if SCALAR in rows and machine.get("scalar_gflops"):
-        said.append(
+        sentences.append(
             f"The scalar loop reaches {rate[SCALAR]:.1f} GFLOP/s, where the machine's scalar roof is "
             f"{machine['scalar_gflops']:.1f}."
         )
     if BLAS in rows and machine.get("read_gbytes_per_s"):
         read = rows[BLAS]["weights_mb"] / rows[BLAS]["ms"]
-        said.append(
+        sentences.append(
             f"Frame by frame BLAS reads the weights at {read:.0f} GB/s; repeated plain reads of as many bytes "
             f"reach {machine['read_gbytes_per_s']:.0f} GB/s."
         )
     if PLAIN in rows and machine.get("gemm_gflops"):
-        said.append(
+        sentences.append(
             f"In blocks of 16 it computes at {rate[PLAIN]:.0f} GFLOP/s; large matrix products reach "
             f"{machine['gemm_gflops']:.0f}."
         )
     if LAZY in rows and rows[LAZY]["asked"] is not None:
-        said.append(f"{rows[LAZY]['asked']:.0%} of the senones are active in a frame.")
-    return "\n".join([" ".join(said), ""])
+        sentences.append(f"{rows[LAZY]['asked']:.0%} of the senones are active in a frame.")
+    return "\n".join([" ".join(sentences), ""])
 
 
 def _published(rows: Mapping[str, Row]) -> str:
-    """Claims of the literature beside the same comparison here."""
+    """Claims of the literature and the same comparison here."""
 
     def times(slow: str, fast: str) -> str:
         if slow not in rows or fast not in rows:
@@ -247,57 +236,25 @@ def _published(rows: Mapping[str, Row]) -> str:
     floats = [name for name in (SCALAR, SIMD, BLAS) if name in rows]
     best = min(floats, key=lambda name: float(rows[name]["ms"]), default="")
     vanhoucke, multi = "Vanhoucke 2011", "Vanhoucke 2013"
+    part = "at most 1.6 times (30 % of an output layer with 55 % of the weights)"
+    shares = "14 and 23 % of the computation with 12 and 19 % of the weights"
+    sparse = f"CSR {times(PLAIN, 'dnn-sparse-csr')}, blocks {both(PLAIN, 'dnn-sparse-blocks')}"
+    smaller, skip = more("dnn-small", "dnn-small-hard"), "2 times, +1 point (trained this way)"
+    less, heads = "up to 4 times less work, comparable accuracy", "dnn-multi-frame"
     claims = (
-        (
-            "unrolled over the plain loop",
-            vanhoucke,
-            "1.26 times",
-            f"{times(SCALAR, SIMD)} (with vectors)",
-        ),
+        ("unrolled over the plain loop", vanhoucke, "1.26 times", f"{times(SCALAR, SIMD)} (with vectors)"),
         ("8 bit over the best floating point", vanhoucke, "3 times, no loss", both(best, INT8)),
         ("8 bit in batches over the plain loop", vanhoucke, "10 times", times(SCALAR, BATCH)),
         ("8 bit in batches over the best floating point", vanhoucke, "4 times", times(best, BATCH)),
-        (
-            "lazy outputs over all",
-            vanhoucke,
-            "at most 1.6 times (30 % of an output layer with 55 % of the weights)",
-            times(BATCH, LAZY),
-        ),
+        ("lazy outputs over all", vanhoucke, part, times(BATCH, LAZY)),
         ("the same in batches", vanhoucke, NONE, times(BATCH, LAST)),
         ("low rank", "Xue 2013", "80 % smaller, no loss", both(PLAIN, "dnn-low-rank")),
         ("low rank, not retrained", "", NONE, both(PLAIN, "dnn-low-rank-untuned")),
         ("sparse", "Yu 2012", "a third of the weights, no loss", points("dnn-sparse")),
-        (
-            "sparse products",
-            "Yu 2012",
-            "14 and 23 % of the computation with 12 and 19 % of the weights",
-            f"CSR {times(PLAIN, 'dnn-sparse-csr')}, blocks {both(PLAIN, 'dnn-sparse-blocks')}",
-        ),
-        (
-            "small, trained by a net instead of labels",
-            "Li 2014",
-            "5 % fewer errors",
-            more("dnn-small", "dnn-small-hard"),
-        ),
-        (
-            "every second frame copied",
-            "Miao 2016",
-            "2 times, +1 point (trained this way)",
-            both(PLAIN, "dnn-skip"),
-        ),
-        (
-            "several frames at once",
-            multi,
-            "up to 4 times less work, comparable accuracy",
-            both("dnn-small", "dnn-multi-frame"),
-        ),
-        (
-            "the same against copying",
-            multi,
-            "better",
-            points("dnn-multi-frame", "dnn-multi-frame-copy"),
-        ),
-    )
-    lines = ["| claim | source | published | here |", "|---|---|---|---|"]
-    lines += [f"| {' | '.join(claim)} |" for claim in claims]
-    return "\n".join([*lines, ""])
+        ("sparse products", "Yu 2012", shares, sparse),
+        ("small, trained by a net instead of labels", "Li 2014", "5 % fewer errors", smaller),
+        ("every second frame copied", "Miao 2016", skip, both(PLAIN, "dnn-skip")),
+        ("several frames at once", multi, less, both("dnn-small", heads)),
+        ("the same against copying", multi, "better", points(heads, "dnn-multi-frame-copy")),
+    )  # fmt: skip
+    return Table(("claim", "source", "published", "here"), claims).markdown()

@@ -1,9 +1,9 @@
-"""Other programs, as many as wanted, which keep a machine busy while something is measured."""
+"""Other programs that keep a machine busy during a measurement."""
 
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing.synchronize import Event
 
@@ -12,13 +12,15 @@ import numpy as np
 from profiler.errors import BadInput
 
 READ_BYTES = 64 << 20
-"""What such a program reads over and over: more than it could keep of a shared cache."""
+"""Such a program reads this over and over: more than it could keep of a shared cache."""
 SPINS = 200_000
 """Turns of an empty loop between two readings: about as long as one of them."""
 
 
-def is_wanted() -> bool:
-    """Whether the process that started this one is still there: one that was killed cannot end it."""
+def spin() -> bool:
+    """Compute for a while; whether the process that started this one is still there: if killed, it cannot end it."""
+    for _ in range(SPINS):
+        pass
     parent = multiprocessing.parent_process()
     return parent is not None and parent.is_alive()
 
@@ -26,21 +28,19 @@ def is_wanted() -> bool:
 def _busy(ready: Event) -> None:
     values = np.ones(READ_BYTES // 8)
     ready.set()
-    while is_wanted():
+    while spin():
         values.sum()
-        for _ in range(SPINS):
-            pass
 
 
 @contextmanager
-def programs(count: int) -> Iterator[None]:
-    """Run `count` of them, half computing and half reading memory, until the block ends."""
+def programs(count: int, work: Callable[..., None] = _busy, *arguments: object) -> Iterator[None]:
+    """Run `count` of them until the block ends: half computing and half reading memory, or `work(ready, …)`."""
     spawn = multiprocessing.get_context("spawn")
     started = []
     try:
         for _ in range(count):
             ready = spawn.Event()
-            started.append(spawn.Process(target=_busy, args=(ready,), daemon=True))
+            started.append(spawn.Process(target=work, args=(ready, *arguments), daemon=True))
             started[-1].start()
             while not ready.wait(0.1):
                 if not started[-1].is_alive():

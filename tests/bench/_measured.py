@@ -8,8 +8,8 @@
     | … |
     <!-- end -->
 
-An entry's command is run as it stands on the page, in a child, with SPEECH, CORPUS, SESSION and EMPTY put in; what it
-prints is JSON, one object or several. Whatever is not between markers is a person's, and stays as it is.
+An entry's command is run as it stands on the page, in a child, with SPEECH, CORPUS, SESSION and EMPTY put in; its
+output is JSON, one object or several. Text outside of the markers is written by hand and stays as it is.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from profiler.errors import BadInput
 from profiler.process import children
 
 QUICK_S = 120.0
-"""What may take longer is measured only where a person names it."""
+"""Entries that may take longer are measured only by name."""
 
 BEGIN = re.compile(r"^<!-- measured: ([a-z0-9-]+) -->\n", re.MULTILINE)
 END = "<!-- end -->\n"
 MARKER = re.compile(r"^<!-- (measured\b.*|end\b.*)-->$", re.MULTILINE)
-"""Whatever looks like a marker; each must be one of a pair."""
+"""Everything like a marker; each must be one of a pair."""
 
 MODULES = {"asrscope": ("-m", "app.cli.main"), "python": ()}
-"""What the first word of a command stands for in a child."""
+"""The options of a child's Python for the first word of a command."""
 
 Row = Sequence[object]
 
@@ -56,6 +56,14 @@ class Table:
         if any(len(line) != len(self.head) for line in lines):
             raise ValueError("a row has other columns than the table")
         return "".join(f"| {' | '.join(map(_cell, line))} |\n" for line in lines)
+
+    @classmethod
+    def of(cls, rows: Iterable[Any], *columns: tuple[Any, ...]) -> Table:
+        """A table of `rows` of JSON: each column is (head, key or function of a row), and a format if there is one."""
+        return cls(
+            [head for head, *_ in columns],
+            [tuple(_figure(row, *column) for _, *column in columns) for row in rows],
+        )
 
 
 @dataclass(frozen=True)
@@ -78,6 +86,22 @@ class Entry:
     def quick(self) -> bool:
         """Whether it is measured without being named."""
         return self.upto_s <= QUICK_S
+
+
+def known(value: Any, form: str = "") -> str:
+    """`value` in the format, a dash for None."""
+    return "–" if value is None else format(value, form)
+
+
+def interval(ends: Sequence[float | None] | None, form: str = ".2f") -> str:
+    """` (low to high)`; empty where an end is unknown."""
+    if ends is None or None in ends:
+        return ""
+    return f" ({ends[0]:{form}} to {ends[1]:{form}})"
+
+
+def _figure(row: Any, key: Any, form: str = "") -> str:
+    return known(key(row) if callable(key) else row[key], form)
 
 
 def _cell(value: object) -> str:
@@ -116,13 +140,13 @@ def replaced(page: str, name: str, table: str, known: Iterable[str]) -> str:
 
 
 def written(entry: Entry, tables: Sequence[Table], conditions: str) -> str:
-    """What stands between the markers of an entry."""
+    """The text between the markers of an entry."""
     commands = "".join(f"- `{command}`\n" for command in entry.commands)
     return f"{commands}\n{conditions}\n\n" + "\n".join(table.markdown() for table in tables)
 
 
 def conditions(machine: Mapping[str, Any], load: float, after: float, day: str) -> str:
-    """On what, when, and beside how much else: load averages of the minute before, and of the last minute.
+    """Machine, load averages of the minute before and of the last minute, and day.
 
     The commands themselves are one or two of the latter.
     """
@@ -156,7 +180,7 @@ def words_of(command: str, names: Mapping[str, str]) -> tuple[dict[str, str], li
     words = shlex.split(command)
     if names:
         capitals = re.compile(rf"\b({'|'.join(names)})\b")
-        words = [capitals.sub(lambda found: names[found[0]], word) for word in words]
+        words = [capitals.sub(lambda match: names[match[0]], word) for word in words]
     variables = [word.partition("=") for word in takewhile(lambda word: "=" in word, words)]
     program, *rest = words[len(variables) :]
     return {name: value for name, _, value in variables}, [*MODULES[program], *rest]
@@ -188,7 +212,7 @@ def printed(command: str, names: Mapping[str, str], more: Sequence[str] = ()) ->
 
 
 def measured(entry: Entry, names: Mapping[str, str], machine: Mapping[str, Any]) -> str:
-    """Run the commands of `entry` and return what stands between its markers.
+    """Run the commands of `entry` and return the text between its markers.
 
     BadInput where data is missing, a command fails, or prints other figures than the table wants.
     """

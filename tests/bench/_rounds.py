@@ -1,38 +1,52 @@
-"""What benches share that hold several ways of scoring against each other on the same speech.
+"""What benches share: variants of the same work in turns, ratios of paired rounds, results kept, decoding and scoring.
 
-Turns: every utterance goes through all sides, in the order of `interleave`. Kept results: what
-does not depend on the machine lies in the cache under the digest of all that decides it, so that an interrupted
-table goes on where it stopped.
+Turns: every utterance goes through all sides, in the order of `interleave`. Kept results: what does not depend on the
+machine lies in the cache under the digest of all that decides it: an interrupted table goes on where it stopped.
 """
 
 from __future__ import annotations
 
+import argparse
+import gc
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Sequence
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from statistics import median
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from threadpoolctl import threadpool_limits
 
 import pipelines
-from pipelines import config as settings
-from pipelines.config import Config
 from pipelines.run.interleave import turns
-from pipelines.run.playlist import Item
+from profiler.arrays import Array
+from profiler.errors import BadInput
 from profiler.files.outputs import writing
 from profiler.files.paths import cache_dir
-from profiler.spans import NullLane
+from profiler.spans import NullLane, Recorder
+
+if TYPE_CHECKING:
+    from pipelines.config import Config
+    from pipelines.run.playlist import Item
 
 Progress = Callable[[str, float | None], None]
+T = TypeVar("T")
 
 LANE = NullLane()
+MB = 1e6
 SCORES_BY = ("scoring", "search", "models", "frontend", "config")
 """The folders of `pipelines` that decide scores and words."""
 
 
 @dataclass
 class Side:
-    """One way to do the work: seconds that an utterance takes, and of each round over all of them."""
+    """A variant of the work: seconds that an utterance takes, and of each round over all of them."""
 
     name: str
     take: Callable[[Any], float]
@@ -43,20 +57,121 @@ def interleave(
     sides: Sequence[Side],
     speech: Sequence[Any],
     rounds: int,
-    told: Callable[[float], None] = lambda fraction: None,
+    progress: Callable[[float], None] = lambda fraction: None,
 ) -> None:
     """Every utterance through all sides, one after the other, the first side turning."""
     for side in sides:
         side.take(speech[0])
         side.seconds = [0.0] * rounds
     for turn, place, number in turns(len(sides), len(speech), range(rounds)):
-        told(turn / rounds)
+        progress(turn / rounds)
         sides[number].seconds[turn] += sides[number].take(speech[place])
 
 
 def paired(slow: Side, fast: Side) -> list[float]:
     """Ratio of the times of two sides in each round."""
     return [a / b for a, b in zip(slow.seconds, fast.seconds, strict=True)]
+
+
+def spread(ratios: Sequence[float]) -> dict[str, float]:
+    """Median, least and most of the ratios of paired rounds, as in the JSON of a bench."""
+    return {"ratio": median(ratios), "ratio_min": min(ratios), "ratio_max": max(ratios)}
+
+
+def result(
+    peer: str, ratios: Sequence[float], meaning: str, agreement: dict[str, Any], rows: list[Any]
+) -> dict[str, Any]:
+    """The JSON object of a bench."""
+    return {
+        "peer": peer,
+        **spread(ratios),
+        "ratio_meaning": meaning,
+        "agreement": agreement,
+        "rows": rows,
+    }
+
+
+def percent(share: Any) -> Any:
+    """A share, or the ends of an interval of shares, in percent; None as it is."""
+    if share is None:
+        return None
+    return [100 * end for end in share] if isinstance(share, tuple) else 100 * share
+
+
+def timed(call: Callable[[], T]) -> tuple[T, float]:
+    """What `call` returns, and the seconds it takes."""
+    start = time.perf_counter()
+    returned = call()
+    return returned, time.perf_counter() - start
+
+
+@contextmanager
+def undisturbed(threads: int = 1) -> Iterator[None]:
+    """No garbage collection over what was loaded, as in a run, and this many threads in BLAS."""
+    gc.collect()
+    gc.freeze()
+    try:
+        with threadpool_limits(threads):
+            yield
+    finally:
+        gc.unfreeze()
+
+
+def decoded(recogniser: Any, item: Item) -> Any:
+    """The utterance of `item`, decoded with the recorder off."""
+    # Only here: benches of sessions measure the memory of a process without a recogniser.
+    from pipelines.run.control import Control
+    from pipelines.run.decode import Decoder
+    from pipelines.run.null_writer import NullWriter
+
+    decoder = Decoder(recogniser, Recorder(), LANE, NullWriter(), Control())
+    (utterance,) = decoder.run([item]).utterances
+    return utterance
+
+
+def scored(scorer: Any, features: Array, block: int) -> Array:
+    """Scores f32 [frames, senones] of an utterance, in blocks of this many frames."""
+    scorer.reset()
+    parts = [
+        np.array(scorer.score(features[first : first + block], first, LANE))
+        for first in range(0, len(features), block)
+    ]
+    return np.concatenate(parts)
+
+
+def peak_bytes() -> int:
+    """The highest resident size of this process."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    # getrusage counts what the parent had when it forked; this does not.
+    peak = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+    return int(peak.split()[1]) * 1024
+
+
+def command_line(module: str, about: str | None) -> argparse.ArgumentParser:
+    """The options of `python -m tests.bench.MODULE`."""
+    return argparse.ArgumentParser(
+        prog=f"python -m tests.bench.{module}",
+        description=about,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def print_measured(measure: Callable[[], Any], markdown: Callable[[Any], str] | None) -> int:
+    """Print the JSON object of `measure`, or its table for a person; 2 and a sentence for BadInput."""
+    try:
+        tree = measure()
+    except BadInput as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(markdown(tree) if markdown else json.dumps(tree, ensure_ascii=False), end="")
+    return 0
+
+
+def progress_lines(title: str, fraction: float | None) -> None:
+    """Progress as lines on standard error."""
+    sys.stderr.write(f"{title}{'' if fraction is None else f' {fraction:.0%}'}\n")
 
 
 class Kept:
@@ -80,13 +195,15 @@ class Kept:
         return self._folder / f"{digest_of(f'{self._digest}{key}'.encode())[:24]}.json"
 
 
-def said(items: Iterable[Item]) -> list[str]:
-    """Which speech it is: names of the files and what was said in them."""
+def speech_key(items: Iterable[Item]) -> list[str]:
+    """Which speech it is: names and transcripts of the files."""
     return [f"{item.name}:{item.reference}" for item in items]
 
 
 def key_of(config: Config) -> str:
     """A configuration as text."""
+    from pipelines import config as settings
+
     return json.dumps(settings.to_dict(config), sort_keys=True)
 
 
@@ -98,5 +215,5 @@ def digest_of(content: bytes) -> str:
 def sources(*files: str) -> list[str]:
     """Digests of what decides scores and words, and of other files of `pipelines` by name."""
     folder = Path(str(pipelines.__file__)).parent
-    found = sorted(file for room in SCORES_BY for file in (folder / room).rglob("*.py"))
-    return [digest_of(file.read_bytes()) for file in (*found, *(folder / name for name in files))]
+    scoring = sorted(file for room in SCORES_BY for file in (folder / room).rglob("*.py"))
+    return [digest_of(file.read_bytes()) for file in (*scoring, *(folder / name for name in files))]

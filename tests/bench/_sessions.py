@@ -1,7 +1,7 @@
 """Sessions for the benches: the spans, samples and words of the present pipeline, made up on a fake clock.
 
-`Pipeline` says through the real `SessionWriter` what a decode says; stages, counts and durations are those of
-the preset `gmm` at block 16 (13 sentences, 2 222 blocks). `Stepped` is the real writer with its clock in our hand.
+`Pipeline` records through the real `SessionWriter` as a decode does; stages, counts and durations are those of
+the preset `gmm` at block 16 (13 sentences, 2 222 blocks). `Stepped` is the real writer with a fake clock.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ SAMPLES: Final = (
 
 
 class Stepped(SessionWriter):
-    """The writer, its thread flushing when told: `step()` is one round at the fake time."""
+    """The writer, its thread flushing on `step()`: one round at the fake time."""
 
     def __init__(self, path: Path, recorder: Recorder, meta: dict[str, Any]) -> None:
         self._steps: queue.SimpleQueue[bool] = queue.SimpleQueue()
@@ -105,7 +105,7 @@ class Stepped(SessionWriter):
 
 
 class Pipeline:
-    """Says what the pipeline says, block by block, on a clock of its own."""
+    """Records as the pipeline does, block by block, on a clock of its own."""
 
     def __init__(self, writer_class: type[SessionWriter], path: Path, block: int = 16) -> None:
         self.clock = FakeClock(SECOND)

@@ -1,19 +1,16 @@
-"""Does an A/B tell the truth? Known answers put to `asrscope ab` and `compare`, on real decodes with real noise.
+"""Does an A/B tell the truth? Known answers for `asrscope ab` and `compare`, on real decodes with real noise.
 
-(i) A/A: the same configuration in both arms, so every "faster" is false; nominal level 5 %. (ii) Planted: in
-arm B one stage really takes 5 % longer, for it waits busily before its kernel runs; the stage must be
-found, and no other one blamed. Every try decodes in turn with both arms into a session file, which is then compared.
+(i) A/A: the same configuration in both arms, so every "faster" is false; nominal level 5 %. (ii) Planted: in arm B one
+stage really takes 5 % longer, for it waits busily before its kernel runs; the stage must be found, and no other one
+blamed. Every try decodes in turn with both arms into a session file, which is then compared.
 
-`python -m tests.bench.ab_validation --aa 200 --planted 50` takes 20 to 40 minutes and goes on where it was
-stopped: tries are kept as JSON lines, by settings and by a digest of the statistics' source. `asrscope bench
-ab_validation` adds `--repeat` tries of each kind to those kept and reports them all.
+`python -m tests.bench.ab_validation --aa 200 --planted 50` takes 20 to 40 minutes and goes on where it was stopped:
+tries are kept as JSON lines, by settings and by a digest of the statistics' source. `asrscope bench ab_validation` adds
+`--repeat` tries of each kind to those kept and reports them all.
 """
 
 from __future__ import annotations
 
-import argparse
-import gc
-import hashlib
 import inspect
 import json
 import math
@@ -21,13 +18,12 @@ import os
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from app.cli.compare import FLOOR_FILE
 from pipelines.config import Config, presets
@@ -38,6 +34,7 @@ from pipelines.run.decode import Decoder
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser, build
 from pipelines.scoring.meter import Meter
+from pipelines.scoring.strategy import never, quietly
 from profiler.analysis.comparison import arms, compare, statistics
 from profiler.clock import now_ns
 from profiler.errors import BadInput
@@ -46,26 +43,23 @@ from profiler.machine import describe
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.spans import Lane, NullLane, Recorder
-
-Progress = Callable[[str, float | None], None]
+from tests.bench._rounds import LANE, Progress, command_line, digest_of, result, undisturbed
 
 PRESET = "gmm-quick"
 REPEATS = 10
 SLOWDOWN = 0.05
 STAGE = "score.mixture"
-AA_FILES = (
-    "04-kal16-numbers",
-    "08-kal16-short",
-)  # 5 s of the bundled voices; planted tries take all 62 s
+AA_FILES = ("04-kal16-numbers", "08-kal16-short")
+"""5 s of the bundled voices; planted tries take all 62 s."""
 AA, PLANTED = 200, 50
 FALSE_ALLOWED, FOUND_WANTED = 0.10, 0.84  # 20 of 200, 42 of 50
 
 
 class SlowMeter(Meter):
-    """A meter that lets `stage` last longer by the share SLOWDOWN, while `slow`.
+    """A meter that makes `stage` longer by the share SLOWDOWN, while `slow`.
 
-    It waits before the stage's kernel runs, and after the stage before was closed: what a wait does to caches and
-    to what the processor foresees falls on the stage itself. A wait behind the kernel slowed the next stage too.
+    It waits before the stage's kernel runs, and after the stage before was closed: the effect of a wait on caches and
+    on branch prediction falls on the stage itself. A wait behind the kernel slowed the next stage too.
     """
 
     def __init__(self, stage: str) -> None:
@@ -87,14 +81,14 @@ class SlowMeter(Meter):
         if stage == self.stage:
             self._before = self._previous
             self._lasted.append(now_ns() - self._since - self._waited)
-            # The median: the processor taken away for a while is nothing that a slow kernel would repeat.
+            # The median: a slow kernel would not repeat a preemption.
             self._usual = sorted(self._lasted)[len(self._lasted) // 2]
         self._pass(stage)
 
     def _pass(self, place: str) -> None:
-        """Wait busily where the slow stage comes next, for a share of what it usually takes."""
+        """Wait busily before the slow stage, for a share of its usual time."""
         self._previous, self._since = place, now_ns()
-        # Both arms take this way, so that they differ in nothing but the time waited.
+        # In both arms, so that they differ in nothing but the time waited.
         self._waited = round(self._usual * SLOWDOWN * self.slow) if place == self._before else 0
         while now_ns() < self._since + self._waited:
             pass
@@ -142,25 +136,20 @@ class Validation:
         self._meter = SlowMeter(stage)
 
     def tries(self) -> list[dict[str, Any]]:
-        """What was tried so far with these settings and statistics."""
+        """The tries so far with these settings and statistics."""
         if not self._results.exists():
             return []
-        lines = self._results.read_text(encoding="utf-8").splitlines()
         kept = []
-        for line in lines:
-            try:
+        for line in self._results.read_text(encoding="utf-8").splitlines():
+            with suppress(ValueError):  # a line cut short when the last run was killed
                 kept.append(json.loads(line))
-            except ValueError:  # a line cut short when the last run was killed
-                continue
         return [one for one in kept if one["digest"] == self._digests[one["kind"]]]
 
     def add(self, kind: str, number: int) -> dict[str, Any]:
         """Try once more and keep the outcome."""
         if self._recogniser is None:
-            self._recogniser = build(
-                self._config, Recorder(), NullLane(), lambda *_: None, lambda: False
-            )
-            self._recogniser.scorer._meter = self._meter  # type: ignore[attr-defined]
+            self._recogniser = build(self._config, Recorder(), LANE, quietly, never)
+            self._recogniser.scorer._meter = self._meter
         items = playlist.build([], None).items
         if kind == "aa":
             items = [item for item in items if item.name in AA_FILES]
@@ -179,7 +168,7 @@ class Validation:
         path = folder / (f"{kind}-{number:03}.asrs" if self._keep else "ab-validation.asrs")
         load, start = os.getloadavg()[0], time.time()
         compared = decode_and_compare(path, course, plain, items)
-        found = outcome(compared) | {
+        one = outcome(compared) | {
             "kind": kind,
             "digest": self._digests[kind],
             "at": start,
@@ -189,8 +178,8 @@ class Validation:
         if not self._keep:
             path.unlink()
         with self._results.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(found) + "\n")
-        return found
+            file.write(json.dumps(one) + "\n")
+        return one
 
 
 def decode_and_compare(
@@ -202,9 +191,8 @@ def decode_and_compare(
     journal = SessionWriter(path, recorder, meta, replace=True)
     try:
         course.prepare(recogniser, lambda config: recogniser)
-        decoder = Decoder(
-            recogniser, recorder, recorder.lane("decode", decode=True), journal, Control()
-        )
+        lane = recorder.lane("decode", decode=True)
+        decoder = Decoder(recogniser, recorder, lane, journal, Control())
         with undisturbed():
             course.run(decoder, items, journal)
     finally:
@@ -213,20 +201,8 @@ def decode_and_compare(
         return compare.compare(session)
 
 
-@contextmanager
-def undisturbed() -> Iterator[None]:
-    """No garbage collection over what was loaded, as in a run."""
-    gc.collect()
-    gc.freeze()
-    try:
-        with threadpool_limits(1):
-            yield
-    finally:
-        gc.unfreeze()
-
-
 def outcome(compared: compare.Comparison) -> dict[str, Any]:
-    """What is kept of a comparison."""
+    """The kept part of a comparison."""
 
     def row(one: compare.StageRatio) -> dict[str, Any]:
         r = one.ratio
@@ -253,7 +229,7 @@ def digest(stage: str, kind: str) -> str:
     settings = json.dumps([PRESET, REPEATS, SLOWDOWN, stage, AA_FILES]).encode()
     if kind == "planted":
         sources += [inspect.getsource(one).encode() for one in (SlowMeter, SlowScorer)]
-    return hashlib.sha256(b"\0".join([*sources, settings])).hexdigest()[:12]
+    return digest_of(b"\0".join([*sources, settings]))[:12]
 
 
 def faster(row: dict[str, Any]) -> bool:
@@ -282,51 +258,52 @@ def report(tries: list[dict[str, Any]], stage: str) -> dict[str, Any]:
     def quantiles(values: list[float]) -> list[float] | None:
         return [float(v) for v in np.quantile(values, (0.05, 0.5, 0.95))] if values else None
 
-    return {
-        "peer": f"the truth: no difference in A/A, {SLOWDOWN:.0%} more in {stage}",
-        "ratio": share,
-        "ratio_min": share,
-        "ratio_max": share,
-        "ratio_meaning": f"planted slowdowns found and attributed, as a share of the {FOUND_WANTED:.0%} wanted",
-        "agreement": {
-            "A/A comparisons": len(aa),
-            f"A/A saying that one arm is faster (at most {FALSE_ALLOWED:.0%})": sum(
-                faster(t["overall"]) for t in aa
-            ),
-            "A/A with 1 outside of the overall 95 % interval": sum(
-                t["overall"]["p"] < compare.LEVEL for t in aa
-            ),
-            "A/A saying so of any stage (family-wise)": sum(
-                any(faster(row) for row in t["stages"].values()) for t in aa
-            ),
-            "A/A overall verdicts": {
-                v: sum(t["overall"]["verdict"] == v for t in aa)
-                for v in (compare.NO_DIFFERENCE, compare.UNDECIDED)
-            },
-            "planted tries": len(planted),
-            "planted, found in the stage": len(found),
-            "planted, found and it added the most time of all stages called slower": len(most),
-            f"planted, found and no other stage blamed (at least {FOUND_WANTED:.0%})": len(
-                attributed
-            ),
-            "planted, blamed wrongly": sorted({n for names in blamed.values() for n in names}),
-            "load average at the begin of a try, 5/50/95 %": quantiles([t["load"] for t in tries]),
+    def count(holds: Callable[[dict[str, Any]], bool]) -> int:
+        return sum(map(holds, aa))
+
+    agreement = {
+        "A/A comparisons": len(aa),
+        f"A/A saying that one arm is faster (at most {FALSE_ALLOWED:.0%})": count(
+            lambda t: faster(t["overall"])
+        ),
+        "A/A with 1 outside of the overall 95 % interval": count(
+            lambda t: t["overall"]["p"] < compare.LEVEL
+        ),
+        "A/A saying so of any stage (family-wise)": count(
+            lambda t: any(faster(row) for row in t["stages"].values())
+        ),
+        "A/A overall verdicts": {
+            verdict: sum(t["overall"]["verdict"] == verdict for t in aa)
+            for verdict in (compare.NO_DIFFERENCE, compare.UNDECIDED)
         },
-        "rows": [
+        "planted tries": len(planted),
+        "planted, found in the stage": len(found),
+        "planted, found and it added the most time of all stages called slower": len(most),
+        f"planted, found and no other stage blamed (at least {FOUND_WANTED:.0%})": len(attributed),
+        "planted, blamed wrongly": sorted({n for names in blamed.values() for n in names}),
+        "load average at the begin of a try, 5/50/95 %": quantiles([t["load"] for t in tries]),
+    }
+    ratios = {
+        "A/A overall ratio": [t["overall"]["ratio"] for t in aa],
+        f"A/A ratio of {stage}": [t["stages"][stage]["ratio"] for t in aa],
+        f"planted ratio of {stage}": [t["stages"][stage]["ratio"] for t in planted],
+        "planted overall ratio": [t["overall"]["ratio"] for t in planted],
+    }
+    return result(
+        f"the truth: no difference in A/A, {SLOWDOWN:.0%} more in {stage}",
+        [share],
+        f"planted slowdowns found and attributed, as a share of the {FOUND_WANTED:.0%} wanted",
+        agreement,
+        [
             {"what": what, "q05": q[0], "median": q[1], "q95": q[2]}
-            for what, values in (
-                ("A/A overall ratio", [t["overall"]["ratio"] for t in aa]),
-                (f"A/A ratio of {stage}", [t["stages"][stage]["ratio"] for t in aa]),
-                (f"planted ratio of {stage}", [t["stages"][stage]["ratio"] for t in planted]),
-                ("planted overall ratio", [t["overall"]["ratio"] for t in planted]),
-            )
+            for what, values in ratios.items()
             if (q := quantiles(values))
         ],
-    }
+    )
 
 
 def store_floor(tries: list[dict[str, Any]]) -> None:
-    """Keep the A/A floor for `asrscope compare`: what 95 % of the A/A overall ratios stayed within."""
+    """Keep the A/A floor for `asrscope compare`: the bound of 95 % of the A/A overall ratios."""
     apart = [abs(math.log(t["overall"]["ratio"])) for t in tries if t["kind"] == "aa"]
     if len(apart) < 20:
         return
@@ -358,10 +335,8 @@ def run(
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Try until there are as many as asked for, and print the report as JSON."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.bench.ab_validation", description=__doc__
-    )
+    """Try until there are as many as wanted, and print the report as JSON."""
+    parser = command_line("ab_validation", __doc__)
     parser.add_argument("--aa", type=int, default=AA, help="A/A comparisons in all")
     parser.add_argument("--planted", type=int, default=PLANTED, help="planted slowdowns in all")
     parser.add_argument("--stage", default=STAGE, help="where to plant: a scoring stage")
@@ -379,10 +354,10 @@ def main(arguments: list[str] | None = None) -> int:
         kind = min(left, key=lambda k: done[k] / wanted[k])
         one = validation.add(kind, done[kind])
         done[kind] += 1
-        told = one["overall"] if kind == "aa" else one["stages"][given.stage]
+        row = one["overall"] if kind == "aa" else one["stages"][given.stage]
         sys.stderr.write(
-            f"{kind} {done[kind]} of {wanted[kind]}: {told['ratio']:.4f} "
-            f"({told['ci95'][0]:.4f}…{told['ci95'][1]:.4f}) {told['verdict']}, "
+            f"{kind} {done[kind]} of {wanted[kind]}: {row['ratio']:.4f} "
+            f"({row['ci95'][0]:.4f}…{row['ci95'][1]:.4f}) {row['verdict']}, "
             f"{one['seconds']:.0f} s, load {one['load']:.1f}\n"
         )
         sys.stderr.flush()

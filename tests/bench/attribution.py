@@ -7,21 +7,20 @@
     python -m tests.bench.attribution --ladder
     python -m tests.bench.attribution --sessions FOLDER --without calls
 
-Every configuration decodes the labelled human speech beside the checkout N times with `asrscope run … --json`, in
-turns, so that a busy minute is not all of one configuration's. Beside the middle of the shares stand what would make
-them worth little: wide intervals, parts whose least figures are together more than the time, stages left undecided, and
-verdicts that are not the same in nine runs of ten. Then how much of the time no stage has, how many replays the stages
-rest on at least, and what hot replay adds at its default. With --load, so many other programs compute and read memory
-meanwhile. With --ladder, the rungs of the ladder of nets take the place of the usual configurations, but for those that
-are among these. With --sessions, what was recorded is kept in a folder, and what lies there is looked at again and not
-run: so a change of the analysis is seen on the same runs. With --without, one ingredient of the attribution is left
-out; one that changes no figure has not earned its place.
+Every configuration decodes the labelled human speech N times with `asrscope run … --json`, in turns, so that a busy
+minute does not hit one configuration alone. Besides the median shares, the table has what would make them worth little:
+wide intervals, stages whose law allows no less than more than the time, undecided stages, and verdicts that differ in
+more than one run of ten; then the part of the time that no stage has, the least number of replays of a stage, and the
+cost of hot replay at its default.
+
+--load: this many other programs compute and read memory meanwhile. --ladder: the rungs of the ladder of nets instead of
+the usual configurations, except for those that are among these. --sessions: sessions are kept in a folder, and those
+that lie there are analysed instead of run, so that a change of the analysis is seen on the same runs. --without: one
+ingredient of the attribution is left out; one that changes no figure is not worth its place.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 import tempfile
 from collections import Counter
@@ -42,19 +41,16 @@ from profiler.session.reader import Session
 from tests.bench import _data
 from tests.bench._ablation import WITHOUT, without
 from tests.bench._load import programs
-from tests.bench._measured import Table, printed
+from tests.bench._measured import Table, known, printed
+from tests.bench._rounds import command_line, print_measured
 
 Tree = Mapping[str, Any]
-
 
 BLOCKS = (1, 16, 64)
 
 
 class Runs(NamedTuple):
-    """Settings of a run, and how often it decodes all files at each of BLOCKS: for 15 to 50 seconds.
-
-    In it scoring and search are replayed sixteen times early, and then for a hundredth of the time.
-    """
+    """Settings of a run, and how often it decodes all files at each of BLOCKS: for 15 to 50 seconds."""
 
     settings: str
     passes: tuple[int, int, int] = (16, 48, 64)
@@ -84,11 +80,11 @@ STEADY = 0.9
 NOT_ATTRIBUTED = "not_attributed_s"
 REPEAT = 3
 ASIDE = "setup.replay"
-"""The stage of what a run takes aside."""
+"""The stage of the copies that a run keeps for replays."""
 
 
 def share(parts: Mapping[str, float]) -> float | None:
-    """What of the time of some parts is not attributed, 0…1; None where there is no time."""
+    """The share of the time of parts that is not attributed, 0…1; None where there is no time."""
     time = sum(parts.values())
     return parts[NOT_ATTRIBUTED] / time if time else None
 
@@ -103,53 +99,46 @@ def large_stages(tree: Tree) -> list[Tree]:
 
 
 def width(stage: Tree) -> float:
-    """How far the least and the most of what is not attributed are apart, of the stage's time."""
+    """Width of the interval of what is not attributed, as a share of the stage's time."""
     low, high = (stage[end][NOT_ATTRIBUTED] for end in ("parts_low", "parts_high"))
     return float(high - low) / float(stage["time_s"])
 
 
 def over_explained(stage: Tree) -> bool:
-    """Whether the least that its law allows is more than the time: the program flags it as a defect.
-
-    The least ends of the parts cannot tell: they are taken back to what there was room for.
-    """
+    """Whether the least time that its law allows is more than the stage's: the program flags it as a defect."""
     return stage["defect"] is not None
 
 
 def added(session: Session) -> float:
-    """What hot replay took beside the stages of a recorded run, of its wall time; 0 where it never came."""
+    """Time of hot replay outside the stages of a recorded run, as a share of its wall time."""
     wall_ns = sum(utterance.wall_ns or 0 for utterance in session.utterances)
-    of = [n for n, stage in session.stages.items() if stage.name.startswith((ASIDE, REPLAYED))]
-    spans = session.spans[np.isin(session.spans["stage"], of)]
+    replays = [n for n, stage in session.stages.items() if stage.name.startswith((ASIDE, REPLAYED))]
+    spans = session.spans[np.isin(session.spans["stage"], replays)]
     return float(spans["duration_ns"].sum()) / wall_ns
 
 
 def fewest_replays(session: Session) -> int:
-    """How many replays the large stages rest on at least."""
-    rows = [
-        row
-        for row in breakdown(session).stages
-        if row.group in GROUPS and (row.share or 0.0) > LARGE
-    ]
-    return min((row.replays for row in rows), default=0)
+    """The least number of replays of a large stage."""
+    rows = (row for row in breakdown(session).stages if row.group in GROUPS)
+    return min((row.replays for row in rows if (row.share or 0.0) > LARGE), default=0)
 
 
 def without_stage(tree: Tree) -> float:
-    """The part of the wall time that no stage has, 0…1: the overhead but for what the run itself does in stages."""
+    """The part of the wall time that no stage has, 0…1: the overhead less the run's own stages."""
     own = sum(stage["time_s"] for stage in tree["stages"] if stage["group"] == OVERHEAD)
     return float((tree["categories"]["overhead_s"] - own) / tree["wall_s"])
 
 
 def figures(trees: Sequence[Tree]) -> dict[str, Any]:
-    """What runs of one configuration say, each as `asrscope run --json` has it with what was `added` to it.
+    """Figures of the runs of one configuration (JSON of `asrscope run` with `added` and `replays`).
 
     BadInput where they have no parts.
     """
     if any(tree.get("parts") is None for tree in trees):
         raise BadInput("The bench needs the parts of the time, and asrscope run --json has none.")
     large = [large_stages(tree) for tree in trees]
-    known = [[stage for stage in stages if stage.get("parts") is not None] for stages in large]
-    every = [stage for stages in known for stage in stages]
+    with_parts = [[one for one in stages if one.get("parts") is not None] for stages in large]
+    every = [stage for stages in with_parts for stage in stages]
     verdicts: dict[str, Counter[str]] = {}
     for stages in large:
         for stage in stages:
@@ -159,7 +148,7 @@ def figures(trees: Sequence[Tree]) -> dict[str, Any]:
         **{group: _middle([share(tree["parts"][group]) for tree in trees]) for group in GROUPS},
         "widest": max(map(width, every), default=None),
         "widest_stage": max(every, key=width)["name"] if every else None,
-        "over_explained": sum(any(map(over_explained, stages)) for stages in known),
+        "over_explained": sum(any(map(over_explained, stages)) for stages in with_parts),
         "defects": {
             stage["name"]: sorted(
                 one["defect"] for one in every if one["name"] == stage["name"] and one["defect"]
@@ -174,27 +163,27 @@ def figures(trees: Sequence[Tree]) -> dict[str, Any]:
         "large_stages": len(verdicts),
         "undecided": sum(undecided) / len(undecided) if undecided else None,
         "changing": sorted(
-            name for name, said in verdicts.items() if max(said.values()) < STEADY * said.total()
+            name for name, of in verdicts.items() if max(of.values()) < STEADY * of.total()
         ),
-        "verdicts": {name: dict(sorted(said.items())) for name, said in verdicts.items()},
+        "verdicts": {name: dict(sorted(of.items())) for name, of in verdicts.items()},
     }
 
 
 def _middle(shares: Sequence[float | None]) -> float | None:
-    known = [one for one in shares if one is not None]
-    return median(known) if known else None
+    present = [one for one in shares if one is not None]
+    return median(present) if present else None
 
 
 def recorded(
     name: str, block: int, path: Path, paths: Sequence[str], left_out: str | None = None
 ) -> Tree:
-    """What is said of a run of one configuration over the files `paths`, with what was `added` to it.
+    """The report of a run of one configuration over the files `paths`, with `added` and `replays`.
 
-    Recorded to `path`; a session that is there already is looked at instead. `left_out`: of WITHOUT.
+    Recorded to `path`; a session that is there already is analysed instead. `left_out`: of WITHOUT.
     """
     if not path.exists():
         settings, passes = (CONFIGURATIONS | LADDER)[name]
-        # Under another name until it is whole, so that one that was cut short is not looked at for a run.
+        # Under another name until it is complete: a session that was cut short is no run.
         part = path.with_stem(f"{path.stem}-part")
         part.unlink(missing_ok=True)
         command = (
@@ -214,10 +203,16 @@ def measure(
     configurations: Iterable[str] = tuple(CONFIGURATIONS),
     left_out: str | None = None,
 ) -> dict[str, Any]:
-    """Run every one of the configurations at every block size so many times, in turns, beside `load` other programs.
+    """Run every configuration at every block size `repeat` times, in turns, with `load` other programs.
 
-    `sessions`: a folder that keeps what was recorded, see `recorded`.
+    `sessions`: a folder that keeps the recordings, see `recorded`. BadInput for arguments out of range.
     """
+    if repeat < 1:
+        raise BadInput(f"--repeat must be at least 1 run, not {repeat}.")
+    if load < 0:
+        raise BadInput(f"--load must be at least 0 programs, not {load}.")
+    if sessions is not None and not sessions.is_dir():
+        raise BadInput(f"--sessions must name a folder, and there is no folder {sessions}.")
     paths = [str(item.path) for item in _data.human_speech()]
     places = [(name, block) for name in configurations for block in BLOCKS]
     trees: dict[tuple[str, int], list[Tree]] = {place: [] for place in places}
@@ -247,43 +242,35 @@ def measure(
 
 def table(tree: Tree) -> Table:
     """The result for a person."""
-    return Table(
+    return Table.of(
+        tree["rows"],
+        ("configuration", "configuration"),
+        ("block", "block"),
+        ("scoring not attributed", "scoring", ".0%"),
+        ("search not attributed", "search", ".0%"),
+        ("widest interval", _widest),
         (
-            "configuration",
-            "block",
-            "scoring not attributed",
-            "search not attributed",
-            "widest interval",
             "over-explained runs",
-            f"stages above {LARGE:.0%}: undecided",
-            "no verdict in nine runs of ten",
-            "in no stage",
-            "replays at least",
-            "hot replay adds",
+            lambda row: f"{row['over_explained']} of {row['runs']}" + _listed(row["defects"]),
         ),
-        [
-            (
-                row["configuration"],
-                row["block"],
-                _percent(row["scoring"]),
-                _percent(row["search"]),
-                _widest(row),
-                f"{row['over_explained']} of {row['runs']}" + _listed(row["defects"]),
-                f"{_percent(row['undecided'])} of {row['large_stages']}",
-                ", ".join(f"`{name}`" for name in row["changing"]) or "none",
-                # Beside other programs the time in stages has theirs in it, and the time of categories has not.
-                "–" if tree["load"] else f"{row['without_stage']:.1%}",
-                row["replays"],
-                f"{row['added']:.2%}",
-            )
-            for row in tree["rows"]
-        ],
+        (
+            f"stages above {LARGE:.0%}: undecided",
+            lambda row: f"{known(row['undecided'], '.0%')} of {row['large_stages']}",
+        ),
+        (
+            "no verdict in nine runs of ten",
+            lambda row: ", ".join(f"`{name}`" for name in row["changing"]) or "none",
+        ),
+        # With other programs the time in stages contains theirs, and the time of categories does not.
+        ("in no stage", lambda row: None if tree["load"] else row["without_stage"], ".1%"),
+        ("replays at least", "replays"),
+        ("hot replay adds", "added", ".2%"),
     )
 
 
 def _widest(row: Tree) -> str:
     name = row["widest_stage"]
-    return _percent(row["widest"]) + (f" (`{name}`)" if name else "")
+    return known(row["widest"], ".0%") + (f" (`{name}`)" if name else "")
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -291,28 +278,14 @@ def _listed(names: Iterable[str]) -> str:
     return f" ({listed})" if listed else ""
 
 
-def _percent(value: float | None) -> str:
-    return "–" if value is None else f"{value:.0%}"
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Measure and print."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.bench.attribution",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_line("attribution", __doc__)
+    number = {"metavar": "N", "type": int}
+    parser.add_argument("--repeat", **number, default=REPEAT, help="runs of each configuration")
+    parser.add_argument("--load", **number, default=0, help="other programs that run meanwhile")
     parser.add_argument(
-        "--repeat", metavar="N", type=int, default=REPEAT, help="runs of each configuration"
-    )
-    parser.add_argument(
-        "--load", metavar="N", type=int, default=0, help="other programs that run meanwhile"
-    )
-    parser.add_argument(
-        "--sessions",
-        metavar="FOLDER",
-        type=Path,
-        help="keep the sessions there, and look at those that are",
+        "--sessions", metavar="FOLDER", type=Path, help="keep sessions there, and analyse those"
     )
     parser.add_argument("--ladder", action="store_true", help="run the rungs of the ladder of nets")
     parser.add_argument(
@@ -320,22 +293,11 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     given = parser.parse_args(arguments)
-    try:
-        if given.repeat < 1:
-            raise BadInput(f"--repeat must be at least 1 run, not {given.repeat}.")
-        if given.load < 0:
-            raise BadInput(f"--load must be at least 0 programs, not {given.load}.")
-        if given.sessions is not None and not given.sessions.is_dir():
-            raise BadInput(
-                f"--sessions must name a folder, and there is no folder {given.sessions}."
-            )
-        chosen = LADDER if given.ladder else CONFIGURATIONS
-        tree = measure(given.repeat, given.load, given.sessions, tuple(chosen), given.without)
-    except BadInput as error:
-        print(error, file=sys.stderr)
-        return 2
-    print(json.dumps(tree, ensure_ascii=False) if given.json else table(tree).markdown(), end="")
-    return 0
+    chosen = tuple(LADDER if given.ladder else CONFIGURATIONS)
+    markdown = None if given.json else lambda tree: table(tree).markdown()
+    return print_measured(
+        lambda: measure(given.repeat, given.load, given.sessions, chosen, given.without), markdown
+    )
 
 
 if __name__ == "__main__":

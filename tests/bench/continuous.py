@@ -1,10 +1,10 @@
-"""The kernels of continuous-density scoring beside bare matrix products and bare reading, on one core.
+"""The kernels of continuous-density scoring against bare matrix products and bare reading, on one core.
 
     asrscope bench continuous
     asrscope bench continuous --audio corpus/ --transcripts corpus/transcripts.tsv
 
-For the untied model and the single-stream one (resampled, as made without speech): the product stage beside
-numpy's BLAS, log-sum-exp per Gaussian, bytes read per second at block 1 beside the machine's own reading, what
+For the untied model and the single-stream one (resampled, as made without speech): the product stage against
+numpy's BLAS, log-sum-exp per Gaussian, bytes read per second at block 1 and by the machine's own reading, what
 it takes to derive the model, and the memory of a process that scores with it. Features are random, since dense
 scoring takes the same time for any. Word errors are counted where audio with transcripts is given, and are null,
 said to be not counted, where it is not.
@@ -16,12 +16,8 @@ is worth, and one product over all columns, whose result goes to memory, what th
 
 from __future__ import annotations
 
-import json
-import resource
-import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,16 +31,14 @@ from pipelines.scoring.continuous.packing import PackedContinuous
 from pipelines.scoring.gaussians.expansion import expand
 from pipelines.scoring.simd.vector import LANES
 from profiler.machine.roofs import _kernels as machine
-from profiler.process import children
+from tests.bench._measured import printed
+from tests.bench._rounds import MB, Progress, peak_bytes, timed
 
 COMPONENTS = 42
 BLOCKS = (1, 4, 16, 64)
 WANTED_OF_GEMM = 0.8
 PRESETS = ("gmm", "gmm-continuous", "gmm-single-stream")
 WANTED_POINTS = 0.03  # word error rate that untying may cost
-MB = 1e6
-
-Progress = Callable[[str, float | None], None]
 
 
 def run(
@@ -60,19 +54,19 @@ def run(
             ("single-stream", single_stream.resampled),
         ):
             progress(f"deriving the {name} model", None)
-            model, seconds = _timed(lambda m=make: m(base, COMPONENTS))
-            packed, packing_s = _timed(lambda m=model: pack(m))
+            model, seconds = timed(lambda m=make: m(base, COMPONENTS))
+            packed, packing_s = timed(lambda m=model: pack(m))
             derivation[name] = {"found_or_made_s": seconds, "packed_s": packing_s}
             for n in BLOCKS:
                 progress(f"{name}, blocks of {n}", None)
                 rows.append({"model": name, "block": n, **measure(packed, n, rounds)})
-    dense = next(row for row in rows if row["block"] == 64)
-    agreement = {
+    agreement: dict[str, Any] = {
         f"{row['model']}: {WANTED_OF_GEMM:.0%} of bare products at block 64": row["product_of_bare"]
         >= WANTED_OF_GEMM
         for row in rows
         if row["block"] == 64
     }
+    dense = next(row for row in rows if row["block"] == 64)
     errors: dict[str, Any] | None = None
     untying = f"untying costs at most {WANTED_POINTS:.0%} more word errors"
     if transcripts:
@@ -136,7 +130,7 @@ def measure(p: PackedContinuous, n: int, rounds: int) -> dict[str, float]:
     read()
     taken = [(*ours(), bare(1), bare(0), read()) for _ in range(rounds)]
     product, lse, same, cached, reading = (list(column) for column in zip(*taken, strict=True))
-    paired = np.array(same) / np.array(product)
+    ratios = np.array(same) / np.array(product)
     gaussians = n * p.n_gaussians
     flops = 2.0 * p.expanded * gaussians
     return {
@@ -144,9 +138,9 @@ def measure(p: PackedContinuous, n: int, rounds: int) -> dict[str, float]:
         "product_gflops": flops / min(product),
         "bare_gflops": flops / min(same),
         "bare_in_cache_gflops": flops / min(cached),
-        "product_of_bare": float(np.median(paired)),
-        "product_of_bare_least": float(paired.min()),
-        "product_of_bare_most": float(paired.max()),
+        "product_of_bare": float(np.median(ratios)),
+        "product_of_bare_least": float(ratios.min()),
+        "product_of_bare_most": float(ratios.max()),
         "product_of_bare_in_cache": float(np.median(cached) / np.median(product)),
         "lse_ns_per_gaussian": min(lse) / gaussians,
         "lse_share": float(np.median(lse) / (np.median(lse) + np.median(product))),
@@ -156,23 +150,17 @@ def measure(p: PackedContinuous, n: int, rounds: int) -> dict[str, float]:
 
 
 def word_errors(preset: str, audio: list[str], transcripts: str) -> dict[str, Any]:
-    """Word error rate of a preset, by the command line, and what it was counted over."""
-    words = ["run", "--json", "--preset", preset, "--set", "block=64", "--no-profile"]
-    words += [*(["--audio", *audio] if audio else []), "--transcripts", transcripts]
-    result = json.loads(_said("-m", "app.cli.main", *words))
-    return {key: result[key] for key in ("wer", "wer_errors", "wer_words")}
+    """Word error rate of a preset, by the command line, and its counts."""
+    command = f"asrscope run --json --preset {preset} --set block=64 --no-profile"
+    paths = [str(Path(path).absolute()) for path in (*audio, transcripts)]
+    speech = [*(["--audio", *paths[:-1]] if audio else []), "--transcripts", paths[-1]]
+    (tree,) = printed(command, {}, speech)
+    return {key: tree[key] for key in ("wer", "wer_errors", "wer_words")}
 
 
 def memory_mb() -> float:
     """Peak resident MB of a process that derives, packs and scores with the untied model, less imports."""
-    return float(_said("-m", "tests.bench.continuous"))
-
-
-def _said(*arguments: str) -> str:
-    command, environment = children.python(*arguments), children.environment()
-    return subprocess.run(
-        command, check=True, stdout=subprocess.PIPE, encoding="utf-8", env=environment
-    ).stdout
+    return float(printed("python -m tests.bench.continuous", {})[0])
 
 
 def _score_once(model: AcousticModel) -> None:
@@ -192,24 +180,8 @@ def _score_once(model: AcousticModel) -> None:
     )
 
 
-def _peak_mb() -> float:
-    """Most memory that this process has had resident, in MB."""
-    status = Path("/proc/self/status")
-    if not status.exists():
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MB
-    # getrusage counts what the parent had when it forked; this does not.
-    peak = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-    return int(peak.split()[1]) * 1024 / MB
-
-
-def _timed(call: Callable[[], Any]) -> tuple[Any, float]:
-    start = time.perf_counter()
-    result = call()
-    return result, time.perf_counter() - start
-
-
 if __name__ == "__main__":
     tied = sphinx.load(sphinx.default_directory())
-    before = _peak_mb()
+    before = peak_bytes()
     _score_once(continuous.untied(tied, COMPONENTS))
-    sys.stdout.write(f"{_peak_mb() - before:.0f}")
+    sys.stdout.write(f"{(peak_bytes() - before) / MB:.0f}")

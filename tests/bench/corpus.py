@@ -8,7 +8,6 @@ and kept in the user's cache folder.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import shutil
 import sys
@@ -20,16 +19,14 @@ import soundfile
 from assets.speech.build import SAMPLE_RATE, VOICES, speak
 from pipelines.training.corpus.speech import SEED, SENTENCES, SPLITS, CorpusError, sentences
 from profiler.files.paths import cache_dir
+from tests.bench._rounds import command_line
 
 N_SENTENCES = 200
 RECIPE = 1  # raise it when the same sentences would come out as other files
 
 
 def flite_corpus(
-    n_sentences: int = N_SENTENCES,
-    seed: int = SEED,
-    split: str = "test",
-    text: Path = SENTENCES,
+    n_sentences: int = N_SENTENCES, seed: int = SEED, split: str = "test", text: Path = SENTENCES
 ) -> Path:
     """The folder with the first `n_sentences` of a split, spoken by all voices in turn.
 
@@ -69,7 +66,7 @@ def _speak_all(chosen: list[str], folder: Path) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Make a corpus, or find it made, and print its folder."""
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.corpus", description=__doc__)
+    parser = command_line("corpus", __doc__)
     parser.add_argument("--split", choices=SPLITS, default="test")
     parser.add_argument("--sentences", type=int, default=N_SENTENCES, metavar="N")
     parser.add_argument("--seed", type=int, default=SEED)

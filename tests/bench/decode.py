@@ -1,17 +1,14 @@
 """Whole decodes, side by side: this recogniser and pocketsphinx' own decoder.
 
-Both get the same acoustic model, the same dictionary, the same pruned bigram and the same samples, at
-the preset's vocabulary and at 20 000 words; each utterance is decoded by one and at once by the other,
-the order swapped every time. pocketsphinx runs one pass (`fwdflat` and `bestpath` off), which is what a
-single Viterbi pass compares with, and at the preset's vocabulary for its word errors also with all its
-passes; everything else of it is at its defaults.
+Both get the same acoustic model, the same dictionary, the same pruned bigram and the same samples, at the preset's
+vocabulary and at 20 000 words; each utterance is decoded by one and at once by the other, the order swapped every time.
+pocketsphinx runs one pass (`fwdflat` and `bestpath` off), which is what a single Viterbi pass compares with, and at the
+preset's vocabulary for its word errors also with all its passes; everything else of it is at its defaults.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
@@ -27,21 +24,26 @@ from pipelines.config import Config, presets
 from pipelines.models import dictionary, sphinx
 from pipelines.models.language import arpa
 from pipelines.run import playlist
-from pipelines.run.control import Control
-from pipelines.run.decode import Decoder
-from pipelines.run.interleave import turns
-from pipelines.run.null_writer import NullWriter
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser, build
 from pipelines.search.graph.recipe import Recipe, recipe_of
 from pipelines.search.graph.sources import language
 from profiler.files.paths import cache_dir
-from profiler.spans import NullLane, Recorder
-
-Progress = Callable[[str, float | None], None]
+from profiler.spans import Recorder
+from tests.bench._rounds import (
+    LANE,
+    Progress,
+    Side,
+    decoded,
+    interleave,
+    paired,
+    result,
+    spread,
+    timed,
+)
 
 PRESET = "gmm"
-"""What a person gets who changes nothing: exact scores, although the peer selects densities."""
+"""The default: exact scores, although the peer selects densities."""
 BEAM = 12.0
 """On the development sentences (2 866 words) it costs 2 errors more than the preset's 13; the peer makes far more."""
 LARGE_VOCABULARY = 20_000
@@ -50,44 +52,42 @@ THEIR_SETTINGS = ("beam", "wbeam", "pbeam", "maxhmmpf", "lw", "wip", "topn", "co
 OURS, ONE_PASS, ALL_PASSES = "ours", "pocketsphinx, one pass", "pocketsphinx, all passes"
 
 
-@dataclass
-class Side:
-    """One decoder's words and times; a time for each utterance of each round."""
+class Decoding(Side):
+    """One decoder: its settings, its times, and the words of each utterance."""
 
-    decode: Callable[[Item], tuple[str, float]]
-    settings: dict[str, Any]
-    heard: dict[str, str] = field(default_factory=dict)
-    rounds: list[dict[str, float]] = field(default_factory=list)
+    def __init__(
+        self, name: str, decode: Callable[[Item], tuple[str, float]], settings: dict[str, Any]
+    ) -> None:
+        self.settings = settings
+        self.words: dict[str, str] = {}
 
-    def take(self, item: Item) -> None:
-        """Decode `item` once more, in the present round."""
-        self.heard[item.name], self.rounds[-1][item.name] = self.decode(item)
+        def take(item: Item) -> float:
+            self.words[item.name], seconds = decode(item)
+            return seconds
+
+        super().__init__(name, take)
 
     def errors(self, items: Iterable[Item]) -> wer.Count:
-        """Word errors over the utterances of which is known what was said."""
-        return wer.total((i.reference, self.heard[i.name]) for i in items)
-
-    def seconds(self) -> list[float]:
-        """Time of each round."""
-        return [sum(times.values()) for times in self.rounds]
+        """Word errors over the utterances with a reference."""
+        return wer.total((i.reference, self.words[i.name]) for i in items)
 
 
-def ours(recogniser: Recogniser) -> Side:
+def ours(recogniser: Recogniser) -> Decoding:
     """This recogniser with the recorder off."""
 
     def decode(item: Item) -> tuple[str, float]:
-        decoder = Decoder(recogniser, Recorder(), NullLane(), NullWriter(), Control())
-        (done,) = decoder.run([item]).utterances
-        return done.hypothesis, done.wall_ns / 1e9
+        utterance = decoded(recogniser, item)
+        return utterance.hypothesis, utterance.wall_ns / 1e9
 
     config = recogniser.config
     known = {"preset": PRESET, "block": config.block, "threads": config.threads}
     known |= {"selection": config.gmm.selection.method if config.gmm.selection.enabled else "none"}
     known |= {name: getattr(config.search, name) for name in OUR_SEARCH}
-    return Side(decode, known | {"bigrams": config.graph.bigrams, "recorder": "off"})
+    known |= {"bigrams": config.graph.bigrams, "recorder": "off"}
+    return Decoding(OURS, decode, known)
 
 
-def theirs(files: tuple[Path, Path], **options: Any) -> Side:
+def theirs(name: str, files: tuple[Path, Path], **options: Any) -> Decoding:
     """pocketsphinx with the language model and dictionary `files`."""
     decoder = pocketsphinx.Decoder(
         hmm=str(sphinx.default_directory()),
@@ -102,14 +102,17 @@ def theirs(files: tuple[Path, Path], **options: Any) -> Side:
         samples = np.clip(np.round(sound.samples * 32768.0), -32768, 32767).astype("<i2").tobytes()
         # Otherwise it carries its noise estimate over from the utterance before.
         decoder.reinit_feat()
-        start = time.perf_counter()
-        decoder.start_utt()
-        decoder.process_raw(samples, full_utt=True)
-        decoder.end_utt()
-        found = decoder.hyp()
-        return (found.hypstr if found else ""), time.perf_counter() - start
 
-    return Side(decode, {name: decoder.config[name] for name in THEIR_SETTINGS})
+        def utterance() -> Any:
+            decoder.start_utt()
+            decoder.process_raw(samples, full_utt=True)
+            decoder.end_utt()
+            return decoder.hyp()
+
+        hypothesis, seconds = timed(utterance)
+        return (hypothesis.hypstr if hypothesis else ""), seconds
+
+    return Decoding(name, decode, {name: decoder.config[name] for name in THEIR_SETTINGS})
 
 
 def run(
@@ -119,53 +122,42 @@ def run(
     items = playlist.build(paths, transcripts).items
     audio_s = sum(audio.load(item.path).duration_s for item in items)
     preset = settings.replace(presets.load(PRESET).config, "search.beam", BEAM)
-    sizes: dict[int, dict[str, Any]] = {}
+    ratios: dict[int, list[float]] = {}
+    no_worse: dict[str, bool | None] = {}
     rows: list[dict[str, Any]] = []
-    for vocabulary in (preset.graph.vocabulary, LARGE_VOCABULARY):
-        config = settings.replace(preset, "graph.vocabulary", vocabulary)
-        sides = _decoded(config, items, repeat, progress, vocabulary == preset.graph.vocabulary)
-        mine, one_pass = sides[OURS], sides[ONE_PASS]
-        ratios = [
-            slow / quick for quick, slow in zip(mine.seconds(), one_pass.seconds(), strict=True)
-        ]
-        sizes[vocabulary] = {
-            "ratio": median(ratios),
-            "ratio_min": min(ratios),
-            "ratio_max": max(ratios),
-            "no_worse": no_worse(mine.errors(items), one_pass.errors(items)),
-        }
-        for name, side in sides.items():
+    for size in (preset.graph.vocabulary, LARGE_VOCABULARY):
+        config = settings.replace(preset, "graph.vocabulary", size)
+        sides = _decoded(config, items, repeat, progress, size == preset.graph.vocabulary)
+        mine, one_pass, *_ = sides
+        ratios[size] = paired(one_pass, mine)
+        no_worse[str(size)] = makes_no_more(mine.errors(items), one_pass.errors(items))
+        for side in sides:
             errors = side.errors(items)
             rows.append(
                 {
-                    "vocabulary": vocabulary,
-                    "decoder": name,
-                    "rtf": median(side.seconds()) / audio_s,
+                    "vocabulary": size,
+                    "decoder": side.name,
+                    "rtf": median(side.seconds) / audio_s,
                     "wer": errors.rate,
                     "wer_errors": errors.errors,
-                    "ratio": sizes[vocabulary]["ratio"] if name == ONE_PASS else None,
+                    "ratio": median(ratios[size]) if side is one_pass else None,
                 }
             )
-    least = min(sizes.values(), key=lambda size: size["ratio"])
-    return {
-        "peer": f"pocketsphinx {version('pocketsphinx')}, one pass",
-        **{key: least[key] for key in ("ratio", "ratio_min", "ratio_max")},
-        "ratio_meaning": "peer time / our time, features to words, median of paired rounds; the smaller "
-        "of the vocabularies",
-        "agreement": {
-            "same": "acoustic model, dictionary, language model and samples; one thread each",
-            "words": mine.errors(items).reference_words,
-            "ratios": {str(size): found["ratio"] for size, found in sizes.items()},
-            "word_errors_no_worse": {str(size): found["no_worse"] for size, found in sizes.items()},
-            "our_settings": mine.settings,
-            "peer_settings": one_pass.settings,
-        },
-        "rows": rows,
+    agreement = {
+        "same": "acoustic model, dictionary, language model and samples; one thread each",
+        "words": mine.errors(items).reference_words,
+        "ratios": {str(size): spread(of)["ratio"] for size, of in ratios.items()},
+        "word_errors_no_worse": no_worse,
+        "our_settings": mine.settings,
+        "peer_settings": one_pass.settings,
     }
+    meaning = "peer time / our time, features to words, median of paired rounds; the smaller of the vocabularies"
+    peer = f"pocketsphinx {version('pocketsphinx')}, one pass"
+    return result(peer, min(ratios.values(), key=median), meaning, agreement, rows)
 
 
-def no_worse(ours: wer.Count, theirs: wer.Count) -> bool | None:
-    """Whether we make no more word errors; None where nobody knows what was said."""
+def makes_no_more(ours: wer.Count, theirs: wer.Count) -> bool | None:
+    """Whether we make no more word errors; None without references."""
     return ours.errors <= theirs.errors if ours.reference_words else None
 
 
@@ -180,24 +172,17 @@ def _language_files(recipe: Recipe, folder: Path) -> tuple[Path, Path]:
 
 def _decoded(
     config: Config, items: Sequence[Item], repeat: int, progress: Progress, all_passes: bool
-) -> dict[str, Side]:
+) -> list[Decoding]:
     """Both decoders over all `items`, in turns; with `all_passes` also the peer at its best, once."""
     size = config.graph.vocabulary
-    recogniser = build(config, Recorder(), NullLane(), progress, lambda: False)
+    recogniser = build(config, Recorder(), LANE, progress, lambda: False)
     model = sphinx.load(sphinx.default_directory())
     folder = cache_dir("bench", f"{size}-{config.graph.bigrams}")
     files = _language_files(recipe_of(config.graph, model), folder)
-    sides = {OURS: ours(recogniser), ONE_PASS: theirs(files, fwdflat=False, bestpath=False)}
-    pair = list(sides.values())
-    for turn, place, number in turns(len(pair), len(items), range(repeat)):
-        progress(f"{size} words, round {turn + 1} of {repeat}", place / len(items))
-        if place == 0:
-            pair[number].rounds.append({})
-        pair[number].take(items[place])
-    if all_passes:
-        side = sides[ALL_PASSES] = theirs(files)
-        side.rounds.append({})
-        for place, item in enumerate(items):
-            progress("pocketsphinx with all its passes", place / len(items))
-            side.take(item)
-    return sides
+    pair = [ours(recogniser), theirs(ONE_PASS, files, fwdflat=False, bestpath=False)]
+    interleave(pair, items, repeat, lambda share: progress(f"{size} words", share))
+    if not all_passes:
+        return pair
+    best = theirs(ALL_PASSES, files)
+    interleave([best], items, 1, lambda share: progress("pocketsphinx with all its passes", share))
+    return [*pair, best]

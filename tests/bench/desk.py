@@ -1,12 +1,12 @@
-"""The window's own figures: the real window with a real run, in processes of its own, offscreen and on an X server.
+"""The window's figures: the real window with a real run, in processes of its own, offscreen and on an X server.
 
     asrscope bench desk --json
 
 There is no peer, so there is no ratio. `figures` holds the worse of both platforms; `rows` has each, with p50 and p99:
 
 - live: the demo runs for a minute in a window of the default size and layout. An update is a painting of the cost
-  chart at another cursor; a gap is a stretch of more than 50 ms in which the event loop did not come round, and it is
-  the window's own where the GUI thread computed for most of it. `gui_core_share`: processor time of the whole process
+  chart at another cursor; a gap is more than 50 ms without a turn of the event loop, and it is the window's own where
+  the GUI thread computed for most of it. `gui_core_share`: processor time of the whole process
   of the window, all threads, per second.
 - start: from the start of the process to the first painting of the window, to its bars, and to the charts.
 - million: a session of a million spans is opened in a running window (until the charts are painted; the median of
@@ -24,7 +24,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -38,8 +38,7 @@ HOUR_BLOCKS: Final = 360_000
 LIVE_S: Final = 60
 STARTS: Final = 7
 OPENINGS: Final = 2
-"""Besides the one that is panned and zoomed: touching so much memory for the first time takes up to ten times as long
-where a host lends a virtual machine its memory page by page."""
+"""Besides the one that is panned and zoomed: the first touch of memory can take ten times as long in a VM."""
 LIMIT_S: Final = 200
 SCREEN: Final = "1920x1200x24"
 
@@ -49,7 +48,7 @@ LARGER_IS_BETTER: Final = {"updates_per_s"}
 def run(
     paths: Sequence[str], transcripts: str | None, repeat: int, progress: Callable[..., None]
 ) -> dict[str, Any]:
-    """Measure on every platform there is; the arguments of other benches have no meaning here."""
+    """Measure on every platform there is; the arguments are those of all benches and unused."""
     rows: list[dict[str, Any]] = []
     missing: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="asrscope-bench-") as name:
@@ -94,40 +93,34 @@ def run(
     }
 
 
+FIGURES: Final = (
+    *("updates_per_s", "gui_core_share", "gaps_over_50ms", "own_gaps_over_50ms", "first_paint_s", "open_1e6_s"),
+    *("open_1e6_s_most", "pan_zoom_ms_p50", "pan_zoom_ms_p99", "memory_mb", "leaked"),
+)  # fmt: skip
+
+
 def _figures(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The worse of every key over the platforms."""
-    wanted = (
-        "updates_per_s",
-        "gui_core_share",
-        "gaps_over_50ms",
-        "own_gaps_over_50ms",
-        "first_paint_s",
-        "open_1e6_s",
-        "open_1e6_s_most",
-        "pan_zoom_ms_p50",
-        "pan_zoom_ms_p99",
-        "memory_mb",
-        "leaked",
-    )
+    """The worse of every figure over the platforms."""
     figures = {}
-    for key in wanted:
-        found = [row[key] for row in rows if key in row]
-        figures[key] = (min if key in LARGER_IS_BETTER else max)(found) if found else None
+    for key in FIGURES:
+        values = [row[key] for row in rows if key in row]
+        worse = min if key in LARGER_IS_BETTER else max
+        figures[key] = worse(values) if values else None
     return figures
 
 
 def _starts(starts: Sequence[dict[str, Any]]) -> dict[str, Any]:
     keys = [key for key, value in starts[0].items() if isinstance(value, float)]
-    found = {key: round(median(start[key] for start in starts), 3) for key in keys}
+    medians = {key: round(median(start[key] for start in starts), 3) for key in keys}
     worst = {f"{key}_most": max(start[key] for start in starts) for key in keys}
-    return {"part": "start", "platform": starts[0]["platform"], **found, **worst}
+    return {"part": "start", "platform": starts[0]["platform"], **medians, **worst}
 
 
 def _openings(opened: Sequence[dict[str, Any]]) -> dict[str, float]:
     """Median of the times, and the longest."""
     keys = ("open_1e6_s", "open_1e6_cpu_s")
-    found = {key: median(one[key] for one in opened) for key in keys}
-    return {**found, "open_1e6_s_most": max(one["open_1e6_s"] for one in opened)}
+    medians = {key: median(one[key] for one in opened) for key in keys}
+    return {**medians, "open_1e6_s_most": max(one["open_1e6_s"] for one in opened)}
 
 
 def _recorded(path: Path, progress: Callable[..., None]) -> Path:
@@ -153,7 +146,7 @@ def _part(part: str, platform: str, extra: dict[str, str], *arguments: str) -> d
     """Run a part in a process of its own: its memory and its event loop are nobody else's."""
     with tempfile.TemporaryDirectory(prefix="asrscope-bench-") as home:
         settings = {"ASRSCOPE_SESSIONS": f"{home}/sessions", "XDG_CONFIG_HOME": f"{home}/config"}
-        done = subprocess.run(
+        child = subprocess.run(
             children.python("-m", "tests.bench._desk_window", part, *arguments),
             check=False,
             capture_output=True,
@@ -161,12 +154,11 @@ def _part(part: str, platform: str, extra: dict[str, str], *arguments: str) -> d
             timeout=LIMIT_S,
             env=children.environment({"QT_QPA_PLATFORM": platform, **settings, **extra}),
         )
-    if done.returncode:
+    if child.returncode:
         raise RuntimeError(
-            f"the part {part} of the bench ended with {done.returncode}: {done.stderr}"
+            f"the part {part} of the bench ended with {child.returncode}: {child.stderr}"
         )
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return {"part": part, "platform": platform, **found}
+    return {"part": part, "platform": platform, **json.loads(child.stdout.splitlines()[-1])}
 
 
 def why_no_window(platform: str, extra: dict[str, str]) -> str | None:
@@ -179,14 +171,9 @@ def why_no_window(platform: str, extra: dict[str, str]) -> str | None:
 
 
 def _platforms() -> Iterator[tuple[str, Any]]:
-    yield "offscreen", _no_server()
+    yield "offscreen", nullcontext({})
     if shutil.which("Xvfb"):
         yield "xcb", _x_server()
-
-
-@contextmanager
-def _no_server() -> Iterator[dict[str, str]]:
-    yield {}
 
 
 @contextmanager

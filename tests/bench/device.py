@@ -1,11 +1,11 @@
-"""Everything that a device can be asked, in one go, for the first one that somebody has.
+"""Every check of a device, in one go.
 
     asrscope bench device --require cuda --json       (make gpu)
     asrscope bench device --require torch-cpu --json  the same with the processor in a device's place
 
-Each step is a process of its own and leaves its row in build/bench/device before the next begins: whatever a step
-breaks, the others are there. A row says what was `proved` (true, false, or null: it cannot be, on this device), `why`,
-and figures. The last step leaves a session of at most 2 MB and a table for docs/measurements.md.
+Each step is a process of its own and leaves its row in build/bench/device before the next begins, whatever it breaks.
+A row has `proved` (true, false, or null: it cannot be, on this device), `why`, and figures. The last step leaves a
+session of at most 2 MB and a table for docs/measurements.md.
 """
 
 from __future__ import annotations
@@ -21,25 +21,12 @@ from typing import Any
 from pipelines import availability
 from pipelines.device import HOST
 from profiler.errors import BadInput
-from tests.bench.device_steps.found import Found, write
+from tests.bench.device_steps.__main__ import STEPS
+from tests.bench.device_steps.result import Result, write
 
 FOLDER = Path("build") / "bench" / "device"
-STEPS = (
-    "identity",
-    "tests",
-    "sanitizer",
-    "roofs",
-    "clock",
-    "combinations",
-    "busy",
-    "graphs",
-    "search",
-    "scoring",
-    "memory",
-    "session",
-)
 LIMIT_S = 1800.0
-"""Of a step: one that hangs ends, whatever else the machine does."""
+"""Of a step: one that hangs is ended."""
 ACCELERATORS = ("cuda", "xpu", "mps")
 
 
@@ -82,35 +69,35 @@ def run(
 
 
 def device(require: str | None) -> str:
-    """The device to be asked; BadInput, one sentence, where what is required is not here."""
-    found = {each.name: each for each in availability.probe()}
-    here = [name for name in ACCELERATORS if name in found and found[name].available]
+    """The device to check; BadInput where the required one is not here."""
+    known = {each.name: each for each in availability.probe()}
+    here = [name for name in ACCELERATORS if name in known and known[name].available]
     if require in (None, "any"):
         if here:
             return here[0]
         if require is None:
             return HOST
         reasons = "; ".join(
-            f"{name}: {found[name].reason}" for name in ACCELERATORS if name in found
+            f"{name}: {known[name].reason}" for name in ACCELERATORS if name in known
         )
         raise BadInput(
             f"bench device --require any needs an accelerator, and there is none ({reasons})."
         )
     assert require is not None
-    if require not in found or not found[require].available:
-        reason = found[require].reason if require in found else "unknown"
+    if require not in known or not known[require].available:
+        reason = known[require].reason if require in known else "unknown"
         raise BadInput(f"bench device --require {require}: there is none ({reason}).")
     return require
 
 
 def _taken(i: int, step: str, name: str, speech: list[Any]) -> dict[str, Any]:
-    """Take a step in a process of its own; its row, which lies in the folder by then."""
+    """Take a step in a process of its own; its row, also kept in the folder."""
     file = FOLDER / f"{i + 1:02}-{step}.json"
     command = [sys.executable, "-m", "tests.bench.device_steps", step, name, str(FOLDER)]
     began = time.monotonic()
     why = ""
     try:
-        done = subprocess.run(
+        child = subprocess.run(
             [*command, str(file), json.dumps(speech)],
             cwd=Path(__file__).parents[2],
             capture_output=True,
@@ -118,11 +105,11 @@ def _taken(i: int, step: str, name: str, speech: list[Any]) -> dict[str, Any]:
             check=False,
             timeout=LIMIT_S,
         )
-        why = f"its process ended with {done.returncode}: {done.stderr.strip()[-300:]}"
+        why = f"its process ended with {child.returncode}: {child.stderr.strip()[-300:]}"
     except subprocess.TimeoutExpired:
         why = f"it took more than {LIMIT_S:.0f} s"
     if not file.is_file():
-        write(file, step, Found(False, why))
+        write(file, step, Result(False, why))
     row: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     row["seconds"] = round(time.monotonic() - began, 1)
     file.write_text(json.dumps(row, indent=1), encoding="utf-8")

@@ -1,12 +1,12 @@
-"""Nets on one processor core: beside onnxruntime, beside the roof of matrix products, in other arithmetics.
+"""Nets on one processor core: against onnxruntime, against the roof of matrix products, in other arithmetics.
 
     asrscope bench dnn --json
     asrscope bench dnn --audio corpus/ --transcripts corpus/transcripts.tsv
 
 onnxruntime gets the same net as a graph of Gemm and Relu (`tests.pipelines.onnx_files`) and the same frames of real
-speech, already spliced; every batch size goes through all ways in turns. The roof is a square product by the same
+speech, already spliced; every batch size goes through all variants in turns. The roof is a square product by the same
 library, timed in the same turns. Lazy outputs, tokens and two frames at once come from recorded decodes
-(`tests.bench._dnn_runs`) of the files given, or of the human speech beside the checkout.
+(`tests.bench._dnn_runs`) of the files given, or of the human speech next to the checkout.
 What 8 bits cost in words is audited on the files given, or on the synthetic test corpus, and kept in the cache,
 since it does not depend on the machine.
 """
@@ -14,7 +14,6 @@ since it does not depend on the machine.
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -52,8 +51,11 @@ from tests.bench._rounds import (
     interleave,
     key_of,
     paired,
-    said,
+    percent,
+    result,
     sources,
+    speech_key,
+    timed,
 )
 from tests.pipelines import onnx_files
 
@@ -65,7 +67,7 @@ MAX_AUDIO_S = 6.0
 """Speeds are taken on the first files up to this length; more only repeats them."""
 MIN_ROUNDS = 5
 PEAK_ROUNDS = 4
-"""Rounds beside the square product for one of the others: they are short."""
+"""Rounds with the square product for one of the others: they are short."""
 
 PEER, PLAIN, SIMD, INT8 = "onnxruntime, fp32", "ours, fp32 blas", "ours, fp32 simd", "ours, int8"
 FP32 = (PLAIN, SIMD)
@@ -92,8 +94,8 @@ WANTED: dict[str, tuple[str, float]] = {
 
 
 @dataclass
-class Way:
-    """One way to compute a net, and its input: of each utterance f32 [frames, inputs (and 1)]."""
+class Variant:
+    """A net in one arithmetic, and its input: of each utterance f32 [frames, inputs (and 1)]."""
 
     title: str
     arithmetic: Any
@@ -104,36 +106,34 @@ class Way:
         scores = np.empty((batch, self.arithmetic.n_senones), np.float32)
         score, meter = self.arithmetic.score, Meter()
 
-        def take(number: int) -> float:
+        def batches(number: int) -> None:
             x = self.spliced[number]
-            start = time.perf_counter()
-            for at in range(0, len(x), batch):
-                part = x[at : at + batch]
+            for first in range(0, len(x), batch):
+                part = x[first : first + batch]
                 score(part, scores[: len(part)], meter)
-            return time.perf_counter() - start
 
-        return Side(self.title, take)
+        return Side(self.title, lambda number: timed(lambda: batches(number))[1])
 
     def scores(self, number: int) -> Array:
         """Of an utterance, f32 [frames, senones]."""
         x = self.spliced[number]
-        found = np.empty((len(x), self.arithmetic.n_senones), np.float32)
-        for at in range(0, len(x), AT):
-            self.arithmetic.score(x[at : at + AT], found[at : at + AT], Meter())
-        return found
+        scores = np.empty((len(x), self.arithmetic.n_senones), np.float32)
+        for first in range(0, len(x), AT):
+            self.arithmetic.score(x[first : first + AT], scores[first : first + AT], Meter())
+        return scores
 
 
-def way(title: str, arithmetic: Any, speech: Sequence[Array]) -> Way:
+def variant(title: str, arithmetic: Any, speech: Sequence[Array]) -> Variant:
     """`speech`: features f32 [frames, 39] of each utterance."""
     spliced = []
     for features in speech:
         padded, beyond = with_context(features, arithmetic.context), sum(arithmetic.context)
         parts = [
-            arithmetic.splice(padded[at : at + MAX_FRAMES + beyond], Meter()).copy()
-            for at in range(0, len(features), MAX_FRAMES)
+            arithmetic.splice(padded[first : first + MAX_FRAMES + beyond], Meter()).copy()
+            for first in range(0, len(features), MAX_FRAMES)
         ]
         spliced.append(np.concatenate(parts))
-    return Way(title, arithmetic, spliced)
+    return Variant(title, arithmetic, spliced)
 
 
 def peer_of(net: Net) -> OnnxNet:
@@ -142,23 +142,22 @@ def peer_of(net: Net) -> OnnxNet:
         return OnnxNet(onnx_files.write(Path(folder), net), 1, MAX_FRAMES)
 
 
-def ways_of(name: str, speech: Sequence[Array]) -> tuple[list[Way], list[dict[str, Any]]]:
-    """All ways to compute the net called `name`, and a row for each that cannot be made here."""
+def variants_of(name: str, speech: Sequence[Array]) -> tuple[list[Variant], list[dict[str, Any]]]:
+    """All variants of the net called `name`, and a row for each that cannot be made here."""
     plain = presets.load("dnn").config
     net = nets.load(nets.find(name))
-    found, missing = [way(PEER, peer_of(net), speech)], []
+    made, missing = [variant(PEER, peer_of(net), speech)], []
     for title, changed in (FORMS | SPARSE if name == NETS[0] else FORMS).items():
         config = assign(plain, {"dnn.net": name, **changed})
         try:
             read = dnn.read(config.dnn, net.card.senones, net.card.dimension)
-            made = dnn.create(config.dnn, read, 1, MAX_FRAMES)
-            found.append(way(title, made, speech))
+            made.append(variant(title, dnn.create(config.dnn, read, 1, MAX_FRAMES), speech))
         except ValueError as error:  # a sentence, or a product that is not there
             missing.append({"net": name, "what": title, "missing": str(error)})
-    return found, missing
+    return made, missing
 
 
-def hidden_of_peak(plain: Way, numbers: Sequence[int], rounds: int) -> list[float]:
+def hidden_of_peak(plain: Variant, numbers: Sequence[int], rounds: int) -> list[float]:
     """Of each round: operations per second of the hidden layers at batch AT, by those of a square product."""
     net: DenseNet = plain.arithmetic
     layers = [layer_stage(i + 1) for i in range(len(net.card.layers))]
@@ -185,9 +184,7 @@ def hidden_of_peak(plain: Way, numbers: Sequence[int], rounds: int) -> list[floa
     c = np.empty_like(a)
 
     def square(_: int) -> float:
-        start = time.perf_counter()
-        np.matmul(a, b, out=c)
-        return (time.perf_counter() - start) / (2.0 * GEMM_SIZE**3)
+        return timed(lambda: np.matmul(a, b, out=c))[1] / (2.0 * GEMM_SIZE**3)
 
     sides = [Side("square product", square), Side("hidden layers", hidden)]
     interleave(sides, numbers, rounds)
@@ -196,50 +193,47 @@ def hidden_of_peak(plain: Way, numbers: Sequence[int], rounds: int) -> list[floa
 
 def words_lost(config: Config, items: Sequence[Item], progress: Progress) -> dict[str, Any]:
     """Word errors of `config` and of exact scoring of `items`, from the cache if they are there."""
-    kept = Kept("dnn", [*said(items), *sources("experiments/audit.py")])
+    kept = Kept("dnn", [*speech_key(items), *sources("experiments/audit.py")])
     key = key_of(config) + digest_of(nets.find(config.dnn.net).read_bytes())
     row: dict[str, Any] | None = kept.get(key)
     if row is None:
-        found = audit(config, items, progress, never)
-        interval = found.wer_change_interval()
+        audited = audit(config, items, progress, never)
         row = {
-            "words": found.exact_count.reference_words,
-            "wer, fp32": found.exact_count.rate,
-            "wer": found.count.rate,
-            "points lost": None if found.wer_change is None else 100 * found.wer_change,
-            "points lost, 95 % interval (paired bootstrap)": None
-            if interval is None
-            else [100 * end for end in interval],
-            "same best senone": found.agreement,
+            "words": audited.exact_count.reference_words,
+            "wer, fp32": audited.exact_count.rate,
+            "wer": audited.count.rate,
+            "points lost": percent(audited.wer_change),
+            "points lost, 95 % interval (paired bootstrap)": percent(audited.wer_change_interval()),
+            "same best senone": audited.agreement,
         }
         kept.put(key, row)
     return row
 
 
 def points_lost(row: dict[str, Any]) -> float | None:
-    """What `words_lost` found; None where it is of too few words to say whether a limit holds."""
+    """The loss of `words_lost`; None for too few words to say whether a limit holds."""
     lost: float | None = row["points lost"]
     return lost if row["words"] >= WORDS else None
 
 
-def holds(found: dict[str, float | None]) -> dict[str, dict[str, Any]]:
-    """What was wanted, what was found, and whether that holds; None where it was not measured."""
+def holds(figures: dict[str, float | None]) -> dict[str, dict[str, Any]]:
+    """Each limit of WANTED, its figure, and whether it holds; None where it was not measured."""
     table: dict[str, dict[str, Any]] = {}
     for name, (side, limit) in WANTED.items():
-        value = found.get(name)
+        value = figures.get(name)
         enough = None if value is None else value >= limit if side == "at least" else value <= limit
         table[name] = {"wanted": f"{side} {limit}", "found": value, "holds": enough}
     return table
 
 
 def speech_of(paths: Sequence[str], transcripts: str | None) -> list[Item]:
-    """The files given, or the labelled human speech beside the checkout; BadInput where there is neither."""
+    """The files given, or the labelled human speech next to the checkout; BadInput where there is neither."""
     return build(paths, transcripts).items if paths else human_speech()
 
 
 @dataclass
 class Speeds:
-    """What was timed of one net: a row for each way and batch size, the sides at batch AT, and what agrees."""
+    """Times of one net: a row for each variant and batch size, the sides at batch AT, and what agrees."""
 
     rows: list[dict[str, Any]]
     sides: dict[str, Side]
@@ -248,32 +242,31 @@ class Speeds:
 
 
 def measure(name: str, speech: Sequence[Array], rounds: int, progress: Progress) -> Speeds:
-    """Every way to compute the net called `name`, in turns; `speech`: features f32 [frames, 39] of utterances."""
-    progress(f"making the ways to compute {name}", None)
-    ways, rows = ways_of(name, speech)
+    """Every variant of the net called `name`, in turns; `speech`: features f32 [frames, 39] of utterances."""
+    progress(f"making the variants of {name}", None)
+    variants, rows = variants_of(name, speech)
     numbers, frames = range(len(speech)), sum(map(len, speech))
-    by_title = {one.title: one for one in ways}
-    kept: dict[str, Side] = {}
+    by_title = {one.title: one for one in variants}
+    of_statements: dict[str, Side] = {}
     for batch in BATCHES:
         progress(f"{name}, batches of {batch}", None)
-        sides = {one.title: one.side(batch) for one in ways}
+        sides = {one.title: one.side(batch) for one in variants}
         interleave(list(sides.values()), numbers, rounds)
         rows += [_row(name, batch, side, sides, frames) for side in sides.values()]
         if batch == AT:
-            kept = sides
-    progress(f"{name}, beside the square product", None)
-    found = [title for title in FP32 if title in by_title]
+            of_statements = sides
+    progress(f"{name}, and the square product", None)
+    fp32 = [title for title in FP32 if title in by_title]
     shares = {
         title: median(hidden_of_peak(by_title[title], numbers, PEAK_ROUNDS * rounds))
-        for title in found
+        for title in fp32
     }
-    peer = by_title[PEER]
     largest = max(
-        float(np.abs(peer.scores(i) - by_title[title].scores(i)).max())
+        float(np.abs(by_title[PEER].scores(i) - by_title[title].scores(i)).max())
         for i in numbers
-        for title in found
+        for title in fp32
     )
-    return Speeds(rows, kept, largest, shares)
+    return Speeds(rows, of_statements, largest, shares)
 
 
 def _row(net: str, batch: int, side: Side, sides: dict[str, Side], frames: int) -> dict[str, Any]:
@@ -292,7 +285,7 @@ def _row(net: str, batch: int, side: Side, sides: dict[str, Side], frames: int) 
 def run(
     paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress
 ) -> dict[str, Any]:
-    """Time every way at every batch size, decode in turns, and audit the words of 8 bits."""
+    """Time every variant at every batch size, decode in turns, and audit the words of 8 bits."""
     items, for_words = speech_of(paths, transcripts), speech_for_words(paths, transcripts)
     absent = [name for name in NETS if name not in nets.shipped()]
     if absent:
@@ -314,23 +307,20 @@ def run(
         points_lost(lost),
         runs.tokens(arms[runs.NET]) / runs.tokens(arms[runs.MIXTURES]),
     )
-    return {
-        "peer": f"onnxruntime {version('onnxruntime')}, one thread",
-        "ratio": median(ratios),
-        "ratio_min": min(ratios),
-        "ratio_max": max(ratios),
-        "ratio_meaning": f"peer time / our time: {NETS[0]}, {best} (the faster product), batches of {AT}, frames "
-        "already spliced, median of paired rounds",
-        "agreement": {
-            "largest difference of scores, nat": {
-                n: s.largest_difference for n, s in speeds.items()
-            },
-            "hidden layers, share of the GEMM peak": {n: s.of_peak for n, s in speeds.items()},
-            "frames timed": sum(map(len, speech)),
-            "wanted": holds(dict(zip(WANTED, figures, strict=True))),
-        },
-        "rows": [row for one in speeds.values() for row in one.rows]
-        + runs.lazy_rows(arms)
-        + runs.run_rows(arms, items)
-        + [{"what": "words, int8 beside fp32", **lost}],
+    differences = {name: of.largest_difference for name, of in speeds.items()}
+    agreement = {
+        "largest difference of scores, nat": differences,
+        "hidden layers, share of the GEMM peak": {name: of.of_peak for name, of in speeds.items()},
+        "frames timed": sum(map(len, speech)),
+        "wanted": holds(dict(zip(WANTED, figures, strict=True))),
     }
+    rows = [row for of in speeds.values() for row in of.rows]
+    rows += [*runs.lazy_rows(arms), *runs.run_rows(arms, items)]
+    return result(
+        f"onnxruntime {version('onnxruntime')}, one thread",
+        ratios,
+        f"peer time / our time: {NETS[0]}, {best} (the faster product), batches of {AT}, frames already spliced, "
+        "median of paired rounds",
+        agreement,
+        [*rows, {"what": "words, int8 beside fp32", **lost}],
+    )

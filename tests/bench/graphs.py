@@ -6,7 +6,7 @@
 Every graph is built by the child process that builds it for a run, whose processor time and largest memory
 the system reports. The peer is Kaldi's recipe step by step in the same library (composition with context,
 determinisation and minimisation after every step) over 1 000 words, in turns with ours. Labelled
-recordings whose words a shipped grammar has are decoded with it; a recording beside a `.tsv` of the
+recordings whose words a shipped grammar has are decoded with it; a recording with a `.tsv` of the
 Free Spoken Digit Dataset's form (start_sample, length, digit) is cut into its digits.
 """
 
@@ -18,7 +18,7 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -35,9 +35,6 @@ from pipelines.models import sphinx
 from pipelines.models.sphinx import mdef
 from pipelines.models.sphinx.definition import POSITIONS
 from pipelines.run import playlist
-from pipelines.run.control import Control
-from pipelines.run.decode import Decoder
-from pipelines.run.null_writer import NullWriter
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import build
 from pipelines.search.graph import lexicon
@@ -53,11 +50,10 @@ from profiler.errors import BadInput
 from profiler.files import cache
 from profiler.files.paths import cache_path
 from profiler.process import children
-from profiler.spans import NullLane, Recorder
+from profiler.spans import Recorder
 from tests.bench._data import GIVE, human_speech, needs_words, spoken_digits
+from tests.bench._rounds import LANE, Progress, decoded, result, timed
 from tests.graph_fst import loopless_of
-
-Progress = Callable[[str, float | None], None]
 
 GRAPHS: dict[str, dict[str, Any]] = {
     "digits": {"grammar": "digits"},
@@ -80,6 +76,7 @@ PEER = "1k bigram"
 SENTENCES = 20
 EVERY = 5
 """Of the isolated digits every fifth is decoded: 100 a speaker."""
+NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
 def run(
@@ -109,25 +106,20 @@ def run(
             ratios.append(theirs / built(recipe, place)["cpu_s"])
         apart = disagreement(load(place), peer)
     progress("decoding", None)
-    words = list(heard(items, cut, progress))
+    words = list(word_errors(items, cut, progress))
     if not words:
         raise BadInput(f"No grammar that ships can say what was said in these files; {GIVE}.")
-    rows += words
-    return {
-        "peer": f"Kaldi's recipe in kaldifst, {PEER}",
-        "ratio": median(ratios),
-        "ratio_min": min(ratios),
-        "ratio_max": max(ratios),
-        "ratio_meaning": "processor time of Kaldi's steps / of ours, whole child process",
-        "agreement": {
-            f"largest difference in cost over {SENTENCES} random sentences, nat": apart,
-        },
-        "rows": rows,
-    }
+    return result(
+        f"Kaldi's recipe in kaldifst, {PEER}",
+        ratios,
+        "processor time of Kaldi's steps / of ours, whole child process",
+        {f"largest difference in cost over {SENTENCES} random sentences, nat": apart},
+        [*rows, *words],
+    )
 
 
 def built(recipe: Recipe, place: Path) -> dict[str, Any]:
-    """Build `recipe` into `place` in a child of its own; what that took, and what came of it."""
+    """Build `recipe` into `place` in a child of its own: time, memory, and the size of the graph."""
     start = time.perf_counter()
     child = subprocess.Popen(
         children.python(
@@ -146,9 +138,8 @@ def built(recipe: Recipe, place: Path) -> dict[str, Any]:
         raise RuntimeError(f"the graph compiler ended with code {child.returncode}")
     loads = []
     for _ in range(5):
-        start = time.perf_counter()
-        graph = load(place)
-        loads.append(time.perf_counter() - start)
+        graph, seconds = timed(lambda: load(place))
+        loads.append(seconds)
     return {
         "wall_s": wall,
         "cpu_s": used.ru_utime + used.ru_stime,
@@ -242,21 +233,19 @@ def tie(
     return relabelled, rows.astype(np.int32)
 
 
-def heard(items: list[Item], cut: list[Path], progress: Progress) -> Iterator[dict[str, Any]]:
+def word_errors(items: list[Item], cut: list[Path], progress: Progress) -> Iterator[dict[str, Any]]:
     """Word errors of the shipped grammars on the recordings that they can say, and on those to be `cut`."""
     with tempfile.TemporaryDirectory() as folder:
         spoken = list(isolated(cut, Path(folder)))
         for path in sorted(assets.path("grammars").glob("*.gram")):
             settings = assign(Config(), {"graph.grammar": path.stem})
-            recogniser = build(settings, Recorder(), NullLane(), progress, lambda: False)
+            recogniser = build(settings, Recorder(), LANE, progress, lambda: False)
             words = set(recogniser.search.graph.words)
             mine = [i for i in items if i.reference and set(wer.words(i.reference)) <= words]
-            groups = {"recordings": mine}
-            if path.stem == "digits":
-                groups |= dict(spoken)
-            for name, group in groups.items():
+            for name, group in [("recordings", mine), *(spoken if path.stem == "digits" else [])]:
                 if group:
-                    count = wer.total((i.reference, decoded(recogniser, i)) for i in group)
+                    pairs = ((i.reference, decoded(recogniser, i).hypothesis) for i in group)
+                    count = wer.total(pairs)
                     yield {
                         "grammar": path.stem,
                         "audio": name,
@@ -285,13 +274,3 @@ def isolated(paths: list[Path], folder: Path) -> Iterator[tuple[str, list[Item]]
                     soundfile.write(piece, samples[begin : begin + int(row["length"])], rate)
                     items.append(Item(piece.stem, piece, NAMES[int(row["digit"])]))
         yield f"{path.stem}, isolated at {rate // 1000} kHz", items
-
-
-NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-
-
-def decoded(recogniser: Any, item: Item) -> str:
-    """What was recognised."""
-    decoder = Decoder(recogniser, Recorder(), NullLane(), NullWriter(), Control())
-    (done,) = decoder.run([item]).utterances
-    return str(done.hypothesis)

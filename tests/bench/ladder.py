@@ -3,16 +3,15 @@
     python -m tests.bench.ladder --picture docs/ladder.png > docs/ladder.md
     asrscope bench ladder --json
 
-The rungs are the presets of the groups "The ladder" and "Compressed nets", the plain net and, for reference, the
-tied mixtures; each is held against the preset that it says it comes after, and against the first. Scoring and whole
-runs are timed in turns over the same speech (what a search asks for is replayed from its own decode). Words are
-decoded once for all rungs that make the same scores, which is found by comparing them, and kept in the cache
-(`_rounds.Kept`). A rung whose net is not there, or that cannot be made, stands in the table with the reason.
+The rungs are the presets of the groups "The ladder" and "Compressed nets", the plain net and, for reference, the tied
+mixtures; each is compared with the preset that it comes after, and with the first. Scoring and whole runs are timed in
+turns over the same speech (the senones that a search needs are replayed from its own decode). Words are decoded once
+for all rungs that make the same scores, and kept in the cache (`_rounds.Kept`). A rung whose net is not there, or that
+cannot be made, stands in the table with the reason.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections.abc import Sequence
@@ -35,9 +34,6 @@ from pipelines.experiments.audit import Audit, AuditedUtterance
 from pipelines.experiments.scoring_replay import Replay, replay, scoring_s, spoken
 from pipelines.models import nets
 from pipelines.models.opening import open_model
-from pipelines.run.control import Control
-from pipelines.run.decode import Decoder
-from pipelines.run.null_writer import NullWriter
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser, build
 from pipelines.scoring import build_scorer
@@ -53,16 +49,20 @@ from tests.bench._rounds import (
     Kept,
     Progress,
     Side,
+    command_line,
+    decoded,
     digest_of,
     interleave,
     key_of,
     paired,
-    said,
+    progress_lines,
+    result,
     sources,
+    speech_key,
 )
 
 NAME = "ladder"
-GROUP, BESIDE = "The ladder", "Compressed nets"
+GROUP, COMPRESSED = "The ladder", "Compressed nets"
 REFERENCE = "gmm"
 """The teacher of all nets."""
 
@@ -75,7 +75,7 @@ SAME_NAT = 1e-3
 
 @dataclass
 class Rung:
-    """A preset, what it was made into, and what was found; `missing`: why it could not be made."""
+    """A preset, its recogniser and its figures; `missing`: why it could not be made."""
 
     preset: Preset
     recogniser: Recogniser | None = None
@@ -89,13 +89,13 @@ class Rung:
 
 def listed() -> list[Preset]:
     """The presets of the table: reference, the ladder, the plain net in batches and what is made from it."""
-    rungs = [presets.load(name) for name in (*presets.names(GROUP), *presets.names(BESIDE))]
+    rungs = [presets.load(name) for name in (*presets.names(GROUP), *presets.names(COMPRESSED))]
     branch = next((i for i, p in enumerate(rungs) if p.after == PLAIN), len(rungs))
     return [presets.load(REFERENCE), *rungs[:branch], presets.load(PLAIN), *rungs[branch:]]
 
 
 def change(preset: Preset) -> str:
-    """What `preset` sets otherwise than the one it comes after, as it is written after --set."""
+    """The settings of `preset` that differ from the one it comes after, as they are written after --set."""
     if not preset.after:
         return ""
     before = dict(settings.flatten(settings.to_dict(presets.load(preset.after).config)))
@@ -110,7 +110,7 @@ class Ladder:
         self, chosen: Sequence[Preset], items: Sequence[Item], human: Sequence[Item], tell: Progress
     ) -> None:
         self._items, self._human, self._tell = list(items), list(human), tell
-        self._kept = Kept(NAME, [*said([*items, *human]), *sources()])
+        self._kept = Kept(NAME, [*speech_key([*items, *human]), *sources()])
         self.rungs = [Rung(preset) for preset in chosen]
 
     def measure(self, rounds: int) -> list[dict[str, Any]]:
@@ -161,10 +161,10 @@ class Ladder:
                 rung.scores.append(scores)
             rung.scoring.take = partial(_scored, rung)
             rung.whole.take = partial(_decoded_s, recogniser)
-        told = partial(self._tell, "scoring, in turns")
-        interleave([rung.scoring for rung in rungs], range(len(some)), rounds, told)
-        told = partial(self._tell, "whole runs, in turns")
-        interleave([rung.whole for rung in rungs], [item for item, _ in some], rounds, told)
+        scoring, whole = [rung.scoring for rung in rungs], [rung.whole for rung in rungs]
+        interleave(scoring, range(len(some)), rounds, partial(self._tell, "scoring, in turns"))
+        items = [item for item, _ in some]
+        interleave(whole, items, rounds, partial(self._tell, "whole runs, in turns"))
         first = next((rung for rung in rungs if not rung.preset.after and rung.preset.group), None)
         named = {rung.preset.name: rung for rung in rungs}
         for rung in rungs:
@@ -186,29 +186,25 @@ class Ladder:
     # ---- words ------------------------------------------------------------------------------------
 
     def _words(self, rungs: Sequence[Rung]) -> None:
-        """Word errors, those of the plain net first: of it the others say how much they differ."""
-        decoded: list[tuple[Rung, list[str]]] = []
+        """Word errors, those of the plain net first: the others are compared with it."""
+        known: list[tuple[Rung, list[str]]] = []
         plain: list[str] | None = None
         n = len(self._items)
         for rung in sorted(rungs, key=lambda r: r.preset.name != PLAIN):
-            like = [
-                (other, words) for other, words in decoded if _difference(rung, other) is not None
-            ]
-            if like:
-                other, words = like[0]
-                rung.row |= {
-                    "same_as": other.preset.name,
-                    "same_nat": _difference(rung, other),
-                }
+            differences = ((other, _difference(rung, other), words) for other, words in known)
+            same = next((one for one in differences if one[1] is not None), None)
+            if same is not None:
+                other, nat, words = same
+                rung.row |= {"same_as": other.preset.name, "same_nat": nat}
             else:
                 words = self._decoded(rung)
-                decoded.append((rung, words))
+                known.append((rung, words))
             if rung.preset.name == PLAIN:
                 plain = words
             audit = _audit(rung.preset.config, self._items, words[:n], (plain or words)[:n])
             interval = audit.wer_change_interval()
-            heard = zip(self._human, words[n:], strict=True)
-            human = wer.total((item.reference, text) for item, text in heard)
+            pairs = zip(self._human, words[n:], strict=True)
+            human = wer.total((item.reference, text) for item, text in pairs)
             rung.row |= {
                 "wer": audit.count.rate,
                 "errors": audit.count.errors,
@@ -220,18 +216,17 @@ class Ladder:
             }
 
     def _decoded(self, rung: Rung) -> list[str]:
-        """What is heard in each item, those of human speech last."""
+        """The words of each item, those of human speech last."""
         config = rung.preset.config
         key = key_of(config) + (_net_digest(config) if config.model == "dnn" else "")
         kept = self._kept.get(key)
         if kept is not None:
             return list(kept)
         items = [*self._items, *self._human]
-        decoder = _decoder(_of(rung))
         words = []
         for place, item in enumerate(items):
             self._tell(f"decoding by {rung.preset.name}", place / len(items))
-            words.append(decoder.run([item]).utterances[-1].hypothesis)
+            words.append(decoded(_of(rung), item).hypothesis)
         self._kept.put(key, words)
         return words
 
@@ -246,13 +241,8 @@ def _scored(rung: Rung, place: int) -> float:
     return scoring_s(recogniser.scorer, recogniser.config.block, rung.replays[place])
 
 
-def _decoder(recogniser: Recogniser) -> Decoder:
-    """With the recorder off."""
-    return Decoder(recogniser, Recorder(), LANE, NullWriter(), Control())
-
-
 def _decoded_s(recogniser: Recogniser, item: Item) -> float:
-    return _decoder(recogniser).run([item]).wall_ns / 1e9
+    return float(decoded(recogniser, item).wall_ns / 1e9)
 
 
 def _times(slow: Rung | None, fast: Rung) -> float | None:
@@ -260,7 +250,7 @@ def _times(slow: Rung | None, fast: Rung) -> float | None:
 
 
 def _active_share(rung: Rung) -> float | None:
-    """Share of the senones that the search needs, where a scorer is told."""
+    """Share of the senones that the search needs, for a lazy scorer."""
     active = [len(a) for one in rung.replays for a in one.active if a is not None]
     return float(np.mean(active)) / _of(rung).scorer.n_senones if active else None
 
@@ -278,13 +268,13 @@ def _difference(one: Rung, other: Rung) -> float | None:
 def _audit(
     config: Config, items: Sequence[Item], words: Sequence[str], plain: Sequence[str]
 ) -> Audit:
-    """Words beside those of the plain net, utterance by utterance."""
-    found = Audit(config)
+    """Words against those of the plain net, utterance by utterance."""
+    audit = Audit(config)
     for item, mine, other in zip(items, words, plain, strict=True):
         known = item.reference
         counts = (wer.scored(known, text) for text in (mine, other))
-        found.utterances.append(AuditedUtterance(item.name, 0, mine, other, known, *counts))
-    return found
+        audit.utterances.append(AuditedUtterance(item.name, 0, mine, other, known, *counts))
+    return audit
 
 
 def _net_digest(config: Config) -> str:
@@ -330,32 +320,27 @@ def run(
     `human`: a folder of labelled speech, whose words are counted as well unless files are given.
     """
     items = speech_for_words(paths, transcripts)
-    spoken_by_humans = [] if paths else human_speech(human)
     load = psutil.getloadavg()[0]
-    ladder = Ladder(listed(), items, spoken_by_humans, progress)
+    ladder = Ladder(listed(), items, [] if paths else human_speech(human), progress)
     rows = ladder.measure(repeat)
-    proper = [rung for rung in ladder.rungs if rung.preset.group and rung.scoring.seconds]
-    fastest = min(
-        (rung for rung in proper if rung.preset.name.startswith(PROPER)),
-        key=lambda rung: median(rung.scoring.seconds),
-        default=None,
-    )
+    timed = [rung for rung in ladder.rungs if rung.preset.group and rung.scoring.seconds]
+    proper = [rung for rung in timed if rung.preset.name.startswith(PROPER)]
     gains = [float("nan")]
-    if fastest is not None:
-        gains = paired(proper[0].scoring, fastest.scoring)
+    if proper:
+        fastest = min(proper, key=lambda rung: median(rung.scoring.seconds))
+        gains = paired(timed[0].scoring, fastest.scoring)
     plain = nets.read_card(nets.find(settings.Config().dnn.net).with_suffix(".json"))
-    return {
-        "peer": "the same net by a scalar loop, frame by frame",
-        "ratio": median(gains),
-        "ratio_min": min(gains),
-        "ratio_max": max(gains),
-        "ratio_meaning": "scoring time of the first rung / of the fastest of the ladder, median of rounds in turns",
-        "agreement": {
+    return result(
+        "the same net by a scalar loop, frame by frame",
+        gains,
+        "scoring time of the first rung / of the fastest of the ladder, median of rounds in turns",
+        {
             "same scores, nat": SAME_NAT,
             "words": max((row.get("words", 0) for row in rows), default=0),
             "missing": [row["preset"] for row in rows if row["missing"]],
         },
-        "rows": rows,
+        rows,
+    ) | {
         "rounds": repeat,
         "net": {
             "parameters": plain.n_parameters,
@@ -369,7 +354,7 @@ def run(
 
 def main(arguments: list[str] | None = None) -> int:
     """Print the table as Markdown, and draw it."""
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.ladder", description=__doc__)
+    parser = command_line("ladder", __doc__)
     parser.add_argument("--audio", metavar="FILE", nargs="+", action="extend", default=[])
     parser.add_argument("--transcripts", metavar="FILE.tsv")
     parser.add_argument("--human", metavar="FOLDER", type=Path)
@@ -377,10 +362,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--picture", metavar="FILE", type=Path, help=".png, .svg or .pdf")
     given = parser.parse_args(arguments)
 
-    def progress(title: str, fraction: float | None) -> None:
-        sys.stderr.write(f"{title}{'' if fraction is None else f' {fraction:.0%}'}\n")
-
-    tree = run(given.audio, given.transcripts, given.repeat, progress, given.human)
+    tree = run(given.audio, given.transcripts, given.repeat, progress_lines, given.human)
     print(markdown(tree, given.picture))
     if given.picture:
         from tests.bench._ladder_picture import ladder_picture

@@ -1,4 +1,4 @@
-"""Measure again what stands in docs/measurements.md, and write its tables anew.
+"""Measure the tables of docs/measurements.md again.
 
     python -m tests.bench.measurements                      every table that takes less than two minutes
     python -m tests.bench.measurements --only search dnn    these, however long they take
@@ -7,12 +7,11 @@
 
 A table stands between `<!-- measured: NAME -->` and `<!-- end -->`, with its command, machine, load and date; text
 between the tables is written by hand. Where data is missing or a command fails, one sentence says so, the table stays
-as it was, and the end is 1. Use the machine for nothing else meanwhile: the load before stands beside each table.
+as it was, and the end is 1. Use the machine for nothing else meanwhile: the load before stands with each table.
 """
 
 from __future__ import annotations
 
-import argparse
 import resource
 import sys
 import tempfile
@@ -25,6 +24,7 @@ from profiler.machine.describe import describe
 from profiler.process.children import ROOT
 from tests.bench import _data, _entries_instrument, _entries_recogniser
 from tests.bench._measured import Entry, measured, names_in, places, replaced
+from tests.bench._rounds import command_line
 
 PAGE = ROOT / "docs" / "measurements.md"
 ENTRIES: tuple[Entry, ...] = (*_entries_recogniser.ENTRIES, *_entries_instrument.ENTRIES)
@@ -51,7 +51,7 @@ def measure(entries: Iterable[Entry], known: Iterable[str], page: Path, out: Pat
     machine, latest = describe(), page
     with tempfile.TemporaryDirectory(prefix="asrscope-measurements-") as folder:
         for entry in entries:
-            _tell(f"{entry.name}: {' · '.join(entry.commands)}")
+            _report(f"{entry.name}: {' · '.join(entry.commands)}")
             before = _processor_s()
             try:
                 meant = names_in(Path(folder), _data.HUMAN, _data.synthetic_corpus, entry)
@@ -59,13 +59,13 @@ def measure(entries: Iterable[Entry], known: Iterable[str], page: Path, out: Pat
                 # Read only now: a person may have written in it meanwhile.
                 text = replaced(_read(latest), entry.name, table, names)
             except BadInput as error:
-                _tell(f"{entry.name} is left as it was: {error}")
+                _report(f"{entry.name} is left as it was: {error}")
                 failed.append(entry.name)
                 continue
             with writing(out, "the page") as draft:
                 draft.write_bytes(text.encode("utf-8"))
             latest = out
-            _tell(f"{entry.name}: {_processor_s() - before:.0f} s of processor time")
+            _report(f"{entry.name}: {_processor_s() - before:.0f} s of processor time")
     return failed
 
 
@@ -79,18 +79,14 @@ def _read(page: Path) -> str:
     return page.read_bytes().decode("utf-8")
 
 
-def _tell(sentence: str) -> None:
+def _report(sentence: str) -> None:
     sys.stderr.write(f"{sentence}\n")
     sys.stderr.flush()
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure, or list; 1 where anything could not be measured, 2 where the question or the page is wrong."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.bench.measurements",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_line("measurements", __doc__)
     parser.add_argument("--only", metavar="NAME", nargs="+", action="extend", default=[])
     parser.add_argument("--list", action="store_true", help="print what there is")
     parser.add_argument("--out", metavar="FILE", type=Path, help="write the page there")
@@ -106,16 +102,16 @@ def main(arguments: list[str] | None = None) -> int:
         wanted = chosen(ENTRIES, given.only)
         failed = measure(wanted, [entry.name for entry in ENTRIES], PAGE, given.out or PAGE)
     except BadInput as error:
-        _tell(str(error))
+        _report(str(error))
         return 2
     except KeyboardInterrupt:
-        _tell("Stopped; what was measured before stands in the page.")
+        _report("Stopped; what was measured before stands in the page.")
         return 130
     left = [entry.name for entry in ENTRIES if not given.only and not entry.quick]
     if left:
-        _tell(f"Not measured, for they take over two minutes (--only NAME): {', '.join(left)}.")
+        _report(f"Not measured, for they take over two minutes (--only NAME): {', '.join(left)}.")
     if failed:
-        _tell(f"Left as they were: {', '.join(failed)}.")
+        _report(f"Left as they were: {', '.join(failed)}.")
     return int(bool(failed))
 
 

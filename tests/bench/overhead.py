@@ -1,25 +1,24 @@
-"""What the instrument costs: the same decode with the recorder off and on, and one event beside its peers.
+"""The cost of the instrument: the same decode with the recorder off and on, and one event of it and of its peers.
 
-On, off and off again decode the same file one after the other, the order turning, with everything that a
-recorded run has besides (session writer, sampler of the machine, partial results). The ratio of a pair is
-time on / time off; off again / off says what the machine cannot tell apart. Three times are taken: the
-decode lane's wall clock; the same less what the decoding thread waited for a processor that others had (so
-that a shared machine can be measured on; waiting for the interpreter lock stays in); and the processor time
-of the whole process, all threads. Beside the pairs stands the cost of the spans alone: every block's least
-processor time of the decoding thread on over off, which leaves out whatever does not happen in every block
-(the writer's and the sampler's rounds, and the disturbance by others).
+On, off and off again decode the same file one after the other, the order turning, with everything that a recorded run
+has besides (session writer, sampler of the machine, partial results). The ratio of a pair is time on / time off; off
+again / off is the resolution of the machine. Three times are taken: the decode lane's wall clock; the same less the
+time that the decoding thread waited for a processor that others had (so that a shared machine can be measured on;
+waiting for the interpreter lock stays in); and the processor time of the whole process, all threads. A further row is
+the cost of the spans alone: every block's least processor time of the decoding thread, on over off, which leaves out
+whatever does not happen in every block (the writer's and the sampler's rounds, and the disturbance by others).
 
-Events are timed in interleaved rounds on the same machine in the same process: spans of this recorder from
-Python and from a compiled kernel, `torch.profiler.record_function` and viztracer.
+Events are timed in interleaved rounds on the same machine in the same process: spans of this recorder from Python and
+from a compiled kernel, `torch.profiler.record_function` and viztracer.
 """
 
 from __future__ import annotations
 
-import gc
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+import timeit
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from math import ceil, floor, sqrt
@@ -29,7 +28,6 @@ from typing import Any
 
 import numba
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from pipelines import config as settings
 from pipelines.config import presets
@@ -45,7 +43,8 @@ from profiler.arrays import Array
 from profiler.lanes import Lane
 from profiler.machine.sampler import watching
 from profiler.session.writer import SessionWriter
-from profiler.spans import NullLane, Recorder
+from profiler.spans import SPAN, NullLane, Recorder
+from tests.bench._rounds import Progress, result, undisturbed
 
 PRESET = "gmm"
 BLOCKS = {16: 1.01, 1: 1.03}
@@ -61,8 +60,6 @@ SIDES = ("on", "off", "again")
 WALL = "wall time"
 UNDISTURBED = "wall time less waiting for a processor"
 PROCESSOR = "processor time of all threads"
-
-Progress = Callable[[str, float | None], None]
 
 
 @dataclass
@@ -119,7 +116,7 @@ class Decoded:
 
 
 class Stamping(Control):
-    """Notes the thread's processor time when the decode loop says how far it is: at the end of each block."""
+    """Notes the thread's processor time at the end of each block, when the decode loop sets its frame."""
 
     def __init__(self) -> None:
         self.stamps: list[int] = []
@@ -127,7 +124,7 @@ class Stamping(Control):
 
     @property
     def frame(self) -> int:
-        """Nobody asks here."""
+        """Unused."""
         return 0
 
     @frame.setter
@@ -136,7 +133,7 @@ class Stamping(Control):
 
 
 def waited_for_processor() -> int | None:
-    """Ns that this thread was ready to run and did not; None where the system does not say."""
+    """Ns that this thread was ready to run and did not; None where it is unknown."""
     try:
         with open("/proc/thread-self/schedstat") as file:
             return int(file.read().split()[1])
@@ -161,16 +158,16 @@ def decode(recogniser: Recogniser, item: Item, out: Path | None) -> Decoded:
     with sampling:
         time.sleep(SETTLE_SECONDS)
         waited, start = waited_for_processor(), time.process_time_ns()
-        (done,) = decoder.run([item]).utterances
-        times = {WALL: done.wall_ns, PROCESSOR: time.process_time_ns() - start}
+        (utterance,) = decoder.run([item]).utterances
+        times = {WALL: utterance.wall_ns, PROCESSOR: time.process_time_ns() - start}
         waited_after = waited_for_processor()
     if waited is not None and waited_after is not None:
-        times[UNDISTURBED] = done.wall_ns - (waited_after - waited)
+        times[UNDISTURBED] = utterance.wall_ns - (waited_after - waited)
     journal.close()
     if out is not None:
         out.unlink()
     blocks = np.diff(np.array(control.stamps[1:]))
-    return Decoded(done.hypothesis, times, blocks, lane.recorded, lane.dropped)
+    return Decoded(utterance.hypothesis, times, blocks, lane.recorded, lane.dropped)
 
 
 def decode_pairs(
@@ -232,141 +229,89 @@ def kernel_laps(spans: Any, n: int) -> int:  # pragma: no cover - compiled
 
 
 class Events:
-    """One method per way of recording: records EVENTS events, returns ns for all and how many were kept."""
+    """The variants of recording: each records EVENTS events and returns ns for all and how many were kept."""
 
     def __init__(self) -> None:
         import torch
         import viztracer
 
-        self._torch, self._viztracer = torch, viztracer
-        self._lane = Lane(0, "bench", "cpu", False)
-        self._clock = time.perf_counter_ns
-        self.ways: dict[str, Callable[[], tuple[int, int]]] = {
-            "asrscope, put alone": self._put,
-            "asrscope, lap (one clock reading)": self._lap,
-            "asrscope, two clock readings and put": self._span,
-            "torch.profiler.record_function, profiler off": self._torch_off,
-            "torch.profiler.record_function, profiler on": self._torch_on,
-            "viztracer, log_event": self._viztracer_event,
-            "viztracer, traced call": self._viztracer_call,
+        self._profiler, self._tracers = torch.profiler, viztracer.VizTracer
+        self._lane = lane = Lane(0, "bench", "cpu", False)
+        span = "start = clock(); put(3, start, clock(), 1234, 16, 5000, 900)"
+        put = "put(3, 1_000_000_000_000, 1_000_000_010_000, 1234, 16, 5000, 900)"
+        self.variants: dict[str, Callable[[], tuple[int, int]]] = {
+            "asrscope, put alone": lambda: self._spans(put),
+            "asrscope, lap (one clock reading)": lambda: self._spans("lap(3, 5000, 900)"),
+            "asrscope, two clock readings and put": lambda: self._spans(span),
+            "torch.profiler.record_function, profiler off": lambda: (self._record_functions(), 0),
+            "torch.profiler.record_function, profiler on": self._profiled,
+            "viztracer, log_event": lambda: self._traced("with log('stage'): pass"),
+            "viztracer, traced call": lambda: self._traced("stage()"),
         }
         if kernel_spans.HAS_CLOCK:
-            self.ways["asrscope, in a kernel (two clock readings)"] = self._in_kernel
-            self.ways["asrscope, in a kernel (one clock reading)"] = self._laps_in_kernel
+            self.variants |= {
+                "asrscope, in a kernel (two clock readings)": lambda: self._in_kernel(
+                    kernel_events
+                ),
+                "asrscope, in a kernel (one clock reading)": lambda: self._in_kernel(kernel_laps),
+            }
+        self._names = {"lane": lane, "clock": time.perf_counter_ns}
 
     def loop(self) -> int:
-        """Ns of the loop alone, which is taken off what runs in one."""
-        start = self._clock()
-        for _ in range(EVENTS):
-            pass
-        return self._clock() - start
+        """Ns of the loop alone, which is subtracted from the variants that run in it."""
+        return self._timed("pass", "pass")
 
-    def _taken(self) -> int:
-        return len(self._lane.take()) // 42
+    def _timed(self, statement: str, setup: str, **names: Any) -> int:
+        known = self._names | names
+        timer = timeit.Timer(statement, setup, time.perf_counter_ns, known)
+        return int(timer.timeit(EVENTS))
 
-    def _put(self) -> tuple[int, int]:
-        put = self._lane.put
-        begin = self._clock()
-        for _ in range(EVENTS):
-            put(3, 1_000_000_000_000, 1_000_000_010_000, 1234, 16, 5000, 900)
-        return self._clock() - begin, self._taken()
+    def _kept(self) -> int:
+        return len(self._lane.take()) // SPAN.itemsize
 
-    def _lap(self) -> tuple[int, int]:
-        lap = self._lane.lap
+    def _spans(self, statement: str) -> tuple[int, int]:
         self._lane.begin(1234, 16)
-        begin = self._clock()
-        for _ in range(EVENTS):
-            lap(3, 5000, 900)
-        return self._clock() - begin, self._taken()
+        ns = self._timed(statement, "put, lap, clock = lane.put, lane.lap, globals()['clock']")
+        return ns, self._kept()
 
-    def _span(self) -> tuple[int, int]:
-        put, clock = self._lane.put, self._clock
-        begin = clock()
-        for _ in range(EVENTS):
-            start = clock()
-            put(3, start, clock(), 1234, 16, 5000, 900)
-        return clock() - begin, self._taken()
-
-    def _in_kernel(self) -> tuple[int, int]:
-        took = kernel_events(self._lane.lend(), EVENTS)
+    def _in_kernel(self, record: Callable[[Any, int], int]) -> tuple[int, int]:
+        ns = record(self._lane.lend(), EVENTS)
         self._lane.settle()
-        return took, self._taken()
-
-    def _laps_in_kernel(self) -> tuple[int, int]:
-        took = kernel_laps(self._lane.lend(), EVENTS)
-        self._lane.settle()
-        return took, self._taken()
+        return ns, self._kept()
 
     def _record_functions(self) -> int:
-        record_function = self._torch.profiler.record_function
-        begin = self._clock()
-        for _ in range(EVENTS):
-            with record_function("stage"):
-                pass
-        return self._clock() - begin
+        record = self._profiler.record_function
+        return self._timed("with record('stage'): pass", "record = function", function=record)
 
-    def _torch_off(self) -> tuple[int, int]:
-        return self._record_functions(), 0
+    def _profiled(self) -> tuple[int, int]:
+        with self._profiler.profile(activities=[self._profiler.ProfilerActivity.CPU]) as profile:
+            ns = self._record_functions()
+        return ns, sum(event.name == "stage" for event in profile.events())
 
-    def _torch_on(self) -> tuple[int, int]:
-        profiler = self._torch.profiler
-        with profiler.profile(activities=[profiler.ProfilerActivity.CPU]) as profile:
-            took = self._record_functions()
-        return took, sum(event.name == "stage" for event in profile.events())
-
-    def _viztracer_event(self) -> tuple[int, int]:
-        tracer = self._viztracer.VizTracer(verbose=0)
+    def _traced(self, statement: str) -> tuple[int, int]:
+        tracer = self._tracers(verbose=0)
         tracer.start()
-        begin = self._clock()
-        for _ in range(EVENTS):
-            with tracer.log_event("stage"):
-                pass
-        took = self._clock() - begin
-        return took, self._kept(tracer, "stage")
-
-    def _viztracer_call(self) -> tuple[int, int]:
-        def stage() -> None:
-            pass
-
-        tracer = self._viztracer.VizTracer(verbose=0)
-        tracer.start()
-        begin = self._clock()
-        for _ in range(EVENTS):
-            stage()
-        took = self._clock() - begin
-        return took, self._kept(tracer, "stage")
-
-    @staticmethod
-    def _kept(tracer: Any, name: str) -> int:
+        ns = self._timed(statement, "log = tracer.log_event\ndef stage(): pass", tracer=tracer)
         tracer.stop()
         tracer.parse()
         events = tracer.data["traceEvents"]
-        return sum(e["ph"] == "X" and name in e["name"] for e in events)
+        return ns, sum(e["ph"] == "X" and "stage" in e["name"] for e in events)
 
 
 def time_events(progress: Callable[[float], None]) -> dict[str, tuple[list[float], int]]:
-    """Ns per event of every way, a value for each round, and events kept of the last round."""
+    """Ns per event of every variant, a value for each round, and events kept of the last round."""
     events = Events()
-    figures: dict[str, tuple[list[float], int]] = {name: ([], 0) for name in events.ways}
+    figures: dict[str, tuple[list[float], int]] = {name: ([], 0) for name in events.variants}
     loops = [events.loop() for _ in range(ROUNDS)]
-    names = list(events.ways)
-    for turn, _, way in turns(len(names), 1, range(-1, ROUNDS)):
+    names = list(events.variants)
+    for turn, _, number in turns(len(names), 1, range(-1, ROUNDS)):
         progress(max(0, turn) / ROUNDS)
-        name = names[way]
-        took, kept = events.ways[name]()
+        name = names[number]
+        took, kept = events.variants[name]()
         spent = took if "kernel" in name else took - median(loops)
         if turn >= 0:  # the round before loads and compiles
             figures[name] = ([*figures[name][0], spent / EVENTS], kept)
     return figures
-
-
-@contextmanager
-def _undisturbed(threads: int) -> Iterator[None]:
-    gc.collect()
-    gc.freeze()
-    with threadpool_limits(threads):
-        yield
-    gc.unfreeze()
 
 
 def run(
@@ -383,7 +328,7 @@ def run(
         "off": "NullLane and no session, as run --no-profile; no sampler",
         "on": "lane, session writer, sampler at 10 Hz, partial results at 10 Hz",
     }
-    with _undisturbed(config.threads):
+    with undisturbed(config.threads):
         for block, limit in BLOCKS.items():
             recogniser.configure(settings.replace(recogniser.config, "block", block))
             for item in items[:1]:
@@ -392,7 +337,7 @@ def run(
                 recogniser,
                 items,
                 PASSES * repeat,
-                lambda f, block=block: progress(f"decoding on and off, block {block}", f),  # type: ignore[misc]
+                lambda f, block=block: progress(f"decoding on and off, block {block}", f),
             )
             rows += [row | {"block": block} for row in decode_rows(pairs, limit)]
             agreement[f"spans per s of wall time, block {block}"] = round(
@@ -409,15 +354,11 @@ def run(
     theirs = figures["torch.profiler.record_function, profiler on"][0]
     ratios = [b / a for a, b in zip(ours, theirs, strict=True)]
     agreement["events per round"] = EVENTS
-    return {
-        "peer": f"torch.profiler.record_function (torch {version('torch')}); "
-        f"rows also viztracer {version('viztracer')}",
-        "ratio": median(ratios),
-        "ratio_min": float(np.min(ratios)),
-        "ratio_max": float(np.max(ratios)),
-        "ratio_meaning": "ns per record_function with its profiler on / ns per span of ours (two clock "
-        "readings and put), median of interleaved rounds; the cost of recording a decode is in the rows: "
-        "time with the recorder on / off, 1 = free",
-        "agreement": agreement,
-        "rows": rows,
-    }
+    return result(
+        f"torch.profiler.record_function (torch {version('torch')}); rows also viztracer {version('viztracer')}",
+        ratios,
+        "ns per record_function with its profiler on / ns per span of ours (two clock readings and put), median of "
+        "interleaved rounds; the cost of recording a decode is in the rows: time with the recorder on / off, 1 = free",
+        agreement,
+        rows,
+    )

@@ -1,26 +1,23 @@
-"""Planted truths: does a run's attribution name the cause that was put there?
+"""Planted truths: does a run's attribution name the cause that was planted?
 
 Real runs of the tied-mixture model, each with one thing made worse:
 
 - memory: everything is pushed out of the caches before each block is scored
-- arithmetic: the mixture is computed twice, and its cost law says so (64 frames a block)
-- calls: the exponentials are taken in twenty calls instead of one, and the law says so
+- arithmetic: the mixture is computed twice, and its cost law counts both (64 frames a block)
+- calls: the exponentials are taken in twenty calls instead of one, and the law counts them
 - scattered: with the logarithms of each frame come accesses to scattered lines, each found in the one before
 - search: everything is pushed out of the caches before each block is searched
 - preempted: two other processes work on the only core that the run may use
 
-A block has one frame where nothing else is said. The stage's verdict and its largest part must be those of the cause.
-What other programs took is no verdict of its own: there it must be the largest part, beside any verdict.
-`python -m tests.bench.planted_causes [--tries N] [--only CAUSE]` prints how often they were; nothing that is measured
-is a stand-in.
+A block has one frame unless stated otherwise. The stage's verdict and its largest part must be those of the cause. The
+time of other programs has no verdict of its own: there it must be the largest part, with any verdict.
+`python -m tests.bench.planted_causes [--tries N] [--only CAUSE]` prints how often they were.
 """
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import json
-import multiprocessing
 import os
 import sys
 import tempfile
@@ -53,7 +50,8 @@ from profiler.machine.roofs import _kernels as machine_kernels
 from profiler.machine.roofs.accesses import lines_at_random
 from profiler.session.reader import Session
 from tests.bench import _data
-from tests.bench._load import SPINS, is_wanted
+from tests.bench._load import programs, spin
+from tests.bench._rounds import command_line
 
 CALLS = 20
 REPLAY = 0.1
@@ -65,7 +63,7 @@ OTHERS = 2
 
 @dataclasses.dataclass(frozen=True)
 class Cause:
-    """A thing made worse: which stage shows it, what must be said of it, and how it is planted."""
+    """A planted cause: the stage that shows it, its verdicts and parts, and how it is planted."""
 
     name: str
     stage: str
@@ -75,13 +73,11 @@ class Cause:
     planted: Callable[[], Any]
     block: int = 1
     files: int = 1
-    """Of the human speech: replays of one file of 3 s are too few to be sure of what a short or slow stage waits for,
-    and what comes in turns of 4 ms needs enough of them."""
+    """Of the human speech: one file of 3 s has too few replays of a short or slow stage, and too few turns of 4 ms."""
 
 
 MOST_EVICTED = 64 << 20
-"""Bytes of cache that are filled with other data, twice over. Of a server's cache of 480 MiB a machine that shares it
-has a part, and to fill that before each block would take minutes."""
+"""Bytes of cache that are filled with other data, twice over: all 480 MiB of a server would take minutes."""
 
 
 def _filler() -> np.ndarray:
@@ -89,21 +85,19 @@ def _filler() -> np.ndarray:
     return np.zeros(2 * min(size, MOST_EVICTED) // 8)
 
 
-@contextmanager
-def _evicted() -> Iterator[None]:
+def _evicted() -> Any:
     filler, score = _filler(), LayeredScorer.score
 
     def evicting(self: LayeredScorer, *arguments: Any) -> Any:
         np.add(filler, 1.0, out=filler)
         return score(self, *arguments)
 
-    with mock.patch.object(LayeredScorer, "score", evicting):
-        yield
+    return mock.patch.object(LayeredScorer, "score", evicting)
 
 
 @contextmanager
 def _search_evicted() -> Iterator[None]:
-    """Before the search of a block, and not where it is done again."""
+    """Before the search of a block, and not before its replay."""
     filler, advance, again = _filler(), Viterbi.advance, SearchReplay.again
     replayed = [False]
 
@@ -132,7 +126,7 @@ def _scattered() -> Iterator[None]:
     places, order = lines_at_random(OVER)
     places[order] = np.roll(order, -1)
     state = np.zeros(1, np.uint32)
-    found = {name: getattr(kernels, name) for name in dir(kernels)}
+    names = {name: getattr(kernels, name) for name in dir(kernels)}
     log_cost = gmm.log_cost
 
     def logarithms(products: Any, shift: Any, *arguments: Any) -> None:
@@ -146,16 +140,16 @@ def _scattered() -> Iterator[None]:
         return dataclasses.replace(log_cost(*arguments), accesses=accesses)
 
     with (
-        mock.patch.object(gmm, "kernels", SimpleNamespace(**found | {"logarithms": logarithms})),
+        mock.patch.object(gmm, "kernels", SimpleNamespace(**names | {"logarithms": logarithms})),
         mock.patch.object(gmm, "log_cost", counted),
     ):
         yield
 
 
 def _called(name: str, function: Callable[..., None]) -> Any:
-    """The scorer calls `function` for a kernel; for others it stays what it is."""
-    found = {kernel: getattr(kernels, kernel) for kernel in ("exponentiate", "mix")}
-    return mock.patch.object(none, "kernels", SimpleNamespace(**found | {name: function}))
+    """The scorer calls `function` instead of the kernel `name`."""
+    names = {kernel: getattr(kernels, kernel) for kernel in ("exponentiate", "mix")}
+    return mock.patch.object(none, "kernels", SimpleNamespace(**names | {name: function}))
 
 
 @contextmanager
@@ -204,17 +198,15 @@ def _called_often() -> Iterator[None]:
         yield
 
 
-def _busy(core: int, ready: Any) -> None:
+def _busy(ready: Any, core: int) -> None:
     os.sched_setaffinity(0, {core})
     ready.set()
-    while is_wanted():
-        for _ in range(SPINS):
-            pass
+    while spin():
+        pass
 
 
 def _freed(kept: int, cores: set[int], ended: threading.Event) -> None:
-    """Let every thread but `kept` use all `cores`, as they start: waiting for one that holds the interpreter's lock is
-    not what is planted."""
+    """Let every thread but `kept` use all `cores`, as they start: no wait for the interpreter's lock is planted."""
     while not ended.wait(0.01):
         for name in os.listdir("/proc/self/task"):
             if int(name) != kept:
@@ -225,68 +217,29 @@ def _freed(kept: int, cores: set[int], ended: threading.Event) -> None:
 @contextmanager
 def _preempted() -> Iterator[None]:
     before = os.sched_getaffinity(0)
-    core = min(before)
-    spawn = multiprocessing.get_context("spawn")
-    others = []
-    for _ in range(OTHERS):
-        ready = spawn.Event()
-        others.append(spawn.Process(target=_busy, args=(core, ready), daemon=True))
-        others[-1].start()
-        ready.wait()
-    os.sched_setaffinity(0, {core})
-    ended = threading.Event()
-    freeing = threading.Thread(
-        target=_freed, args=(threading.get_native_id(), before, ended), daemon=True
-    )
-    freeing.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        freeing.join()
-        os.sched_setaffinity(0, before)
-        for other in others:
-            other.kill()
-            other.join()
+    core, ended = min(before), threading.Event()
+    arguments = (threading.get_native_id(), before, ended)
+    freeing = threading.Thread(target=_freed, args=arguments, daemon=True)
+    with programs(OTHERS, _busy, core):
+        os.sched_setaffinity(0, {core})
+        freeing.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            freeing.join()
+            os.sched_setaffinity(0, before)
 
 
+MEMORY = ("bandwidth-bound", "latency-bound"), ("bandwidth", "latency")
+ARITHMETIC = ("compute-bound", "instruction-bound"), ("arithmetic", "instructions")
 CAUSES = (
-    Cause(
-        "memory",
-        "score.mixture",
-        ("bandwidth-bound", "latency-bound"),
-        ("bandwidth", "latency"),
-        _evicted,
-        files=9,
-    ),
-    Cause(
-        "arithmetic",
-        "score.mixture",
-        ("compute-bound", "instruction-bound"),
-        ("arithmetic", "instructions"),
-        _computed_twice,
-        block=64,
-        files=9,
-    ),
+    Cause("memory", "score.mixture", *MEMORY, _evicted, files=9),
+    Cause("arithmetic", "score.mixture", *ARITHMETIC, _computed_twice, block=64, files=9),
     Cause("calls", "score.exp", ("call-bound",), ("calls",), _called_often, files=9),
     Cause("scattered", "score.log", ("latency-bound",), ("latency",), _scattered, files=9),
-    Cause(
-        "search",
-        "search.prune",
-        ("bandwidth-bound", "latency-bound"),
-        ("bandwidth", "latency"),
-        _search_evicted,
-        files=3,
-    ),
-    Cause(
-        "preempted",
-        "score.mixture",
-        None,
-        ("other_programs",),
-        _preempted,
-        16,
-        files=9,
-    ),
+    Cause("search", "search.prune", *MEMORY, _search_evicted, files=3),
+    Cause("preempted", "score.mixture", None, ("other_programs",), _preempted, block=16, files=9),
 )
 
 
@@ -313,40 +266,38 @@ def measure(tries: int, only: Sequence[str] = ()) -> dict[str, Any]:
             for cause in causes:
                 rows[cause.name].append(once(cause, audio, Path(folder)))
                 print(f"try {i + 1} of {tries}: {cause.name}", file=sys.stderr)
-    found = {cause.name: _judged(cause, rows[cause.name]) for cause in causes}
-    return {"schema": 1, "bench": "planted_causes", "causes": found}
+    causes_found = {cause.name: _judged(cause, rows[cause.name]) for cause in causes}
+    return {"schema": 1, "bench": "planted_causes", "causes": causes_found}
 
 
 def _judged(cause: Cause, rows: Sequence[StageRow]) -> dict[str, Any]:
-    """How often the rows name the cause; `share`: how much of the time they say it is, in the middle."""
-    right, shares, least = 0, [], []
+    """How often the rows name the cause; `share`: its median part of the time."""
+    right = 0
     for row in rows:
-        assert row.parts is not None
-        largest = max(row.parts.likely, key=lambda name: row.parts.likely[name])  # type: ignore[union-attr]
-        # What other programs took is beside the parts that have verdicts.
+        parts = dict(row.parts.likely)
+        # The time of other programs has no verdict.
         if "other_programs" not in cause.parts:
-            own = {n: ns for n, ns in row.parts.likely.items() if n != "other_programs"}
-            largest = max(own, key=lambda name: own[name])
+            parts.pop("other_programs")
         named = cause.verdicts is None or row.verdict in cause.verdicts
-        right += named and largest in cause.parts
-        shares.append(sum(row.parts.share(name) for name in cause.parts))
-        least.append(row.replays)
+        right += named and max(parts, key=parts.__getitem__) in cause.parts
+
+    def share(*names: str) -> float:
+        return round(float(np.median([sum(map(row.parts.share, names)) for row in rows])), 3)
+
     return {
         "stage": cause.stage,
         "right": right,
         "tries": len(rows),
         "verdicts": sorted({str(row.verdict) for row in rows}),
-        "share": round(float(np.median(shares)), 3),
-        "replays": min(least),
-        "other_programs": round(
-            float(np.median([row.parts.share("other_programs") for row in rows if row.parts])), 3
-        ),
+        "share": share(*cause.parts),
+        "replays": min(row.replays for row in rows),
+        "other_programs": share("other_programs"),
     }
 
 
 def main() -> None:
     """Print how often each cause was named."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = command_line("planted_causes", __doc__)
     parser.add_argument("--tries", type=int, default=10)
     parser.add_argument("--only", action="append", choices=[cause.name for cause in CAUSES])
     given = parser.parse_args()

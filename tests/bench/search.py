@@ -1,11 +1,10 @@
 """The search alone, side by side with Kaldi's FasterDecoder on the same graph and the same scores.
 
-Our compiled graph is handed to `kaldi_decoder.FasterDecoder` as a ConstFst; both get the same matrix of
-scaled log likelihoods of the preset `gmm`, the same beam, `max_active` and `min_active`, and no word
-insertion penalty, which Kaldi's has not. Each utterance is decoded by one and at once by the other, the
-order swapped every time, on one thread; what counts is the processor time of that thread, so that other
-programs disturb less. From the first frame to the words is measured on both sides; our scaling of the scores
-and our word times included, Kaldi's scaling (done beforehand) not.
+Our compiled graph is handed to `kaldi_decoder.FasterDecoder` as a ConstFst; both get the same matrix of scaled log
+likelihoods of the preset `gmm`, the same beam, `max_active` and `min_active`, and no word insertion penalty, which
+Kaldi's has not. Each utterance is decoded by one and at once by the other, the order swapped every time, on one thread;
+what counts is the processor time of that thread, so that other programs disturb less. From the first frame to the words
+is measured on both sides; our scaling of the scores and our word times included, Kaldi's scaling (done beforehand) not.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from statistics import median
 from typing import Any
@@ -28,19 +26,18 @@ from pipelines.config import Search, presets
 from pipelines.frontend.mfcc import Mfcc
 from pipelines.models import sphinx
 from pipelines.run import playlist
-from pipelines.run.interleave import turns
 from pipelines.scoring import build_scorer
 from pipelines.search.graph import compile as graphs
 from pipelines.search.graph.openfst import to_kaldifst
 from pipelines.search.graph.wfst import Graph
 from pipelines.search.viterbi import Viterbi
 from profiler.arrays import Array
-from profiler.spans import NullLane, Recorder
+from profiler.frames import FRAME_S
+from tests.bench._rounds import Progress, Side, interleave, paired, result, scored, spread
 from tests.graph_fst import fst_of
 
-Progress = Callable[[str, float | None], None]
-Outcome = tuple[float, list[str], float]
-"""One decode: seconds, words and cost."""
+Best = tuple[list[str], float]
+"""Words and cost of the best path."""
 
 PAIRS = ((13.0, 7000), (10.0, 7000), (13.0, 2000))
 """Beam and max_active, the headline first: what `reference` decoders are usually run at."""
@@ -50,14 +47,18 @@ SAME_COST = 0.02
 """Nat by which best paths may differ: Kaldi lets costs grow over the utterance, in float32."""
 
 
-@dataclass
-class Pair:
-    """Both decoders on one utterance: seconds, words and cost of each (ours first)."""
+class Searching(Side):
+    """One decoder over the names of utterances: processor time, and the best path of each."""
 
-    frames: int
-    seconds: tuple[float, float]
-    words: tuple[list[str], list[str]]
-    costs: tuple[float, float]
+    def __init__(self, name: str, decode: Callable[[str], Best]) -> None:
+        self.best: dict[str, Best] = {}
+
+        def take(utterance: str) -> float:
+            start = time.thread_time()
+            self.best[utterance] = decode(utterance)
+            return time.thread_time() - start
+
+        super().__init__(name, take)
 
 
 def run(
@@ -66,11 +67,15 @@ def run(
     """Compare on `paths` (default: the bundled voices), `repeat` rounds per setting."""
     config = presets.load("gmm").config
     model = sphinx.load(sphinx.default_directory())
-    items = playlist.build(paths, transcripts).items
-    utterances = {item.name: _scores(config, model, item.path) for item in items}
+    frontend, scorer = Mfcc(model.feat_params), build_scorer(config, model)
+    scores = {
+        item.name: scored(scorer, frontend.features(audio.load(item.path).samples), config.block)
+        for item in playlist.build(paths, transcripts).items
+    }
     scale = config.search.acoustic_scale
-    scaled = {name: scores * np.float32(scale) for name, scores in utterances.items()}
-    rows = []
+    scaled = {name: matrix * np.float32(scale) for name, matrix in scores.items()}
+    audio_s = sum(map(len, scores.values())) * FRAME_S
+    rows, ratios = [], []
     for vocabulary in (config.graph.vocabulary, EXTRA_VOCABULARY):
         wanted = msgspec.structs.replace(config.graph, vocabulary=vocabulary)
         graph = graphs.load_or_build(wanted, model, progress=progress)
@@ -81,103 +86,58 @@ def run(
             )
             decoder = Viterbi(graph, settings)
             decoder.warm_up()
+            mine = Searching("ours", lambda name, d=decoder: _ours(d, scores[name]))
+            theirs = Searching(
+                "Kaldi's", lambda name, p=peer, g=graph, s=settings: _theirs(p, g, s, scaled[name])
+            )
             title = f"{vocabulary} words, beam {beam:g}, at most {max_active}"
-            decodes = {}
-            for turn, place, side in turns(2, len(items), range(repeat)):
-                progress(f"{title}: round {turn + 1} of {repeat}", turn / repeat)
-                name = items[place].name
-                decodes[turn, name, side] = (
-                    _theirs(peer, graph, settings, scaled[name])
-                    if side
-                    else _ours(decoder, utterances[name])
-                )
-            rounds = [
-                [
-                    _pair(len(scores), decodes[turn, name, 0], decodes[turn, name, 1])
-                    for name, scores in utterances.items()
-                ]
-                for turn in range(repeat)
-            ]
-            rows.append(_row(vocabulary, settings, rounds))
-    head = rows[0]
-    return {
-        "peer": f"kaldi-decoder {version('kaldi-decoder')} FasterDecoder",
-        "ratio": head["ratio"],
-        "ratio_min": head["ratio_min"],
-        "ratio_max": head["ratio_max"],
-        "ratio_meaning": f"peer time / our time at beam {PAIRS[0][0]:g}, at most {PAIRS[0][1]} tokens, "
-        "median of paired rounds",
-        "agreement": {
-            "same": "graph, scores, beam, max_active, min_active; one thread; no insertion penalty",
-            "acoustic_scale": scale,
-            "utterances": len(utterances),
-            "same_words": all(row["same_words"] == row["utterances"] for row in rows),
-            "largest_cost_difference": max(row["cost_difference"] for row in rows),
-            "no_dearer_path": all(row["cost_excess"] <= SAME_COST for row in rows),
-        },
-        "rows": rows,
+            interleave(
+                [mine, theirs], list(scores), repeat, lambda share, t=title: progress(t, share)
+            )
+            ratios.append(paired(theirs, mine))
+            pairs = [(mine.best[name], theirs.best[name]) for name in scores]
+            excess = [a - b for (_, a), (_, b) in pairs]
+            rows.append(
+                {
+                    "vocabulary": vocabulary,
+                    "beam": beam,
+                    "max_active": max_active,
+                    **spread(ratios[-1]),
+                    "rtf": median(mine.seconds) / audio_s,
+                    "peer_rtf": median(theirs.seconds) / audio_s,
+                    "utterances": len(pairs),
+                    "same_words": sum(a == b for (a, _), (b, _) in pairs),
+                    "cost_difference": max(map(abs, excess)),
+                    "cost_excess": max(excess),
+                }
+            )
+    agreement = {
+        "same": "graph, scores, beam, max_active, min_active; one thread; no insertion penalty",
+        "acoustic_scale": scale,
+        "utterances": len(scores),
+        "same_words": all(row["same_words"] == row["utterances"] for row in rows),
+        "largest_cost_difference": max(row["cost_difference"] for row in rows),
+        "no_dearer_path": all(row["cost_excess"] <= SAME_COST for row in rows),
     }
+    beam, max_active = PAIRS[0]
+    meaning = f"peer time / our time at beam {beam:g}, at most {max_active} tokens, median of paired rounds"
+    peer_name = f"kaldi-decoder {version('kaldi-decoder')} FasterDecoder"
+    return result(peer_name, ratios[0], meaning, agreement, rows)
 
 
-def _scores(config: Any, model: Any, path: Any) -> Array:
-    """Log likelihoods of every senone, f32 [frames, n_senones], by the exact scorer."""
-    recorder = Recorder()
-    front_end, scorer = Mfcc(model.feat_params), build_scorer(config, model)
-    front_end.stages(recorder)
-    scorer.stages(recorder)
-    features = front_end.features(audio.load(path).samples, 0, NullLane())
-    scorer.reset()
-    return np.concatenate(
-        [
-            scorer.score(features[at : at + config.block], at, NullLane()).copy()
-            for at in range(0, len(features), config.block)
-        ]
-    )
-
-
-def _pair(frames: int, ours: Outcome, theirs: Outcome) -> Pair:
-    return Pair(frames, *zip(ours, theirs, strict=True))  # type: ignore[arg-type]
-
-
-def _ours(decoder: Viterbi, scores: Array) -> Outcome:
-    start = time.thread_time()
+def _ours(decoder: Viterbi, scores: Array) -> Best:
     decoder.start(0)
     decoder.advance(scores, 0)
-    words = decoder.finish()
-    return time.thread_time() - start, [word for word, _, _ in words], decoder.best_cost
+    return [word for word, _, _ in decoder.finish()], decoder.best_cost
 
 
-def _theirs(fst: Any, graph: Graph, settings: Search, scaled: Array) -> Outcome:
+def _theirs(fst: Any, graph: Graph, settings: Search, scaled: Array) -> Best:
     options = kaldi_decoder.FasterDecoderOptions(
         beam=settings.beam, max_active=settings.max_active, min_active=settings.min_active
     )
-    start = time.thread_time()
     decoder = kaldi_decoder.FasterDecoder(fst, options)
     decoder.decode(kaldi_decoder.DecodableCtc(scaled))
-    found, lattice = decoder.get_best_path()
+    reached, lattice = decoder.get_best_path()
     _, _, words, weight = kaldifst.get_linear_symbol_sequence(lattice)
-    seconds = time.thread_time() - start
-    cost = weight.value1 + weight.value2 if found else math.inf
-    return seconds, [graph.words[word - 1] for word in words], cost
-
-
-def _row(vocabulary: int, settings: Search, rounds: list[list[Pair]]) -> dict[str, Any]:
-    seconds = np.array([[pair.seconds for pair in pairs] for pairs in rounds]).sum(axis=1)
-    ratios = (seconds[:, 1] / seconds[:, 0]).tolist()
-    last = rounds[-1]
-    audio_s = sum(pair.frames for pair in last) / 100
-    excess = [ours - theirs for ours, theirs in (pair.costs for pair in last)]
-    return {
-        "vocabulary": vocabulary,
-        "beam": settings.beam,
-        "max_active": settings.max_active,
-        "ratio": median(ratios),
-        "ratio_min": min(ratios),
-        "ratio_max": max(ratios),
-        "rtf": median(seconds[:, 0].tolist()) / audio_s,
-        "peer_rtf": median(seconds[:, 1].tolist()) / audio_s,
-        "utterances": len(last),
-        "same_words": sum(pair.words[0] == pair.words[1] for pair in last),
-        "cost_difference": max(abs(value) for value in excess),
-        "cost_excess": max(excess),
-    }
+    cost = weight.value1 + weight.value2 if reached else math.inf
+    return [graph.words[word - 1] for word in words], cost

@@ -1,4 +1,4 @@
-"""How long the breakdown of a selected stretch takes in an hour of recording, beside summing everything up.
+"""How long the breakdown of a selected stretch takes in an hour of recording, against summing everything up.
 
     asrscope bench selection
 
@@ -9,7 +9,6 @@ the sums that it keeps; both must give the same rows. Audio and transcripts are 
 from __future__ import annotations
 
 from collections.abc import Callable
-from time import perf_counter
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,6 +19,7 @@ from profiler.analysis.track import CostTrack
 from profiler.machine.roofs.table import BANDWIDTH, RATE, Roof, RoofTable
 from profiler.session.model import ConfigEpoch, LaneInfo
 from profiler.spans import SPAN, Cost, Linear, Stage
+from tests.bench._rounds import result, timed
 
 HOUR_FRAMES = 360_000
 SCORING = ("score.gaussians", "score.exp", "score.mixture", "score.log")
@@ -37,17 +37,15 @@ def run(
         session = hour(block)
         track = CostTrack()
         track.update(session)
-        first, _ = _timed(lambda t=track, s=session: breakdown(s, track=t))
+        _, first = timed(lambda t=track, s=session: breakdown(s, track=t))
         for width in (500, HOUR_FRAMES // 2, HOUR_FRAMES - 3000):
             begin = (HOUR_FRAMES - width) // 2 + 7
-            stretch = (begin, begin + width)
-            times = []
-            for _ in range(max(repeat, 9)):
-                taken, kept = _timed(
-                    lambda s=session, t=track, r=stretch: breakdown(s, *r, track=t)
-                )
-                times.append(taken)
-            whole, plain = _timed(lambda s=session, r=stretch: breakdown(s, *r))
+            part = (session, begin, begin + width)
+            summed = [
+                timed(lambda p=part, t=track: breakdown(*p, track=t)) for _ in range(max(repeat, 9))
+            ]
+            times = [seconds for _, seconds in summed]
+            plain, everything = timed(lambda p=part: breakdown(*p))
             rows.append(
                 {
                     "block": block,
@@ -56,20 +54,17 @@ def run(
                     "ms": float(np.median(times)) * 1e3,
                     "worst_ms": max(times) * 1e3,
                     "first_time_ms": first * 1e3,
-                    "everything_ms": whole * 1e3,
-                    "same": _same(kept, plain),
+                    "everything_ms": everything * 1e3,
+                    "same": _same(summed[-1][0], plain),
                 }
             )
-    ratios = [row["everything_ms"] / row["ms"] for row in rows if row["block"] == 16]
-    return {
-        "peer": "the same breakdown without kept sums",
-        "ratio": float(np.median(ratios)),
-        "ratio_min": min(ratios),
-        "ratio_max": max(ratios),
-        "ratio_meaning": "time without kept sums / time with them, median of selections at block 16",
-        "agreement": {"rows equal within 1e-9": all(row["same"] for row in rows)},
-        "rows": rows,
-    }
+    return result(
+        "the same breakdown without kept sums",
+        [row["everything_ms"] / row["ms"] for row in rows if row["block"] == 16],
+        "time without kept sums / time with them, median of selections at block 16",
+        {"rows equal within 1e-9": all(row["same"] for row in rows)},
+        rows,
+    )
 
 
 def hour(block: int) -> Any:
@@ -106,12 +101,6 @@ def hour(block: int) -> Any:
         utterances=[],
         meta={},
     )
-
-
-def _timed(call: Callable[[], Any]) -> tuple[float, Any]:
-    start = perf_counter()
-    found = call()
-    return perf_counter() - start, found
 
 
 def _same(kept: Any, plain: Any) -> bool:

@@ -1,4 +1,4 @@
-"""The session file: how fast it opens, how long it gets, what survives a kill or a full disk, what exports cost.
+"""The session file: how fast it opens, its length, its losses at a kill or on a full disk, the cost of exports.
 
     asrscope bench session --json            a million spans: file, opening, first picture, exports
     python -m tests.bench.session hour       an hour at real-time pace, block 16 and block 1
@@ -10,7 +10,6 @@ The peer of `bench session` is the same database with a row for each span.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 import random
@@ -20,24 +19,35 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
+from types import SimpleNamespace
 from typing import Any, Final
 
 import numpy as np
 import psutil
 
-from pipelines.run.interleave import turns
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.track import CostTrack
 from profiler.process import children
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from tests.bench import _sessions
+from tests.bench._measured import printed
+from tests.bench._rounds import (
+    MB,
+    Progress,
+    Side,
+    command_line,
+    interleave,
+    paired,
+    peak_bytes,
+    result,
+    timed,
+)
 
 SPANS: Final = 1_000_000
-MB: Final = 1e6
 HOUR_S: Final = 3600
 
 
@@ -50,7 +60,7 @@ def resident() -> float:
 
 
 def run(
-    paths: Sequence[str], transcripts: str | None, repeat: int, progress: Callable[..., None]
+    paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress
 ) -> dict[str, Any]:
     """Write, open, show and export a million spans; the peer keeps a row for each span."""
     with tempfile.TemporaryDirectory(prefix="asrscope-bench-") as name:
@@ -59,15 +69,15 @@ def run(
         blocks = SPANS // (len(_sessions.LEAVES) + 1)
         _sessions.record(path, blocks, pace=False).writer.close()
         _as_rows(path, rows)
-        mine, theirs, pictures = [], [], []
-        for turn, _, side in turns(2, 1, range(repeat)):
-            progress("opening", turn / repeat)
-            if side:
-                theirs.append(_load_rows(rows))
-            else:
-                mine.append(_open(path))
-                pictures.append(_first_picture(path))
-        ratios = [peer / own for peer, own in zip(theirs, mine, strict=True)]
+        pictures: list[dict[str, float]] = []
+
+        def opened(_: object) -> float:
+            seconds = _open(path)
+            pictures.append(_first_picture(path))
+            return seconds
+
+        mine, theirs = Side("ours", opened), Side("rows", lambda _: _load_rows(rows))
+        interleave([mine, theirs], [path], repeat, lambda share: progress("opening", share))
         with Session.open(path) as session:
             n_spans, n_frames = len(session.spans), _frames(session)
         figures = {
@@ -75,21 +85,19 @@ def run(
             "frames": n_frames,
             "file, MB": path.stat().st_size / MB,
             "file of rows, MB": rows.stat().st_size / MB,
-            "open, s": median(mine),
-            "open rows, s": median(theirs),
+            "open, s": median(mine.seconds),
+            "open rows, s": median(theirs.seconds),
             **{key: median(picture[key] for picture in pictures) for key in pictures[0]},
         }
         progress("exporting", None)
         exports = [_in_child("export", str(path), kind) for kind in ("chrome", "speedscope", "csv")]
-    return {
-        "peer": "an SQLite table with a row per span",
-        "ratio": median(ratios),
-        "ratio_min": min(ratios),
-        "ratio_max": max(ratios),
-        "ratio_meaning": "time to load all spans, peer / ours, median of paired runs",
-        "agreement": figures,
-        "rows": exports,
-    }
+    return result(
+        "an SQLite table with a row per span",
+        paired(theirs, mine),
+        "time to load all spans, peer / ours, median of paired runs",
+        figures,
+        exports,
+    )
 
 
 def _frames(session: Session) -> int:
@@ -99,11 +107,10 @@ def _frames(session: Session) -> int:
 
 
 def _open(path: Path) -> float:
-    start = time.perf_counter()
-    with Session.open(path) as session:
-        taken = time.perf_counter() - start
+    session, seconds = timed(lambda: Session.open(path))
+    with session:
         assert len(session.spans)
-    return taken
+    return seconds
 
 
 def _as_rows(path: Path, rows: Path) -> None:
@@ -116,15 +123,15 @@ def _as_rows(path: Path, rows: Path) -> None:
 
 
 def _load_rows(rows: Path) -> float:
-    start = time.perf_counter()
     with contextlib.closing(sqlite3.connect(rows)) as table:
-        found = np.array(table.execute("SELECT * FROM span").fetchall(), np.int64)
-    assert len(found)
-    return time.perf_counter() - start
+        select = "SELECT * FROM span"
+        spans, seconds = timed(lambda: np.array(table.execute(select).fetchall(), np.int64))
+    assert len(spans)
+    return seconds
 
 
 def _first_picture(path: Path) -> dict[str, float]:
-    """From the file's name to what the views draw first, in s: parts and whole (no Qt, no pixels)."""
+    """Seconds from the file's name to the first models of the views: parts and sum (no Qt, no pixels)."""
     from app.views.breakdown_model import breakdown_model
     from app.views.cost_model import cost_model
     from app.views.words_model import words_model
@@ -172,43 +179,26 @@ def _export(path: Path, kind: str) -> dict[str, Any]:
         module.write(_first_of(session), Path(folder) / "warm")
         # Makes the kernel forget the highest resident size so far.
         Path("/proc/self/clear_refs").write_text("5")
-        before, start = resident(), time.perf_counter()
-        module.write(session, Path(folder) / "out")
-        taken = time.perf_counter() - start
+        before = resident()
+        _, seconds = timed(lambda: module.write(session, Path(folder) / "out"))
         size = (Path(folder) / "out").stat().st_size / MB
     return {
         "export": kind,
-        "s": round(taken, 2),
+        "s": round(seconds, 2),
         "MB written": round(size, 1),
-        "MB of memory": round(_peak() - before, 1),
+        "MB of memory": round(peak_bytes() / MB - before, 1),
     }
 
 
 def _first_of(session: Session) -> Any:
-    from types import SimpleNamespace
-
     names = [name for name in dir(session) if not name.startswith("_")]
     values = {name: getattr(session, name) for name in names}
     return SimpleNamespace(**{**values, "spans": session.spans[:1000]})
 
 
-def _peak() -> float:
-    """The highest resident memory of this process, MB."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) * 1024 / MB
-
-
 def _in_child(*arguments: str) -> dict[str, Any]:
     """Run a part of this bench in a process of its own: its memory is nobody else's."""
-    done = subprocess.run(
-        children.python("-m", "tests.bench.session", *arguments),
-        capture_output=True,
-        text=True,
-        check=True,
-        env=children.environment(),
-    )
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    return dict(printed("python -m tests.bench.session", {}, arguments)[-1])
 
 
 # -- an hour -----------------------------------------------------------------------------------------
@@ -232,18 +222,15 @@ def hour(block: int, seconds: int, utterance_s: int) -> dict[str, Any]:
         while pipeline.clock() < end:
             pipeline.run_block(utterance_s * 100)
             while pipeline.clock() >= flush_due:
-                start = time.perf_counter()
-                writer.step((pipeline.clock() - pipeline.start_ns) / _sessions.SECOND)
-                rounds.append(time.perf_counter() - start)
+                now_s = (pipeline.clock() - pipeline.start_ns) / _sessions.SECOND
+                rounds.append(timed(lambda: writer.step(now_s))[1])  # noqa: B023, called at once
                 flush_due = max(flush_due, pipeline.clock()) + _sessions.FLUSH_NS
             if pipeline.frame % 6000 < block:
                 memory.append(resident())
                 sizes.append(path.stat().st_size / MB)
         recorded = pipeline.lane.recorded
         with_wal = sum(f.stat().st_size for f in Path(name).iterdir()) / MB
-        start = time.perf_counter()
-        writer.close()
-        closing = time.perf_counter() - start
+        _, closing = timed(writer.close)
         assert writer.failed is None, writer.failed
         assert follower.stdout is not None
         seen = json.loads(follower.communicate()[0].splitlines()[-1])
@@ -266,14 +253,12 @@ def hour(block: int, seconds: int, utterance_s: int) -> dict[str, Any]:
 
 
 def follow(path: Path) -> dict[str, Any]:
-    """Follow a live session as the window does and say what that took."""
+    """Follow a live session as the window does; its memory and times."""
     session = Session.open(path)
     track = CostTrack()
     memory, refreshes = [], []
     while session.state == "recording":
-        start = time.perf_counter()
-        session.refresh()
-        refreshes.append(time.perf_counter() - start)
+        refreshes.append(timed(session.refresh)[1])
         track.update(session)
         memory.append((len(session.spans), resident()))
         time.sleep(1 / 30)
@@ -327,7 +312,7 @@ def record_until_killed(path: Path, note: Path, busy: bool, close_after_s: float
 
 
 def kills(number: int, seed: int) -> dict[str, Any]:
-    """Kill recordings at random moments, some while closing, some under a reader; what is lost?"""
+    """Kill recordings at random times, some while closing, some under a reader; count the losses."""
     rng = random.Random(seed)
     ages, counts, closing, followed_ones, states = [], [], 0, 0, []
     for turn in range(number):
@@ -336,15 +321,10 @@ def kills(number: int, seed: int) -> dict[str, Any]:
             at_close = turn % 3 == 2
             ends = rng.uniform(0.2, 1.0) if at_close else 60.0
             child = subprocess.Popen(
-                children.python(
-                    "-m",
-                    "tests.bench.session",
-                    "record",
-                    str(path),
-                    str(note),
-                    str(int(turn % 2)),
-                    str(ends),
-                ),
+                [
+                    *children.python("-m", "tests.bench.session", "record"),
+                    *map(str, (path, note, turn % 2, ends)),
+                ],
                 stdout=subprocess.PIPE,
                 text=True,
                 env=children.environment(),
@@ -416,7 +396,7 @@ def disk(size_kb: int = 2048) -> dict[str, Any]:
                 time.sleep(0.01)
                 reader.refresh()
                 committed = len(reader.spans)
-            said = str(writer.failed)
+            problem = str(writer.failed)
             writer.close()
             with Session.open(path) as session:
                 kept = session.spans["work0"].tolist()
@@ -440,7 +420,7 @@ def disk(size_kb: int = 2048) -> dict[str, Any]:
         "seen by a reader": committed,
         "kept": len(kept),
         "state": state,
-        "said": said.replace(name, "DISK"),
+        "said": problem.replace(name, "DISK"),
         "on the full disk": refused.replace(name, "DISK"),
         "files left": left,
     }
@@ -448,7 +428,7 @@ def disk(size_kb: int = 2048) -> dict[str, Any]:
 
 def main() -> int:
     """Run one part and print its figures as JSON."""
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.session", description=__doc__)
+    parser = command_line("session", __doc__)
     parts = parser.add_subparsers(dest="part", required=True)
     part = parts.add_parser("hour")
     part.add_argument("--block", type=int, nargs="+", default=[16, 1])
@@ -458,8 +438,7 @@ def main() -> int:
     part.add_argument("--kills", type=int, default=60)
     part.add_argument("--seed", type=int, default=1)
     parts.add_parser("disk")
-    part = parts.add_parser("follow")
-    part.add_argument("path", type=Path)
+    parts.add_parser("follow").add_argument("path", type=Path)
     part = parts.add_parser("export")
     part.add_argument("path", type=Path)
     part.add_argument("kind")
@@ -469,22 +448,18 @@ def main() -> int:
     part.add_argument("busy", type=int)
     part.add_argument("seconds", type=float)
     given = parser.parse_args()
-    found: list[dict[str, Any]] = []
-    if given.part == "hour":
-        for block in given.block:
-            print(json.dumps(hour(block, given.seconds, given.utterance)), flush=True)
-    elif given.part == "kills":
-        found.append(kills(given.kills, given.seed))
-    elif given.part == "disk":
-        found.append(disk())
-    elif given.part == "follow":
-        found.append(follow(given.path))
-    elif given.part == "export":
-        found.append(_export(given.path, given.kind))
-    else:
+    if given.part == "record":
         record_until_killed(given.path, given.note, bool(given.busy), given.seconds)
-    for figures in found:
-        print(json.dumps(figures))
+        return 0
+    figures = {
+        "hour": lambda: (hour(block, given.seconds, given.utterance) for block in given.block),
+        "kills": lambda: [kills(given.kills, given.seed)],
+        "disk": lambda: [disk()],
+        "follow": lambda: [follow(given.path)],
+        "export": lambda: [_export(given.path, given.kind)],
+    }
+    for one in figures[given.part]():
+        print(json.dumps(one), flush=True)
     return 0
 
 

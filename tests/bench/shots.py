@@ -8,16 +8,16 @@ picture is checked for texts that collide or are cut (`tests.app.text_geometry`)
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profiler.files.paths import SESSIONS_VARIABLE
+from tests.bench._rounds import command_line
 
 if TYPE_CHECKING:
     from PySide6.QtWidgets import QWidget
@@ -27,21 +27,17 @@ if TYPE_CHECKING:
 SIZES = ((1280, 800), (1920, 1200))
 """A small laptop and a desktop, in points: with `--scale 2` each has two pixels."""
 
-SWITCHES = (  # share of the files after which a setting changes
+SWITCHES = (
     (0.15, "frames.skip", 2),
     (0.35, "frames.skip", 1),
     (0.75, "gmm.selection.enabled", True),
 )
+"""Share of the files after which a setting changes."""
 
-
-LAB = "exp-cost"
-"""The lab whose own page is looked at."""
-
-TRIED = (LAB, "call-costs")
-"""Labs that were tried before the Lab page is looked at, each with `LAB_S` seconds to measure in."""
-
+LAB, OTHER_LAB = "exp-cost", "call-costs"
+"""The lab with a picture of its page, and another that was run before."""
 LAB_S = 3.0
-
+"""Measuring time of a lab."""
 SHOWN_MS = 50
 
 
@@ -60,7 +56,7 @@ def record(session: Path) -> None:
     total = sum(audio.load(path).duration_s for path in collecting.collect(paths)) * 100
 
     class Script(Control):
-        """Asks for the next switch once the decode loop has come far enough."""
+        """Sets the next switch once the decode loop has come far enough."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -78,19 +74,19 @@ def record(session: Path) -> None:
 
 
 def try_labs(sessions: Path) -> None:
-    """Run some labs into a folder of sessions that has nothing else: what the user tried is no part of a picture."""
+    """Run some labs into a folder of sessions without others: the user's own runs are no part of a picture."""
     from pipelines.labs import running
 
     for left in sessions.glob("*.asrs"):
         left.unlink()
-    for name in TRIED:
+    for name in (LAB, OTHER_LAB):
         path = sessions / f"2026-01-31-120000-lab-{name}.asrs"
         outcome = running.execute(running.Request(name, {"seconds": LAB_S}, path))
         assert outcome.state == "closed", outcome.problem
 
 
 def states(window: MainWindow) -> dict[str, Callable[[], object]]:
-    """What the desk is looked at in: at the end, in a replay, with a selection, zoomed in, other views in front."""
+    """The states of the desk: at the end, in a replay, with a selection, zoomed in, other views in front."""
     playhead, axis = window.playhead, window.axis
     behind = {
         view_id: partial(window.actions_.trigger, f"go.{view_id}")
@@ -105,54 +101,58 @@ def states(window: MainWindow) -> dict[str, Callable[[], object]]:
     }
 
 
-def look_at_desk(session: Path, folder: Path, theme: str, size: tuple[int, int]) -> list[str]:
-    """Pictures of the window in every state; return the faults of its texts."""
-    from PySide6.QtTest import QTest
-
+@contextmanager
+def opened_window(folder: Path, theme: str, size: tuple[int, int]) -> Iterator[MainWindow]:
+    """A window of that theme and size, which remembers its settings in `folder`."""
     from app.model.recent import Memory
-    from app.window.main_window import FIGURES_MS, MainWindow
-
-    window = MainWindow(memory=Memory(folder / "settings.ini"))
-    window.choose_theme(theme)
-    window.playhead.open(session)
-    window.show_desk()
-    window.resize(*size)
-    window.show()
-    told = []
-    for name, enter in states(window).items():
-        enter()
-        QTest.qWait(2 * FIGURES_MS)
-        told += checked(window, folder / f"desk-{name}-{theme}-{size[0]}x{size[1]}.png")
-    window.close()
-    window.deleteLater()
-    return told
-
-
-def look_at_lab(folder: Path, theme: str, size: tuple[int, int]) -> list[str]:
-    """Pictures of the Lab page, all labs and one, with the runs that there are; return the faults of its texts."""
-    from PySide6.QtTest import QTest
-
-    from app.model.recent import Memory
-    from app.window.lab.page import LabPage
     from app.window.main_window import MainWindow
 
     window = MainWindow(memory=Memory(folder / "settings.ini"))
     window.choose_theme(theme)
     window.resize(*size)
     window.show()
-    window.show_lab()
-    page = window.findChild(LabPage)
-    assert page is not None
-    told = []
-    for name in ("all", LAB):
-        page.show_gallery() if name == "all" else page.show_lab(name)
-        QTest.qWait(SHOWN_MS)
-        while page._to_read:
-            QTest.qWait(SHOWN_MS)
-        told += checked(window, folder / f"lab-{name}-{theme}-{size[0]}x{size[1]}.png")
+    yield window
     window.close()
     window.deleteLater()
-    return told
+
+
+def look_at_desk(session: Path, folder: Path, theme: str, size: tuple[int, int]) -> list[str]:
+    """Pictures of the window in every state; return the faults of its texts."""
+    from PySide6.QtTest import QTest
+
+    from app.window.main_window import FIGURES_MS
+
+    problems = []
+    with opened_window(folder, theme, size) as window:
+        window.playhead.open(session)
+        window.show_desk()
+        window.resize(*size)
+        for name, enter in states(window).items():
+            enter()
+            QTest.qWait(2 * FIGURES_MS)
+            file = folder / f"desk-{name}-{theme}-{size[0]}x{size[1]}.png"
+            problems += checked(window, file)
+    return problems
+
+
+def look_at_lab(folder: Path, theme: str, size: tuple[int, int]) -> list[str]:
+    """Pictures of the Lab page, all labs and one, with their runs; return the faults of its texts."""
+    from PySide6.QtTest import QTest
+
+    from app.window.lab.page import LabPage
+
+    problems = []
+    with opened_window(folder, theme, size) as window:
+        window.show_lab()
+        page = window.findChild(LabPage)
+        assert page is not None
+        for name in ("all", LAB):
+            page.show_gallery() if name == "all" else page.show_lab(name)
+            QTest.qWait(SHOWN_MS)
+            while page._to_read:
+                QTest.qWait(SHOWN_MS)
+            problems += checked(window, folder / f"lab-{name}-{theme}-{size[0]}x{size[1]}.png")
+    return problems
 
 
 def look_at_view(
@@ -171,14 +171,14 @@ def look_at_view(
     view.resize(*size)
     view.show()
     playhead.open(session)
-    told = []
+    problems = []
     for name in ("chart", "table"):
         view.show_table(name == "table")
-        told += checked(view, folder / f"{view_id}-{name}-{theme}-{size[0]}x{size[1]}.png")
+        problems += checked(view, folder / f"{view_id}-{name}-{theme}-{size[0]}x{size[1]}.png")
     playhead.close()
     view.close()
     view.deleteLater()
-    return told
+    return problems
 
 
 def checked(widget: QWidget, path: Path) -> list[str]:
@@ -197,7 +197,7 @@ def checked(widget: QWidget, path: Path) -> list[str]:
 
 def main() -> int:
     """Make the pictures."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = command_line("shots", __doc__)
     parser.add_argument("--folder", type=Path, default=Path("build/shots"))
     parser.add_argument("--session", type=Path, help="pictures of this one; none is recorded")
     parser.add_argument("--scale", type=int, default=1, help="pixels per point")
@@ -218,20 +218,20 @@ def main() -> int:
     from app.pictures.session import SessionPictures
     from app.views import VIEWS
 
-    told: list[str] = []
+    problems: list[str] = []
     for theme in ("dark", "light"):
         with closing(SessionPictures(session)) as pictures:
             pictures.write(PictureRequest(theme=theme), folder / f"export-{theme}.png")
         for size in SIZES:
-            told += look_at_desk(session, folder, theme, size)
-            told += look_at_lab(folder, theme, size)
+            problems += look_at_desk(session, folder, theme, size)
+            problems += look_at_lab(folder, theme, size)
             for view in VIEWS:
-                told += look_at_view(session, folder, view, theme, size)
+                problems += look_at_view(session, folder, view, theme, size)
     print(f"{len(list(folder.glob('*.png')))} pictures in {folder}", file=sys.stderr)
-    for fault in told:
+    for fault in problems:
         print(fault, file=sys.stderr)
-    print(f"{len(told)} texts collide or are cut", file=sys.stderr)
-    return 1 if told else 0
+    print(f"{len(problems)} texts collide or are cut", file=sys.stderr)
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""How often the worker dies as it starts: each preset again and again, every array beside a page without rights.
+"""How often the worker dies as it starts: each preset again and again, every array next to a page without rights.
 
-What reads past an array mostly finds something there, so such a mistake shows once in many starts. With walls
-(`tests.walls`) it shows in the first. A turn is a process of its own, which is told what the window tells its worker:
+A read past an array mostly finds something there, so such a mistake shows once in many starts. With walls
+(`tests.walls`) it shows in the first. A turn is a process of its own, which gets the window's commands to its worker:
 to build and warm up the recogniser of a preset, to decode an utterance, and to quit. The walls lie behind the arrays
 and before them by turns. Compiled kernels are those on disk: run any tests of scoring first, or wait.
 
@@ -9,7 +9,7 @@ and before them by turns. Compiled kernels are those on disk: run any tests of s
     python -m tests.bench.starts --each 1 --preset gmm      # of one
     python -m tests.bench.starts --each 20 --plain          # `python -m pipelines.worker` as it is, no walls
 
-Ends with 1 where any died or said that it failed; stacks go to stderr.
+Ends with 1 where any died or failed; stacks go to stderr.
 """
 
 from __future__ import annotations
@@ -37,31 +37,31 @@ SIDES: tuple[Side, ...] = ("behind", "before")
 SPEECH = "speech/08-kal16-short.flac"
 LIMIT_S = 600.0
 FREED = {"MALLOC_PERTURB_": "165"}
-"""What is not numpy's: memory that is freed, or new, holds a pattern (glibc)."""
+"""Memory outside numpy: freed or new, it holds a pattern (glibc)."""
 
 
 def turn(preset: str, side: Side | None, speech: Path) -> str:
-    """What went wrong in one start; nothing: ""."""
+    """The problems of one start, or ""."""
     command = ("-m", "tests.bench.starts", "--be", side) if side else ("-m", "pipelines.worker")
     with (
         tempfile.TemporaryDirectory() as folder,
-        (Path(folder) / "said").open("w+", encoding="utf-8") as said,
+        (Path(folder) / "stderr").open("w+", encoding="utf-8") as stderr,
         subprocess.Popen(
             python(*command),
             env=environment(FREED),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=said,
+            stderr=stderr,
             text=True,
         ) as child,
     ):
         stop = threading.Timer(LIMIT_S, child.kill)
         stop.start()
-        problems = _told(child, preset, speech, Path(folder) / "a.asrs")
+        problems = _run(child, preset, speech, Path(folder) / "a.asrs")
         code = child.wait()
         stop.cancel()
-        said.seek(0)
-        stack = said.read()
+        stderr.seek(0)
+        stack = stderr.read()
     if code < 0:
         problems = [f"died of {signal.Signals(-code).name}", *problems]
     elif code:
@@ -69,8 +69,8 @@ def turn(preset: str, side: Side | None, speech: Path) -> str:
     return "\n".join([*problems, stack]) if problems else ""
 
 
-def _told(child: subprocess.Popen[str], preset: str, speech: Path, out: Path) -> list[str]:
-    """Have `child` decode `speech` and quit; what it answers that it should not."""
+def _run(child: subprocess.Popen[str], preset: str, speech: Path, out: Path) -> list[str]:
+    """Have `child` decode `speech` and quit; its answers that are errors."""
     start: dict[str, Any] = {
         "do": "start",
         "config": msgspec.to_builtins(presets.load(preset).config),
@@ -80,7 +80,7 @@ def _told(child: subprocess.Popen[str], preset: str, speech: Path, out: Path) ->
     }
     problems = []
     try:
-        _say(child.stdin, start)
+        _send(child.stdin, start)
         assert child.stdout is not None
         for line in child.stdout:
             answer = json.loads(line)
@@ -90,13 +90,13 @@ def _told(child: subprocess.Popen[str], preset: str, speech: Path, out: Path) ->
                 break
         else:
             problems.append("ended before the run did")
-        _say(child.stdin, {"do": "quit"})
+        _send(child.stdin, {"do": "quit"})
     except BrokenPipeError:
         problems.append("is gone")
     return problems
 
 
-def _say(stream: IO[str] | None, command: dict[str, Any]) -> None:
+def _send(stream: IO[str] | None, command: dict[str, Any]) -> None:
     assert stream is not None
     stream.write(json.dumps(command) + "\n")
     stream.flush()

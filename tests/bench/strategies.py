@@ -1,19 +1,18 @@
-"""What each way of saving in GMM scoring buys and costs: the table in docs/strategies.md.
+"""What each strategy of GMM scoring saves and costs: the table in docs/strategies.md.
 
     python -m tests.bench.strategies > docs/strategies.md
     asrscope bench strategies --json
 
-For every strategy of the four layers, alone and combined, on the model with tied codebooks and on the continuous
-one: work done of the exact work, scoring time of exact scoring at block 1 and 16 (interleaved; what a search asks
-for is replayed from its own decode, so that lazy strategies are timed as they run), score error, agreement of the
-best senone and word errors (`pipelines.experiments.audit`). Speed is taken anew each time; audits, which do not
+For every strategy of the four layers, alone and combined, on the model with tied codebooks and on the continuous one:
+work done of the exact work, scoring time relative to exact scoring at block 1 and 16 (interleaved; the senones that a
+search needs are replayed from its own decode, so that lazy strategies are timed as they run), score error, agreement of
+the best senone and word errors (`pipelines.experiments.audit`). Speed is measured each time; audits, which do not
 depend on the machine, are kept in the cache under the digest of configuration, speech and sources, so that an
 interrupted table goes on where it stopped.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -33,16 +32,20 @@ from pipelines.scoring.strategy import never
 from profiler.arrays import Array
 from profiler.spans import Recorder
 from tests.bench._data import needs_words, speech_for_words
+from tests.bench._measured import Table as Markdown
 from tests.bench._rounds import (
     LANE,
     Kept,
     Progress,
     Side,
+    command_line,
     interleave,
     key_of,
     paired,
-    said,
+    progress_lines,
+    result,
     sources,
+    speech_key,
 )
 
 Settings = dict[str, Value]
@@ -60,14 +63,8 @@ STRATEGIES: dict[str, tuple[str, Settings]] = {
     EXACT: ("", {}),
     "every 2nd frame": ("frame", {"frames.skip": 2}),
     "every 3rd frame": ("frame", {"frames.skip": 3}),
-    "conditional, at most 1 of 2 skipped": (
-        "frame",
-        {"frames.skip": 2, "frames.rule": "conditional"},
-    ),
-    "conditional, at most 2 of 3 skipped": (
-        "frame",
-        {"frames.skip": 3, "frames.rule": "conditional"},
-    ),
+    "conditional, at most 1 of 2 skipped": ("frame", {"frames.skip": 2, "frames.rule": "conditional"}),
+    "conditional, at most 2 of 3 skipped": ("frame", {"frames.skip": 3, "frames.rule": "conditional"}),
     "active senones": ("GMM", {"gmm.senones": "active"}),
     "CI selection, beam 23 (1e-10)": ("GMM", {"gmm.senones": "ci", "gmm.ci_beam": 23.0}),
     "CI selection, beam 10": ("GMM", {"gmm.senones": "ci"}),
@@ -81,31 +78,24 @@ STRATEGIES: dict[str, tuple[str, Settings]] = {
     "max approximation": ("component", {"gmm.component": "max"}),
     "8 bit": ("component", {"gmm.component": "int8"}),
     "partial distance": ("component", {"gmm.component": "partial-distance"}),
-}
+}  # fmt: skip
 """By title: the layer and the settings that differ from exact scoring."""
 
+EVERY_SECOND: Settings = {"frames.skip": 2}
+CI: Settings = {"gmm.senones": "ci"}
+ACTIVE: Settings = {"gmm.senones": "active"}
+VQ: Settings = {"gmm.selection.method": "vq"}
+TOP_4: Settings = {"gmm.selection.method": "top-n"}
 COMBINED: dict[str, Settings] = {
-    "conditional 2 + CI + VQ": {
-        "frames.skip": 2,
-        "frames.rule": "conditional",
-        "gmm.senones": "ci",
-        "gmm.selection.method": "vq",
-    },
-    "VQ + 8 bit": {"gmm.selection.method": "vq", "gmm.component": "int8"},
-    "CI + VQ": {"gmm.senones": "ci", "gmm.selection.method": "vq"},
-    "active + VQ": {"gmm.senones": "active", "gmm.selection.method": "vq"},
-    "active and CI + VQ + 8 bit": {
-        "gmm.senones": "active-ci",
-        "gmm.selection.method": "vq",
-        "gmm.component": "int8",
-    },
-    "VQ + max approximation": {"gmm.selection.method": "vq", "gmm.component": "max"},
-    "top 4 + partial distance": {
-        "gmm.selection.method": "top-n",
-        "gmm.component": "partial-distance",
-    },
-    "active + top 4": {"gmm.senones": "active", "gmm.selection.method": "top-n"},
-    "every 2nd frame + top 4": {"frames.skip": 2, "gmm.selection.method": "top-n"},
+    "conditional 2 + CI + VQ": EVERY_SECOND | {"frames.rule": "conditional"} | CI | VQ,
+    "VQ + 8 bit": VQ | {"gmm.component": "int8"},
+    "CI + VQ": CI | VQ,
+    "active + VQ": ACTIVE | VQ,
+    "active and CI + VQ + 8 bit": {"gmm.senones": "active-ci"} | VQ | {"gmm.component": "int8"},
+    "VQ + max approximation": VQ | {"gmm.component": "max"},
+    "top 4 + partial distance": TOP_4 | {"gmm.component": "partial-distance"},
+    "active + top 4": ACTIVE | TOP_4,
+    "every 2nd frame + top 4": EVERY_SECOND | TOP_4,
 }
 
 
@@ -126,30 +116,30 @@ class Table:
 
     def __init__(self, items: Sequence[Item], progress: Progress) -> None:
         self._items, self._progress = list(items), progress
-        self._kept = Kept(NAME, [*said(self._items), *sources("experiments/audit.py")])
+        self._kept = Kept(NAME, [*speech_key(self._items), *sources("experiments/audit.py")])
 
     def rows(self, rounds: int) -> list[dict[str, Any]]:
         """Speeds and audits of all strategies."""
-        found = []
+        rows = []
         for model in MODELS:
             listed = list(configurations(model))
             configs = [config for _, _, config in listed]
             both = zip(self._speeds(configs, rounds), self._audits(configs), strict=True)
             for (title, layer, _), (speed, audited) in zip(listed, both, strict=True):
                 row = {"model": model, "layer": layer, "strategy": title}
-                found.append(row | speed | audited)
-        return found
+                rows.append(row | speed | audited)
+        return rows
 
     def _audits(self, configs: Sequence[Config]) -> list[dict[str, Any]]:
-        """What `pipelines.experiments.audit` says of each, in groups that share the exact scores."""
+        """The audit of each (`pipelines.experiments.audit`), in groups that share the exact scores."""
         keys = [key_of(config) for config in configs]
         kept = {key: self._kept.get(key) for key in keys}
         missing = [config for config, key in zip(configs, keys, strict=True) if kept[key] is None]
         for at in range(0, len(missing), AT_ONCE):
             some = missing[at : at + AT_ONCE]
-            for found in audit.audits(some, self._items, self._progress, never):
-                key = key_of(found.config)
-                kept[key] = _row(found)
+            for audited in audit.audits(some, self._items, self._progress, never):
+                key = key_of(audited.config)
+                kept[key] = _row(audited)
                 self._kept.put(key, kept[key])
         return [kept[key] for key in keys]
 
@@ -174,8 +164,8 @@ class Table:
                     _side(recogniser, settings.replace(config, "block", block), prepared, speech)
                     for config, prepared in zip(configs, ready, strict=True)
                 ]
-                told = partial(self._progress, f"{first.model}, block {block}: speed")
-                interleave(sides, range(len(speech)), rounds, told)
+                progress = partial(self._progress, f"{first.model}, block {block}: speed")
+                interleave(sides, range(len(speech)), rounds, progress)
                 for row, side in zip(rows, sides, strict=True):
                     row[f"us_block_{block}"] = median(side.seconds) / frames * 1e6
                     row[f"time_block_{block}"] = median(paired(side, sides[0]))
@@ -196,16 +186,16 @@ def _side(
     return Side("", take)
 
 
-def _row(found: audit.Audit) -> dict[str, Any]:
-    interval = found.wer_change_interval()
+def _row(audited: audit.Audit) -> dict[str, Any]:
+    interval = audited.wer_change_interval()
     return {
-        "shares": found.shares,
-        "score_error": found.near.mean,
-        "same_best": found.agreement,
-        "wer": found.count.rate,
-        "wer_change": found.wer_change,
+        "shares": audited.shares,
+        "score_error": audited.near.mean,
+        "same_best": audited.agreement,
+        "wer": audited.count.rate,
+        "wer_change": audited.wer_change,
         "wer_change_ci95": None if interval is None else list(interval),
-        "words": found.exact_count.reference_words,
+        "words": audited.exact_count.reference_words,
     }
 
 
@@ -222,56 +212,47 @@ def run(
         and row["wer_change"] is not None
         and row["wer_change"] <= 0.02
     ]
+    meaning = (
+        "time of dense scoring / of the fastest strategy that loses at most 2 points of WER, continuous model, block "
+        "1; least and most are those of all such strategies"
+    )
     gains = [1 / row["time_block_1"] for row in good] or [float("nan")]
-    return {
-        "peer": "exact scoring of the same model",
-        "ratio": max(gains),
-        "ratio_min": min(gains),
-        "ratio_max": max(gains),
-        "ratio_meaning": "time of dense scoring / of the fastest strategy that loses at most 2 points of WER, "
-        "continuous model, block 1; least and most are those of all such strategies",
-        "agreement": {"words": rows[0]["words"], "files": len(items)},
-        "rows": rows,
-    }
+    agreement = {"words": rows[0]["words"], "files": len(items)}
+    tree = result("exact scoring of the same model", gains, meaning, agreement, rows)
+    return tree | {"ratio": max(gains)}
+
+
+def _change(row: dict[str, Any]) -> str:
+    low, high = row["wer_change_ci95"] or (float("nan"), float("nan"))
+    return f"{100 * row['wer_change']:+.1f} ({100 * low:+.1f} … {100 * high:+.1f})"
+
+
+COLUMNS = (
+    ("layer", "layer"),
+    ("strategy", "strategy"),
+    ("Gaussians", lambda row: row["shares"].get("gaussians"), ".1%"),
+    ("senones", lambda row: row["shares"].get("senones"), ".1%"),
+    ("components", lambda row: row["shares"].get("components"), ".1%"),
+    ("time, block 1", "time_block_1", ".2f"),
+    ("time, block 16", "time_block_16", ".2f"),
+    ("score error, nat", "score_error", ".2g"),
+    ("same best senone", "same_best", ".0%"),
+    ("WER change, points (95 % interval)", _change),
+)
 
 
 def markdown(rows: Sequence[dict[str, Any]]) -> str:
-    """The table for the documentation."""
-    lines = []
+    """The tables for the documentation."""
+    parts = []
     for model in MODELS:
-        mine = [row for row in rows if row["model"] == model]
-        exact = mine[0]
-        lines += [
-            f"## {model}",
-            "",
-            f"Exact scoring takes {exact['us_block_1']:.0f} µs a frame at block 1 and "
+        exact, *others = (row for row in rows if row["model"] == model)
+        parts.append(
+            f"## {model}\n\nExact scoring takes {exact['us_block_1']:.0f} µs a frame at block 1 and "
             f"{exact['us_block_16']:.0f} µs at block 16; "
-            f"its word error rate is {exact['wer']:.1%} of {exact['words']} words.",
-            "",
-            "| layer | strategy | Gaussians | senones | components | time, block 1 | time, block 16 | score error, nat "
-            "| same best senone | WER change, points (95 % interval) |",
-            "|---|---|---|---|---|---|---|---|---|---|",
-        ]
-        lines += ["| " + " | ".join(_cells(row)) + " |" for row in mine[1:]]
-        lines.append("")
-    return "\n".join(lines)
-
-
-def _cells(row: dict[str, Any]) -> list[str]:
-    shares = row["shares"]
-    low, high = row["wer_change_ci95"] or (float("nan"), float("nan"))
-    return [
-        row["layer"],
-        row["strategy"],
-        *(
-            f"{shares[name]:.1%}" if name in shares else "–"
-            for name in ("gaussians", "senones", "components")
-        ),
-        *(f"{row[f'time_block_{block}']:.2f}" for block in BLOCKS),
-        f"{row['score_error']:.2g}",
-        f"{row['same_best']:.0%}",
-        f"{100 * row['wer_change']:+.1f} ({100 * low:+.1f} … {100 * high:+.1f})",
-    ]
+            f"its word error rate is {exact['wer']:.1%} of {exact['words']} words.\n\n"
+            + Markdown.of(others, *COLUMNS).markdown()
+        )
+    return "\n".join(parts)
 
 
 HEAD = """# Strategies of GMM scoring
@@ -289,16 +270,12 @@ same model.
 
 def main(arguments: list[str] | None = None) -> int:
     """Print the table as Markdown."""
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.strategies", description=__doc__)
+    parser = command_line("strategies", __doc__)
     parser.add_argument("--audio", metavar="FILE", nargs="+", action="extend", default=[])
     parser.add_argument("--transcripts", metavar="FILE.tsv")
     parser.add_argument("--repeat", type=int, default=5, metavar="N", help="rounds of timing")
     given = parser.parse_args(arguments)
-
-    def progress(title: str, fraction: float | None) -> None:
-        sys.stderr.write(f"{title}{'' if fraction is None else f' {fraction:.0%}'}\n")
-
-    tree = run(given.audio, given.transcripts, given.repeat, progress)
+    tree = run(given.audio, given.transcripts, given.repeat, progress_lines)
     print(HEAD)
     print(markdown(tree["rows"]))
     return 0

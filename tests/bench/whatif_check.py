@@ -1,19 +1,17 @@
-"""What `asrscope whatif --check` predicts and what comes of it, for the changes that a person would ask about.
+"""Predictions of `asrscope whatif --check` and their outcomes, for typical changes.
 
     python -m tests.bench.whatif_check
     python -m tests.bench.whatif_check --repeat 3 --json
 
 A round records one session of the labelled human speech with each preset; every change is then predicted from it and
-run beside the unchanged settings in turns, and both ratios of wall times (changed / unchanged) are kept. The stage that
-was predicted worst, of those that take more than some part of the time, stands beside the whole. Of several rounds the
-table shows the middle, and between which ends the outcomes lay: where a program's data lie in memory differs from start
-to start, and in some starts a layer of a net runs up to 15 % faster.
+run interleaved with the unchanged settings, and both ratios of wall times (changed / unchanged) are kept. The table
+also has the stage that was predicted worst, of those that take more than some part of the time. Of several rounds it
+shows the middle, and the range of the outcomes: where a program's data lie in memory differs from start to start, and
+in some starts a layer of a net runs up to 15 % faster.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -23,7 +21,8 @@ from typing import Any
 
 from profiler.errors import BadInput
 from tests.bench import _data
-from tests.bench._measured import Table, printed
+from tests.bench._measured import Table, interval, known, printed
+from tests.bench._rounds import command_line, print_measured
 
 Tree = Mapping[str, Any]
 
@@ -45,7 +44,7 @@ LARGE = 0.05
 
 
 def figures(change: str, trees: Sequence[Tree]) -> dict[str, Any]:
-    """What `asrscope whatif … --check --json` says of `change` in some rounds; the whole is that of the middle one."""
+    """The JSON objects of `asrscope whatif … --check --json` for `change`; the ratio is that of the middle round."""
     in_order = sorted((tree["check"] for tree in trees), key=_difference)
     check = in_order[len(in_order) // 2]
     by_stage: dict[str, list[Tree]] = {}
@@ -67,8 +66,7 @@ def figures(change: str, trees: Sequence[Tree]) -> dict[str, Any]:
 
 
 def _difference(check: Tree) -> float:
-    known: float | None = check["difference"]
-    return 0.0 if known is None else known
+    return float(check["difference"] or 0.0)
 
 
 def _large(tree: Tree) -> list[Tree]:
@@ -86,8 +84,10 @@ def _ratio_off(stage: Tree) -> float:
 
 def measure(repeat: int) -> dict[str, Any]:
     """Record a session of each preset and check every change on it, `repeat` times."""
+    if repeat < 1:
+        raise BadInput(f"--repeat must be at least 1 round, not {repeat}.")
     paths = [str(item.path) for item in _data.human_speech()]
-    found: dict[tuple[str, str], list[Tree]] = {}
+    trees: dict[tuple[str, str], list[Tree]] = {}
     with tempfile.TemporaryDirectory(prefix="asrscope-bench-") as folder:
         for number, (preset, changes) in product(range(repeat), CHANGES.items()):
             names = {"SESSION": str(Path(folder) / f"{preset}-{number}.asrs")}
@@ -96,8 +96,8 @@ def measure(repeat: int) -> dict[str, Any]:
             for change in changes:
                 sys.stderr.write(f"round {number + 1} of {repeat}: {preset}, {change}\n")
                 command = f"asrscope whatif SESSION --set {change} --check --json"
-                found.setdefault((preset, change), []).extend(printed(command, names))
-    rows = [{"preset": preset, **figures(change, of)} for (preset, change), of in found.items()]
+                trees.setdefault((preset, change), []).extend(printed(command, names))
+    rows = [{"preset": preset, **figures(change, of)} for (preset, change), of in trees.items()]
     return {
         "schema": 1,
         "bench": "whatif_check",
@@ -109,70 +109,41 @@ def measure(repeat: int) -> dict[str, Any]:
 
 def table(tree: Tree) -> Table:
     """The result for a person."""
-    return Table(
+    return Table.of(
+        tree["rows"],
+        ("preset", "preset"),
+        ("change", lambda row: f"`{row['change']}`"),
+        ("predicted", "predicted", ".3f"),
         (
-            "preset",
-            "change",
-            "predicted",
             "measured (95 %)",
-            "difference (all rounds)",
-            "worst stage: predicted · measured",
+            lambda row: known(row["measured"], ".3f") + interval(row["ci95"], ".3f"),
         ),
-        [
-            (
-                row["preset"],
-                f"`{row['change']}`",
-                _ratio(row["predicted"]),
-                _ratio(row["measured"]) + _interval(row["ci95"]),
-                _differences(row),
-                _stage(row["worst_stage"]),
-            )
-            for row in tree["rows"]
-        ],
+        ("difference (all rounds)", _differences),
+        ("worst stage: predicted · measured", _stage),
     )
 
 
-def _differences(row: Tree) -> str:
+def _differences(row: Tree) -> str | None:
     if row["difference"] is None:
-        return "–"
-    known = [one for one in row["differences"] if one is not None]
-    ends = f" ({known[0]:+.1%} to {known[-1]:+.1%})" if len(known) > 1 else ""
-    return f"{row['difference']:+.1%}{ends}"
+        return None
+    all_rounds = [one for one in row["differences"] if one is not None]
+    ends = (all_rounds[0], all_rounds[-1]) if len(all_rounds) > 1 else None
+    return f"{row['difference']:+.1%}" + interval(ends, "+.1%")
 
 
-def _ratio(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
-
-
-def _interval(ends: list[float] | None) -> str:
-    return "" if ends is None else f" ({ends[0]:.3f} to {ends[1]:.3f})"
-
-
-def _stage(stage: Tree | None) -> str:
-    if stage is None:
-        return "–"
-    return f"`{stage['name']}`: {stage['predicted']:.2f} · {stage['ratio']:.2f}"
+def _stage(row: Tree) -> str | None:
+    stage = row["worst_stage"]
+    return stage and f"`{stage['name']}`: {stage['predicted']:.2f} · {stage['ratio']:.2f}"
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Check and print."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.bench.whatif_check",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_line("whatif_check", __doc__)
     parser.add_argument("--repeat", metavar="N", type=int, default=1, help="rounds")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     given = parser.parse_args(arguments)
-    try:
-        if given.repeat < 1:
-            raise BadInput(f"--repeat must be at least 1 round, not {given.repeat}.")
-        tree = measure(given.repeat)
-    except BadInput as error:
-        print(error, file=sys.stderr)
-        return 2
-    print(json.dumps(tree, ensure_ascii=False) if given.json else table(tree).markdown(), end="")
-    return 0
+    markdown = None if given.json else lambda tree: table(tree).markdown()
+    return print_measured(lambda: measure(given.repeat), markdown)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`bench device`: which device it asks, its rows on the disk, the combinations, and what its steps measure with."""
+"""`bench device`: which device it checks, its rows on the disk, the combinations, and what its steps measure with."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from profiler.errors import BadInput
 from profiler.spans import NullLane, Recorder
 from tests.bench import device as bench
 from tests.bench.device_steps import __main__ as steps
-from tests.bench.device_steps.found import Found, Task
+from tests.bench.device_steps.result import Result, Task
 from tests.bench.device_steps.runs import FACTORS, as_table, every, pairwise
 from tests.bench.device_steps.throughput import between_events
 from tests.pipelines import net_files, sphinx_writer
@@ -41,7 +41,7 @@ def probed(**available: bool) -> Any:
     return lambda: tuple(Availability(n, a, f"about {n}") for n, a in available.items())
 
 
-def test_the_device_that_is_required_is_asked_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_required_device_is_chosen_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(availability, "probe", probed(**{"torch-cpu": True, "cuda": False}))
     assert bench.device(None) == bench.device("torch-cpu") == "torch-cpu"
     for required in ("cuda", "any", "xpu"):
@@ -55,7 +55,6 @@ def test_the_device_that_is_required_is_asked_or_refused(monkeypatch: pytest.Mon
 def test_every_step_leaves_its_row_before_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert tuple(steps.STEPS) == bench.STEPS
     monkeypatch.setattr(bench, "FOLDER", tmp_path)
     monkeypatch.setattr(bench, "device", lambda _: "torch-cpu")
     before: list[int] = []
@@ -65,7 +64,7 @@ def test_every_step_leaves_its_row_before_the_next(
         step, out = command[3], Path(command[6])
         if step == "clock":
             return type("Done", (), {"returncode": -9, "stderr": "killed"})
-        monkeypatch.setitem(steps.STEPS, step, lambda _: Found(None, "not here", {"a": 1}))
+        monkeypatch.setitem(steps.STEPS, step, lambda _: Result(None, "not here", {"a": 1}))
         steps.main(step, Task("torch-cpu", tmp_path), out)
         return type("Done", (), {"returncode": 0, "stderr": ""})
 
@@ -84,7 +83,7 @@ def test_every_step_leaves_its_row_before_the_next(
 
 
 def test_what_breaks_a_step_is_its_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def lost(_: Task) -> Found:
+    def lost(_: Task) -> Result:
         raise RuntimeError("CUDA error: device lost\nmore")
 
     monkeypatch.setitem(steps.STEPS, "busy", lost)

@@ -1,7 +1,8 @@
-"""What the steps of `bench device` take for proved, for not proved, and for unknown: every rule on planted figures."""
+"""Planted figures that prove a step of `bench device`, do not prove it, or leave it unknown."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from profiler.device.clock import ClockPair
 from profiler.device.time import LATENCY, RECORDING
 from profiler.machine.roofs.table import BANDWIDTH, OVERHEAD, RATE, Roof, RoofTable
 from tests.bench.device_steps import rules
-from tests.bench.device_steps.found import Found
+from tests.bench.device_steps.result import Result
 
 HERE = "torch-cpu"
 NAN = float("nan")
@@ -41,7 +42,7 @@ def test_tests_prove_what_passed_where_none_was_skipped_on_a_device() -> None:
         assert "needs two devices" in found.why
         assert found.figures == {"passed": 6, "skipped": 2}
     failed = "FAILED tests/a.py::test_b - assert 1\n1 failed, 7 passed in 1.20s\n"
-    assert rules.tested(1, failed, "", HERE) == Found(
+    assert rules.tested(1, failed, "", HERE) == Result(
         False, "these do not pass: tests/a.py::test_b", {"failed": 1, "passed": 7}
     )
     # Nothing at all ran, or the process ended after its tests had passed.
@@ -125,20 +126,6 @@ def test_clocks_are_followed_within_the_width_of_their_readings() -> None:
     assert "the host's own clock" in judged.why
 
 
-def test_full_memory_is_survived_with_the_same_scores_and_said() -> None:
-    assert rules.memory(["Scoring goes on"], 1e-5, True).proved is True
-    assert rules.memory(["Scoring goes on"], 1e-5, True).why.startswith("a planted failure")
-    assert not rules.memory(["Scoring goes on"], 1e-5, False).why.startswith("a planted failure")
-    for notices, error, why in (
-        ([], 1e-5, "nothing was said"),
-        (["Scoring goes on"], 0.2, "0.2 nat off"),
-        (["Scoring goes on"], NAN, "nan nat off"),
-    ):
-        judged = rules.memory(notices, error, True)
-        assert judged.proved is False
-        assert why in judged.why
-
-
 def combination(name: str = "dnn bf16 frame", overhead: float = 0.02, **changed: Any) -> Any:
     shares = {BETWEEN: 0.005, RECORDING: overhead - 0.005, LATENCY: 0.1}
     row = {"combination": name, "same words": True, "exact": True, "adds up": True}
@@ -186,36 +173,37 @@ def stage_row(events_us: float, kernels_us: float, kernels: int | None) -> dict[
     return {"stage": "score.exp", "kernels": kernels, **gate}
 
 
-def test_events_behind_a_gate_are_the_kernels_time() -> None:
-    # 2 µs between two kernels of twenty are no mistake.
-    assert rules.busy([stage_row(150.0, 110.0, 20)], "cuda").proved is True
-    judged = rules.busy([stage_row(150.0, 110.0, 20), stage_row(150.0, 110.0, 2)], "cuda")
-    assert (judged.proved, judged.why) == (False, "events and kernels differ for score.exp")
-    for device in (HERE, "xpu", "mps"):
-        assert rules.busy([stage_row(150.0, 110.0, None)], device).proved is None
+NOTICE = ["Scoring goes on"]
 
 
-def test_graphs_are_a_launch_a_stage_with_the_same_scores() -> None:
-    figures = {"launches as graphs": 4.0}
-    assert rules.graphs(figures, 4, True, True, [], "cuda").proved is True
-    judged = rules.graphs(figures, 4, True, False, [], "cuda")
-    assert (judged.proved, judged.why) == (False, "other scores from graphs")
-    judged = rules.graphs({"launches as graphs": 90.0}, 4, True, True, ["Each by itself."], "cuda")
-    assert judged.proved is False
-    assert judged.why.endswith("Each by itself.")
-    assert rules.graphs({"launches as graphs": 90.0}, 4, False, True, [], HERE).proved is None
-
-
-def test_utterances_in_company_are_as_alone_and_as_on_the_processor() -> None:
-    assert rules.search(4, 0, 0, {}).proved is True
-    assert rules.search(4, 1, 0, {}).proved is False
-    assert rules.search(4, 0, 1, {}).proved is False
-    assert rules.scoring(4, 1e-4, []).proved is True
-    assert rules.scoring(4, 0.2, []).proved is False
-    assert rules.scoring(4, NAN, []).proved is False
-
-
-def test_a_session_is_closed_and_small() -> None:
-    assert rules.session(1 << 20, "closed", {}).proved is True
-    assert rules.session(3 << 20, "closed", {}).proved is False
-    assert rules.session(1 << 20, "failed", {}).proved is False
+@pytest.mark.parametrize(
+    ("rule", "arguments", "proved"),
+    [
+        # 2 µs between two kernels of twenty are no mistake, of two they are.
+        (rules.busy, ([stage_row(150.0, 110.0, 20)], "cuda"), True),
+        (rules.busy, ([stage_row(150.0, 110.0, 20), stage_row(150.0, 110.0, 2)], "cuda"), False),
+        (rules.busy, ([stage_row(150.0, 110.0, None)], "xpu"), None),
+        (rules.graphs, ({"launches as graphs": 4.0}, 4, True, True, [], "cuda"), True),
+        (rules.graphs, ({"launches as graphs": 4.0}, 4, True, False, [], "cuda"), False),
+        (rules.graphs, ({"launches as graphs": 90.0}, 4, True, True, [], "cuda"), False),
+        (rules.graphs, ({"launches as graphs": 90.0}, 4, False, True, [], HERE), None),
+        (rules.search, (4, 0, 0, {}), True),
+        (rules.search, (4, 1, 0, {}), False),
+        (rules.search, (4, 0, 1, {}), False),
+        (rules.scoring, (4, 1e-4, []), True),
+        (rules.scoring, (4, 0.2, []), False),
+        (rules.scoring, (4, NAN, []), False),
+        (rules.session, (1 << 20, "closed", {}), True),
+        (rules.session, (3 << 20, "closed", {}), False),
+        (rules.session, (1 << 20, "failed", {}), False),
+        (rules.memory, (NOTICE, 1e-5, True), True),
+        (rules.memory, ([], 1e-5, True), False),
+        (rules.memory, (NOTICE, 0.2, True), False),
+        (rules.memory, (NOTICE, NAN, True), False),
+    ],
+)
+def test_figures_that_prove_a_step_or_not(
+    rule: Callable[..., Result], arguments: tuple[Any, ...], proved: bool | None
+) -> None:
+    """Events last as long as kernels, graphs are a launch a stage, scores and words are the same, sessions small."""
+    assert rule(*arguments).proved is proved

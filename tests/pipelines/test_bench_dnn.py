@@ -1,4 +1,4 @@
-"""What of `asrscope bench dnn` a test can hold: that both sides do the same work, and what is said of the figures."""
+"""`asrscope bench dnn`: both sides do the same work, and its figures are judged by their limits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.cli.bench import names
 from pipelines import config as settings
 from pipelines.config import Config
 from pipelines.models.nets import Layer
@@ -18,8 +17,8 @@ from pipelines.run.recogniser import build
 from pipelines.scoring import MAX_FRAMES
 from pipelines.scoring.dnn import DenseNet
 from profiler.spans import NullLane, Recorder
-from tests.bench import _data, _rounds, dnn
 from tests.bench import _dnn_runs as runs
+from tests.bench import _rounds, dnn
 from tests.pipelines.net_files import card, forward, net
 from tests.pipelines.onnx_files import needs_onnx, needs_onnxruntime
 
@@ -31,8 +30,8 @@ def test_both_sides_are_given_the_same_net_and_the_same_frames() -> None:
     rng = np.random.default_rng(2)
     # The second is longer than is spliced at once.
     speech = [rng.normal(0, 3, (n, 39)).astype(np.float32) for n in (7, MAX_FRAMES + 9)]
-    peer = dnn.way(dnn.PEER, dnn.peer_of(made), speech)
-    ours = dnn.way(dnn.PLAIN, DenseNet(made, 1, MAX_FRAMES), speech)
+    peer = dnn.variant(dnn.PEER, dnn.peer_of(made), speech)
+    ours = dnn.variant(dnn.PLAIN, DenseNet(made, 1, MAX_FRAMES), speech)
     for number, features in enumerate(speech):
         expected = forward(made, features)
         for side in (peer, ours):
@@ -57,13 +56,14 @@ def test_files_of_any_length_are_decoded(
         arm.begin()
         arm.take(Item("short", short, None))
     whole, small = arms
-    assert small.work == whole.work
-    assert small.work["search.emit", "tokens"] > 0
+    # Not all counts: partial results come by the clock.
+    for count in (("search.emit", "tokens"), ("score.output", "senones")):
+        assert small.work[count] == whole.work[count] > 0, count
     assert set(small.rounds[0]) == set(whole.rounds[0])
     assert small.rounds[0]["search.emit"] > 0
 
 
-def test_what_was_wanted_stands_beside_what_was_found() -> None:
+def test_every_limit_has_its_figure_and_whether_it_holds() -> None:
     found: dict[str, float | None] = dict.fromkeys(dnn.WANTED, 1.2)
     found["points of WER lost by int8"] = None
     table = dnn.holds(found)
@@ -74,20 +74,6 @@ def test_what_was_wanted_stands_beside_what_was_found() -> None:
 def test_a_loss_on_few_words_says_nothing() -> None:
     assert dnn.points_lost({"words": dnn.WORDS, "points lost": 0.2}) == 0.2
     assert dnn.points_lost({"words": dnn.WORDS - 1, "points lost": 0.2}) is None
-
-
-def test_the_bench_is_listed_and_its_helpers_are_not() -> None:
-    assert "dnn" in names()
-    assert not {name for name in names() if name.startswith("_")}
-
-
-def test_the_files_given_are_decoded(bundled_speech: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (item,) = dnn.speech_of([str(bundled_speech / "08-kal16-short.flac")], None)
-    assert item.name == "08-kal16-short"
-    monkeypatch.setattr(_data, "HUMAN", bundled_speech)
-    labelled = dnn.speech_of([], None)
-    assert labelled
-    assert all(item.reference for item in labelled)
 
 
 def test_efficiency_is_what_was_saved_of_what_could_be() -> None:

@@ -1,4 +1,4 @@
-"""The campaign: so many attacks of each kind, from a seed.
+"""The campaign: N attacks of each kind, from a seed.
 
 python -m tests.bench.campaign --each 1000
 python -m tests.bench.campaign --kind sessions audio --each 300 --seed 7 --keep /tmp/found
@@ -6,7 +6,6 @@ python -m tests.bench.campaign --kind sessions audio --each 300 --seed 7 --keep 
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import itertools
 import json
@@ -19,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.bench import campaign
+from tests.bench._rounds import command_line
 from tests.bench.campaign.attack import Attack
 from tests.bench.campaign.driver import SECONDS, Driver, Tally, limit_cores, warm
 
@@ -40,17 +40,11 @@ def attacks(kind: str, seed: int, count: int) -> Iterator[Attack]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run and report; 1 when anything was found."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.bench.campaign",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command_line("campaign", __doc__)
     parser.add_argument("--kind", nargs="+", choices=kinds(), default=kinds())
     parser.add_argument("--each", type=int, default=100, help="attacks of each kind")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument(
-        "--seconds", type=float, default=SECONDS, help="what is a hang (20; more on a busy machine)"
-    )
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="until a hang (20)")
     parser.add_argument("--keep", type=Path, help="where the folders of findings are kept")
     parser.add_argument("--cache", type=Path, help="of graphs; a new one unless told otherwise")
     parser.add_argument("--json", action="store_true")

@@ -14,7 +14,6 @@ from pipelines import config as settings
 from pipelines.config import presets
 from profiler.machine.describe import describe, versions
 from tests.bench import _sessions
-from tests.bench.campaign import _spoil
 
 NAME: Final = "s.asrs"
 
@@ -51,6 +50,16 @@ ARMS: Final = {
     "warm_up": 1,
     "measured_from": 0,
 }
+
+
+class Base:
+    """A sound session: its bytes, and those of its -wal (empty when it is closed)."""
+
+    def __init__(self, path: Path) -> None:
+        wal = path.with_name(path.name + "-wal")
+        self.name = path.stem
+        self.main = path.read_bytes()
+        self.wal = wal.read_bytes() if wal.exists() else b""
 
 
 @functools.cache
@@ -90,13 +99,13 @@ def full(interleaved: bool = False) -> bytes:
 
 
 @functools.cache
-def bases() -> tuple[_spoil.Base, ...]:
+def bases() -> tuple[Base, ...]:
     """The sessions that random damage is done to: small, larger, living, dead, kept, and the full ones."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        found = [_spoil.Base(path) for path in _sessions.make_bases(folder)]
+        found = [Base(path) for path in _sessions.make_bases(folder)]
         for interleaved in (False, True):
             path = folder / f"full-{interleaved}.asrs"
             path.write_bytes(full(interleaved))
-            found.append(_spoil.Base(path))
+            found.append(Base(path))
         return tuple(found)

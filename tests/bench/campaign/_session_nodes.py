@@ -52,7 +52,7 @@ COLUMNS: Final = (
 """Table, its key and a column of JSON."""
 
 Node = tuple[str, str, str, Any, tuple[Any, ...]]
-"""Table, key's column, column, the row's key, and the way to a node in its JSON."""
+"""Table, key's column, column, the row's key, and the path to a node in its JSON."""
 
 _HERE: Final = "@node@"
 
@@ -71,13 +71,13 @@ def nodes(interleaved: bool = False) -> tuple[Node, ...]:
                 ).fetchall()
                 some = rows if table == "meta" else [rows[0], rows[-1]]
                 for at, text in some:
-                    ways = _ways(json.loads(text))
-                    found += [(table, key, column, at, way) for way in ways]
+                    paths = _paths(json.loads(text))
+                    found += [(table, key, column, at, keys) for keys in paths]
         return tuple(dict.fromkeys(found))
 
 
-def _ways(tree: Any, most: int = 6) -> Iterator[tuple[Any, ...]]:
-    """The way to every node, of long lists to the first ones."""
+def _paths(tree: Any, most: int = 6) -> Iterator[tuple[Any, ...]]:
+    """The path to every node, of long lists to the first ones."""
     yield ()
     items: Any = ()
     if isinstance(tree, dict):
@@ -85,25 +85,25 @@ def _ways(tree: Any, most: int = 6) -> Iterator[tuple[Any, ...]]:
     elif isinstance(tree, list):
         items = itertools.islice(enumerate(tree), most)
     for key, value in items:
-        for way in _ways(value, most):
-            yield (key, *way)
+        for path in _paths(value, most):
+            yield (key, *path)
 
 
 def replace_node(node: Node, other: str, path: Path, interleaved: bool = False) -> None:
     """Write the full session to `path`, a node of its JSON replaced by the text `other`."""
-    table, key, column, at, way = node
+    table, key, column, at, keys = node
     path.write_bytes(full(interleaved))
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         (text,) = connection.execute(
             f"SELECT {column} FROM {table} WHERE {key}=?", (at,)
         ).fetchone()
-        changed = json.dumps(_replaced(json.loads(text), way)).replace(f'"{_HERE}"', other)
+        changed = json.dumps(_replaced(json.loads(text), keys)).replace(f'"{_HERE}"', other)
         connection.execute(f"UPDATE {table} SET {column}=? WHERE {key}=?", (changed, at))
 
 
-def _replaced(tree: Any, way: tuple[Any, ...]) -> Any:
-    if not way:
+def _replaced(tree: Any, path: tuple[Any, ...]) -> Any:
+    if not path:
         return _HERE
     copy = tree.copy()
-    copy[way[0]] = _replaced(tree[way[0]], way[1:])
+    copy[path[0]] = _replaced(tree[path[0]], path[1:])
     return copy

@@ -1,7 +1,7 @@
-"""All that the program does with a session, in this process: every verb that only reads, and every window model.
+"""Every use of a session in this process: the verbs that only read, and the models of the window.
 
 The campaign gives sessions to the command line and to the real window; the test suite, which has less time, and
-hypothesis, which wants a function, call `use`. Whatever is not a session that works is an exception here.
+hypothesis, which needs a function, call `use`. A session that does not work is an exception here.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from profiler.errors import BadInput
 from profiler.machine.roofs.table import drift_text, drift_warning, sound_drift
 from profiler.session.errors import SessionError
 from profiler.session.reader import Session
+from tests.bench.campaign.attack import no_constant
 
 LONGEST_SENTENCE: Final = 320
 USAGE_ERROR: Final = 2
@@ -49,7 +50,7 @@ class Odd(Exception):
 
 
 def use(path: Path, folder: Path, verbs: bool = True) -> str | None:
-    """Do with a session all that the program does; None if it opened, else the sentence.
+    """Use a session in every way; None if it opened, else the sentence.
 
     Files are written into `folder`. Anything but SessionError goes up, and so does a sentence of bad form.
     """
@@ -95,11 +96,11 @@ def look(session: Session, folder: Path) -> None:
     for writer in writers():
         writer.write(session, folder / "export")
         if writer.FORMAT.mime == "application/json":
-            json.loads((folder / "export").read_bytes(), parse_constant=_no_constant)
+            json.loads((folder / "export").read_bytes(), parse_constant=no_constant)
 
 
 def _window(session: Session, track: CostTrack) -> None:
-    """What stands around the views: figures, latency, where the session comes from."""
+    """Figures, latency and provenance around the views."""
     for end in (track.n_frames, track.n_frames // 2):
         axis = SimpleNamespace(selected_frames=None)
         snapshot: Any = SimpleNamespace(
@@ -110,7 +111,7 @@ def _window(session: Session, track: CostTrack) -> None:
         waits = latency.of_session(session, track, end)
         if waits is not None:
             latency.text(waits.as_dict())
-            tree = configurations.settings_before(session, end).tree  # type: ignore[union-attr]
+            tree = configurations.settings_before(session, end).tree
             latency.of_settings(settings.Config(), waits, tree, chosen=False)
     provenance.caption(provenance.provenance_of(session))
     moved = sound_drift(session.meta.get("drift"))
@@ -129,11 +130,7 @@ def say(words: list[str]) -> None:
     elif status:
         raise Odd(f"{words[0]} ends with {status}: {said.getvalue()[:300]}")
     elif "--json" in words:
-        json.loads(out.getvalue(), parse_constant=_no_constant)
-
-
-def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is not JSON")
+        json.loads(out.getvalue(), parse_constant=no_constant)
 
 
 def check_sentence(text: str, path: Path) -> str:

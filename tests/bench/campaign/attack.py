@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import functools
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
+
+import assets
+from tests.app.sample_session import write_sample
+
+SPEECH: Final = str(assets.path("speech", "08-kal16-short.flac"))
+SESSION: Final = "s.asrs"
 
 
 @dataclass(frozen=True)
 class Attack:
-    """What is done to the program, in a new folder of its own.
+    """An input to the program, in a new folder of its own.
 
     `make` writes the files; each of `commands` is then given to `asrscope` with the folder as the current one. The
     exit status must be 0 or 2 (1 where `may_fail`), without a traceback, within the driver's limits of time and memory.
-    `check` is given what the commands said on standard output, if all succeeded, and returns what is wrong with it.
+    `check` gets the standard outputs of the commands, if all succeeded, and returns the fault in them.
     """
 
     name: str
@@ -26,5 +35,17 @@ class Attack:
     patience: float = 1.0
     """How many times the driver's limit of time the commands may take."""
     memory_bytes: int = 0
-    """What they may take instead of the driver's limit, where that is more."""
+    """Their limit instead of the driver's, where it is higher."""
     check: Callable[[list[bytes]], str | None] | None = None
+
+
+@functools.cache
+def session() -> bytes:
+    """The file of a sound session of 256 frames."""
+    with tempfile.TemporaryDirectory() as folder:
+        return write_sample(Path(folder) / SESSION, frames=256).read_bytes()
+
+
+def no_constant(name: str) -> float:
+    """For `json.loads(parse_constant=…)`: NaN and infinities are not JSON."""
+    raise ValueError(f"{name} is not JSON")

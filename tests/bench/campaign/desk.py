@@ -109,15 +109,15 @@ def slots_watched() -> Iterator[None]:
 
 
 def _refused(window: MainWindow) -> str:
-    told = [banner.text for banner in window.notices.banners if banner.kind == "error"]
-    assert len(told) == 1, f"{len(told)} notices for a session that does not open"
-    assert told[0].isprintable(), ascii(told[0])
-    assert len(told[0]) <= LONGEST_SENTENCE, f"a sentence of {len(told[0])} characters"
-    return told[0]
+    errors = [banner.text for banner in window.notices.banners if banner.kind == "error"]
+    assert len(errors) == 1, f"{len(errors)} notices for a session that does not open"
+    assert errors[0].isprintable(), ascii(errors[0])
+    assert len(errors[0]) <= LONGEST_SENTENCE, f"a sentence of {len(errors[0])} characters"
+    return errors[0]
 
 
 def _settle(qt: QApplication, seconds: float = 0.0) -> None:
-    """Let what was asked for be laid out and painted, and single-shot timers run."""
+    """Serve layouts, paintings and single-shot timers."""
     until = time.monotonic() + seconds
     while True:
         for _ in range(3):
@@ -212,11 +212,7 @@ def _visit(widget: QWidget, grid: tuple[int, int] = GRID) -> None:
 
 
 def _send(
-    widget: QWidget,
-    kind: QEvent.Type,
-    at: QPoint,
-    button: Qt.MouseButton,
-    held: Qt.MouseButton,
+    widget: QWidget, kind: QEvent.Type, at: QPoint, button: Qt.MouseButton, held: Qt.MouseButton
 ) -> None:
     place = QPointF(at)
     everywhere = QPointF(widget.mapToGlobal(at))

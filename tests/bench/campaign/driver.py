@@ -29,16 +29,14 @@ from typing import IO, Final, NamedTuple
 
 import psutil
 
-import assets
 from app.cli.main import verbs
 from profiler.process import children
-from tests.bench.campaign.attack import Attack
+from tests.bench.campaign.attack import SPEECH, Attack, no_constant
 
 SECONDS: Final = 20.0
 MEMORY_BYTES: Final = 1_500_000_000
 LONGEST_LINE: Final = 1_000
 """Characters of one line of standard error: a sentence, with a path or two in it."""
-SPEECH: Final = assets.path("speech", "08-kal16-short.flac")
 OUTPUT_BYTES: Final = 4 << 20
 """Of each stream that is looked at."""
 
@@ -117,7 +115,7 @@ class Driver:
 
     def fill(self) -> None:
         """Have the cache hold the graph of the smallest preset: compiling it is no attack's doing."""
-        words = ("run", "--preset", "gmm-quick", "--no-profile", "--audio", str(SPEECH))
+        words = ("run", "--preset", "gmm-quick", "--no-profile", "--audio", SPEECH)
         ended = forked(lambda: _main(words, {}), self._place, Limits(600.0))
         if ended.status:
             raise RuntimeError(f"no run without an attack: {ended.err.decode()}")
@@ -151,16 +149,15 @@ class Driver:
         jobs: list[tuple[str, Callable[[], Ended]]] = [
             (
                 " ".join(words),
-                lambda words=words: self._command(words, attack.environment, here, limits),
+                functools.partial(self._command, words, attack.environment, here, limits),
             )
             for words in attack.commands
         ]
         if attack.window:
-            session = here / attack.window
-            look = functools.partial(forked, lambda: _look(session), here, limits=limits)
-            jobs.append((f"window {attack.window}", look))
-        said = []
-        for shown, job in jobs:
+            look = functools.partial(_look, here / attack.window)
+            jobs.append((f"window {attack.window}", functools.partial(forked, look, here, limits)))
+        outputs = []
+        for command, job in jobs:
             ended = job()
             tally.commands += 1
             tally.refused += ended.status == 2
@@ -168,12 +165,12 @@ class Driver:
             tally.largest_bytes = max(tally.largest_bytes, ended.bytes)
             found = faults(ended, limits)
             if ended.status == 0:
-                said.append(ended.out)
-                if "--json" in shown.split() and (wrong := no_json(ended.out)):
+                outputs.append(ended.out)
+                if "--json" in command.split() and (wrong := no_json(ended.out)):
                     found.append(wrong)
-            tally.findings += [f"{attack.name} · {shown[:600]!r} · {fault}" for fault in found]
-        if attack.check is not None and len(said) == len(attack.commands):
-            wrong = attack.check(said)
+            tally.findings += [f"{attack.name} · {command[:600]!r} · {fault}" for fault in found]
+        if attack.check is not None and len(outputs) == len(attack.commands):
+            wrong = attack.check(outputs)
             tally.findings += [f"{attack.name} · {wrong}"] if wrong else []
         if (here / "PWNED").exists():
             tally.findings.append(f"{attack.name} · a module of the current folder ran")
@@ -215,20 +212,16 @@ def footprint(folder: Path) -> list[tuple[str, int, int, bytes]]:
 
 
 def no_json(out: bytes) -> str | None:
-    """What is wrong with standard output as one JSON value, numbers that are none included."""
-
-    def no_number(name: str) -> float:
-        raise ValueError(f"{name} is not JSON")
-
+    """The fault in standard output as one JSON value, NaN and infinities included."""
     try:
-        json.loads(out, parse_constant=no_number)
+        json.loads(out, parse_constant=no_constant)
     except ValueError as error:
         return None if len(out) == OUTPUT_BYTES else f"wrong JSON: {error}"
     return None
 
 
 def faults(ended: Ended, limits: Limits = USUAL) -> list[str]:
-    """What is wrong with how a command ended, in words."""
+    """The faults of a command's end, in words."""
     found = []
     last = ended.err.decode("utf-8", "replace").strip().splitlines()[-1:] or [""]
     if ended.status is None:
@@ -326,11 +319,8 @@ def _watch(
     """Wait for the child, end it and all of its own when it passes a limit."""
     largest, status, usage = 0, None, None
     try:
-        with contextlib.closing(_Descriptor(os.pidfd_open(child))) as ended:
-            while True:
-                ready = select.select([ended.number], [], [], 0.1)[0]
-                if ready:
-                    break
+        with open(os.pidfd_open(child), "rb", buffering=0) as ended:
+            while not (ready := select.select([ended], [], [], 0.1)[0]):
                 largest = max(largest, resident(child) - shared)
                 if time.monotonic() - start > limits.seconds or largest > limits.bytes:
                     break
@@ -351,14 +341,6 @@ def _watch(
         stream.close()
     largest = max(largest, usage.ru_maxrss * 1024 - shared)
     return Ended(status, time.monotonic() - start, largest, contents[0], contents[1])
-
-
-class _Descriptor:
-    def __init__(self, number: int) -> None:
-        self.number = number
-
-    def close(self) -> None:
-        os.close(self.number)
 
 
 def resident(process: int) -> int:

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from tests.bench.campaign._sample import SESSION, session
-from tests.bench.campaign.attack import Attack
+from tests.bench.campaign.attack import SESSION, Attack, session
 
 NOWHERE: Final = "nowhere.wav"
 """Sound that is not there: a command whose other words are taken all the same does not begin to decode."""
@@ -59,9 +58,8 @@ def attacks(random: random.Random, count: int) -> Iterator[Attack]:
     yield from _on_purpose()
     for number in range(count):
         environment = random.choice(ENVIRONMENT) if random.random() < 0.2 else {}
-        yield Attack(
-            f"flags {number}", make, (_random_words(random),), environment=dict(environment)
-        )
+        words = _random_words(random)
+        yield Attack(f"flags {number}", make, (words,), environment=dict(environment))
 
 
 def _on_purpose() -> Iterator[Attack]:
@@ -70,9 +68,8 @@ def _on_purpose() -> Iterator[Attack]:
         for value in NUMBERS:
             yield _attack(f"{verb} {option}", (verb, f"{option}={value}", *stop))
     for size in SIZES:
-        yield _attack(
-            "size", ("export", SESSION, "--png", "a.png", "--view", "cost", f"--size={size}")
-        )
+        words = ("export", SESSION, "--png", "a.png", "--view", "cost", f"--size={size}")
+        yield _attack("size", words)
     for text in TEXTS:
         yield _attack("text", ("show", f"./{text}"), ("whatif", SESSION, f"--scale={text}"))
         yield _attack("text", ("run", f"--set={text}", "--audio", NOWHERE))
@@ -84,33 +81,25 @@ def _on_purpose() -> Iterator[Attack]:
     for key in KEYS:
         for value in (*NUMBERS[:8], LONG, STEERING):
             yield _attack("setting", ("run", f"--set={key}={value}", "--audio", NOWHERE))
+    commands = (("show", SESSION), ("options",), ("run", "--help"), ("run", "--audio", NOWHERE))
     for environment in ENVIRONMENT:
-        yield Attack(
-            f"environment {next(iter(environment))}",
-            make,
-            (("show", SESSION), ("options",), ("run", "--help"), ("run", "--audio", NOWHERE)),
-            environment=dict(environment),
-        )
+        name = f"environment {next(iter(environment))}"
+        yield Attack(name, make, commands, environment=dict(environment))
 
 
 def _attack(name: str, *commands: tuple[str, ...]) -> Attack:
-    # No argument can hold what ends a string of the system's.
-    return Attack(
-        f"flags: {name}", make, tuple(tuple(w.replace("\0", "") for w in c) for c in commands)
-    )
+    # No argument can hold a NUL.
+    words = tuple(tuple(word.replace("\0", "") for word in command) for command in commands)
+    return Attack(f"flags: {name}", make, words)
 
 
 def _random_words(random: random.Random) -> tuple[str, ...]:
     def text() -> str:
-        pool = random.choice((NUMBERS, SIZES, TEXTS, KEYS))
-        chosen = random.choice(pool)
+        chosen = random.choice(random.choice((NUMBERS, SIZES, TEXTS, KEYS)))
         if random.random() < 0.3:
             at = random.randrange(len(chosen) + 1)
-            chosen = (
-                chosen[:at]
-                + chr(random.choice((9, 27, 127, 155, 233, 8238, 0xDCFF, 0x1F642)))
-                + chosen[at:]
-            )
+            odd = chr(random.choice((9, 27, 127, 155, 233, 8238, 0xDCFF, 0x1F642)))
+            chosen = chosen[:at] + odd + chosen[at:]
         return chosen
 
     def setting() -> str:

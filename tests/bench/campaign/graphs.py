@@ -1,18 +1,18 @@
 """Search graphs in the cache that are damaged, or forged by somebody who knows the format.
 
 Each attack puts a file where the program looks for the graph of a small grammar, and runs that grammar. Damaged files
-are sound ones with bits flipped, cut short, with neighbouring numbers one more and one less, or of another kind;
-forged ones go through `wfst.save`, so that whatever checksum the format has fits what they hold.
+are sound ones after a damage of `_damage`; forged ones go through `wfst.save`, so that their checksums are right.
 """
 
 from __future__ import annotations
 
 import os
 import random as randoms
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import soundfile
@@ -27,6 +27,8 @@ from pipelines.search.graph.topology import Topology
 from pipelines.search.graph.wfst import ARRAYS as KEPT_ARRAYS
 from pipelines.search.graph.wfst import Graph, Senones, from_topology, save
 from profiler.files.paths import CACHE_VARIABLE
+from tests.bench.campaign._damage import DAMAGES
+from tests.bench.campaign._damage import Damage as Spoil
 from tests.bench.campaign.attack import Attack
 
 CACHE = "cache"
@@ -34,36 +36,23 @@ CACHE = "cache"
 GRAMMAR = "digits"
 RATE = 16_000
 COMMAND = (
-    "run",
-    "--no-profile",
-    "--preset",
-    "gmm",
-    "--set",
-    f"graph.grammar={GRAMMAR}",
-    "--audio",
-    "a.wav",
+    *("run", "--no-profile", "--preset", "gmm", "--set", f"graph.grammar={GRAMMAR}"),
+    *("--audio", "a.wav"),
 )
 LATTICE = (*COMMAND, "--set", "search.lattice=true")
 LARGE = (-1, 0, 1, 2**31 - 1, -(2**31), 2**30, 0x7F800000, 0x7FC00000, 0x7F7FFFFF, -8388609)
-"""Words that are indices nowhere, and floats that are infinite, no number, or the largest."""
+"""Indices of nothing, and floats that are infinite, no number, or the largest."""
 ARRAYS = tuple(name for name, _ in KEPT_ARRAYS)
 
 
 def attacks(random: randoms.Random, count: int) -> Iterator[Attack]:
-    """Each class once, then as many random ones as make `count`."""
-    made = 0
-    for name, spoil in (*_ON_PURPOSE.items(), *_FORGED.items()):
-        if made >= count:
-            return
-        made += 1
-        yield _attack(name, spoil, random.randrange(1 << 30))
-    kinds = (_flip, _neighbours, _cut, _stretch, _forge)
-    for number in range(made, count):
-        kind = random.choice(kinds)
-        yield _attack(f"{kind.__name__.strip('_')}-{number}", kind, random.randrange(1 << 30))
-
-
-Spoil = Callable[[Path, randoms.Random], None]
+    """Each damage and each forged graph once, then as many random ones as make `count`."""
+    every = {"sound": _unchanged} | {damage.__name__: damage for damage in DAMAGES} | _FORGED
+    for number in range(count):
+        names = list(every)
+        name = names[number] if number < len(names) else random.choice((*names, "forged"))
+        title = name if number < len(names) else f"{name}-{number}"
+        yield _attack(title, every[name], random.randrange(1 << 30))
 
 
 def _attack(name: str, spoil: Spoil, seed: int) -> Attack:
@@ -76,23 +65,13 @@ def _attack(name: str, spoil: Spoil, seed: int) -> Attack:
 
 
 def _make(spoil: Spoil, seed: int, folder: Path) -> None:
-    path = _place(folder / CACHE)
+    with mock.patch.dict(os.environ, {CACHE_VARIABLE: str(folder / CACHE)}):
+        path = store.path_of(recipe_of(GraphConfig(grammar=GRAMMAR), _model()))
     path.parent.mkdir(parents=True, exist_ok=True)
+    save(_sound(), path)
     spoil(path, randoms.Random(seed))
     noise = np.random.default_rng(seed).normal(scale=0.05, size=RATE // 2).astype(np.float32)
     soundfile.write(folder / "a.wav", noise, RATE)
-
-
-def _place(folder: Path) -> Path:
-    """Where the program with its cache in `folder` looks for the grammar's graph."""
-    before = os.environ.get(CACHE_VARIABLE)
-    os.environ[CACHE_VARIABLE] = str(folder)
-    try:
-        return store.path_of(recipe_of(GraphConfig(grammar=GRAMMAR), _model()))
-    finally:
-        del os.environ[CACHE_VARIABLE]
-        if before is not None:
-            os.environ[CACHE_VARIABLE] = before
 
 
 @cache
@@ -105,98 +84,15 @@ def _sound() -> Graph:
     return graphs.load_or_build(GraphConfig(grammar=GRAMMAR), _model())
 
 
-@cache
-def _file(folder: str) -> bytes:
-    path = Path(folder) / "sound.graph"
-    save(_sound(), path)
-    content = path.read_bytes()
-    path.unlink()
-    return content
-
-
-def _bytes(path: Path) -> bytearray:
-    return bytearray(_file(str(path.parent)))
-
-
-# -- files that are damaged ------------------------------------------------------------------------
-
-
-def _flip(path: Path, random: randoms.Random) -> None:
-    content = _bytes(path)
-    for _ in range(random.choice((1, 1, 1, 8))):
-        content[random.randrange(len(content))] ^= 1 << random.randrange(8)
-    path.write_bytes(content)
-
-
-def _neighbours(path: Path, random: randoms.Random) -> None:
-    """One number one more, the next one less: what a sum does not see."""
-    content = _bytes(path)
-    words = np.frombuffer(content, "<i4", len(content) // 4)
-    at = random.randrange(len(words) - 2)
-    step = random.choice((1, 2))
-    with np.errstate(over="ignore"):
-        words[at] += 1
-        words[at + step] -= 1
-    path.write_bytes(content)
-
-
-def _cut(path: Path, random: randoms.Random) -> None:
-    content = _bytes(path)
-    path.write_bytes(content[: random.randrange(len(content))])
-
-
-def _stretch(path: Path, random: randoms.Random) -> None:
-    content = _bytes(path)
-    at = random.randrange(len(content))
-    path.write_bytes(content[:at] + random.randbytes(random.choice((1, 64, 4096))) + content[at:])
-
-
-def _head(path: Path, random: randoms.Random) -> None:
-    """A header of no use: the first kilobyte at random, the magic word kept."""
-    content = _bytes(path)
-    content[8:1024] = random.randbytes(1016)
-    path.write_bytes(content)
-
-
-def _written(content: bytes) -> Spoil:
-    return lambda path, random: path.write_bytes(content) and None
-
-
-def _folder(path: Path, random: randoms.Random) -> None:
-    path.mkdir()
-
-
-def _pipe(path: Path, random: randoms.Random) -> None:
-    os.mkfifo(path)
-
-
-def _link(target: str) -> Spoil:
-    return lambda path, random: path.symlink_to(target)
-
-
-_ON_PURPOSE: dict[str, Spoil] = {
-    "sound": lambda path, random: path.write_bytes(_bytes(path)) and None,
-    "flipped": _flip,
-    "neighbours": _neighbours,
-    "cut": _cut,
-    "stretched": _stretch,
-    "header": _head,
-    "empty": _written(b""),
-    "nothing": _written(b"\0" * 100_000),
-    "another kind": _written(b"SQLite format 3\0" * 5000),
-    "deep": _written(b"[" * 100_000),
-    "folder": _folder,
-    "pipe": _pipe,
-    "zeros without end": _link("/dev/zero"),
-    "itself": lambda path, random: path.symlink_to(path.name),
-}
+def _unchanged(path: Path, random: randoms.Random) -> None:
+    """A sound graph is read."""
 
 
 # -- graphs that are forged ------------------------------------------------------------------------
 
 
 def _save(path: Path, graph: Graph, **fields: Any) -> None:
-    """The graph with other fields, unchecked: what a stranger who knows the format would save."""
+    """The graph with other fields, unchecked, as a stranger who knows the format would save it."""
     forged = object.__new__(Graph)
     forged.__dict__.update(vars(graph) | fields)
     save(forged, path)

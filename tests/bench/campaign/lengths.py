@@ -69,8 +69,8 @@ def _attack(length: int, chosen: tuple[str, ...], verb: str) -> Attack:
     )
 
 
-def _dearer(said: list[bytes]) -> str | None:
-    short, long = (json.loads(out)["rtf"] for out in said)
+def _dearer(outputs: list[bytes]) -> str | None:
+    short, long = (json.loads(out)["rtf"] for out in outputs)
     if long > DEARER * short:
         return (
             f"a second costs {long / short:.1f} times as much as one of a minute (RTF {long:.4f})"

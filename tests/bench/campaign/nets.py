@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import random
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -15,14 +14,13 @@ import msgspec
 import numpy as np
 from safetensors.numpy import save_file
 
-import assets
 from pipelines.models import nets
 from pipelines.models.nets import Layer
-from tests.bench.campaign.attack import Attack
+from tests.bench.campaign import _damage
+from tests.bench.campaign.attack import SPEECH, Attack
 from tests.pipelines import net_files, onnx_files
 from tests.pipelines.onnx_files import ends, integer, model, node, part, tensor
 
-SPEECH = str(assets.path("speech", "08-kal16-short.flac"))
 SENONES = 5126
 Make = Callable[[Path, random.Random], None]
 
@@ -61,43 +59,22 @@ def card_value(place: Path, rng: random.Random) -> None:
 def card_text(place: Path, rng: random.Random) -> None:
     path = net_files.write(place, small()).with_suffix(".json")
     deep = "[" * 50_000 + "]" * 50_000
-    texts = (
-        "",
-        "{",
-        "NaN",
-        deep,
-        '{"about":' * 3000,
-        "\ud800".encode("utf-8", "surrogatepass"),
-        "9" * 9999,
-    )
-    text = rng.choice(texts)
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    surrogate = "\ud800".encode("utf-8", "surrogatepass")
+    texts = (b"", b"{", b"NaN", deep.encode(), b'{"about":' * 3000, surrogate, b"9" * 9999)
+    path.write_bytes(rng.choice(texts))
 
 
 def no_file(place: Path, rng: random.Random) -> None:
     """A pipe, a device, a folder or nothing in place of the net or its card."""
     path = net_files.write(place, small())
     path = rng.choice((path, path.with_suffix(".json")))
-    path.unlink()
-    how = rng.randrange(5)
-    if how == 0:
-        os.mkfifo(path)
-    elif how == 1:
-        path.symlink_to("/dev/zero")
-    elif how == 2:
-        path.mkdir()
-    elif how == 3:
-        path.symlink_to(path.name)
+    damages = (_damage.pipe, _damage.link, _damage.folder, _damage.missing)
+    rng.choice(damages)(path, rng)
 
 
 def spoiled(place: Path, rng: random.Random) -> None:
     path = net_files.write(place, small())
-    content = bytearray(path.read_bytes())
-    if rng.random() < 0.3:
-        del content[rng.randrange(len(content)) :]
-    for _ in range(rng.randrange(4)):
-        content[rng.randrange(min(900, len(content)) or 1)] = rng.randrange(256)
-    path.write_bytes(content)
+    path.write_bytes(_damage.mutated(rng, path.read_bytes(), 900))
 
 
 def long_header(place: Path, rng: random.Random) -> None:
@@ -143,22 +120,15 @@ def graph_sound(place: Path, rng: random.Random) -> None:
 
 def graph_spoiled(place: Path, rng: random.Random) -> None:
     path = onnx_files.write(place, small())
-    content = bytearray(path.read_bytes())
-    if rng.random() < 0.3:
-        del content[rng.randrange(len(content)) :]
-    for _ in range(rng.randrange(4)):
-        reach = rng.choice((60, len(content)))
-        content[rng.randrange(min(reach, len(content)) or 1)] = rng.randrange(256)
-    path.write_bytes(content)
+    path.write_bytes(_damage.mutated(rng, path.read_bytes(), 60))
 
 
 def doubling(place: Path, rng: random.Random) -> None:
     operator = rng.choice(("Concat", "Gather"))
     rows = ["x", *(f"d{i}" for i in range(34)), "z"]
     if operator == "Concat":
-        graph(
-            place, [node("Concat", [a, a], [b], axis=rng.randrange(2)) for a, b in pairwise(rows)]
-        )
+        axis = rng.randrange(2)
+        graph(place, [node("Concat", [a, a], [b], axis=axis) for a, b in pairwise(rows)])
         return
     graph(place, [node("Gather", ["w", "i"], ["z"])], tensor("i", np.zeros(3_000_000, np.int64)))
 
@@ -175,12 +145,8 @@ def folding(place: Path, rng: random.Random) -> None:
 def broadcasting(place: Path, rng: random.Random) -> None:
     many = tensor("many", np.ones((rng.choice((50_000, 500_000)), 1), np.float32))
     axes = tensor("axes", np.array([1], np.int64))
-    graph(
-        place,
-        [node("Unsqueeze", ["x", "axes"], ["u"]), node("Add", ["u", "many"], ["z"])],
-        many,
-        axes,
-    )
+    nodes = [node("Unsqueeze", ["x", "axes"], ["u"]), node("Add", ["u", "many"], ["z"])]
+    graph(place, nodes, many, axes)
 
 
 def repeating(place: Path, rng: random.Random) -> None:
@@ -195,9 +161,9 @@ def repeating(place: Path, rng: random.Random) -> None:
 
 
 def by_values(place: Path, rng: random.Random) -> None:
-    """Sizes that follow from what is spoken: nothing for silence."""
+    """Sizes that depend on the speech: nothing for silence."""
     operator = rng.choice(
-        (
+        [
             "NonZero",
             "Unique",
             "Tile",
@@ -207,13 +173,11 @@ def by_values(place: Path, rng: random.Random) -> None:
             "ConstantOfShape",
             "Slice",
             "Reshape",
-        )
+        ]
     )
     inputs = {"Slice": ["w", "k", "k"], "Reshape": ["w", "k"], "NonZero": ["x"], "Unique": ["x"]}
-    graph(
-        place,
-        [node("Cast", ["x"], ["k"], to=7), node(operator, inputs.get(operator, ["k"]), ["z"])],
-    )
+    cast = node("Cast", ["x"], ["k"], to=7)
+    graph(place, [cast, node(operator, inputs.get(operator, ["k"]), ["z"])])
 
 
 def elsewhere(place: Path, rng: random.Random) -> None:
@@ -248,12 +212,12 @@ def made(place: Path, make: Make, seed: int) -> None:
     make(place, random.Random(seed))
 
 
-def attacks(random: random.Random, count: int) -> Iterator[Attack]:
-    """Every way once, then at random."""
-    ways = (*SAFETENSORS, *GRAPHS)
+def attacks(rng: random.Random, count: int) -> Iterator[Attack]:
+    """Every net and graph once, then at random."""
+    makes = (*SAFETENSORS, *GRAPHS)
     for number in range(count):
-        make = ways[number] if number < len(ways) else random.choice(ways)
-        seed = random.randrange(1 << 30)
+        make = makes[number] if number < len(makes) else rng.choice(makes)
+        seed = rng.randrange(1 << 30)
         name = "made.onnx" if make in GRAPHS else "made.safetensors"
-        way = functools.partial(made, make=make, seed=seed)
-        yield Attack(f"net, {make.__name__} ({seed})", way, (run(name),))
+        write = functools.partial(made, make=make, seed=seed)
+        yield Attack(f"net, {make.__name__} ({seed})", write, (run(name),))

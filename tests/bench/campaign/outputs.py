@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from tests.bench.campaign._sample import SESSION, session
-from tests.bench.campaign.attack import Attack
+from tests.bench.campaign.attack import SESSION, Attack, session
 
 DATA: Final = ("--csv", "--chrome-trace", "--speedscope", "--markdown")
 PICTURES: Final = {"--png": ".png", "--svg": ".svg", "--pdf": ".pdf"}
@@ -25,7 +24,7 @@ TARGETS: Final = (
 
 
 def make(folder: Path) -> None:
-    """A sound session among whatever can lie where an output is asked for, with every picture's suffix as well."""
+    """A sound session among all that can lie at the place of an output, with every picture's suffix as well."""
     sound = folder / SESSION
     sound.write_bytes(session())
     (folder / "sub").mkdir()

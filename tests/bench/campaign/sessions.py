@@ -30,7 +30,7 @@ PICTURE: Final = ("export", NAME, "--png", "d.png", "--size", "1000x700")
 RUN_AGAIN: Final = ("whatif", NAME, "--set", "block=64")
 
 WINDOWS: Final = 8
-"""One attack of so many is also drawn and opened in the real window."""
+"""Two of this many attacks are also drawn and opened in the real window."""
 
 
 def attacks(random: random.Random, count: int) -> Iterator[Attack]:

@@ -14,10 +14,9 @@ from typing import Final
 import numpy as np
 import soundfile
 
-import assets
 from pipelines import config as tree
 from pipelines.config import presets
-from tests.bench.campaign.attack import Attack
+from tests.bench.campaign.attack import SPEECH, Attack
 
 MEMORY_BYTES: Final = 4_000_000_000
 PATIENCE: Final = 10.0
@@ -102,8 +101,7 @@ def _write(file: str, sound: str, folder: Path) -> None:
     rng = np.random.default_rng(5)
     samples = np.zeros(RATE * 2, np.float32)
     if sound == "speech":
-        path = assets.path("speech", "08-kal16-short.flac")
-        samples = soundfile.read(path, dtype="float32")[0][: 3 * RATE]
+        samples = soundfile.read(SPEECH, dtype="float32")[0][: 3 * RATE]
     elif sound == "noise":
         samples += 0.3 * rng.standard_normal(len(samples)).astype(np.float32)
     elif sound == "click":

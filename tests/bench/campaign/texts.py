@@ -5,17 +5,17 @@ from __future__ import annotations
 import bz2
 import functools
 import gzip
+import itertools
 import os
 import random
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
-import assets
-from tests.bench.campaign._mutation import mutated
-from tests.bench.campaign.attack import Attack
+from pipelines.config import options
+from tests.bench.campaign._damage import mutated
+from tests.bench.campaign.attack import SPEECH, Attack
 
-SPEECH = str(assets.path("speech", "08-kal16-short.flac"))
 RUN = ("run", "--preset", "gmm-quick", "--no-profile", "--audio", SPEECH)
 HEADER = "#JSGF V1.0;\ngrammar t;\npublic <a> = "
 
@@ -66,28 +66,9 @@ KINDS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 """File, sound content, and the command that reads it."""
 VALUES = (
-    *(
-        "",
-        "x",
-        "\ud83d\ude00".encode("utf-16", "surrogatepass").decode("utf-16"),
-        "9" * 6000,
-        "-1",
-        "nan",
-        "inf",
-    ),
-    *(
-        "1e999",
-        "true",
-        "[1]",
-        "{}",
-        "/dev/zero",
-        "~nobody-of-this-name/x",
-        "x" * 5000,
-        "\x1b[31m",
-        "²",
-        "1_0",
-    ),
-)
+    "", "x", "\U0001f600", "9" * 6000, "-1", "nan", "inf", "1e999", "true", "[1]", "{}", "/dev/zero", "x" * 5000, "²",
+    "~nobody-of-this-name/x", "\x1b[31m", "1_0",
+)  # fmt: skip
 
 
 def attacks(random: random.Random, count: int) -> Iterator[Attack]:
@@ -98,31 +79,28 @@ def attacks(random: random.Random, count: int) -> Iterator[Attack]:
 def _all(rng: random.Random) -> Iterator[Attack]:
     for kind, name, content in _on_purpose():
         yield _attack(kind, name, content)
-    for name in KINDS:
+    for name, (_, command) in KINDS.items():
         for device in ("/dev/zero", "/dev/full", "/", "/proc/self/mem"):
-            make = functools.partial(
-                lambda folder, name, to: (folder / name).symlink_to(to), name=name, to=device
-            )
-            yield Attack(f"texts: {name} is a link to {device}", make, (KINDS[name][1],))
+            make = functools.partial(_link, name=name, target=device)
+            yield Attack(f"texts: {name} is a link to {device}", make, (command,))
         if hasattr(os, "mkfifo"):
             make = functools.partial(lambda folder, name: os.mkfifo(folder / name), name=name)
-            yield Attack(f"texts: {name} is a pipe", make, (KINDS[name][1],))
-        yield Attack(f"texts: no {name}", lambda folder: None, (KINDS[name][1],))
-    from pipelines.config import options
-
-    keys = [option.key for option in options()]
+            yield Attack(f"texts: {name} is a pipe", make, (command,))
+        yield Attack(f"texts: no {name}", lambda folder: None, (command,))
+    keys = [*(option.key for option in options()), "", "x", "search.", "gmm", "a.b.c"]
     while True:
         if rng.random() < 0.25:
-            key, value = rng.choice([*keys, "", "x", "search.", "gmm", "a.b.c"]), rng.choice(VALUES)
+            key, value = rng.choice(keys), rng.choice(VALUES)
             command = (*RUN, "--set", "graph.grammar=digits", "--set", f"{key}={value}")
             yield Attack(f"texts: {key} = {value[:20]!r}", lambda folder: None, (command,))
             continue
         name, seed = rng.choice(list(KINDS)), rng.getrandbits(32)
-        yield Attack(
-            f"texts: {name} mutated by {seed}",
-            functools.partial(_write_mutated, name, seed),
-            (KINDS[name][1],),
-        )
+        make = functools.partial(_write_mutated, name, seed)
+        yield Attack(f"texts: {name} mutated by {seed}", make, (KINDS[name][1],))
+
+
+def _link(folder: Path, name: str, target: str) -> None:
+    (folder / name).symlink_to(target)
 
 
 def _attack(kind: str, what: str, content: Callable[[], bytes]) -> Attack:
@@ -148,48 +126,39 @@ def _write_mutated(kind: str, seed: int, folder: Path) -> None:
 def _on_purpose() -> Iterator[tuple[str, str, Callable[[], bytes]]]:
     for kind, what, text in _texts():
         yield kind, what, functools.partial(text.encode, "utf-8", "surrogatepass")
-    repeated = "\\data\\\nngram 1=40000000\n\n\\1-grams:\n", "-1 yes\n"
-    blank = "\\data\\\nngram 1=2\n\n\\1-grams:\n", "\n"
     for head, line in (
-        repeated,
-        blank,
+        ("\\data\\\nngram 1=40000000\n\n\\1-grams:\n", "-1 yes\n"),
+        ("\\data\\\nngram 1=2\n\n\\1-grams:\n", "\n"),
         ("", "hello\n"),
         (ARPA.partition("\n-0.5")[0] + "\n", "-1 of yes\n"),
     ):
         for lines in (5_000_000, 20_000_000):
-            text = functools.partial(
-                lambda a, b, n: gzip.compress(a.encode() + b.encode() * n, 1), head, line, lines
-            )
-            yield "a.arpa.gz", f"{lines} packed lines {line!r}", text
+            packed = functools.partial(_packed, head, line, lines)
+            yield "a.arpa.gz", f"{lines} packed lines {line!r}", packed
+
+
+def _packed(head: str, line: str, lines: int) -> bytes:
+    return gzip.compress(head.encode() + line.encode() * lines, 1)
 
 
 def _texts() -> Iterator[tuple[str, str, str]]:
     yield "a.toml", "TOML 5 000 deep", "a = " + "[" * 5000 + "]" * 5000
     yield "a.toml", "tables 5 000 deep", "[config" + ".a" * 5000 + "]\nx = 1"
-    for value in (
-        "9" * 6000,
-        "9" * 400,
-        "[1]",
-        "{}",
-        "{a = 1}",
-        "2024-02-29",
-        "07:32:00",
-        "nan",
-        "-inf",
-        "''",
-        "true",
-    ):
-        for key in (
-            "block",
-            "pace",
-            "loop",
-            "model",
-            "model_directory",
-            "search",
-            "search.beam",
-            "graph.order",
-        ):
-            yield "a.toml", f"{key} = {value[:12]}", f"[config]\n{key} = {value}\n"
+    values = (
+        "9" * 6000, "9" * 400, "[1]", "{}", "{a = 1}", "2024-02-29", "07:32:00", "nan", "-inf", "''", "true",
+    )  # fmt: skip
+    keys = (
+        "block",
+        "pace",
+        "loop",
+        "model",
+        "model_directory",
+        "search",
+        "search.beam",
+        "graph.order",
+    )
+    for value, key in itertools.product(values, keys):
+        yield "a.toml", f"{key} = {value[:12]}", f"[config]\n{key} = {value}\n"
     yield "a.toml", "NUL in a value", '[config.graph]\ngrammar = "a\\u0000b"\n'
     yield "a.toml", "a long key", "[config]\n" + "x" * 1_000_000 + " = 1\n"
     yield "a.toml", "very many keys", "[config]\n" + "".join(f"x{i} = 1\n" for i in range(200_000))
@@ -216,11 +185,8 @@ def _texts() -> Iterator[tuple[str, str, str]]:
     yield "a.dict", "a word of 60 000 phones", "yes " + "AH N " * 30_000 + "\nno N OW\n"
     phones = ("AH", "N", "T", "IY")
     variants = (" ".join(phones[n >> 2 * i & 3] for i in range(9)) for n in range(120_000))
-    yield (
-        "a.dict",
-        "120 000 variants",
-        "no N OW\n" + "".join(f"yes({i}) {v}\n" for i, v in enumerate(variants)),
-    )
+    many = "".join(f"yes({i}) {v}\n" for i, v in enumerate(variants))
+    yield "a.dict", "120 000 variants", "no N OW\n" + many
     yield "a.dict", "a word that repeats itself", "no N OW\n" + "yes Y EH S\n" * 900_000
     yield "a.dict", "a long word", "no N OW\nyes Y EH S\n" + "x" * 5_000_000 + " AH\n"
     yield "a.dict", "unknown phones", "no N OW\nyes " + "\x1b[31m " * 10 + "\n"
@@ -229,9 +195,8 @@ def _texts() -> Iterator[tuple[str, str, str]]:
     for number in ("nan", "-inf", "1e999", "1", "-1_0", "0x1"):
         yield "a.arpa", f"a probability of {number}", ARPA.replace("-0.7", number, 1)
     for order in (4, 5, 99):
-        text = ARPA.replace(
-            "\n\n", "".join(f"\nngram {k}=0" for k in range(3, order + 1)) + "\n\n", 1
-        )
+        counts = "".join(f"\nngram {k}=0" for k in range(3, order + 1))
+        text = ARPA.replace("\n\n", f"{counts}\n\n", 1)
         blocks = "".join(f"\\{k}-grams:\n\n" for k in range(3, order + 1))
         yield "a.arpa", f"order {order}", text.replace("\\end", f"{blocks}\\end")
     yield "a.arpa", "a long line", ARPA.replace("yes", "y" * 5_000_000)

@@ -1,26 +1,31 @@
-"""Sessions that are well formed and meant badly: what a stranger may write into every field that the window shows."""
+"""Sessions that are well formed and meant badly: what a stranger may write into every field that the window shows.
+
+Nodes of JSON, settings among them, are those of `_session_nodes`.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import itertools
 import json
 import random
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from profiler.spans import SPAN
 from tests.app.sample_session import write_sample
+from tests.bench.campaign._session_nodes import OTHERS
 from tests.bench.campaign.attack import Attack
 
 SESSION: Final = "hostile.asrs"
 FRAMES: Final = 512
 
-Statement = tuple[str, Sequence[Any]]
 Change = Callable[[sqlite3.Connection], None]
 
 HUGE: Final = 2**32 - 1
@@ -36,55 +41,16 @@ MARKUP: Final = (
     "<?xml version='1.0'?><svg xmlns='x'><image href='/dev/zero'/></svg>",
 )
 ODD: Final = (
-    "",
-    " ",
-    "\x1b]0;title\x07\x1b[2J",
-    "a\nb\r\nc\u2028d\te",
-    "\u202egnp.exe \u2066x\u2069",
-    "&Save && all",
-    "\u0300" * 3000,
-    "\ufdfd" * 300,
-    "{0}{1}%s%n{__class__}",
-    "]]></title><script>1</script>",
-    LONG,
-)
+    "", " ", "\x1b]0;title\x07\x1b[2J", "a\nb\r\nc\u2028d\te", "\u202egnp.exe \u2066x\u2069", "&Save && all",
+    "\u0300" * 3000, "\ufdfd" * 300, "{0}{1}%s%n{__class__}", "]]></title><script>1</script>", LONG,
+)  # fmt: skip
 NUMBERS: Final = (0, 1, -1, 255, 65_535, HUGE, 2**62, -(2**62))
 REALS: Final = (-1.0, 0.0, 1e-300, 1e15, 1e300, -1e300, float("inf"))
-
-META: Final[dict[str, Sequence[object]]] = {
-    "preset": ("<img src='/dev/zero'>", LONG, 3, ["a"], {"a": 1}, None, True),
-    "created_wall": (0, -1e300, 1e300, 1e18, "yesterday", [], None, True),
-    "recorder": (
-        "x",
-        [],
-        5,
-        {"ns_per_span": "x"},
-        {"ns_per_span": 1e300},
-        {"perturbation": [1]},
-        None,
-    ),
-    "scoring": ("x", [], {"senones": 2**62}, {"context": [0, 10**18]}, {"context": ["a", "b"]}),
-    "machine": (
-        "x",
-        [],
-        {"cpu": {"model": 5}, "cores": {"logical": []}},
-        {"cpu": LONG, "cores": -1},
-    ),
-    "versions": ("x", [], {"a\nb": {"c": []}}, {LONG: LONG}),
-    "argv": ("x", [LONG] * 3, [[], {}, None], 5),
-    "session_id": (5, "", "../../x", LONG),
-    "drift": ("x", [], {"a": "b"}, {"a": 1e300}, {"a": None}, {"gemm": []}),
-    "asrscope_version": (5, [], LONG),
-}
-"""Keys of the session's description, and what no run of ours writes there."""
-
-TREES: Final = (
-    {},
-    {"dnn": "x", "search": 5, "device": ["cpu"]},
-    {"dnn": {"net": "/dev/zero"}, "model": "dnn"},
-    {"device": "<img src='/dev/zero'>", "threads": -1},
-    {"block": 10**18, "frames": {"skip": 10**18}},
-)
+META: Final = (
+    *("preset", "created_wall", "recorder", "scoring", "machine", "versions", "argv", "session_id", "drift"),
+    "asrscope_version",
+)  # fmt: skip
+"""Keys of the session's description, each of which gets every value of `OTHERS`."""
 
 
 def attacks(rng: random.Random, count: int) -> Iterator[Attack]:
@@ -97,20 +63,18 @@ def attacks(rng: random.Random, count: int) -> Iterator[Attack]:
         else:
             some = rng.sample(known, rng.randint(2, 6))
             name, chosen = " + ".join(n for n, _ in some), [c for _, c in some]
-        pictures = tuple(("export", SESSION, f"--{kind}", f"picture.{kind}") for kind in ("png",))
-        yield Attack(f"window: {name}", functools.partial(spoil, chosen), pictures, window=SESSION)
+        picture = ("export", SESSION, "--png", "picture.png")
+        make = functools.partial(spoil, chosen)
+        yield Attack(f"window: {name}", make, (picture,), window=SESSION)
 
 
 def spoil(chosen: Sequence[Change], folder: Path) -> None:
     """Write a session with these changes into `folder`."""
     path = folder / SESSION
     path.write_bytes(base())
-    db = sqlite3.connect(path, isolation_level=None)
-    try:
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
         for change in chosen:
             change(db)
-    finally:
-        db.close()
 
 
 @functools.cache
@@ -124,50 +88,34 @@ def changes() -> Iterator[tuple[str, Change]]:
     """Every change with its name."""
     for text in (*MARKUP, *ODD):
         yield f"every name is {text[:24]!r}", renamed(text)
-    for key, values in META.items():
-        for value in values:
-            yield (
-                f"meta {key} = {json.dumps(value)[:24]}",
-                _sql("INSERT OR REPLACE INTO meta VALUES(?,?)", (key, json.dumps(value))),
-            )
-    for tree in TREES:
-        text = json.dumps(tree)
-        yield f"configuration {text[:40]}", _sql("UPDATE config SET tree=?", (text,))
+    for key, (which, value) in itertools.product(META, OTHERS.items()):
+        change = _sql("INSERT OR REPLACE INTO meta VALUES(?,?)", key, value)
+        yield f"meta {key} is {which}", change
     for table, columns in (
         ("utterance", ("first_frame", "n_frames", "errors", "reference_words", "wall_ns")),
         ("marker", ("asked_frame", "applied_frame")),
         ("config", ("first_frame", "epoch")),
         ("lane", ("dropped",)),
     ):
-        for column in columns:
-            for value in NUMBERS:
-                yield (
-                    f"{table}.{column} = {value}",
-                    _sql(f"UPDATE {table} SET {column}=?", (value,)),
-                )
-    for column in ("median", "low", "high"):
-        for real in REALS:
-            yield (
-                f"calibration.{column} = {real}",
-                _sql(f"UPDATE calibration SET {column}=?", (real,)),
-            )
+        for column, value in itertools.product(columns, NUMBERS):
+            yield f"{table}.{column} = {value}", _sql(f"UPDATE {table} SET {column}=?", value)
     for real in REALS:
-        yield f"audio_s = {real}", _sql("UPDATE utterance SET audio_s=?", (real,))
-    yield "no calibration", _sql("DELETE FROM calibration", ())
-    yield "no cost laws", _sql("DELETE FROM cost", ())
-    yield "no configuration", _sql("DELETE FROM config", ())
-    yield "no markers", _sql("DELETE FROM marker", ())
-    yield "no utterances", _sql("DELETE FROM utterance", ())
-    yield "no wave forms", _sql("DELETE FROM peaks", ())
+        for column in ("median", "low", "high"):
+            change = _sql(f"UPDATE calibration SET {column}=?", real)
+            yield f"calibration.{column} = {real}", change
+        yield f"audio_s = {real}", _sql("UPDATE utterance SET audio_s=?", real)
+    for name, table in (
+        *(("calibration", "calibration"), ("cost laws", "cost"), ("configuration", "config")),
+        *(("markers", "marker"), ("utterances", "utterance"), ("wave forms", "peaks")),
+    ):
+        yield f"no {name}", _sql(f"DELETE FROM {table}")
     for place in ((0, 0), (HUGE, HUGE), (HUGE - 1, 1), (5, 0)):
         words = json.dumps([["word", *place]] * 30)
-        yield f"words at {place}", _sql("UPDATE utterance SET words=?", (words,))
+        yield f"words at {place}", _sql("UPDATE utterance SET words=?", words)
     for name, count in (("utterances", 10_000), ("markers", 20_000), ("stages", 10_000)):
         yield f"{count} {name}", functools.partial(_many, name, count)
-    yield (
-        "a reference of 200 000 words",
-        _sql("UPDATE utterance SET reference=?", ("a " * 200_000,)),
-    )
+    long = _sql("UPDATE utterance SET reference=?", "a " * 200_000)
+    yield "a reference of 200 000 words", long
     for field in ("first_frame", "frames", "duration_ns", "start_ns", "epoch", "work0", "stage"):
         for value in (0, 1, 65_535, HUGE - 65_536, 2**42):
             yield f"spans: {field} = {value}", functools.partial(_spans, field, value)
@@ -178,48 +126,33 @@ def renamed(text: str) -> Change:
     return functools.partial(_rename, text)
 
 
-def _sql(statement: str, values: Sequence[Any]) -> Change:
-    return lambda db: _execute(db, statement, values)
+def _sql(statement: str, *values: object) -> Change:
+    return lambda db: _execute(db, statement, *values)
 
 
-def _execute(db: sqlite3.Connection, statement: str, values: Sequence[Any]) -> None:
-    try:
+def _execute(db: sqlite3.Connection, statement: str, *values: object) -> None:
+    with contextlib.suppress(sqlite3.IntegrityError):  # the file itself forbids this value
         db.execute(statement, values)
-    except sqlite3.IntegrityError:
-        return  # the file itself forbids this value
+
+
+NAMED: Final = (
+    *("utterance.name", "utterance.path", "utterance.reference", "utterance.hypothesis", "marker.text", "marker.key"),
+    *("lane.name", "lane.kind", "stage.name", "sample_name.name", "calibration.name", "counter.name"),
+)  # fmt: skip
+"""Columns that hold names."""
 
 
 def _rename(text: str, db: sqlite3.Connection) -> None:
-    for table, column in (
-        ("utterance", "name"),
-        ("utterance", "path"),
-        ("utterance", "reference"),
-        ("utterance", "hypothesis"),
-        ("marker", "text"),
-        ("marker", "key"),
-        ("lane", "name"),
-        ("lane", "kind"),
-        ("stage", "name"),
-        ("sample_name", "name"),
-        ("calibration", "name"),
-        ("counter", "name"),
-    ):
+    for table, column in (place.split(".") for place in NAMED):
         # Some names must differ from each other.
-        for statement in (
-            f"UPDATE OR IGNORE {table} SET {column}=?",
-            f"UPDATE OR IGNORE {table} SET {column}=? || rowid",
-        ):
-            _execute(db, statement, (text,))
+        for value in ("?", "? || rowid"):
+            _execute(db, f"UPDATE OR IGNORE {table} SET {column}={value}", text)
     words = json.dumps([[text, 10 * n, 9] for n in range(20)])
-    _execute(db, "UPDATE utterance SET words=?", (words,))
-    for key in ("preset", "session_id", "asrscope_version"):
-        _execute(db, "INSERT OR REPLACE INTO meta VALUES(?,?)", (key, json.dumps(text)))
-    for key, value in (
-        ("argv", [text]),
-        ("versions", {text: text}),
-        ("machine", {"cpu": text, "cores": text}),
-    ):
-        _execute(db, "INSERT OR REPLACE INTO meta VALUES(?,?)", (key, json.dumps(value)))
+    _execute(db, "UPDATE utterance SET words=?", words)
+    facts: dict[str, object] = dict.fromkeys(("preset", "session_id", "asrscope_version"), text)
+    facts |= {"argv": [text], "versions": {text: text}, "machine": {"cpu": text, "cores": text}}
+    for key, value in facts.items():
+        _execute(db, "INSERT OR REPLACE INTO meta VALUES(?,?)", key, json.dumps(value))
 
 
 def _many(what: str, count: int, db: sqlite3.Connection) -> None:

@@ -8,7 +8,7 @@ import traceback
 from pathlib import Path
 
 from tests.bench.device_steps import checks, runs, throughput
-from tests.bench.device_steps.found import Found, Task, write
+from tests.bench.device_steps.result import Result, Task, write
 
 STEPS = {
     "identity": checks.identity,
@@ -28,17 +28,17 @@ STEPS = {
 
 
 def main(step: str, task: Task, out: Path) -> None:
-    """Take `step` and keep its row; what goes wrong is its answer."""
+    """Take `step` and keep its row; an exception is its result."""
     try:
-        found = STEPS[step](task)
-    except Exception as problem:  # whatever it is, the person who has the device is told all of it
+        result = STEPS[step](task)
+    except Exception as problem:  # whatever it is, the row has all of it
         lines = str(problem).strip().splitlines()
-        found = Found(
+        result = Result(
             False,
             f"{type(problem).__name__}: {lines[0] if lines else 'no reason given'}",
             {"traceback": traceback.format_exc()},
         )
-    write(out, step, found)
+    write(out, step, result)
 
 
 if __name__ == "__main__":

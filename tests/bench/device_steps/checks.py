@@ -25,7 +25,7 @@ from profiler.machine.roofs.table import Roof, RoofTable
 from profiler.machine.roofs.timing import Effort
 from profiler.spans import NullLane, Recorder
 from tests.bench.device_steps import rules
-from tests.bench.device_steps.found import Found, Task
+from tests.bench.device_steps.result import Result, Task
 
 EVERYWHERE = (
     "tests/pipelines/test_device.py",
@@ -44,30 +44,30 @@ CLOCK_S = 60.0
 PAIR_EVERY_S = 0.1
 
 
-def identity(task: Task) -> Found:
+def identity(task: Task) -> Result:
     """Which device, which driver."""
     import torch
 
-    told: dict[str, Any] = {"torch": torch.__version__}
+    facts: dict[str, Any] = {"torch": torch.__version__}
     machine = describe.describe()
-    told |= {key: machine[key] for key in ("cpu", "gpus", "gpu_settings") if machine.get(key)}
+    facts |= {key: machine[key] for key in ("cpu", "gpus", "gpu_settings") if machine.get(key)}
     if task.accelerator:
-        told |= open_device(task.device).identity
-    return rules.identity(told, task.accelerator)
+        facts |= open_device(task.device).identity
+    return rules.identity(facts, task.accelerator)
 
 
-def tests(task: Task) -> Found:
+def tests(task: Task) -> Result:
     """The tests of the device code, and on an accelerator those that need one."""
     files = EVERYWHERE + (ON_AN_ACCELERATOR if task.accelerator else ())
     done = _tested(files, {})
     return rules.tested(done.returncode, done.stdout, done.stderr, task.device)
 
 
-def sanitizer(task: Task) -> Found:
+def sanitizer(task: Task) -> Result:
     """The same once more, with torch's own search for races between streams."""
     if task.device != "cuda":
         why = "only torch.cuda has a sanitizer; the lazy device of the step before looks for races"
-        return Found(None, why)
+        return Result(None, why)
     done = _tested(ON_AN_ACCELERATOR, {"TORCH_CUDA_SANITIZER": "1"})
     found = rules.tested(done.returncode, done.stdout, done.stderr, task.device)
     return rules.races(found, done.stdout + done.stderr)
@@ -79,8 +79,8 @@ def _tested(files: tuple[str, ...], more: dict[str, str]) -> subprocess.Complete
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
 
 
-def roofs(task: Task) -> Found:
-    """Every roof anew, and whether such a machine can be."""
+def roofs(task: Task) -> Result:
+    """Every roof measured again, and whether they are plausible."""
     if task.accelerator:
         return rules.roofs(device_measured(fresh=True), task.device)
     return rules.roofs(_stand_in(), "cpu")
@@ -89,10 +89,10 @@ def roofs(task: Task) -> Found:
 def _stand_in() -> RoofTable:
     import torch
 
-    device_roofs.GEMM_SIZES = (512,)  # type: ignore[misc]
-    device_roofs.LADDER_BYTES = tuple(1 << p for p in range(16, 27, 2))  # type: ignore[misc]
-    device_roofs.COPY_BYTES = tuple(1 << p for p in range(12, 25, 4))  # type: ignore[misc]
-    device_roofs.READ_BYTES, device_roofs.ELEMENTS = 1 << 26, 1 << 20  # type: ignore[misc]
+    device_roofs.GEMM_SIZES = (512,)
+    device_roofs.LADDER_BYTES = tuple(1 << p for p in range(16, 27, 2))
+    device_roofs.COPY_BYTES = tuple(1 << p for p in range(12, 25, 4))
+    device_roofs.READ_BYTES, device_roofs.ELEMENTS = 1 << 26, 1 << 20
     torch.set_num_threads(1)
     found: list[Roof] = []
     stand_in = device_roofs.Device(torch.device("cpu"), "cpu", lambda: None, 1 << 30)
@@ -106,8 +106,8 @@ def _stand_in() -> RoofTable:
     return RoofTable(tuple(found))
 
 
-def clock(task: Task) -> Found:
-    """How well a moment of the device is known on the host's clock, over a minute."""
+def clock(task: Task) -> Result:
+    """How well times of the device are known on the host's clock, over a minute."""
     device = open_device(task.device)
     seconds = CLOCK_S if not device.host_time else 2.0
     pairs = []
@@ -121,8 +121,8 @@ def clock(task: Task) -> Found:
     return rules.clock(pairs, seconds, device.host_time, task.device)
 
 
-def memory(task: Task) -> Found:
-    """Full memory: scoring goes on on the processor, with the same scores, and says so."""
+def memory(task: Task) -> Result:
+    """Full memory: scoring goes on on the processor, with the same scores and a notice."""
     import torch
 
     model = sphinx.load(sphinx.default_directory())
@@ -139,7 +139,7 @@ def memory(task: Task) -> Found:
         def full(*_: object) -> None:
             raise RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate")
 
-        device_gmm.Tied.score = full  # type: ignore[method-assign, assignment]
+        device_gmm.Tied.score = full
     else:
         # Whatever else needs the device has its memory: only this process gets no more.
         backend = getattr(torch, task.device)

@@ -1,10 +1,11 @@
-"""What the figures of a step prove: rules on plain figures, which measure nothing, so that planted ones try them.
+"""Rules: whether the figures of a step prove its claim. They measure nothing, so that tests can plant figures.
 
-A rule answers as `Found` says: True, False with every reason, or None where this device cannot show it.
+A rule returns True, False with every reason, or None where this device cannot show it (`Result`).
 """
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from statistics import median
@@ -13,10 +14,10 @@ from typing import Any
 from profiler.device.clock import ClockMap, ClockPair
 from profiler.device.time import LATENCY
 from profiler.machine.roofs.table import RoofTable
-from tests.bench.device_steps.found import Found
+from tests.bench.device_steps.result import Result
 
 MOST_DRIFT_NS = 5_000
-"""How far a moment may be told wrong by the pairs around it, 100 ms apart."""
+"""The largest error of a time that is interpolated between pairs 100 ms apart."""
 LARGEST_RATE = 30e12
 """B/s; no device's memory is faster, so that such a figure is a mistake of the measurement."""
 SAME_NAT = 0.05
@@ -24,72 +25,66 @@ SAME_NAT = 0.05
 NEAR = 0.15
 """How near events must come to the kernels' own times …"""
 NEAR_NS = 2_000
-"""… beside so much a kernel between two of them."""
+"""… plus this much for each kernel between two of them."""
 MOST_OVERHEAD = 0.03
-"""Of the wall time, in each combination by itself: what no stage covers, and what recording a device takes."""
+"""Of the wall time, in each combination: time that no stage covers, and the recording of a device."""
 LARGEST_SESSION = 2 << 20
 """Bytes of the session that is kept."""
 MOST_REASONS = 6
 """That a sentence names."""
 
 
-def identity(told: dict[str, Any], accelerator: bool) -> Found:
+def identity(facts: dict[str, Any], accelerator: bool) -> Result:
     """Whether the device has a name, and multiplies float32 as float32."""
     if not accelerator:
-        return Found(
-            None, "the processor stands in: there is no device and no driver to name", told
-        )
-    if not told.get("name"):
-        return Found(False, "torch does not name it", told)
-    if told.get("products") != "highest":
-        return Found(False, "float32 is not kept", told)
-    return Found(True, "named, and float32 is multiplied as float32", told)
+        why = "the processor stands in: there is no device and no driver to name"
+        return Result(None, why, facts)
+    if not facts.get("name"):
+        return Result(False, "torch does not name it", facts)
+    if facts.get("products") != "highest":
+        return Result(False, "float32 is not kept", facts)
+    return Result(True, "named, and float32 is multiplied as float32", facts)
 
 
-def tested(returned: int, said: str, complained: str, device: str) -> Found:
-    """What pytest's words say. A test that is skipped on `device` proves nothing; on MPS some have to be."""
-    summary = next((line for line in reversed(said.splitlines()) if " in " in line), "")
-    counts = {
-        kind: int(number)
-        for number, kind in re.findall(r"(\d+) (passed|failed|skipped|error)", summary)
-    }
-    skipped = re.findall(r"^SKIPPED \[\d+\] (.+)", said, re.MULTILINE)
-    failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", said, re.MULTILINE)
+def tested(returned: int, out: str, err: str, device: str) -> Result:
+    """The result of pytest. A test that is skipped on `device` proves nothing; on MPS some have to be."""
+    summary = next((line for line in reversed(out.splitlines()) if " in " in line), "")
+    numbers = re.findall(r"(\d+) (passed|failed|skipped|error)", summary)
+    counts = {kind: int(number) for number, kind in numbers}
+    skipped = re.findall(r"^SKIPPED \[\d+\] (.+)", out, re.MULTILINE)
+    failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", out, re.MULTILINE)
+    if failed:
+        return Result(False, f"these do not pass: {', '.join(failed)}", counts)
     if returned or not counts.get("passed"):
-        words = (complained.strip() or said.strip())[-300:]
-        why = (
-            f"these do not pass: {', '.join(failed)}"
-            if failed
-            else f"it ended with {returned}: {words}"
-        )
-        return Found(False, why, dict(counts))
+        words = (err.strip() or out.strip())[-300:]
+        return Result(False, f"it ended with {returned}: {words}", counts)
     left_out = f"; skipped: {'; '.join(skipped)}" if skipped else ""
     proved = not skipped or device not in ("cuda", "xpu")
-    return Found(proved, f"all {counts['passed']} that ran pass{left_out}", dict(counts))
+    return Result(proved, f"all {counts['passed']} that ran pass{left_out}", counts)
 
 
-def races(found: Found, said: str) -> Found:
-    """What tests under torch's sanitizer, judged as `found`, say of races."""
-    named = said.count("CSAN detected a possible data race")
-    figures = {**found.figures, "races": named}
+def races(result: Result, out: str) -> Result:
+    """The races in the output of tests under torch's sanitizer, which were judged as `result`."""
+    named = out.count("CSAN detected a possible data race")
+    figures = {**result.figures, "races": named}
     if named:
-        return Found(False, f"the sanitizer names {named} possible data races", figures)
-    return Found(found.proved, found.why, figures)
+        return Result(False, f"the sanitizer names {named} possible data races", figures)
+    return Result(result.proved, result.why, figures)
 
 
-def roofs(table: RoofTable, kind: str) -> Found:
+def roofs(table: RoofTable, kind: str) -> Result:
     """Whether a machine can have such roofs; `kind` "cpu": the processor was measured in a device's place."""
     figures, doubts = plausible(table, kind)
     if doubts:
-        return Found(False, "; ".join(doubts), figures)
+        return Result(False, "; ".join(doubts), figures)
     if kind == "cpu":
         why = "measured with the processor in the device's place, which shows the method and no device"
-        return Found(None, why, figures)
-    return Found(True, "products, memory and copies are such as a machine can have", figures)
+        return Result(None, why, figures)
+    return Result(True, "products, memory and copies are such as a machine can have", figures)
 
 
 def plausible(table: RoofTable, kind: str) -> tuple[dict[str, Any], list[str]]:
-    """The main figures of a device's roofs, and what of them cannot be, one phrase each."""
+    """The main figures of a device's roofs, and those that cannot be, one phrase each."""
     doubts: list[str] = []
     gemm = {
         dtype: roof.median
@@ -124,24 +119,22 @@ def plausible(table: RoofTable, kind: str) -> tuple[dict[str, Any], list[str]]:
         doubts.append("a launch has no roof")
     else:
         figures["launch µs"] = launch / 1e3
-    for way in ("to", "from"):
-        for memory in ("pinned", "pageable"):
-            rungs = table.ladder(f"{way}_device.{memory}", 1, kind)
-            if rungs:
-                figures[f"{way} device, {memory}, GB/s"] = max(r.median for r in rungs) / 1e9
+    for end, memory in itertools.product(("to", "from"), ("pinned", "pageable")):
+        rungs = table.ladder(f"{end}_device.{memory}", 1, kind)
+        if rungs:
+            figures[f"{end} device, {memory}, GB/s"] = max(r.median for r in rungs) / 1e9
     return figures, doubts
 
 
-def clock(pairs: Sequence[ClockPair], seconds: float, host_time: bool, device: str) -> Found:
-    """Whether the pairs around a moment tell it as they should; at least three pairs, in order."""
+def clock(pairs: Sequence[ClockPair], seconds: float, host_time: bool, device: str) -> Result:
+    """Whether each pair is interpolated well from its neighbours; at least three pairs, in order."""
     widths = [pair.uncertainty_ns for pair in pairs]
-    # Each pair told by its neighbours alone.
     away = []
     for before, here, after in zip(pairs, pairs[1:], pairs[2:], strict=False):
-        told = ClockMap()
-        told.add(before)
-        told.add(after)
-        away.append(abs(told.to_host(here.device_ns) - here.host_ns))
+        neighbours = ClockMap()
+        neighbours.add(before)
+        neighbours.add(after)
+        away.append(abs(neighbours.to_host(here.device_ns) - here.host_ns))
     first, last = pairs[0], pairs[-1]
     rate = (last.host_ns - first.host_ns) / max(last.device_ns - first.device_ns, 1)
     figures = {
@@ -154,30 +147,32 @@ def clock(pairs: Sequence[ClockPair], seconds: float, host_time: bool, device: s
         "drift ppm": (rate - 1) * 1e6,
     }
     if host_time:
-        return Found(None, f"{device} is timed by the host's own clock: nothing can drift", figures)
+        return Result(
+            None, f"{device} is timed by the host's own clock: nothing can drift", figures
+        )
     if median(away) > max(MOST_DRIFT_NS, 2 * median(widths)):
-        return Found(False, "the clocks drift apart", figures)
-    return Found(True, "moments are told within the width of the readings", figures)
+        return Result(False, "the clocks drift apart", figures)
+    return Result(True, "moments are told within the width of the readings", figures)
 
 
-def memory(notices: Sequence[str], error: float, planted: bool) -> Found:
-    """Whether scoring went on when memory was full: with the same scores, and saying so."""
+def memory(notices: Sequence[str], error: float, planted: bool) -> Result:
+    """Whether scoring went on when memory was full: with the same scores, and a notice."""
     how = "a planted failure" if planted else "torch was given no more of the device's memory"
     figures = {"notice": list(notices[:1]), "largest difference, nat": error}
     if not notices:
-        return Found(False, f"{how}: nothing was said of it", figures)
+        return Result(False, f"{how}: nothing was said of it", figures)
     # Not a number is no small difference.
     if not error < SAME_NAT:
-        return Found(False, f"{how}: scores are {error:.2g} nat off", figures)
-    return Found(True, f"{how}: scoring went on on the processor and said so", figures)
+        return Result(False, f"{how}: scores are {error:.2g} nat off", figures)
+    return Result(True, f"{how}: scoring went on on the processor and said so", figures)
 
 
-def combinations(rows: Sequence[Mapping[str, Any]], of: int, accelerator: bool) -> Found:
+def combinations(rows: Sequence[Mapping[str, Any]], of: int, accelerator: bool) -> Result:
     """Every combination by itself: the words, the sums, the roofs, and how much no stage covers.
 
     A row: `combination`, `same words`, `exact` (words may not differ: 16 bits may decide between words that are as
-    likely, 32 may not), `adds up`, `above its roof`, `overhead` (shares of the wall time by name). That the host waits
-    and the device runs nothing is the device's own: told, and no fault of ours.
+    likely, 32 may not), `adds up`, `above its roof`, `overhead` (shares of the wall time by name). Time in which the
+    host waits and the device runs nothing is the device's: reported, and no fault of ours.
     """
     wrong: list[str] = []
     for row in rows:
@@ -191,8 +186,8 @@ def combinations(rows: Sequence[Mapping[str, Any]], of: int, accelerator: bool) 
         own = _own(row["overhead"])
         if sum(own.values()) > MOST_OVERHEAD:
             parts = sorted(own.items(), key=lambda part: -part[1])
-            told = ", ".join(f"{share:.1%} {name}" for name, share in parts)
-            reasons.append(f"{sum(own.values()):.1%} overhead ({told})")
+            listed = ", ".join(f"{share:.1%} {name}" for name, share in parts)
+            reasons.append(f"{sum(own.values()):.1%} overhead ({listed})")
         wrong += [f"{row['combination']}: {reason}" for reason in reasons]
     most = max(sum(_own(row["overhead"]).values()) for row in rows)
     idle = max(row["overhead"].get(LATENCY, 0.0) for row in rows)
@@ -201,28 +196,28 @@ def combinations(rows: Sequence[Mapping[str, Any]], of: int, accelerator: bool) 
     if wrong:
         beyond = len(wrong) - MOST_REASONS
         more = [f"and {beyond} more"] if beyond > 0 else []
-        return Found(False, "; ".join([*wrong[:MOST_REASONS], *more]), figures)
+        return Result(False, "; ".join([*wrong[:MOST_REASONS], *more]), figures)
     how = "all" if accelerator else "every two values together at least once: all"
     differ = sum(not row["same words"] for row in rows)
-    heard = f"hear the same but for {differ} in 16 bits" if differ else "hear the same"
+    same = f"hear the same but for {differ} in 16 bits" if differ else "hear the same"
     why = (
-        f"{how} {len(rows)} combinations {heard}, add up and stay below the roofs; at most {most:.1%} of a run is "
+        f"{how} {len(rows)} combinations {same}, add up and stay below the roofs; at most {most:.1%} of a run is "
         f"overhead, beside up to {idle:.1%} in which the host waits and no stream runs anything"
     )
-    return Found(True, why, figures)
+    return Result(True, why, figures)
 
 
 def _own(shares: Mapping[str, float]) -> dict[str, float]:
-    """What is overhead of ours."""
+    """Our own overhead."""
     return {name: share for name, share in shares.items() if name != LATENCY}
 
 
-def busy(rows: Sequence[Mapping[str, Any]], device: str) -> Found:
+def busy(rows: Sequence[Mapping[str, Any]], device: str) -> Result:
     """Whether events behind a gate last as long as the kernels between them, stage by stage."""
     figures = {"rows": list(rows)}
     if device != "cuda":
         why = f"{device} has no gate that keeps Python out of its events; its operations stand beside them"
-        return Found(None, why, figures)
+        return Result(None, why, figures)
     off = [
         row["stage"]
         for row in rows
@@ -230,43 +225,45 @@ def busy(rows: Sequence[Mapping[str, Any]], device: str) -> Found:
         > NEAR * row["kernels, µs"] * 1e3 + NEAR_NS * (row["kernels"] or 0)
     ]
     if off:
-        return Found(False, f"events and kernels differ for {', '.join(off)}", figures)
-    return Found(True, "events are the kernels' time", figures)
+        return Result(False, f"events and kernels differ for {', '.join(off)}", figures)
+    return Result(True, "events are the kernels' time", figures)
 
 
 def graphs(
-    figures: dict[str, Any], stages: int, can: bool, same: bool, told: Sequence[str], device: str
-) -> Found:
+    figures: dict[str, Any], stages: int, can: bool, same: bool, notices: Sequence[str], device: str
+) -> Result:
     """Whether a block held as graphs is a launch a stage, with the same scores."""
     if not can:
         why = f"{device} cannot hold kernels as a graph: both ways are the same"
-        return Found(None, why, figures)
+        return Result(None, why, figures)
     if figures["launches as graphs"] > stages:
-        return Found(False, "kernels were not held as graphs: " + " ".join(told), figures)
+        return Result(False, "kernels were not held as graphs: " + " ".join(notices), figures)
     if not same:
-        return Found(False, "other scores from graphs", figures)
-    return Found(True, "the same scores", figures)
+        return Result(False, "other scores from graphs", figures)
+    return Result(True, "the same scores", figures)
 
 
-def search(utterances: int, others: int, apart: int, figures: dict[str, Any]) -> Found:
+def search(utterances: int, others: int, apart: int, figures: dict[str, Any]) -> Result:
     """Whether utterances have the words that each has alone (`others` do not) and on the processor (`apart`)."""
     if others or apart:
         why = f"{others} utterances have other words in company, and {apart} other ones than on the processor"
-        return Found(False, why, figures)
+        return Result(False, why, figures)
     why = f"each of {utterances} utterances has the words that it has alone, and that the processor finds"
-    return Found(True, why, figures)
+    return Result(True, why, figures)
 
 
-def scoring(utterances: int, worst: float, rows: Sequence[Mapping[str, Any]]) -> Found:
+def scoring(utterances: int, worst: float, rows: Sequence[Mapping[str, Any]]) -> Result:
     """Whether the scores of utterances in company are those of the processor, `worst` nat apart."""
     figures = {"rows": list(rows), "largest difference, nat": worst}
     if not worst < SAME_NAT:
-        return Found(False, f"scores are {worst:.2g} nat off", figures)
-    return Found(True, f"the scores of {utterances} utterances are those of the processor", figures)
+        return Result(False, f"scores are {worst:.2g} nat off", figures)
+    return Result(
+        True, f"the scores of {utterances} utterances are those of the processor", figures
+    )
 
 
-def session(size: int, state: str, figures: dict[str, Any]) -> Found:
+def session(size: int, state: str, figures: dict[str, Any]) -> Result:
     """Whether there is a session, closed and small enough to be sent."""
     if size > LARGEST_SESSION or state != "closed":
-        return Found(False, f"the session has {size} bytes and is {state}", figures)
-    return Found(True, "a session and a table are there", figures)
+        return Result(False, f"the session has {size} bytes and is {state}", figures)
+    return Result(True, "a session and a table are there", figures)

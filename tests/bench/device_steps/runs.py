@@ -17,7 +17,7 @@ from profiler.analysis.breakdown import breakdown
 from profiler.device.time import EVENTS
 from profiler.session.reader import Session
 from tests.bench.device_steps import rules
-from tests.bench.device_steps.found import Found, Task
+from tests.bench.device_steps.result import Result, Task
 
 PRESETS = {"ptm": "gmm", "continuous": "gmm-continuous", "dnn": "dnn"}
 FACTORS: dict[str, dict[str, dict[str, Any]]] = {
@@ -51,12 +51,12 @@ def pairwise(choices: Iterable[Choice]) -> list[Choice]:
         return set(itertools.combinations(sorted(choice.items()), 2))
 
     open_pairs = set().union(*(pairs(choice) for choice in left))
-    found = []
+    some = []
     while open_pairs:
         best = max(left, key=lambda choice: len(pairs(choice) & open_pairs))
-        found.append(best)
+        some.append(best)
         open_pairs -= pairs(best)
-    return found
+    return some
 
 
 def config_of(task: Task, choice: Choice) -> Config:
@@ -70,10 +70,10 @@ def config_of(task: Task, choice: Choice) -> Config:
     return settings.assign(presets.load(PRESETS[choice["model"]]).config, values)
 
 
-def combinations(task: Task) -> Found:
+def combinations(task: Task) -> Result:
     """The same words in every combination, categories that add up, no stage above its roofs, little overhead."""
     speech = str(task.speech(1)[0].path)
-    heard = {model: _words(_on_the_processor(task, model), speech) for model in PRESETS}
+    expected = {model: _words(_on_the_processor(task, model), speech) for model in PRESETS}
     chosen = list(every()) if task.accelerator else pairwise(every())
     if task.device in SEARCH_OBSTACLES:
         chosen = [choice for choice in chosen if choice["search"] == "cpu"]
@@ -81,7 +81,7 @@ def combinations(task: Task) -> Found:
     for choice in chosen:
         row: dict[str, Any] = {"combination": " ".join(choice.values())}
         words = _words(config_of(task, choice), speech, path)
-        row["same words"] = words == heard[choice["model"]]
+        row["same words"] = words == expected[choice["model"]]
         row["exact"] = choice["number"] == "fp32"
         with Session.open(path) as session:
             parts = breakdown(session)
@@ -98,7 +98,7 @@ def combinations(task: Task) -> Found:
     return rules.combinations(rows, len(list(every())), task.accelerator)
 
 
-def session(task: Task) -> Found:
+def session(task: Task) -> Result:
     """A session of a run to keep, and a table of all rows for the page of measurements."""
     choice = {
         "model": "dnn",
@@ -124,9 +124,9 @@ def session(task: Task) -> Found:
 
 def as_table(rows: list[dict[str, Any]]) -> str:
     """The rows as a table of Markdown."""
-    said = {True: "yes", False: "no", None: "cannot be, here"}
+    answers = {True: "yes", False: "no", None: "cannot be, here"}
     lines = ["| step | proved | why |", "| --- | --- | --- |"]
-    lines += [f"| {row['step']} | {said[row['proved']]} | {row['why']} |" for row in rows]
+    lines += [f"| {row['step']} | {answers[row['proved']]} | {row['why']} |" for row in rows]
     return "\n".join(lines) + "\n"
 
 

@@ -27,13 +27,13 @@ from pipelines.search.graph import compile as graphs_of
 from pipelines.search.viterbi import Viterbi
 from profiler.arrays import Array
 from profiler.frames import FRAME_S
-from profiler.spans import NullLane, Recorder
-from tests.bench.device_search import _alone, _together
+from profiler.spans import Recorder
+from tests.bench._rounds import LANE, scored
+from tests.bench.device_search import alone, together
 from tests.bench.device_steps import rules
-from tests.bench.device_steps.found import Found, Task
+from tests.bench.device_steps.result import Result, Task
 from tests.bench.device_steps.runs import SMALL
 
-LANE = NullLane()
 BLOCK = 16
 ROUNDS = 15
 AT_ONCE = (1, 4, 16, 64)
@@ -43,7 +43,7 @@ KALDI = (16_500, 24_900)
 """Times real time of Kaldi's CUDA decoder on one V100 (Braun et al. 2020): for whom to compare with, no aim."""
 
 
-def busy(task: Task) -> Found:
+def busy(task: Task) -> Result:
     """Time between events, as issued and behind a gate, against the sums of torch's profiler, stage by stage."""
     import torch
 
@@ -82,8 +82,8 @@ def busy(task: Task) -> Found:
     return rules.busy(rows, task.device)
 
 
-class _Given:
-    """Hands each stage of a block to `give`."""
+class _Handing:
+    """Hands each stage of a block to a function."""
 
     def __init__(self, on: Placed, give: Callable[[str, Callable[[], object]], None]) -> None:
         self.on, self._give = on, give
@@ -108,7 +108,7 @@ def between_events(
 
     if gate is not None:
         device.run(COMPUTE, gate)
-    score(_Given(on, give))
+    score(_Handing(on, give))
     device.wait(device.mark(COMPUTE))
     found: dict[str, float] = {}
     for stage, began, ended in pending:
@@ -134,13 +134,13 @@ def of_kernels(
 
     device, known = on.work.device, torch.profiler.ProfilerActivity
     kind = {"cuda": known.CUDA, "xpu": known.XPU}.get(device.where)
-    asked = [known.CPU] if kind is None else [known.CPU, kind]
+    activities = [known.CPU] if kind is None else [known.CPU, kind]
     spent: dict[str, float] = {}
     launched: dict[str, int] = {}
 
     def give(stage: str, step: Callable[[], object]) -> None:
         def watched() -> None:
-            with torch.profiler.profile(activities=asked) as profile:
+            with torch.profiler.profile(activities=activities) as profile:
                 step()
                 if kind is not None:
                     torch.accelerator.synchronize()
@@ -155,11 +155,11 @@ def of_kernels(
         device.run(COMPUTE, watched)
         device.wait(device.mark(COMPUTE))
 
-    score(_Given(on, give))
+    score(_Handing(on, give))
     return spent, launched
 
 
-def graphs(task: Task) -> Found:
+def graphs(task: Task) -> Result:
     """A block of scoring kernel by kernel, and held as graphs."""
     figures: dict[str, Any] = {}
     scores = {}
@@ -180,49 +180,49 @@ def graphs(task: Task) -> Found:
             begin = time.perf_counter_ns()
             scores[name] = np.array(scorer.score(features, 0, LANE))
             times.append(time.perf_counter_ns() - begin)
-        told = scorer.take_notices()
-        stages = scorer._arithmetic.stages  # type: ignore[union-attr]
+        notices = scorer.take_notices()
+        stages = scorer._arithmetic.stages
         figures[f"block {name}, µs"] = median(times) / 1e3
-        figures[f"launches {name}"] = sum(scorer.launches(each) for each in stages)  # type: ignore[union-attr]
+        figures[f"launches {name}"] = sum(scorer.launches(each) for each in stages)
     first, second = scores.values()
     same = bool(np.array_equal(first, second))
-    return rules.graphs(figures, len(stages), can, same, told, task.device)
+    return rules.graphs(figures, len(stages), can, same, notices, task.device)
 
 
-def search(task: Task) -> Found:
+def search(task: Task) -> Result:
     """The search of 1, 4, 16 and 64 utterances at once, each as if it were alone."""
     if obstacle := SEARCH_OBSTACLES.get(task.device):
-        return Found(None, obstacle)
+        return Result(None, obstacle)
     config, model, graph, features = _prepared(task)
     scorer = build_scorer(settings.replace(config, "device", "cpu"), model)
-    utterances = [_scored(scorer, one) for one in features]
+    utterances = [scored(scorer, one, BLOCK) for one in features]
     work = DeviceWork(open_device(task.device), Recorder(), LANE)
     one = DeviceSearch(graph, config.search, work)
-    alone = [_together(one, graph, [each])[0] for each in utterances]
+    expected = [together(one, graph, [each])[0] for each in utterances]
     compiled = Viterbi(graph, config.search)
-    here = [_alone(compiled, each) for each in utterances]
+    here = [alone(compiled, each) for each in utterances]
     rows, others = [], 0
     for size in AT_ONCE:
         batch = [utterances[i % len(utterances)] for i in range(size)]
         finder = DeviceSearch(graph, config.search, work, size)
-        _together(finder, graph, batch)
+        together(finder, graph, batch)
         begin = time.perf_counter()
-        words = _together(finder, graph, batch)
+        words = together(finder, graph, batch)
         spent = time.perf_counter() - begin
-        others += sum(said != alone[i % len(utterances)] for i, said in enumerate(words))
+        others += sum(one != expected[i % len(utterances)] for i, one in enumerate(words))
         rows.append(_row(size, batch, spent))
-    apart = sum(device != processor for device, processor in zip(alone, here, strict=True))
+    apart = sum(device != processor for device, processor in zip(expected, here, strict=True))
     figures = {"rows": rows, "Kaldi on one V100, × real time": KALDI}
     return rules.search(len(utterances), others, apart, figures)
 
 
-def scoring(task: Task) -> Found:
+def scoring(task: Task) -> Result:
     """Scoring and search of several utterances at once, all on the device."""
     if obstacle := SEARCH_OBSTACLES.get(task.device):
-        return Found(None, obstacle)
+        return Result(None, obstacle)
     config, model, graph, features = _prepared(task)
     scorer = build_scorer(settings.replace(config, "device", "cpu"), model)
-    expected = [_scored(scorer, one) for one in features]
+    expected = [scored(scorer, one, BLOCK) for one in features]
     rows, worst = [], 0.0
     for size in AT_ONCE:
         batch = [features[i % len(features)] for i in range(size)]
@@ -276,12 +276,3 @@ def _prepared(task: Task) -> tuple[Config, Any, Any, list[Array]]:
     items = task.speech(AT_ONCE[-1] if task.accelerator else 4)
     features = [front_end.features(audio.load(item.path).samples)[:most] for item in items]
     return config, model, graph, features
-
-
-def _scored(scorer: Any, features: Array) -> Array:
-    scorer.reset()
-    parts = [
-        np.array(scorer.score(features[at : at + BLOCK], at, LANE))
-        for at in range(0, len(features), BLOCK)
-    ]
-    return np.concatenate(parts)

@@ -1,4 +1,4 @@
-"""What a step found, and the speech that steps share."""
+"""The result of a step, and the speech that steps share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pipelines.run.playlist import Item
 
 
 @dataclass
-class Found:
+class Result:
     """`proved`: True, False, or None where it cannot be proved on this device; `why` in one sentence."""
 
     proved: bool | None
@@ -24,7 +24,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Task:
-    """What a step is given: the device by its name, the folder for what it leaves, and the speech."""
+    """The input of a step: the device by its name, the folder for its output, and the speech."""
 
     device: str
     folder: Path
@@ -41,10 +41,10 @@ class Task:
         return playlist.build(self.paths, self.transcripts).items[:most]
 
 
-def write(path: Path, step: str, found: Found) -> dict[str, Any]:
+def write(path: Path, step: str, result: Result) -> dict[str, Any]:
     """Keep the row of a step, whole or not at all; and return it."""
-    row = {"step": step, **asdict(found)}
-    beside = path.with_suffix(".new")
-    beside.write_text(json.dumps(row, indent=1, default=str), encoding="utf-8")
-    beside.replace(path)
+    row = {"step": step, **asdict(result)}
+    draft = path.with_suffix(".new")
+    draft.write_text(json.dumps(row, indent=1, default=str), encoding="utf-8")
+    draft.replace(path)
     return row
