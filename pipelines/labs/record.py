@@ -89,7 +89,7 @@ def read(meta: Mapping[str, object]) -> Record | None:
         parameters = msgspec.convert(fact.get("parameters"), type(lab.parameters))
         measured = None
         if isinstance(found := fact.get("measured"), dict):
-            now = _earlier_forms.current(str(fact["name"]), found)
+            now = _earlier_forms.current(str(fact["name"]), found, lab.stored)
             measured = msgspec.convert(now, lab.stored, str_keys=True)
         finding = lab.judge(measured) if measured is not None else _impossible(fact)
     except (BadInput, msgspec.ValidationError, ArithmeticError, ValueError, LookupError):
