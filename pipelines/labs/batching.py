@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import numpy as np
 
@@ -11,13 +11,11 @@ from pipelines.config.options import setting
 from pipelines.labs._parameters import NetName, Seconds
 from pipelines.labs.chart import Axis, Chart, Line
 from pipelines.labs.declaration import Lab, Parameters
+from pipelines.labs.desk import Desk
 from pipelines.labs.figures import value
 from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work, key, milliseconds
 from pipelines.labs.texts import ci
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least
-
-if TYPE_CHECKING:
-    from pipelines.labs.desk import Desk
 
 NET, MIXTURES = "net", "mixtures"
 COLUMNS, ROWS = "numpy, frames as columns", "numpy, frames as rows"

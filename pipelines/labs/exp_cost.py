@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import numpy as np
 
@@ -12,15 +12,13 @@ from pipelines.config.options import setting
 from pipelines.labs._parameters import Seconds
 from pipelines.labs.chart import Axis, Chart
 from pipelines.labs.declaration import Lab, Parameters, PublishedValue
+from pipelines.labs.desk import Desk
 from pipelines.labs.figures import inverse, value
 from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work, key
 from pipelines.labs.texts import ci
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least
 from profiler.analysis.comparison.statistics import Ratio
-
-if TYPE_CHECKING:
-    from pipelines.labs.desk import Desk
-    from profiler.arrays import Array
+from profiler.arrays import Array
 
 PYTHON: Final = "Python"
 CHEAP: Final = ("add", "multiply", "compare")
@@ -49,8 +47,7 @@ class Params(Parameters, frozen=True, kw_only=True):
     """How much is computed."""
 
     elements: Annotated[
-        int,
-        setting("Elements", "Length of an array; 4 096 stay in the caches.", ge=64, le=10**7),
+        int, setting("Elements", "Length of an array; 4 096 stay in the caches.", ge=64, le=10**7)
     ] = 4096
     items: Annotated[
         int, setting("List items", "Length of the lists that Python loops over.", ge=10, le=10**7)
