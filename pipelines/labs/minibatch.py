@@ -127,6 +127,10 @@ def judge(result: Result) -> Finding:
     chosen = best(result)
     inside = [run for size, run in chosen.items() if LOW <= size <= HIGH]
     outside = [run for size, run in chosen.items() if not LOW <= size <= HIGH]
+    if not inside or not outside:
+        return Finding(
+            UNDECIDED, f"Of minibatches of {LOW} to {HIGH} and others only one kind was tried.", {}
+        )
     inner, outer = (min(runs, key=_last) for runs in (inside, outside))
     ratio = quotient(inner.segments[-1], outer.segments[-1])
     rate = {size: sum(run.examples) / sum(run.seconds) for size, run in chosen.items()}
