@@ -158,10 +158,9 @@ LAB: Final = Lab(
     claim="Scoring several frames together turns vector × matrix into matrix × matrix and makes scoring faster.",
     source="note 1 (Vanhoucke, Senior & Mao 2011)",
     group="scoring",
-    measured="Real speech scored by a net and by continuous mixtures in blocks of 1 to 128 frames, on one "
-    "thread. For comparison, bare products of 168 000 × 81 parameters in numpy in both layouts; with frames as "
-    "rows, two together can be slower than one alone. The latency of a block is computed, not measured: 10 ms "
-    "per frame.",
+    measured="Real speech scored by a net and by continuous mixtures in blocks of 1 to 128 frames, on one thread. For "
+    "comparison, bare products of 168 000 × 81 parameters in numpy in both layouts; with frames as rows, two together "
+    "can be slower than one alone. The latency of a block is computed, not measured: 10 ms per frame.",
     bound="It holds if the best batch is faster than one frame at a time, as the claim says. The claim gives no "
     "factor.",
     parameters=Params(),

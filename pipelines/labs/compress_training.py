@@ -294,9 +294,8 @@ LAB = Lab(
     source="note 1 (Xue 2013, Yu 2012, Li 2014)",
     group="training",
     measured="The recipes of the shipped nets with a small budget, on the shipped voices: `base` cut to 30 % and "
-    "retrained, and a small net trained from scratch by each teacher. Measured are the divergence from the "
-    "mixtures and the frame errors on held-out sentences. The cards of the nets have the word errors after the "
-    "full budget.",
+    "retrained, and a small net trained from scratch by each teacher. Measured are the divergence from the mixtures "
+    "and the frame errors on held-out sentences. The cards of the nets have the word errors after the full budget.",
     bound="It holds if retrained nets make at most a twentieth more frame errors than the whole net, and a "
     "taught net fewer than one trained on labels. Published is no loss at a fifth of the size (Xue 2013) and "
     "with a third of the weights (Yu 2012); the twentieth is ours, as training takes minutes here and not days.",

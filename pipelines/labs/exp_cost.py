@@ -246,11 +246,10 @@ LAB: Final = Lab(
     "slower has timed its zip.",
     source="note 0",
     group="scoring",
-    measured="Each operation over values in (−5, 5): in list comprehensions, like the claim's benchmark, and "
-    "over arrays in numpy, numba and torch (and on the device, if there is one), in float32 and float64. The "
-    "time of the loop or call without the operation is subtracted. Arrays stay in the caches, so memory does not "
-    "count. numba takes exp from the C library, one element at a time, unless Intel's vector library is "
-    "installed.",
+    measured="Each operation over values in (−5, 5): in list comprehensions, like the claim's benchmark, and over "
+    "arrays in numpy, numba and torch (and on the device, if there is one), in float32 and float64. The time of the "
+    "loop or call without the operation is subtracted. Arrays stay in the caches, so memory does not count. numba "
+    "takes exp from the C library, one element at a time, unless Intel's vector library is installed.",
     bound="It holds if an exp takes longer than the slowest of the others in every way of computing, as the "
     "claim says. The claim gives no factor.",
     parameters=Params(),
@@ -259,8 +258,7 @@ LAB: Final = Lab(
     judge=judge,
     picture=picture,
     follows={
-        HOLDS: "So: exp is an expensive operation, but count how many there are before you replace it: see "
-        "exp-share.",
+        HOLDS: "So: exp is an expensive operation, but count how many there are before you replace it: see exp-share.",
         FAILS: "So: here no exp needs to be avoided for its own sake.",
         UNDECIDED: "So: take more rounds; the operations are too close here.",
     },

@@ -193,10 +193,9 @@ LAB = Lab(
     "more passes.",
     source="note 1 (Yu & Deng, ch. 7)",
     group="training",
-    measured="A net of 3 × 256 on the shipped voices with minibatches of 1 to 8192, the same time for each, in "
-    "turns, each with the best of three learning rates. The result is the loss on the training frames; speed "
-    "alone would mislead. The voices are a minute of speech, changed at random; longer trainings would favour "
-    "larger minibatches.",
+    measured="A net of 3 × 256 on the shipped voices with minibatches of 1 to 8192, the same time for each, in turns, "
+    "each with the best of three learning rates. The result is the loss on the training frames; speed alone would "
+    "mislead. The voices are a minute of speech, changed at random; longer trainings would favour larger minibatches.",
     bound="It holds if the best minibatch within the claim's 256 to 1024 ends with a lower loss than the best "
     "outside, after the same time, and if the smallest one takes longer per frame. The loss is measured on the "
     "training frames: the claim is about descent, and a net learns a minute of speech by heart long before other "

@@ -306,11 +306,10 @@ LAB = Lab(
     "of one thread each by their measured costs; every pipeline sees the same minibatches, in turns, and "
     "gradients really are late. If there are fewer devices than workers, they share them; then a simulation from "
     "the measured times of the layers says what one device per worker would give.",
-    bound="It holds if two workers are at least 1.9 times as fast as one, four with a device each 3.3 times "
-    "(Chen 2012), and the loss ends at most a twentieth above that without delay. Published is no loss; the "
-    "twentieth is ours. The net is ours, too: the smaller shipped net has half of its weights in the output "
-    "layer, so that no split into more than two could be even. The loss is measured on the training frames, as "
-    "in `minibatch`.",
+    bound="It holds if two workers are at least 1.9 times as fast as one, four with a device each 3.3 times (Chen "
+    "2012), and the loss ends at most a twentieth above that without delay. Published is no loss; the twentieth is "
+    "ours. The net is ours, too: the smaller shipped net has half of its weights in the output layer, so that no split "
+    "into more than two could be even. The loss is measured on the training frames, as in `minibatch`.",
     parameters=Params(),
     stored=Result,
     measure=measure,

@@ -98,6 +98,7 @@ def test_a_worker_that_is_killed_ends_the_lab_with_its_name_and_a_valid_session(
         monkeypatch.setattr(desk, "progress", progress)
         _training.trained(desk, endless(folder), _training.Workers())
 
+    monkeypatch.setattr(_training, "data", lambda desk: folder)
     lab = labs.load("asynchronous-sgd")
     planted = type("Planted", (), {**lab.__dict__, "measure": staticmethod(measure)})
     monkeypatch.setattr(labs, "load", lambda name: planted)
