@@ -14,9 +14,7 @@ import numpy as np
 
 from pipelines.frontend import _kernels as frontend
 from pipelines.frontend import dynamic
-from pipelines.labs import _access_kernels, _call_kernels, _clock_kernel
-from pipelines.labs import _matrix_kernels as matrices
-from pipelines.labs import _unrolled_kernels as unrolled
+from pipelines.labs import _kernels as timed
 from pipelines.models import estimation
 from pipelines.training import align
 from profiler import kernel_spans
@@ -105,41 +103,41 @@ def alignment(walls: Walls) -> None:
 # -- the labs --------------------------------------------------------------------------------------
 
 
-@runs(_access_kernels, "strided")
+@runs(timed, "strided")
 def accesses(walls: Walls) -> None:
     """Strides that divide the data: of one value, of all, and between; less than a round and several."""
     for n, stride in ((1, 1), (2, 1), (33, 33), (32, 4), (7, 7)):
         state = walls(np.zeros(2), np.int64)
         for count in (0, 1, n - 1, 2 * n + 1):
-            _access_kernels.strided(walls(np.ones(n), np.uint32), stride, state, count)
+            timed.strided(walls(np.ones(n), np.uint32), stride, state, count)
             assert 0 <= state[0] < n
             assert 0 <= state[1] < stride
 
 
-@runs(_call_kernels, "add")
-@runs(_clock_kernel, "chain")
+@runs(timed, "add")
+@runs(timed, "chain")
 def sums(walls: Walls) -> None:
     """No number, one and some."""
     for n in SIZES:
         a, b, out = (walls(np.ones(n), np.float32) for _ in range(3))
-        _call_kernels.add(a, b, out)
+        timed.add(a, b, out)
         assert (out == 2).all()
-        _clock_kernel.chain(np.uint64(n), n)
+        timed.chain(np.uint64(n), n)
 
 
-@runs(matrices, "by_element", "by_column", "by_row", "in_blocks")
-@runs(unrolled, "plain", "unrolled")
+@runs(timed, "by_element", "by_column", "by_row", "in_blocks")
+@runs(timed, "plain", "unrolled")
 def products(walls: Walls) -> None:
     """One row and some; blocks that divide the size and blocks that do not."""
     for n in SIZES[1:]:
         a, b = (walls(np.ones((n, n)), np.float32) for _ in range(2))
-        for order in (matrices.by_element, matrices.by_column, matrices.by_row):
+        for order in (timed.by_element, timed.by_column, timed.by_row):
             order(a, b, walls.empty((n, n), np.float32))
         for block in (1, 4, n, n + 1):
-            matrices.in_blocks(a, b, walls.empty((n, n), np.float32), block)
+            timed.in_blocks(a, b, walls.empty((n, n), np.float32), block)
         for outputs in SIZES:
             weight = walls(np.ones((outputs, n)), np.float32)
-            for loop in (unrolled.plain, unrolled.unrolled):
+            for loop in (timed.plain, timed.unrolled):
                 loop(weight, walls(np.ones(n), np.float32), walls.empty(outputs, np.float32))
 
 

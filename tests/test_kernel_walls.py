@@ -30,18 +30,12 @@ ENTRIES = {
     "pipelines.frontend._kernels": "pipelines.frontend.mfcc",
 }
 """Files of kernels, and the one module that calls them: it checks what they are given."""
+TIMED = "pipelines.labs._kernels"
 LABS = {
-    f"pipelines.labs.{kernels}": f"pipelines.labs.{lab}"
-    for kernels, lab in {
-        "_access_kernels": "access_orders",
-        "_call_kernels": "call_costs",
-        "_clock_kernel": "clocks_cores",
-        "_matrix_kernels": "matrix_orders",
-        "_unrolled_kernels": "simd_int8",
-    }.items()
+    f"pipelines.labs.{lab}"
+    for lab in ("access_orders", "call_costs", "clocks_cores", "matrix_orders", "simd_int8")
 }
-"""The same of the labs, each of which times its kernels on arrays that it makes itself."""
-CALLERS = ENTRIES | LABS
+"""Who calls the kernels of the labs, each on arrays that it makes itself."""
 MACHINE = "profiler.machine.roofs._kernels"
 PROBES = {f"profiler.machine.roofs.{name}" for name in ("cpu", "accesses")}
 """Who calls the kernels of `profiler.machine.roofs`, each on arrays that it makes itself."""
@@ -71,16 +65,19 @@ def test_every_kernel_has_been_between_walls():
 
 def test_kernels_are_called_from_one_place():
     files = {kernel_exercises.module_of(file) for file in kernel_exercises.kernel_files()}
-    assert files == {*CALLERS, *WITHIN, *FROM_KERNELS, *INNER, MACHINE}
+    assert files == {*ENTRIES, *WITHIN, *FROM_KERNELS, *INNER, MACHINE, TIMED}
     importers = _importers()
     assert importers.pop(MACHINE) == PROBES
+    assert importers.pop(TIMED) == LABS
     for name, found in importers.items():
-        assert found - files == ({CALLERS[name]} if name in CALLERS else set()), name
+        assert found - files == ({ENTRIES[name]} if name in ENTRIES else set()), name
 
 
 def _importers() -> dict[str, set[str]]:
     """Which modules import each file of kernels; of files that hold more than kernels, those that import one."""
-    found: dict[str, set[str]] = {name: set() for name in (*CALLERS, *WITHIN, *INNER, MACHINE)}
+    found: dict[str, set[str]] = {
+        name: set() for name in (*ENTRIES, *WITHIN, *INNER, MACHINE, TIMED)
+    }
     modules = re.compile("|".join(name.rpartition(".")[2] for name in found))
     for file in [path for room in ROOMS for path in (ROOT / room).rglob("*.py")]:
         text = file.read_text(encoding="utf-8")
@@ -93,7 +90,7 @@ def _importers() -> dict[str, set[str]]:
                 continue
             for name in taken:
                 home = name.rpartition(".")[0]
-                if name in CALLERS or name in INNER or name == MACHINE:
+                if name in ENTRIES or name in INNER or name in (MACHINE, TIMED):
                     found[name].add(kernel_exercises.module_of(file))
                 elif name in NAMED and home in WITHIN:
                     found[home].add(kernel_exercises.module_of(file))

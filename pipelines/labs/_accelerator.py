@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from pipelines.labs.desk import Desk
+
 if TYPE_CHECKING:
     from pipelines.device import Device
-    from pipelines.labs.desk import Desk
 
 NONE: Final = "There is no accelerator here"
 HALF: Final = f"{NONE}, so only the processor's half was run"

@@ -9,13 +9,13 @@ import msgspec
 import numpy as np
 
 from pipelines.config import Config, Value, assign
+from pipelines.labs.desk import Desk
+from pipelines.labs.figures import quotient
 from pipelines.labs.sweep import SweepResult, Timings
-from profiler.analysis.comparison.statistics import Ratio, bootstrap_interval
-from profiler.arrays import F64
+from profiler.analysis.comparison.statistics import Ratio
 
 if TYPE_CHECKING:
     from pipelines.experiments.audit import Audit
-    from pipelines.labs.desk import Desk
 
 
 class Decoded(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,25 +98,12 @@ def word_change(way: Decoded, other: Decoded) -> Ratio | None:
     """
     if not sum(other.words):
         return None
-    rows = np.array([way.errors, other.errors, other.words], np.float64).T
-    return _interval(rows)
+    return quotient(np.subtract(way.errors, other.errors).tolist(), other.words)
 
 
 def best_change(way: Decoded, other: Decoded) -> Ratio:
     """Share of frames with the reference's best senone, of `way` less of `other`; as `word_change`."""
-    return _interval(np.array([way.same_best, other.same_best, other.frames], np.float64).T)
-
-
-def _interval(rows: F64) -> Ratio:
-    """(Σ first − Σ second) / Σ third of `rows` [utterances, 3]."""
-
-    def change(some: F64) -> float:
-        return float((some[:, 0].sum() - some[:, 1].sum()) / max(some[:, 2].sum(), 1.0))
-
-    if len(rows) < 2:
-        return Ratio(change(rows))
-    low, high = bootstrap_interval(rows, change)
-    return Ratio(change(rows), low, high)
+    return quotient(np.subtract(way.same_best, other.same_best).tolist(), other.frames)
 
 
 def points(found: Ratio | None) -> str:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipelines.config import Config, Value, assign
+from pipelines.labs.desk import Desk
 from pipelines.labs.sweep import Sweep, Work, one_size
+from profiler.arrays import Array
 
 if TYPE_CHECKING:
     from pipelines.experiments.scoring_replay import Replay
-    from pipelines.labs.desk import Desk
     from pipelines.models.sphinx import AcousticModel
-    from profiler.arrays import Array
 
 
 def features_of(model: AcousticModel, desk: Desk, seconds: float) -> list[Array]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
@@ -13,15 +14,12 @@ import numpy as np
 from pipelines.config.options import setting
 from pipelines.labs.chart import Line
 from pipelines.labs.declaration import Parameters
+from pipelines.labs.desk import Desk
 from pipelines.labs.texts import ci
 from pipelines.training.parallel.job import DIVERGED
-from profiler.analysis.comparison.statistics import Ratio, bootstrap_interval
-from profiler.arrays import Array
+from profiler.analysis.comparison.statistics import Ratio
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pipelines.labs.desk import Desk
     from pipelines.training.parallel.job import Job, Piece, Report
 
 NO_LOSS: Final = 1.05
@@ -90,7 +88,7 @@ class Training(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Curve(Training, frozen=True, kw_only=True):
-    """How one way of training with workers went, and after which numbers.
+    """How one method of training went with workers, and after which numbers.
 
     `updates` and `bytes` of each round alone, `bytes` sent and received by all workers.
     """
@@ -125,17 +123,22 @@ def data(desk: Desk) -> Path:
 
 
 def trained(desk: Desk, job: Job, workers: Workers) -> tuple[list[Curve], list[list[Block]]]:
-    """Do `job`; the curve of each task, and the spans of its last round. Raises what `launch.pieces` does."""
+    """Do `job` on the shipped voices; the curve of each task, and the spans of its last round.
+
+    Raises what `launch.pieces` does.
+    """
     from pipelines.training.parallel import launch
     from pipelines.training.parallel.worker import widest
 
+    with desk.part(0.0, 0.2):
+        job = msgspec.structs.replace(job, data=str(data(desk)))
     pieces: list[list[Piece]] = [[] for _ in job.tasks]
     everything = len(job.tasks) * job.rounds
     desk.progress("starting the workers", None)
     machines = launch.Machines(workers.machines, workers.address)
     coming = launch.pieces(job, widest(job.tasks), desk.stopping, machines)
     # However this ends, the workers end before it.
-    with desk.step(), closing(coming):
+    with desk.part(0.2, 1.0), desk.step(), closing(coming):
         for piece in coming:
             pieces[piece.task].append(piece)
             done = sum(map(len, pieces))
@@ -196,20 +199,12 @@ def _blocks(reports: Sequence[Report]) -> list[Block]:
     ]
 
 
-def loss_ratio(of: Sequence[float], to: Sequence[float]) -> Ratio:
-    """Mean loss `of` over mean loss `to`, of the same segments of speech, which are what chance draws."""
-    both = np.column_stack([of, to])
-
-    def quotient(rows: Array) -> float:
-        return float(rows[:, 0].sum() / rows[:, 1].sum())
-
-    low, high = bootstrap_interval(both, quotient)
-    if not np.isfinite([low, high]).all():
-        return Ratio(quotient(both))
-    return Ratio(quotient(both), low, high)
+def mean_delay(worker: Delayed) -> float:
+    """Updates between copy and use of a gradient."""
+    return sum(d * n for d, n in worker.delays.items()) / max(sum(worker.delays.values()), 1)
 
 
-def told_loss(ratio: Ratio) -> str:
+def loss_text(ratio: Ratio) -> str:
     """A ratio of losses as sentences write it."""
     return "that of a net that diverged, against" if ratio.ratio > 100 else f"{ci(ratio)} times"
 

@@ -6,7 +6,7 @@ in the access before) by the kernels with which the instrument takes its roofs. 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import numpy as np
 
@@ -14,13 +14,11 @@ from pipelines.config.options import setting
 from pipelines.labs._parameters import Seconds
 from pipelines.labs.chart import Axis, Chart, Mark
 from pipelines.labs.declaration import Lab, Parameters
+from pipelines.labs.desk import Desk
 from pipelines.labs.figures import value
 from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work, run_all
 from pipelines.labs.texts import ci, figure
 from pipelines.labs.verdicts import Finding, all_of, at_least
-
-if TYPE_CHECKING:
-    from pipelines.labs.desk import Desk
 
 WORD: Final = 4
 STRIDES: Final = (1, 4, 16, 64, 256, 1024)
@@ -86,7 +84,7 @@ ACCESSES_A_REPEAT: Final = 1 << 12
 
 def stride(size: int, words: int) -> Work:
     """ACCESSES accesses a call, `words` apart, over `size` bytes."""
-    from pipelines.labs._access_kernels import strided
+    from pipelines.labs._kernels import strided
 
     values = np.ones(size // WORD, np.uint32)
     state = np.zeros(2, np.int64)

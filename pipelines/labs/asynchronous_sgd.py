@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pipelines.config.options import setting
 from pipelines.labs import _training as shared
-from pipelines.labs.chart import Axis, Bars, Chart, Line, Mark, StackedBars
+from pipelines.labs.chart import Axis, Bars, Chart, Line, Mark
 from pipelines.labs.declaration import Lab, Measured, PublishedValue
-from pipelines.labs.figures import ratio, ratio_columns
+from pipelines.labs.desk import Desk
+from pipelines.labs.figures import quotient, ratio, ratio_columns
 from pipelines.labs.texts import ci, percent
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least, at_most
-
-if TYPE_CHECKING:
-    from pipelines.labs.desk import Desk
 
 HIDDEN = (256, 256, 256)
 WIDTHS = (15 * 39, *HIDDEN, 126)
@@ -61,22 +59,20 @@ def measure(params: Params, desk: Desk) -> Result:
     """All ways in turns, on the same number of examples."""
     from pipelines.training.parallel.job import Job, Task
 
-    with desk.part(0.0, 0.2):
-        folder = shared.data(desk)
     n = params.workers
 
     def task(name: str, **more: object) -> Task:
-        about = {"way": "asynchronous", "workers": n, "batch": params.batch} | {
+        about = {"method": "asynchronous", "workers": n, "batch": params.batch} | {
             "batches": params.batches,
             "rate": RATE,
         }
         return Task(name=name, **(about | more))  # type: ignore[arg-type]
 
     tasks = [
-        task("one worker", way="synchronous", workers=1),
+        task("one worker", method="synchronous", workers=1),
         task(
             "synchronous",
-            way="synchronous",
+            method="synchronous",
             batch=n * params.batch,
             batches=params.batches // n,
             rate=n * RATE,
@@ -85,9 +81,8 @@ def measure(params: Params, desk: Desk) -> Result:
         task(f"{params.accumulate} batches", accumulate=params.accumulate),
         task("by staleness", rule="by staleness"),
     ]
-    job = Job(tasks=tasks, data=str(folder), rounds=params.rounds, widths=HIDDEN)
-    with desk.part(0.2, 1.0):
-        curves, _ = shared.trained(desk, job, params)
+    job = Job(tasks=tasks, rounds=params.rounds, widths=HIDDEN)
+    curves, _ = shared.trained(desk, job, params)
     return Result(
         workers=n,
         batch=params.batch,
@@ -128,7 +123,7 @@ def judge(result: Result) -> Finding:
     speed = ratio(one.per_example, several.per_example)
     without = ratio(one.per_example, each.per_example)
     against = ratio(synchronous.per_example, several.per_example)
-    loss = shared.loss_ratio(several.segments[-1], synchronous.segments[-1])
+    loss = quotient(several.segments[-1], synchronous.segments[-1])
     saved = waited(several) < waited(each)
     # That fewer exchanges take a smaller share is counted over thousands of them; it needs no interval.
     verdict = all_of(
@@ -137,14 +132,13 @@ def judge(result: Result) -> Finding:
         at_most(loss, shared.NO_LOSS),
         HOLDS if saved else FAILS,
     )
-    delays = each.by_worker[0].delays
-    staleness = sum(d * n for d, n in delays.items()) / max(sum(delays.values()), 1)
+    staleness = shared.mean_delay(each.by_worker[0])
     model = modelled(several, 4)
     why = (
         f"{result.workers} workers with an exchange for {result.accumulate} minibatches are {ci(speed)} times "
         f"as fast as one worker ({ci(without)} with an exchange for each, {ci(against)} times synchronous "
         f"ones); exchanges take {percent(waited(several))} of their time, not {percent(waited(each))}; the loss "
-        f"is {shared.told_loss(loss)} that of synchronous training after as many examples. 4 devices of their own "
+        f"is {shared.loss_text(loss)} that of synchronous training after as many examples. 4 devices of their own "
         f"would be {model:.2g} times as fast, if the server kept its time for an exchange."
     )
     figures: dict[str, float | None] = {
@@ -168,10 +162,7 @@ def picture(result: Result) -> Chart:
     names = tuple(curve.name for curve in result.curves)
     one = result.curves[ONE]
     speeds = [ratio(one.per_example, curve.per_example) for curve in result.curves]
-    bars = Bars(
-        "speed",
-        *ratio_columns(speeds),
-    )
+    bars = Bars("speed", *ratio_columns(speeds))
     parts = []
     for title, kinds in (("computing", COMPUTING), ("exchange", ("send", "wait"))):
         shares = []
@@ -180,7 +171,7 @@ def picture(result: Result) -> Chart:
             whole = max(sum(sum(each.seconds.values()) for each in workers), 1e-12)
             part = sum(each.seconds.get(kind, 0.0) for each in workers for kind in kinds)
             shares.append(100 * part / whole)
-        parts.append((title, tuple(shares)))
+        parts.append(Bars(title, tuple(shares), stacked=True))
     late = tuple(
         Line(curve.name, *_histogram(curve.by_worker[0].delays)) for curve in result.curves[EACH:]
     )
@@ -196,7 +187,7 @@ def picture(result: Result) -> Chart:
             Chart(
                 Axis("way", categories=names),
                 Axis("workers' time", "%", low=0.0, high=100.0),
-                (StackedBars(tuple(parts)),),
+                tuple(parts),
                 title="Exchanges",
             ),
             Chart(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import numpy as np
 
@@ -11,13 +11,11 @@ from pipelines.config.options import setting
 from pipelines.labs._parameters import NetName, Seconds
 from pipelines.labs.chart import Axis, Chart, Line
 from pipelines.labs.declaration import Lab, Parameters
+from pipelines.labs.desk import Desk
 from pipelines.labs.figures import value
 from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work, key, milliseconds
 from pipelines.labs.texts import ci
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least
-
-if TYPE_CHECKING:
-    from pipelines.labs.desk import Desk
 
 NET, MIXTURES = "net", "mixtures"
 COLUMNS, ROWS = "numpy, frames as columns", "numpy, frames as rows"
@@ -160,10 +158,9 @@ LAB: Final = Lab(
     claim="Scoring several frames together turns vector × matrix into matrix × matrix and makes scoring faster.",
     source="note 1 (Vanhoucke, Senior & Mao 2011)",
     group="scoring",
-    measured="Real speech scored by a net and by continuous mixtures in blocks of 1 to 128 frames, on one "
-    "thread. For comparison, bare products of 168 000 × 81 parameters in numpy in both layouts; with frames as "
-    "rows, two together can be slower than one alone. The latency of a block is computed, not measured: 10 ms "
-    "per frame.",
+    measured="Real speech scored by a net and by continuous mixtures in blocks of 1 to 128 frames, on one thread. For "
+    "comparison, bare products of 168 000 × 81 parameters in numpy in both layouts; with frames as rows, two together "
+    "can be slower than one alone. The latency of a block is computed, not measured: 10 ms per frame.",
     bound="It holds if the best batch is faster than one frame at a time, as the claim says. The claim gives no "
     "factor.",
     parameters=Params(),

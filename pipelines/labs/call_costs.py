@@ -5,7 +5,7 @@ The same sum of two float32 vectors everywhere, written into a third; one thread
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import numpy as np
 
@@ -13,13 +13,11 @@ from pipelines.config.options import setting
 from pipelines.labs._parameters import Seconds
 from pipelines.labs.chart import Axis, Chart, Mark
 from pipelines.labs.declaration import Lab, Parameters
+from pipelines.labs.desk import Desk
 from pipelines.labs.figures import ratio_apart, value
 from pipelines.labs.sweep import Sweep, SweepResult, Work, key
 from pipelines.labs.texts import ci, figure, whole
 from pipelines.labs.verdicts import UNDECIDED, Finding, all_of, at_least
-
-if TYPE_CHECKING:
-    from pipelines.labs.desk import Desk
 
 FLOAT: Final = 4
 MANY: Final = 1000
@@ -49,7 +47,7 @@ def additions(n: int, device: str | None) -> dict[str, Work]:
     """The sum of two vectors [n] by library; what they return is the vector, torch's tensor or the list."""
     import torch
 
-    from pipelines.labs._call_kernels import add
+    from pipelines.labs._kernels import add
 
     a, b = (np.random.default_rng(0).random(n, np.float32) for _ in range(2))
     out, compiled = np.zeros(n, np.float32), np.zeros(n, np.float32)
@@ -58,10 +56,7 @@ def additions(n: int, device: str | None) -> dict[str, Work]:
         add(a, b, compiled)
         return compiled
 
-    found: dict[str, Work] = {
-        "numpy": lambda: np.add(a, b, out=out),
-        "numba": loops,
-    }
+    found: dict[str, Work] = {"numpy": lambda: np.add(a, b, out=out), "numba": loops}
     if n <= MANY:
         la, lb, made = a.tolist(), b.tolist(), [0.0] * n
 

@@ -28,24 +28,24 @@ Values = tuple[float | None, ...]
 
 @dataclass(frozen=True)
 class Bars:
-    """One series of bars over the categories of x; several stand side by side. `low`, `high`: the intervals."""
+    """One series of bars over the categories of x. `low`, `high`: the intervals.
+
+    Several series stand side by side; those that are `stacked` stand on each other, the first at the ground.
+    """
 
     name: str
     values: Values
     low: Values = ()
     high: Values = ()
-
-
-@dataclass(frozen=True)
-class StackedBars:
-    """Bars that consist of parts, over the categories of x: each part's values in order from the ground."""
-
-    parts: tuple[tuple[str, tuple[float, ...]], ...]
+    stacked: bool = False
 
 
 @dataclass(frozen=True)
 class Line:
-    """Points in order of x, joined unless `joined` is false. `low`, `high`: the intervals; `dashed`: modelled."""
+    """Points in order of x, joined unless `joined` is false. `low`, `high`: the intervals; `dashed`: modelled.
+
+    `steps`: it jumps at each x and holds until the next, as distributions and histograms do.
+    """
 
     name: str
     x: tuple[float, ...]
@@ -54,15 +54,7 @@ class Line:
     high: Values = ()
     dashed: bool = False
     joined: bool = True
-
-
-@dataclass(frozen=True)
-class Steps:
-    """A line that jumps at each x and holds until the next: distributions, histograms."""
-
-    name: str
-    x: tuple[float, ...]
-    y: tuple[float, ...]
+    steps: bool = False
 
 
 @dataclass(frozen=True)
@@ -105,7 +97,7 @@ class Note:
     y: float
 
 
-Layer = Bars | StackedBars | Line | Steps | Gantt | Mark | Note
+Layer = Bars | Line | Gantt | Mark | Note
 
 
 @dataclass(frozen=True)

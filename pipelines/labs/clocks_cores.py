@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pipelines.config.options import setting
 from pipelines.labs._accelerator import HALF
 from pipelines.labs._parameters import Seconds
 from pipelines.labs.chart import Axis, Bars, Chart, Mark
 from pipelines.labs.declaration import Lab, Parameters, PublishedValue
+from pipelines.labs.desk import Desk
 from pipelines.labs.figures import between
 from pipelines.labs.sweep import SweepResult, Work, one_size
 from pipelines.labs.texts import ci
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, at_least
 from profiler.analysis.comparison.statistics import Ratio
 from profiler.machine.describe import usable_cores
-
-if TYPE_CHECKING:
-    from pipelines.labs.desk import Desk
 
 CLOCK, ONE, EVERY, DEVICE = "clock", "one", "every", "device"
 """The variants: a chain of one-cycle operations; the product on one core, on all and on the accelerator."""
@@ -44,7 +42,7 @@ def measure(params: Params, desk: Desk) -> SweepResult:
     import numpy as np
     import torch
 
-    from pipelines.labs._clock_kernel import CYCLES, chain
+    from pipelines.labs._kernels import CYCLES, chain
 
     cores = usable_cores() or 1
     generator = torch.Generator().manual_seed(1)
@@ -159,10 +157,7 @@ def picture(result: SweepResult) -> Chart:
             Chart(
                 Axis("machine", categories=tuple(names[variant] for variant in computing)),
                 Axis("float32", "GFLOP/s", log=True),
-                (
-                    rates,
-                    Mark("K80, a multiply-add a cycle", 1e-9 * A_CORE * K80_HZ * K80_CORES),
-                ),
+                (rates, Mark("K80, a multiply-add a cycle", 1e-9 * A_CORE * K80_HZ * K80_CORES)),
                 title="Computed",
             ),
         ),

@@ -15,12 +15,13 @@ from pipelines.config.options import setting
 from pipelines.labs import _training as shared
 from pipelines.labs.chart import Axis, Bars, Chart, Line, Mark
 from pipelines.labs.declaration import Lab, Measured, Parameters, PublishedValue
+from pipelines.labs.desk import Desk
+from pipelines.labs.figures import quotient
 from pipelines.labs.texts import SHARE, ci, whole
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_most
 from pipelines.training.parallel.job import SEGMENT
 
 if TYPE_CHECKING:
-    from pipelines.labs.desk import Desk
     from pipelines.models.nets import Net
     from pipelines.training.module import FeedForward
     from pipelines.training.recipes import NetRecipe
@@ -86,8 +87,7 @@ class _Exam:
     def __init__(self, folder: Path) -> None:
         from pipelines.models import sphinx
         from pipelines.training.corpus import labels
-        from pipelines.training.corpus.data import HELD_OUT
-        from pipelines.training.corpus.pool import Pool
+        from pipelines.training.corpus.data import HELD_OUT, Pool
         from pipelines.training.teachers import Mixtures
 
         path = folder / f"{HELD_OUT}.safetensors"
@@ -101,7 +101,7 @@ class _Exam:
         """Divergence and share of wrong senones, by segment."""
         import torch
 
-        from pipelines.training.loss import divergence
+        from pipelines.training.module import divergence
 
         card, apart, wrong = module.card, [], []
         with torch.no_grad():
@@ -146,8 +146,7 @@ def _course(desk: Desk, recipe: NetRecipe, exam: _Exam, data: Path) -> Course:
     import torch
 
     from pipelines.models import nets
-    from pipelines.training.corpus.data import HELD_OUT
-    from pipelines.training.corpus.pool import Pool
+    from pipelines.training.corpus.data import HELD_OUT, Pool
     from pipelines.training.recipes import GMM
     from pipelines.training.teachers import LargerNet, Teacher
     from pipelines.training.train import Trainer, card_for, started
@@ -211,8 +210,8 @@ def judge(result: Result) -> Finding:
     labels."""
     low_rank, sparse, small, hard = result.courses
     base = result.base
-    errors = {c.name: shared.loss_ratio(c.wrong, base.wrong) for c in (low_rank, sparse)}
-    taught = shared.loss_ratio(small.wrong, hard.wrong)
+    errors = {c.name: quotient(c.wrong, base.wrong) for c in (low_rank, sparse)}
+    taught = quotient(small.wrong, hard.wrong)
     verdict = all_of(
         *(at_most(ratio, PRACTICALLY_NOTHING) for ratio in errors.values()), at_most(taught, 1.0)
     )
@@ -295,9 +294,8 @@ LAB = Lab(
     source="note 1 (Xue 2013, Yu 2012, Li 2014)",
     group="training",
     measured="The recipes of the shipped nets with a small budget, on the shipped voices: `base` cut to 30 % and "
-    "retrained, and a small net trained from scratch by each teacher. Measured are the divergence from the "
-    "mixtures and the frame errors on held-out sentences. The cards of the nets have the word errors after the "
-    "full budget.",
+    "retrained, and a small net trained from scratch by each teacher. Measured are the divergence from the mixtures "
+    "and the frame errors on held-out sentences. The cards of the nets have the word errors after the full budget.",
     bound="It holds if retrained nets make at most a twentieth more frame errors than the whole net, and a "
     "taught net fewer than one trained on labels. Published is no loss at a fifth of the size (Xue 2013) and "
     "with a third of the weights (Yu 2012); the twentieth is ours, as training takes minutes here and not days.",

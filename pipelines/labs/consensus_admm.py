@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pipelines.config.options import setting
 from pipelines.labs import _training as shared
 from pipelines.labs.chart import Axis, Chart, Line
 from pipelines.labs.declaration import Lab, Measured
+from pipelines.labs.desk import Desk
+from pipelines.labs.figures import quotient
 from pipelines.labs.texts import ci, shown
 from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, UNDECIDED, Finding, all_of, at_most
-
-if TYPE_CHECKING:
-    from pipelines.labs.desk import Desk
 
 HIDDEN = (256, 256, 256)
 WIDTHS = (15 * 39, *HIDDEN, 126)
@@ -58,13 +57,11 @@ def measure(params: Params, desk: Desk) -> Result:
     """All ways in turns, on the same number of examples."""
     from pipelines.training.parallel.job import Job, Task
 
-    with desk.part(0.0, 0.2):
-        folder = shared.data(desk)
     n, batches = params.workers, params.workers * params.local * params.exchanges
     tasks = [
         Task(
             name="synchronous",
-            way="synchronous",
+            method="synchronous",
             workers=n,
             batch=n * params.batch,
             batches=batches // n,
@@ -72,7 +69,7 @@ def measure(params: Params, desk: Desk) -> Result:
         ),
         Task(
             name="asynchronous",
-            way="asynchronous",
+            method="asynchronous",
             workers=n,
             batch=params.batch,
             batches=batches,
@@ -81,7 +78,7 @@ def measure(params: Params, desk: Desk) -> Result:
         *(
             Task(
                 name=f"ADMM, ρ = {rho:g}",
-                way="consensus",
+                method="consensus",
                 workers=n,
                 batch=params.batch,
                 batches=batches,
@@ -92,9 +89,8 @@ def measure(params: Params, desk: Desk) -> Result:
             for rho in RHOS
         ),
     ]
-    job = Job(tasks=tasks, data=str(folder), rounds=params.rounds, widths=HIDDEN)
-    with desk.part(0.2, 1.0):
-        curves, _ = shared.trained(desk, job, params)
+    job = Job(tasks=tasks, rounds=params.rounds, widths=HIDDEN)
+    curves, _ = shared.trained(desk, job, params)
     return Result(
         workers=n,
         rhos=list(RHOS),
@@ -114,14 +110,13 @@ def judge(result: Result) -> Finding:
     chosen = best(result)
     ours, theirs = result.curves[chosen], result.curves[ASYNCHRONOUS]
     synchronous = result.curves[SYNCHRONOUS]
-    loss = shared.loss_ratio(ours.segments[-1], theirs.segments[-1])
-    against = shared.loss_ratio(ours.segments[-1], synchronous.segments[-1])
+    loss = quotient(ours.segments[-1], theirs.segments[-1])
+    against = quotient(ours.segments[-1], synchronous.segments[-1])
     fewer = sum(theirs.bytes) / max(sum(ours.bytes), 1)
     verdict = all_of(at_most(loss, shared.NO_LOSS), HOLDS if fewer > 1 else FAILS)
     if result.workers <= FEW:
         verdict = IMPOSSIBLE  # the claim is about more of them
-    delays = theirs.by_worker[0].delays
-    staleness = sum(d * n for d, n in delays.items()) / max(sum(delays.values()), 1)
+    staleness = shared.mean_delay(theirs.by_worker[0])
     primal, dual = ours.residuals[-1]
     why = (
         f"With {result.workers} workers and ρ = {result.rhos[chosen - FIRST]:g}, ADMM ends with {ci(loss)} "

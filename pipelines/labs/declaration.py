@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar
 
 import msgspec
 
-from profiler.errors import BadInput
-
 if TYPE_CHECKING:
     from pipelines.labs.chart import Chart
     from pipelines.labs.desk import Desk
@@ -28,10 +26,6 @@ GROUPS: Final[Mapping[Group, str]] = {
     "training": "Training at scale",
 }
 """In the order of the list, each with its heading."""
-
-
-class LabError(BadInput):
-    """What ended a lab that was under way (such as a worker that died); one sentence, with the end of its log."""
 
 
 class Parameters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -72,8 +66,7 @@ class Lab(Generic[P, M]):
     left out. `bound`: when it holds, and where that bound comes from: the claim itself, a paper, or ourselves, and
     then why. `parameters`: the defaults. `stored`: the type of what `measure` returns. `judge` and `picture` are pure.
     `follows`: what follows for a recogniser, by verdict. `bytes_needed`: held against the memory that is free before
-    anything is made. `obstacle`: why it cannot be tried here at all, in half a sentence; None if it can.
-    `wants_device`: whether all of the claim can be tried with an accelerator alone.
+    anything is made. `wants_device`: whether all of the claim can be tried with an accelerator alone.
     """
 
     claim: str
@@ -89,7 +82,6 @@ class Lab(Generic[P, M]):
     follows: Mapping[Verdict, str]
     published: tuple[PublishedValue, ...] = ()
     bytes_needed: Callable[[P], int] = lambda _: 0
-    obstacle: Callable[[P], str | None] = lambda _: None
     wants_device: bool = False
 
     @property

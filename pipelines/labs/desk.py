@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from pipelines.run.interleave import turns
@@ -23,7 +24,6 @@ from profiler.spans import Lane, NullLane, Recorder
 
 if TYPE_CHECKING:
     from pipelines.run.playlist import Item
-    from profiler.machine.roofs.table import RoofTable
     from profiler.session.writer import SessionWriter
 
 TURN_S: Final = 0.004
@@ -96,7 +96,6 @@ class Desk:
         self._first, self._share = 0.0, 1.0
         self._tile = self.recorder.stage("lab", "decode")
         self._tiles = 0
-        self._lanes: dict[str, Lane] = {}
 
     # -- progress and stopping ------------------------------------------------------------------
 
@@ -131,25 +130,21 @@ class Desk:
         *,
         seconds: float = 5.0,
         rounds: int | None = None,
-        inner: int | Mapping[str, int] | None = None,
-        costs: Mapping[str, Cost] | None = None,
-        group: str = "scoring",
+        inner: Mapping[str, int] = MappingProxyType({}),
+        costs: Mapping[str, Cost] = MappingProxyType({}),
         what: str = "measuring in turns",
-        enough: Callable[[Times], bool] | None = None,
     ) -> Times:
         """Seconds per call of each variant, in turns (`pipelines.run.interleave`), first calls left out.
 
         Ratios and intervals of what it returns: `pipelines.labs.figures`.
 
-        Rounds are taken until `seconds` are over (at least LEAST_ROUNDS, at most `rounds` or MOST_ROUNDS), or `enough`
-        says so of what there is. `inner`: calls per turn; by default as many as last TURN_S. Each turn is one span of
-        the stage named as its variant, in `group`; `costs`: by stage, what one call does (`per_call`).
+        Rounds are taken until `seconds` are over (at least LEAST_ROUNDS, at most `rounds` or MOST_ROUNDS). `inner`:
+        calls per turn; by default as many as last TURN_S. Each turn is one span of the stage named as its variant;
+        `costs`: by stage, what one call does (`per_call`).
         """
-        stages = {
-            name: self.stage(name, group, (costs or {}).get(name), ("calls",)) for name in variants
-        }
+        stages = {name: self._stage_of_calls(name, costs.get(name)) for name in variants}
         calls = {
-            name: self._calls(function, _inner(inner, name)) for name, function in variants.items()
+            name: self._calls(function, inner.get(name)) for name, function in variants.items()
         }
         found: Times = {name: [] for name in variants}
         by_number = list(variants)
@@ -159,9 +154,7 @@ class Desk:
         def numbers() -> Iterator[int]:
             for number in range(most):
                 spent = time.monotonic() - begin
-                if number >= LEAST_ROUNDS and (
-                    spent >= seconds or (enough is not None and enough(found))
-                ):
+                if number >= LEAST_ROUNDS and spent >= seconds:
                     return
                 self.progress(what, max(spent / seconds, number / most) if seconds else None)
                 yield number
@@ -178,28 +171,24 @@ class Desk:
             found[name].append((end - start) / count / 1e9)
         return found
 
-    def once(
-        self,
-        name: str,
-        function: Callable[[], object],
-        cost: Cost | None = None,
-        group: str = "scoring",
-    ) -> float:
+    def once(self, name: str, function: Callable[[], object]) -> float:
         """Seconds of one call of `function`, a span of the stage `name`: first (cold) calls, steps of a training."""
         self.check()
-        stage = self.stage(name, group, cost, ("calls",))
-        start = now_ns()
+        stage, start = self._stage_of_calls(name), now_ns()
         function()
         end = now_ns()
         self._record(stage, start, end, 1)
         return (end - start) / 1e9
 
     @contextmanager
-    def span(self, name: str, group: str = "scoring") -> Iterator[None]:
-        """What is done within it is one span of the stage `name`, for what times itself."""
-        stage, start = self.stage(name, group, None, ("calls",)), now_ns()
+    def span(self, name: str) -> Iterator[None]:
+        """The work within it is one span of the stage `name`, for what times itself."""
+        stage, start = self._stage_of_calls(name), now_ns()
         yield
         self._record(stage, start, now_ns(), 1)
+
+    def _stage_of_calls(self, name: str, cost: Cost | None = None) -> int:
+        return self.stage(name, "scoring", cost, ("calls",))
 
     def _calls(self, function: Callable[[], object], inner: int | None) -> int:
         """How many calls a turn makes; the first of all, which compile or touch memory first, are over then."""
@@ -244,29 +233,18 @@ class Desk:
         finally:
             self.lane.put(self._tile, start, now_ns(), number, 1)
 
-    def lane_of(self, name: str, kind: str = "cpu") -> Lane:
-        """A lane of a worker of its own; the same one for the same name."""
-        if name not in self._lanes:
-            self._lanes[name] = self.recorder.lane(name, kind)
-        return self._lanes[name]
-
     def hand_over(
-        self,
-        lane: str,
-        spans: Iterable[tuple[str, int, int]],
-        group: str | Mapping[str, str] = "scoring",
+        self, lane: str, spans: Iterable[tuple[str, int, int]], groups: Mapping[str, str]
     ) -> None:
-        """Put spans (stage, start_ns, end_ns by `profiler.clock`) of another process on the lane of that name.
+        """Put spans (stage, start_ns, end_ns by `profiler.clock`) of another process on a new lane, in order of time.
 
-        `group`: of all stages, or of each. In order of time. On Linux the clock is the same for all processes of a
-        machine.
+        `groups`: of each stage. On Linux the clock is the same for all processes of a machine.
         """
-        target = self.lane_of(lane)
+        target = self.recorder.lane(lane, "cpu")
         for number, (stage, start, end) in enumerate(spans):
             while target.waiting > 1 << 14 and not isinstance(self.journal, NullWriter):
                 time.sleep(0.01)  # the writer empties the ring every 50 ms
-            of = group if isinstance(group, str) else group[stage]
-            target.put(self.stage(stage, of), start, end, number, 1)
+            target.put(self.stage(stage, groups[stage]), start, end, number, 1)
 
     # -- the machine ----------------------------------------------------------------------------
 
@@ -293,31 +271,11 @@ class Desk:
                     os.environ[OPENMP] = said
 
     @cached_property
-    def roofs(self) -> RoofTable:
-        """The roofs of this machine on one thread, loaded or measured once; kept in the session at the end."""
-        from profiler.machine.roofs import calibration
-
-        return calibration.load_or_measure(
-            1, lambda what, share: self.progress(f"measuring the machine: {what}"), self._asked
-        )
-
-    def known_roofs(self) -> RoofTable:
-        """The roofs that are known without measuring: what the session's figures are held against."""
-        from profiler.machine.roofs import calibration
-
-        return calibration.stored()
-
-    @cached_property
-    def machine(self) -> dict[str, object]:
-        """What is known of the machine (`profiler.machine.describe`)."""
-        from profiler.machine.describe import describe
-
-        return describe()
-
-    @cached_property
     def cache_bytes(self) -> dict[int, int]:
         """Bytes of data that each level of cache holds, by level; empty where nothing is known."""
-        levels = self.machine.get("caches")
+        from profiler.machine.describe import describe
+
+        levels = describe().get("caches")
         rows = levels if isinstance(levels, list) else []
         return {int(r["level"]): int(r["bytes"]) for r in rows if r.get("type") != "instruction"}
 
@@ -341,7 +299,3 @@ class Desk:
         from pipelines.run import playlist
 
         return playlist.build(self.audio, self.transcripts).items
-
-
-def _inner(inner: int | Mapping[str, int] | None, name: str) -> int | None:
-    return inner.get(name) if isinstance(inner, Mapping) else inner

@@ -11,12 +11,11 @@ import msgspec
 from pipelines.labs._accelerator import NONE
 from pipelines.labs.chart import Axis, Block, Chart, Gantt
 from pipelines.labs.declaration import Lab, Measured, Parameters
+from pipelines.labs.desk import Desk
 from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, PART, Finding, all_of
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from pipelines.labs.desk import Desk
 
 PLACES = ("both on the host", "both on the device", "one on each", "after .to(device)")
 OPERATIONS = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import numpy as np
 
@@ -12,15 +12,13 @@ from pipelines.config.options import setting
 from pipelines.labs._parameters import Seconds
 from pipelines.labs.chart import Axis, Chart
 from pipelines.labs.declaration import Lab, Parameters, PublishedValue
+from pipelines.labs.desk import Desk
 from pipelines.labs.figures import inverse, value
 from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work, key
 from pipelines.labs.texts import ci
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least
 from profiler.analysis.comparison.statistics import Ratio
-
-if TYPE_CHECKING:
-    from pipelines.labs.desk import Desk
-    from profiler.arrays import Array
+from profiler.arrays import Array
 
 PYTHON: Final = "Python"
 CHEAP: Final = ("add", "multiply", "compare")
@@ -49,8 +47,7 @@ class Params(Parameters, frozen=True, kw_only=True):
     """How much is computed."""
 
     elements: Annotated[
-        int,
-        setting("Elements", "Length of an array; 4 096 stay in the caches.", ge=64, le=10**7),
+        int, setting("Elements", "Length of an array; 4 096 stay in the caches.", ge=64, le=10**7)
     ] = 4096
     items: Annotated[
         int, setting("List items", "Length of the lists that Python loops over.", ge=10, le=10**7)
@@ -249,11 +246,10 @@ LAB: Final = Lab(
     "slower has timed its zip.",
     source="note 0",
     group="scoring",
-    measured="Each operation over values in (−5, 5): in list comprehensions, like the claim's benchmark, and "
-    "over arrays in numpy, numba and torch (and on the device, if there is one), in float32 and float64. The "
-    "time of the loop or call without the operation is subtracted. Arrays stay in the caches, so memory does not "
-    "count. numba takes exp from the C library, one element at a time, unless Intel's vector library is "
-    "installed.",
+    measured="Each operation over values in (−5, 5): in list comprehensions, like the claim's benchmark, and over "
+    "arrays in numpy, numba and torch (and on the device, if there is one), in float32 and float64. The time of the "
+    "loop or call without the operation is subtracted. Arrays stay in the caches, so memory does not count. numba "
+    "takes exp from the C library, one element at a time, unless Intel's vector library is installed.",
     bound="It holds if an exp takes longer than the slowest of the others in every way of computing, as the "
     "claim says. The claim gives no factor.",
     parameters=Params(),
@@ -262,8 +258,7 @@ LAB: Final = Lab(
     judge=judge,
     picture=picture,
     follows={
-        HOLDS: "So: exp is an expensive operation, but count how many there are before you replace it: see "
-        "exp-share.",
+        HOLDS: "So: exp is an expensive operation, but count how many there are before you replace it: see exp-share.",
         FAILS: "So: here no exp needs to be avoided for its own sake.",
         UNDECIDED: "So: take more rounds; the operations are too close here.",
     },

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import Annotated, Final, Literal
 
 import numpy as np
 
@@ -10,15 +10,13 @@ from pipelines.config.options import setting
 from pipelines.labs._parameters import Gaussians, Seconds
 from pipelines.labs.chart import Axis, Chart, Line, Mark
 from pipelines.labs.declaration import Lab, Parameters
-from pipelines.labs.figures import saved, value
+from pipelines.labs.desk import Desk
+from pipelines.labs.figures import ratio_columns, saved, scaled, value
 from pipelines.labs.sweep import Sweep, SweepResult, Work, milliseconds
 from pipelines.labs.texts import percent
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_most
 from profiler.analysis.comparison.statistics import Ratio
 from profiler.arrays import Array
-
-if TYPE_CHECKING:
-    from pipelines.labs.desk import Desk
 
 BATCHES: Final = (1, 2, 4, 8, 16, 32, 64, 128)
 LIBRARY_BATCHES: Final = (1, 4, 16)
@@ -167,15 +165,10 @@ def picture(result: SweepResult) -> Chart:
 
 
 def _share_line(name: str, found: dict[int, Ratio | None]) -> Line:
-    known = {n: share for n, share in found.items() if share is not None}
     return Line(
         name,
-        tuple(map(float, known)),
-        tuple(100 * share.ratio for share in known.values()),
-        tuple(100 * (share.ratio if share.low is None else share.low) for share in known.values()),
-        tuple(
-            100 * (share.ratio if share.high is None else share.high) for share in known.values()
-        ),
+        tuple(map(float, found)),
+        *ratio_columns([scaled(share, 100) for share in found.values()]),
     )
 
 

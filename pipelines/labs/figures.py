@@ -5,6 +5,7 @@ All by `profiler.analysis.comparison.statistics`, which takes times in nanosecon
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -15,12 +16,14 @@ from profiler.analysis.comparison.statistics import (
     Ratio,
     alternated,
     apart,
+    bootstrap_interval,
     undisturbed,
     undisturbed_interval,
 )
 from profiler.arrays import F64, Array
 
 NS = 1e9
+TINY = 1e-300
 
 
 class Interval(NamedTuple):
@@ -43,6 +46,20 @@ def ratio_apart(of: Sequence[float], to: Sequence[float]) -> Ratio | None:
     """As `ratio`, of times that were not measured in turns; the shorter of both says how many are taken."""
     n = min(len(of), len(to))
     return apart(_ns(to[:n]), _ns(of[:n])).ratio()
+
+
+def quotient(of: Sequence[float], to: Sequence[float]) -> Ratio:
+    """Σ `of` / Σ `to`, with its interval by a bootstrap over the pairs, which are what chance draws.
+
+    Without an interval where there are fewer than two, or where it has no end. 0 / 0 is 0.
+    """
+    rows = np.column_stack([of, to])
+
+    def figure(some: F64) -> float:
+        return float(some[:, 0].sum() / max(some[:, 1].sum(), TINY))
+
+    ends = bootstrap_interval(rows, figure) if len(rows) > 1 else (math.nan, math.nan)
+    return Ratio(figure(rows), *ends) if np.isfinite(ends).all() else Ratio(figure(rows))
 
 
 def inverse(found: Ratio | None) -> Ratio | None:
@@ -104,9 +121,7 @@ def columns(
     )
 
 
-def ratio_columns(
-    ratios: Sequence[Ratio | None],
-) -> tuple[Values, Values, Values]:
+def ratio_columns(ratios: Sequence[Ratio | None]) -> tuple[Values, Values, Values]:
     """Ratios, lower and upper ends, as the layers of a chart take them."""
     return (
         tuple(r.ratio if r else None for r in ratios),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from pipelines.config.options import setting
 from pipelines.labs._parameters import Seconds, Vocabulary
 from pipelines.labs.chart import Axis, Bars, Chart, Mark
 from pipelines.labs.declaration import Lab, Parameters, PublishedValue
+from pipelines.labs.desk import Desk
 from pipelines.labs.figures import ratio_columns, value
 from pipelines.labs.sweep import SweepResult, Work, milliseconds, one_size
 from pipelines.labs.texts import ci
@@ -25,9 +26,6 @@ from pipelines.labs.verdicts import (
     at_most,
 )
 from profiler.analysis.comparison.statistics import Ratio
-
-if TYPE_CHECKING:
-    from pipelines.labs.desk import Desk
 
 STAND_IN: Final = "torch-cpu"
 """The device code on the processor, where there is no accelerator."""
@@ -174,10 +172,7 @@ def judge(result: SweepResult) -> Finding:
 def picture(result: SweepResult) -> Chart:
     """Time per frame of both parts, here and there."""
     per_frame = result.timings.per_unit
-    names = {
-        "processor": "processor",
-        "device": result.device or "device code on the processor",
-    }
+    names = {"processor": "processor", "device": result.device or "device code on the processor"}
     bars = tuple(
         per_frame.bars(name, per_frame.cells(f"{part}, {place}" for part in PARTS), milliseconds)
         for place, name in names.items()

@@ -9,20 +9,18 @@ gradient follows exactly from the matrix K = (D Dᵀ) ∘ (H Hᵀ) of the frames
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import numpy as np
 
 from pipelines.config.options import setting
 from pipelines.labs.chart import Axis, Chart, Line, Mark
 from pipelines.labs.declaration import Lab, Measured, Parameters, PublishedValue
+from pipelines.labs.desk import Desk
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, Verdict
 from profiler.analysis.comparison.statistics import bootstrap_interval
 from profiler.arrays import F32, F64
 from profiler.errors import BadInput
-
-if TYPE_CHECKING:
-    from pipelines.labs.desk import Desk
 
 SLOPE: Final = -0.5
 """The note: the standard deviation of the gradient falls as b^−½."""

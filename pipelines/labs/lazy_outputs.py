@@ -10,18 +10,18 @@ import numpy as np
 from pipelines.config import Value
 from pipelines.config.options import setting
 from pipelines.labs._parameters import NetName, Seconds, Vocabulary
-from pipelines.labs.chart import Axis, Chart, Mark, Steps
+from pipelines.labs.chart import Axis, Chart, Line, Mark
 from pipelines.labs.declaration import Lab, Parameters, PublishedValue
-from pipelines.labs.figures import value
+from pipelines.labs.desk import Desk
+from pipelines.labs.figures import quotient, value
 from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work, milliseconds
 from pipelines.labs.texts import SHARE, ci, percent
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least, at_most
-from profiler.analysis.comparison.statistics import Ratio, bootstrap_interval
+from profiler.analysis.comparison.statistics import Ratio
 from profiler.arrays import F64
 
 if TYPE_CHECKING:
     from pipelines.config import Config
-    from pipelines.labs.desk import Desk
     from pipelines.scoring import Prepared
 
 LEAST_SAID, MOST_SAID = 0.25, 0.35
@@ -125,14 +125,7 @@ def measure(params: Params, desk: Desk) -> Result:
 
 def share_asked(asked: Sequence[Sequence[int]], outputs: int) -> Ratio:
     """Mean share of the outputs that is asked for, with its interval by a bootstrap over utterances."""
-    rows = np.array([(sum(one), len(one) * outputs) for one in asked], np.float64)
-
-    def share(some: F64) -> float:
-        return float(some[:, 0].sum() / some[:, 1].sum())
-
-    if len(rows) < 2:
-        return Ratio(share(rows))
-    return Ratio(share(rows), *bootstrap_interval(rows, share))
+    return quotient([sum(one) for one in asked], [len(one) * outputs for one in asked])
 
 
 def judge(result: Result) -> Finding:
@@ -168,7 +161,7 @@ def picture(result: Result) -> Chart:
     """The distribution of what is asked for, with the note's range; beside it the times."""
     counts, edges = np.histogram(result.fractions, bins=BINS, range=(0.0, 1.0))
     share = 100 * counts / counts.sum()
-    steps = Steps("frames", tuple((100 * edges).tolist()), (*share.tolist(), 0.0))
+    steps = Line("frames", tuple((100 * edges).tolist()), (*share.tolist(), 0.0), steps=True)
     per_frame = result.per_frame
     bars = tuple(per_frame.bars(v, per_frame.cells([v]), milliseconds) for v in VARIANTS)
     return Chart(

@@ -21,6 +21,7 @@ from pipelines.labs._nets import (
 from pipelines.labs._parameters import InBlocks, NetName, Seconds, Words
 from pipelines.labs.chart import Axis, Bars, Chart, Line, Mark
 from pipelines.labs.declaration import Lab, Parameters, PublishedValue
+from pipelines.labs.desk import Desk
 from pipelines.labs.figures import value
 from pipelines.labs.sweep import milliseconds
 from pipelines.labs.texts import SHARE, ci, percent
@@ -34,11 +35,10 @@ from pipelines.labs.verdicts import (
     at_least,
     at_most,
 )
+from profiler.arrays import Array
 
 if TYPE_CHECKING:
-    from pipelines.labs.desk import Desk
     from pipelines.models.nets import Net
-    from profiler.arrays import Array
 
 SHARES: Final = (0.2, 0.3, 0.5)
 JUDGED: Final = 0.3

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 from pipelines.config.options import setting
 from pipelines.labs._accelerator import HALF, opened
 from pipelines.labs._parameters import Seconds
-from pipelines.labs.chart import Axis, Chart, Mark, StackedBars
+from pipelines.labs.chart import Axis, Bars, Chart, Mark
 from pipelines.labs.declaration import Lab, Parameters, PublishedValue
+from pipelines.labs.desk import Desk
 from pipelines.labs.figures import value
 from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work
 from pipelines.labs.texts import ci
@@ -27,14 +28,9 @@ if TYPE_CHECKING:
     import torch
 
     from pipelines.device import Device
-    from pipelines.labs.desk import Desk
 
 VARIANTS = ("numpy", "resident", "copied")
-NAMES = {
-    "numpy": "numpy",
-    "resident": "on the device",
-    "copied": "on the device, copied each time",
-}
+NAMES = {"numpy": "numpy", "resident": "on the device", "copied": "on the device, copied each time"}
 PARTS = ("there", "product", "back", "launch")
 PART_NAMES = ("host to device", "product", "device to host", "launch and wait")
 SIZES = (32, 64, 128, 200, 512, 1024, 2048, 4096)
@@ -248,7 +244,8 @@ def picture(result: SweepResult) -> Chart:
 
     apart = result.more["parts"]
     parts = tuple(
-        (name, (1e6 * apart.time(part),)) for part, name in zip(PARTS, PART_NAMES, strict=True)
+        Bars(name, (1e6 * apart.time(part),), stacked=True)
+        for part, name in zip(PARTS, PART_NAMES, strict=True)
     )
     by_size = (timings.line(variant, name, microseconds) for variant, name in names.items())
     even = break_even(timings) if result.device else None
@@ -262,7 +259,7 @@ def picture(result: SweepResult) -> Chart:
             Chart(
                 Axis("", categories=("copied each time",)),
                 Axis("time", "µs"),
-                (StackedBars(parts),),
+                parts,
                 title="Its parts",
             ),
             Chart(

@@ -6,7 +6,7 @@ After "Dive into Deep Learning" § 12.5: A = BC four ways, 256 × 256. One threa
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import numpy as np
 
@@ -14,15 +14,13 @@ from pipelines.config.options import setting
 from pipelines.labs._parameters import Seconds
 from pipelines.labs.chart import Axis, Chart, Mark
 from pipelines.labs.declaration import Lab, Parameters
+from pipelines.labs.desk import Desk
 from pipelines.labs.figures import ratio_apart, value
 from pipelines.labs.sweep import Sweep, SweepResult, Work, run_all
 from pipelines.labs.texts import ci
 from pipelines.labs.verdicts import Finding, all_of, at_least
 from profiler.arrays import F32
-
-if TYPE_CHECKING:
-    from pipelines.labs.desk import Desk
-    from profiler.costs import Cost
+from profiler.costs import Cost
 
 ORDERS: Final = ("element", "column", "whole", "blocks")
 LIBRARIES: Final = ("numpy", "numba", "torch")
@@ -66,7 +64,7 @@ def products(n: int, block: int) -> dict[str, Work]:
     """
     import torch
 
-    from pipelines.labs import _matrix_kernels as kernels
+    from pipelines.labs import _kernels as kernels
 
     b, c = drawn(n)
     out = {
@@ -297,10 +295,9 @@ LAB = Lab(
     "nearly as fast.",
     source="note 3 (Dive into Deep Learning, § 12.5)",
     group="caches",
-    measured="A = BC in float32 on one thread, four ways in numpy, numba and torch; columns, blocks and the "
-    "whole over sizes from L1 to memory, and blocks of every width. By element most of the time is calls, not "
-    "caches; numba shows the same order without them. The claim's source timed one cold run; here each way has "
-    "many turns.",
+    measured="A = BC in float32 on one thread, four ways in numpy, numba and torch; columns, blocks and the whole over "
+    "sizes from L1 to memory, and blocks of every width. By element most of the time is calls, not caches; numba shows "
+    "the same order without them. The claim's source timed one cold run; here each way has many turns.",
     bound="It holds if each order is faster than the one before and blocks keep half of the rate of the whole "
     "product. The claim gives no number; half is ours, and its source measured 0.5 to 1.",
     parameters=Params(),

@@ -8,13 +8,13 @@ from pipelines.config.options import setting
 from pipelines.labs import _training as shared
 from pipelines.labs.chart import Axis, Chart, Line, Mark
 from pipelines.labs.declaration import Lab, Measured, Parameters
-from pipelines.labs.figures import between, columns
+from pipelines.labs.desk import Desk
+from pipelines.labs.figures import between, columns, quotient
 from pipelines.labs.figures import ratio as ratio_of
 from pipelines.labs.texts import ci, whole
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least, at_most
 
 if TYPE_CHECKING:
-    from pipelines.labs.desk import Desk
     from pipelines.training.parallel.net import Layers
 
 SIZES = (1, 4, 16, 64, 256, 1024, 4096, 8192)
@@ -127,8 +127,12 @@ def judge(result: Result) -> Finding:
     chosen = best(result)
     inside = [run for size, run in chosen.items() if LOW <= size <= HIGH]
     outside = [run for size, run in chosen.items() if not LOW <= size <= HIGH]
+    if not inside or not outside:
+        return Finding(
+            UNDECIDED, f"Of minibatches of {LOW} to {HIGH} and others only one kind was tried.", {}
+        )
     inner, outer = (min(runs, key=_last) for runs in (inside, outside))
-    ratio = shared.loss_ratio(inner.segments[-1], outer.segments[-1])
+    ratio = quotient(inner.segments[-1], outer.segments[-1])
     rate = {size: sum(run.examples) / sum(run.seconds) for size, run in chosen.items()}
     smallest, largest = min(rate), max(rate)
     badly = ratio_of(chosen[smallest].per_example, inner.per_example)
@@ -171,10 +175,7 @@ def picture(result: Result) -> Chart:
             Chart(
                 Axis("minibatch", log=True),
                 Axis("frames", "1/s", log=True),
-                (
-                    Line("speed", sizes, *columns(speeds)),
-                    Mark("usual", LOW, on="x", until=HIGH),
-                ),
+                (Line("speed", sizes, *columns(speeds)), Mark("usual", LOW, on="x", until=HIGH)),
                 title="Speed",
             ),
         ),
@@ -192,10 +193,9 @@ LAB = Lab(
     "more passes.",
     source="note 1 (Yu & Deng, ch. 7)",
     group="training",
-    measured="A net of 3 × 256 on the shipped voices with minibatches of 1 to 8192, the same time for each, in "
-    "turns, each with the best of three learning rates. The result is the loss on the training frames; speed "
-    "alone would mislead. The voices are a minute of speech, changed at random; longer trainings would favour "
-    "larger minibatches.",
+    measured="A net of 3 × 256 on the shipped voices with minibatches of 1 to 8192, the same time for each, in turns, "
+    "each with the best of three learning rates. The result is the loss on the training frames; speed alone would "
+    "mislead. The voices are a minute of speech, changed at random; longer trainings would favour larger minibatches.",
     bound="It holds if the best minibatch within the claim's 256 to 1024 ends with a lower loss than the best "
     "outside, after the same time, and if the smallest one takes longer per frame. The loss is measured on the "
     "training frames: the claim is about descent, and a net learns a minute of speech by heart long before other "

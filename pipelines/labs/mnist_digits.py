@@ -10,18 +10,17 @@ import msgspec
 from pipelines.config.options import setting
 from pipelines.labs import _digits
 from pipelines.labs._accelerator import HALF
-from pipelines.labs.chart import Axis, Bars, Chart, Mark, StackedBars
+from pipelines.labs.chart import Axis, Bars, Chart, Mark
 from pipelines.labs.declaration import Lab, Measured, Parameters, PublishedValue
+from pipelines.labs.desk import Desk
 from pipelines.labs.figures import ratio, ratio_columns, seconds
 from pipelines.labs.texts import ci, percent, whole
 from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, UNDECIDED, Finding, all_of, at_least
+from profiler.analysis.comparison.statistics import Ratio
+from profiler.arrays import F32, I64
 
 if TYPE_CHECKING:
     from torch import nn
-
-    from pipelines.labs.desk import Desk
-    from profiler.analysis.comparison.statistics import Ratio
-    from profiler.arrays import F32, I64
 
 MODELS = {"small": 16, "large": 128}
 """Channels of the first of two convolutions; the second has twice as many."""
@@ -255,22 +254,19 @@ def picture(result: Result) -> Chart:
     )
     columns = [(f"{name}, {place}", each[name]) for name in MODELS for place, each in places]
     parts = tuple(
-        (title, tuple(seconds(passes.parts[part]) for _, passes in columns))
+        Bars(title, tuple(seconds(passes.parts[part]) for _, passes in columns), stacked=True)
         for part, title in zip(PARTS, PART_NAMES, strict=True)
     )
     names = tuple(MODELS)
     if result.there:
         gains = [ratio(result.here[n].seconds, result.there[n].seconds) for n in names]
-        bars = Bars(
-            "measured",
-            *ratio_columns(gains),
-        )
+        bars = Bars("measured", *ratio_columns(gains))
     else:
         bars = Bars("the most there could be", tuple(most(result.here[n]) for n in names))
     return Chart(
         Axis("model and device", categories=tuple(name for name, _ in columns)),
         Axis("a pass", "s"),
-        (StackedBars(parts),),
+        parts,
         title=f"{whole(result.digits)} digits",
         beside=(
             Chart(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pipelines.labs._nets import (
     NetResult,
@@ -17,14 +17,12 @@ from pipelines.labs._nets import (
 from pipelines.labs._parameters import InBlocks, Seconds, Vocabulary, Words
 from pipelines.labs.chart import Axis, Chart, Line
 from pipelines.labs.declaration import Lab, Parameters, PublishedValue
+from pipelines.labs.desk import Desk
 from pipelines.labs.figures import value
 from pipelines.labs.sweep import key, milliseconds
 from pipelines.labs.texts import ci, percent
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least
 from profiler.analysis.comparison.statistics import Ratio
-
-if TYPE_CHECKING:
-    from pipelines.labs.desk import Desk
 
 NET: Final = "multi-frame"
 WHOLE: Final = "every frame"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import numpy as np
 
@@ -10,14 +10,12 @@ from pipelines.config.options import setting
 from pipelines.labs._parameters import Seconds
 from pipelines.labs.chart import Axis, Chart
 from pipelines.labs.declaration import Lab, Parameters
+from pipelines.labs.desk import Desk
 from pipelines.labs.figures import saved, scaled, value
 from pipelines.labs.sweep import Sweep, SweepResult, Work
 from pipelines.labs.texts import ci, percent
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, at_least
-
-if TYPE_CHECKING:
-    from pipelines.labs.desk import Desk
-    from profiler.costs import Cost
+from profiler.costs import Cost
 
 FLOAT: Final = 4
 LANES: Final = 16
@@ -33,8 +31,7 @@ class Params(Parameters, frozen=True, kw_only=True):
     """The reference workload of the note: thousands of mixtures, dozens of Gaussians, 40 floats."""
 
     senones: Annotated[
-        int,
-        setting("Senones", "The sweep goes in powers of two up to so many.", ge=16, le=1 << 20),
+        int, setting("Senones", "The sweep goes in powers of two up to so many.", ge=16, le=1 << 20)
     ] = 4096
     gaussians: Annotated[
         int, setting("Gaussians", "Gaussians of a senone's mixture.", ge=1, le=1024)

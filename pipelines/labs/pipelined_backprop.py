@@ -9,7 +9,8 @@ from pipelines.config.options import setting
 from pipelines.labs import _training as shared
 from pipelines.labs.chart import Axis, Bars, Block, Chart, Gantt, Line, Mark
 from pipelines.labs.declaration import Lab, Measured, PublishedValue
-from pipelines.labs.figures import between, columns, ratio, ratio_columns, seconds
+from pipelines.labs.desk import Desk
+from pipelines.labs.figures import between, columns, quotient, ratio, ratio_columns, seconds
 from pipelines.labs.sweep import Work, one_size
 from pipelines.labs.texts import ci
 from pipelines.labs.verdicts import (
@@ -29,7 +30,6 @@ from profiler.machine.describe import usable_cores
 if TYPE_CHECKING:
     import torch
 
-    from pipelines.labs.desk import Desk
     from pipelines.training.parallel.lessons import Lessons
     from pipelines.training.parallel.net import Layers
 
@@ -56,21 +56,14 @@ class Params(shared.Workers, frozen=True, kw_only=True):
         int, setting("Minibatch", "Examples of a minibatch.", unit="frames", ge=1, le=4096)
     ] = 128
     batches: Annotated[
-        int,
-        setting("Minibatches", "Minibatches in a round of each pipeline.", ge=8, le=100_000),
+        int, setting("Minibatches", "Minibatches in a round of each pipeline.", ge=8, le=100_000)
     ] = 40
     rounds: Annotated[
         int, setting("Rounds", "Rounds in turns; each is one time of each pipeline.", ge=3, le=100)
     ] = 14
     cost_seconds: Annotated[
         float,
-        setting(
-            "Costs",
-            "Time for measuring what each layer costs.",
-            unit="s",
-            ge=0.0,
-            le=60.0,
-        ),
+        setting("Costs", "Time for measuring what each layer costs.", unit="s", ge=0.0, le=60.0),
     ] = 3.0
 
 
@@ -95,10 +88,8 @@ def measure(params: Params, desk: Desk) -> Result:
     from pipelines.training.parallel import lessons as labelled
     from pipelines.training.parallel.job import Job, Task
 
-    with desk.part(0.0, 0.1):
-        folder = shared.data(desk)
-    with desk.part(0.1, 0.2):
-        lessons = labelled.read(folder, "senones", 7, 1)
+    with desk.part(0.0, 0.2):
+        lessons = labelled.read(shared.data(desk), "senones", 7, 1)
         forward, backward = layer_costs(desk, lessons, params)
     costs = [seconds(f) + seconds(b) for f, b in zip(forward, backward, strict=True)]
     sizes = sorted({1, 2, params.most})
@@ -106,7 +97,7 @@ def measure(params: Params, desk: Desk) -> Result:
     tasks = [
         Task(
             name="one worker" if k == 1 else f"{k} workers",
-            way="pipelined",
+            method="pipelined",
             workers=k,
             batch=params.batch,
             batches=params.batches,
@@ -116,12 +107,7 @@ def measure(params: Params, desk: Desk) -> Result:
         for k in sizes
     ]
     job = Job(
-        tasks=tasks,
-        data=str(folder),
-        rounds=params.rounds,
-        outputs="senones",
-        widths=HIDDEN,
-        bottleneck=BOTTLENECK,
+        tasks=tasks, rounds=params.rounds, outputs="senones", widths=HIDDEN, bottleneck=BOTTLENECK
     )
     with desk.part(0.2, 1.0):
         curves, spans = shared.trained(desk, job, params)
@@ -214,7 +200,7 @@ def judge(result: Result) -> Finding:
     longest = result.curves[-1]
     speed = ratio(alone.per_example, pair.per_example)
     speed_of_most = ratio(alone.per_example, longest.per_example)
-    loss = shared.loss_ratio(longest.segments[-1], alone.segments[-1])
+    loss = quotient(longest.segments[-1], alone.segments[-1])
     delays = [_usual_delay(each.delays) for each in longest.by_worker]
     four = longest.workers == 4 <= result.devices
     verdict = all_of(
@@ -227,7 +213,7 @@ def judge(result: Result) -> Finding:
     why = (
         f"On {what}, 2 workers are {ci(speed)} times as fast as one, {longest.workers} are "
         f"{ci(speed_of_most)} times; with gradients {', '.join(map(str, delays))} updates late the loss "
-        f"is {shared.told_loss(loss)} that without delay. Devices that compute as one core here and "
+        f"is {shared.loss_text(loss)} that without delay. Devices that compute as one core here and "
         f"transfer in no time would give {model[2]:.3g}× on 2 and {model[4]:.3g}× on 4 (simulated from the "
         "layers' times)."
     )
@@ -320,11 +306,10 @@ LAB = Lab(
     "of one thread each by their measured costs; every pipeline sees the same minibatches, in turns, and "
     "gradients really are late. If there are fewer devices than workers, they share them; then a simulation from "
     "the measured times of the layers says what one device per worker would give.",
-    bound="It holds if two workers are at least 1.9 times as fast as one, four with a device each 3.3 times "
-    "(Chen 2012), and the loss ends at most a twentieth above that without delay. Published is no loss; the "
-    "twentieth is ours. The net is ours, too: the smaller shipped net has half of its weights in the output "
-    "layer, so that no split into more than two could be even. The loss is measured on the training frames, as "
-    "in `minibatch`.",
+    bound="It holds if two workers are at least 1.9 times as fast as one, four with a device each 3.3 times (Chen "
+    "2012), and the loss ends at most a twentieth above that without delay. Published is no loss; the twentieth is "
+    "ours. The net is ours, too: the smaller shipped net has half of its weights in the output layer, so that no split "
+    "into more than two could be even. The loss is measured on the training frames, as in `minibatch`.",
     parameters=Params(),
     stored=Result,
     measure=measure,

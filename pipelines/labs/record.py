@@ -18,7 +18,7 @@ from pipelines.labs import _earlier_forms
 from pipelines.labs.chart import Chart
 from pipelines.labs.declaration import Lab, Measured, Parameters
 from pipelines.labs.texts import figure
-from pipelines.labs.verdicts import IMPOSSIBLE, Finding, Verdict
+from pipelines.labs.verdicts import Finding
 from profiler.errors import BadInput
 
 KEY: Final = "lab"
@@ -89,19 +89,12 @@ def read(meta: Mapping[str, object]) -> Record | None:
         parameters = msgspec.convert(fact.get("parameters"), type(lab.parameters))
         measured = None
         if isinstance(found := fact.get("measured"), dict):
-            now = _earlier_forms.current(str(fact["name"]), found)
+            now = _earlier_forms.current(str(fact["name"]), found, lab.stored)
             measured = msgspec.convert(now, lab.stored, str_keys=True)
-        finding = lab.judge(measured) if measured is not None else _impossible(fact)
+        finding = lab.judge(measured) if measured is not None else None
     except (BadInput, msgspec.ValidationError, ArithmeticError, ValueError, LookupError):
         return None
     return Record(str(fact["name"]), lab, parameters, measured, finding)
-
-
-def _impossible(fact: Mapping[str, object]) -> Finding | None:
-    if fact.get("verdict") != IMPOSSIBLE:
-        return None
-    verdict: Verdict = IMPOSSIBLE
-    return Finding(verdict, str(fact.get("why", ""))[:1000])
 
 
 def row(run: Record) -> dict[str, object]:

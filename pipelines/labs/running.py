@@ -21,11 +21,12 @@ from pipelines.config.options import Value, assign, check
 from pipelines.labs import record
 from pipelines.labs.declaration import Measured, Parameters
 from pipelines.labs.desk import Desk
-from pipelines.labs.verdicts import IMPOSSIBLE, Finding
+from pipelines.labs.verdicts import Finding
 from pipelines.run.null_writer import NullWriter
 from profiler.errors import BadInput, Cancelled
 from profiler.machine import describe
 from profiler.machine.describe import usable_cores
+from profiler.machine.roofs import calibration
 from profiler.machine.roofs.table import size_text
 from profiler.machine.sampler import watching
 from profiler.plain import one_line
@@ -86,15 +87,12 @@ def execute(
         lane = recorder.lane("lab", decode=True) if request.out is not None else NullLane()
         desk = Desk(recorder, lane, journal, progress, stopping, request.audio, request.transcripts)
         progress("preparing", None)
-        if (reason := lab.obstacle(parameters)) is not None:
-            outcome.finding = Finding(IMPOSSIBLE, f"It cannot be tried here: {reason.rstrip('.')}.")
-        else:
-            watched = watching(journal) if isinstance(journal, SessionWriter) else nullcontext()
-            # A lab whose `threads` is 0 takes all.
-            threads = int(getattr(parameters, "threads", 1)) or usable_cores() or 1
-            with desk.threads(threads), watched, _undisturbed():
-                outcome.measured = lab.measure(parameters, desk)
-            outcome.finding = lab.judge(outcome.measured)
+        watched = watching(journal) if isinstance(journal, SessionWriter) else nullcontext()
+        # A lab whose `threads` is 0 takes all.
+        threads = int(getattr(parameters, "threads", 1)) or usable_cores() or 1
+        with desk.threads(threads), watched, _undisturbed():
+            outcome.measured = lab.measure(parameters, desk)
+        outcome.finding = lab.judge(outcome.measured)
         outcome.state = "closed"
     except Cancelled:
         outcome.state = "stopped"
@@ -105,7 +103,7 @@ def execute(
             request.name, parameters, outcome.measured, outcome.finding, outcome.problem or ""
         )
         journal.meta(record.KEY, fact)
-        journal.calibration(desk.known_roofs().rows())
+        journal.calibration(calibration.stored().rows())
         journal.close(outcome.state)
     if journal.failed:
         outcome.state, outcome.problem = "failed", str(journal.failed)

@@ -9,17 +9,17 @@ import numpy as np
 from pipelines.config import Value
 from pipelines.config.options import setting
 from pipelines.labs._parameters import Seconds, Vocabulary
-from pipelines.labs.chart import Axis, Chart, Mark, StackedBars
+from pipelines.labs.chart import Axis, Bars, Chart, Mark
 from pipelines.labs.declaration import Lab, Parameters, PublishedValue
+from pipelines.labs.desk import Desk
 from pipelines.labs.figures import value
 from pipelines.labs.sweep import Sweep, SweepResult, Timings, Work, key, one_size
 from pipelines.labs.texts import ci, percent
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, at_least
+from profiler.arrays import Array
 
 if TYPE_CHECKING:
-    from pipelines.labs.desk import Desk
     from pipelines.run.recogniser import Recogniser
-    from profiler.arrays import Array
 
 MODELS: Final[dict[str, dict[str, Value]]] = {
     "continuous, frame by frame": {"model": "continuous", "block": 1},
@@ -188,12 +188,13 @@ def picture(result: SweepResult) -> Chart:
     remains = {name: rtf.time(variant(name, FREE)) for name in MODELS}
     whole = {name: rtf.time(variant(name, WHOLE)) for name in MODELS}
 
-    def stacked(scale: dict[str, float]) -> StackedBars:
+    def stacked(scale: dict[str, float]) -> tuple[Bars, Bars]:
         """Both parts of each model, over its scale."""
         rest = (remains[name] / scale[name] for name in MODELS)
         gone = (max(0.0, whole[name] - remains[name]) / scale[name] for name in MODELS)
-        return StackedBars(
-            (("remains: front end and search", tuple(rest)), ("scoring", tuple(gone)))
+        return (
+            Bars("remains: front end and search", tuple(rest), stacked=True),
+            Bars("scoring", tuple(gone), stacked=True),
         )
 
     models = Axis("acoustic model", categories=tuple(MODELS))
@@ -201,13 +202,9 @@ def picture(result: SweepResult) -> Chart:
     return Chart(
         models,
         Axis("time of the decode", "%", low=0.0),
-        (shares, Mark("half", 50.0)),
+        (*shares, Mark("half", 50.0)),
         beside=(
-            Chart(
-                models,
-                Axis("real-time factor", low=0.0),
-                (stacked(dict.fromkeys(MODELS, 1.0)),),
-            ),
+            Chart(models, Axis("real-time factor", low=0.0), stacked(dict.fromkeys(MODELS, 1.0))),
         ),
     )
 

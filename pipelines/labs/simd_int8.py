@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import numpy as np
 
@@ -11,13 +11,11 @@ from pipelines.config.options import setting
 from pipelines.labs._parameters import NetName, Seconds
 from pipelines.labs.chart import Axis, Chart
 from pipelines.labs.declaration import Lab, Parameters, PublishedValue
+from pipelines.labs.desk import Desk
 from pipelines.labs.figures import value
 from pipelines.labs.sweep import SweepResult, Work, milliseconds, one_size, run_all
 from pipelines.labs.texts import ci, percent
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, all_of, at_least
-
-if TYPE_CHECKING:
-    from pipelines.labs.desk import Desk
 
 PRESETS: Final = {
     "plain loop": "ladder-1-scalar",
@@ -93,7 +91,7 @@ def loops_of(weight: np.ndarray[tuple[int, int], np.dtype[np.float32]]) -> dict[
 
     Integers in numpy stand for the trap: its product of them has no tuned kernel.
     """
-    from pipelines.labs import _unrolled_kernels as kernels
+    from pipelines.labs import _kernels as kernels
 
     x = np.random.default_rng(0).random(weight.shape[1], np.float32)
     out = np.empty(len(weight), np.float32)

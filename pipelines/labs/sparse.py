@@ -11,6 +11,7 @@ from pipelines.config.options import setting
 from pipelines.labs._parameters import NetName, Seconds, Words
 from pipelines.labs.chart import Axis, Chart, Line, Mark
 from pipelines.labs.declaration import Lab, Parameters, PublishedValue
+from pipelines.labs.desk import Desk
 from pipelines.labs.figures import value
 from pipelines.labs.sweep import Cell, Sweep, SweepResult, Timings, Work
 from pipelines.labs.texts import SHARE, ci, counted, percent
@@ -18,7 +19,6 @@ from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, Verdict, a
 from profiler.arrays import F32
 
 if TYPE_CHECKING:
-    from pipelines.labs.desk import Desk
     from pipelines.models.nets import Net
 
 SMALL: Final = 0.1

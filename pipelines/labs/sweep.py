@@ -230,7 +230,7 @@ class Sweep:
                     raise ValueError(f"two cells of a sweep are called {name}")
                 works[name], cells[name] = work, (variant, size)
         inner = {name: calls for name, cell in cells.items() if (calls := self.calls(*cell))}
-        costs = {name: self.cost(*cell) for name, cell in cells.items()} if self.cost else None
+        costs = {name: self.cost(*cell) for name, cell in cells.items()} if self.cost else {}
         taken = desk.turns(
             works,
             seconds=seconds,
@@ -247,11 +247,7 @@ class Sweep:
 
 
 def one_size(
-    variants: Mapping[str, Work],
-    size: int,
-    what: str,
-    calls: int | None = None,
-    share: float = 1.0,
+    variants: Mapping[str, Work], size: int, what: str, calls: int | None = None, share: float = 1.0
 ) -> Sweep:
     """Variants that are taken at one size alone: how much a call works on, such as its frames."""
     return Sweep(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
@@ -18,13 +18,11 @@ from pipelines.labs._nets import (
 from pipelines.labs._parameters import InBlocks, Seconds, Words
 from pipelines.labs.chart import Axis, Bars, Chart
 from pipelines.labs.declaration import Lab, Parameters
+from pipelines.labs.desk import Desk
 from pipelines.labs.figures import value
 from pipelines.labs.sweep import key, milliseconds
 from pipelines.labs.texts import ci, percent
 from pipelines.labs.verdicts import FAILS, HOLDS, UNDECIDED, Finding, at_most
-
-if TYPE_CHECKING:
-    from pipelines.labs.desk import Desk
 
 TEACHER, TAUGHT, LABELS = "teacher", "taught by it", "trained on labels"
 NETS: Final = {TEACHER: "large", TAUGHT: "small", LABELS: "small-hard"}

@@ -12,6 +12,7 @@ from pipelines.labs import _training as shared
 from pipelines.labs._accelerator import NONE, opened
 from pipelines.labs.chart import Axis, Bars, Chart, Line
 from pipelines.labs.declaration import Lab, Measured, Parameters, PublishedValue
+from pipelines.labs.desk import Desk
 from pipelines.labs.texts import percent, whole
 from pipelines.labs.verdicts import (
     FAILS,
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from pipelines.device import Device
-    from pipelines.labs.desk import Desk
 
 HIDDEN, BOTTLENECK, OUTPUTS = (512, 512, 512, 512), 256, 5126
 """The shape of the shipped net `base`."""
@@ -148,11 +148,7 @@ def measure(params: Params, desk: Desk) -> Result:
     with desk.step() as number:
         moved(KINDS[3], on_host, net.vector, number)
     return Result(
-        device=device.name,
-        real=real,
-        batch=params.batch,
-        kinds=book.kinds,
-        step_seconds=steps,
+        device=device.name, real=real, batch=params.batch, kinds=book.kinds, step_seconds=steps
     )
 
 

@@ -11,6 +11,7 @@ from pipelines.config.options import setting
 from pipelines.labs._parameters import Compared, Gaussians, Seconds, Singly
 from pipelines.labs.chart import Axis, Chart, Line
 from pipelines.labs.declaration import Lab, Parameters
+from pipelines.labs.desk import Desk
 from pipelines.labs.figures import value
 from pipelines.labs.sweep import Sweep, SweepResult, Work, key
 from pipelines.labs.texts import ci, percent
@@ -19,7 +20,6 @@ from profiler.analysis.comparison.statistics import Ratio
 from profiler.arrays import Array
 
 if TYPE_CHECKING:
-    from pipelines.labs.desk import Desk
     from pipelines.scoring.selection.vq_table import Table
 
 FULL, BEST = "all Gaussians", "best Gaussian"
@@ -199,9 +199,7 @@ def picture(result: SweepResult) -> Chart:
     size = sizes[-1]
     shown = [FULL, BEST, f"flat {size}", f"tree {size}"]
     times = result.timings.bars(
-        "time per frame",
-        result.timings.cells(shown),
-        lambda frames, s: 1e6 * s / frames,
+        "time per frame", result.timings.cells(shown), lambda frames, s: 1e6 * s / frames
     )
     x = tuple(map(float, sizes))
     kept = [

@@ -11,7 +11,7 @@ from pipelines.config import Config
 from pipelines.models.nets import Net
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import build_scorer
-from pipelines.training.corpus.pool import Pool
+from pipelines.training.corpus.data import Pool
 from pipelines.training.module import FeedForward
 from profiler.arrays import Array
 from profiler.spans import NullLane

@@ -25,11 +25,9 @@ from pipelines.models.nets import FORMAT, Card, Layer, Net
 from pipelines.training import checkpoint
 from pipelines.training.checkpoint import Place
 from pipelines.training.corpus import data, labels
-from pipelines.training.corpus.data import HELD_OUT, Progress
-from pipelines.training.corpus.pool import Pool, order
+from pipelines.training.corpus.data import HELD_OUT, Pool, Progress, order
 from pipelines.training.corpus.speech import CorpusError
-from pipelines.training.loss import divergence
-from pipelines.training.module import FeedForward
+from pipelines.training.module import FeedForward, divergence
 from pipelines.training.recipes import GMM, NetRecipe, as_dict
 from pipelines.training.teachers import LargerNet, Mixtures, Teacher
 from profiler.arrays import Array

@@ -77,20 +77,16 @@ def test_a_card_shows_the_last_run_and_its_age(page, tmp_path):
     tile.grab()
 
 
-def test_a_lab_names_the_paper_and_not_the_number_of_a_note(page):
+def test_texts_of_a_lab_name_its_paper_keep_units_on_one_line_and_show_no_markdown(page):
     one = page()
-    said = []
-    for name in ("gaussian-selection", "exp-cost"):
+    lines = []
+    for name in ("gaussian-selection", "exp-cost", "minibatch", NAME):
         one.show_lab(name)
-        said += [text.text for text in texts(one) if text.text.startswith("Source:")]
-    assert said == ["Source: Bocchieri 1993"]
-
-
-def test_what_is_measured_has_its_units_beside_the_numbers(page):
-    one = page()
-    one.show_lab(NAME)
-    lines = [text.text for text in texts(one)]
-    assert any("20\xa0ns" in line for line in lines), "on one line"
+        lines += [text.text for text in texts(one)]
+        assert not any("`" in label.text() for label in one.detail.findChildren(Label))
+    assert [line for line in lines if line.startswith("Source:")][:1] == ["Source: Bocchieri 1993"]
+    assert not any("note 0" in line for line in lines)
+    assert any("20\xa0ns" in line for line in lines)
 
 
 def test_a_session_that_is_none_is_passed_over(page, tmp_path):
@@ -99,26 +95,18 @@ def test_a_session_that_is_none_is_passed_over(page, tmp_path):
     assert page().gallery.tiles[NAME].past.path == path
 
 
-@pytest.mark.parametrize(
-    ("file", "name"),
-    [
-        ("2026-01-31-120000-lab-call-costs.asrs", "call-costs"),
-        ("2026-01-31-120000-lab-call-costs-2.asrs", "call-costs"),
-        ("2026-01-31-120000-lab-exp.asrs", "exp"),
-    ],
-)
-def test_the_name_of_a_session_says_which_lab(file, name, tmp_path):
-    (tmp_path / "sessions").mkdir()
-    (tmp_path / "sessions" / file).touch()
-    assert list(lab_runs.sessions()) == [name]
-
-
-def test_sessions_of_a_lab_are_told_the_newest_first(tmp_path):
-    files = [tmp_path / "sessions" / f"2026-01-{day}-120000-lab-exp.asrs" for day in (30, 31, 29)]
+def test_sessions_are_named_after_their_labs_and_listed_the_newest_first(tmp_path):
+    stems = (
+        "30-120000-lab-exp",
+        "31-120000-lab-exp",
+        "29-120000-lab-exp",
+        "31-120000-lab-call-costs-2",
+    )
+    files = [tmp_path / "sessions" / f"2026-01-{stem}.asrs" for stem in stems]
     files[0].parent.mkdir()
     for file in files:
         file.touch()
-    assert lab_runs.sessions() == {"exp": [files[1], files[0], files[2]]}
+    assert lab_runs.sessions() == {"exp": [files[1], files[0], files[2]], "call-costs": [files[3]]}
 
 
 def test_a_lab_is_run_and_its_session_opened(qtbot, page):
@@ -313,11 +301,3 @@ def test_cards_of_all_groups_stand_in_columns_that_arrows_go_along(qtbot, page, 
         QTest.keyClick(now, Qt.Key.Key_Up)
         now = one.focusWidget()
         assert (places[now.name].x(), places[now.name].y()) == (lefts[0], top)
-
-
-def test_texts_of_labs_show_no_markdown_and_no_cut_choice(page):
-    one = page()
-    for name in ("minibatch", "exp-cost"):
-        one.show_lab(name)
-        texts = " ".join(label.text() for label in one.detail.findChildren(Label))
-        assert "`" not in texts

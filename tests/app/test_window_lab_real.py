@@ -1,4 +1,4 @@
-"""The Lab page with a real lab in small size: run to its verdict, stopped half-way, left by a window that closes."""
+"""The Lab page with a real lab in small size: run to its verdict, and left by a window that closes."""
 
 from __future__ import annotations
 
@@ -35,13 +35,6 @@ def begun(lab, sizes):
     return psutil.Process(process_id(lab.runs.control))
 
 
-def measuring(qtbot, lab):
-    """Run it for ten minutes, until it measures; its process."""
-    process = begun(lab, LONG)
-    qtbot.waitUntil(lambda: lab.detail.bar.value() > 0, timeout=COMPILING_MS)
-    return process
-
-
 def test_a_lab_shows_its_picture_and_verdict_and_leaves_no_process(qtbot, lab):
     empty = lab.detail.card.grab().toImage()
     with qtbot.waitSignal(lab.runs.ended, timeout=COMPILING_MS):
@@ -56,19 +49,8 @@ def test_a_lab_shows_its_picture_and_verdict_and_leaves_no_process(qtbot, lab):
         assert session.state == "closed"
 
 
-def test_a_lab_that_is_stopped_half_way_leaves_a_session_and_no_process(qtbot, lab, tmp_path):
-    process = measuring(qtbot, lab)
-    with qtbot.waitSignal(lab.runs.ended, timeout=SOON_MS):
-        lab.detail.run.click()
-    qtbot.waitUntil(lambda: not process.is_running(), timeout=SOON_MS)
-    assert lab.detail.run.text() == "Run"
-    assert lab.gallery.tiles[NAME].past is None
-    (path,) = (tmp_path / "sessions").glob("*.asrs")
-    with closing(Session.open(path)) as session:
-        assert session.state == "stopped"
-
-
 def test_a_window_that_closes_ends_its_lab(qtbot, lab):
-    process = measuring(qtbot, lab)
+    process = begun(lab, LONG)
+    qtbot.waitUntil(lambda: lab.detail.bar.value() > 0, timeout=COMPILING_MS)
     lab.window().close()
     qtbot.waitUntil(lambda: not process.is_running(), timeout=SOON_MS)

@@ -1,13 +1,13 @@
-"""What every lab has to keep to: its test module says in a `Contract` what `test_labs_contract` plants and runs."""
+"""What every lab keeps to: the test module of its group has a `Contract` for it, which `test_labs_contract` runs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 
 import pytest
 
+import assets
 from pipelines.labs.declaration import Lab, Measured, Parameters
 from pipelines.labs.desk import Desk
 from pipelines.labs.verdicts import FAILS, HOLDS, IMPOSSIBLE, PART, UNDECIDED, Verdict
@@ -22,6 +22,14 @@ class NoDevice(Desk):
     device = None
 
 
+def with_speech(kind: type[Desk] = Desk) -> Desk:
+    """A desk with one short utterance."""
+    speech = assets.path("speech")
+    return kind(
+        audio=[str(speech / "08-kal16-short.flac")], transcripts=str(speech / "transcripts.tsv")
+    )
+
+
 def about(value: float, rel: float = 0.02) -> object:
     """A figure that follows from what was planted, but for its noise."""
     return pytest.approx(value, rel=rel)
@@ -32,9 +40,11 @@ class Contract:
     """A lab with what is planted for it.
 
     `planted`: a result that makes the claim true, but for what its keyword arguments change. `true`, `in_part`,
-    `false`, `noisy`, `impossible`: which changes make it so, for the rule to say. `figures`: what it has to find in the
-    unchanged result. `small`: parameters of a run of seconds, at `desk`. `memory`: parameters, of which the latter need
-    more.
+    `false`, `noisy`, `impossible`: which changes make it so, for the rule to say. `figures`: figures of the unchanged
+    result; `more`: of changed ones. `said`: words of the sentence. `drawn`: values of the picture's first layer.
+    `small`: parameters of a run of seconds, at `desk`, with `patches` to the lab's module, and with workers as threads
+    on planted data where `trains`; `check` looks at what it measured. `stops`: whether it is stopped as well.
+    `memory`: parameters, of which the latter need more.
     """
 
     lab: Lab[Parameters, Measured]
@@ -45,15 +55,16 @@ class Contract:
     in_part: Sequence[Changes] = ()
     noisy: Sequence[Changes] = ()
     impossible: Sequence[Changes] = ()
+    more: Sequence[tuple[Changes, Mapping[str, object]]] = ()
+    said: Sequence[tuple[Changes, str]] = ()
+    drawn: Sequence[object] | None = None
     small: Parameters | None = None
     desk: Callable[[], Desk] = Desk
+    patches: Mapping[str, object] = field(default_factory=dict)
+    trains: bool = False
+    stops: bool = True
+    check: Callable[..., None] = lambda result: None
     memory: tuple[Parameters, Parameters] | None = None
-
-    @cached_property
-    def measured(self) -> Measured:
-        """What the small run measures, once."""
-        assert self.small is not None
-        return self.lab.measure(self.small, self.desk())
 
     @property
     def verdicts(self) -> dict[Verdict, Sequence[Changes]]:

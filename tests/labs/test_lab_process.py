@@ -6,8 +6,6 @@ import json
 import subprocess
 from contextlib import closing
 
-import pytest
-
 from app.cli import _apart
 from app.cli.main import main
 from pipelines import labs
@@ -94,8 +92,3 @@ def test_all_go_on_where_one_fails(monkeypatch, capsys, tmp_path):
     assert failed["why"] == "it was ended by signal SIGSEGV."
     assert "call-costs: it was ended" in err
     assert ran[0][-2:] == ["--out", str(folder / f"{ran[0][0]}.asrs")]
-
-
-@pytest.mark.parametrize("text", ["", "nothing", '{"labs": []}', '{"labs": 3}', "[]"])
-def test_what_is_no_row_is_none(text):
-    assert _apart._row(text) is None

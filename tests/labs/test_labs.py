@@ -18,10 +18,10 @@ from pipelines import labs
 from pipelines.config.options import setting
 from pipelines.labs import record, running
 from pipelines.labs.chart import Axis, Bars, Chart
-from pipelines.labs.declaration import Lab, LabError, Measured, Parameters
+from pipelines.labs.declaration import Lab, Measured, Parameters
 from pipelines.labs.desk import LEAST_ROUNDS, Desk, per_call
-from pipelines.labs.verdicts import IMPOSSIBLE, Finding
-from profiler.errors import BadInput, Cancelled
+from pipelines.labs.verdicts import Finding
+from profiler.errors import BadInput
 from profiler.machine.describe import usable_cores
 from profiler.session.reader import Session
 
@@ -59,7 +59,7 @@ class Counted(Measured, frozen=True, kw_only=True):
     level: dict[int, int]
 
 
-def planted(measure, obstacle=lambda _: None, needed=0):
+def planted(measure, needed=0):
     return Lab(
         claim="Both take the same.",
         source="note 0",
@@ -73,7 +73,6 @@ def planted(measure, obstacle=lambda _: None, needed=0):
         picture=lambda m: Chart(Axis("arm"), Axis("time", "s"), (Bars("a", (1.0,)),)),
         follows={},
         bytes_needed=lambda _: needed,
-        obstacle=obstacle,
     )
 
 
@@ -82,7 +81,7 @@ def two_arms(parameters, desk):
         times=desk.turns(
             {"a": lambda: None, "b": lambda: None},
             seconds=0.0,
-            inner=3,
+            inner={"a": 3, "b": 3},
             costs={"a": per_call({"fma": 8.0}, 64.0)},
         ),
         level={1: 32768},
@@ -125,14 +124,6 @@ def test_a_run_is_a_session_that_says_what_was_found(tmp_path, put):
     assert found.finding.figures == {"rounds": LEAST_ROUNDS}
 
 
-def test_what_cannot_be_tried_says_why(tmp_path, put):
-    put(planted(two_arms, obstacle=lambda _: "there is no moon"))
-    outcome = run(tmp_path)
-    assert outcome.finding == Finding(IMPOSSIBLE, "It cannot be tried here: there is no moon.")
-    with closing(Session.open(tmp_path / "a.asrs")) as session:
-        assert record.read(session.meta).finding == outcome.finding
-
-
 def test_sizes_that_do_not_fit_memory_are_refused_with_their_bytes(tmp_path, put):
     put(planted(two_arms, needed=1 << 60))
     with pytest.raises(BadInput, match=f"{1 << 60:,} bytes"):
@@ -142,7 +133,7 @@ def test_sizes_that_do_not_fit_memory_are_refused_with_their_bytes(tmp_path, put
 
 def failing(parameters, desk):
     two_arms(parameters, desk)
-    raise LabError("The worker 1 died: out of cards.")
+    raise BadInput("The worker 1 died: out of cards.")
 
 
 def test_a_lab_that_dies_leaves_a_valid_session(tmp_path, put):
@@ -174,7 +165,7 @@ def test_stopping_is_heard_between_turns(tmp_path, put):
     asked = []
 
     def stopped(parameters, desk):
-        return Counted(times=desk.turns({"a": lambda: asked.append(1)}, inner=1), level={})
+        return Counted(times=desk.turns({"a": lambda: asked.append(1)}, inner={"a": 1}), level={})
 
     put(planted(stopped))
     outcome = run(tmp_path, stopping=lambda: len(asked) > 2)
@@ -191,16 +182,6 @@ def test_progress_of_a_part_is_part_of_the_whole():
         desk.progress("half of the half", 0.5)
     desk.progress("all", 1.0)
     assert said == [0.625, 1.0]
-
-
-def test_rounds_end_when_there_is_enough():
-    desk = Desk()
-    found = desk.turns(
-        {"a": lambda: None}, seconds=60.0, inner=1, enough=lambda t: len(t["a"]) >= 9
-    )
-    assert len(found["a"]) == 9
-    with pytest.raises(Cancelled):
-        Desk(stopping=lambda: True).once("a", lambda: None)
 
 
 @pytest.mark.parametrize(

@@ -20,10 +20,9 @@ from pipelines.training import recipes
 from pipelines.training.checkpoint import CheckpointError
 from pipelines.training.corpus import augment, data, labels
 from pipelines.training.corpus.augment import Change
-from pipelines.training.corpus.data import DataRecipe, Frames
-from pipelines.training.corpus.pool import Pool, order
+from pipelines.training.corpus.data import DataRecipe, Frames, Pool, order
 from pipelines.training.corpus.speech import CorpusError, sentences
-from pipelines.training.loss import divergence
+from pipelines.training.module import divergence
 from pipelines.training.recipes import NetRecipe, RecipeError
 from pipelines.training.train import Trainer, card_for, started
 from profiler.arrays import Array

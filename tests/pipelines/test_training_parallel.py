@@ -17,41 +17,26 @@ from pipelines.training.parallel.asynchronous import Asynchronous
 from pipelines.training.parallel.balance import Stage, simulated, speed_up, split
 from pipelines.training.parallel.consensus import Admm, Consensus
 from pipelines.training.parallel.job import DIVERGED, Job, Task
+from pipelines.training.parallel.method import Setting, Synchronous
 from pipelines.training.parallel.net import Layers
 from pipelines.training.parallel.pipelined import Pipelined
-from pipelines.training.parallel.synchronous import Synchronous
-from pipelines.training.parallel.way import Setting
 from profiler.errors import BadInput
-from tests.pipelines import workers_in_threads
-from tests.pipelines.workers_in_threads import CLASSES, done, lessons, together
+from tests.pipelines.workers_in_threads import CLASSES, done, lessons, plain_net, together
 
 CPU = torch.device("cpu")
 WIDTHS = (8, 6, 7)
 RATE = 0.1
 
 
-def plain(batches, size, data=None, rate=RATE):
+def plain(batches, size):
     """Minibatch SGD as torch does it: its own layers, losses and optimiser; the parameters as one vector."""
-    taught = data or lessons()
-    card = taught.card(WIDTHS, 0)
-    start = Layers(card, 1, CPU)
-    net, place, width = torch.nn.Sequential(), 0, card.inputs
-    for outputs in (*WIDTHS, CLASSES):
-        layer = torch.nn.Linear(width, outputs)
-        for parameter in (layer.weight, layer.bias):
-            parameter.data = (
-                start.vector[place : place + parameter.numel()].clone().view_as(parameter)
-            )
-            place += parameter.numel()
-        net.extend([layer, torch.nn.ReLU()])
-        width = outputs
-    descent = torch.optim.SGD(net.parameters(), rate)
-    mean, scale = torch.tensor(card.mean), torch.tensor(card.scale)
+    taught = lessons()
+    net, spread = plain_net(taught, WIDTHS)
+    descent = torch.optim.SGD(net.parameters(), RATE)
     for number in range(batches):
         x, y = taught.batch(number, size)
-        said = net[:-1](((x - mean) * scale).flatten(1))
         descent.zero_grad()
-        torch.nn.functional.cross_entropy(said, y).backward()
+        torch.nn.functional.cross_entropy(net(spread(x)), y).backward()
         descent.step()
     return torch.nn.utils.parameters_to_vector(net.parameters()).detach()
 
@@ -70,30 +55,28 @@ def trained(make, task, *batches):
     return together(task.ranks, work)
 
 
-def task(way, workers, batch=16, **more):
-    return Task(name=way, way=way, workers=workers, batch=batch, batches=1, rate=RATE, **more)
+def task(method, workers, batch=16, **more):
+    return Task(
+        name=method, method=method, workers=workers, batch=batch, batches=1, rate=RATE, **more
+    )
 
 
-def test_workers_that_wait_for_each_other_are_seen(monkeypatch):
-    """What a test does about a fault that would otherwise stop it for ever."""
-    monkeypatch.setattr(workers_in_threads, "STILL", 10)
-
-    def work(world, group):
-        world.receive(torch.empty(1), 1 - world.rank).wait()
-
-    with pytest.raises(AssertionError, match=r"wait for each other: 0: .* work \d+; 1: "):
-        together(2, work)
-
-
-def test_a_pipeline_of_one_is_plain_descent_bit_for_bit():
-    [(found, diary, _)] = trained(Pipelined, task("pipelined", 1, split=(0,)), 7, 6)
+@pytest.mark.parametrize(
+    ("make", "alone"),
+    [(Pipelined, task("pipelined", 1, split=(0,))), (Synchronous, task("synchronous", 1))],
+)
+def test_one_worker_is_plain_descent_bit_for_bit(make, alone):
+    [(found, diary, _)] = trained(make, alone, 7, 6)
     assert torch.equal(found, plain(13, 16))
-    assert set(diary.delays) == {0}
+    assert set(diary.delays) <= {0}
 
 
-def test_one_synchronous_worker_is_plain_descent_bit_for_bit():
-    [(found, _, _)] = trained(Synchronous, task("synchronous", 1), 13)
-    assert torch.equal(found, plain(13, 16))
+@pytest.mark.parametrize("rule", ["constant", "by staleness"])
+def test_one_worker_with_a_server_is_plain_descent_as_no_gradient_is_late(rule):
+    [(found, diary, [piece]), _] = trained(Asynchronous, task("asynchronous", 1, rule=rule), 11)
+    assert (piece.updates, piece.examples) == (11, 11 * 16)
+    torch.testing.assert_close(found, plain(11, 16), rtol=1e-5, atol=1e-7)
+    assert diary.delays == {0: 11}
 
 
 @pytest.mark.parametrize("workers", [2, 3, 4])
@@ -103,18 +86,6 @@ def test_synchronous_workers_equal_one_with_the_whole_minibatch(workers):
         torch.testing.assert_close(vector, plain(9, 24), rtol=1e-4, atol=1e-6)
         # A ring: (n − 1) / n of the vector to sum and again to share, each sent and received.
         assert diary.bytes == 9 * round(4 * 4 * len(vector) * (workers - 1) / workers)
-
-
-def test_one_worker_with_a_server_is_plain_descent():
-    [(found, diary, [piece]), _] = trained(Asynchronous, task("asynchronous", 1), 11)
-    assert (piece.updates, piece.examples) == (11, 11 * 16)
-    torch.testing.assert_close(found, plain(11, 16), rtol=1e-5, atol=1e-7)
-    assert diary.delays == {0: 11}
-
-
-def test_a_gradient_that_is_not_late_goes_at_the_whole_rate():
-    [(found, _, _), _] = trained(Asynchronous, task("asynchronous", 1, rule="by staleness"), 11)
-    torch.testing.assert_close(found, plain(11, 16), rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize("rule", ["constant", "by staleness"])

@@ -15,7 +15,7 @@ import pytest
 from pipelines import labs
 from pipelines.labs import _training, running
 from pipelines.labs.desk import Desk
-from pipelines.training.parallel import launch, standstill
+from pipelines.training.parallel import launch
 from pipelines.training.parallel.job import Job, Task
 from profiler.errors import BadInput, Cancelled
 from profiler.session.reader import Session
@@ -32,14 +32,14 @@ def job(folder: Path, batches: int, rounds: int = 2) -> Job:
     tasks = [
         Task(
             name="piped",
-            way="pipelined",
+            method="pipelined",
             workers=2,
             batch=8,
             batches=batches,
             rate=0.01,
             split=(0, 1),
         ),
-        Task(name="served", way="asynchronous", workers=2, batch=8, batches=batches, rate=0.01),
+        Task(name="served", method="asynchronous", workers=2, batch=8, batches=batches, rate=0.01),
     ]
     return Job(tasks=tasks, data=str(folder), rounds=rounds, widths=(8,), context=1)
 
@@ -98,6 +98,7 @@ def test_a_worker_that_is_killed_ends_the_lab_with_its_name_and_a_valid_session(
         monkeypatch.setattr(desk, "progress", progress)
         _training.trained(desk, endless(folder), _training.Workers())
 
+    monkeypatch.setattr(_training, "data", lambda desk: folder)
     lab = labs.load("asynchronous-sgd")
     planted = type("Planted", (), {**lab.__dict__, "measure": staticmethod(measure)})
     monkeypatch.setattr(labs, "load", lambda name: planted)
@@ -137,11 +138,11 @@ def test_workers_that_stand_still_end_with_an_error(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(launch.children, "python", lambda *rest: [sys.executable, "-c", STANDING])
-    monkeypatch.setattr(standstill, "LOOKS_EVERY_S", launch.POLLED_EVERY_S)
-    monkeypatch.setattr(standstill, "LOOKS", 5)
+    monkeypatch.setattr(launch, "LOOKS_EVERY_S", launch.POLLED_EVERY_S)
+    monkeypatch.setattr(launch, "LOOKS", 5)
     monkeypatch.setattr(launch, "GRACE_S", 0.5)
     # Of a tenth of a second the ticks of processor time are too coarse a share.
-    monkeypatch.setattr(standstill, "IDLE", 0.5)
+    monkeypatch.setattr(launch, "IDLE", 0.5)
     with pytest.raises(launch.WorkerDied, match="wait for each other: for 30 seconds none"):
         list(launch.pieces(job(folder, 4), 2, never))
     assert not [p for p in psutil.Process().children(recursive=True) if STANDING in p.cmdline()]
@@ -150,9 +151,9 @@ def test_workers_that_stand_still_end_with_an_error(
 def test_a_worker_that_works_is_no_standstill(monkeypatch: pytest.MonkeyPatch) -> None:
     """Processor times by look; the second worker works now and then, one look shows nothing."""
     times = iter([(0.0, 1.0), (0.0, 1.0), (0.01, 1.0), (0.01, 2.0), (0.01, 2.0), (0.02, 2.01)])
-    still = standstill.Standstill(0, 2)
+    still = launch.Standstill(0, 2)
     monkeypatch.setattr(still, "_seconds", lambda: list(next(times)))
-    monkeypatch.setattr(standstill, "LOOKS", 2)
+    monkeypatch.setattr(launch, "LOOKS", 2)
     assert [still.look() for _ in range(6)] == [False, False, True, False, False, True]
 
 

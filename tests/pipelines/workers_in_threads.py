@@ -14,11 +14,11 @@ import numpy as np
 import torch
 from torch.distributed import HashStore, PrefixStore, ProcessGroupGloo
 
-from pipelines.training.corpus.data import Frames
-from pipelines.training.corpus.pool import Pool
+from pipelines.training.corpus.data import Frames, Pool
 from pipelines.training.parallel import worker
 from pipelines.training.parallel.job import Job, Piece
 from pipelines.training.parallel.lessons import Lessons, Part
+from pipelines.training.parallel.net import Layers
 from pipelines.training.parallel.peers import Diary, Peers
 
 PATIENCE = timedelta(minutes=5)
@@ -106,6 +106,25 @@ def lessons(examples: int = 96, context: int = 1, seed: int = 1) -> Lessons:
         return Part(Pool(Frames(heard, heard, ends)), classes, np.arange(frames))
 
     return Lessons(part(examples), np.arange(examples // 2), CLASSES, context, seed)
+
+
+def plain_net(
+    taught: Lessons, widths: tuple[int, ...]
+) -> tuple[torch.nn.Sequential, Callable[[torch.Tensor], torch.Tensor]]:
+    """The net that workers begin with as torch's own layers, and what is done to frames before them."""
+    card = taught.card(widths, 0)
+    start, place, width = Layers(card, 1, torch.device("cpu")).vector, 0, card.inputs
+    net = torch.nn.Sequential()
+    for outputs in (*widths, CLASSES):
+        layer = torch.nn.Linear(width, outputs)
+        for parameter in (layer.weight, layer.bias):
+            end = place + parameter.numel()
+            parameter.data = start[place:end].clone().view_as(parameter)
+            place = end
+        net.extend([layer, torch.nn.ReLU()])
+        width = outputs
+    mean, scale = torch.tensor(card.mean), torch.tensor(card.scale)
+    return net[:-1], lambda x: ((x - mean) * scale).flatten(1)
 
 
 def done(job: Job, taught: Lessons | None = None) -> list[Piece]:

@@ -13,17 +13,7 @@ from app.style.theme import font, theme
 from app.views.labs.ranges import Reach
 from app.views.labs.rows import values_of
 from app.views.labs.series import RING, SIGNS, Look
-from pipelines.labs.chart import (
-    Bars,
-    Chart,
-    Gantt,
-    Layer,
-    Line,
-    Note,
-    StackedBars,
-    Steps,
-    Values,
-)
+from pipelines.labs.chart import Bars, Chart, Gantt, Layer, Line, Note, Values
 from pipelines.labs.texts import PLAIN, figure
 
 WIDTH = 0.76
@@ -94,15 +84,14 @@ class Layers:
     def draw(self, panel: Chart) -> None:
         """All layers but the marks, in the order of the chart."""
         bars = [layer for layer in panel.layers if isinstance(layer, Bars)]
-        for index, series in enumerate(bars):
-            self._bars(series, index, len(bars))
+        aside = [series for series in bars if not series.stacked]
+        for index, series in enumerate(aside):
+            self._bars(series, index, len(aside))
+        if stacked := [series for series in bars if series.stacked]:
+            self._stack(stacked)
         for layer in panel.layers:
-            if isinstance(layer, StackedBars):
-                self._stack(layer)
-            elif isinstance(layer, Gantt):
+            if isinstance(layer, Gantt):
                 self._gantt(layer)
-            elif isinstance(layer, Steps):
-                self._steps(layer)
             elif isinstance(layer, Line):
                 self._line(layer)
         for layer in panel.layers:
@@ -162,24 +151,25 @@ class Layers:
             box = QRectF(tip.x() - room / 2 - 1, tip.y() - 16, room + 2, 14)
             self._plot.text(text, box, flags, "text", face=face, ground=200)
 
-    def _stack(self, layer: StackedBars) -> None:
+    def _stack(self, series: Sequence[Bars]) -> None:
         place = self._place
         wide = min(place.room * WIDTH, WIDEST_BAR)
         low = max(place.y.low, 0.0) if place.y.log else place.y.low
-        tops = [0.0] * len(layer.parts[0][1]) if layer.parts else []
-        places = []
-        for name, values in layer.parts:
+        tops = [0.0] * len(place.x.axis.categories)
+        for layer in series:
             rects = []
-            for category, value in enumerate(values):
-                ground = max(tops[category], low)
-                tops[category] += value
-                rects.append(place.bar(category, 0.0, wide, ground, max(tops[category], ground)))
-            self._fill(rects, name)
-            places += rects
+            for category, value in enumerate(layer.values):
+                if value is not None:
+                    ground = max(tops[category], low)
+                    tops[category] += value
+                    rects.append(
+                        place.bar(category, 0.0, wide, ground, max(tops[category], ground))
+                    )
+            self._fill(rects, layer.name)
+            self._tell(layer, rects)
         for category, total in enumerate(tops):
             end = place.at(category, total)
             self._value(total, end, end, wide)
-        self._tell(layer, places)
 
     def _line(self, layer: Line) -> None:
         plot, place, look = self._plot, self._place, self._looks[layer.name]
@@ -198,16 +188,11 @@ class Layers:
             plot.intervals([QLineF(*each) for each in ends], QPen(paler, 1.2))
         if layer.joined:
             style = Qt.PenStyle.DashLine if layer.dashed else Qt.PenStyle.SolidLine
-            plot.curve(points, QPen(color, 2.0, style))
-        if points and len(points) <= SIGNED and not layer.dashed:
+            plot.curve(points, QPen(color, 2.0, style), steps=layer.steps)
+        if points and len(points) <= SIGNED and not layer.dashed and not layer.steps:
             draw_signs(plot, points, look)
         around = QRectF(-ON_POINT, -ON_POINT, 2 * ON_POINT, 2 * ON_POINT)
         self._tell(layer, [around.translated(point) for point in points])
-
-    def _steps(self, layer: Steps) -> None:
-        points = [self._place.at(x, y) for x, y in zip(layer.x, layer.y, strict=True)]
-        self._plot.curve(points, QPen(self._looks[layer.name].color(self._tokens), 2.0), steps=True)
-        self._tell(layer, [QRectF(point, point) for point in points])
 
     def _note(self, layer: Note) -> None:
         """Below its place or above it, within the plot, where no other text is."""

@@ -16,7 +16,7 @@ from app.style.theme import font, theme
 from app.views.labs.layers import Layers, Place, draw_signs
 from app.views.labs.ranges import reaches
 from app.views.labs.series import Look, line_of, marks, named
-from pipelines.labs.chart import Bars, Chart, Line, Mark, StackedBars
+from pipelines.labs.chart import Bars, Chart, Mark
 from pipelines.labs.texts import figure
 
 TITLE = 20.0
@@ -115,12 +115,11 @@ class Panel(StillPlot):
             swatch = QRectF(place.left(), middle.y() - SWATCH / 2, SWATCH, SWATCH)
             self.bars([swatch], look.color(tokens), tokens.hatch_brush(look.category))
             return
-        dashed = isinstance(line, Line) and line.dashed
-        if not isinstance(line, Line) or line.joined:
-            style = Qt.PenStyle.DashLine if dashed else Qt.PenStyle.SolidLine
+        if line.joined:
+            style = Qt.PenStyle.DashLine if line.dashed else Qt.PenStyle.SolidLine
             ends = [QPointF(place.left(), middle.y()), QPointF(place.right(), middle.y())]
             self.curve(ends, QPen(look.color(tokens), 2.0, style))
-        if isinstance(line, Line) and not dashed:
+        if not line.dashed and not line.steps:
             draw_signs(self, [middle], look)
 
     # -- axes -----------------------------------------------------------------------------------
@@ -172,7 +171,7 @@ class Panel(StillPlot):
         """Whether bars lie, because the names of their categories do not fit below them in two lines."""
         metrics = small_metrics()
         names = self._x.axis.categories
-        barred = any(isinstance(layer, Bars | StackedBars) for layer in self.chart.layers)
+        barred = any(isinstance(layer, Bars) for layer in self.chart.layers)
         if not names or not barred:
             return False
         room = (wide - 60) / len(names)

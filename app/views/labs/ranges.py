@@ -7,18 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from app.charts.scale import steps
-from pipelines.labs.chart import (
-    Axis,
-    Bars,
-    Chart,
-    Gantt,
-    Layer,
-    Line,
-    Mark,
-    Note,
-    StackedBars,
-    Steps,
-)
+from pipelines.labs.chart import Axis, Bars, Chart, Gantt, Layer, Line, Mark, Note
 from pipelines.labs.texts import PLAIN, figure, shown, whole
 
 HEADROOM = 1.08
@@ -117,11 +106,14 @@ def _reach(axis: Axis, layers: tuple[Layer, ...], which: str) -> Reach:
     if axis.categories:
         return Reach(axis, -0.5, len(axis.categories) - 0.5)
     values = [v for layer in layers for v in _values(layer, which) if math.isfinite(v)]
+    barred = which == "y" and any(isinstance(layer, Bars) for layer in layers)
+    if barred and (stacked := [x.values for x in layers if isinstance(x, Bars) and x.stacked]):
+        values += [0.0, *(sum(v or 0.0 for v in parts) for parts in zip(*stacked, strict=True))]
     if axis.log:
         values = [v for v in values if v > 0] or [1.0, 10.0]
         room = LOG_ROOM if which == "y" else 1.0
         low, high = min(values) / room, max(values) * room
-        if any(isinstance(layer, Bars | StackedBars) for layer in layers) and which == "y":
+        if barred:
             low /= 2  # the least bar has a length as well, and the longest one room for its figure
             high *= (high / low) ** FOR_FIGURES
         low = low if axis.low is None or axis.low <= 0 else axis.low
@@ -131,7 +123,6 @@ def _reach(axis: Axis, layers: tuple[Layer, ...], which: str) -> Reach:
     low, high = min(values, default=0.0), max(values, default=1.0)
     from_zero = which == "y" and low > 0
     low = 0.0 if from_zero else low
-    barred = any(isinstance(layer, Bars | StackedBars) for layer in layers)
     room = HEADROOM - 1 + (FOR_FIGURES if barred else 0.0)
     room = room * (high - low) if which == "y" else 0.0
     high, low = high + room, low - room if low < 0 else low
@@ -142,7 +133,7 @@ def _reach(axis: Axis, layers: tuple[Layer, ...], which: str) -> Reach:
 
 def _doubling(layers: Iterable[Layer]) -> bool:
     """Whether all places on x that have data are powers of two."""
-    places = [x for layer in layers if isinstance(layer, Line | Steps) for x in layer.x]
+    places = [x for layer in layers if isinstance(layer, Line) for x in layer.x]
     return len(places) > 2 and all(x > 0 and math.log2(x).is_integer() for x in places)
 
 
@@ -157,18 +148,8 @@ def _values(layer: Layer, which: str) -> Iterator[float]:
     elif isinstance(layer, Gantt):
         if which == "x":
             yield from (end for b in layer.blocks for end in (b.begin, b.end))
-    elif isinstance(layer, StackedBars):
-        if which == "y":
-            yield 0.0
-            yield from map(sum, zip(*(values for _, values in layer.parts), strict=True))
-    elif isinstance(layer, Bars):
-        if which == "y":
-            for values in (layer.values, layer.low, layer.high):
-                yield from (v for v in values if v is not None)
     elif which == "x":
-        yield from layer.x
-    elif isinstance(layer, Steps):
-        yield from layer.y
-    elif isinstance(layer, Line):
-        for values in (layer.y, layer.low, layer.high):
+        yield from layer.x if isinstance(layer, Line) else ()
+    elif isinstance(layer, Line) or not layer.stacked:
+        for values in (layer.y if isinstance(layer, Line) else layer.values, layer.low, layer.high):
             yield from (v for v in values if v is not None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from app.views.labs.ranges import Reach, reaches
-from pipelines.labs.chart import Bars, Chart, Gantt, Layer, Line, Mark, Note, StackedBars, Steps
+from pipelines.labs.chart import Bars, Chart, Gantt, Layer, Mark, Note
 from pipelines.labs.texts import figure
 
 HEADERS = ("panel", "series", "at", "value", "interval")
@@ -48,18 +48,11 @@ def values_of(layer: Layer, x: Reach, y: Reach) -> Iterator[tuple[str, str, str,
             who = y.text(block.row) if y.axis.categories else str(block.row)
             stretch = figure(block.begin, x.axis.unit), figure(block.end, x.axis.unit)
             yield " ".join(filter(None, (block.kind, block.text))), who, " … ".join(stretch), ""
-    elif isinstance(layer, StackedBars):
-        for name, values in layer.parts:
-            for i, v in enumerate(values):
-                yield name, x.text(i), value(v), ""
     elif isinstance(layer, Bars):
         for i, bar in enumerate(layer.values):
             if bar is not None:
                 yield layer.name, x.text(i), value(bar), interval(layer.low, layer.high, i)
-    elif isinstance(layer, Steps):
-        for at, v in zip(layer.x, layer.y, strict=True):
-            yield layer.name, x.text(at), value(v), ""
-    elif isinstance(layer, Line):
+    else:
         for i, (at, point) in enumerate(zip(layer.x, layer.y, strict=True)):
             if point is not None:
                 yield layer.name, x.text(at), value(point), interval(layer.low, layer.high, i)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from PySide6.QtGui import QColor
 
 from app.style.theme import Tokens
-from pipelines.labs.chart import Bars, Chart, Gantt, Line, Mark, StackedBars, Steps
+from pipelines.labs.chart import Bars, Chart, Gantt, Line, Mark
 
 COLOURS = ("compute", "memory", "search", "transfer", "other_programs")
 GREYS = ("frontend", "unexplained", "overhead")
@@ -60,18 +60,16 @@ def named(panel: Chart) -> Iterator[str]:
     """The names of a panel's series, each once, in order."""
     found: dict[str, None] = {}
     for layer in panel.layers:
-        if isinstance(layer, StackedBars):
-            found |= dict.fromkeys(name for name, _ in layer.parts)
-        elif isinstance(layer, Gantt):
+        if isinstance(layer, Gantt):
             found |= dict.fromkeys(block.kind for block in layer.blocks)
-        elif isinstance(layer, Bars | Line | Steps):
+        elif isinstance(layer, Bars | Line):
             found[layer.name] = None
     yield from found
 
 
-def line_of(panel: Chart, name: str) -> Line | Steps | None:
+def line_of(panel: Chart, name: str) -> Line | None:
     """The line of that name; None where bars have it."""
-    lines = (x for x in panel.layers if isinstance(x, Line | Steps) and x.name == name)
+    lines = (x for x in panel.layers if isinstance(x, Line) and x.name == name)
     return next(lines, None)
 
 

@@ -23,10 +23,7 @@ class LabPage(QStackedWidget):
     """A lab has begun or ended."""
 
     def __init__(
-        self,
-        busy: Callable[[], bool],
-        command: Sequence[str] = LABS,
-        parent: QWidget | None = None,
+        self, busy: Callable[[], bool], command: Sequence[str] = LABS, parent: QWidget | None = None
     ) -> None:
         super().__init__(parent)
         self._known = labs.every()

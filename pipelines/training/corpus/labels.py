@@ -41,7 +41,7 @@ def prepare(recipe: DataRecipe, folder: Path, model: AcousticModel, progress: Pr
     scorer = build_scorer(Config(), model)
     ready = data.shards(folder)
     for number, shard in enumerate(ready):
-        path = _beside(shard)
+        path = _file_of(shard)
         if labelled(shard):
             continue
         first = number * data.SHARD_UTTERANCES
@@ -59,11 +59,11 @@ def aligned(
     words: Sequence[Sequence[str]],
     aligner: Aligner,
     scorer: Scorer,
-    told: Callable[[float], None],
+    progress: Callable[[float], None],
 ) -> U16:
     """The senone of each frame by what the teacher hears; UNLABELLED where an utterance has no words or none fit.
 
-    `words`: of each utterance; more of them than utterances are left over. `told` hears the share that is done.
+    `words`: of each utterance; more of them than utterances are left over. `progress` gets the share that is done.
     """
     from pipelines.training.align import AlignmentError
 
@@ -77,19 +77,19 @@ def aligned(
             except AlignmentError:
                 continue
             labels[start:end] = found.senones
-        told(start / len(frames))
+        progress(start / len(frames))
     return labels
 
 
 def write(labels: U16, shard: Path) -> None:
     """Put the labels of `shard`, or of the held-out utterances, beside it."""
-    with writing(_beside(shard), "the labels") as draft:
+    with writing(_file_of(shard), "the labels") as draft:
         save_file({"senones": labels}, draft)
 
 
 def labelled(shard: Path) -> bool:
     """Whether there are labels beside `shard`."""
-    return _beside(shard).exists()
+    return _file_of(shard).exists()
 
 
 def read(shards: Sequence[Path]) -> U16:
@@ -97,7 +97,7 @@ def read(shards: Sequence[Path]) -> U16:
     parts: list[Array] = []
     for shard in shards:
         try:
-            parts.append(load_file(_beside(shard))["senones"])
+            parts.append(load_file(_file_of(shard))["senones"])
         except (OSError, SafetensorError, KeyError):
             raise CorpusError(
                 f"{shard} has no labels beside it; `prepare --labels` makes them."
@@ -105,5 +105,5 @@ def read(shards: Sequence[Path]) -> U16:
     return np.concatenate(parts)
 
 
-def _beside(shard: Path) -> Path:
+def _file_of(shard: Path) -> Path:
     return shard.with_name(f"labels-{shard.name.removeprefix('shard-')}")

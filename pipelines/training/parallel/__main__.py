@@ -53,7 +53,7 @@ def _work(arguments: list[str], device: torch.device) -> int:
     world = Peers(everybody, diary)
     first = world.rank == 0
     job = msgspec.json.decode(
-        world.told(Path(arguments[0]).read_bytes() if first else b""), type=Job
+        world.share(Path(arguments[0]).read_bytes() if first else b""), type=Job
     )
     if world.size < worker.widest(job.tasks):
         raise BadInput(
@@ -65,11 +65,11 @@ def _work(arguments: list[str], device: torch.device) -> int:
         made = dist.new_group(list(range(size)))
         return Peers(made, diary) if world.rank < size else None
 
-    def told(piece: Piece) -> None:
+    def deliver(piece: Piece) -> None:
         with Path(arguments[1]).open("ab") as file:
             file.write(msgspec.json.encode(piece) + b"\n")
 
-    worker.run(job, taught, world, group, device, told)
+    worker.run(job, taught, world, group, device, deliver)
     world.barrier()
     return 0
 

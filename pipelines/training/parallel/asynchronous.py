@@ -14,8 +14,8 @@ from collections.abc import Callable
 import torch
 
 from pipelines.training.parallel.job import Task
+from pipelines.training.parallel.method import Done, Setting
 from pipelines.training.parallel.net import Layers
-from pipelines.training.parallel.way import Done, Setting
 
 SERVER = 0
 STOP = -1.0

@@ -12,9 +12,9 @@ from collections.abc import Callable
 import torch
 
 from pipelines.training.parallel.job import Task
+from pipelines.training.parallel.method import Done, Setting
 from pipelines.training.parallel.net import Layers
 from pipelines.training.parallel.peers import Peers
-from pipelines.training.parallel.way import Done, Setting
 
 Local = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], None]
 """Moves w (first) towards its minimum, given the multipliers λ and z."""

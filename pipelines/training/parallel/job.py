@@ -6,12 +6,9 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-Way = Literal["synchronous", "pipelined", "asynchronous", "consensus"]
+Method = Literal["synchronous", "pipelined", "asynchronous", "consensus"]
 Rule = Literal["constant", "by staleness"]
 Kind = Literal["forward", "backward", "gradient", "update", "send", "wait", "local"]
-
-COMMUNICATION: Final[frozenset[str]] = frozenset({"send", "wait"})
-"""What a worker does that is no computing."""
 
 SEGMENT: Final = 50
 """Frames whose mean loss is one value, half a second: neighbouring frames are no independent evidence."""
@@ -26,7 +23,7 @@ Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One net, trained in one way by some of the workers.
+    """One net, trained by one method and some of the workers.
 
     `batch`: examples of a minibatch; for `synchronous` of all workers together. `batches`: minibatches in a piece, of
     all workers together. `split`: for `pipelined`, the first layer of each worker. `accumulate`: minibatches whose
@@ -36,7 +33,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """
 
     name: str
-    way: Way
+    method: Method
     workers: Count
     batch: Count
     batches: Count
@@ -51,7 +48,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     @property
     def ranks(self) -> int:
         """Processes that take part: a parameter server is one more."""
-        return self.workers + (self.way == "asynchronous")
+        return self.workers + (self.method == "asynchronous")
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -62,8 +59,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """
 
     tasks: list[Task]
-    data: str
     rounds: Count
+    data: str = ""
     outputs: Literal["senones", "states"] = "states"
     widths: tuple[int, ...] = (256, 256, 256)
     bottleneck: int = 0

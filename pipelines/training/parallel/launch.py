@@ -6,15 +6,15 @@ import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import msgspec
 import psutil
 
-from pipelines.training.parallel import standstill
 from pipelines.training.parallel.job import Job, Piece
 from profiler.errors import BadInput, Cancelled
 from profiler.process import children
@@ -25,13 +25,21 @@ GRACE_S = 5.0
 LINES_KEPT = 12
 """Of a dead worker's log."""
 
+LOOKS_EVERY_S: Final = 2.0
+LOOKS: Final = 15
+"""Without work until it is over: half a minute. The longest wait of a worker is for one minibatch of another."""
+
+IDLE: Final = 0.03
+"""Of a processor, up to which a worker only waits: gloo looks for messages about a hundred times a second, 0.8 %
+measured. One that computes has its share even where thirty processes want the same core."""
+
 _ROOT_CAUSE = re.compile(
     r"Root Cause.*?rank\s*:\s*(?P<rank>\d+).*?exitcode\s*:\s*(?P<status>-?\d+)", re.DOTALL
 )
 
 
 _STILL = (
-    f"The workers wait for each other: for {standstill.LOOKS * standstill.LOOKS_EVERY_S:.0f} seconds none of them "
+    f"The workers wait for each other: for {LOOKS * LOOKS_EVERY_S:.0f} seconds none of them "
     "has computed anything."
 )
 
@@ -42,6 +50,40 @@ class WorkerDied(BadInput):
     def __init__(self, sentence: str, log: str = "") -> None:
         super().__init__(sentence)
         self.log = log
+
+
+class Standstill:
+    """The workers of one job on this machine, `expected` of them: do they wait for each other for ever?
+
+    Seen from outside by the processor time that they no longer take. Time is counted in looks, not by a clock: while
+    the machine sleeps, or everything on it is stopped, nobody looks.
+    """
+
+    def __init__(self, launcher: int, expected: int) -> None:
+        """`launcher`: the process whose children they are."""
+        self._launcher, self._expected = launcher, expected
+        self._workers: Sequence[psutil.Process] = ()
+        self._taken: list[float] = []
+        self._looks = 0
+
+    def look(self) -> bool:
+        """Whether no worker has worked for LOOKS looks; to be asked every LOOKS_EVERY_S seconds."""
+        try:
+            taken = self._seconds()
+        except psutil.Error:
+            taken = []  # somebody ended, which the launcher says
+        since = zip(self._taken, taken, strict=True) if len(taken) == len(self._taken) else ()
+        idle = [now - before < IDLE * LOOKS_EVERY_S for before, now in since]
+        self._looks = self._looks + 1 if idle and all(idle) else 0
+        self._taken = taken
+        return self._looks >= LOOKS
+
+    def _seconds(self) -> list[float]:
+        """Of a processor that each worker took; nothing as long as not all have been started."""
+        if not self._workers:
+            found = psutil.Process(self._launcher).children()
+            self._workers = found if len(found) >= self._expected else ()
+        return [sum(worker.cpu_times()[:2]) for worker in self._workers]
 
 
 @dataclass(frozen=True)
@@ -70,10 +112,7 @@ class Machines:
 
 
 def pieces(
-    job: Job,
-    workers: int,
-    stopping: Callable[[], bool],
-    machines: Machines | None = None,
+    job: Job, workers: int, stopping: Callable[[], bool], machines: Machines | None = None
 ) -> Generator[Piece, None, None]:
     """Do `job` with so many processes; each piece as it is done.
 
@@ -87,7 +126,7 @@ def pieces(
         results.touch()
         (place / "job.json").write_bytes(msgspec.json.encode(job))
         with _running(place, machines.arguments(workers), job.threads) as torchrun:
-            still = standstill.Standstill(torchrun.pid, workers)
+            still = Standstill(torchrun.pid, workers)
             looked = 0.0
             with results.open("rb") as file:
                 written = b""
@@ -102,7 +141,7 @@ def pieces(
                         raise Cancelled
                     time.sleep(POLLED_EVERY_S)
                     looked += POLLED_EVERY_S
-                    if machines.count == 1 and looked >= standstill.LOOKS_EVERY_S:
+                    if machines.count == 1 and looked >= LOOKS_EVERY_S:
                         looked = 0.0
                         if still.look():
                             raise WorkerDied(_STILL, _last_words(place))

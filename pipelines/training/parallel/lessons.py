@@ -11,8 +11,7 @@ import torch
 
 from pipelines.models.nets import FORMAT, Card, Layer
 from pipelines.training.corpus import data, labels
-from pipelines.training.corpus.data import Frames
-from pipelines.training.corpus.pool import Pool, order
+from pipelines.training.corpus.data import Frames, Pool, order
 from pipelines.training.parallel.job import DIVERGED, EXAMINED, SEGMENT
 from pipelines.training.parallel.peers import Peers
 from profiler.arrays import I64, Array
@@ -110,12 +109,7 @@ def read(folder: Path, outputs: str, context: int, seed: int, examined: int = EX
 
 
 def of(
-    frames: Frames,
-    senones: Array,
-    outputs: str,
-    context: int,
-    seed: int,
-    examined: int = EXAMINED,
+    frames: Frames, senones: Array, outputs: str, context: int, seed: int, examined: int = EXAMINED
 ) -> Lessons:
     """Lessons from frames and the senone of each (labels.UNLABELLED: none)."""
     classes, class_of = _classes(outputs)

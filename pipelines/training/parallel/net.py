@@ -49,12 +49,7 @@ class Layers:
     """
 
     def __init__(
-        self,
-        card: Card,
-        seed: int,
-        device: torch.device,
-        first: int = 0,
-        last: int | None = None,
+        self, card: Card, seed: int, device: torch.device, first: int = 0, last: int | None = None
     ) -> None:
         whole = FeedForward(card, seed)
         relu = [layer.relu for layer in card.layers] + [False]

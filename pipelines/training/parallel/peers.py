@@ -105,16 +105,16 @@ class Peers:
         """Wait for all."""
         self.group.barrier().wait()
 
-    def told(self, text: bytes) -> bytes:
-        """What the first worker says, in every worker; the others' `text` is left aside."""
+    def share(self, text: bytes) -> bytes:
+        """The first worker's `text`, in every worker."""
         size = torch.tensor([len(text)])
         self.broadcast_(size)
         found = _tensor(text) if self.rank == 0 else torch.empty(int(size), dtype=torch.uint8)
         self.broadcast_(found)
         return found.numpy().tobytes()
 
-    def gathered(self, text: bytes) -> list[bytes]:
-        """What each worker says, by rank, in the first one; elsewhere nothing."""
+    def gather(self, text: bytes) -> list[bytes]:
+        """Each worker's `text` by rank, in the first one; elsewhere nothing."""
         sizes = [torch.zeros(1, dtype=torch.int64) for _ in range(self.size)]
         self.group.allgather(sizes, torch.tensor([len(text)])).wait()
         if self.rank:

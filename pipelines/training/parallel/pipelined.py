@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 
 from pipelines.training.parallel.job import Task
+from pipelines.training.parallel.method import Done, Setting
 from pipelines.training.parallel.net import Layers
-from pipelines.training.parallel.way import Done, Setting
 
 if TYPE_CHECKING:
     from torch.distributed import Work
@@ -119,10 +119,7 @@ class Pipelined:
             assert batch.heard.grad is not None
             with doing("send", batch.number):
                 self._sent.append(
-                    (
-                        batch.heard.grad,
-                        setting.back.send(batch.heard.grad, setting.peers.rank - 1),
-                    )
+                    (batch.heard.grad, setting.back.send(batch.heard.grad, setting.peers.rank - 1))
                 )
                 while len(self._sent) > 1 and self._sent[0][1].is_completed():
                     self._sent.popleft()

@@ -13,15 +13,14 @@ from pipelines.run.interleave import turns
 from pipelines.training.parallel import lessons as labelled
 from pipelines.training.parallel.asynchronous import Asynchronous
 from pipelines.training.parallel.consensus import Consensus
-from pipelines.training.parallel.job import Job, Piece, Report, Task, Way
+from pipelines.training.parallel.job import Job, Method, Piece, Report, Task
 from pipelines.training.parallel.lessons import Lessons
+from pipelines.training.parallel.method import Maker, Setting, Synchronous, Training
 from pipelines.training.parallel.peers import Diary, Peers
 from pipelines.training.parallel.pipelined import Pipelined
-from pipelines.training.parallel.synchronous import Synchronous
-from pipelines.training.parallel.way import Maker, Setting, Training
 from profiler.clock import now_ns
 
-WAYS: Final[dict[Way, Maker]] = {
+METHODS: Final[dict[Method, Maker]] = {
     "synchronous": Synchronous,
     "pipelined": Pipelined,
     "asynchronous": Asynchronous,
@@ -43,9 +42,9 @@ def run(
     world: Peers,
     group: Group,
     device: torch.device,
-    told: Callable[[Piece], None],
+    deliver: Callable[[Piece], None],
 ) -> None:
-    """Do `job` as one of its workers; the first one's `told` hears of each piece."""
+    """Do `job` as one of its workers; the first one calls `deliver` with each piece."""
     torch.set_num_threads(job.threads)
     card = lessons.card(job.widths, job.bottleneck)
     diary = world.diary
@@ -57,16 +56,16 @@ def run(
             continue
         # The server's vectors stay in the processor's memory: gloo carries them.
         setting = Setting(peers, back, lessons, card, device)
-        taken.append((WAYS[task.way](task, setting), peers))
+        taken.append((METHODS[task.method](task, setting), peers))
     for turn in turns(len(job.tasks), 1, range(job.rounds)):
         task = job.tasks[turn.arm]
         diary.traced = turn.round == job.rounds - 1
         piece = _piece(task, turn.arm, turn.round, taken[turn.arm], lessons, diary, device)
         world.barrier()
-        spoken = world.gathered(msgspec.json.encode(diary.report(world.rank)))
+        spoken = world.gather(msgspec.json.encode(diary.report(world.rank)))
         if piece is not None:
             reports = [msgspec.json.decode(text, type=Report) for text in spoken]
-            told(msgspec.structs.replace(piece, reports=reports[: task.ranks]))
+            deliver(msgspec.structs.replace(piece, reports=reports[: task.ranks]))
 
 
 def _piece(
@@ -91,7 +90,7 @@ def _piece(
     answers = training.answers()
     if peers.rank:
         return None
-    where = torch.device("cpu") if task.way == "asynchronous" else device
+    where = torch.device("cpu") if task.method == "asynchronous" else device
     return Piece(
         task=number,
         round=round_number,
