@@ -1,12 +1,13 @@
 """Where the time of a session, or of a stretch of its frames, went: by category and by stage.
 
-Categories come from the same per-frame sums as the live chart, so that table and chart agree to the last
-nanosecond. Stage rows come from `StageSums`: their spans, those on the edge of a stretch by the part that
+Categories are those of the live chart, and stage rows come from `StageSums`, both of one pass over the spans
+(`CostTrack`): table and chart agree to the last nanosecond. A span on the edge of a stretch counts by the part that
 lies in it.
 """
 
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Final
 
 from profiler.analysis.attribution import GROUPS as ATTRIBUTED
@@ -18,6 +19,7 @@ from profiler.analysis.machine_costs import NS, MachineCosts
 from profiler.analysis.own_cost import RecorderCost, recorder_cost
 from profiler.analysis.parts import COMPUTE_PARTS, MEMORY_PARTS, Parts, together
 from profiler.analysis.recorded import Recorded
+from profiler.analysis.stage_sums import Kind
 from profiler.analysis.track import CostTrack
 from profiler.analysis.utterances import audio_seconds, real_time_factor
 from profiler.analysis.verdict import Evidence, judge
@@ -138,7 +140,6 @@ def breakdown(
     if track is None:
         track = CostTrack()
         track.update(session)
-    track.stages.update(session)
     steps = breakdown_in_steps(session, track, first_frame, last_frame)
     while True:
         try:
@@ -156,7 +157,7 @@ def breakdown_in_steps(
 ) -> Generator[None, None, Breakdown]:
     """`breakdown` for a caller with something else to do meanwhile: rests after every kind of span and every row.
 
-    `track`: up to date, and so its `stages`, which must stay as they are until the end.
+    `track`: up to date; its `stages` must stay as they are until the end.
     """
     first = 0 if first_frame is None else max(first_frame, 0)
     last = track.n_frames if last_frame is None else min(last_frame, track.n_frames)
@@ -167,7 +168,7 @@ def breakdown_in_steps(
     audio = audio_seconds(session.utterances, first, last)
     found: dict[tuple[int, int], list[tuple[int, Sums]]] = {}
     outside = {"idle": 0.0, "setup": 0.0}
-    for lane, stage, epoch, part in _sums(session, track, first, last, whole):
+    for (lane, stage, epoch), part in _sums(session, track, first, last, whole):
         group = session.stages[stage].group
         if group in outside:
             outside[group] += part.time
@@ -195,23 +196,24 @@ def breakdown_in_steps(
 
 def _sums(
     session: Recorded, track: CostTrack, first: int, last: int, whole: bool
-) -> Iterator[tuple[int, int, int, Sums]]:
-    """Give (lane, stage, epoch, sums) of a stretch.
+) -> Iterator[tuple[Kind, Sums]]:
+    """Give the sums of a stretch by kind.
 
     Of a whole session all that lies beside the frames comes too: set-up, pace sleep, what the devices did. Stages
     of the decode lane count by their part in the decoded frames even then: of an utterance that was stopped the
     features are there to its end, and their time is no part of the wall time either.
     """
 
-    def nested(lane: int, stage: int) -> bool:
+    def nested(kind: Kind) -> bool:
+        lane, stage, _ = kind
         return session.lanes[lane].decode and session.stages[stage].group not in ("idle", "setup")
 
-    found = track.stages.within
-    if not whole:
-        yield from found(session, first, last)
-        return
-    yield from (row for row in found(session, None, None) if not nested(row[0], row[1]))
-    yield from (row for row in found(session, first, last) if nested(row[0], row[1]))
+    stages = track.stages
+    if whole:
+        yield from ((kind, sums) for kind, sums in stages.totals() if not nested(kind))
+    for kind, sums in stages.within(session.spans, first, last):
+        if nested(kind) or not whole:
+            yield kind, sums
 
 
 def _in_order(session: Recorded, found: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -220,13 +222,6 @@ def _in_order(session: Recorded, found: Iterable[tuple[int, int]]) -> list[tuple
     return sorted(
         found, key=lambda key: (order[session.stages[key[1]].group], key[1], lanes.index(key[0]))
     )
-
-
-def _added(parts: list[Sums]) -> Sums:
-    """The sums of several as those of one."""
-    work0, work1, work2 = (sum(column) for column in zip(*(p.work for p in parts), strict=True))
-    time, other, calls, frames = (sum(p[i] for p in parts) for i in range(4))  # type: ignore[misc]
-    return Sums(time, other, calls, frames, (work0, work1, work2))
 
 
 def _row(
@@ -239,7 +234,7 @@ def _row(
 ) -> StageRow:
     """Put the sums of a stage's epochs together, each by the shares of its own law."""
     stage, roof_table = session.stages[number], session.calibration
-    total = _added([part for _, part in parts])
+    total = reduce(Sums.plus, (part for _, part in parts))
     on_wall = session.lanes[lane].decode
     model = _Model()
     for epoch, part in parts:

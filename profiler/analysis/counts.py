@@ -27,6 +27,17 @@ class Sums(NamedTuple):
         """Time without that of other programs."""
         return max(self.time - self.other, 0.0)
 
+    def plus(self, more: "Sums") -> "Sums":
+        """Return the sums of both."""
+        w0, w1, w2 = (a + b for a, b in zip(self.work, more.work, strict=True))
+        return Sums(
+            self.time + more.time,
+            self.other + more.other,
+            self.calls + more.calls,
+            self.frames + more.frames,
+            (w0, w1, w2),
+        )
+
 
 class Counts(NamedTuple):
     """What a law counts of some spans.
