@@ -13,7 +13,7 @@ from typing import Final
 from profiler.analysis.attribution import GROUPS as ATTRIBUTED
 from profiler.analysis.attribution import SHARES, Attribution, Shares, by_law
 from profiler.analysis.categories import CATEGORIES, OTHER_PROGRAMS, OVERHEAD, PARTS
-from profiler.analysis.counts import Sums
+from profiler.analysis.counts import Sums, counted
 from profiler.analysis.device import hidden_ns
 from profiler.analysis.machine_costs import NS, MachineCosts
 from profiler.analysis.own_cost import RecorderCost, recorder_cost
@@ -336,19 +336,16 @@ class _Model:
             self.known = False
             self.reason = cost.unmodelled if cost is not None else ""
             return
-        counts = (part.calls, part.frames, part.work)
-        for name, count in cost.operations.items():
-            self.operations[name] = self.operations.get(name, 0.0) + count.total(*counts)
-        least, most = cost.bytes_min.total(*counts), cost.bytes_max.total(*counts)
-        self.bytes_min += least
-        self.bytes_max += max(least, most)
-        self.transferred += cost.transferred.total(*counts)
+        counts = counted(cost, part)
+        for name, count in counts.operations.items():
+            self.operations[name] = self.operations.get(name, 0.0) + count
+        self.bytes_min += counts.bytes_min
+        self.bytes_max += counts.most_streamed
+        self.transferred += cost.transferred.total(part.calls, part.frames, part.work)
         self.working_set = max(self.working_set, cost.working_set_bytes)
         self.scattered |= cost.scattered
         self.device |= bool(cost.device)
-        for kind, count in cost.calls.items():
-            if kind.startswith("launch@"):
-                self.launches += count.total(*counts)
+        self.launches += sum(n for kind, n in counts.calls.items() if kind.startswith("launch@"))
         if not roof_table or shares is None:
             return
         own = part.own
@@ -365,19 +362,18 @@ class _Model:
             for name, share in zip(SHARES, ends.tolist(), strict=True):
                 sums[name] += share * own
         machine = MachineCosts(roof_table)
-        for name, count in cost.operations.items():
+        for name, count in counts.operations.items():
             peak = machine.operation_ns(name, cost.threads)
             if peak is not None:
-                self.arithmetic += count.total(*counts) * float(peak[0])
-        for kind, count in cost.calls.items():
-            self.called += count.total(*counts) * float(machine.call_ns(kind)[0])
-        for each in cost.accesses:
-            ns = float(machine.access_ns(each.pattern, each.bytes)[0])
-            self.latency += each.count.total(*counts) * ns
+                self.arithmetic += count * float(peak[0])
+        for kind, count in counts.calls.items():
+            self.called += count * float(machine.call_ns(kind)[0])
+        for each, count in counts.accesses:
+            self.latency += count * float(machine.access_ns(each.pattern, each.bytes)[0])
         memory = roof_table.bandwidth(cost.working_set_bytes, cost.threads, device=cost.device)
         if memory is not None:
-            self.traffic_min += least * NS / memory.median
-            self.traffic_max += max(least, most) * NS / memory.median
+            self.traffic_min += counts.bytes_min * NS / memory.median
+            self.traffic_max += counts.most_streamed * NS / memory.median
 
     @property
     def law(self) -> dict[str, float]:

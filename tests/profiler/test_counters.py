@@ -205,6 +205,5 @@ def test_what_this_machine_has_agrees_with_what_the_process_did() -> None:
         assert counted["page_faults"] == pytest.approx(told, abs=20)
         assert after[0] > before[0]
         cost = read_cost_ns(group)
-        assert cost is not None
         assert cost > 0
     assert len(os.listdir("/proc/self/fd")) == open_before

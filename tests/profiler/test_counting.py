@@ -18,7 +18,7 @@ from profiler.machine.counters import EVENTS, Availability
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.span_layout import AT, OPEN, SPAN
-from profiler.spans import Lane, NullLane, Recorder
+from profiler.spans import NullLane, Recorder
 from tests.fake_clock import FakeClock
 
 CYCLES, FAULTS = EVENTS[0], EVENTS[4]
@@ -97,17 +97,6 @@ def test_what_is_counted_between_spans_belongs_to_the_later(
     assert group.readings == 5
 
 
-def test_epochs_are_kept_apart_and_may_come_back(
-    lane: CountingLane, clock: FakeClock, group: FakeGroup
-) -> None:
-    for epoch, cycles in ((0, 5), (1, 50), (0, 500)):
-        lane.epoch = epoch
-        step(lane, clock, group, 1, cycles)
-    found = table(lane)
-    assert found[1, 0, "cycles"] == 505
-    assert found[1, 1, "cycles"] == 50
-
-
 def test_spans_of_one_call_share_a_reading_by_time_and_say_so(
     lane: CountingLane, clock: FakeClock, group: FakeGroup
 ) -> None:
@@ -168,21 +157,6 @@ def test_stages_that_took_turns_share_one_reading_by_time(
     assert group.readings == 1 + 2 + 1
     spans = np.frombuffer(lane.take(), SPAN)
     assert spans["duration_ns"].tolist() == [600, 200, 600, 200, 100]
-
-
-def test_what_a_kernel_recorded_shares_one_reading(
-    lane: CountingLane, clock: FakeClock, group: FakeGroup
-) -> None:
-    ring, state = lane.lend()
-    start = clock()
-    for i, stage in enumerate((4, 5)):
-        in_kernel(ring, state, stage, start + 100 * i, start + 100 * (i + 1))
-    group.work(60)
-    clock.advance(250)
-    lane.settle()
-    found = table(lane)
-    assert found[4, 0, "cycles"] == found[5, 0, "cycles"] == 30
-    assert group.readings == 2
 
 
 def test_a_span_that_a_kernel_left_open_is_counted_to_its_end(
@@ -263,30 +237,6 @@ def test_the_last_reading_waits_for_those_who_may_share_it(
     assert lane.totals() == []
     assert table(lane)[1, 0, "cycles"] == 30
     assert lane.totals(final=True) == []
-
-
-def test_readings_that_nobody_adds_up_are_bounded_and_lose_no_count(
-    lane: CountingLane,
-    clock: FakeClock,
-    group: FakeGroup,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(counting, "MAX_WAITING", 3)
-    for _ in range(5):
-        step(lane, clock, group, 1, 10)
-    assert lane.missed == 2
-    assert table(lane)[1, 0, "cycles"] == 30
-    step(lane, clock, group, 2, 10)
-    assert table(lane)[2, 0, "cycles"] == 30  # with what nobody read
-
-
-def test_until_counting_begins_it_is_a_plain_lane(clock: FakeClock) -> None:
-    lane = CountingLane(3, "decode", "cpu", True, clock=clock)
-    lane.put(1, 5, 9, 2, 4, 6)
-    assert lane.totals(final=True) == []
-    plain = Lane(3, "decode", "cpu", True, clock=clock)
-    plain.put(1, 5, 9, 2, 4, 6)
-    assert lane.take() == plain.take()
 
 
 def test_a_span_that_ended_before_counting_has_no_part(
@@ -401,4 +351,7 @@ def test_missed_readings_are_told_to_the_session(
         assert sink.told == {}
         for _ in range(5):
             step(lane, clock, group, 1, 10)
+        assert table(lane)[1, 0, "cycles"] == 30
+        step(lane, clock, group, 2, 10)
+        assert table(lane)[2, 0, "cycles"] == 30, "with what nobody read"
     assert sink.told == {counting.MISSED: 2}

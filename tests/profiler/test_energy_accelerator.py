@@ -105,6 +105,9 @@ def test_a_zone_that_goes_away_is_left_out_and_the_rest_goes_on(tmp_path: Path) 
 # -- accelerator --------------------------------------------------------------------------------
 
 
+NEW, OLD = "GPU-aaaaaaaa-1111", "GPU-bbbbbbbb-2222"
+
+
 class FakeNvml:
     """The part of pynvml that is asked for. One device tells everything, the other little."""
 
@@ -142,6 +145,15 @@ class FakeNvml:
 
     def nvmlDeviceGetName(self, handle: int) -> Any:
         return b"Old GPU" if handle else "New GPU"
+
+    def nvmlDeviceGetUUID(self, handle: int) -> bytes:
+        return (NEW, OLD)[handle].encode()
+
+    def nvmlSystemGetDriverVersion(self) -> str:
+        return "580.95.05"
+
+    def nvmlSystemGetCudaDriverVersion(self) -> int:
+        return 13000
 
     def _told(self, handle: int, what: str, value: Any) -> Any:
         assert self.open == 1

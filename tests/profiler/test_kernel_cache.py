@@ -89,7 +89,6 @@ def test_the_latest_folders_are_kept_and_nothing_else_is_touched(
         (place / name).mkdir()
         os.utime(place / name, (1e9 - age, 1e9 - age))
     made = kernel_cache.folder()
-    assert made is not None
     kept = {path.name for path in place.iterdir()}
     assert kept == {"mine", made.name, *names[: kernel_cache.KEPT]}
     (made / "room").mkdir()
@@ -109,7 +108,6 @@ def test_kernels_are_kept_where_a_user_shares_new_files_with_a_group(
         made = kernel_cache.folder()
     finally:
         os.umask(before)
-    assert made is not None
     assert made.parent == tmp_path / "cache" / paths.KERNELS
 
 

@@ -12,7 +12,6 @@ from profiler.machine.roofs import cpu, timing
 from profiler.machine.roofs.ladder import plateaus
 from profiler.machine.roofs.table import BANDWIDTH, OVERHEAD, RATE, Key, Roof
 from profiler.machine.roofs.timing import (
-    Counted,
     Effort,
     better,
     is_steady,
@@ -163,18 +162,6 @@ def test_plateaus_are_labelled_by_size_and_slopes_are_none() -> None:
     ]
     assert [round(p.rate / 1e9) for p in found] == [205, 117, 99, 31]
     assert plateaus([]) == []
-
-
-def test_threads_that_count_a_part_of_their_time_count_the_longest_part(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    told: list[object] = []
-    key, effort = Key("kernel", "k", threads=2), Effort()
-    # The pool ends with the call, so the task is asked within it.
-    monkeypatch.setattr(cpu, "roof_of", lambda key, amount, task, *_: told.append(task(3)))
-    cpu.together(key, 1.0, [lambda n: Counted(1.0 * n), lambda n: Counted(2.0 * n)], effort)
-    cpu.together(key, 1.0, [lambda n: None, lambda n: None], effort)
-    assert told == [Counted(6.0), None]
 
 
 def test_a_round_that_took_twice_as_long_does_not_widen_a_roof(

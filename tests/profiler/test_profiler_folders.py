@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -23,13 +23,29 @@ def test_a_new_session_never_takes_a_name_that_is_taken(
     assert second.name == "2026-01-02-030405-my-preset-1-2.asrs"
 
 
-def test_a_folder_that_cannot_be_made_is_named(
+@pytest.mark.skipif("sys.platform != 'linux'")
+def test_cache_dir_follows_xdg_unless_relative(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("ASRSCOPE_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert paths.cache_dir() == tmp_path / "asrscope"
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert paths.cache_dir() == tmp_path / "home" / ".cache" / "asrscope"
+
+
+@pytest.mark.parametrize(
+    ("variable", "made"),
+    [(paths.SESSIONS_VARIABLE, paths.sessions_dir), (paths.CACHE_VARIABLE, paths.cache_dir)],
+)
+def test_a_folder_that_cannot_be_made_is_named(
+    variable: str, made: Callable[[], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").touch()
-    monkeypatch.setenv(paths.SESSIONS_VARIABLE, str(tmp_path / "file" / "sessions"))
-    with pytest.raises(OSError, match="set ASRSCOPE_SESSIONS to a folder"):
-        paths.sessions_dir()
+    monkeypatch.setenv(variable, str(tmp_path / "file" / "folder"))
+    with pytest.raises(OSError, match=f"set {variable} to a folder"):
+        made()
 
 
 @pytest.fixture

@@ -9,17 +9,13 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from profiler.session.errors import SessionError
-from profiler.session.format import schema
 from profiler.session.reader import Session
-from profiler.spans import SPAN
 from tests.bench.campaign import _session_base, _session_nodes, _session_purposes, _spoil, _use
 
 pytestmark = pytest.mark.skipif("sys.platform != 'linux'")
@@ -154,59 +150,6 @@ def test_any_node_of_any_json_may_be_anything(data: st.DataObject) -> None:
         _use.use(path, Path(name), verbs=data.draw(st.integers(0, 7)) == 0)
 
 
-VALUES = st.one_of(
-    st.none(),
-    st.integers(-(2**63), 2**63 - 1),
-    st.floats(allow_nan=False),
-    st.text(max_size=30),
-    st.binary(max_size=100),
-    st.sampled_from(_spoil.TEXTS),
-)
-COLUMNS = st.sampled_from(
-    [
-        (table, column.split()[0])
-        for table, statement in schema.TABLES.items()
-        for column in statement[statement.index("(") + 1 : -1].split(", ")
-        if column.split()[0].islower()
-    ]
-)
-EDITS = st.lists(st.tuples(COLUMNS, VALUES, st.integers(1, 3)), min_size=1, max_size=4)
-FIELDS = st.lists(
-    st.tuples(st.sampled_from(SPAN.names or ()), st.integers(0, 2**64 - 1), st.integers(0, 10**6)),
-    max_size=5,
-)
-
-
-@settings(
-    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
-@given(EDITS, FIELDS)
-def test_any_values_in_any_columns_are_read_or_refused(
-    bases: tuple[_spoil.Base, ...], edits: Any, fields: Any
-) -> None:
-    with tempfile.TemporaryDirectory() as name:
-        path = Path(name) / "spoiled.asrs"
-        path.write_bytes(bases[0].main)
-        connection = sqlite3.connect(path, isolation_level=None)
-        number, data = connection.execute("SELECT id, data FROM block").fetchone()
-        spans = np.frombuffer(data, SPAN).copy()
-        for field, value, place in fields:
-            size = SPAN[field].itemsize
-            spans[field][place % len(spans)] = np.frombuffer(
-                (value % 256**size).to_bytes(size, "little"), SPAN[field]
-            )[0]
-        connection.execute("UPDATE block SET data=? WHERE id=?", (spans.tobytes(), number))
-        for (table, column), value, some in edits:
-            try:
-                connection.execute(
-                    f"UPDATE OR IGNORE {table} SET {column}=? WHERE rowid % {some} = 0", (value,)
-                )
-            except (sqlite3.Error, UnicodeEncodeError):
-                continue
-        connection.close()
-        _use.use(path, Path(name), verbs=False)
-
-
 # -- bombs: small files that would fill the memory or never end ------------------------------------
 
 
@@ -326,23 +269,6 @@ def _interior(data: bytearray, page: int, child: int) -> None:
         key = 5000 + i
         cell = child.to_bytes(4, "big") + bytes([0x80, 0x80 | key >> 7, key & 0x7F])
         data[begin + at : begin + at + 7] = cell
-
-
-def test_a_claim_to_have_decoded_days_is_refused(
-    bases: tuple[_spoil.Base, ...], tmp_path: Path
-) -> None:
-    path = tmp_path / "days.asrs"
-    path.write_bytes(bases[0].main)
-    connection = sqlite3.connect(path, isolation_level=None)
-    (stage,) = connection.execute("SELECT id FROM stage WHERE grp='decode'").fetchone()
-    number, data = connection.execute("SELECT id, data FROM block").fetchone()
-    spans = np.frombuffer(data, SPAN).copy()
-    spans["frames"][spans["stage"] == stage] = 60_000
-    connection.execute("UPDATE block SET data=? WHERE id=?", (spans.tobytes(), number))
-    connection.close()
-    said = _use.use(path, tmp_path, verbs=False)
-    assert said is not None
-    assert "more frames" in said
 
 
 def test_an_old_version_without_a_way_forward_is_not_copied(

@@ -1,4 +1,4 @@
-"""Statistics of times: summaries, warm-up, bootstrap, and the ratio of two arms with an interval.
+"""Statistics of times: warm-up, bootstrap, and the ratio of two arms with an interval.
 
 Other programs, interrupts and slower clock rates only ever add time. So the typical time of a piece of work is
 that of its fastest repeats, arms are measured alternately so that both meet the same conditions, and what
@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 
@@ -44,24 +44,6 @@ def percentiles(values: Array, wanted: tuple[float, ...] = (50.0, 95.0)) -> tupl
     return tuple(float(v) for v in np.percentile(values, wanted))
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """What a set of times looks like; NaN where it is empty. `spread`: median absolute deviation × 1.4826."""
-
-    n: int
-    median: float
-    p90: float
-    p99: float
-    spread: float
-
-
-def summary(values: Array) -> Summary:
-    """Return the robust summary of `values`; the factor makes the spread that of a normal distribution."""
-    median, p90, p99 = percentiles(values, (50.0, 90.0, 99.0))
-    spread = 1.4826 * float(np.median(np.abs(values - median))) if len(values) else median
-    return Summary(len(values), median, p90, p99, spread)
-
-
 def undisturbed(values: Array, axis: int = 0) -> Array:
     """Return the mean of the fastest 40 % of `values` along `axis` (of at least two, where there are).
 
@@ -80,29 +62,27 @@ def _undisturbed_count(n: int) -> int:
     return max(min(2, n), math.ceil(UNDISTURBED_SHARE * n))
 
 
-def warm_up(values: Sequence[float] | Array, batch: int = 1) -> int:
+def warm_up(values: Sequence[float] | Array) -> int:
     """Return how many of the first `values` (times in order) belong to the warm-up.
 
-    MSER: cut where the standard error of what remains is smallest, (variance of the rest) / (its number),
-    looking at cuts in the first half only (White, "An effective truncation heuristic for bias reduction
-    in simulation output", Simulation 69, 1997; with `batch` = 5 it is MSER-5). 0 when what was cut is not
-    slower than the rest, or when cutting it takes away less than half of the squared deviations. A burst early on
-    cannot be told from a warm-up and is cut as one.
+    MSER: cut where the standard error of what remains is smallest, looking at cuts in the first half only (White, "An
+    effective truncation heuristic for bias reduction in simulation output", Simulation 69, 1997). 0 when what was cut
+    is not slower than the rest, or when cutting it takes away less than half of the squared deviations. A burst early
+    on cannot be told from a warm-up and is cut as one.
     """
     x = np.asarray(values, np.float64)
-    n = len(x) // batch
+    n = len(x)
     if n < 4:
         return 0
-    means = x[: n * batch].reshape(n, batch).mean(axis=1)
     left = n - np.arange(n // 2 + 1)
-    rest = np.cumsum(means[::-1])[::-1][: len(left)]
-    squares = np.cumsum((means[::-1] - means.mean()) ** 2)[::-1][: len(left)]
-    deviations = squares - left * (rest / left - means.mean()) ** 2
+    rest = np.cumsum(x[::-1])[::-1][: len(left)]
+    squares = np.cumsum((x[::-1] - x.mean()) ** 2)[::-1][: len(left)]
+    deviations = squares - left * (rest / left - x.mean()) ** 2
     error = np.maximum(deviations, 0.0) / left**2
     cut = int(np.argmin(error))
-    if cut == 0 or means[:cut].mean() <= means[cut:].mean():
+    if cut == 0 or x[:cut].mean() <= x[cut:].mean():
         return 0
-    return cut * batch if deviations[cut] < deviations[0] / 2 else 0
+    return cut if deviations[cut] < deviations[0] / 2 else 0
 
 
 def bootstrap_interval(
@@ -110,42 +90,25 @@ def bootstrap_interval(
     statistic: Callable[[Array], float],
     level: float = 0.95,
     *,
-    method: str = "bca",
-    clusters: Array | None = None,
+    method: Literal["percentile", "bca"] = "bca",
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> tuple[float, float]:
-    """Return the bootstrap interval of `statistic` over the rows of `values`.
+    """Return the bootstrap interval of `statistic` over the rows of `values`; NaN for fewer than two.
 
-    `method`: "percentile", or "bca", which corrects for bias and skewness (Efron, "Better bootstrap
-    confidence intervals", JASA 82, 1987). `clusters` [n]: rows of one number are drawn together (Davison &
-    Hinkley, Bootstrap Methods, 1997, § 3.8). With fewer than two clusters nothing can be said: NaN.
+    `bca` corrects for bias and skewness (Efron, "Better bootstrap confidence intervals", JASA 82, 1987).
     """
-    if method not in ("percentile", "bca"):
-        raise ValueError(f"the method must be percentile or bca, not {method!r}")
-    numbers = np.arange(len(values)) if clusters is None else np.asarray(clusters)
-    rows = [np.flatnonzero(numbers == number) for number in np.unique(numbers)]
-    n = len(rows)
+    n = len(values)
     if n < 2:
         return math.nan, math.nan
     draw = np.random.default_rng(seed)
-    drawn = np.array(
-        [
-            statistic(values[np.concatenate([rows[i] for i in draw.integers(0, n, n)])])
-            for _ in range(resamples)
-        ]
-    )
+    drawn = np.array([statistic(values[draw.integers(0, n, n)]) for _ in range(resamples)])
     tails = ((1 - level) / 2, (1 + level) / 2)
     if method == "bca":
         below = (drawn < statistic(values)).mean() + (drawn == statistic(values)).mean() / 2
         if 0 < below < 1:
             bias = _NORMAL.inv_cdf(float(below))
-            without = np.array(
-                [
-                    statistic(values[np.concatenate([r for j, r in enumerate(rows) if j != i])])
-                    for i in range(n)
-                ]
-            )
+            without = np.array([statistic(np.delete(values, i, axis=0)) for i in range(n)])
             off = without.mean() - without
             scale = float((off**2).sum()) ** 1.5
             skew = float((off**3).sum()) / (6 * scale) if scale else 0.0

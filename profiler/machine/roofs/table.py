@@ -238,20 +238,9 @@ class RoofTable:
 
     def rows(self, phase: str = START) -> list[dict[str, Any]]:
         """Return the roofs as rows for `SessionWriter.calibration`."""
+        kept = [name for name in Roof.__slots__ if name != "disturbed"]
         return [
-            {
-                "phase": phase,
-                "kind": roof.kind,
-                "name": roof.name,
-                "dtype": roof.dtype,
-                "threads": roof.threads,
-                "bytes": roof.bytes,
-                "median": roof.median,
-                "low": roof.low,
-                "high": roof.high,
-                "unit": roof.unit,
-            }
-            for roof in self.roofs
+            {"phase": phase, **{name: getattr(roof, name) for name in kept}} for roof in self.roofs
         ]
 
     @classmethod

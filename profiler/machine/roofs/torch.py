@@ -9,6 +9,7 @@ A dtype for which processor and library have no fast kernel is missing with the 
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, Final
 
 from profiler.machine.roofs import device as device_roofs
@@ -118,20 +119,11 @@ def _steps(torch: Any, threads: int, missing: list[Missing]) -> Iterator[tuple[K
         if dtype == "float32":
             slow = FAST_SHARE * rate
         torch.set_num_threads(threads)
-        yield (
-            key,
-            lambda effort, key=key, dtype=dtype: max(  # type: ignore[misc]
-                (
-                    roof_of(key, 2.0 * n**3, gemm_task(torch, dtype, n), effort, key.threads)
-                    for n in GEMM_SIZES
-                ),
-                key=lambda roof: roof.median,
-            ),
-        )
+        yield key, partial(_gemm, torch, key)
     torch.set_num_threads(threads)
     for name, task, amount in _others(torch):
         key = Key(RATE, name, "float32", threads)
-        yield key, lambda effort, k=key, t=task, a=amount: roof_of(k, a, t, effort)  # type: ignore[misc]
+        yield key, partial(roof_of, key, amount, task)
     if threads == 1:
         tiny = torch.zeros(1)
         key = Key(OVERHEAD, "torch", "")
@@ -140,7 +132,7 @@ def _steps(torch: Any, threads: int, missing: list[Missing]) -> Iterator[tuple[K
             for _ in range(repeats):
                 torch.add(tiny, tiny, out=tiny)
 
-        yield key, lambda effort, key=key: roof_of(key, 1.0, call, effort, 1)  # type: ignore[misc]
+        yield key, partial(roof_of, key, 1.0, call, threads=1)
 
 
 def _others(torch: Any) -> Iterator[tuple[str, Task, float]]:
@@ -164,6 +156,14 @@ def _others(torch: Any) -> Iterator[tuple[str, Task, float]]:
 
     yield "exp.torch", over(torch.exp), float(VECTOR)
     yield "log.torch", over(torch.log), float(VECTOR)
+
+
+def _gemm(torch: Any, key: Key, effort: Effort) -> Roof:
+    roofs = (
+        roof_of(key, 2.0 * n**3, gemm_task(torch, key.dtype, n), effort, key.threads)
+        for n in GEMM_SIZES
+    )
+    return max(roofs, key=lambda roof: roof.median)
 
 
 def gemm_task(torch: Any, dtype: str, n: int) -> Task:
