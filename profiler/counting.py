@@ -1,9 +1,8 @@
 """A lane that reads the counters whenever a span is put, and adds them up per stage.
 
-Leaves follow each other on a lane, so one reading per span is enough: what was counted since the reading
-before belongs to the span. Of several spans put after one call (a kernel that times its own parts) only
-the first causes a reading, and its counts are shared among them by time, which the source then says. The
-hot thread only reads and remembers; `totals` adds up, on another thread.
+Leaves follow each other, so what was counted since the reading before belongs to the span. Of several spans put after
+one call (a kernel that times its own parts) only the first causes a reading, shared by time, and the source says so.
+The hot thread only reads and remembers; `totals` adds up on another thread.
 """
 
 from __future__ import annotations
@@ -310,10 +309,7 @@ def added_cost_ns(group: Group, rounds: int = 7, spans: int = 200) -> float | No
 
 @contextmanager
 def counting(
-    lane: Lane | NullLane,
-    group: Group | None,
-    sink: Sink,
-    threads: int = 1,
+    lane: Lane | NullLane, group: Group | None, sink: Sink, threads: int = 1
 ) -> Iterator[Callable[[], None]]:
     """Count on `lane` for as long as the context lasts; it gives what is to be called now and then.
 

@@ -106,12 +106,7 @@ def put(
 
 @numba.njit(nogil=True)
 def put_open(
-    spans: Any,
-    stage: int,
-    start_ns: int,
-    first_frame: int,
-    frames: int,
-    work: tuple[int, int, int],
+    spans: Any, stage: int, start_ns: int, first_frame: int, frames: int, work: tuple[int, int, int]
 ) -> None:  # pragma: no cover - compiled
     """Record a span as `put` does, whose end the `settle` that follows knows: one for each time that a ring is lent."""
     _, state = spans

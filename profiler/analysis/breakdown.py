@@ -36,13 +36,11 @@ BETWEEN: Final = "between the stages"
 class StageRow:
     """One stage on one lane. Times in ns, sizes in bytes; None where unavailable, never 0.
 
-    `share`: of the wall time. `operations`: counts by class; `flops`: their sum, exp and log counting one.
-    `work`: counts by name, and "frames". `arithmetic_ns`, `traffic_min_ns`, `traffic_max_ns`: what the
-    roofs say of operations and bytes alone; `law`: what each of LAW_PARTS counts, at the roofs (empty without a law;
-    instructions are not counted). `compute_ns` + `memory_ns` + `other_ns` + `unexplained_ns` = `time_ns`.
-    `parts`: None where the stage has no law. `replays`: how many its parts rest on; 0 where the law alone says them.
-    `defect`: a sentence when the stage ran faster than the measured roofs allow. `too_close`: what of the sentence says
-    that the run does not tell parts apart.
+    `share`: of the wall time. `operations`: counts by class; `flops`: their sum (exp and log count one). `work`: counts
+    by name, and "frames". `arithmetic_ns`, `traffic_*_ns`: operations and bytes alone, at the roofs. `law`: ns of each
+    of LAW_PARTS at the roofs (empty without a law; instructions are not counted). compute + memory + other +
+    unexplained = `time_ns`. `parts`: None without a law. `replays`: how many the parts rest on. `defect`: a sentence if
+    the stage ran faster than the roofs allow. `too_close`: what of the sentence says that parts cannot be told apart.
     """
 
     name: str
@@ -84,9 +82,8 @@ class StageRow:
 class Breakdown:
     """Time of the decode lane: `categories` (ns) add up to `wall_ns`; set-up and pace sleep lie outside.
 
-    `stages`: their time on the decode lane and what lies between them, `between_ns`, add up to `wall_ns` as well.
-    `rtf` = wall time / audio time, None without audio. `hidden_ns`: device work under host work, None where nothing
-    measures it. `recorder`: of the whole session, whatever the stretch.
+    The decode lane's `stages` and `between_ns` add up to `wall_ns` too. `rtf`: None without audio. `hidden_ns`: device
+    work under host work, None where nothing measures it. `recorder`: of the whole session.
     """
 
     first_frame: int
@@ -197,11 +194,11 @@ def breakdown_in_steps(
 def _sums(
     session: Recorded, track: CostTrack, first: int, last: int, whole: bool
 ) -> Iterator[tuple[Kind, Sums]]:
-    """Give the sums of a stretch by kind.
+    """Give the sums of a stretch by kind; of a whole session also what lies beside the frames: set-up, pace sleep,
+    devices.
 
-    Of a whole session all that lies beside the frames comes too: set-up, pace sleep, what the devices did. Stages
-    of the decode lane count by their part in the decoded frames even then: of an utterance that was stopped the
-    features are there to its end, and their time is no part of the wall time either.
+    Stages of the decode lane always count by their part in the decoded frames: of an utterance that was stopped,
+    features are there to its end, and their time is no part of the wall time.
     """
 
     def nested(kind: Kind) -> bool:

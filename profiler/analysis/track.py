@@ -62,16 +62,13 @@ _WALL: Final = len(CATEGORIES)
 
 
 class CostTrack:
-    """Per-frame arrays of one session, grown by `update`.
+    """Per-frame rows and sums by stage of one session, grown by `update`.
 
-    `n_frames`: frames decoded so far. `categories_ns`: float64 [n_frames, categories], columns CATEGORIES;
-    `wall_ns`: float64 [n_frames], their sum. `work`: "group name" → float64 [n_frames]; counts of one name are
-    added up over the stages of a group that report it; SCORING_BYTES among them follows from the cost laws, where
-    there are any. These arrays are made anew each time; `category_rows`, `wall_row` and `work_rows` give slices of
-    the same, and hold until the next update.
-    `misplaced`: spans whose frames lie beyond anything decoded; they are in no array. `attribution`: what the time of
-    each stage consists of. `stages`: the sums by stage, from which `breakdown` makes its rows.
-    `generation` grows when something else is said of earlier frames than before.
+    `n_frames`: frames decoded so far. `categories_ns`: float64 [n_frames, categories]; `wall_ns` [n_frames]: their sum.
+    `work`: "group name" → float64 [n_frames]; counts of one name are added up over a group; SCORING_BYTES follows from
+    the cost laws. These arrays are made anew each time; `category_rows`, `wall_row` and `work_rows` slice the same and
+    hold until the next update. `misplaced`: spans beyond anything decoded, in no figure. `attribution`: what each
+    stage's time consists of. `stages`: sums by stage. `generation` grows when earlier frames change.
     """
 
     def __init__(self) -> None:

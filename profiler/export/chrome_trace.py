@@ -1,9 +1,8 @@
 """Chrome's trace-event JSON, as Perfetto, speedscope and Tracy's importer read it.
 
-Complete events (ph X) with ts and dur in µs, one tid per lane so that they nest, counters (ph C) from the
-samples, markers as instant events, names as metadata (ph M). Utterances and words have a tid of their own, and so
-has set-up. What of that came before the first block is no event, or a viewer would show little else: `otherData` has
-its stages, under `setup`.
+Complete events (ph X) with ts and dur in µs, one tid per lane, counters (C) from the samples, markers as instant events
+(i), names as metadata (M); utterances and words, and set-up, have a tid each. Set-up before the first block is no
+event: `otherData` has its stages under `setup`.
 """
 
 from __future__ import annotations

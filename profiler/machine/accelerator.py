@@ -1,9 +1,8 @@
 """Readings of NVIDIA's management library (NVML), through the package nvidia-ml-py.
 
-Load, memory, power, temperature, clock and PCIe traffic of each device. These describe the device over
-some tens of milliseconds, whoever uses it: they are context, never the time of a stage. NVML watches PCIe traffic
-for 20 ms in every call (its reference, nvmlDeviceGetPcieThroughput), so each device has its own sampler thread.
-What a device does not tell is left out from then on.
+Load, memory, power, temperature, clock and PCIe traffic of each device over some tens of ms, whoever uses it: context,
+never the time of a stage. NVML watches PCIe traffic for 20 ms in every call, so devices have a sampler thread of their
+own. What a device does not tell is left out from then on.
 """
 
 import importlib

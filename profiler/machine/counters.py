@@ -1,9 +1,7 @@
 """Counters of the processor and the kernel for the calling thread, through perf_event_open(2).
 
-An optional tier: each event is tried on its own, and where it cannot be had the reason is kept in one
-sentence, so that a missing counter is shown as missing and never as 0. What can be had is opened as one
-group, so that one read() returns all counts of the same stretch of time. The system calls go through a
-small `Kernel`, which tests replace.
+An optional tier: each event is tried on its own, and an unavailable one has a reason in one sentence, never a 0. The
+available ones are opened as one group, so that one read() returns counts of the same stretch of time.
 """
 
 import ctypes

@@ -1,8 +1,7 @@
-"""Which NVIDIA devices a machine has, and which of them a program may use, told without CUDA.
+"""Which NVIDIA devices a machine has, and which of them a program may use, without CUDA.
 
-NVML (`accelerator`) tells names, UUIDs, driver and CUDA version; where its package is not installed, the files of the
-kernel driver tell all but the last. NVML counts devices in the order of the bus and CUDA by speed, of those that
-CUDA_VISIBLE_DEVICES leaves: only UUIDs say which is which.
+NVML tells names, UUIDs, driver and CUDA version; without its package, the kernel driver's files tell all but the last.
+NVML counts devices in the order of the bus and CUDA by speed: only UUIDs say which is which.
 """
 
 import os

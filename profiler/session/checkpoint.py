@@ -1,8 +1,7 @@
-"""Moving what the -wal holds into the main file, beside the recording and not in its way.
+"""Moves what the -wal holds into the main file on a thread of its own.
 
-A checkpoint waits for the disk, which may take long. Were it made by the
-connection that commits (SQLite's own habit), spans would wait in memory meanwhile, where a crash loses
-them. So commits never checkpoint, and a thread with a connection of its own does.
+A checkpoint waits for the disk. Were it made by the connection that commits (SQLite's own habit), spans would wait in
+memory meanwhile, where a crash loses them.
 """
 
 import contextlib

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from profiler.machine.roofs import torch_child
 from profiler.process import children
 from tests.strangers_folder import plant, ran
 
@@ -79,16 +78,6 @@ def test_numbas_settings_are_not_taken_from_the_folder(
     assert jit == "0"
     assert Path(kernels).parent == Path(os.environ["NUMBA_CACHE_DIR"])
     assert done.stderr == ""
-
-
-def test_torchs_roofs_are_measured_without_the_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    marks = plant(tmp_path / "folder")
-    monkeypatch.chdir(tmp_path / "folder")
-    answer = torch_child.measure([])
-    assert answer.missing == {}
-    assert ran(marks) == []
 
 
 def test_a_crash_is_told_with_its_place() -> None:

@@ -374,16 +374,6 @@ def test_verdicts_go_by_interval_and_adjusted_p() -> None:
     assert verdict(Ratio(1.05), None) == UNDECIDED
 
 
-def test_a_long_session_is_cut_into_fewer_cells(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = alternating(tmp_path / "ab.asrs", one=1.2)
-    fine = compared(path)
-    monkeypatch.setattr(arms, "MAX_CELLS", 2)
-    coarse = compared(path)
-    assert coarse.overall.ratio.ratio == pytest.approx(fine.overall.ratio.ratio, abs=0.02)
-
-
 def test_whole_repeats_do_not_prefer_the_arm_whose_cells_differ_more() -> None:
     """One call of a stage in a cell differs more from repeat to repeat than the mean of sixteen."""
     draw = np.random.default_rng(7)

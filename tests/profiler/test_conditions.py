@@ -6,16 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_conditions import (
-    BLOCK,
-    EMIT,
-    LAW,
-    ROOFS,
-    SCORE,
-    STAGES,
-    replay,
-    session_of,
-)
+from made_conditions import BLOCK, EMIT, LAW, ROOFS, SCORE, STAGES, replay, session_of
 from profiler_sessions import fake_session, spans_of
 
 from profiler.analysis.breakdown import BETWEEN, breakdown

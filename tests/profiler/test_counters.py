@@ -91,16 +91,6 @@ def test_all_events_form_one_group_with_one_reading() -> None:
     assert not kernel.opened
 
 
-def test_closing_takes_the_leader_last() -> None:
-    kernel = FakeKernel()
-    group = Group(kernel)
-    leader = group.descriptor
-    group.close()
-    group.close()
-    assert kernel.closed[-1] == leader
-    assert len(kernel.closed) == len(NAMES)
-
-
 @pytest.mark.parametrize(
     ("code", "says"),
     [

@@ -117,9 +117,7 @@ intervals = st.tuples(st.integers(0, 500), st.integers(0, 100)).map(lambda p: (p
     st.one_of(st.none(), st.integers(0, 2)),
 )
 def test_charges_tile_the_waits_and_name_only_what_ran(
-    waits: list[tuple[int, int]],
-    busy: list[tuple[int, tuple[int, int], bool]],
-    stream: int | None,
+    waits: list[tuple[int, int]], busy: list[tuple[int, tuple[int, int], bool]], stream: int | None
 ) -> None:
     at, apart = 0, []
     for start, end in sorted(waits):
@@ -311,17 +309,9 @@ def test_times_that_break_causality_are_mended_and_told() -> None:
     assert rig.timer.worst_ns >= 18 * MS
 
 
+WHAT = ("compute", "copy", "blocking", "host", "wait", "follow", "block")
 actions = st.lists(
-    st.one_of(
-        st.tuples(st.just("compute"), st.integers(0, 1), st.integers(1, 5 * MS)),
-        st.tuples(st.just("copy"), st.integers(0, 1), st.integers(1, 5 * MS)),
-        st.tuples(st.just("blocking"), st.integers(0, 1), st.integers(1, 5 * MS)),
-        st.tuples(st.just("host"), st.just(0), st.integers(1, 5 * MS)),
-        st.tuples(st.just("wait"), st.integers(0, 1), st.just(0)),
-        st.tuples(st.just("follow"), st.integers(0, 1), st.just(0)),
-        st.tuples(st.just("block"), st.just(0), st.just(0)),
-    ),
-    max_size=40,
+    st.tuples(st.sampled_from(WHAT), st.integers(0, 1), st.integers(1, 5 * MS)), max_size=40
 )
 
 

@@ -97,32 +97,3 @@ def test_the_latest_folders_are_kept_and_nothing_else_is_touched(
     assert {e.path.name for e in cache.entries()} == kept - {"mine"}
     assert cache.empty() == 1000
     assert [path.name for path in place.iterdir()] == ["mine"]
-
-
-def test_kernels_are_kept_where_a_user_shares_new_files_with_a_group(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path / "cache"))
-    before = os.umask(0o002)
-    try:
-        made = kernel_cache.folder()
-    finally:
-        os.umask(before)
-    assert made.parent == tmp_path / "cache" / paths.KERNELS
-
-
-@pytest.mark.skipif(os.name != "posix", reason="rights of POSIX")
-def test_a_folder_that_others_can_write_to_is_not_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path))
-    place = tmp_path / paths.KERNELS
-    place.mkdir()
-    place.chmod(0o777)
-    assert kernel_cache.folder() is None
-    place.chmod(0o755)
-    assert kernel_cache.folder() is not None
-    shutil.rmtree(place)
-    (tmp_path / "elsewhere").mkdir()
-    place.symlink_to(tmp_path / "elsewhere")
-    assert kernel_cache.folder() is None

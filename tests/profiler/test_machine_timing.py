@@ -11,13 +11,7 @@ from profiler_sessions import roof
 from profiler.machine.roofs import cpu, timing
 from profiler.machine.roofs.ladder import plateaus
 from profiler.machine.roofs.table import BANDWIDTH, OVERHEAD, RATE, Key, Roof
-from profiler.machine.roofs.timing import (
-    Effort,
-    better,
-    is_steady,
-    roof_of,
-    rounds,
-)
+from profiler.machine.roofs.timing import Effort, better, is_steady, roof_of, rounds
 
 MS = 0.001
 
@@ -50,20 +44,6 @@ def test_an_undisturbed_machine_is_read_in_so_many_rounds(monkeypatch: pytest.Mo
     assert found.seconds == pytest.approx([found.repeats * MS] * 9)
     assert found.repeats * MS >= timing.REPEAT_SECONDS / 2
     assert calm.calls.count(found.repeats) == 9 + 3
-
-
-def test_of_a_task_that_counts_a_part_of_its_time_only_that_is_the_roof(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    calm = machine(monkeypatch, itertools.repeat(1.0))
-
-    def task(repeats: int) -> timing.Counted:
-        calm.task(repeats)
-        return timing.Counted(repeats * MS / 4)
-
-    roof = roof_of(Key(OVERHEAD, "x"), 1.0, task, Effort(9), 1)
-    assert roof.median == pytest.approx(MS / 4 * 1e9)
-    assert not roof.disturbed
 
 
 def test_the_median_is_of_rounds_that_no_other_program_disturbed(

@@ -9,14 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profiler.spans import (
-    SPAN,
-    Cost,
-    Lane,
-    Linear,
-    Recorder,
-    measure_ns_per_span,
-)
+from profiler.spans import SPAN, Cost, Lane, Linear, Recorder, measure_ns_per_span
 
 U16, U32 = st.integers(0, 2**16 - 1), st.integers(0, 2**32 - 1)
 

@@ -116,7 +116,7 @@ def test_a_bootstrap_interval_of_a_mean_is_that_of_theory(method: str) -> None:
 def test_bca_follows_skewness_and_both_cover() -> None:
     draw = np.random.default_rng(7)
     covered = {"percentile": 0, "bca": 0}
-    tries = 150
+    tries = 80
     for i in range(tries):
         values = draw.exponential(1.0, 30)
         for method in covered:
@@ -189,7 +189,7 @@ def test_pairs_need_the_same_repeats() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("repeats", [3, 5, 10])
+@pytest.mark.parametrize("repeats", [3, 10])
 def test_equal_arms_seldom_look_different(kind: str, repeats: int) -> None:
     """Nominal 5 %; of 100, up to 12 are let pass (16 where the fastest repeats all lie at the beginning)."""
     draw = np.random.default_rng(100 * repeats + KINDS.index(kind))

@@ -1,9 +1,8 @@
 """Statistics of times: warm-up, bootstrap, and the ratio of two arms with an interval.
 
-Other programs, interrupts and slower clock rates only ever add time. So the typical time of a piece of work is
-that of its fastest repeats, arms are measured alternately so that both meet the same conditions, and what
-is drawn at random is whole repeats: times within one repeat share whatever went on meanwhile and are no
-independent evidence. Everything random takes a seed.
+Other programs and interrupts only ever add time, so the typical time of a piece of work is that of its fastest repeats.
+Arms are measured alternately to meet the same conditions. Whole repeats are drawn at random: times within one repeat
+share whatever went on and are no independent evidence. Everything random takes a seed.
 """
 
 import math
@@ -47,9 +46,8 @@ def percentiles(values: Array, wanted: tuple[float, ...] = (50.0, 95.0)) -> tupl
 def undisturbed(values: Array, axis: int = 0) -> Array:
     """Return the mean of the fastest 40 % of `values` along `axis` (of at least two, where there are).
 
-    Disturbances of a time are one-sided, so its lower end says what the work itself takes (Chen & Revels,
-    "Robust benchmarking in noisy environments", arXiv 1608.04295, 2016, argue for the minimum). The minimum
-    alone hangs on one value, and medians move with the share of values that were disturbed.
+    Disturbances are one-sided, so the lower end says what the work itself takes (Chen & Revels, arXiv 1608.04295, 2016,
+    argue for the minimum, which hangs on one value; medians move with the share of disturbed values).
     """
     n = values.shape[axis]
     count = _undisturbed_count(n)
@@ -156,11 +154,10 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two arms' times and what chance alone makes of them; of several stages they may be added.
+    """Two arms' times and what chance alone makes of them; those of several stages may be added.
 
-    `a`, `b`: sums over cells of `undisturbed` times. `drawn_a`, `drawn_b` [draws]: the same sums of random
-    draws, made with the same seed for all stages. `interleaved`: how they were drawn. `effective`: how many
-    repeats the times come from, at most all of them.
+    `a`, `b`: sums over cells of `undisturbed` times. `drawn_a`, `drawn_b` [draws]: the same of random draws, with one
+    seed for all stages. `effective`: from how many repeats the times come.
     """
 
     a: float
@@ -207,11 +204,9 @@ class Pair:
 def alternated(a: Array, b: Array, seed: int = SEED) -> Pair:
     """Return the arms of `a` and `b` [repeats, cells], measured in turn: row r of both in one repeat.
 
-    Chance is what remains when in each repeat a coin decides which row is A's, once the found ratio has
-    been taken off B (the randomisation test of Fisher, with whole repeats as its units; Good, Permutation,
-    Parametric and Bootstrap Tests, 2005, ch. 3). A bootstrap over repeats would find too wide intervals,
-    for a resample lacks most of the fastest times that `undisturbed` goes by. Where the
-    fastest times come from a few repeats (the machine was slower in the others), those few count.
+    Chance is what remains when a coin decides in each repeat which row is A's, once the found ratio has been taken off
+    B (Fisher's randomisation test over whole repeats; Good, Permutation, Parametric and Bootstrap Tests, 2005, ch. 3).
+    A bootstrap would give too wide intervals: a resample lacks most of the fastest times that `undisturbed` goes by.
     """
     n = len(a)
     if len(b) != n:
@@ -232,11 +227,9 @@ def alternated(a: Array, b: Array, seed: int = SEED) -> Pair:
 
 
 def apart(a: Array, b: Array, seed: int = SEED) -> Pair:
-    """Return the arms of `a` and `b` [repeats, cells], measured one after the other.
+    """Return the arms of `a` and `b` [repeats, cells], measured one after the other, with as many repeats of each.
 
-    Chance is drawn by a bootstrap over repeats, for each arm alone. It knows the noise between the repeats of
-    a session, and nothing of that between sessions. Both need the same number of repeats, for the fastest
-    40 % of more would be faster.
+    Chance is drawn by a bootstrap over repeats, for each arm alone; it knows nothing of the noise between sessions.
     """
     n = len(a)
     if len(b) != n:
@@ -312,10 +305,10 @@ def student_quantile(probability: float, freedom: int) -> float:
 
 
 def holm(p: Sequence[float | None]) -> list[float | None]:
-    """Return the p values adjusted so that the chance of any false finding among them stays below the level.
+    """Return the p values adjusted for the chance of any false finding; None (not tested) stays None and does not
+    count.
 
-    Step-down Bonferroni (Holm, "A simple sequentially rejective multiple test procedure", Scandinavian
-    Journal of Statistics 6, 1979). None (not tested) stays None and does not count.
+    Step-down Bonferroni (Holm, Scandinavian Journal of Statistics 6, 1979).
     """
     tested = sorted((value, i) for i, value in enumerate(p) if value is not None)
     adjusted: list[float | None] = [None] * len(p)

@@ -1,15 +1,9 @@
 """Level of detail: per-frame numbers reduced to one value per pixel column, at bounded cost.
 
-Two structures over values that only grow at the end, so that a live tail is processed once. Both hold the values
-by reference:
-
-- `RunningSums`: from the sums before each stretch of frames that a `PerFrame` keeps, the *exact* mean over any stretch
-  of time is two look-ups.
-- `Extremes`: a pyramid of block minima and maxima (factor 16), so that a spike one frame long still
-  shows when an hour fits into a thousand pixels; it adds an eighth of the values' size.
-
-Both give the same numbers bit for bit whether they were fed at once or in pieces: sums are made strictly in order, and
-minima and maxima are exact.
+Two structures over values that only grow at the end, held by reference. `RunningSums`: the *exact* mean over any
+stretch is two look-ups in the sums that a `PerFrame` keeps. `Extremes`: a pyramid of block minima and maxima (factor
+16), so that a spike one frame long still shows among an hour; it adds an eighth of the values' size. Both give the same
+bits whether they were fed at once or in pieces.
 """
 
 import math
@@ -45,8 +39,7 @@ STEP_DIGITS = 11
 def column_grid(first: float, last: float, columns: int) -> tuple[int, float]:
     """Number of the first of `columns` columns over [first, last], and their width.
 
-    Column n of a width spans [n × width, (n + 1) × width), wherever the range begins: a range that moves shows the same
-    columns at another place. So the range is moved by up to half a column.
+    Column n spans [n × width, (n + 1) × width): a range that moves shows the same columns, moved by up to half of one.
     """
     width = float(f"{(last - first) / columns:.{STEP_DIGITS}g}")
     return math.floor(first / width + 0.5), width
@@ -69,11 +62,7 @@ class RunningSums:
         return len(self._rows[0]) if self._rows else 0
 
     def follow(self, rows: Sequence[FrameRow]) -> None:
-        """Take rows of one `PerFrame`, of as many frames each, in place of what was there.
-
-        Args:
-            rows: all frames from the first on. They must not change while anything is asked.
-        """
+        """Take rows of one `PerFrame`, of as many frames each; they must not change while anything is asked."""
         self._rows = rows
 
     def _area(self, at: F64, series: int | None = None) -> F64:
@@ -92,11 +81,8 @@ class RunningSums:
     def means(self, edges: F64, end: int | None = None, series: int | None = None) -> F64:
         """Mean per column [columns, series]; NaN where a column has no frame.
 
-        Args:
-            edges: column edges in frames [columns + 1], fractions allowed: the mean is of the
-                piecewise constant curve, so nothing shimmers while the range moves.
-            end: frames from here on count as not there (the playhead).
-            series: only the first so many.
+        `edges`: in frames [columns + 1], fractions allowed: the curve is piecewise constant. `end`: the first frame
+        that is not there (the playhead). `series`: only the first of them.
         """
         stop = len(self) if end is None else min(end, len(self))
         if stop == 0:
@@ -128,12 +114,9 @@ class ManyExtremes:
     def follow(
         self, low: Sequence[Values], high: Sequence[Values] | None = None, same: int | None = None
     ) -> None:
-        """Take one value per frame and series, or lower and upper ends, in place of what was there.
+        """Take one value per frame for each series, or lower and upper ends [frames], kept by reference.
 
-        Args:
-            low: of each series all frames from the first on [frames], kept by reference.
-            high: upper ends, where they are not the same.
-            same: frames that are as they were (default: all there were).
+        `same`: frames that are as they were (default: all there were).
         """
         kept = len(self) if same is None else min(same, len(self))
         lower = list(low)
@@ -180,9 +163,8 @@ class ManyExtremes:
     def columns(self, edges: F64, end: int | None = None) -> tuple[F64, F64]:
         """Minimum and maximum per column, each [columns, series]; NaN where a column has no frame.
 
-        Args:
-            edges: column edges in frames [columns + 1]; a frame that a column only touches counts.
-            end: frames from here on count as not there (the playhead).
+        `edges`: in frames [columns + 1]; a frame that a column only touches counts. `end`: the first frame that is not
+        there.
         """
         stop = len(self) if end is None else min(end, len(self))
         if not stop:

@@ -1,14 +1,12 @@
-"""A device's roofs: GEMM per dtype, its memory, copies in both directions, what a launch costs.
+"""Measures a device: GEMM per dtype, its memory, copies in both directions, the cost of a launch.
 
-Written against `torch.accelerator`, so that it serves CUDA, XPU and MPS alike; torch is handed in by the process that
-has it. Everything is timed on the host's clock from the first launch to the end of a synchronisation, over enough
-repeats that neither counts. Names end in the device's kind: "gemm.torch@cuda", "read@cuda", "to_device.pinned@cuda";
-and by call "launch@cuda" (host time of one launch, not waiting), "view@cuda" (the same of what launches nothing),
-"piece@cuda" (of an event with no work before it), "held@cuda" (a kernel of a graph, each waiting for the one before),
-"roundtrip@cuda" (one launch and the wait for it). Launches and views are of several kinds: the quickest, the middle
-and the slowest make the roof's interval. Multiply-adds outside of products run at the rate of float32 products
-without TF32, which the same units compute; exponentials and logarithms are what such a pass takes beyond one that
-only negates. What a device cannot do is missing, with the library's own words.
+Written against `torch.accelerator` (CUDA, XPU, MPS); the process that has torch passes it in. Everything is timed on
+the host's clock from the first launch to the end of a synchronisation. Names end in the device's kind:
+"gemm.torch@cuda", "read@cuda", "to_device.pinned@cuda"; by call "launch" (host time, not waiting), "view" (of what
+launches nothing), "piece" (an event with no work before it), "held" (a kernel of a graph), "roundtrip" (a launch and
+the wait for it). Launches and views are of several kinds: the quickest, the middle and the slowest make the interval.
+Multiply-adds outside of products run at the rate of float32 products without TF32; exponentials and logarithms are what
+a pass takes beyond one that only negates. What a device cannot do is missing, with the library's own words.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,12 +1,8 @@
-"""The roofs of the machine: its best rates of computation and transfer, measured with the libraries of the workload.
+"""The roofs of the machine: its best rates of computation and transfer, with the libraries of the workload.
 
-`RoofTable` is the table of measured roofs that attribution divides by; it is stored in every session, so
-that a replay elsewhere is judged by the machine that ran. `measure` takes them (a few seconds), and
-`load_or_measure` keeps them per machine and library build. Plateaus of the bandwidth ladder are labelled
-by size, not by cache name: names are right only where topology is known.
-
-Names: operations are spelled `class[.library][:dtype][@device]`, for example "exp", "exp.numpy",
-"gemm:bfloat16", "gemm:float16@cuda"; without a device the processor is meant, without a dtype float32.
+Attribution divides by a `RoofTable`; every session stores one, so that a replay elsewhere is judged by the machine that
+ran. Operations are spelled `class[.library][:dtype][@device]`: "exp", "exp.numpy", "gemm:bfloat16",
+"gemm:float16@cuda"; without a device the processor is meant, without a dtype float32.
 """
 
 import math

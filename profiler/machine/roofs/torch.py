@@ -1,9 +1,8 @@
-"""The roofs that need torch, measured in a separate process: GEMM per dtype, calls, the device.
+"""Measures what needs torch, in a separate process: GEMM per dtype, calls, the device.
 
-The one module here that imports torch, and no other imports this one: it is started as
-`python -m profiler.machine.roofs.torch PART…` by `torch_child`, and prints one JSON object per line:
-{"progress": what, "fraction": f}, {"part": name, "roofs": rows, "missing": [[name, reason]]}, {"done": true}.
-A dtype for which processor and library have no fast kernel is missing with the rate it reached as the reason.
+No module imports this one: `torch_child` starts it as `python -m profiler.machine.roofs.torch PART…`. It prints a JSON
+object per line: {"progress": what, "fraction": f}, {"part": name, "roofs": rows, "missing": [[name, reason]]}, {"done":
+true}. A dtype without a fast kernel is missing, with the rate it reached as the reason.
 """
 
 import json
