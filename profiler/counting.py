@@ -319,15 +319,15 @@ def counting(
     if group is None or not isinstance(lane, CountingLane):
         yield lambda: None
         return
-    counted, told = lane, 0
+    counted, reported = lane, 0
 
     def report(final: bool = False) -> None:
-        nonlocal told
+        nonlocal reported
         if totals := counted.totals(final):
             sink.counters(totals)
-        if counted.missed > told:
-            told = counted.missed
-            sink.meta(MISSED, told)
+        if counted.missed > reported:
+            reported = counted.missed
+            sink.meta(MISSED, reported)
 
     counted.count(group, threads)
     try:

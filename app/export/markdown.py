@@ -11,8 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from app.export import _gfm
-from profiler.export import Format
-from profiler.export._files import write_text
+from profiler.export import Format, write_text
 
 if TYPE_CHECKING:
     from app.model.report import Tree

@@ -34,12 +34,12 @@ class RecorderCost:
     @property
     def losses(self) -> list[str]:
         """What was lost, in words: the dropped spans always, the rest where there is any."""
-        said = [f"{self.dropped} dropped"]
+        texts = [f"{self.dropped} dropped"]
         if self.misplaced:
-            said.append(f"{self.misplaced} misplaced")
+            texts.append(f"{self.misplaced} misplaced")
         if self.missed:
-            said.append(f"{self.missed} counter readings missed")
-        return said
+            texts.append(f"{self.missed} counter readings missed")
+        return texts
 
 
 def recorder_cost(session: Recorded, wall_ns: float | None, misplaced: int = 0) -> RecorderCost:
@@ -47,9 +47,9 @@ def recorder_cost(session: Recorded, wall_ns: float | None, misplaced: int = 0) 
 
     Spans on all lanes count: the decode thread records those of a device too. `misplaced`: as a CostTrack counts them.
     """
-    told = session.meta.get("recorder")
-    told = told if isinstance(told, dict) else {}
-    each, reading = (_number(told.get(key)) for key in ("ns_per_span", "ns_per_counted_span"))
+    stored = session.meta.get("recorder")
+    stored = stored if isinstance(stored, dict) else {}
+    each, reading = (_number(stored.get(key)) for key in ("ns_per_span", "ns_per_counted_span"))
     lanes = session.lanes.values()
     spans, dropped = sum(lane.recorded for lane in lanes), sum(lane.dropped for lane in lanes)
     put = spans + dropped
@@ -66,10 +66,10 @@ def recorder_cost(session: Recorded, wall_ns: float | None, misplaced: int = 0) 
 
 def _events(session: Recorded) -> float:
     """ns that recording devices took: their timed events, and the ends of blocks."""
-    told = session.meta.get(EVENTS)
-    told = told if isinstance(told, dict) else {}
+    stored = session.meta.get(EVENTS)
+    stored = stored if isinstance(stored, dict) else {}
     events, each, ends = (
-        _number(told.get(name)) or 0.0 for name in ("events", "ns_per_event", "recording_ns")
+        _number(stored.get(name)) or 0.0 for name in ("events", "ns_per_event", "recording_ns")
     )
     return events * each + ends
 

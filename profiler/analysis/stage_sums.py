@@ -121,8 +121,9 @@ class _Kind:
         chosen = pick(spans, edges)
         begin, end = _frames(chosen)
         part = np.clip(np.minimum(end, last) - np.maximum(begin, first), 0, None) / (end - begin)
-        total: Array = self._sums[: self._chunks][inside].sum(axis=0)
-        return total + _amounts(chosen, edges, other) @ part
+        whole = self._sums[: self._chunks][inside].sum(axis=0)
+        total: Array = whole + _amounts(chosen, edges, other) @ part
+        return total
 
 
 def _sums(columns: Array) -> Sums:

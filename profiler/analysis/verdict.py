@@ -139,7 +139,7 @@ def _sentence(e: Evidence, parts: Parts, too_close: str | None) -> str:
         text.append(f"{each} takes {_time(e.time_ns / e.units)}")
     if e.launches:
         text.append(f"launches {_count(e.launches / calls)} per {call}")
-    shares = [f"{100 * parts.share(name):.0f} % {IN_SENTENCES[name]}" for name in parts.told]
+    shares = [f"{100 * parts.share(name):.0f} % {IN_SENTENCES[name]}" for name in parts.notable]
     text.append(f"{_time(e.time_ns / calls)} per {call}: {', '.join(shares)}")
     if too_close:
         text.append(too_close)

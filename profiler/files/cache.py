@@ -154,8 +154,8 @@ def write(path: Path, arrays: Mapping[str, Array], about: Mapping[str, Any]) -> 
     for name, array in arrays.items():
         places[name] = (array.dtype.str, list(array.shape), at)
         at += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
-    told = {"name": path.name, "arrays": places, "about": dict(about)}
-    header = json.dumps(told).encode()
+    description = {"name": path.name, "arrays": places, "about": dict(about)}
+    header = json.dumps(description).encode()
     with writing(path, "the cache") as draft, draft.open("r+b") as file:
         file.write(_PREAMBLE.pack(MAGIC, LAYOUT, len(header), bytes(32)))
         file.write(header)

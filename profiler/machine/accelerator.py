@@ -66,7 +66,7 @@ class Devices:
         self.names = [self._text(nvml.nvmlDeviceGetName(handle)) for handle in self._handles]
 
     def identity(self) -> list[dict[str, str]]:
-        """Return name, uuid, driver and cuda (the newest that the driver serves) of each device, as far as told."""
+        """Return name, uuid, driver and cuda (the newest that the driver serves) of each device, as far as known."""
         nvml, found = self._nvml, []
         for name, handle in zip(self.names, self._handles, strict=True):
             one = {"name": name}
@@ -103,9 +103,9 @@ class Devices:
             instant = getattr(nvml, "NVML_FI_DEV_POWER_INSTANT", None)
             if instant is not None:
                 with suppress(nvml.NVMLError):
-                    (told,) = nvml.nvmlDeviceGetFieldValues(handle, [instant])
-                    if told.nvmlReturn == 0:
-                        return {"power_watts": told.value.uiVal / 1000}
+                    (reading,) = nvml.nvmlDeviceGetFieldValues(handle, [instant])
+                    if reading.nvmlReturn == 0:
+                        return {"power_watts": reading.value.uiVal / 1000}
             return {"power_watts": nvml.nvmlDeviceGetPowerUsage(handle) / 1000}
 
         def energy() -> dict[str, float]:

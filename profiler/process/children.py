@@ -78,8 +78,8 @@ def last_words(complaints: str, status: int) -> str:
     if status < 0:
         name = signal.Signals(-status).name if -status in {*signal.Signals} else str(-status)
         return f"it was ended by signal {name}"
-    said = [line for line in complaints.splitlines() if line.strip()]
-    return one_line(said[-1].strip()) if said else f"exit status {status}"
+    lines = [line for line in complaints.splitlines() if line.strip()]
+    return one_line(lines[-1].strip()) if lines else f"exit status {status}"
 
 
 def _installed() -> bool:

@@ -88,14 +88,8 @@ class Session:
         self._named = 0
         self._meta_text: dict[str, str] = {}
         self._calibration_rows: list[dict[str, Any]] = []
-        self._last = {
-            "cost": 0,
-            "config": 0,
-            "clock": 0,
-            "calibration": 0,
-            "counter": 0,
-            "revision": 0,
-        }
+        tables = "cost", "config", "clock", "calibration", "counter", "revision"
+        self._last = dict.fromkeys(tables, 0)
         self._signature: tuple[int, ...] | None = None
         self._owner_checked = time.monotonic()
         self._closed = False

@@ -24,7 +24,6 @@ from profiler.arrays import Array
 from profiler.clock import wall_pair
 from profiler.machine.describe import own_version
 from profiler.session import database
-from profiler.session.checkpoint import Checkpointer
 from profiler.session.errors import SessionError, reason
 from profiler.session.files import claim, inode, recorded_here, side_files
 from profiler.session.format import schema
@@ -85,7 +84,7 @@ class SessionWriter:
         self._file_key = (about.st_dev, about.st_ino)
         recorded_here.add(self._file_key)
         self._sides = [(side, inode(side)) for side in side_files(self.path)]
-        self._checkpointer = Checkpointer(self.path)
+        self._checkpointer = database.Checkpointer(self.path)
         self._switch_seconds = sys.getswitchinterval()
         sys.setswitchinterval(min(self._switch_seconds, SWITCH_SECONDS))
         self._thread = threading.Thread(target=self._run, name="session-writer", daemon=True)

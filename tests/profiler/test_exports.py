@@ -17,9 +17,8 @@ from profiler import export
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.categories import PARTS
 from profiler.costs import NUMPY_CALL, Cost, Linear
-from profiler.export import _nesting, chrome_trace, speedscope, table, writers
-from profiler.export._nesting import in_order
-from profiler.export._timeline import SAID, SETUP, said
+from profiler.export import _spans, chrome_trace, speedscope, table, writers
+from profiler.export._spans import RECOGNISED, SETUP, in_order, recognised
 from profiler.files.outputs import OutputError
 from profiler.session.model import Utterance, Utterances
 from profiler.session.reader import Session
@@ -62,7 +61,11 @@ def test_chrome_names_lanes_and_carries_counters_and_markers(chrome: Any) -> Non
     assert names["thread_name", 1] == {"name": "decode"}
     order = {tid: args["sort_index"] for (name, tid), args in names.items() if "sort" in name}
     lanes = {tid: args["name"] for (name, tid), args in names.items() if name == "thread_name"}
-    assert [lanes[tid] for tid in sorted(order, key=order.__getitem__)] == [SAID, "decode", SETUP]
+    assert [lanes[tid] for tid in sorted(order, key=order.__getitem__)] == [
+        RECOGNISED,
+        "decode",
+        SETUP,
+    ]
     assert ("process_name", 0) in names
     counters = [e for e in events if e["ph"] == "C"]
     assert [e["args"]["value"] for e in counters] == list(map(float, range(BLOCKS)))
@@ -97,7 +100,7 @@ def test_decoding_is_what_a_trace_shows_first(small: Path, tmp_path: Path) -> No
     ends = [e["ts"] + e["dur"] for e in timed if e["ph"] == "X"]
     assert max(ends) <= decoded / 1000 * 1.2
     tree = json.loads((tmp_path / "s.json").read_text())
-    assert [p["name"] for p in tree["profiles"]] == ["decode", SAID, SETUP]
+    assert [p["name"] for p in tree["profiles"]] == ["decode", RECOGNISED, SETUP]
     decode, _, setup = tree["profiles"]
     assert decode["events"][0]["at"] == 0
     assert decode["endValue"] <= decoded * 1.2
@@ -133,7 +136,7 @@ def test_utterances_and_words_are_spans_with_names(
     nests(events)
     tree = json.loads((tmp_path / "s.json").read_text())
     names = [frame["name"] for frame in tree["shared"]["frames"]]
-    (said,) = (p for p in tree["profiles"] if p["name"] == SAID)
+    (said,) = (p for p in tree["profiles"] if p["name"] == RECOGNISED)
     spent = {names[f]: ns for f, ns in balanced(said).items()}
     wanted = {e["name"]: e["dur"] * 1000 for e in events}
     assert spent == pytest.approx(wanted, abs=2)
@@ -157,7 +160,7 @@ def test_whatever_a_session_says_was_recognised_nests(
         for number, (first, frames, words) in enumerate(utterances)
     ]
     session.utterances = Utterances(rows)
-    found = said(session)
+    found = recognised(session)
     assert len(found.spans) == len(found.names) == len(found.details)
     events = speedscope._Events(0, dict.fromkeys(range(len(found.names)), 0), "first_frame")
     written = [e for piece in in_order(found.spans) for e in events.of(piece)]
@@ -268,7 +271,7 @@ def test_spans_that_overlap_without_nesting_are_made_to_nest(
 ) -> None:
     spans = spans_of([(start, length, 0, 0, 0) for start, length in pairs])
     before = spans.copy()
-    with patch.object(_nesting, "PIECE", piece):
+    with patch.object(_spans, "PIECE", piece):
         pieces = list(in_order(spans))
     ordered = np.concatenate([spans[:0], *pieces])
     assert np.array_equal(spans, before)

@@ -35,7 +35,7 @@ def test_parts_add_up_with_their_intervals() -> None:
 def test_the_time_of_a_stage_without_parts_is_not_attributed() -> None:
     whole = together([(6.0, parts(calls=6.0)), (2.0, None)])
     assert whole.likely[NOT_ATTRIBUTED] == whole.low[NOT_ATTRIBUTED] == 2.0
-    assert whole.told == ["calls", NOT_ATTRIBUTED]
+    assert whole.notable == ["calls", NOT_ATTRIBUTED]
 
 
 def test_without_any_parts_there_are_none() -> None:

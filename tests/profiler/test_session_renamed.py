@@ -4,7 +4,7 @@ import sqlite3
 from pathlib import Path
 
 from profiler.analysis.breakdown import breakdown
-from profiler.session.format import renamed
+from profiler.session.format import rows as renamed
 from profiler.session.reader import Session
 
 OLD = Path(__file__).parents[1] / "data" / "sessions" / "v1-old-names.asrs"

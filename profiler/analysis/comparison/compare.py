@@ -1,4 +1,4 @@
-"""Compares two arms (two sessions, or the configurations interleaved in one): verdicts, and what speaks against them."""
+"""Compares two arms (two sessions, or the arms of one A/B): verdicts, and what speaks against them."""
 
 import math
 from collections.abc import Iterable, Mapping

@@ -127,7 +127,7 @@ def weigh(
     measured: Ratio | None,
     per: str = "frame",
 ) -> Perturbation:
-    """Lay what was measured beside what `verdict` predicts, and beside what the others would."""
+    """Compare what was measured with what `verdict` predicts, and with what the others would."""
     predicted = by_verdict.get(verdict) if verdict else None
     agrees: bool | None = None
     if measured is None or measured.low is None or measured.high is None:

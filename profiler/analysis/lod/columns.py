@@ -7,20 +7,27 @@ bits whether they were fed at once or in pieces.
 """
 
 import math
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
 
 from profiler.analysis.per_frame import FrameRow
 from profiler.arrays import F64, Array
-from profiler.beside import side_by_side
 
 Values = Array | FrameRow
 """One value per frame: both give arrays for slices."""
 
 FACTOR = 16
 """Blocks of one level that make a block of the next."""
+
+LARGE = 1 << 16
+"""Elements of each array from which threads are worth starting: some 100 µs for all of them."""
+
+MOST_THREADS = 4
+"""More than these only wait for memory."""
 
 PIECE = 1 << 15
 """Frames of a row that are looked at in one go: a quarter of a megabyte."""
@@ -145,7 +152,7 @@ class ManyExtremes:
             found.append(pyramid[level - 1])
         if kept < full:
             reduced = partial(_reduce, below, found, kept, full)
-            side_by_side(reduced, range(len(below[0])), (full - kept) * FACTOR)
+            run_parallel(reduced, range(len(below[0])), (full - kept) * FACTOR)
         self._count[level] = full
 
     def _below(self, level: int) -> tuple[Sequence[Values], Sequence[Values]]:
@@ -238,6 +245,22 @@ def _reduce(
         if upper is not lower:
             values = upper[first * FACTOR : last * FACTOR]
         np.maximum.reduceat(values, some, out=found[1][number, first:last])
+
+
+def run_parallel(work: Callable[[int], object], numbers: Iterable[int], size: int) -> None:
+    """Call `work` with every number in any order, each on about `size` elements of an array of its own.
+
+    Large arrays are worked on by threads: numpy releases the interpreter lock meanwhile.
+    """
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    threads = min(processors, MOST_THREADS) if size >= LARGE else 1
+    if threads == 1:
+        for number in numbers:
+            work(number)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in pool.map(work, numbers):
+            pass
 
 
 def _wider(array: Array, used: int, needed: int) -> Array:

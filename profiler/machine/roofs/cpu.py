@@ -248,7 +248,11 @@ def _arithmetic(name: str) -> Work:
         return make
 
     def by_numpy(function: np.ufunc) -> Callable[[Array, Array, int], None]:
-        return lambda values, out, repeats: _repeated(partial(function, values, out=out))(repeats)
+        def run(values: Array, out: Array, repeats: int) -> None:
+            for _ in range(repeats):
+                function(values, out=out)
+
+        return run
 
     if name == "scalar":
         order = np.random.default_rng(0).permutation(VECTOR).astype(np.uint32)
@@ -287,7 +291,8 @@ def _bandwidth(key: Key, effort: Effort) -> Roof:
     from profiler.machine.roofs import _kernels as kernels
 
     arrays = 3 if key.name == "triad" else 1
-    kernel = {"triad": kernels.triad, "read": kernels.read, "write": kernels.write}[key.name]
+    every = {"triad": kernels.triad, "read": kernels.read, "write": kernels.write}
+    kernel: Callable[..., object] = every[key.name]
     n = key.bytes // key.threads // (4 * arrays)
 
     def make() -> Task:

@@ -50,11 +50,6 @@ class Counted(NamedTuple):
     seconds: float
 
 
-def counted(told: object, whole: float) -> float:
-    """Return the seconds that count of a task that took `whole` and returned `told`."""
-    return told.seconds if isinstance(told, Counted) else whole
-
-
 class Effort(NamedTuple):
     """How many rounds to take; on a busy machine, how long more for one roof, and until when (`clock`) at all."""
 
@@ -104,9 +99,9 @@ def rounds(
     while True:
         for _ in range(effort.rounds):
             before, start = spent_so_far(), clock()
-            told = task(repeats)
+            result = task(repeats)
             spent = clock() - start
-            seconds.append(counted(told, spent))
+            seconds.append(result.seconds if isinstance(result, Counted) else spent)
             if threads is None or spent_so_far() - before >= OWN_SHARE * threads * spent:
                 quiet.append(seconds[-1])
         kept = sorted(quiet)[: effort.rounds]

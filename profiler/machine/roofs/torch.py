@@ -33,19 +33,19 @@ VECTOR: Final = 1 << 15
 
 VISITS: Final = 3
 
-Say = Callable[[dict[str, Any]], None]
+Send = Callable[[dict[str, Any]], None]
 Take = Callable[[Effort], Roof]
 Missing = tuple[str, str]
 
 
-def main(parts: Sequence[str], say: Say) -> None:
-    """Measure `parts` and `say` what came of them."""
+def main(parts: Sequence[str], send: Send) -> None:
+    """Measure `parts` and `send` what came of them."""
     try:
         import torch
     except (ImportError, OSError) as problem:
         for name in parts:
-            say({"part": name, "roofs": [], "missing": [(name, f"torch is not here: {problem}")]})
-        say({"done": True})
+            send({"part": name, "roofs": [], "missing": [(name, f"torch is not here: {problem}")]})
+        send({"done": True})
         return
     for i, name in enumerate(parts):
         missing: list[Missing] = []
@@ -54,23 +54,23 @@ def main(parts: Sequence[str], say: Say) -> None:
         else:
             threads = next(n for n in range(1, 1 << 16) if part(n) == name)
             steps = _steps(torch, threads, missing)
-        roofs = _taken(steps, missing, i, len(parts), say)
+        roofs = _taken(steps, missing, i, len(parts), send)
         rows = RoofTable(tuple(roofs)).rows()
         for row, roof in zip(rows, roofs, strict=True):
             row["disturbed"] = roof.disturbed
-        say({"part": name, "roofs": rows, "missing": missing})
-    say({"done": True})
+        send({"part": name, "roofs": rows, "missing": missing})
+    send({"done": True})
 
 
 def _taken(
-    steps: Iterator[tuple[Key, Take]], missing: list[Missing], place: int, parts: int, say: Say
+    steps: Iterator[tuple[Key, Take]], missing: list[Missing], place: int, parts: int, send: Send
 ) -> list[Roof]:
     """Take every roof, the disturbed ones again; what fails is missing, with the library's words."""
     found = []
     for done, (key, take) in enumerate(steps):
         # How many steps there will be is known at the end only; the fraction nears the part's end.
         fraction = (place + done / (done + 8)) / parts
-        say({"progress": f"torch: {_title(key)}", "fraction": fraction})
+        send({"progress": f"torch: {_title(key)}", "fraction": fraction})
         try:
             roof = take(Effort())
             for _ in range(VISITS - 1):
@@ -189,8 +189,8 @@ def _probe(torch: Any, dtype: str) -> float:
     return 2.0 * PROBE_SIZE**3 / max(best, 1e-9)
 
 
-def _print(said: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(said) + "\n")
+def _print(message: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
 
 

@@ -5,7 +5,7 @@ words what is wrong with it.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
 from typing import Annotated, Any, Final
 
@@ -17,7 +17,6 @@ from profiler.errors import BadInput
 from profiler.files.inputs import check_tree
 from profiler.session.errors import Damaged, plain
 from profiler.session.format import schema
-from profiler.session.format.renamed import named_now
 from profiler.session.model import ConfigEpoch, CounterTotal, LaneInfo, Marker, StageInfo, Utterance
 from profiler.spans import GROUPS, WORK_COUNTS, Cost
 
@@ -162,6 +161,27 @@ def _checked(what: str, row: tuple[Any, ...], *checks: Check) -> Iterator[Any]:
 
 
 _long_text: Final = partial(text, longest=MAX_JSON)
+
+
+STAGES: Final[Mapping[str, str]] = {
+    "search.ask": "search.active",
+    "score.wanted outputs": "score.active outputs",
+    "setup.peaks": "setup.roofs",
+}
+"""Old names of stages, still read from sessions → today's."""
+
+WORK: Final[Mapping[str, Mapping[str, str]]] = {
+    "search.active": {"asked": "active"},
+    "search.backtrace": {"entries": "backpointers"},
+}
+"""Stage, by today's name → old work count → work count."""
+
+
+def named_now(stage: str, work: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """Today's name of a stage and of its work counts."""
+    now = STAGES.get(stage, stage)
+    counts = WORK.get(now, {})
+    return now, tuple(counts.get(name, name) for name in work)
 
 
 def stage(row: tuple[Any, ...]) -> StageInfo:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from profiler import beside
-from profiler.beside import LARGE, side_by_side
+from profiler.analysis.lod import columns
+from profiler.analysis.lod.columns import LARGE, run_parallel
 
 
 @pytest.mark.parametrize("size", [10, LARGE])
@@ -15,21 +15,21 @@ def test_every_item_is_done_once(
     size: int, processors: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     there = set(range(processors))
-    monkeypatch.setattr(beside.os, "sched_getaffinity", lambda _: there, raising=False)
+    monkeypatch.setattr(columns.os, "sched_getaffinity", lambda _: there, raising=False)
     rows = np.zeros((7, size))
 
     def add(number: int) -> None:
         rows[number] += number + 1
 
-    side_by_side(add, range(7), size)
+    run_parallel(add, range(7), size)
     assert (rows == np.arange(1, 8)[:, None]).all()
 
 
 def test_a_fault_in_a_thread_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(beside.os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    monkeypatch.setattr(columns.os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
 
     def fail(_: int) -> None:
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        side_by_side(fail, range(3), LARGE)
+        run_parallel(fail, range(3), LARGE)
