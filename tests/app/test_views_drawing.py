@@ -384,7 +384,6 @@ def test_the_stages_of_a_session_come_with_its_categories(sample: Path, qapp: QA
     view.deleteLater()
 
 
-
 def test_a_picture_has_the_stages_of_its_own_range_however_short_ago_others_were_counted(
     desk: Desk,
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -139,12 +141,7 @@ def test_the_standard_error_of_a_ratio_is_that_of_its_spread() -> None:
 
 
 def test_a_device_waits_for_launches_only_beyond_its_work() -> None:
-    roofs = RoofTable(
-        tuple(
-            type(r)(r.kind, f"{r.name}@cuda", *[getattr(r, n) for n in r.__slots__[2:]])
-            for r in ROOFS.roofs
-        )
-    )
+    roofs = RoofTable(tuple(replace(r, name=f"{r.name}@cuda") for r in ROOFS.roofs))
     cost = Cost(
         {"gemm@cuda": Linear(1.1e6)},
         Linear(1e5),

@@ -87,8 +87,10 @@ def test_all_events_form_one_group_with_one_reading() -> None:
         assert enabled == running == 1000 * kernel.readings
         assert values == [kernel.readings * (i + 1) for i in range(len(NAMES))]
         # Reset, then enabled: both for the whole group.
-        assert kernel.controls == [(group.descriptor, 0x2403), (group.descriptor, 0x2400)]
-    assert not kernel.opened
+        leader = group.descriptor
+        assert kernel.controls == [(leader, 0x2403), (leader, 0x2400)]
+    group.close()
+    assert (kernel.opened, kernel.closed[-1]) == ({}, leader)
 
 
 @pytest.mark.parametrize(
