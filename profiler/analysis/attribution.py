@@ -23,14 +23,12 @@ import numpy as np
 
 from profiler.analysis.categories import LAW_PARTS, NOT_ATTRIBUTED
 from profiler.analysis.counts import Counts, Sums, counted
-from profiler.analysis.machine_costs import FIRST_CACHE, MEMORY, NS, MachineCosts
+from profiler.analysis.machine_costs import FIRST_CACHE, MEMORY, MachineCosts
 from profiler.analysis.recorded import Recorded
 from profiler.analysis.replays import HotReplays, Pairs
 from profiler.arrays import Array
 from profiler.costs import Cost
 from profiler.machine.roofs.table import RoofTable
-
-__all__ = ["NS", "SHARES", "Attribution", "Shares", "by_law"]
 
 SHARES: Final = (*LAW_PARTS, NOT_ATTRIBUTED)
 """What a stage's own time is shared out to; other programs are no part of it."""
