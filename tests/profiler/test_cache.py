@@ -61,7 +61,7 @@ def test_what_is_kept_is_found_mapped_and_cannot_be_written() -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(st.data())
-def test_no_change_of_any_byte_goes_unseen(
+def test_every_changed_byte_is_seen(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "flipped"
@@ -167,7 +167,7 @@ def test_whatever_lies_in_its_place_is_replaced(tmp_path: Path, how: str) -> Non
 
 
 @pytest.mark.parametrize("how", ["file", "denied"])
-def test_where_nothing_can_be_kept_nothing_is(
+def test_unwritable_cache_keeps_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     root = tmp_path / "theirs"
@@ -192,9 +192,7 @@ def aged(kind: str, name: str, n_bytes: int, age: float) -> Path:
     return path
 
 
-def test_the_least_recently_used_of_all_kinds_go_first(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_least_recently_used_go_first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     new = aged(cache.GRAPHS, "new", 1000, 0)
     older = aged(cache.SELECTION, "older", 1000, 1)
     used = aged(cache.GRAPHS, "used", 1000, 2)
@@ -235,9 +233,7 @@ def test_what_killed_processes_left_goes_after_a_day(folder: Path) -> None:
     assert new.exists()
 
 
-def test_emptying_removes_what_can_be_made_again_and_follows_no_link(
-    tmp_path: Path, folder: Path
-) -> None:
+def test_emptying_follows_no_link_and_leaves_what_is_not_ours(tmp_path: Path, folder: Path) -> None:
     path = kept()
     aside = tmp_path / "aside"
     aside.mkdir()

@@ -48,7 +48,7 @@ def test_nor_do_children_of_the_child(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["", ".", "here", os.pathsep, f"here{os.pathsep}."])
-def test_a_module_path_that_means_the_current_folder_is_dropped(
+def test_current_folder_is_dropped(
     value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = str(tmp_path / "kept")
@@ -59,7 +59,7 @@ def test_a_module_path_that_means_the_current_folder_is_dropped(
 
 
 @pytest.mark.parametrize("first", ["profiler", "pipelines"])
-def test_numbas_settings_are_not_taken_from_the_folder(
+def test_numba_ignores_the_folder(
     first: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plant(tmp_path / "folder")

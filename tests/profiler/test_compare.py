@@ -190,9 +190,7 @@ def test_stage_times_add_up_to_the_wall_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("piece", [1, 7])
-def test_the_times_of_frames_do_not_depend_on_how_many_spans_are_sorted_at_once(
-    piece: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pieces_of_any_size(piece: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with closing(Session.open(alternating(tmp_path / "ab.asrs"))) as session:
         whole = FrameSums(session)
         monkeypatch.setattr(arms, "PIECE", piece)
@@ -334,9 +332,7 @@ def test_utterances_match_by_name_and_length(tmp_path: Path) -> None:
         ({"tree": {"threads": 2}}, "The number of threads differs: 1 in A, 2 in B."),
     ],
 )
-def test_what_should_be_the_same_is_named_when_it_is_not(
-    differs: dict[str, Any], says: str, tmp_path: Path
-) -> None:
+def test_unequal_conditions_are_named(differs: dict[str, Any], says: str, tmp_path: Path) -> None:
     found = compared(straight(tmp_path / "a.asrs"), straight(tmp_path / "b.asrs", **differs))
     assert any(says in warning for warning in found.warnings), found.warnings
 

@@ -87,9 +87,7 @@ def recordings(draw: st.DrawFn) -> np.ndarray:
 
 
 @given(recordings(), st.lists(st.integers(0, 80), max_size=8))
-def test_a_session_followed_live_gives_the_sums_of_one_read_at_once(
-    spans: np.ndarray, cuts: list[int]
-) -> None:
+def test_a_followed_session_has_the_same_sums(spans: np.ndarray, cuts: list[int]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("profiler.analysis.stage_sums.CHUNK", 2)
         whole, pieces = CostTrack(), CostTrack()

@@ -81,7 +81,7 @@ def table(lane: CountingLane, *, final: bool = True) -> dict[tuple[int, int, str
     return {(t.stage, t.epoch, t.name): t.value for t in lane.totals(final)}
 
 
-def test_what_is_counted_between_spans_belongs_to_the_later(
+def test_counts_go_to_the_later_span(
     lane: CountingLane, clock: FakeClock, group: FakeGroup
 ) -> None:
     for cycles in (100, 300):
@@ -97,9 +97,7 @@ def test_what_is_counted_between_spans_belongs_to_the_later(
     assert group.readings == 5
 
 
-def test_spans_of_one_call_share_a_reading_by_time_and_say_so(
-    lane: CountingLane, clock: FakeClock, group: FakeGroup
-) -> None:
+def test_spans_of_one_call_share(lane: CountingLane, clock: FakeClock, group: FakeGroup) -> None:
     start = clock()
     group.work(1000)
     clock.advance(4000)
@@ -116,9 +114,7 @@ def test_spans_of_one_call_share_a_reading_by_time_and_say_so(
     assert group.readings == 3
 
 
-def test_laps_count_like_spans_and_keep_the_reading_out_of_the_next(
-    clock: FakeClock, group: FakeGroup
-) -> None:
+def test_laps_count_like_spans(clock: FakeClock, group: FakeGroup) -> None:
     lane = CountingLane(0, "decode", "cpu", True, clock=clock)
     lane.count(group)  # type: ignore[arg-type]
     read = group.read_raw
@@ -139,9 +135,7 @@ def test_laps_count_like_spans_and_keep_the_reading_out_of_the_next(
     assert np.frombuffer(lane.take(), SPAN)["duration_ns"].tolist() == [1000, 2000]
 
 
-def test_stages_that_took_turns_share_one_reading_by_time(
-    lane: CountingLane, clock: FakeClock, group: FakeGroup
-) -> None:
+def test_stages_in_turns_share(lane: CountingLane, clock: FakeClock, group: FakeGroup) -> None:
     lane.begin(0, 4)
     for _ in range(2):
         group.work(1000, 10)
@@ -159,9 +153,7 @@ def test_stages_that_took_turns_share_one_reading_by_time(
     assert spans["duration_ns"].tolist() == [600, 200, 600, 200, 100]
 
 
-def test_a_span_that_a_kernel_left_open_is_counted_to_its_end(
-    lane: CountingLane, clock: FakeClock, group: FakeGroup
-) -> None:
+def test_an_open_span_of_a_kernel(lane: CountingLane, clock: FakeClock, group: FakeGroup) -> None:
     ring, state = lane.lend()
     start = clock()
     in_kernel(ring, state, 4, start, start + 100)
@@ -174,9 +166,7 @@ def test_a_span_that_a_kernel_left_open_is_counted_to_its_end(
     assert group.readings == 2
 
 
-def test_a_kernel_that_records_over_the_end_of_the_ring_is_counted_whole(
-    clock: FakeClock, group: FakeGroup
-) -> None:
+def test_a_kernel_over_the_end_of_the_ring(clock: FakeClock, group: FakeGroup) -> None:
     lane = CountingLane(0, "decode", "cpu", True, capacity=4, clock=clock)
     lane.count(group)  # type: ignore[arg-type]
     for _ in range(3):
@@ -194,9 +184,7 @@ def test_a_kernel_that_records_over_the_end_of_the_ring_is_counted_whole(
     assert found[2, 0, COUNTED] == 51
 
 
-def test_shared_counters_are_scaled_and_say_so(
-    lane: CountingLane, clock: FakeClock, group: FakeGroup
-) -> None:
+def test_shared_counters_are_scaled(lane: CountingLane, clock: FakeClock, group: FakeGroup) -> None:
     start = clock()
     group.work(100, ns=1000, part=0.25)
     lane.put(1, start, clock.advance(1000))
@@ -206,9 +194,7 @@ def test_shared_counters_are_scaled_and_say_so(
     assert not is_exact(total.source)
 
 
-def test_counters_that_never_ran_give_no_number(
-    lane: CountingLane, clock: FakeClock, group: FakeGroup
-) -> None:
+def test_counters_that_never_ran(lane: CountingLane, clock: FakeClock, group: FakeGroup) -> None:
     start = clock()
     group.work(0, ns=1000, part=0.0)
     lane.put(1, start, clock.advance(1000))
@@ -227,9 +213,7 @@ def test_one_thread_of_several_and_user_mode_are_said(clock: FakeClock, group: F
     assert not any(is_exact(source) for source in sources.values())
 
 
-def test_the_last_reading_waits_for_those_who_may_share_it(
-    lane: CountingLane, clock: FakeClock, group: FakeGroup
-) -> None:
+def test_the_last_reading_waits(lane: CountingLane, clock: FakeClock, group: FakeGroup) -> None:
     step(lane, clock, group, 1, 10)
     assert lane.totals() == []
     step(lane, clock, group, 1, 20)
@@ -239,9 +223,7 @@ def test_the_last_reading_waits_for_those_who_may_share_it(
     assert lane.totals(final=True) == []
 
 
-def test_a_span_that_ended_before_counting_has_no_part(
-    lane: CountingLane, clock: FakeClock, group: FakeGroup
-) -> None:
+def test_a_span_before_counting(lane: CountingLane, clock: FakeClock, group: FakeGroup) -> None:
     now = clock()
     lane.put(9, now - 100, now)
     step(lane, clock, group, 1, 10)
@@ -261,9 +243,7 @@ def test_a_span_that_ended_before_counting_has_no_part(
         max_size=30,
     )
 )
-def test_nothing_counted_is_lost_or_counted_twice(
-    steps: list[tuple[int, int, int, int, int, bool]],
-) -> None:
+def test_no_count_is_lost_or_doubled(steps: list[tuple[int, int, int, int, int, bool]]) -> None:
     clock, group = FakeClock(1_000_000), FakeGroup()
     lane = CountingLane(0, "decode", "cpu", True, clock=clock)
     begin = clock()

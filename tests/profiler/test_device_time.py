@@ -48,9 +48,7 @@ def test_without_a_pair_there_is_no_host_time() -> None:
     st.floats(-500e-6, 500e-6),
     st.lists(st.integers(0, 10**10), min_size=1, max_size=20),
 )
-def test_a_clock_with_its_own_rate_is_followed_between_and_beyond_the_pairs(
-    origin: int, skew: float, times: list[int]
-) -> None:
+def test_a_clock_with_its_own_rate(origin: int, skew: float, times: list[int]) -> None:
     def device(host: int) -> int:
         return origin + round(host * (1 + skew))
 

@@ -109,9 +109,7 @@ def test_decoding_is_what_a_trace_shows_first(small: Path, tmp_path: Path) -> No
     assert not any("setup" in names[e["frame"]] for e in decode["events"])
 
 
-def test_utterances_and_words_are_spans_with_names(
-    chrome: Any, small: Path, tmp_path: Path
-) -> None:
+def test_utterances_and_words_are_spans(chrome: Any, small: Path, tmp_path: Path) -> None:
     events = [e for e in chrome["traceEvents"] if e.get("cat") == "said"]
     assert [e["name"] for e in events] == ["one", "hello", "word"]
     utterance, hello, word = events
@@ -226,9 +224,7 @@ def fault(value: Any, rule: dict[str, Any]) -> str | None:
 
 
 @pytest.mark.parametrize("unit", [None, "parsecs"])
-def test_speedscope_files_keep_to_speedscopes_own_schema(
-    unit: str | None, small: Path, tmp_path: Path
-) -> None:
+def test_speedscope_files_fit_the_schema(unit: str | None, small: Path, tmp_path: Path) -> None:
     with Session.open(small) as session:
         speedscope.write(session, tmp_path / "s.speedscope.json")
     tree = json.loads((tmp_path / "s.speedscope.json").read_text())
@@ -266,9 +262,7 @@ def test_chrome_events_have_the_fields_of_their_phase_and_no_other(chrome: Any) 
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), max_size=20), st.integers(1, 25))
-def test_spans_that_overlap_without_nesting_are_made_to_nest(
-    pairs: list[tuple[int, int]], piece: int
-) -> None:
+def test_overlapping_spans_are_made_to_nest(pairs: list[tuple[int, int]], piece: int) -> None:
     spans = spans_of([(start, length, 0, 0, 0) for start, length in pairs])
     before = spans.copy()
     with patch.object(_spans, "PIECE", piece):
@@ -284,9 +278,7 @@ def test_spans_that_overlap_without_nesting_are_made_to_nest(
     balanced(profile)
 
 
-def test_the_table_has_a_row_per_stage_and_blanks_where_unknown(
-    small: Path, tmp_path: Path
-) -> None:
+def test_the_table_has_a_row_per_stage_and_blanks(small: Path, tmp_path: Path) -> None:
     with Session.open(small) as session:
         table.write(session, tmp_path / "t.csv")
         parts = breakdown(session)
@@ -327,9 +319,7 @@ def test_the_table_has_the_parts_of_stages_that_have_a_law(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("module", writers())
-def test_an_export_that_cannot_be_written_is_one_sentence_and_leaves_nothing(
-    module: Any, small: Path, tmp_path: Path
-) -> None:
+def test_an_export_that_cannot_be_written(module: Any, small: Path, tmp_path: Path) -> None:
     (tmp_path / "taken").mkdir()
     with Session.open(small) as session:
         for target in (tmp_path / "missing" / "x", tmp_path / "taken"):

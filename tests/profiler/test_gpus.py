@@ -24,9 +24,7 @@ def test_devices_are_told_by_name_uuid_and_driver(tmp_path: Path) -> None:
     assert gpus.place_of("", uuids) is None
 
 
-def test_the_drivers_files_tell_them_where_nvml_does_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_devices_by_the_drivers_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def absent(_: object) -> Any:
         raise accelerator.Unavailable("not here")
 
@@ -39,9 +37,7 @@ def test_the_drivers_files_tell_them_where_nvml_does_not(
     assert gpus.gpus(driver=tmp_path) == [{"name": "New GPU", "uuid": NEW, "driver": "580.95.05"}]
 
 
-def test_roofs_belong_to_a_device_its_driver_and_the_choice_of_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_roofs_belong_to_a_device_and_its_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     assert gpus.chosen({"CUDA_VISIBLE_DEVICES": "1", "HOME": "/"}) == {"CUDA_VISIBLE_DEVICES": "1"}
     names = set()
     for devices, chosen in (
@@ -74,9 +70,7 @@ def test_power_is_the_moments_where_the_device_tells_it() -> None:
             assert found.readings()["gpu0 power"]() == {"gpu0.power_watts": watts}
 
 
-def test_a_run_on_a_device_measures_that_device(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_measures_its_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from profiler.machine.roofs import torch_child
     from profiler.machine.roofs.table import OVERHEAD, Roof, RoofTable
 

@@ -56,9 +56,7 @@ def test_a_file_within_its_limit_is_read_whole(tmp_path: Path) -> None:
         (b"<HTML lang=en>", "this is an HTML page, not the file itself"),
     ],
 )
-def test_what_a_download_leaves_in_place_of_a_file_is_named(
-    tmp_path: Path, content: bytes, said: str
-) -> None:
+def test_pages_instead_of_downloads_are_named(tmp_path: Path, content: bytes, said: str) -> None:
     path = tmp_path / "x"
     path.write_bytes(content)
     for read in (inputs.read_bytes, inputs.read_text):

@@ -79,18 +79,14 @@ def test_constants_that_kernels_hold_count_as_sources() -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="rights of POSIX")
-def test_a_folder_that_others_can_write_to_is_not_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_of_others_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path))
     (tmp_path / paths.KERNELS).mkdir()
     (tmp_path / paths.KERNELS).chmod(0o777)
     assert kernel_cache.folder() is None
 
 
-def test_the_latest_folders_are_kept_and_nothing_else_is_touched(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_latest_folders_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path))
     place = tmp_path / paths.KERNELS
     (place / "mine").mkdir(parents=True)

@@ -13,9 +13,7 @@ from profiler.lanes import Lane
     st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_size=12),
     st.integers(0, 15),
 )
-def test_round_the_ring_they_are_the_ones_recorded_last(
-    capacity: int, rounds: list[tuple[int, int]], count: int
-) -> None:
+def test_the_last_spans_of_a_ring(capacity: int, rounds: list[tuple[int, int]], count: int) -> None:
     lane = Lane(0, "decode", "cpu", True, capacity=capacity)
     recorded: list[int] = []
     number = 0

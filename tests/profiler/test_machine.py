@@ -122,9 +122,7 @@ def test_drift_is_told_in_words_and_warned_of_from_five_percent_on() -> None:
     assert table.sound_drift([1]) == {}
 
 
-def test_the_ladder_ends_at_four_times_the_last_caches_in_use(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_ladder_ends_beyond_the_caches_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu, "last_level_caches", lambda: (30 << 20, 2))
     one, two, four = (cpu.ladder_bytes(n) for n in (1, 2, 4))
     assert one[0] == 16 << 10
@@ -134,9 +132,7 @@ def test_the_ladder_ends_at_four_times_the_last_caches_in_use(
     assert cpu.ladder_bytes(1)[-1] == 4 * cpu.ASSUMED_CACHE_BYTES
 
 
-def test_a_run_leaves_the_highest_rungs_of_a_large_cache_to_calibrations(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_run_leaves_the_highest_rungs_to_calibrations(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu, "last_level_caches", lambda: (480 << 20, 1))
     largest = {
         whole: max(step.key.bytes for step in cpu.plan(1, whole=whole)) for whole in (False, True)

@@ -25,9 +25,7 @@ from profiler.machine.roofs.timing import Counted, Effort, Task, Work
 
 
 @pytest.mark.parametrize("cores", [1, 2])
-def test_threads_that_wait_for_a_processor_have_no_data_of_their_own(
-    cores: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_waiting_threads_have_no_data(cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A table of 128 components for each of 64 threads took 14 GB on two processors."""
     monkeypatch.setattr(cpu, "usable_cores", lambda: cores)
     made: list[int] = []
@@ -46,9 +44,7 @@ def test_threads_that_wait_for_a_processor_have_no_data_of_their_own(
     assert 0 < found.median <= 64 * 50 / 1e-4
 
 
-def test_a_call_is_taken_right_after_another_and_after_other_data_which_do_not_count(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_calls_after_other_data_count_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = [step.key for step in call_steps()]
     assert keys == [
         Key(OVERHEAD, KERNEL_CALL, ""),
@@ -86,9 +82,7 @@ def seen(monkeypatch: pytest.MonkeyPatch, name: str, size: int) -> list[tuple[np
 
 
 @pytest.mark.parametrize("size", [1 << 14, 1 << 18])
-def test_a_chase_visits_every_line_once_before_it_comes_back(
-    monkeypatch: pytest.MonkeyPatch, size: int
-) -> None:
+def test_a_chase_visits_every_line_once(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     ((places, state, accesses),) = seen(monkeypatch, "chase", size)
     assert accesses == 3 * ACCESSES
     assert places.nbytes == size

@@ -162,9 +162,7 @@ def test_nothing_half_is_kept(machine: Machine) -> None:
     assert [path.name for path in stored().parent.iterdir()] == [stored().name]
 
 
-def test_another_method_or_build_has_a_file_of_its_own(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_per_method_and_build(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     one = stored()
     monkeypatch.setattr(calibration, "METHOD", 99)
     other = stored()

@@ -46,9 +46,7 @@ def test_an_undisturbed_machine_is_read_in_so_many_rounds(monkeypatch: pytest.Mo
     assert calm.calls.count(found.repeats) == 9 + 3
 
 
-def test_the_median_is_of_rounds_that_no_other_program_disturbed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_median_is_of_undisturbed_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     # Of each nine rounds six are three times as slow.
     busy = machine(monkeypatch, itertools.cycle([3, 3, 1, 3, 3, 1, 3, 3, 1]))
     found = rounds(busy.task, Effort(9), 1)
@@ -56,9 +54,7 @@ def test_the_median_is_of_rounds_that_no_other_program_disturbed(
     assert found.seconds == pytest.approx([found.repeats * MS] * 9)
 
 
-def test_a_machine_that_never_rests_gives_its_best_and_is_flagged(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_machine_that_never_rests_is_flagged(monkeypatch: pytest.MonkeyPatch) -> None:
     # Evenly slow: only the processor time tells.
     busy = machine(monkeypatch, itertools.repeat(2.0))
     roof = roof_of(Key(RATE, "x"), 1.0, busy.task, Effort(9, 0.5), 1)
@@ -69,9 +65,7 @@ def test_a_machine_that_never_rests_gives_its_best_and_is_flagged(
     assert not roof_of(Key(RATE, "x"), 1.0, busy.task, Effort(9, 0.5)).disturbed
 
 
-def test_one_interrupted_call_does_not_end_the_search_for_repeats(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_one_interrupted_call_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     fine = Machine(())
     monkeypatch.setattr(timing, "clock", lambda: fine.now)
     late = iter([1.0, 5000.0])
@@ -144,9 +138,7 @@ def test_plateaus_are_labelled_by_size_and_slopes_are_none() -> None:
     assert plateaus([]) == []
 
 
-def test_a_round_that_took_twice_as_long_does_not_widen_a_roof(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_one_slow_round_does_not_widen_a_roof(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = [1.0, 1.0, 1.0, 1.0, 1.25, 1.25, 1.25, 2.0, 2.5]
     monkeypatch.setattr(timing, "rounds", lambda *_: timing.Rounds(1, seconds, disturbed=False))
     rate = roof_of(Key(RATE, "x"), 10.0, lambda _: None, Effort(9))

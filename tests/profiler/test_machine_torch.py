@@ -113,9 +113,7 @@ def fake_torch(**more: Any) -> Any:
     )
 
 
-def test_a_dtype_without_a_fast_kernel_is_absent_with_a_reason(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_dtype_without_a_fast_kernel_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = fake_torch()
     monkeypatch.setattr(timing, "clock", lambda: torch.now[0])
     missing: list[tuple[str, str]] = []

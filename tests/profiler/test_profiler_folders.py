@@ -11,9 +11,7 @@ import pytest
 from profiler.files import paths
 
 
-def test_a_new_session_never_takes_a_name_that_is_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_new_session_has_a_new_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(paths.SESSIONS_VARIABLE, str(tmp_path / "sessions"))
     monkeypatch.setattr(paths.time, "strftime", lambda form: "2026-01-02-030405")
     first = paths.new_session_path("my preset/1")
@@ -24,9 +22,7 @@ def test_a_new_session_never_takes_a_name_that_is_taken(
 
 
 @pytest.mark.skipif("sys.platform != 'linux'")
-def test_cache_dir_follows_xdg_unless_relative(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cache_dir_follows_xdg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ASRSCOPE_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert paths.cache_dir() == tmp_path / "asrscope"
@@ -76,9 +72,7 @@ def test_a_folder_of_code_that_others_can_write_to_is_refused(tmp_path: Path, mo
 
 
 @pytest.mark.skipif(os.name != "posix", reason="rights of POSIX")
-def test_a_folder_of_code_is_no_link_and_nobody_elses(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_of_code_is_no_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "elsewhere").mkdir(mode=0o700)
     (tmp_path / "code").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(OSError, match="others can write to"):

@@ -100,9 +100,7 @@ def taken(lane: Lane, limit: int = RING_RECORDS) -> np.ndarray:
         max_size=60,
     ),
 )
-def test_any_mixture_is_recorded_as_a_plain_list_would(
-    capacity: int, steps: list[tuple[str, int]]
-) -> None:
+def test_a_lane_records_as_a_list_would(capacity: int, steps: list[tuple[str, int]]) -> None:
     clock = FakeClock(1)
     lane = Lane(3, "x", "cpu", False, capacity, clock)
     waiting: list[tuple[int, ...]] = []
@@ -342,9 +340,7 @@ def test_a_kernel_records_while_the_consumer_takes() -> None:
         pytest.skip("this machine never ran the kernel and the consumer at the same time")
 
 
-def test_a_stalled_writer_costs_spans_that_are_counted_stored_and_shown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stalled_writer_drops_and_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stalled, go_on = threading.Event(), threading.Event()
     flush = SessionWriter._flush
 

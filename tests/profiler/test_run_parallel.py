@@ -11,9 +11,7 @@ from profiler.analysis.lod.columns import LARGE, run_parallel
 
 @pytest.mark.parametrize("size", [10, LARGE])
 @pytest.mark.parametrize("processors", [1, 2])
-def test_every_item_is_done_once(
-    size: int, processors: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_items_are_done_once(size: int, processors: int, monkeypatch: pytest.MonkeyPatch) -> None:
     there = set(range(processors))
     monkeypatch.setattr(columns.os, "sched_getaffinity", lambda _: there, raising=False)
     rows = np.zeros((7, size))

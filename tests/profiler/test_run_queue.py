@@ -37,9 +37,7 @@ def test_the_run_queue_says_what_was_waited_since_the_last_call(queue: Path) -> 
     waiting.close()
 
 
-def test_a_thread_that_had_its_processor_all_along_is_not_asked_about(
-    queue: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_thread_with_its_processor(queue: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     away = 0
     monkeypatch.setattr(run_queue, "LEAST_AWAY_NS", 5_000)
     monkeypatch.setattr(run_queue, "_away_ns", lambda: away)
@@ -56,9 +54,7 @@ def test_a_thread_that_had_its_processor_all_along_is_not_asked_about(
 
 
 @pytest.mark.parametrize("text", [None, "", "5000", "a b c"])
-def test_where_the_system_does_not_tell_it_there_is_no_waiting(
-    queue: Path, text: str | None
-) -> None:
+def test_without_the_statistics_there_is_no_waiting(queue: Path, text: str | None) -> None:
     if text is not None:
         queue.write_text(text)
     with RunQueue() as waiting:

@@ -168,9 +168,7 @@ def test_a_missing_wal_is_said_and_the_rest_is_shown_untouched(tmp_path: Path) -
 
 
 @pytest.mark.usefixtures("dead_writer")
-def test_a_crashed_session_in_a_folder_that_cannot_be_written_is_read_from_a_copy(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_crash_in_a_read_only_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copy = crashed_copy(tmp_path)
     files = (copy, side_files(copy)[0])
     before = [file.read_bytes() for file in files]
@@ -233,9 +231,7 @@ def test_a_full_disk_stops_the_file_not_the_program(tmp_path: Path) -> None:
         assert session.spans["work0"].tolist() == list(range(count))
 
 
-def test_a_folder_removed_under_the_recording_is_noticed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_removed_folder_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("profiler.session.writer.PRESENCE_SECONDS", 0.0)
     folder = tmp_path / "f"
     folder.mkdir()
@@ -316,9 +312,7 @@ def test_a_journal_that_names_another_file_touches_none(small: Path, tmp_path: P
 
 
 @pytest.mark.parametrize("suffix", ["-wal", "-shm", "-journal"])
-def test_side_files_that_lead_elsewhere_are_refused(
-    suffix: str, small: Path, tmp_path: Path
-) -> None:
+def test_linked_side_files_are_refused(suffix: str, small: Path, tmp_path: Path) -> None:
     victim = tmp_path / "victim.txt"
     victim.write_text("years of work")
     side = small.with_name(small.name + suffix)
@@ -332,9 +326,7 @@ def test_side_files_that_lead_elsewhere_are_refused(
         Session.open(small)
 
 
-def test_a_wal_of_another_session_beside_a_closed_one_is_not_taken_in(
-    small: Path, tmp_path: Path
-) -> None:
+def test_the_wal_of_another_session_is_not_read(small: Path, tmp_path: Path) -> None:
     writer = record(tmp_path / "live.asrs")
     wait_until_written(writer)
     shutil.copyfile(side_files(writer.path)[0], side_files(small)[0])
@@ -350,9 +342,7 @@ def wait_until_written(writer: SessionWriter) -> None:
         wait_until(lambda: len(refreshed(session).spans) == lane.recorded)
 
 
-def test_a_session_that_somebody_still_holds_is_never_marked_as_crashed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_held_session_is_not_crashed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # As from another machine or container, where the writer's process cannot be seen.
     monkeypatch.setattr("profiler.session.recover.alive", lambda owner: None)
     monkeypatch.setattr("profiler.session.recover.FOLD_SECONDS", 0.1)

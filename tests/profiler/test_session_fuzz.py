@@ -19,14 +19,15 @@ from profiler.session.reader import Session
 from tests.bench.campaign import _session_base, _session_nodes, _session_purposes, _spoil, _use
 
 pytestmark = pytest.mark.skipif("sys.platform != 'linux'")
+Bases = tuple[_spoil.Base, ...]
 
 
 @pytest.fixture(scope="module")
-def bases() -> tuple[_spoil.Base, ...]:
+def bases() -> Bases:
     return _session_base.bases()
 
 
-def test_sound_sessions_open(bases: tuple[_spoil.Base, ...], tmp_path: Path) -> None:
+def test_sound_sessions_open(bases: Bases, tmp_path: Path) -> None:
     for base in bases:
         path = tmp_path / "spoiled.asrs"
         path.write_bytes(base.main)
@@ -37,7 +38,7 @@ def test_sound_sessions_open(bases: tuple[_spoil.Base, ...], tmp_path: Path) -> 
             file.unlink()
 
 
-def spoiled(seed: int, bases: tuple[_spoil.Base, ...], folder: Path) -> str | None:
+def spoiled(seed: int, bases: Bases, folder: Path) -> str | None:
     """Use the session of random damage of that number; the sentence of its refusal, or None."""
     place = folder / str(seed)
     place.mkdir()
@@ -49,17 +50,13 @@ def spoiled(seed: int, bases: tuple[_spoil.Base, ...], folder: Path) -> str | No
         raise
 
 
-def test_spoiled_files_open_or_are_refused_in_a_sentence(
-    bases: tuple[_spoil.Base, ...], tmp_path: Path
-) -> None:
+def test_spoiled_files_open_or_are_refused(bases: Bases, tmp_path: Path) -> None:
     first = random.randrange(10_000_000)
     said = [spoiled(seed, bases, tmp_path) for seed in range(first, first + 64)]
     assert 4 < said.count(None) < 60
 
 
-def test_a_file_spoiled_under_a_follower_is_borne(
-    bases: tuple[_spoil.Base, ...], tmp_path: Path
-) -> None:
+def test_a_file_spoiled_under_a_follower(bases: Bases, tmp_path: Path) -> None:
     live = [base for base in bases if base.wal]
     followed = 0
     for seed in range(12):
@@ -104,9 +101,7 @@ RUN_BY = (
 
 
 @pytest.mark.parametrize("name", _session_purposes.purposes())
-def test_what_is_made_on_purpose_opens_or_is_refused_in_a_sentence(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_made_on_purpose(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     _session_purposes.spoiled(name, tmp_path)
     said = _use.use(tmp_path / _session_base.NAME, tmp_path, verbs=name in SHOWN)
@@ -157,9 +152,7 @@ LONG = 489 - 12 + 4092 * 733
 """Characters of a value whose row keeps the least that it may in its leaf: the rest is in overflow pages."""
 
 
-def test_one_long_value_shared_by_many_rows_is_refused(
-    bases: tuple[_spoil.Base, ...], tmp_path: Path
-) -> None:
+def test_a_long_value_of_many_rows(bases: Bases, tmp_path: Path) -> None:
     """A file of 3 MB in which forty rows continue in the same chain of overflow pages: 120 MB."""
     path = tmp_path / "bomb.asrs"
     path.write_bytes(bases[1].main)
@@ -225,9 +218,7 @@ def _varint(data: bytearray, at: int) -> tuple[int, int]:
             return at, value
 
 
-def test_a_tree_of_pages_that_runs_in_circles_ends(
-    bases: tuple[_spoil.Base, ...], tmp_path: Path
-) -> None:
+def test_a_circle_of_pages_ends(bases: Bases, tmp_path: Path) -> None:
     """An interior page whose children are all one leaf, twice over: 400² times its rows."""
     path = tmp_path / "circle.asrs"
     path.write_bytes(bases[0].main)
@@ -272,7 +263,7 @@ def _interior(data: bytearray, page: int, child: int) -> None:
 
 
 def test_an_old_version_without_a_way_forward_is_not_copied(
-    bases: tuple[_spoil.Base, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bases: Bases, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "old.asrs"
     data = bytearray(bases[0].main)

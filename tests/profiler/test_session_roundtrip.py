@@ -181,9 +181,7 @@ def test_a_live_reader_sees_spans_once_and_in_order_through_merging(tmp_path: Pa
 
 
 @pytest.mark.parametrize("choice", [[1, 3, 20, 400, 1000], [7000], [1000], [999, 1001], [1, 4000]])
-def test_small_blocks_are_merged_as_they_come_and_keep_order(
-    choice: list[int], tmp_path: Path
-) -> None:
+def test_small_blocks_are_merged_in_order(choice: list[int], tmp_path: Path) -> None:
     connection = sqlite3.connect(tmp_path / "x.db", isolation_level=None)
     schema.create(connection)
     blocks = Blocks("block", "lane", SPAN.itemsize)
@@ -227,9 +225,7 @@ def test_a_block_is_as_long_as_readers_take(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("code", [sqlite3.SQLITE_BUSY, sqlite3.SQLITE_BUSY_RECOVERY])
-def test_a_file_that_the_writer_is_folding_is_read_at_the_next_look(
-    code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_being_folded(code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writer, *_ = writer_of(tmp_path / "live.asrs")
     session = Session.open(writer.path)
     asked: list[Path] = []
@@ -305,9 +301,7 @@ def test_closing_under_a_polling_reader_process_leaves_one_file(tmp_path: Path) 
     assert not read_header(writer.path).uses_wal
 
 
-def test_closing_under_a_reader_that_never_lets_go_loses_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_closing_under_a_lasting_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("profiler.session.database.RELEASE_SECONDS", 0.1)
     path = tmp_path / "live.asrs"
     writer = record(path)
@@ -357,9 +351,7 @@ def test_only_sessions_are_ever_replaced(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["a b#?%25&x=1 ü\n.asrs", "-s.asrs", ":memory:", "file:x?mode=ro", "plain"]
 )
-def test_odd_names_are_only_names(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_odd_file_names(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     record(Path(name)).close()
     assert os.listdir(tmp_path) == [name]
@@ -404,9 +396,7 @@ def test_names_that_are_no_text_are_stored_readably(tmp_path: Path) -> None:
     ("where", "sentence"),
     [("missing/s.asrs", "does not exist"), ("", "is a folder"), ("file/s.asrs", "does not exist")],
 )
-def test_a_place_that_cannot_be_recorded_to_is_one_sentence(
-    where: str, sentence: str, tmp_path: Path
-) -> None:
+def test_places_that_cannot_be_recorded_to(where: str, sentence: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(OSError, match=sentence) as caught:
         SessionWriter(tmp_path / where, Recorder(), {})

@@ -104,9 +104,7 @@ def same(got: dict[Any, Any], wanted: dict[Any, Any]) -> None:
 
 @settings(deadline=None, max_examples=30)
 @given(st.integers(0, 10**9), st.integers(0, 60), st.lists(st.integers(0, 200), max_size=6))
-def test_any_stretch_equals_the_plain_sum_and_pieces_give_the_same_bits(
-    seed: int, blocks: int, cuts: list[int]
-) -> None:
+def test_any_stretch_equals_the_plain_sum(seed: int, blocks: int, cuts: list[int]) -> None:
     # Chunks of four spans, so that small recordings have many.
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stage_sums, "CHUNK", 4)

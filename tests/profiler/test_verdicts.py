@@ -53,9 +53,7 @@ def between(**ends: tuple[float, float, float]) -> Parts:
         (between(not_attributed=(30, 50, 70), instructions=(20, 40, 41)), "undecided"),
     ],
 )
-def test_a_verdict_names_the_largest_part_or_mixed_where_intervals_overlap(
-    parts: Parts, verdict: str
-) -> None:
+def test_a_verdict_names_the_largest_part_or_mixed(parts: Parts, verdict: str) -> None:
     assert judge(Evidence(100.0, 1, 1, parts, replayed=True)).verdict == verdict
 
 
