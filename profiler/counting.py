@@ -17,10 +17,10 @@ import numpy as np
 
 from profiler.arrays import Array
 from profiler.clock import now_ns
-from profiler.lanes import RING_RECORDS, Lane, NullLane
 from profiler.machine.counters import Group, read_cost_ns
+from profiler.recording.lanes import RING_RECORDS, Lane, NullLane
+from profiler.recording.layout import AT, Lent
 from profiler.session.model import CounterTotal
-from profiler.span_layout import AT, Lent
 
 if TYPE_CHECKING:
     from profiler.session.reader import Session

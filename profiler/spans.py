@@ -2,7 +2,7 @@
 
 A producer thread owns a `Lane` and records spans with clock readings and the counts that vary; the session writer takes
 them out. FLOPs and bytes follow from the stage's `Cost` and the counts. The `Recorder` holds the stages, costs and
-lanes of a run. Hot code imports only this module and `profiler.kernel_spans`; both stay light.
+lanes of a run. Hot code imports only this module and `profiler.recording.kernel_spans`; both stay light.
 """
 
 import threading
@@ -12,8 +12,8 @@ from typing import Final, TypeVar, overload
 
 from profiler.clock import now_ns
 from profiler.costs import WORK_COUNTS, Cost, Linear
-from profiler.lanes import RING_RECORDS, Lane, NullLane, measure_ns_per_span
-from profiler.span_layout import LAYOUT, RECORD_BYTES, SPAN
+from profiler.recording.lanes import RING_RECORDS, Lane, NullLane, measure_ns_per_span
+from profiler.recording.layout import LAYOUT, RECORD_BYTES, SPAN
 
 __all__ = [
     "GROUPS",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from profiler.arrays import F64, I64, Array
-from profiler.span_layout import SPAN
+from profiler.recording.layout import SPAN
 
 if TYPE_CHECKING:
     from profiler.session.model import Utterance

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from profiler import counting
 from profiler.counting import COUNTED, CountingLane, by_stage, is_exact
 from profiler.machine.counters import EVENTS, Availability
+from profiler.recording.layout import AT, OPEN, SPAN
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
-from profiler.span_layout import AT, OPEN, SPAN
 from profiler.spans import NullLane, Recorder
 from tests.fake_clock import FakeClock
 
@@ -71,7 +71,7 @@ def step(lane: CountingLane, clock: FakeClock, group: FakeGroup, stage: int, cyc
 
 
 def in_kernel(ring: Any, state: Any, stage: int, start_ns: int, end_ns: int) -> None:
-    """What profiler.kernel_spans.put does to a lent ring."""
+    """What profiler.recording.kernel_spans.put does to a lent ring."""
     slot = ring[state[AT]]
     slot["stage"], slot["start_ns"], slot["end_ns"], slot["frames"] = stage, start_ns, end_ns, 1
     state[AT] = (state[AT] + 1) % len(ring)

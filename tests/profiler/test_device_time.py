@@ -16,9 +16,9 @@ from profiler.analysis.device import hidden_ns, transfers
 from profiler.device.charging import Busy, Charge, Wait, charge
 from profiler.device.clock import ClockMap, ClockPair, measure_pair
 from profiler.device.time import LATENCY, RECORDING, TRANSFER_COST, TRANSFER_WORK, DeviceTimer
+from profiler.recording.layout import SPAN
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
-from profiler.span_layout import SPAN
 from profiler.spans import Cost, Linear, NullLane, Recorder
 from tests.fake_clock import FakeClock
 

@@ -73,7 +73,7 @@ def test_constants_that_kernels_hold_count_as_sources() -> None:
     found = kernel_cache.sources()
     assert "pipelines/search/kernels/token_passing.py" in found
     assert "pipelines/search/kernels/layout.py" in found
-    assert "profiler/span_layout.py" in found
+    assert "profiler/recording/layout.py" in found
     assert "pipelines/config/tree.py" not in found
     assert "pipelines/run/decode.py" not in found
 

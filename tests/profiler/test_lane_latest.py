@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profiler.lanes import Lane
+from profiler.recording.lanes import Lane
 
 
 @given(

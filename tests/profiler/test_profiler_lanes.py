@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 
 from profiler.analysis.own_cost import recorder_cost
 from profiler.clock import now_ns
-from profiler.kernel_spans import HAS_CLOCK, put_open
-from profiler.kernel_spans import now_ns as kernel_now_ns
-from profiler.kernel_spans import put as kernel_put
-from profiler.lanes import RING_RECORDS, Lane, NullLane
+from profiler.recording.kernel_spans import HAS_CLOCK, put_open
+from profiler.recording.kernel_spans import now_ns as kernel_now_ns
+from profiler.recording.kernel_spans import put as kernel_put
+from profiler.recording.lanes import RING_RECORDS, Lane, NullLane
+from profiler.recording.layout import SPAN
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
-from profiler.span_layout import SPAN
 from profiler.spans import Recorder
 from tests.fake_clock import FakeClock
 
@@ -241,7 +241,7 @@ CACHED = """
 import sys
 sys.path.insert(0, {folder!r})
 from recording_kernel import kernel
-from profiler.lanes import Lane
+from profiler.recording.lanes import Lane
 lane = Lane(0, "x", "cpu", False, 8)
 kernel(lane.lend())
 lane.settle()
@@ -250,7 +250,7 @@ print(lane.recorded, sum(kernel.stats.cache_hits.values()), sum(kernel.stats.cac
 
 KERNEL = """
 import numba
-from profiler.kernel_spans import now_ns, put
+from profiler.recording.kernel_spans import now_ns, put
 
 @numba.njit(cache=True, nogil=True)
 def kernel(spans):

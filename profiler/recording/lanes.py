@@ -1,7 +1,7 @@
 """Lanes: where a thread's spans go, without a lock and in less than a microsecond apiece.
 
 A lane is a ring with one producer (the thread that owns the lane) and one consumer (the session writer). `put` and
-`lap` record from Python; `lend` hands the ring to a compiled kernel, which records through `profiler.kernel_spans`
+`lap` record from Python; `lend` hands the ring to a compiled kernel, which records through `kernel_spans.put`
 until `settle` takes it back. A full ring drops the span and counts it. The consumer fills in what the lane knows: its
 number, the configuration epoch (kept as the record number from which it holds) and durations from two times.
 
@@ -24,7 +24,7 @@ import numpy as np
 
 from profiler.arrays import Array
 from profiler.clock import now_ns
-from profiler.span_layout import (
+from profiler.recording.layout import (
     AT,
     DROPPED,
     LEFT,
