@@ -20,7 +20,7 @@ from profiler.analysis.categories import (
     OVERHEAD,
     UNEXPLAINED,
 )
-from profiler.analysis.conditions import shared_out, shared_out_rest
+from profiler.analysis.conditions import other_share
 from profiler.analysis.counts import Sums
 from profiler.analysis.nesting import LEAF_GROUPS, by_stage_and_epoch, group_codes, nest, pick
 from profiler.analysis.parts import COMPUTE_PARTS
@@ -200,9 +200,9 @@ class CostTrack:
         # Overhead with a name is taken off no tile.
         duration = leaves["duration_ns"] * (codes[leaves["stage"]] != _OVERHEAD)
         overhead = outer["duration_ns"] - np.bincount(outer_of, duration, len(outer))
-        other = shared_out(leaves, outer, outer_of, session.stages)
-        # Kernels take the processor away where a program calls them, and between the stages it does.
-        taken = grains(shared_out_rest(overhead, outer, session.stages))
+        # Other programs took the same part of the leaves of a tile and of what lies between them.
+        share = other_share(outer, session.stages)
+        other, taken = leaves["duration_ns"] * share[outer_of], grains(overhead * share)
         limit = self._limit(outer, codes)
         placed = self._places(leaves, limit[outer_of])
         if not placed.all():

@@ -11,7 +11,7 @@ from profiler_sessions import fake_session, spans_of
 
 from profiler.analysis.breakdown import BETWEEN, breakdown
 from profiler.analysis.categories import OTHER_PROGRAMS
-from profiler.analysis.conditions import shared_out
+from profiler.analysis.conditions import other_share
 from profiler.analysis.track import CostTrack
 from profiler.export.table import COLUMNS, _between
 from profiler.spans import Stage
@@ -19,21 +19,13 @@ from profiler.spans import Stage
 # -- other programs -----------------------------------------------------------------------------
 
 
-def test_other_programs_are_shared_out_by_the_length_of_the_leaves() -> None:
-    tiles = spans_of([(0, 1000, BLOCK, 0, 4, 300), (1000, 500, BLOCK, 4, 4, 0)])
-    leaves = spans_of([(0, 600, SCORE, 0, 4), (600, 200, EMIT, 0, 4), (1000, 400, SCORE, 4, 4)])
+def test_other_programs_have_a_part_of_each_tile_and_at_most_all_of_it() -> None:
+    tiles = spans_of([(0, 1000, BLOCK, 0, 4, 300), (0, 500, BLOCK, 4, 4), (0, 10, BLOCK, 0, 4, 99)])
     stages = {stage.id: stage for stage in STAGES}
-    got = shared_out(leaves, tiles, np.array([0, 0, 1]), stages)
-    assert got.tolist() == pytest.approx([180, 60, 0])
-
-
-def test_no_tile_gives_more_than_it_lasted() -> None:
-    tiles, leaves = spans_of([(0, 1000, BLOCK, 0, 4, 5000)]), spans_of([(0, 600, SCORE, 0, 4)])
-    stages = {stage.id: stage for stage in STAGES}
-    assert shared_out(leaves, tiles, np.array([0]), stages).tolist() == [600]
+    assert other_share(tiles, stages).tolist() == [0.3, 0.0, 1.0]
     # A session of an older program counts none.
     old = {BLOCK: Stage(BLOCK, "decode.block", "decode")}
-    assert shared_out(leaves, tiles, np.array([0]), old).tolist() == [0]
+    assert other_share(tiles, old).tolist() == [0.0, 0.0, 0.0]
 
 
 def test_they_are_a_category_of_scoring_and_of_the_rest_and_a_part_of_stages() -> None:
