@@ -179,13 +179,6 @@ def test_arms_without_noise_are_known_for_certain() -> None:
     assert slower.p == pytest.approx(0.0, abs=1e-9)
 
 
-def test_pairs_need_the_same_repeats() -> None:
-    with pytest.raises(ValueError, match="3 and 4"):
-        alternated(np.ones((3, 2)), np.ones((4, 2)))
-    with pytest.raises(ValueError, match="3 and 4"):
-        apart(np.ones((3, 2)), np.ones((4, 2)))
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("repeats", [3, 10])
 def test_equal_arms_seldom_look_different(kind: str, repeats: int) -> None:
