@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from profiler import clock
 from profiler.spans import SPAN, Cost, Lane, Linear, Recorder, measure_ns_per_span
 
 U16, U32 = st.integers(0, 2**16 - 1), st.integers(0, 2**32 - 1)
@@ -102,3 +103,9 @@ def test_hot_path_import_is_light() -> None:
     ).stdout
     heavy = {"numba", "torch", "psutil", "sqlite3", "msgspec", "scipy", "PySide6", "statistics"}
     assert not heavy & set(loaded.split())
+
+
+def test_wall_pair_keeps_the_tightest_reading() -> None:
+    readings = iter([0, 1000, 2000, 2010, 3000, 3500, 4000, 4900, 5000, 5900])
+    mono, _ = clock.wall_pair(lambda: next(readings))
+    assert mono == 2005
