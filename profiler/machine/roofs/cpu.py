@@ -291,8 +291,7 @@ def _bandwidth(key: Key, effort: Effort) -> Roof:
     from profiler.machine.roofs import _kernels as kernels
 
     arrays = 3 if key.name == "triad" else 1
-    every = {"triad": kernels.triad, "read": kernels.read, "write": kernels.write}
-    kernel: Callable[..., object] = every[key.name]
+    kernel: Callable[..., object] = getattr(kernels, key.name)
     n = key.bytes // key.threads // (4 * arrays)
 
     def make() -> Task:
