@@ -271,7 +271,7 @@ def marker(row: tuple[Any, ...]) -> tuple[int, Marker]:
         "marker",
         row,
         *(integer, integer, text, partial(text, longest=LONGEST_MARK), integer, count),
-        *map(_optional, (count, count, _long_text, json)),
+        *(_optional(count), _optional(count), _optional(_long_text), _optional(json)),
     )
     return revision, Marker(*fields)
 
@@ -295,5 +295,5 @@ def utterance(row: tuple[Any, ...], wave: Array) -> tuple[int, Utterance]:
         *(_optional(amount), partial(json, kind=Epochs), _optional(count), _optional(count)),
         *(_flag, _optional(_flag), partial(json, kind=Notes), partial(json, kind=Part)),
     )
-    *before, complete, notes, part = fields
-    return revision, Utterance(*before, wave, complete, notes, part)
+    fields.insert(-3, wave)
+    return revision, Utterance(*fields)
