@@ -253,7 +253,7 @@ def test_updates_reach_a_live_reader(tmp_path: Path) -> None:
     utterance = writer.utterance("u", "u.wav", 0, 5, 0.05, None, np.zeros((5, 2), np.int8))
     first = writer.marker("user", "first", 1)
     writer.marker("note", "second", 2)
-    wait_until(session.refresh)
+    wait_until(lambda: session.refresh() and len(session.utterances) > 0)
     assert not session.utterances[0].done
     writer.marker_applied(first, 3, 1)
     writer.utterance_partial(utterance, "so far", [("so", 0, 2)])
