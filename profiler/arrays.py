@@ -1,10 +1,7 @@
-"""What arrays are called in signatures, and what one must be before compiled code touches it.
+"""Names of arrays in signatures, and checks of arrays before compiled code touches them.
 
-The names of types carry the type of the elements; shapes stand in docstrings.
-
-Kernels run without bounds checks: a row too few and they read past the end. So whoever binds arrays to a kernel
-says once, outside the hot loop, what each has to be; a mismatch is a mistake of this program, raised as
-`ArrayError` before any memory is touched.
+Kernels run without bounds checks, so whoever binds arrays to a kernel checks them once, outside the hot loop; a
+mismatch is a mistake of this program, raised as `ArrayError` before any memory is touched.
 """
 
 from __future__ import annotations

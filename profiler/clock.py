@@ -1,8 +1,7 @@
 """The clock of every span, and its tie to the wall clock.
 
-All times in a session are nanoseconds of one monotonic clock (`time.perf_counter_ns`; CLOCK_MONOTONIC
-on Linux, so processes of one machine share it). Wall-clock time is only ever stored as pairs of the
-two, because wall clocks step.
+All times in a session are ns of one monotonic clock (`time.perf_counter_ns`; CLOCK_MONOTONIC on Linux, shared by the
+processes of a machine). Wall-clock time is stored only as pairs of the two, because wall clocks step.
 """
 
 import time

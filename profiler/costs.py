@@ -116,14 +116,12 @@ class Accesses:
 class Cost:
     """What a stage does per span, under one configuration epoch.
 
-    `operations`: operation class → count ("gemm", "fma" = vectorised multiply/add/max/compare, "scalar",
-    "exp", "log"); one multiply and one add count 2. `bytes_min`: compulsory traffic. `bytes_max`: traffic
-    of the kernel's actual tiling. `working_set_bytes`: what one call re-reads; it picks the bandwidth
-    plateau. `transferred`: bytes moved between host and device. `threads`: how many share the work, so
-    which roofs count. `scattered`: the bytes lie about in memory, so that a roofline says nothing of the stage.
-    `unmodelled`: why there is no law, for a stage that has none. `device`: whose memory the bytes move in ("cuda";
-    empty: the host's); classes of operations name theirs themselves ("gemm@cuda"). `calls`: by kind, KERNEL_CALL,
-    NUMPY_CALL, "python", or on a device "launch@cuda". `accesses`: those to scattered lines.
+    `operations`: class → count ("gemm", "fma" = vectorised multiply/add/max/compare, "scalar", "exp", "log", on a
+    device "gemm@cuda"); a multiply and an add count 2. `bytes_min`: compulsory traffic; `bytes_max`: of the kernel's
+    actual tiling. `working_set_bytes`: what one call re-reads; it picks the bandwidth plateau. `transferred`: between
+    host and device. `threads`: how many share the work. `scattered`: a roofline says nothing of the stage.
+    `unmodelled`: why there is no law. `device`: whose memory the bytes move in (empty: the host's). `calls`: by kind:
+    KERNEL_CALL, NUMPY_CALL, "python", "launch@cuda". `accesses`: to scattered lines.
     """
 
     operations: Mapping[str, Linear] = field(default_factory=dict)
@@ -213,11 +211,11 @@ def _accesses(values: object) -> tuple[Accesses, ...]:
 
 
 def _of_terms(values: object) -> tuple[dict[str, Linear], tuple[Accesses, ...]]:
-    """Calls and accesses of a cost as older sessions have them, in a list of terms.
+    """Calls and accesses of a cost as older sessions have them: terms of kind, name, count, bytes, greatest count, and
+    more.
 
-    Each is a list of kind, name, count, bytes, the most that the count may be, and more that is no longer used. Calls
-    are named after the kernel, accesses after the kernel or their pattern; other kinds are left out. Several terms of
-    one name say from where the same accesses may come: the largest of them counts.
+    Calls are named after the kernel, accesses after the kernel or their pattern; other kinds are left out. Several
+    terms of one name say from where the same accesses may come: the largest counts.
     """
     if not isinstance(values, list) or len(values) > MOST_ACCESSES:
         raise ValueError(f"a cost needs a list of at most {MOST_ACCESSES} terms")

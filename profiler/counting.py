@@ -1,9 +1,8 @@
 """A lane that reads the counters whenever a span is put, and adds them up per stage.
 
-Leaves follow each other on a lane, so one reading per span is enough: what was counted since the reading
-before belongs to the span. Of several spans put after one call (a kernel that times its own parts) only
-the first causes a reading, and its counts are shared among them by time, which the source then says. The
-hot thread only reads and remembers; `totals` adds up, on another thread.
+Leaves follow each other, so what was counted since the reading before belongs to the span. Of several spans put after
+one call (a kernel that times its own parts) only the first causes a reading, shared by time, and the source says so.
+The hot thread only reads and remembers; `totals` adds up on another thread.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ import numpy as np
 
 from profiler.arrays import Array
 from profiler.clock import now_ns
-from profiler.lanes import RING_RECORDS, Lane, NullLane
 from profiler.machine.counters import Group, read_cost_ns
+from profiler.recording.lanes import RING_RECORDS, Lane, NullLane
+from profiler.recording.layout import AT, Lent
 from profiler.session.model import CounterTotal
-from profiler.span_layout import AT, Lent
 
 if TYPE_CHECKING:
     from profiler.session.reader import Session
@@ -310,10 +309,7 @@ def added_cost_ns(group: Group, rounds: int = 7, spans: int = 200) -> float | No
 
 @contextmanager
 def counting(
-    lane: Lane | NullLane,
-    group: Group | None,
-    sink: Sink,
-    threads: int = 1,
+    lane: Lane | NullLane, group: Group | None, sink: Sink, threads: int = 1
 ) -> Iterator[Callable[[], None]]:
     """Count on `lane` for as long as the context lasts; it gives what is to be called now and then.
 
@@ -323,15 +319,15 @@ def counting(
     if group is None or not isinstance(lane, CountingLane):
         yield lambda: None
         return
-    counted, told = lane, 0
+    counted, reported = lane, 0
 
     def report(final: bool = False) -> None:
-        nonlocal told
+        nonlocal reported
         if totals := counted.totals(final):
             sink.counters(totals)
-        if counted.missed > told:
-            told = counted.missed
-            sink.meta(MISSED, told)
+        if counted.missed > reported:
+            reported = counted.missed
+            sink.meta(MISSED, reported)
 
     counted.count(group, threads)
     try:

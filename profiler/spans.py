@@ -1,10 +1,8 @@
 """Spans: what a stage did, when, on which lane; and what its work counts mean.
 
-A producer thread owns a `Lane` (see `profiler.lanes`) and records spans with clock readings and the counts
-that vary; one consumer (the session writer) takes them out. FLOPs and bytes are not recorded: they follow
-from the stage's `Cost` and the counts. The `Recorder` holds the stages, costs and lanes of a run.
-
-This and `profiler.kernel_spans` are the only modules of the profiler that hot code imports; they stay light.
+A producer thread owns a `Lane` and records spans with clock readings and the counts that vary; the session writer takes
+them out. FLOPs and bytes follow from the stage's `Cost` and the counts. The `Recorder` holds the stages, costs and
+lanes of a run. Hot code imports only this module and `profiler.recording.kernel_spans`; both stay light.
 """
 
 import threading
@@ -14,8 +12,8 @@ from typing import Final, TypeVar, overload
 
 from profiler.clock import now_ns
 from profiler.costs import WORK_COUNTS, Cost, Linear
-from profiler.lanes import RING_RECORDS, Lane, NullLane, measure_ns_per_span
-from profiler.span_layout import LAYOUT, RECORD_BYTES, SPAN
+from profiler.recording.lanes import RING_RECORDS, Lane, NullLane, measure_ns_per_span
+from profiler.recording.layout import LAYOUT, RECORD_BYTES, SPAN
 
 __all__ = [
     "GROUPS",

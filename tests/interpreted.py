@@ -19,9 +19,9 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.extending import _Intrinsic
 
 from pipelines.search.kernels.table import GROUPS
-from profiler import kernel_spans
 from profiler.arrays import I64, Array
 from profiler.process.kernel_cache import PACKAGES
+from profiler.recording import kernel_spans
 
 PUT = kernel_spans.put.py_func
 

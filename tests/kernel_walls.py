@@ -17,9 +17,9 @@ from pipelines.frontend import dynamic
 from pipelines.labs import _kernels as timed
 from pipelines.models import estimation
 from pipelines.training import align
-from profiler import kernel_spans
 from profiler.machine.roofs import _kernels as machine
-from profiler.span_layout import AT, DROPPED, LEFT, N_LENT, OPEN, SLOT
+from profiler.recording import kernel_spans
+from profiler.recording.layout import AT, DROPPED, LEFT, N_LENT, OPEN, SLOT
 from tests.kernel_exercises import SIZES, Walls, runs
 from tests.search_walls import PLANTED, loud, search
 

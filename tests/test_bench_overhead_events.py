@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from profiler import kernel_spans
-from profiler.lanes import Lane
+from profiler.recording import kernel_spans
+from profiler.recording.lanes import Lane
 from tests.bench import overhead
 
 

@@ -42,7 +42,7 @@ PROBES = {f"profiler.machine.roofs.{name}" for name in ("cpu", "accesses")}
 WITHIN = ("pipelines.models.estimation", "pipelines.training.align")
 """Modules that hold kernels and the functions that check their arguments."""
 ROOMS = ("app", "pipelines", "profiler")
-FROM_KERNELS = ("profiler.kernel_spans",)
+FROM_KERNELS = ("profiler.recording.kernel_spans",)
 """What only kernels call, with what a lane has lent."""
 INNER = tuple(
     f"pipelines.search.kernels.{name}"

@@ -50,7 +50,7 @@ def spans() -> Iterator[Tier]:
         MEASURED,
         f"{clock.implementation}, steps of {finest} ns; a span costs {cost['ns_per_span']:.0f} ns",
     )
-    from profiler import kernel_spans
+    from profiler.recording import kernel_spans
 
     has_clock = kernel_spans.HAS_CLOCK
     how = (

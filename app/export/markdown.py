@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from app.export import _gfm
 from app.export.details import QUANTILE_KEYS, details
-from profiler.export import Format
-from profiler.export._files import write_text
+from profiler.export import Format, write_text
 from profiler.plain import clock
 
 if TYPE_CHECKING:

@@ -24,9 +24,6 @@ EVERY_S = 0.7
 DUTY = 0.05
 """Share of the time that counting the stages of a growing range may take."""
 
-SPANS_AT_ONCE = 1 << 17
-"""Spans of a long session that are summed up before the window handles events again: few enough not to be noticed."""
-
 Span = tuple[int, int]
 
 
@@ -70,7 +67,6 @@ class StageCount(QObject):
         self._at = -math.inf
         if self._asked is not None:
             snapshot, span, _ = self._asked
-            snapshot.track.stages.update(snapshot.session)
             if span != self.span:
                 self._begin(snapshot, span)
             self._slices.finish()
@@ -85,10 +81,6 @@ class StageCount(QObject):
     def _begin(self, snapshot: Snapshot, span: Span) -> None:
         # What is under way goes by the sums that change now.
         self._slices.drop()
-        if span[1] > span[0] and not snapshot.track.stages.update(snapshot.session, SPANS_AT_ONCE):
-            # The stages shown stay until the sums of a session just opened are complete.
-            self._soon.start(0)
-            return
         self._counting = span
         self._slices.start(_counted(snapshot, span))
         if not snapshot.moving:

@@ -17,9 +17,9 @@ from pipelines.run.interleave import turns
 from pipelines.scoring import build_scorer, with_context
 from profiler.analysis.conditions import OTHER_COUNT
 from profiler.arrays import Array
-from profiler.drained_lane import DrainedLane
 from profiler.frames import FRAME_S
 from profiler.machine.roofs.table import RoofTable
+from profiler.recording.drained_lane import DrainedLane
 from profiler.spans import Recorder
 
 

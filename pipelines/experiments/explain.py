@@ -26,12 +26,12 @@ from profiler.analysis.conditions import OTHER_COUNT
 from profiler.analysis.parts import MEMORY_PARTS, TOLD_FROM
 from profiler.analysis.replays import REPLAYED
 from profiler.arrays import F32, Array
-from profiler.drained_lane import DrainedLane
 from profiler.errors import BadInput, Cancelled
 from profiler.frames import FRAME_S
 from profiler.machine.roofs import calibration
 from profiler.machine.roofs.table import RoofTable
 from profiler.machine.run_queue import RunQueue
+from profiler.recording.drained_lane import DrainedLane
 from profiler.spans import SPAN, Lane, NullLane, Recorder
 
 ROUNDS: Final = 5

@@ -35,11 +35,11 @@ from pipelines.run.recogniser import Progress, Recogniser, build
 from pipelines.scoring import Prepared
 from profiler.analysis.comparison.arms import FrameSums, Times, lay_out
 from profiler.arrays import Array
-from profiler.drained_lane import DrainedLane
 from profiler.errors import BadInput, Cancelled
 from profiler.files import inputs, named
 from profiler.machine.roofs.table import RoofTable
 from profiler.plain import one_line
+from profiler.recording.drained_lane import DrainedLane
 from profiler.session.model import LaneInfo, StageInfo, Utterance
 from profiler.spans import SPAN, Cost, NullLane, Recorder
 

@@ -10,8 +10,8 @@ from typing import Final
 from pipelines.run.hot_replay import LIMIT, HotReplay
 from pipelines.run.recogniser import Recogniser
 from pipelines.scoring.scorer import Scores
-from profiler.lanes import Lane
 from profiler.machine.run_queue import RunQueue
+from profiler.recording.lanes import Lane
 from profiler.spans import Recorder
 
 OTHERS_EVERY_NS: Final = 4_000_000

@@ -31,8 +31,8 @@ from pipelines.search.replay import SearchReplay
 from pipelines.search.viterbi import Viterbi
 from profiler.analysis.replays import REPLAYED
 from profiler.arrays import F32
-from profiler.lanes import Lane
 from profiler.machine.run_queue import RunQueue
+from profiler.recording.lanes import Lane
 from profiler.spans import Recorder
 
 LIMIT = (1 << 32) - 1

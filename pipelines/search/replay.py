@@ -13,8 +13,8 @@ import numpy as np
 from pipelines.search.kernels import layout
 from pipelines.search.viterbi import Viterbi
 from profiler.arrays import F32, Array
-from profiler.lanes import Lane
-from profiler.span_layout import SPAN
+from profiler.recording.lanes import Lane
+from profiler.recording.layout import SPAN
 
 
 class SearchReplay:

@@ -19,7 +19,7 @@ from pipelines.search.words import Word, WordTracer
 from pipelines.search.workspace import Workspace
 from profiler.arrays import F32, I32, I64
 from profiler.clock import now_ns
-from profiler.kernel_spans import HAS_CLOCK
+from profiler.recording.kernel_spans import HAS_CLOCK
 from profiler.spans import Cost, Lane, NullLane, Recorder
 
 BEAM_DELTA = 0.5

@@ -1,5 +1,1 @@
-"""What the spans say: pure functions over a session's arrays.
-
-Attribution of time to compute and memory, breakdown by stage and category, cost per frame.
-Nothing here writes files, draws, or measures anything itself.
-"""
+"""What the spans say: pure functions over a session's arrays. Nothing here writes files, draws or measures."""

@@ -1,19 +1,17 @@
 """Where the time of a stage went, measured first and modelled second.
 
-    time = other programs + waiting + hot
-    hot = arithmetic at peak + calls + streams that no near cache holds + instructions (the measured rest)
-    waiting = bandwidth + latency + first calls after other data
+time = other programs + waiting + hot; hot = arithmetic at peak + calls + streams that no near cache holds +
+instructions (the measured rest); waiting = bandwidth + latency + first calls after other data.
 
-Other programs are measured (`conditions`), and so is the hot time: a replay says which part of its time a stage takes
-with its data hot (`replays`). Within these the cost law and the roofs of the machine share out: operations at the best
-library rate of their class; counted calls, between two measured costs; bytes and scattered accesses by the ladders, in
-proportion to what each takes more from afar than near by. What law and measurement cannot hold together is *not
-attributed*: arithmetic and calls that are more than the hot time, waiting that is more than all data could take from
-memory. Where a stage was not replayed, the law alone says what it took at least, and the rest is not attributed.
+Other programs (`conditions`) and the hot time (`replays`: blocks run again with their data in the caches) are measured.
+The cost law and the roofs divide these: operations at the best library rate of their class; counted calls, between two
+measured costs; bytes and scattered accesses by the ladders, in proportion to what each takes more from afar than near
+by. What law and measurement cannot hold together is *not attributed*: arithmetic and calls beyond the hot time, waiting
+beyond what all data could take from memory. Without replays the law alone says what a stage took at least.
 
-The shares are those of all blocks under one law, so that each frame, each stage and the whole have the same.
-Operations as in the roofline model (Williams et al. 2009); instructions and traffic add up as in the
-execution-cache-memory model (Treibig & Hager 2009).
+The shares are those of all blocks under one law, so each frame, each stage and the whole have the same. Operations as
+in the roofline model (Williams et al. 2009); instructions and traffic add up as in the execution-cache-memory model
+(Treibig & Hager 2009).
 """
 
 from __future__ import annotations
@@ -25,14 +23,12 @@ import numpy as np
 
 from profiler.analysis.categories import LAW_PARTS, NOT_ATTRIBUTED
 from profiler.analysis.counts import Counts, Sums, counted
-from profiler.analysis.machine_costs import FIRST_CACHE, MEMORY, NS, MachineCosts
+from profiler.analysis.machine_costs import FIRST_CACHE, MEMORY, MachineCosts
 from profiler.analysis.recorded import Recorded
 from profiler.analysis.replays import HotReplays, Pairs
 from profiler.arrays import Array
 from profiler.costs import Cost
 from profiler.machine.roofs.table import RoofTable
-
-__all__ = ["NS", "SHARES", "Attribution", "Shares", "by_law"]
 
 SHARES: Final = (*LAW_PARTS, NOT_ATTRIBUTED)
 """What a stage's own time is shared out to; other programs are no part of it."""
@@ -49,11 +45,10 @@ ENDS: Final = (0.025, 0.975)
 
 
 class Shares(NamedTuple):
-    """Of the own time of a stage, 0…1 by SHARES: the likely figures, which add up to 1, and the ends of intervals.
+    """Shares of a stage's own time, 0…1 by SHARES: the likely ones, which add up to 1, and the ends of their intervals.
 
-    `least`: what arithmetic and calls take at least, which may be more than 1. `replays`: how many it rests on; 0
-    where the law alone says it. `missing`: names of roofs that were not measured. `unknown`: whether arithmetic is
-    among them.
+    `least`: what arithmetic and calls take at least, which may be more than 1. `replays`: how many it rests on; 0: the
+    law alone. `missing`: names of roofs that were not measured. `unknown`: whether arithmetic is among them.
     """
 
     likely: Array
@@ -249,17 +244,14 @@ class _Traffic(NamedTuple):
 def _traffic(counts: Counts, machine: MachineCosts, near: float, far: float) -> _Traffic:
     """What the data of a stage take.
 
-    What the stage before left comes from as far as that is large, parameters from as far as all of the block is. Of
-    data that are larger than what the group goes through, the next part comes from as far as they are large.
+    What the stage before left comes from as far as it is large, parameters from as far as all of the block is. Data
+    larger than what the group goes through come from as far as they are large.
     """
     size, threads = counts.own_bytes, counts.threads
     left = (size, size) if size < near else (near, max(far, size))
     first = machine.byte_ns(FIRST_CACHE, threads)
     hot, in_order, all_in_order = np.zeros(1), np.zeros(1), np.zeros(1)
-    for amount, (here, there) in (
-        (counts.parameters, (near, far)),
-        (counts.streamed, left),
-    ):
+    for amount, (here, there) in ((counts.parameters, (near, far)), (counts.streamed, left)):
         close, away = machine.byte_ns(here, threads), machine.byte_ns(there, threads)
         hot = hot + amount * np.maximum(close - first, 0.0)
         in_order = in_order + amount * np.maximum(away - close, 0.0)
@@ -283,8 +275,7 @@ def _traffic(counts: Counts, machine: MachineCosts, near: float, far: float) -> 
 def _by_law(own: float, counts: Counts, machine: MachineCosts, far: float) -> Shares:
     """The shares of a stage without replays: what it took at least, one after the other within its time.
 
-    On the host those are arithmetic, calls and its parameters in order; on a device all of its bytes, and of the
-    launches what they take longer than the work that goes on meanwhile.
+    On the host: arithmetic, calls and its parameters in order. On a device: all bytes, and launches beyond that work.
     """
     arithmetic, unknown = _arithmetic(counts, machine)
     fewest, calls = _calls(counts, machine)

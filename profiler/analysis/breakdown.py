@@ -1,23 +1,25 @@
 """Where the time of a session, or of a stretch of its frames, went: by category and by stage.
 
-Categories come from the same per-frame sums as the live chart, so that table and chart agree to the last
-nanosecond. Stage rows come from `StageSums`: their spans, those on the edge of a stretch by the part that
+Categories are those of the live chart, and stage rows come from `StageSums`, both of one pass over the spans
+(`CostTrack`): table and chart agree to the last nanosecond. A span on the edge of a stretch counts by the part that
 lies in it.
 """
 
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Final
 
 from profiler.analysis.attribution import GROUPS as ATTRIBUTED
 from profiler.analysis.attribution import SHARES, Attribution, Shares, by_law
 from profiler.analysis.categories import CATEGORIES, OTHER_PROGRAMS, OVERHEAD, PARTS
-from profiler.analysis.counts import Sums
+from profiler.analysis.counts import Sums, counted
 from profiler.analysis.device import hidden_ns
 from profiler.analysis.machine_costs import NS, MachineCosts
 from profiler.analysis.own_cost import RecorderCost, recorder_cost
 from profiler.analysis.parts import COMPUTE_PARTS, MEMORY_PARTS, Parts, together
 from profiler.analysis.recorded import Recorded
+from profiler.analysis.stage_sums import Kind
 from profiler.analysis.track import CostTrack
 from profiler.analysis.utterances import audio_seconds, real_time_factor
 from profiler.analysis.verdict import Evidence, judge
@@ -34,13 +36,11 @@ BETWEEN: Final = "between the stages"
 class StageRow:
     """One stage on one lane. Times in ns, sizes in bytes; None where unavailable, never 0.
 
-    `share`: of the wall time. `operations`: counts by class; `flops`: their sum, exp and log counting one.
-    `work`: counts by name, and "frames". `arithmetic_ns`, `traffic_min_ns`, `traffic_max_ns`: what the
-    roofs say of operations and bytes alone; `law`: what each of LAW_PARTS counts, at the roofs (empty without a law;
-    instructions are not counted). `compute_ns` + `memory_ns` + `other_ns` + `unexplained_ns` = `time_ns`.
-    `parts`: None where the stage has no law. `replays`: how many its parts rest on; 0 where the law alone says them.
-    `defect`: a sentence when the stage ran faster than the measured roofs allow. `too_close`: what of the sentence says
-    that the run does not tell parts apart.
+    `share`: of the wall time. `operations`: counts by class; `flops`: their sum (exp and log count one). `work`: counts
+    by name, and "frames". `arithmetic_ns`, `traffic_*_ns`: operations and bytes alone, at the roofs. `law`: ns of each
+    of LAW_PARTS at the roofs (empty without a law; instructions are not counted). compute + memory + other +
+    unexplained = `time_ns`. `parts`: None without a law. `replays`: how many the parts rest on. `defect`: a sentence if
+    the stage ran faster than the roofs allow. `too_close`: what of the sentence says that parts cannot be told apart.
     """
 
     name: str
@@ -82,9 +82,8 @@ class StageRow:
 class Breakdown:
     """Time of the decode lane: `categories` (ns) add up to `wall_ns`; set-up and pace sleep lie outside.
 
-    `stages`: their time on the decode lane and what lies between them, `between_ns`, add up to `wall_ns` as well.
-    `rtf` = wall time / audio time, None without audio. `hidden_ns`: device work under host work, None where nothing
-    measures it. `recorder`: of the whole session, whatever the stretch.
+    The decode lane's `stages` and `between_ns` add up to `wall_ns` too. `rtf`: None without audio. `hidden_ns`: device
+    work under host work, None where nothing measures it. `recorder`: of the whole session.
     """
 
     first_frame: int
@@ -138,7 +137,6 @@ def breakdown(
     if track is None:
         track = CostTrack()
         track.update(session)
-    track.stages.update(session)
     steps = breakdown_in_steps(session, track, first_frame, last_frame)
     while True:
         try:
@@ -156,7 +154,7 @@ def breakdown_in_steps(
 ) -> Generator[None, None, Breakdown]:
     """`breakdown` for a caller with something else to do meanwhile: rests after every kind of span and every row.
 
-    `track`: up to date, and so its `stages`, which must stay as they are until the end.
+    `track`: up to date; its `stages` must stay as they are until the end.
     """
     first = 0 if first_frame is None else max(first_frame, 0)
     last = track.n_frames if last_frame is None else min(last_frame, track.n_frames)
@@ -167,7 +165,7 @@ def breakdown_in_steps(
     audio = audio_seconds(session.utterances, first, last)
     found: dict[tuple[int, int], list[tuple[int, Sums]]] = {}
     outside = {"idle": 0.0, "setup": 0.0}
-    for lane, stage, epoch, part in _sums(session, track, first, last, whole):
+    for (lane, stage, epoch), part in _sums(session, track, first, last, whole):
         group = session.stages[stage].group
         if group in outside:
             outside[group] += part.time
@@ -195,23 +193,24 @@ def breakdown_in_steps(
 
 def _sums(
     session: Recorded, track: CostTrack, first: int, last: int, whole: bool
-) -> Iterator[tuple[int, int, int, Sums]]:
-    """Give (lane, stage, epoch, sums) of a stretch.
+) -> Iterator[tuple[Kind, Sums]]:
+    """Give the sums of a stretch by kind; of a whole session also what lies beside the frames: set-up, pace sleep,
+    devices.
 
-    Of a whole session all that lies beside the frames comes too: set-up, pace sleep, what the devices did. Stages
-    of the decode lane count by their part in the decoded frames even then: of an utterance that was stopped the
-    features are there to its end, and their time is no part of the wall time either.
+    Stages of the decode lane always count by their part in the decoded frames: of an utterance that was stopped,
+    features are there to its end, and their time is no part of the wall time.
     """
 
-    def nested(lane: int, stage: int) -> bool:
+    def nested(kind: Kind) -> bool:
+        lane, stage, _ = kind
         return session.lanes[lane].decode and session.stages[stage].group not in ("idle", "setup")
 
-    found = track.stages.within
-    if not whole:
-        yield from found(session, first, last)
-        return
-    yield from (row for row in found(session, None, None) if not nested(row[0], row[1]))
-    yield from (row for row in found(session, first, last) if nested(row[0], row[1]))
+    stages = track.stages
+    if whole:
+        yield from ((kind, sums) for kind, sums in stages.totals() if not nested(kind))
+    for kind, sums in stages.within(session.spans, first, last):
+        if nested(kind) or not whole:
+            yield kind, sums
 
 
 def _in_order(session: Recorded, found: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -220,13 +219,6 @@ def _in_order(session: Recorded, found: Iterable[tuple[int, int]]) -> list[tuple
     return sorted(
         found, key=lambda key: (order[session.stages[key[1]].group], key[1], lanes.index(key[0]))
     )
-
-
-def _added(parts: list[Sums]) -> Sums:
-    """The sums of several as those of one."""
-    work0, work1, work2 = (sum(column) for column in zip(*(p.work for p in parts), strict=True))
-    time, other, calls, frames = (sum(p[i] for p in parts) for i in range(4))  # type: ignore[misc]
-    return Sums(time, other, calls, frames, (work0, work1, work2))
 
 
 def _row(
@@ -239,7 +231,7 @@ def _row(
 ) -> StageRow:
     """Put the sums of a stage's epochs together, each by the shares of its own law."""
     stage, roof_table = session.stages[number], session.calibration
-    total = _added([part for _, part in parts])
+    total = reduce(Sums.plus, (part for _, part in parts))
     on_wall = session.lanes[lane].decode
     model = _Model()
     for epoch, part in parts:
@@ -341,19 +333,16 @@ class _Model:
             self.known = False
             self.reason = cost.unmodelled if cost is not None else ""
             return
-        counts = (part.calls, part.frames, part.work)
-        for name, count in cost.operations.items():
-            self.operations[name] = self.operations.get(name, 0.0) + count.total(*counts)
-        least, most = cost.bytes_min.total(*counts), cost.bytes_max.total(*counts)
-        self.bytes_min += least
-        self.bytes_max += max(least, most)
-        self.transferred += cost.transferred.total(*counts)
+        counts = counted(cost, part)
+        for name, count in counts.operations.items():
+            self.operations[name] = self.operations.get(name, 0.0) + count
+        self.bytes_min += counts.bytes_min
+        self.bytes_max += counts.most_streamed
+        self.transferred += cost.transferred.total(part.calls, part.frames, part.work)
         self.working_set = max(self.working_set, cost.working_set_bytes)
         self.scattered |= cost.scattered
         self.device |= bool(cost.device)
-        for kind, count in cost.calls.items():
-            if kind.startswith("launch@"):
-                self.launches += count.total(*counts)
+        self.launches += sum(n for kind, n in counts.calls.items() if kind.startswith("launch@"))
         if not roof_table or shares is None:
             return
         own = part.own
@@ -370,19 +359,18 @@ class _Model:
             for name, share in zip(SHARES, ends.tolist(), strict=True):
                 sums[name] += share * own
         machine = MachineCosts(roof_table)
-        for name, count in cost.operations.items():
+        for name, count in counts.operations.items():
             peak = machine.operation_ns(name, cost.threads)
             if peak is not None:
-                self.arithmetic += count.total(*counts) * float(peak[0])
-        for kind, count in cost.calls.items():
-            self.called += count.total(*counts) * float(machine.call_ns(kind)[0])
-        for each in cost.accesses:
-            ns = float(machine.access_ns(each.pattern, each.bytes)[0])
-            self.latency += each.count.total(*counts) * ns
+                self.arithmetic += count * float(peak[0])
+        for kind, count in counts.calls.items():
+            self.called += count * float(machine.call_ns(kind)[0])
+        for each, count in counts.accesses:
+            self.latency += count * float(machine.access_ns(each.pattern, each.bytes)[0])
         memory = roof_table.bandwidth(cost.working_set_bytes, cost.threads, device=cost.device)
         if memory is not None:
-            self.traffic_min += least * NS / memory.median
-            self.traffic_max += max(least, most) * NS / memory.median
+            self.traffic_min += counts.bytes_min * NS / memory.median
+            self.traffic_max += counts.most_streamed * NS / memory.median
 
     @property
     def law(self) -> dict[str, float]:

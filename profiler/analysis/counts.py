@@ -27,16 +27,28 @@ class Sums(NamedTuple):
         """Time without that of other programs."""
         return max(self.time - self.other, 0.0)
 
+    def plus(self, more: Sums) -> Sums:
+        """Return the sums of both."""
+        w0, w1, w2 = (a + b for a, b in zip(self.work, more.work, strict=True))
+        return Sums(
+            self.time + more.time,
+            self.other + more.other,
+            self.calls + more.calls,
+            self.frames + more.frames,
+            (w0, w1, w2),
+        )
+
 
 class Counts(NamedTuple):
     """What a law counts of some spans.
 
-    `parameters`: bytes that each span reads whatever it computes, and that the next one reads again; `streamed`: other
-    bytes, and the most that they may be. `own_bytes`: what one span goes over again. `first_calls`: of the calls of
-    compiled kernels, those that come after other stages' data.
+    `bytes_min`: compulsory traffic. `parameters`: bytes that each span reads whatever it computes, and that the next
+    one reads again; `streamed`: other bytes; `most_streamed`: the most that all of them may be. `own_bytes`: what one
+    span goes over again. `first_calls`: of the calls of compiled kernels, those that come after other stages' data.
     """
 
     operations: Mapping[str, float]
+    bytes_min: float
     parameters: float
     streamed: float
     most_streamed: float
@@ -71,6 +83,7 @@ def counted(cost: Cost, sums: Sums) -> Counts:
     first = min(compiled.fixed, 1.0) * sums.calls + min(compiled.per_frame, 1.0) * sums.frames
     return Counts(
         {name: total(law) for name, law in cost.operations.items()},
+        least,
         fixed,
         max(least - fixed, 0.0),
         max(least, most),

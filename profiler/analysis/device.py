@@ -25,8 +25,7 @@ TO_DEVICE: Final = "to device"
 class Transfers:
     """The copies of one stage on one stream. Times in ns; `unwaited_ns`: the part nobody waited for.
 
-    `least_ns`: what copies of these sizes, pinned or pageable as they were, take at the measured roofs; None where one
-    of them has none.
+    `least_ns`: what copies of these sizes and kinds take at the measured roofs; None where one has no roof.
     """
 
     stage: str

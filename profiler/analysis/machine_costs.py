@@ -1,6 +1,6 @@
 """What operations, bytes, accesses and calls take on a machine, by its measured roofs.
 
-Each figure is an array [1 + draws]: first the measured middle, then values drawn from the roof's interval. So what
+Each figure is an array [1 + draws]: the measured middle, then values drawn from the roof's interval, so that what
 follows from several of them has an interval too (GUM supplement 1, JCGM 101:2008).
 """
 

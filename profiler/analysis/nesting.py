@@ -1,8 +1,7 @@
 """Which leaf lies in which tile of the decode lane.
 
-Spans of the groups TILING follow each other on the decode lane without overlap and make up its wall time;
-the leaves they cover are recorded before them. What lies in no tile (a warm-up, say) is part of no wall
-time. Everything that divides wall time, per frame or per stage, starts here.
+Spans of the groups TILING follow each other on the decode lane and make up its wall time; the leaves they cover are
+recorded before them. What lies in no tile (a warm-up) is part of no wall time.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,8 +20,10 @@ _IS_TILE: Final = np.array([group in TILING for group in (*GROUPS, "")])
 
 
 class Nested(NamedTuple):
-    """`tiles` [t] and `leaves` [l] (dtype SPAN); `tile_of` [l]: the tile of each leaf; positions of both
-    in the array given; `used`: how many spans are dealt with. Those after the last tile must wait."""
+    """Tiles [t] and leaves [l] (dtype SPAN), the tile of each leaf [l], positions of both in the array given.
+
+    `used`: how many spans are dealt with; those after the last tile must wait.
+    """
 
     outer: Array
     leaves: Array

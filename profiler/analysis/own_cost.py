@@ -15,12 +15,9 @@ from profiler.device.time import EVENTS
 class RecorderCost:
     """Of a whole session; None where it is not known.
 
-    `ns_per_span`: of one span in the mean, with the reading of the counters where there was one, and with the events
-    that time what a device does. `spans`: those
-    recorded, on the lanes of the devices as well. `dropped`: spans lost to a full ring. `misplaced`: spans that
-    name frames far beyond what was decoded, and so are in no figure of frames. `missed`: spans whose counters were
-    not read; the next one has their counts. `perturbation`: the cost of all spans, those lost included, as a
-    fraction of the wall time.
+    `ns_per_span`: mean, with counters read and device events where there were any. `spans`: recorded, on all lanes.
+    `dropped`: lost to a full ring. `misplaced`: naming frames far beyond what was decoded. `missed`: without counters;
+    the next span has their counts. `perturbation`: cost of all spans, lost ones too, as a fraction of the wall time.
     """
 
     ns_per_span: float | None
@@ -37,23 +34,22 @@ class RecorderCost:
     @property
     def losses(self) -> list[str]:
         """What was lost, in words: the dropped spans always, the rest where there is any."""
-        said = [f"{self.dropped} dropped"]
+        texts = [f"{self.dropped} dropped"]
         if self.misplaced:
-            said.append(f"{self.misplaced} misplaced")
+            texts.append(f"{self.misplaced} misplaced")
         if self.missed:
-            said.append(f"{self.missed} counter readings missed")
-        return said
+            texts.append(f"{self.missed} counter readings missed")
+        return texts
 
 
 def recorder_cost(session: Recorded, wall_ns: float | None, misplaced: int = 0) -> RecorderCost:
     """Return the cost of recording as a part of `wall_ns`, the wall time of the whole session.
 
-    Every span counts, on whichever lane: those of a device are put there by the thread that decodes. `misplaced`:
-    as an up-to-date CostTrack counts them.
+    Spans on all lanes count: the decode thread records those of a device too. `misplaced`: as a CostTrack counts them.
     """
-    told = session.meta.get("recorder")
-    told = told if isinstance(told, dict) else {}
-    each, reading = (_number(told.get(key)) for key in ("ns_per_span", "ns_per_counted_span"))
+    stored = session.meta.get("recorder")
+    stored = stored if isinstance(stored, dict) else {}
+    each, reading = (_number(stored.get(key)) for key in ("ns_per_span", "ns_per_counted_span"))
     lanes = session.lanes.values()
     spans, dropped = sum(lane.recorded for lane in lanes), sum(lane.dropped for lane in lanes)
     put = spans + dropped
@@ -70,10 +66,10 @@ def recorder_cost(session: Recorded, wall_ns: float | None, misplaced: int = 0) 
 
 def _events(session: Recorded) -> float:
     """ns that recording devices took: their timed events, and the ends of blocks."""
-    told = session.meta.get(EVENTS)
-    told = told if isinstance(told, dict) else {}
+    stored = session.meta.get(EVENTS)
+    stored = stored if isinstance(stored, dict) else {}
     events, each, ends = (
-        _number(told.get(name)) or 0.0 for name in ("events", "ns_per_event", "recording_ns")
+        _number(stored.get(name)) or 0.0 for name in ("events", "ns_per_event", "recording_ns")
     )
     return events * each + ends
 

@@ -37,7 +37,7 @@ class Parts:
         return (self.low[name] / time, self.high[name] / time) if time else (0.0, 0.0)
 
     @property
-    def told(self) -> list[str]:
+    def notable(self) -> list[str]:
         """The parts worth telling a person, largest first."""
         order = sorted(PARTS, key=lambda name: -self.likely[name])
         return [name for name in order if self.share(name) >= TOLD_FROM]

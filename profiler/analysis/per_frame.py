@@ -1,10 +1,9 @@
 """Sums per frame, kept by stretches of frames that are alike.
 
-What a block of frames took is spread evenly over its frames, so a value per frame would be the same value many times.
-Here the frames are cut wherever a span begins or ends: between two cuts every frame has one `share`, and the first one
-the `rest` of a division on top. Where blocks have 16 frames that is a tenth of the memory, most of the time of opening
-a long session. All amounts are multiples of a grain whose sums are exact in float64 (GRAIN), so the
-value of a frame is the same bit for bit in whatever order, and with whatever cuts, it was summed up.
+A block's time is spread evenly over its frames. The frames are cut wherever a span begins or ends: between two cuts
+every frame has one `share`, and the first one the `rest` of a division on top. With blocks of 16 frames that is a tenth
+of the memory. All amounts are multiples of a grain whose sums are exact in float64, so a frame's value is the same bit
+for bit in whatever order it was summed up.
 """
 
 from __future__ import annotations
@@ -35,9 +34,8 @@ def grains(amounts: Array) -> Array:
 class Spread:
     """Amounts of spans, to be spread evenly over the frames they name (over one where they name none).
 
-    The spans of a block follow each other and name the same frames: they make one run. `first`, `frames`: of each
-    run, int64 [runs]. `share` and `rest`: by row, what every frame of a run gets and what its first one gets on top,
-    float64 [runs], multiples of GRAIN.
+    Spans that name the same frames one after the other make one run. `first`, `frames` [runs]: int64. `share`, `rest`:
+    by row, what every frame of a run gets and its first one on top, float64 [runs], multiples of GRAIN.
     """
 
     def __init__(self, spans: Array) -> None:

@@ -1,7 +1,5 @@
-"""The hot replays of a session: what stages took of blocks that were done again with their data hot.
-
-A replay tells of blocks under the same cost law: a kernel that takes more rows at once, or leaves some of them out,
-waits for another part of its time.
+"""The hot replays of a session: what stages took of blocks that were run again, under the same law, with their data
+hot.
 """
 
 from __future__ import annotations

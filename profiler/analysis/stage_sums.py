@@ -1,9 +1,8 @@
-"""Sums over a session's spans by lane, stage and epoch, kept up with a live session.
+"""Sums over a session's spans by lane, stage and epoch, filled by `CostTrack` and read for any stretch of frames.
 
-Spans of one kind are summed up CHUNK at a time. A stretch of frames takes the chunks that lie within it
-as they are and looks at single spans only on its edges, so that the answer for a selection takes about as
-long in an hour of recording as in a minute. Nothing depends on the order of the frames: where chunks
-overlap the edge much, more spans are looked at.
+Spans of one kind are summed up CHUNK at a time. A stretch takes the chunks that lie within it as they are and looks at
+single spans only on its edges, so a selection in an hour of recording takes about as long as in a minute. Nothing
+depends on the order of the frames: where chunks overlap the edge, more spans are looked at.
 """
 
 from collections.abc import Iterator
@@ -11,113 +10,61 @@ from typing import Final
 
 import numpy as np
 
-from profiler.analysis.conditions import shared_out
 from profiler.analysis.counts import Sums
-from profiler.analysis.nesting import LEAF_GROUPS, by_stage_and_epoch, group_codes, nest, pick
-from profiler.analysis.recorded import Recorded
+from profiler.analysis.nesting import pick
 from profiler.arrays import Array
-from profiler.spans import GROUPS, WORK_COUNTS
+from profiler.spans import WORK_COUNTS
 
 CHUNK: Final = 256
 """Spans per sum: a selection looks at two chunks of single spans per stage, and a chunk costs 72 bytes."""
 
-STRETCH: Final = 1 << 16
-"""Spans taken in at once: bounds the temporary arrays to some megabytes."""
-
-ROW_GROUPS: Final = (*LEAF_GROUPS, "overhead")
-"""The groups whose stages have rows: those that are taken off a tile, and those that explain what is left."""
-
-# By code of the group; the last entry is for stages without one.
-_IS_OUTSIDE: Final = np.array([g in ("idle", "setup") for g in (*GROUPS, "")])
-_IS_SHOWN: Final = _IS_OUTSIDE | np.array([g in ROW_GROUPS for g in (*GROUPS, "")])
-
-
 _COLUMNS: Final = 4 + WORK_COUNTS
 """Those of `Sums`."""
 
+Kind = tuple[int, int, int]
+"""Lane, stage and epoch."""
+
 
 class StageSums:
-    """The sums of one session; `update` takes in what it has read since, `within` answers."""
+    """The sums of one session. `spans` is always all of its spans; `positions` are numbers among them."""
 
     def __init__(self) -> None:
-        self._generation = -1
-        self._reset()
+        self._kinds: dict[Kind, _Kind] = {}
+        self._other = _OtherPrograms()
 
-    def _reset(self) -> None:
-        self._consumed = 0
-        self._kinds: dict[tuple[int, int, int], _Kind] = {}
-        self._waiting: dict[int, Array] = {}
-        self._other = OtherPrograms()
+    def add(
+        self, kind: Kind, spans: Array, positions: Array, other_ns: Array | None = None
+    ) -> None:
+        """Append spans of one kind; `other_ns` [n]: for how long other programs ran during each, in GRAINs."""
+        if other_ns is not None:
+            self._other.add(positions, other_ns)
+        self._kinds.setdefault(kind, _Kind()).add(spans, positions, self._other)
 
-    def update(self, session: Recorded, most: int | None = None) -> bool:
-        """Take in spans read since the last call; start again when the session says something else of earlier ones.
+    def totals(self) -> Iterator[tuple[Kind, Sums]]:
+        """Give the sums of all spans of each kind."""
+        for key, kind in self._kinds.items():
+            yield key, _sums(kind.total)
 
-        `most`: about how many at once, for a caller with something else to do meanwhile. True when none is left.
-        """
-        if session.generation != self._generation:
-            self._reset()
-            self._generation = session.generation
-        spans, codes = session.spans, group_codes(session.stages)
-        enough = len(spans) if most is None else self._consumed + most
-        while self._consumed < min(enough, len(spans)):
-            end = min(self._consumed + STRETCH, len(spans))
-            fresh = np.arange(self._consumed, end, dtype=np.uint32)
-            lane_of = spans["lane"][self._consumed : end]
-            self._consumed = end
-            for lane in session.lanes.values():
-                mine = fresh[lane_of == lane.id]
-                if lane.decode:
-                    mine = self._on_decode_lane(session, lane.id, mine, codes)
-                else:
-                    mine = mine[_IS_SHOWN[codes[spans["stage"][mine]]]]
-                self._sort_in(session, lane.id, mine)
-        return self._consumed == len(spans)
-
-    def _on_decode_lane(self, session: Recorded, lane: int, fresh: Array, codes: Array) -> Array:
-        """Return the positions that count by now: what lies in a tile counts when its tile has come."""
-        spans = session.spans
-        waiting = self._waiting.get(lane)
-        mine = fresh if waiting is None else np.concatenate([waiting, fresh])
-        nested = nest(pick(spans, mine), codes, ROW_GROUPS)
-        self._waiting[lane] = mine[nested.used :]
-        other = shared_out(nested.leaves, nested.outer, nested.outer_of, session.stages)
-        self._other.add(mine[nested.leaf_positions], other)
-        outside = fresh[_IS_OUTSIDE[codes[spans["stage"][fresh]]]]
-        return np.concatenate([mine[nested.leaf_positions], outside])
-
-    def _sort_in(self, session: Recorded, lane: int, positions: Array) -> None:
-        spans = session.spans
-        stages, epochs = spans["stage"][positions], spans["epoch"][positions]
-        for at, stage, epoch in by_stage_and_epoch(stages, epochs):
-            kind = self._kinds.get((lane, stage, epoch))
-            if kind is None:
-                kind = self._kinds[lane, stage, epoch] = _Kind()
-            kind.add(session, positions[at], self._other)
-
-    def within(
-        self, session: Recorded, first: int | None, last: int | None
-    ) -> Iterator[tuple[int, int, int, Sums]]:
-        """Give (lane, stage, epoch, sums) of the frames first … last − 1; of all spans when both are None."""
-        for (lane, stage, epoch), kind in self._kinds.items():
-            sums = kind.within(session, first, last, self._other)
+    def within(self, spans: Array, first: int, last: int) -> Iterator[tuple[Kind, Sums]]:
+        """Give the sums of the frames first … last − 1 of each kind that has any."""
+        for key, kind in self._kinds.items():
+            sums = _sums(kind.within(spans, first, last, self._other))
             if sums.calls > 0:
-                yield lane, stage, epoch, sums
+                yield key, sums
 
 
-class OtherPrograms:
-    """ns in which other programs ran instead, by the position of a span."""
+class _OtherPrograms:
+    """ns in which other programs ran instead, by the position of a span; kept of those with any."""
 
     def __init__(self) -> None:
         self._pieces: list[tuple[Array, Array]] = []
 
-    def add(self, positions: Array, other: Array) -> None:
-        """These spans had `other` ns taken by other programs."""
-        some = np.flatnonzero(other)
+    def add(self, positions: Array, other_ns: Array) -> None:
+        some = np.flatnonzero(other_ns)
         if len(some):
-            self._pieces.append((positions[some].astype(np.int64), other[some]))
+            self._pieces.append((positions[some].astype(np.int64), other_ns[some]))
 
     def of(self, positions: Array) -> Array:
-        """Return ns by position, float64 [n]."""
         if not self._pieces:
             return np.zeros(len(positions))
         if len(self._pieces) > 1:
@@ -131,62 +78,60 @@ class OtherPrograms:
 
 
 class _Kind:
-    """The spans of one lane, stage and epoch: their positions, and a row of sums for each full chunk."""
+    """Positions of the spans of one kind, with sums, first frame and frame after the last of each full chunk."""
 
     def __init__(self) -> None:
         self._positions = np.empty(CHUNK, np.uint32)
         self._n = 0
         self._chunks = 0
         self._sums = np.empty((1, _COLUMNS))
-        self._first = np.empty(1, np.int64)
-        self._end = np.empty(1, np.int64)
+        self._reach = np.empty((1, 2), np.int64)
+        self._full: Array = np.zeros(_COLUMNS)
+        self.total: Array = np.zeros(_COLUMNS)
 
-    def add(self, session: Recorded, positions: Array, other: OtherPrograms) -> None:
-        """Append spans, and sum up every chunk that is full now."""
+    def add(self, spans: Array, positions: Array, other: _OtherPrograms) -> None:
         n = self._n + len(positions)
-        if n > len(self._positions):
-            self._positions = _grown(self._positions, n)
+        self._positions = _grown(self._positions, n)
         self._positions[self._n : n] = positions
         self._n = n
-        full = n // CHUNK
-        if full > self._chunks:
-            chosen = self._positions[self._chunks * CHUNK : full * CHUNK]
-            spans = pick(session.spans, chosen)
-            if full > len(self._sums):
-                self._sums = _grown(self._sums, full)
-                self._first, self._end = _grown(self._first, full), _grown(self._end, full)
-            new = slice(self._chunks, full)
-            amounts = _amounts(spans, chosen, other)
-            self._sums[new] = amounts.reshape(_COLUMNS, -1, CHUNK).sum(axis=2).T
-            begin, end = _reach(spans)
-            self._first[new] = begin.reshape(-1, CHUNK).min(axis=1)
-            self._end[new] = end.reshape(-1, CHUNK).max(axis=1)
-            self._chunks = full
+        rest = self._positions[self._chunks * CHUNK : n]
+        chosen = pick(spans, rest)
+        amounts = _amounts(chosen, rest, other)
+        chunks = n // CHUNK
+        new, whole = slice(self._chunks, chunks), (chunks - self._chunks) * CHUNK
+        if whole:
+            self._sums, self._reach = _grown(self._sums, chunks), _grown(self._reach, chunks)
+            sums = amounts[:, :whole].reshape(_COLUMNS, -1, CHUNK).sum(axis=2).T
+            self._sums[new] = sums
+            self._full = self._full + sums.sum(axis=0)
+            first, end = (edge.reshape(-1, CHUNK) for edge in _frames(chosen[:whole]))
+            self._reach[new, 0], self._reach[new, 1] = first.min(axis=1), end.max(axis=1)
+            self._chunks = chunks
+        self.total = self._full + amounts[:, whole:].sum(axis=1)
 
-    def within(
-        self, session: Recorded, first: int | None, last: int | None, other: OtherPrograms
-    ) -> Sums:
-        """Sum up the frames first … last − 1."""
-        chunks = slice(0, self._chunks)
-        rest = self._positions[self._chunks * CHUNK : self._n]
-        if first is None or last is None:
-            total = self._sums[chunks].sum(axis=0)
-            spans = pick(session.spans, rest)
-            total += _amounts(spans, rest, other).sum(axis=1)
-        else:
-            begin, end = self._first[chunks], self._end[chunks]
-            inside = (begin >= first) & (end <= last)
-            edge = ~inside & (end > first) & (begin < last)
-            total = self._sums[chunks][inside].sum(axis=0)
-            at = np.flatnonzero(edge)[:, None] * CHUNK + np.arange(CHUNK)
-            edges = np.concatenate([self._positions[at.ravel()], rest])
-            spans = pick(session.spans, edges)
-            total += _amounts(spans, edges, other) @ _part(spans, first, last)
-        time, other_ns, calls, frames, w0, w1, w2 = total.tolist()
-        return Sums(time, other_ns, calls, frames, (w0, w1, w2))
+    def within(self, spans: Array, first: int, last: int, other: _OtherPrograms) -> Array:
+        """Sum up the frames first … last − 1, float64 [columns]."""
+        begin, end = self._reach[: self._chunks].T
+        inside = (begin >= first) & (end <= last)
+        edge = ~inside & (end > first) & (begin < last)
+        at = np.flatnonzero(edge)[:, None] * CHUNK + np.arange(CHUNK)
+        edges = np.concatenate(
+            [self._positions[at.ravel()], self._positions[self._chunks * CHUNK : self._n]]
+        )
+        chosen = pick(spans, edges)
+        begin, end = _frames(chosen)
+        part = np.clip(np.minimum(end, last) - np.maximum(begin, first), 0, None) / (end - begin)
+        whole = self._sums[: self._chunks][inside].sum(axis=0)
+        total: Array = whole + _amounts(chosen, edges, other) @ part
+        return total
 
 
-def _amounts(spans: Array, positions: Array, other: OtherPrograms) -> Array:
+def _sums(columns: Array) -> Sums:
+    time, other, calls, frames, *work = columns.tolist()
+    return Sums(time, other, calls, frames, (work[0], work[1], work[2]))
+
+
+def _amounts(spans: Array, positions: Array, other: _OtherPrograms) -> Array:
     """What each span, at its position, adds to the sums, float64 [columns, n]."""
     amounts = np.empty((_COLUMNS, len(spans)))
     amounts[0] = spans["duration_ns"]
@@ -198,21 +143,16 @@ def _amounts(spans: Array, positions: Array, other: OtherPrograms) -> Array:
     return amounts
 
 
-def _reach(spans: Array) -> tuple[Array, Array]:
+def _frames(spans: Array) -> tuple[Array, Array]:
     """First frame and the one after the last, int64 [n]; a span that names no frames takes one."""
     begin = spans["first_frame"].astype(np.int64)
     return begin, begin + np.maximum(spans["frames"], 1)
 
 
-def _part(spans: Array, first: int, last: int) -> Array:
-    """Which part of each span lies in the frames [first, last), float64 [n] of 0…1."""
-    begin, end = _reach(spans)
-    inside = np.minimum(end, last) - np.maximum(begin, first)
-    part: Array = np.clip(inside, 0, None) / (end - begin)
-    return part
-
-
 def _grown(values: Array, need: int) -> Array:
+    """`values` with room for `need` rows, twice as many as before where there are too few."""
+    if need <= len(values):
+        return values
     larger = np.empty((max(need, 2 * len(values)), *values.shape[1:]), values.dtype)
     larger[: len(values)] = values
     return larger

@@ -1,10 +1,10 @@
-"""The cost of every frame, kept up with a live session.
+"""The cost of every frame and of every stage, kept up with a live session in one pass over its spans.
 
-Tiles and leaves are spread evenly over the frames they name, into the categories that add up to the
-wall time. What scoring took of each frame is kept by stage and law, and shared out to compute, memory and what is not
-explained by `attribution`, anew whenever its shares change. Contributions are rounded to 2^-16 ns, so that all sums are
-exact in float64: the arrays are the same bit for bit whether the session is read at once or in pieces, and the
-categories of any stretch of frames add up to its wall time without a rest.
+Tiles and leaves are spread evenly over the frames they name, into the categories that add up to the wall time, and
+summed up by stage. What scoring took of each frame is kept by stage and law, and `attribution` shares it out to
+compute, memory and not attributed, anew whenever its shares change. Contributions are rounded to 2^-16 ns, so that all
+sums are exact in float64: they are the same bit for bit whether the session is read at once or in pieces, and the
+categories of any stretch of frames add up to its wall time.
 """
 
 from typing import Final
@@ -20,15 +20,15 @@ from profiler.analysis.categories import (
     OVERHEAD,
     UNEXPLAINED,
 )
-from profiler.analysis.conditions import shared_out, shared_out_rest
+from profiler.analysis.conditions import other_share
 from profiler.analysis.counts import Sums
-from profiler.analysis.nesting import by_stage_and_epoch, group_codes, nest, pick
+from profiler.analysis.nesting import LEAF_GROUPS, by_stage_and_epoch, group_codes, nest, pick
 from profiler.analysis.parts import COMPUTE_PARTS
 from profiler.analysis.per_frame import FrameRow, PerFrame, Spread, grains
 from profiler.analysis.recorded import Recorded
 from profiler.analysis.stage_sums import StageSums
 from profiler.arrays import Array, Bool
-from profiler.spans import GROUPS, WORK_COUNTS
+from profiler.spans import GROUPS
 
 CHUNK_SPANS: Final = 1 << 15
 """Spans handled at once: bounds the temporary arrays to some megabytes."""
@@ -42,7 +42,15 @@ SLACK_FRAMES: Final = 1 << 20
 SCORING_BYTES: Final = "scoring bytes"
 """Name among the work counts of what scoring must move at least: modelled by the cost laws, not counted."""
 
+ROW_GROUPS: Final = (*LEAF_GROUPS, OVERHEAD)
+"""The groups of leaves that have sums: those that are taken off a tile, and those that explain what is left."""
+
 _DECODE: Final = GROUPS.index("decode")
+_OVERHEAD: Final = GROUPS.index(OVERHEAD)
+
+# By code of the group; the last entry is for stages without one.
+_IS_OUTSIDE: Final = np.array([group in ("idle", "setup") for group in (*GROUPS, "")])
+_HAS_SUMS: Final = _IS_OUTSIDE | np.array([group in ROW_GROUPS for group in (*GROUPS, "")])
 
 STEPS: Final = 1024
 """Shares are rounded to this many steps: those of a long session then hardly ever change."""
@@ -54,22 +62,18 @@ _WALL: Final = len(CATEGORIES)
 
 
 class CostTrack:
-    """Per-frame arrays of one session, grown by `update`.
+    """Per-frame rows and sums by stage of one session, grown by `update`.
 
-    `n_frames`: frames decoded so far. `categories_ns`: float64 [n_frames, categories], columns CATEGORIES;
-    `wall_ns`: float64 [n_frames], their sum. `work`: "group name" → float64 [n_frames]; counts of one name are
-    added up over the stages of a group that report it; SCORING_BYTES among them follows from the cost laws, where
-    there are any. These arrays are made anew each time; `category_rows`, `wall_row` and `work_rows` give slices of
-    the same, and hold until the next update.
-    `misplaced`: spans whose frames lie beyond anything decoded; they are in no array. `attribution`: what the time of
-    each stage consists of. `stages`: the sums by stage of the same session, which `breakdown` keeps up to date.
-    `generation` grows when something else is said of earlier frames than before.
+    `n_frames`: frames decoded so far. `categories_ns`: float64 [n_frames, categories]; `wall_ns` [n_frames]: their sum.
+    `work`: "group name" → float64 [n_frames]; counts of one name are added up over a group; SCORING_BYTES follows from
+    the cost laws. These arrays are made anew each time; `category_rows`, `wall_row` and `work_rows` slice the same and
+    hold until the next update. `misplaced`: spans beyond anything decoded, in no figure. `attribution`: what each
+    stage's time consists of. `stages`: sums by stage. `generation` grows when earlier frames change.
     """
 
     def __init__(self) -> None:
         self.generation = 0
         self._generation = -1
-        self.stages = StageSums()
         self._reset()
 
     def _reset(self) -> None:
@@ -80,7 +84,7 @@ class CostTrack:
         self._consumed = 0
         self._waiting: dict[int, Array] = {}
         self.attribution = Attribution()
-        self._totals: dict[tuple[int, int], Array] = {}
+        self.stages = StageSums()
         self._rows: dict[tuple[int, int], int] = {}
         """Of what a stage of scoring took of its own in an epoch."""
         self._factors: dict[int, tuple[float, float]] = {}
@@ -143,27 +147,36 @@ class CostTrack:
         spans = session.spans
         changed = False
         codes = group_codes(session.stages)
-        lanes = [lane.id for lane in session.lanes.values() if lane.decode]
         if len(spans) - self._consumed > CHUNK_SPANS:
             self._expect(spans[self._consumed :], codes)
         while self._consumed < len(spans):
-            begin = self._consumed
-            fresh = spans[begin : begin + CHUNK_SPANS]
+            fresh = np.arange(
+                self._consumed, min(self._consumed + CHUNK_SPANS, len(spans)), dtype=np.uint32
+            )
+            lane_of = spans["lane"][self._consumed : self._consumed + len(fresh)]
             self._consumed += len(fresh)
-            for lane in lanes:
-                mine = np.flatnonzero(fresh["lane"] == lane) + begin
-                if (waiting := self._waiting.get(lane)) is not None:
-                    mine = np.concatenate([waiting, mine])
-                nested = nest(pick(spans, mine), codes)
-                self._waiting[lane] = mine[nested.used :]
-                if nested.used:
-                    self._add(session, nested.outer, nested.leaves, nested.outer_of, codes)
-                    changed = True
+            for lane in session.lanes.values():
+                mine = fresh[lane_of == lane.id]
+                shown = _IS_OUTSIDE if lane.decode else _HAS_SUMS
+                self._sum_up(session, lane.id, mine[shown[codes[spans["stage"][mine]]]])
+                if lane.decode:
+                    changed |= self._take(session, lane.id, mine, codes)
         return self._attribute(session) or changed
+
+    def _sum_up(self, session: Recorded, lane: int, positions: Array) -> None:
+        """Add spans that lie in no tile to the sums of their stages."""
+        spans = session.spans
+        stages, epochs = spans["stage"][positions], spans["epoch"][positions]
+        for at, stage, epoch in by_stage_and_epoch(stages, epochs):
+            self.stages.add((lane, stage, epoch), spans, positions[at])
 
     def _attribute(self, session: Recorded) -> bool:
         """Share out what scoring took; True where something else is said of frames that were there before."""
-        totals = {key: _sums_of(row) for key, row in self._totals.items()}
+        totals: dict[tuple[int, int], Sums] = {}
+        for (lane, stage, epoch), sums in self.stages.totals():
+            if session.lanes[lane].decode and session.stages[stage].group in ATTRIBUTED:
+                key = stage, epoch
+                totals[key] = totals[key].plus(sums) if key in totals else sums
         self.attribution.update(session, totals)
         factors = {row: _factors(self.attribution.likely(*key)) for key, row in self._rows.items()}
         known = self._factors
@@ -173,31 +186,35 @@ class CostTrack:
         self.generation += anew
         return anew
 
-    def _add(
-        self,
-        session: Recorded,
-        outer: Array,
-        leaves: Array,
-        outer_of: Array,
-        codes: Array,
-    ) -> None:
-        duration = leaves["duration_ns"].astype(np.float64)
-        covered = np.bincount(outer_of, weights=duration, minlength=len(outer))
-        overhead = outer["duration_ns"] - covered
-        other = shared_out(leaves, outer, outer_of, session.stages)
-        # Kernels take the processor away where a program calls them, and between the stages it does.
-        taken = grains(shared_out_rest(overhead, outer, session.stages))
+    def _take(self, session: Recorded, lane: int, fresh: Array, codes: Array) -> bool:
+        """Take in new spans of a decode lane, what lies in a tile when its tile has come; True where one has."""
+        waiting = self._waiting.get(lane)
+        mine = fresh if waiting is None else np.concatenate([waiting, fresh])
+        outer, leaves, outer_of, _, leaf_positions, used = nest(
+            pick(session.spans, mine), codes, ROW_GROUPS
+        )
+        self._waiting[lane] = mine[used:]
+        if not used:
+            return False
+        positions = mine[leaf_positions]
+        # Overhead with a name is taken off no tile.
+        duration = leaves["duration_ns"] * (codes[leaves["stage"]] != _OVERHEAD)
+        overhead = outer["duration_ns"] - np.bincount(outer_of, duration, len(outer))
+        # Other programs took the same part of the leaves of a tile and of what lies between them.
+        share = other_share(outer, session.stages)
+        other, taken = leaves["duration_ns"] * share[outer_of], grains(overhead * share)
         limit = self._limit(outer, codes)
         placed = self._places(leaves, limit[outer_of])
         if not placed.all():
             leaves, other = pick(leaves, np.flatnonzero(placed)), other[placed]
+            positions = positions[placed]
         sound = self._places(outer, limit)
         if not sound.all():
             outer, overhead = pick(outer, np.flatnonzero(sound)), overhead[sound]
             taken = taken[sound]
         if len(leaves):
             spread = Spread(leaves)
-            self._share_out(session, leaves, other, spread)
+            self._share_out(session, lane, leaves, positions, other, spread)
             self._put(spread)
         if len(outer):
             spread = Spread(outer)
@@ -205,6 +222,7 @@ class CostTrack:
             spread.give(CATEGORIES.index(OTHER_PROGRAMS), taken)
             self._put(spread)
         self._advance(outer, codes)
+        return True
 
     def _put(self, spread: Spread) -> None:
         """Add what `spread` has, and the sum of its categories as wall time."""
@@ -212,38 +230,37 @@ class CostTrack:
         spread.give_sum(_WALL, (*range(_WALL), *own))
         self._sums.add(spread)
 
-    def _share_out(self, session: Recorded, leaves: Array, other: Array, spread: Spread) -> None:
-        """Give every leaf's time to its categories, its counts and bytes to the work they are.
+    def _share_out(
+        self,
+        session: Recorded,
+        lane: int,
+        leaves: Array,
+        positions: Array,
+        other: Array,
+        spread: Spread,
+    ) -> None:
+        """Give every leaf's time to its categories, its counts and bytes to the work they are, all to its stage's sums.
 
-        `other` [leaves]: ns of each in which other programs ran.
+        `positions` [leaves]: among all spans. `other` [leaves]: ns of each in which other programs ran.
         """
         for at, number, epoch in by_stage_and_epoch(leaves["stage"], leaves["epoch"]):
             stage, spans = session.stages[number], pick(leaves, at)
-            cost = session.costs.get((number, epoch))
-            self._count(number, epoch, stage.group, spans, other[at])
             duration = spans["duration_ns"].astype(np.float64)
+            taken = np.minimum(grains(other[at]), duration)
+            self.stages.add((lane, number, epoch), session.spans, positions[at], taken)
+            if stage.group == OVERHEAD:
+                continue
             if stage.group == "scoring":
-                taken = np.minimum(grains(other[at]), duration)
                 spread.give(CATEGORIES.index(OTHER_PROGRAMS), taken, at)
                 spread.give(self._row_of(number, epoch), duration - taken, at)
+                cost = session.costs.get((number, epoch))
+                if cost is not None and not cost.is_empty:
+                    spread.give(self._row(SCORING_BYTES), grains(cost.bytes_min.of(spans)), at)
             else:
                 spread.give(CATEGORIES.index(stage.group), duration, at)
-            if stage.group == "scoring" and cost is not None and not cost.is_empty:
-                spread.give(self._row(SCORING_BYTES), grains(cost.bytes_min.of(spans)), at)
             for i, name in enumerate(stage.work):
                 row = self._row(f"{stage.group} {name}")
                 spread.give(row, spans[f"work{i}"].astype(np.float64), at)
-
-    def _count(self, stage: int, epoch: int, group: str, spans: Array, other: Array) -> None:
-        """Add spans to the totals of their stage, all of them exact."""
-        if group not in ATTRIBUTED:
-            return
-        total = self._totals.setdefault((stage, epoch), np.zeros(4 + WORK_COUNTS))
-        work = (spans[f"work{i}"].sum(dtype=np.float64) for i in range(WORK_COUNTS))
-        duration = spans["duration_ns"].astype(np.float64)
-        taken = np.minimum(grains(other), duration).sum()
-        frames = spans["frames"].sum(dtype=np.float64)
-        total += (duration.sum(), taken, len(spans), frames, *work)
 
     def _row_of(self, stage: int, epoch: int) -> int:
         """The row of what a stage took of its own in an epoch, made the first time."""
@@ -283,11 +300,6 @@ class CostTrack:
             reached = blocks["first_frame"].astype(np.int64) + blocks["frames"]
             self.n_frames = max(self.n_frames, int(reached.max()))
             self._ends.append((blocks["start_ns"] + blocks["duration_ns"], reached))
-
-
-def _sums_of(total: Array) -> Sums:
-    time, other, calls, frames, w0, w1, w2 = total.tolist()
-    return Sums(time, other, calls, frames, (w0, w1, w2))
 
 
 def _factors(likely: Array | None) -> tuple[float, float]:

@@ -13,10 +13,9 @@ from profiler.session.model import Utterances
 
 
 def audio_seconds(utterances: Iterable[Utterance], first: int, last: int) -> float:
-    """Return the audio time of the frames first … last − 1, which are decoded, in seconds.
+    """Return the audio time of the decoded frames first … last − 1, in seconds.
 
-    A whole utterance counts its whole length, a part of its frames the same part of it: the last 10 to 25 ms,
-    which make no frame of their own, are shared out over all of them.
+    A part of an utterance's frames counts that part of its length: its last 10 to 25 ms, no frame, are shared out.
     """
     begin, end, audio_s = _places(utterances)
     inside = np.maximum(np.minimum(end, last) - np.maximum(begin, first), 0)

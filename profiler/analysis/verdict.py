@@ -3,12 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from profiler.analysis.categories import (
-    LAW_PARTS,
-    NOT_ATTRIBUTED,
-    OTHER_PROGRAMS,
-    PART_NAMES,
-)
+from profiler.analysis.categories import LAW_PARTS, NOT_ATTRIBUTED, OTHER_PROGRAMS, PART_NAMES
 from profiler.analysis.parts import Parts
 
 COMPUTE_BOUND: Final = "compute-bound"
@@ -36,10 +31,10 @@ took is said beside (`Parts.share`)."""
 class Evidence:
     """Sums over a stage's spans that its verdict rests on; times in ns, None where not known.
 
-    `least_ns`: what its arithmetic and calls take at least. `missing`: roofs that its law asks for and that were not
-    measured. `replayed`: whether all of the time was measured by hot replay; `device`: or is that of work on one.
-    `unknown`: whether its arithmetic has no roof. `launches`: kernels that the host gave to a device.
-    `unit`, `units`: what the stage counts its work in, and how many. `reason`: why it has no law.
+    `least_ns`: what arithmetic and calls take at least. `missing`: roofs that were not measured. `replayed`: whether
+    all time was measured by hot replay; `device`: or is that of work on one. `unknown`: arithmetic without a roof.
+    `launches`: kernels given to a device. `unit`, `units`: what the stage counts its work in. `reason`: why it has no
+    law.
     """
 
     time_ns: float
@@ -93,13 +88,11 @@ def judge(e: Evidence) -> Verdict:
 
 
 def _verdict(e: Evidence, parts: Parts) -> tuple[str, str | None]:
-    """What bounds a stage: the largest of its own parts, or *mixed* where the interval of the second reaches into its.
+    """Return what bounds a stage, and what is to be said of parts that are too close.
 
-    Where nothing accounts for most of it, that is said; arithmetic without a roof may be all of the instructions. What
-    the law alone says is no verdict where another part may be as large. Launches count only where the stage took longer
-    than its work: twice any other part, they are what it waited for, although their interval begins at nothing.
-
-    With it comes what is to be said of parts that are too close.
+    It is the largest own part, or *mixed* where the interval of the second reaches into its; undecided where nothing
+    accounts for most. The law alone is no verdict where another part may be as large. Launches count where they are
+    twice any other part: their interval begins at nothing.
     """
     order = sorted(VERDICT_OF, key=lambda name: parts.likely[name], reverse=True)
     first, second = order[:2]
@@ -146,7 +139,7 @@ def _sentence(e: Evidence, parts: Parts, too_close: str | None) -> str:
         text.append(f"{each} takes {_time(e.time_ns / e.units)}")
     if e.launches:
         text.append(f"launches {_count(e.launches / calls)} per {call}")
-    shares = [f"{100 * parts.share(name):.0f} % {IN_SENTENCES[name]}" for name in parts.told]
+    shares = [f"{100 * parts.share(name):.0f} % {IN_SENTENCES[name]}" for name in parts.notable]
     text.append(f"{_time(e.time_ns / calls)} per {call}: {', '.join(shares)}")
     if too_close:
         text.append(too_close)

@@ -1,8 +1,7 @@
-"""What would a run cost if a stage were faster, or a setting other? Amdahl's law on a session's own figures.
+"""What would a run cost if a stage were faster, or a setting other? Amdahl's law (1967) on a session's own figures.
 
-`scaled` multiplies the time of stages and leaves the rest as it is (Amdahl 1967: what is not touched limits
-what can be won). `changed` predicts other settings from two lists of times of the same speech: the session's
-stages change as these do. What is assumed is said in words with every prediction.
+`scaled` multiplies the time of stages and leaves the rest. `changed` predicts other settings from two lists of times of
+the same speech: the session's stages change as these do. Every prediction says what it assumes.
 """
 
 import dataclasses
@@ -144,10 +143,7 @@ def _scale_sentence(name: str, factor: float, touched: float) -> str:
 
 
 def changed(
-    prediction: Prediction,
-    before: Mapping[str, float],
-    after: Mapping[str, float],
-    group: str,
+    prediction: Prediction, before: Mapping[str, float], after: Mapping[str, float], group: str
 ) -> Prediction:
     """Return the prediction with the stages of `group` as other settings would have them.
 

@@ -38,9 +38,8 @@ class Charge(NamedTuple):
 def charge(waits: Iterable[Wait], busy: Sequence[Busy]) -> list[Charge]:
     """Divide waits by what the device ran meanwhile; the charges of a wait tile it exactly.
 
-    At each moment the stream waited for decides; where it ran nothing itself (it waits for another
-    stream), what others ran counts, arithmetic before copies. A block of 16 frames may be some hundred pieces of
-    work: the time grows with them and not with their square.
+    At each moment the stream waited for decides; where it ran nothing itself, what others ran counts, arithmetic before
+    copies. The time grows with the pieces of work (a hundred in a block of 16 frames), not with their square.
     """
     order = sorted(busy, key=_start)
     starts = [_start(piece) for piece in order]

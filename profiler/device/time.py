@@ -1,13 +1,9 @@
 """Device time on the host clock: what a device did while the host worked or waited.
 
-A device works through its streams on its own clock. Work is enclosed in pairs of events, which are
-read after the block, when they have happened; their times are mapped to the host's clock by pairs of
-readings taken while the device was idle. The host's waiting is then divided by what the device really ran
-meanwhile: a copy that waits for asynchronous arithmetic is charged for the time of the copy and the
-arithmetic for the rest (the classic mistake is to bill the copy for all of it). Device work that no wait
-was charged for ran in parallel with the host's own work and is hidden.
-
-Nothing here knows a device: `profiler.device.clock.DeviceClock` is what an adapter provides.
+Work is enclosed in pairs of events, read after the block; their times are mapped to the host's clock by pairs of
+readings taken while the device was idle. The host's waiting is divided by what the device ran meanwhile: a copy that
+waits for asynchronous arithmetic is charged for the copy alone (the classic mistake is to bill it for all). Device work
+that no wait was charged for is hidden. `profiler.device.clock.DeviceClock` is what an adapter provides.
 """
 
 from __future__ import annotations
@@ -90,22 +86,16 @@ class _Item:
 class DeviceTimer:
     """Records what a device does for a run: a lane per stream, and the host's waits on the host's lane.
 
-    On the host's lane a wait for stage S becomes spans of the stage "S.wait" (S's group), and waiting
-    while the device ran nothing "device.latency" (group overhead). Where S is scoring, its wait carries the
-    part of S's work that was done meanwhile, so that scoring time can be attributed. Giving work to the
-    device is the host's own work: whoever does it records it, and keeps its spans off the waits. With a
-    NullLane nothing is recorded and no event is made. `worst_ns`: by how much mapped times had to be
-    mended because they broke causality (work cannot begin before it was given, nor end after the host saw
-    it done); more than the clock pairs' uncertainty means that the clocks are not linear. `events`: timed events
-    recorded for spans, each of which costs the host `ns_per_event`; `recording_ns`: what the ends of blocks cost it.
+    A wait for stage S becomes spans of "S.wait" (S's group; a scoring wait carries the part of S's work done
+    meanwhile), waiting while the device ran nothing "device.latency" (overhead). Giving work to the device is the
+    host's own work. With a NullLane nothing is recorded and no event is made. `worst_ns`: by how much mapped times had
+    to be mended (work cannot begin before it was given, nor end after it was seen done); more than the clock pairs'
+    uncertainty means that the clocks are not linear. `events`: timed events, each of `ns_per_event`; `recording_ns`:
+    cost of the ends of blocks.
     """
 
     def __init__(
-        self,
-        recorder: Recorder,
-        device: DeviceClock,
-        host: Lane | NullLane,
-        streams: Sequence[str],
+        self, recorder: Recorder, device: DeviceClock, host: Lane | NullLane, streams: Sequence[str]
     ) -> None:
         self.clock_map = ClockMap()
         self.worst_ns = 0
@@ -145,9 +135,8 @@ class DeviceTimer:
     def begin(self, stream: int, directly: bool = False) -> tuple[int, Event]:
         """A piece of work is given to `stream` from now on, for `end`: together one span. Only while recording.
 
-        Waits of the stream for other streams belong before: between the two events they would count as work.
-        `directly`: nothing was given to the stream since the piece before. If it is still busy with that one, its end
-        is the beginning of this one: each timed event costs the host microseconds.
+        Waits of the stream for other streams belong before. `directly`: nothing was given to the stream since the piece
+        before; while it is busy with that one, its end is this one's beginning, which saves a timed event.
         """
         given, latest = self._now(), self._latest[stream]
         if directly and latest is not None and not self._device.done(latest.ended):

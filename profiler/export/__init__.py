@@ -7,8 +7,11 @@ Nothing here computes figures of its own: tables come from `profiler.analysis`.
 import importlib
 import os
 import pkgutil
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, TextIO, cast
+
+from profiler.files.outputs import writing
 
 if TYPE_CHECKING:
     from profiler.session.reader import Session
@@ -52,3 +55,17 @@ def writers() -> list[Writer]:
     names = [module.name for module in pkgutil.iter_modules(__path__)]
     found = [importlib.import_module(f"{__name__}.{name}") for name in names if name[0] != "_"]
     return sorted(cast("list[Writer]", found), key=lambda writer: writer.FORMAT.place)
+
+
+def write_text(
+    session: "Session", path: str | os.PathLike[str], fill: Callable[[TextIO], None]
+) -> None:
+    """Let `fill` write what becomes the file `path`, never one of the session's own; OutputError."""
+    from profiler.session.files import own_files
+
+    with (
+        writing(path, "the export", own_files(session.path)) as draft,
+        # A file name that is no UTF-8 may stand in it.
+        draft.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file,
+    ):
+        fill(file)

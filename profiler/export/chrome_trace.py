@@ -1,9 +1,8 @@
 """Chrome's trace-event JSON, as Perfetto, speedscope and Tracy's importer read it.
 
-Complete events (ph X) with ts and dur in µs, one tid per lane so that they nest, counters (ph C) from the
-samples, markers as instant events, names as metadata (ph M). Utterances and words have a tid of their own, and so
-has set-up. What of that came before the first block is no event, or a viewer would show little else: `otherData` has
-its stages, under `setup`.
+Complete events (ph X) with ts and dur in µs, one tid per lane, counters (C) from the samples, markers as instant events
+(i), names as metadata (M); utterances and words, and set-up, have a tid each. Set-up before the first block is no
+event: `otherData` has its stages under `setup`.
 """
 
 from __future__ import annotations
@@ -15,10 +14,17 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 
 import numpy as np
 
-from profiler.export import Format
-from profiler.export._files import write_text
-from profiler.export._nesting import PIECE, in_order
-from profiler.export._timeline import SAID, SETUP, Said, Timeline, said, timeline
+from profiler.export import Format, write_text
+from profiler.export._spans import (
+    PIECE,
+    RECOGNISED,
+    SETUP,
+    Recognised,
+    Timeline,
+    in_order,
+    recognised,
+    timeline,
+)
 
 if TYPE_CHECKING:
     from profiler.arrays import Array
@@ -59,10 +65,10 @@ def _fill(session: Session, file: TextIO) -> None:
     )
     origin, after = shown.origin_ns, FIRST_TID + max(session.lanes, default=-1) + 1
     lanes = {FIRST_TID + lane: session.lanes[lane].name for lane in shown.lanes}
-    for place, (tid, name) in enumerate({after: SAID, **lanes, after + 1: SETUP}.items()):
+    for place, (tid, name) in enumerate({after: RECOGNISED, **lanes, after + 1: SETUP}.items()):
         file.write(",\n" + _line("M", "thread_name", tid, args={"name": name}))
         file.write(",\n" + _line("M", "thread_sort_index", tid, args={"sort_index": place}))
-    _said(said(session), after, origin, file)
+    _recognised(recognised(session), after, origin, file)
     for lane, chosen in shown.lanes.items():
         _spans(session, FIRST_TID + lane, chosen, origin, file)
     _spans(session, after + 1, shown.between, origin, file)
@@ -98,7 +104,7 @@ def _setup_before(session: Session, shown: Timeline) -> dict[str, Any]:
     return {"before_s": stages, "spans": len(spans)}
 
 
-def _said(found: Said, tid: int, origin: int, file: TextIO) -> None:
+def _recognised(found: Recognised, tid: int, origin: int, file: TextIO) -> None:
     for piece in in_order(found.spans):
         triples = zip(piece["start_ns"], piece["duration_ns"], piece["first_frame"], strict=True)
         for start, duration, place in triples:

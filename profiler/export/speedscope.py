@@ -12,10 +12,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, TextIO
 
 from profiler.arrays import Array
-from profiler.export import Format
-from profiler.export._files import write_text
-from profiler.export._nesting import in_order
-from profiler.export._timeline import SAID, SETUP, said, timeline
+from profiler.export import Format, write_text
+from profiler.export._spans import RECOGNISED, SETUP, in_order, recognised, timeline
 
 if TYPE_CHECKING:
     from profiler.session.reader import Session
@@ -42,7 +40,7 @@ def write(session: Session, path: str | os.PathLike[str]) -> None:
 def _fill(session: Session, file: TextIO) -> None:
     index = {number: i for i, number in enumerate(sorted(session.stages))}
     frames = [session.stages[number].name for number in index]
-    words = said(session)
+    words = recognised(session)
     # A word has one frame wherever it was said: speedscope adds up the time of each.
     of_words = {name: len(frames) + i for i, name in enumerate(dict.fromkeys(words.names))}
     frames += list(of_words)
@@ -62,7 +60,7 @@ def _fill(session: Session, file: TextIO) -> None:
             (session.lanes[lane].name, spans, chosen, _Events(shown.origin_ns, index))
             for lane, chosen in shown.lanes.items()
         ),
-        (SAID, words.spans, None, _Events(shown.origin_ns, named, "first_frame")),
+        (RECOGNISED, words.spans, None, _Events(shown.origin_ns, named, "first_frame")),
         (SETUP, spans, setup, _Events(begun, index)),
     ]
     separator = ""

@@ -14,8 +14,7 @@ import numpy as np
 
 from profiler.analysis.categories import PARTS
 from profiler.analysis.parts import Parts
-from profiler.export import Format
-from profiler.export._files import write_text
+from profiler.export import Format, write_text
 
 if TYPE_CHECKING:
     from profiler.analysis.breakdown import Breakdown

@@ -1,11 +1,9 @@
 """The one cache of what can be made again: named arrays and facts, proved whole before anything is used.
 
-A folder per kind, a file per thing: a preamble, a JSON header (the file's own name, each array's type, shape and
-place, and the facts), then the arrays, each aligned to 64 bytes. The digest in the preamble covers everything
-behind it, so that a flipped bit, a cut, another shape or a file under another's name shows; whoever asks then
-makes the thing again. A reader maps the arrays, so that processes share their pages. Files are written
-beside their place and renamed. What was used least recently goes when the whole is over LIMIT_BYTES.
-A digest proves a file whole, not honest: whoever may write to a person's cache is trusted by that person.
+A folder per kind, a file per thing: a preamble with a digest of all that follows, a JSON header (name, types, shapes,
+places, facts), then the arrays, aligned to 64 bytes. Whatever does not match is made again. Readers map the arrays, so
+processes share their pages. Files are written beside their place and renamed. The least recently used go when the whole
+is over LIMIT_BYTES. A digest proves a file whole, not honest: who may write to a cache is trusted by its owner.
 """
 
 from __future__ import annotations
@@ -156,8 +154,8 @@ def write(path: Path, arrays: Mapping[str, Array], about: Mapping[str, Any]) -> 
     for name, array in arrays.items():
         places[name] = (array.dtype.str, list(array.shape), at)
         at += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
-    told = {"name": path.name, "arrays": places, "about": dict(about)}
-    header = json.dumps(told).encode()
+    description = {"name": path.name, "arrays": places, "about": dict(about)}
+    header = json.dumps(description).encode()
     with writing(path, "the cache") as draft, draft.open("r+b") as file:
         file.write(_PREAMBLE.pack(MAGIC, LAYOUT, len(header), bytes(32)))
         file.write(header)

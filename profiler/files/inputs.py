@@ -1,8 +1,7 @@
-"""The one way to read a file that somebody names: a regular file, of a size that its format can need.
+"""Reads files that somebody names: regular ones, of a size that their format can need.
 
-A device never ends, a pipe waits for ever, and a file of gigabytes fills the memory before anything looks at
-it; all three are refused before a byte is read. JSON and TOML are bounded in size, depth and integers, so that
-whoever walks the tree later meets nothing that Python cannot hold. Every refusal is an `InputError`, one sentence.
+Devices, pipes and files of gigabytes are refused before a byte is read. JSON and TOML are bounded in size, depth and
+integers. Every refusal is an `InputError`, one sentence.
 """
 
 from __future__ import annotations

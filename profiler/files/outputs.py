@@ -1,8 +1,7 @@
-"""The one way to write a file that somebody names: whole or not at all, and never over anything but a plain file.
+"""Writes files that somebody names: whole or not at all, and never over anything but a plain file.
 
-The draft lies beside the target under a name that nobody can foresee, made anew (`mkstemp` follows no link),
-and takes the target's place when it is complete. Links and devices are refused, and so are the files
-that the output is made from. Pipes and ``-`` (standard output) are written straight through.
+The draft lies beside the target under a name that nobody can foresee (`mkstemp` follows no link) and replaces it when
+complete. Links, devices and the files that the output is made from are refused. Pipes and ``-`` are written through.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Readings of NVIDIA's management library (NVML), through the package nvidia-ml-py.
 
-Load, memory, power, temperature, clock and PCIe traffic of each device. These describe the device over
-some tens of milliseconds, whoever uses it: they are context, never the time of a stage. NVML watches PCIe traffic
-for 20 ms in every call (its reference, nvmlDeviceGetPcieThroughput), so each device has its own sampler thread.
-What a device does not tell is left out from then on.
+Load, memory, power, temperature, clock and PCIe traffic of each device over some tens of ms, whoever uses it: context,
+never the time of a stage. NVML watches PCIe traffic for 20 ms in every call, so devices have a sampler thread of their
+own. What a device does not tell is left out from then on.
 """
 
 import importlib
@@ -67,7 +66,7 @@ class Devices:
         self.names = [self._text(nvml.nvmlDeviceGetName(handle)) for handle in self._handles]
 
     def identity(self) -> list[dict[str, str]]:
-        """Return name, uuid, driver and cuda (the newest that the driver serves) of each device, as far as told."""
+        """Return name, uuid, driver and cuda (the newest that the driver serves) of each device, as far as known."""
         nvml, found = self._nvml, []
         for name, handle in zip(self.names, self._handles, strict=True):
             one = {"name": name}
@@ -104,9 +103,9 @@ class Devices:
             instant = getattr(nvml, "NVML_FI_DEV_POWER_INSTANT", None)
             if instant is not None:
                 with suppress(nvml.NVMLError):
-                    (told,) = nvml.nvmlDeviceGetFieldValues(handle, [instant])
-                    if told.nvmlReturn == 0:
-                        return {"power_watts": told.value.uiVal / 1000}
+                    (reading,) = nvml.nvmlDeviceGetFieldValues(handle, [instant])
+                    if reading.nvmlReturn == 0:
+                        return {"power_watts": reading.value.uiVal / 1000}
             return {"power_watts": nvml.nvmlDeviceGetPowerUsage(handle) / 1000}
 
         def energy() -> dict[str, float]:

@@ -1,9 +1,7 @@
 """Counters of the processor and the kernel for the calling thread, through perf_event_open(2).
 
-An optional tier: each event is tried on its own, and where it cannot be had the reason is kept in one
-sentence, so that a missing counter is shown as missing and never as 0. What can be had is opened as one
-group, so that one read() returns all counts of the same stretch of time. The system calls go through a
-small `Kernel`, which tests replace.
+An optional tier: each event is tried on its own, and an unavailable one has a reason in one sentence, never a 0. The
+available ones are opened as one group, so that one read() returns counts of the same stretch of time.
 """
 
 import ctypes
@@ -15,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from profiler.clock import now_ns
 
@@ -74,27 +72,8 @@ EVENTS: Final = (
 ones are given up."""
 
 
-class Kernel(Protocol):
+class Kernel:
     """The system calls that counting needs; OSError as they fail."""
-
-    def open(self, attributes: bytes, group: int) -> int:
-        """perf_event_open for the calling thread on any processor: a file descriptor."""
-
-    def control(self, descriptor: int, request: int) -> None:
-        """ioctl on a whole group."""
-
-    def read(self, descriptor: int, size: int) -> bytes:
-        """Read up to `size` bytes."""
-
-    def close(self, descriptor: int) -> None:
-        """Close a descriptor."""
-
-    def paranoid(self) -> int | None:
-        """kernel.perf_event_paranoid, or None where there is none."""
-
-
-class LinuxKernel:
-    """The real system calls."""
 
     def __init__(self) -> None:
         """OSError (ENOSYS) where there is no perf_event_open to call."""
@@ -106,19 +85,15 @@ class LinuxKernel:
         self._library.syscall.restype = ctypes.c_long
 
     def open(self, attributes: bytes, group: int) -> int:
-        """perf_event_open for the calling thread on any processor."""
+        """perf_event_open for the calling thread on any processor: a file descriptor."""
         buffer = ctypes.create_string_buffer(attributes, len(attributes))
+        this_thread, any_processor, leader = map(ctypes.c_int, (0, -1, group))
+        number, flags = ctypes.c_long(self._number), ctypes.c_ulong(_CLOEXEC)
         descriptor = self._library.syscall(
-            ctypes.c_long(self._number),
-            buffer,
-            ctypes.c_int(0),
-            ctypes.c_int(-1),
-            ctypes.c_int(group),
-            ctypes.c_ulong(_CLOEXEC),
+            number, buffer, this_thread, any_processor, leader, flags
         )
         if descriptor < 0:
-            number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number))
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
         return int(descriptor)
 
     def control(self, descriptor: int, request: int) -> None:
@@ -286,7 +261,7 @@ def _kernel(kernel: Kernel | None) -> tuple[Kernel | None, str]:
     if kernel is not None:
         return kernel, ""
     try:
-        return LinuxKernel(), ""
+        return Kernel(), ""
     except OSError:
         return None, f"{platform.system()} on {platform.machine()} has no perf_event_open"
 

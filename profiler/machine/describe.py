@@ -148,9 +148,9 @@ def last_level_caches() -> tuple[int, int] | None:
 def _flags(*names: str) -> set[str]:
     """The first line of one of these names about a processor (Linux), its words; empty where there is none."""
     for line in _line("/proc/cpuinfo").splitlines():
-        name, _, said = line.partition(":")
+        name, _, words = line.partition(":")
         if name.strip() in names:
-            return set(said.split())
+            return set(words.split())
     return set()
 
 

@@ -1,8 +1,7 @@
-"""Energy of the processor package from the powercap files of the kernel (RAPL).
+"""Energy of the processor package from the powercap files of the kernel (RAPL), joules since the first reading by zone.
 
-Joules since the first reading, one series per zone. The files count microjoules and begin again at their
-own maximum; readings ten times a second see every such turn. Since 2020 the files are for root alone
-(CVE-2020-8694), and virtual machines have none: then there are no readings, and `probe` says why.
+The files count microjoules and begin again at their maximum. Since 2020 they are for root alone (CVE-2020-8694), and
+virtual machines have none: `probe` says why.
 """
 
 from collections.abc import Callable, Mapping

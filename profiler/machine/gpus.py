@@ -1,8 +1,7 @@
-"""Which NVIDIA devices a machine has, and which of them a program may use, told without CUDA.
+"""Which NVIDIA devices a machine has, and which of them a program may use, without CUDA.
 
-NVML (`accelerator`) tells names, UUIDs, driver and CUDA version; where its package is not installed, the files of the
-kernel driver tell all but the last. NVML counts devices in the order of the bus and CUDA by speed, of those that
-CUDA_VISIBLE_DEVICES leaves: only UUIDs say which is which.
+NVML tells names, UUIDs, driver and CUDA version; without its package, the kernel driver's files tell all but the last.
+NVML counts devices in the order of the bus and CUDA by speed: only UUIDs say which is which.
 """
 
 import os
@@ -19,7 +18,7 @@ VISIBLE: Final = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_TF32_OVER
 
 
 def gpus(library: object = None, driver: Path = DRIVER) -> list[dict[str, str]]:
-    """Return name, uuid, driver and cuda of each device, as far as they are told; empty where there is none."""
+    """Return name, uuid, driver and cuda of each device, as far as they are known; empty where there is none."""
     try:
         with accelerator.devices(library) as found:
             return found.identity()
@@ -47,7 +46,7 @@ def _bare(uuid: str) -> str:
 
 def _of_the_driver(folder: Path) -> list[dict[str, str]]:
     try:
-        told = re.search(r"\s(\d+\.\d+(?:\.\d+)?)\s", (folder / "version").read_text("utf-8"))
+        known = re.search(r"\s(\d+\.\d+(?:\.\d+)?)\s", (folder / "version").read_text("utf-8"))
         cards = sorted(folder.glob("gpus/*/information"))
         texts = [card.read_text("utf-8", "replace") for card in cards]
     except OSError:
@@ -57,6 +56,6 @@ def _of_the_driver(folder: Path) -> list[dict[str, str]]:
         lines = (line.partition(":") for line in text.splitlines())
         values = {name.strip(): value.strip() for name, _, value in lines}
         one = {"name": values.get("Model", ""), "uuid": values.get("GPU UUID", "")}
-        one["driver"] = told.group(1) if told else ""
+        one["driver"] = known.group(1) if known else ""
         found.append({name: value for name, value in one.items() if value})
     return found

@@ -1,8 +1,7 @@
 """How long a thread was ready to run while another program had its processor.
 
-Linux counts it per thread (`/proc/<pid>/task/<tid>/schedstat`: ns on the processor, ns ready in the run queue, turns).
-Waiting for a lock, a device or a deadline is not in it. Elsewhere, and where the kernel keeps no such statistics,
-there is no such figure.
+Linux counts it per thread (`/proc/<pid>/task/<tid>/schedstat`: ns on the processor, ns in the run queue, turns),
+without waiting for a lock, a device or a deadline. Elsewhere there is no such figure.
 """
 
 import os

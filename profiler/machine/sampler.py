@@ -1,8 +1,6 @@
-"""Load and memory during a run, ten times per second.
+"""Load and memory during a run, ten times per second, on a thread of its own; accelerators, which are slow, on another.
 
-A separate thread reads the system and passes the figures to the session; another one
-reads the accelerators, which are slow. A quantity that this system does not report is left out from then on;
-it is never recorded as zero.
+A quantity that this system does not report is left out from then on, never recorded as zero.
 """
 
 import itertools
@@ -43,9 +41,8 @@ class Sink(Protocol):
 class Sampler:
     """Samples this process (or `pid`) and the system until stopped; use as a context manager or start/stop.
 
-    Names carry units; counts of faults and switches are totals since the process began,
-    steal (what a hypervisor gave to others, summed over processors) since the system did. `process`: whether
-    to read those; `more`: other things to read, by name; `also`: what else is to be done at each sample.
+    Names carry units; faults and switches are totals since the process began, steal since the system did. `process`:
+    whether to read those; `more`: other readings, by name; `also`: called at each sample.
     """
 
     def __init__(

@@ -1,8 +1,7 @@
 """The only way to start another Python process of this program: nothing in the current folder is ever imported.
 
-`python -m` puts the current folder first on the module path, so a file `json.py` there would run. `-P`
-(Python 3.11) leaves it out, and the environment does the same for grandchildren. The child finds this
-very copy of the program, installed or a checkout, wherever it is started.
+`python -m` puts the current folder first on the module path; `-P` (Python 3.11) leaves it out, and the environment does
+so for grandchildren. The child finds this very copy of the program, wherever it is started.
 """
 
 from __future__ import annotations
@@ -79,8 +78,8 @@ def last_words(complaints: str, status: int) -> str:
     if status < 0:
         name = signal.Signals(-status).name if -status in {*signal.Signals} else str(-status)
         return f"it was ended by signal {name}"
-    said = [line for line in complaints.splitlines() if line.strip()]
-    return one_line(said[-1].strip()) if said else f"exit status {status}"
+    lines = [line for line in complaints.splitlines() if line.strip()]
+    return one_line(lines[-1].strip()) if lines else f"exit status {status}"
 
 
 def _installed() -> bool:

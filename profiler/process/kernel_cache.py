@@ -1,10 +1,8 @@
 """Where numba caches compiled kernels: one folder per state of all their sources.
 
-numba caches a kernel by the time and size of its own file, regardless of the files that it calls into or takes
-constants from. So the folder is named by a digest of all of them: if one changes, everything is recompiled.
-
-numba loads what it finds there as code. A folder that others can write to is not used; numba then keeps kernels
-next to their sources, its default.
+numba looks at the time and size of a kernel's own file alone, so the folder is named by a digest of all sources: if one
+changes, everything is recompiled. numba loads what it finds there as code; a folder that others can write to is not
+used, and kernels are then kept next to their sources.
 """
 
 from __future__ import annotations

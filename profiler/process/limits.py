@@ -98,17 +98,17 @@ def shortage(problem: BaseException) -> str | None:
         if isinstance(met, RuntimeError) and NO_THREAD in text:
             return _threads("No further thread can be started", threads_needed())
         if isinstance(met, RuntimeError | ImportError | OSError) and any(
-            said in text.lower() for said in NO_MEMORY
+            message in text.lower() for message in NO_MEMORY
         ):
             return _memory(text)
         met = met.__cause__ or met.__context__
     return None
 
 
-def _memory(said: str) -> str:
+def _memory(message: str) -> str:
     granted = _granted("RLIMIT_AS")
     limit = "" if granted is None else f" (its address space is limited to {_size(granted)})"
-    reason = f": {one_line(said.splitlines()[0]).rstrip('.')}" if said else ""
+    reason = f": {one_line(message.splitlines()[0]).rstrip('.')}" if message else ""
     return f"This process has not enough memory{limit}{reason}."
 
 

@@ -1,10 +1,8 @@
 """Where numba's settings may come from: the environment, which is checked first, and not the current folder.
 
-Where it keeps compiled kernels is set here too (`kernel_cache`): as it is imported, and not before.
-
-numba takes settings from a file `.numba_config.yaml` in the current folder, one of them the folder
-from which it loads compiled code. That folder may be a stranger's. numba has no switch for it, but reads the file
-only where YAML can be imported, so that it cannot be while numba's settings are.
+numba reads `.numba_config.yaml` in the current folder, where a stranger could name the folder from which it loads
+compiled code. It reads the file only where YAML can be imported, so it cannot be while the settings are. Importing the
+settings also sets where kernels are kept (`kernel_cache`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The signals that end a program, answered alike: Ctrl+C, SIGTERM (kill, shutdown) and SIGHUP (the terminal is gone).
+"""The signals that end a program: Ctrl+C, SIGTERM (kill, shutdown) and SIGHUP (the terminal is gone).
 
-What works in the meantime is asked to stop (`stopping`), or is left by an exception (`raising`), so that files are
-closed and drafts removed. A second signal ends the program at once. Handlers can only be set in the main thread;
-in others both do nothing.
+Work is asked to stop (`stopping`) or left by an exception (`raising`), so that files are closed and drafts removed. A
+second signal ends the program at once. Outside the main thread both do nothing.
 """
 
 from __future__ import annotations
@@ -73,9 +72,7 @@ def usual() -> Iterator[None]:
 
 
 @contextmanager
-def _handled(
-    handle: Callable[[int, FrameType | None], object] | signal.Handlers,
-) -> Iterator[None]:
+def _handled(handle: Callable[[int, FrameType | None], object] | signal.Handlers) -> Iterator[None]:
     before = {}
     if threading.current_thread() is threading.main_thread():
         for number in ENDING:

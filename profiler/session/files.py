@@ -298,9 +298,8 @@ def _connect(path: Path, mode: str, version: int, timeout: float) -> sqlite3.Con
 def distrust(connection: sqlite3.Connection, path: Path, version: int) -> None:
     """Limit what the contents of a stranger's file can make SQLite do, and check its schema; Damaged if it is other.
 
-    The first query makes SQLite parse every statement of the schema and read the statistics of its planner,
-    generated columns and all. Functions run between two steps, where no progress handler is called: until the
-    schema is known, no value may be longer than our longest statement, and few steps are taken.
+    The first query makes SQLite parse the schema and the statistics of its planner. Functions run between two steps,
+    where no progress handler is called: until the schema is known, values and steps are few.
     """
     connection.set_progress_handler(_after(SCHEMA_STEPS), SCHEMA_STEPS)
     for limit, value in LIMITS.items():

@@ -1,9 +1,8 @@
-"""Reading a session: a replay of a closed file and the tail of a live one are the same thing.
+"""Reads a session: a replay of a closed file and the tail of a live one are the same thing.
 
-No connection is kept between refreshes: each refresh opens the file, reads what is new in one read
-transaction and lets go, so a reader never stands in the way of the writer's closing. Sessions come from
-strangers: only known tables are read, sizes and types are checked, and whatever is wrong is one
-`SessionError` sentence.
+Each refresh opens the file, reads what is new in one transaction and lets go, so a reader never stands in the way of
+the writer's closing. Sessions come from strangers: only known tables are read, sizes and types are checked, and
+whatever is wrong is one `SessionError` sentence.
 """
 
 import contextlib
@@ -89,14 +88,8 @@ class Session:
         self._named = 0
         self._meta_text: dict[str, str] = {}
         self._calibration_rows: list[dict[str, Any]] = []
-        self._last = {
-            "cost": 0,
-            "config": 0,
-            "clock": 0,
-            "calibration": 0,
-            "counter": 0,
-            "revision": 0,
-        }
+        tables = "cost", "config", "clock", "calibration", "counter", "revision"
+        self._last = dict.fromkeys(tables, 0)
         self._signature: tuple[int, ...] | None = None
         self._owner_checked = time.monotonic()
         self._closed = False

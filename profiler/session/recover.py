@@ -1,9 +1,8 @@
-"""Finding out what a session file needs before it can be read.
+"""Finds out what a session file needs before it can be read.
 
-A finished session is one plain file. A live one has a -wal and a living writer. A crashed one has a -wal
-and no writer: the -wal is folded in, in place or, where that folder cannot be written, in a private copy.
-A crashed one whose -wal was left behind is read as far as it goes, and left untouched so that the -wal
-can still be brought. An older schema is migrated in a private copy.
+A finished session is one plain file. A live one has a -wal and a living writer. A crashed one has a -wal that is folded
+in, in place or in a private copy; where its -wal was left behind, it is read as far as it goes and left untouched. An
+older schema is migrated in a private copy.
 """
 
 import contextlib

@@ -1,9 +1,8 @@
-"""Recording a session: a thread that empties the lanes into the file every 50 ms.
+"""Records a session: a thread that empties the lanes into the file every 50 ms.
 
-Callers only put things into a queue or a lane's ring; SQLite is touched by the writer's thread alone,
-so a slow commit never stops the measured program. Each round is one commit, by which stages, costs,
-configuration and spans become visible together. WAL with synchronous=NORMAL keeps what was committed
-when the process dies; closing leaves one portable file without side files.
+Callers only put things into a queue or a lane's ring; the thread alone touches SQLite, so a slow commit never stops the
+measured program. Each round is one commit. WAL with synchronous=NORMAL keeps what was committed when the process dies;
+closing leaves one portable file.
 """
 
 import contextlib
@@ -25,7 +24,6 @@ from profiler.arrays import Array
 from profiler.clock import wall_pair
 from profiler.machine.describe import own_version
 from profiler.session import database
-from profiler.session.checkpoint import Checkpointer
 from profiler.session.errors import SessionError, reason
 from profiler.session.files import claim, inode, recorded_here, side_files
 from profiler.session.format import schema
@@ -57,10 +55,9 @@ Command = tuple[Callable[..., None], Sequence[Any]]
 class SessionWriter:
     """Records one session. All methods but `close` return at once.
 
-    `meta` holds JSON values; session_id, created_wall, state, writer and recorder are filled in here.
-    Raises SessionError when the file cannot be made: it exists (and is no session, or `replace` is
-    false, or somebody records into it), the folder is missing or cannot be written, the disk is full.
-    Later failures set `failed` once; what was committed stays.
+    `meta` holds JSON values; session_id, created_wall, state, writer and recorder are filled in here. SessionError when
+    the file cannot be made (it exists, somebody records into it, the folder is missing or cannot be written, the disk
+    is full). Later failures set `failed` once; what was committed stays.
     """
 
     def __init__(
@@ -87,7 +84,7 @@ class SessionWriter:
         self._file_key = (about.st_dev, about.st_ino)
         recorded_here.add(self._file_key)
         self._sides = [(side, inode(side)) for side in side_files(self.path)]
-        self._checkpointer = Checkpointer(self.path)
+        self._checkpointer = database.Checkpointer(self.path)
         self._switch_seconds = sys.getswitchinterval()
         sys.setswitchinterval(min(self._switch_seconds, SWITCH_SECONDS))
         self._thread = threading.Thread(target=self._run, name="session-writer", daemon=True)
@@ -103,12 +100,7 @@ class SessionWriter:
         )
 
     def marker(
-        self,
-        kind: str,
-        text: str,
-        asked_frame: int,
-        key: str | None = None,
-        value: object = None,
+        self, kind: str, text: str, asked_frame: int, key: str | None = None, value: object = None
     ) -> int:
         """Store a moment of interest (kind: option, user, error or note) and return its id."""
         marker = next(self._marker_ids)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from pipelines import config as settings
-from profiler.lanes import RING_RECORDS
+from profiler.recording.lanes import RING_RECORDS
 from profiler.session.writer import SessionWriter
 from profiler.spans import Recorder
 from tests.waiting import wait_until

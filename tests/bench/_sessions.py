@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from profiler.machine.roofs.table import Roof, RoofTable
-from profiler.session.checkpoint import EVERY_SECONDS, checkpoint
+from profiler.session.database import EVERY_SECONDS, checkpoint
 from profiler.session.files import side_files
 from profiler.session.writer import SessionWriter
 from profiler.spans import Cost, Linear, Recorder

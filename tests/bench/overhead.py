@@ -38,10 +38,10 @@ from pipelines.run.interleave import turns
 from pipelines.run.null_writer import NullWriter
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser, build
-from profiler import kernel_spans
 from profiler.arrays import Array
-from profiler.lanes import Lane
 from profiler.machine.sampler import watching
+from profiler.recording import kernel_spans
+from profiler.recording.lanes import Lane
 from profiler.session.writer import SessionWriter
 from profiler.spans import SPAN, NullLane, Recorder
 from tests.bench._rounds import Progress, result, undisturbed

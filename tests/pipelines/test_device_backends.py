@@ -10,7 +10,7 @@ import pytest
 
 from pipelines import device
 from pipelines.device import COMPUTE, COPY, DeviceWork, QueueDevice, TorchDevice
-from profiler.span_layout import SPAN
+from profiler.recording.layout import SPAN
 from profiler.spans import NullLane, Recorder
 from tests.fake_clock import FakeClock
 from tests.pipelines.device_backends import Cuda, FakeTensor, Mps, Streams, Xpu

@@ -22,7 +22,7 @@ from pipelines.search.device import search as device_search
 from pipelines.search.device.frontier import Room
 from pipelines.search.device.search import DeviceSearch
 from profiler.arrays import Array
-from profiler.span_layout import SPAN
+from profiler.recording.layout import SPAN
 from profiler.spans import NullLane, Recorder
 from tests.pipelines import search_graphs, sphinx_writer
 from tests.pipelines.lazy_device import EAGER, LATE, SCHEDULES, LazyDevice

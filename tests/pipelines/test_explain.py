@@ -35,8 +35,8 @@ from pipelines.search.viterbi import Viterbi
 from profiler.analysis.breakdown import StageRow
 from profiler.analysis.categories import PARTS
 from profiler.analysis.parts import Parts
-from profiler.drained_lane import DrainedLane
 from profiler.errors import BadInput, Cancelled
+from profiler.recording.drained_lane import DrainedLane
 from profiler.spans import Lane, NullLane, Recorder
 
 QUICK = presets.load("gmm-quick").config

@@ -16,7 +16,7 @@ from pipelines.run.hot_replay import GAIN, LIMIT, MOST_TIMES, USUAL_TIMES, HotRe
 from pipelines.scoring.layered import LayeredScorer
 from pipelines.search.viterbi import Viterbi
 from profiler.analysis.replays import REPLAYED
-from profiler.lanes import Lane
+from profiler.recording.lanes import Lane
 from profiler.spans import SPAN, NullLane, Recorder
 from tests.fake_clock import FakeClock
 

@@ -28,8 +28,8 @@ from pipelines.scoring import build_scorer, frames, selection, senones
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.categories import OVERHEAD
 from profiler.analysis.comparison.arms import CELL_FRAMES, pairs, total
-from profiler.drained_lane import DrainedLane
 from profiler.errors import BadInput, Cancelled
+from profiler.recording.drained_lane import DrainedLane
 from profiler.spans import NullLane, Recorder
 from tests.profiler.profiler_sessions import ROOF_TABLE
 

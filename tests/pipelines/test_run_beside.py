@@ -15,7 +15,7 @@ from pipelines.run.beside import OTHERS_EVERY_NS, Beside
 from pipelines.run.hot_replay import LIMIT, USUAL_TIMES
 from pipelines.scoring.layered import LayeredScorer
 from pipelines.search.viterbi import Viterbi
-from profiler.span_layout import SPAN
+from profiler.recording.layout import SPAN
 from profiler.spans import Recorder
 from tests.fake_clock import FakeClock
 

@@ -21,9 +21,9 @@ from pipelines.scoring.device.scorer import DeviceScorer
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.categories import SCORING_CATEGORIES
 from profiler.analysis.device import hidden_ns, transfers
+from profiler.recording.layout import SPAN
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
-from profiler.span_layout import SPAN
 from profiler.spans import NullLane, Recorder
 
 LANE = NullLane()

@@ -35,9 +35,9 @@ from pipelines.search.graph.wfst import GraphError, Senones, from_topology
 from pipelines.search.viterbi import Viterbi
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.device import transfers
+from profiler.recording.layout import SPAN
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
-from profiler.span_layout import SPAN
 from profiler.spans import NullLane, Recorder
 
 INFINITE = 1e9

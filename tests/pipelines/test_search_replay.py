@@ -10,7 +10,7 @@ from pipelines.search import viterbi, workspace
 from pipelines.search.kernels import layout
 from pipelines.search.replay import SearchReplay
 from pipelines.search.viterbi import Viterbi
-from profiler.lanes import Lane
+from profiler.recording.lanes import Lane
 from profiler.spans import Recorder
 
 FRAMES = 80

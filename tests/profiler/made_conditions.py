@@ -23,10 +23,7 @@ STAGES = [
 ROOFS = ROOF_TABLE.merged(
     RoofTable((roof(OVERHEAD, "numba", 100.0), roof(OVERHEAD, KERNEL_CALL, 1000.0)))
 )
-LAW = Cost(
-    {"gemm": Linear(per_work=(10.0, 0.0, 0.0))},
-    calls={KERNEL_CALL: Linear(0.5)},
-)
+LAW = Cost({"gemm": Linear(per_work=(10.0, 0.0, 0.0))}, calls={KERNEL_CALL: Linear(0.5)})
 
 
 def session_of(spans: np.ndarray, **more: Any) -> Any:

@@ -6,6 +6,8 @@ Those in tests/data/sessions were made by released versions, and are never made 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,17 +29,8 @@ FRAMES = BLOCKS * FRAMES_PER_BLOCK
 def roof(
     kind: str, name: str, median: float, size: int = 0, threads: int = 1, spread: float = 0.1
 ) -> Roof:
-    return Roof(
-        kind,
-        name,
-        "float32",
-        threads,
-        size,
-        median,
-        median * (1 - spread),
-        median * (1 + spread),
-        "x/s",
-    )
+    ends = median * (1 - spread), median * (1 + spread)
+    return Roof(kind, name, "float32", threads, size, median, *ends, "x/s")
 
 
 ROOF_TABLE = RoofTable(
@@ -146,6 +139,15 @@ def spans_of(rows: list[tuple[int, ...]]) -> np.ndarray:
         work = [*work, 0, 0, 0][:3]
         spans[i] = (start, duration, stage, 0, 0, frames, first, *work)
     return spans
+
+
+def change_spans(path: Path, change: Callable[[np.ndarray], None]) -> None:
+    """Change the spans of a session of one block behind the program's back."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        number, data = connection.execute("SELECT id, data FROM block").fetchone()
+        spans = np.frombuffer(data, SPAN).copy()
+        change(spans)
+        connection.execute("UPDATE block SET data=? WHERE id=?", (spans.tobytes(), number))
 
 
 def edit(path: Path, *statements: str) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from profiler.device.time import TRANSFER_WORK, DeviceTimer
-from profiler.span_layout import SPAN
+from profiler.recording.layout import SPAN
 from profiler.spans import Recorder
 from tests.fake_clock import FakeClock
 

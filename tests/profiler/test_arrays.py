@@ -41,9 +41,6 @@ def frozen() -> np.ndarray:
 def test_any_other_is_refused_by_name(array: np.ndarray, said: str) -> None:
     with pytest.raises(ArrayError, match=f"^x .*{said}"):
         check("x", array, np.float32, (3, 4), writable=True)
-
-
-def test_rows_with_a_stride_are_dense_within() -> None:
     with pytest.raises(ArrayError, match="not contiguous"):
         check("x", np.zeros((3, 8), np.float32)[:, ::2], np.float32, (3, 4), contiguous=False)
 
@@ -54,9 +51,6 @@ def test_indices_lie_below_the_limit(dtype: type) -> None:
     check_indices("i", np.array([], dtype), 0)
     with pytest.raises(ArrayError, match="only 0 to 3"):
         check_indices("i", np.array([0, 4], dtype), 4)
-
-
-def test_negative_indices_are_none() -> None:
     with pytest.raises(ArrayError, match="holds -1 to 2"):
         check_indices("i", np.array([2, -1]), 4)
 

@@ -45,9 +45,8 @@ def recordings(draw: st.DrawFn) -> np.ndarray:
     for _ in range(draw(st.integers(0, 8))):
         if draw(st.booleans()):
             length = draw(st.integers(0, 10**7))
-            rows.append(
-                (now, length, draw(st.sampled_from((6, 7, 2))), frame, draw(st.integers(0, 3)))
-            )
+            stage, frames = draw(st.sampled_from((6, 7, 2))), draw(st.integers(0, 3))
+            rows.append((now, length, stage, frame, frames))
             now += length + 1
         ahead = draw(st.integers(0, 5)) == 0
         frames = draw(st.integers(0, 40))
@@ -56,16 +55,8 @@ def recordings(draw: st.DrawFn) -> np.ndarray:
             now += draw(st.integers(0, 1000))
             length = draw(st.integers(0, 10**6))
             first = frame + draw(st.integers(0, max(frames - 1, 0)))
-            rows.append(
-                (
-                    now,
-                    length,
-                    draw(st.sampled_from(LEAVES)),
-                    first,
-                    draw(st.integers(0, 40)),
-                    draw(st.integers(0, 10**6)),
-                )
-            )
+            stage, work = draw(st.sampled_from(LEAVES)), draw(st.integers(0, 10**6))
+            rows.append((now, length, stage, first, draw(st.integers(0, 40)), work))
             now += length
         now += draw(st.integers(0, 1000))
         other = draw(st.integers(0, 10**6))
@@ -84,7 +75,7 @@ def everything(track: CostTrack) -> np.ndarray:
     return np.array([sums.total(row, 0, sums.frames) for row in range(len(CATEGORIES))])
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(recordings())
 def test_categories_partition_the_wall_time(spans: np.ndarray) -> None:
     session = fake_session(spans, STAGES, COSTS)
@@ -99,7 +90,7 @@ def test_categories_partition_the_wall_time(spans: np.ndarray) -> None:
     assert track.misplaced == 0
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 @given(recordings(), st.lists(st.integers(0, 60), max_size=10))
 def test_feeding_in_pieces_gives_the_same_bits(spans: np.ndarray, cuts: list[int]) -> None:
     whole = CostTrack()
@@ -115,7 +106,7 @@ def test_feeding_in_pieces_gives_the_same_bits(spans: np.ndarray, cuts: list[int
         assert pieces.work[name].tobytes() == values.tobytes()
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(recordings(), st.data())
 def test_a_stretch_of_frames_and_the_rest_make_the_whole(spans: np.ndarray, data: Any) -> None:
     session = fake_session(spans, STAGES, COSTS)
@@ -125,10 +116,8 @@ def test_a_stretch_of_frames_and_the_rest_make_the_whole(spans: np.ndarray, data
     left, right = breakdown(session, 0, cut, track), breakdown(session, cut, None, track)
     assert left.wall_ns + right.wall_ns == breakdown(session, 0, None, track).wall_ns
     for name in CATEGORIES:
-        assert (
-            left.categories[name] + right.categories[name]
-            == breakdown(session, track=track).categories[name]
-        )
+        both = left.categories[name] + right.categories[name]
+        assert both == breakdown(session, track=track).categories[name]
     rows = {row.name: row for row in breakdown(session, 0, None, track).stages}
     for name, row in rows.items():
         halves = [r.time_ns for part in (left, right) for r in part.stages if r.name == name]
@@ -163,11 +152,8 @@ def test_known_figures_of_a_small_recording(tmp_path: Path) -> None:
         assert parts.rtf == pytest.approx(parts.wall_ns / 1e9 / parts.audio_s)
         assert parts.hidden_ns is None
         gaussians, emit = parts.stages
-        assert (gaussians.name, gaussians.calls, gaussians.lane) == (
-            "score.gaussians",
-            BLOCKS,
-            "decode",
-        )
+        assert (gaussians.name, gaussians.calls) == ("score.gaussians", BLOCKS)
+        assert gaussians.lane == "decode"
         assert gaussians.time_ns == BLOCKS * 10_000
         assert gaussians.flops == BLOCKS * 3000 * 101
         assert gaussians.bytes_min == BLOCKS * 5000

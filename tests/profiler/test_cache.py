@@ -51,7 +51,6 @@ def test_what_is_kept_is_found_mapped_and_cannot_be_written() -> None:
     path = kept()
     found = cache.find(cache.MODELS, "x")
     assert same(found)
-    assert found is not None
     assert not found.arrays["means"].flags.writeable
     base: Any = found.arrays["means"]
     while isinstance(base.base, np.ndarray):
@@ -60,9 +59,9 @@ def test_what_is_kept_is_found_mapped_and_cannot_be_written() -> None:
     assert [file.name for file in path.parent.iterdir()] == [path.name]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.data())
-def test_no_change_of_any_byte_goes_unseen(
+def test_every_changed_byte_is_seen(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "flipped"
@@ -83,6 +82,11 @@ def test_no_change_of_any_byte_goes_unseen(
     assert str(path) in str(caught.value)
 
 
+def test_a_file_under_another_name_is_not_taken_for_it() -> None:
+    kept().rename(cache.path_of(cache.MODELS, "y"))
+    assert cache.find(cache.MODELS, "y") is None
+
+
 def test_pieces_that_change_places_are_seen(tmp_path: Path) -> None:
     path = tmp_path / "large"
     values = np.random.default_rng(0).integers(0, 255, 3 * cache.PIECE, np.uint8)
@@ -94,20 +98,6 @@ def test_pieces_that_change_places_are_seen(tmp_path: Path) -> None:
     path.write_bytes(content)
     with pytest.raises(cache.CacheError, match="digest"):
         cache.read(path)
-
-
-def test_a_file_under_another_name_is_not_taken_for_it() -> None:
-    path = kept()
-    path.rename(cache.path_of(cache.MODELS, "y"))
-    assert cache.find(cache.MODELS, "y") is None
-
-
-def test_a_smaller_shape_in_the_header_is_seen() -> None:
-    path = kept()
-    content = path.read_bytes()
-    assert content.count(b"[3, 4, 5]") == 1
-    path.write_bytes(content.replace(b"[3, 4, 5]", b"[2, 4, 5]"))
-    assert cache.find(cache.MODELS, "x") is None
 
 
 FORGED: list[Any] = [
@@ -177,7 +167,7 @@ def test_whatever_lies_in_its_place_is_replaced(tmp_path: Path, how: str) -> Non
 
 
 @pytest.mark.parametrize("how", ["file", "denied"])
-def test_where_nothing_can_be_kept_nothing_is(
+def test_unwritable_cache_keeps_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     root = tmp_path / "theirs"
@@ -194,16 +184,6 @@ def test_where_nothing_can_be_kept_nothing_is(
     assert cache.empty() == 0
 
 
-def test_others_may_read_what_the_mask_lets_them(folder: Path) -> None:
-    mask = os.umask(0o022)
-    try:
-        path = kept()
-    finally:
-        os.umask(mask)
-    if os.name == "posix":
-        assert path.stat().st_mode & 0o777 == 0o644
-
-
 def aged(kind: str, name: str, n_bytes: int, age: float) -> Path:
     path = cache.path_of(kind, name)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -212,9 +192,7 @@ def aged(kind: str, name: str, n_bytes: int, age: float) -> Path:
     return path
 
 
-def test_the_least_recently_used_of_all_kinds_go_first(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_least_recently_used_go_first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     new = aged(cache.GRAPHS, "new", 1000, 0)
     older = aged(cache.SELECTION, "older", 1000, 1)
     used = aged(cache.GRAPHS, "used", 1000, 2)
@@ -255,9 +233,7 @@ def test_what_killed_processes_left_goes_after_a_day(folder: Path) -> None:
     assert new.exists()
 
 
-def test_emptying_removes_what_can_be_made_again_and_follows_no_link(
-    tmp_path: Path, folder: Path
-) -> None:
+def test_emptying_follows_no_link_and_leaves_what_is_not_ours(tmp_path: Path, folder: Path) -> None:
     path = kept()
     aside = tmp_path / "aside"
     aside.mkdir()

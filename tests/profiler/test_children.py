@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from profiler.machine.roofs import torch_child
 from profiler.process import children
 from tests.strangers_folder import plant, ran
 
@@ -49,7 +48,7 @@ def test_nor_do_children_of_the_child(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["", ".", "here", os.pathsep, f"here{os.pathsep}."])
-def test_a_module_path_that_means_the_current_folder_is_dropped(
+def test_current_folder_is_dropped(
     value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = str(tmp_path / "kept")
@@ -60,7 +59,7 @@ def test_a_module_path_that_means_the_current_folder_is_dropped(
 
 
 @pytest.mark.parametrize("first", ["profiler", "pipelines"])
-def test_numbas_settings_are_not_taken_from_the_folder(
+def test_numba_ignores_the_folder(
     first: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plant(tmp_path / "folder")
@@ -79,16 +78,6 @@ def test_numbas_settings_are_not_taken_from_the_folder(
     assert jit == "0"
     assert Path(kernels).parent == Path(os.environ["NUMBA_CACHE_DIR"])
     assert done.stderr == ""
-
-
-def test_torchs_roofs_are_measured_without_the_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    marks = plant(tmp_path / "folder")
-    monkeypatch.chdir(tmp_path / "folder")
-    answer = torch_child.measure([])
-    assert answer.missing == {}
-    assert ran(marks) == []
 
 
 def test_a_crash_is_told_with_its_place() -> None:

@@ -159,10 +159,7 @@ def test_a_slower_stage_is_found_and_the_others_are_not(tmp_path: Path) -> None:
     slow = stage(found, "score.one")
     assert slow.verdict == A_FASTER
     assert slow.ratio.ratio == pytest.approx(1.2, abs=0.02)
-    assert slow.ratio.low is not None
-    assert slow.ratio.high is not None
     assert slow.ratio.low < 1.2 < slow.ratio.high
-    assert slow.p_adjusted is not None
     assert slow.p_adjusted < 0.05
     assert {row.verdict for row in found.stages if row is not slow} == {NO_DIFFERENCE}
     adjusted = [row.p_adjusted for row in found.stages]
@@ -171,13 +168,6 @@ def test_a_slower_stage_is_found_and_the_others_are_not(tmp_path: Path) -> None:
     # 0.2 of 50 µs in blocks of 152 µs.
     assert found.overall.ratio.ratio == pytest.approx(1.066, abs=0.01)
     assert found.overall.verdict == A_FASTER
-
-
-def test_b_may_be_the_faster_one(tmp_path: Path) -> None:
-    found = compared(alternating(tmp_path / "ab.asrs", two=0.5))
-    assert stage(found, "search.two").verdict == B_FASTER
-    assert found.overall.verdict == B_FASTER
-    assert found.overall.ratio.ratio == pytest.approx(107 / 152, abs=0.01)
 
 
 def test_drift_and_a_slow_warm_up_move_no_ratio(tmp_path: Path) -> None:
@@ -199,10 +189,8 @@ def test_stage_times_add_up_to_the_wall_time(tmp_path: Path) -> None:
     assert sums.stages[OVERHEAD][-1] == pytest.approx(parts.categories["overhead"], rel=1e-6)
 
 
-@pytest.mark.parametrize("piece", [1, 3, 7, 1000])
-def test_the_times_of_frames_do_not_depend_on_how_many_spans_are_sorted_at_once(
-    piece: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("piece", [1, 7])
+def test_pieces_of_any_size(piece: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with closing(Session.open(alternating(tmp_path / "ab.asrs"))) as session:
         whole = FrameSums(session)
         monkeypatch.setattr(arms, "PIECE", piece)
@@ -223,7 +211,6 @@ def test_one_decode_of_each_utterance_stands_for_an_arm(tmp_path: Path) -> None:
 def test_the_floor_is_the_noise_of_one_arm_alone(tmp_path: Path) -> None:
     path = alternating(tmp_path / "ab.asrs", one=2.0)
     floor = compared(path).floor
-    assert floor is not None
     assert 0.0 < floor < 0.03
     assert compared(path, floor=0.07).floor == 0.07
 
@@ -243,18 +230,23 @@ def test_a_session_stopped_early_compares_its_whole_repeats(tmp_path: Path) -> N
     assert len(found.matched) == 2
 
 
-def test_nothing_after_the_warm_up_is_said_in_one_sentence(tmp_path: Path) -> None:
-    recording = Recording(tmp_path / "early.asrs")
-    recording.config(0)
-    recording.utterance()
-    recording.writer.meta("ab", {"measured_from": None})
-    with pytest.raises(BadInput, match=r"early.asrs ended before both arms"):
-        compared(recording.close())
-
-
-def test_one_plain_session_has_no_arms(tmp_path: Path) -> None:
+def test_what_cannot_be_compared_is_one_sentence(tmp_path: Path) -> None:
+    plain = straight(tmp_path / "plain.asrs")
     with pytest.raises(BadInput, match="holds one configuration and no A/B"):
-        compared(straight(tmp_path / "plain.asrs"))
+        compared(plain)
+    early, other, empty = (Recording(tmp_path / f"{n}.asrs") for n in ("early", "other", "empty"))
+    for recording in (early, other, empty):
+        recording.config(0)
+    early.utterance()
+    early.writer.meta("ab", {"measured_from": None})
+    other.utterance("something else")
+    empty.utterance(done=False)
+    with pytest.raises(BadInput, match=r"early.asrs ended before both arms"):
+        compared(early.close())
+    with pytest.raises(BadInput, match="share no utterance"):
+        compared(plain, other.close())
+    with pytest.raises(BadInput, match="no utterance that was decoded to its end"):
+        compared(plain, empty.close())
 
 
 def test_two_sessions_with_repeats_are_decided_with_a_warning(tmp_path: Path) -> None:
@@ -329,22 +321,6 @@ def test_utterances_match_by_name_and_length(tmp_path: Path) -> None:
     )
 
 
-def test_sessions_without_a_common_utterance_are_refused(tmp_path: Path) -> None:
-    recording = Recording(tmp_path / "other.asrs")
-    recording.config(0)
-    recording.utterance("something else")
-    with pytest.raises(BadInput, match="share no utterance"):
-        compared(straight(tmp_path / "a.asrs"), recording.close())
-
-
-def test_a_session_with_nothing_decoded_is_refused(tmp_path: Path) -> None:
-    recording = Recording(tmp_path / "empty.asrs")
-    recording.config(0)
-    recording.utterance(done=False)
-    with pytest.raises(BadInput, match="no utterance that was decoded to its end"):
-        compared(straight(tmp_path / "a.asrs"), recording.close())
-
-
 @pytest.mark.parametrize(
     ("differs", "says"),
     [
@@ -356,9 +332,7 @@ def test_a_session_with_nothing_decoded_is_refused(tmp_path: Path) -> None:
         ({"tree": {"threads": 2}}, "The number of threads differs: 1 in A, 2 in B."),
     ],
 )
-def test_what_should_be_the_same_is_named_when_it_is_not(
-    differs: dict[str, Any], says: str, tmp_path: Path
-) -> None:
+def test_unequal_conditions_are_named(differs: dict[str, Any], says: str, tmp_path: Path) -> None:
     found = compared(straight(tmp_path / "a.asrs"), straight(tmp_path / "b.asrs", **differs))
     assert any(says in warning for warning in found.warnings), found.warnings
 
@@ -396,16 +370,6 @@ def test_verdicts_go_by_interval_and_adjusted_p() -> None:
     assert verdict(Ratio(1.05), None) == UNDECIDED
 
 
-def test_a_long_session_is_cut_into_fewer_cells(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = alternating(tmp_path / "ab.asrs", one=1.2)
-    fine = compared(path)
-    monkeypatch.setattr(arms, "MAX_CELLS", 2)
-    coarse = compared(path)
-    assert coarse.overall.ratio.ratio == pytest.approx(fine.overall.ratio.ratio, abs=0.02)
-
-
 def test_whole_repeats_do_not_prefer_the_arm_whose_cells_differ_more() -> None:
     """One call of a stage in a cell differs more from repeat to repeat than the mean of sixteen."""
     draw = np.random.default_rng(7)
@@ -414,18 +378,8 @@ def test_whole_repeats_do_not_prefer_the_arm_whose_cells_differ_more() -> None:
     sixteen = Times({"score.one": calls[1].mean(axis=2)}, np.zeros((12, 1)))
     by_cell = pairs(one, sixteen)["score.one"].ratio()
     whole = pairs(one.whole_repeats(), sixteen.whole_repeats())["score.one"].ratio()
-    assert by_cell is not None
     assert by_cell.ratio > 1.1
-    assert whole is not None
     assert whole.ratio == pytest.approx(1.0, abs=0.02)
-
-
-def test_whole_repeats_hold_all_of_the_time() -> None:
-    times = Times({"a": np.array([[1.0, 2.0], [3.0, 4.0]]), "b": np.ones((2, 1))}, np.ones((2, 1)))
-    whole = times.whole_repeats()
-    assert whole.stages["a"].tolist() == [[3.0], [7.0]]
-    assert whole.stages["b"].tolist() == [[1.0], [1.0]]
-    assert whole.by_utterance is times.by_utterance
 
 
 def test_blocks_of_different_sizes_are_compared_by_whole_repeats(tmp_path: Path) -> None:

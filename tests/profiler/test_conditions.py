@@ -6,22 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_conditions import (
-    BLOCK,
-    EMIT,
-    LAW,
-    ROOFS,
-    SCORE,
-    STAGES,
-    replay,
-    session_of,
-)
+from made_conditions import BLOCK, EMIT, LAW, ROOFS, SCORE, STAGES, replay, session_of
 from profiler_sessions import fake_session, spans_of
 
 from profiler.analysis.breakdown import BETWEEN, breakdown
 from profiler.analysis.categories import OTHER_PROGRAMS
-from profiler.analysis.conditions import shared_out
-from profiler.analysis.stage_sums import StageSums
+from profiler.analysis.conditions import other_share
 from profiler.analysis.track import CostTrack
 from profiler.export.table import COLUMNS, _between
 from profiler.spans import Stage
@@ -29,21 +19,13 @@ from profiler.spans import Stage
 # -- other programs -----------------------------------------------------------------------------
 
 
-def test_other_programs_are_shared_out_by_the_length_of_the_leaves() -> None:
-    tiles = spans_of([(0, 1000, BLOCK, 0, 4, 300), (1000, 500, BLOCK, 4, 4, 0)])
-    leaves = spans_of([(0, 600, SCORE, 0, 4), (600, 200, EMIT, 0, 4), (1000, 400, SCORE, 4, 4)])
+def test_other_programs_have_a_part_of_each_tile_and_at_most_all_of_it() -> None:
+    tiles = spans_of([(0, 1000, BLOCK, 0, 4, 300), (0, 500, BLOCK, 4, 4), (0, 10, BLOCK, 0, 4, 99)])
     stages = {stage.id: stage for stage in STAGES}
-    got = shared_out(leaves, tiles, np.array([0, 0, 1]), stages)
-    assert got.tolist() == pytest.approx([180, 60, 0])
-
-
-def test_no_tile_gives_more_than_it_lasted() -> None:
-    tiles, leaves = spans_of([(0, 1000, BLOCK, 0, 4, 5000)]), spans_of([(0, 600, SCORE, 0, 4)])
-    stages = {stage.id: stage for stage in STAGES}
-    assert shared_out(leaves, tiles, np.array([0]), stages).tolist() == [600]
+    assert other_share(tiles, stages).tolist() == [0.3, 0.0, 1.0]
     # A session of an older program counts none.
     old = {BLOCK: Stage(BLOCK, "decode.block", "decode")}
-    assert shared_out(leaves, tiles, np.array([0]), old).tolist() == [0]
+    assert other_share(tiles, old).tolist() == [0.0, 0.0, 0.0]
 
 
 def test_they_are_a_category_of_scoring_and_of_the_rest_and_a_part_of_stages() -> None:
@@ -56,7 +38,6 @@ def test_they_are_a_category_of_scoring_and_of_the_rest_and_a_part_of_stages() -
     assert found.categories["overhead"] == pytest.approx(140)
     assert found.categories["search"] == 200
     score, emit = found.stages
-    assert score.parts is not None
     assert score.parts.likely[OTHER_PROGRAMS] == pytest.approx(180)
     assert score.other_ns == pytest.approx(180)
     assert emit.parts is None
@@ -98,19 +79,13 @@ def recordings(draw: st.DrawFn) -> np.ndarray:
 
 
 @given(recordings(), st.lists(st.integers(0, 80), max_size=8))
-def test_a_session_followed_live_gives_the_sums_of_one_read_at_once(
-    spans: np.ndarray, cuts: list[int]
-) -> None:
+def test_a_followed_session_has_the_same_sums(spans: np.ndarray, cuts: list[int]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("profiler.analysis.stage_sums.CHUNK", 2)
-        whole, pieces, sums, parts = CostTrack(), CostTrack(), StageSums(), StageSums()
+        whole, pieces = CostTrack(), CostTrack()
         whole.update(session_of(spans))
-        sums.update(session_of(spans))
         for cut in [*sorted(cuts), len(spans)]:
             pieces.update(session_of(spans[:cut]))
-            parts.update(session_of(spans[:cut]))
         assert pieces.categories_ns.tobytes() == whole.categories_ns.tobytes()
-        everything = session_of(spans)
-        got, wanted = (sorted(s.within(everything, None, None)) for s in (parts, sums))
-        assert got == wanted
+        assert sorted(pieces.stages.totals()) == sorted(whole.stages.totals())
     assert whole.wall_ns.sum() == spans["duration_ns"][spans["stage"] == BLOCK].sum()

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from profiler import counting
 from profiler.counting import COUNTED, CountingLane, by_stage, is_exact
 from profiler.machine.counters import EVENTS, Availability
+from profiler.recording.layout import AT, OPEN, SPAN
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
-from profiler.span_layout import AT, OPEN, SPAN
-from profiler.spans import Lane, NullLane, Recorder
+from profiler.spans import NullLane, Recorder
 from tests.fake_clock import FakeClock
 
 CYCLES, FAULTS = EVENTS[0], EVENTS[4]
@@ -71,7 +71,7 @@ def step(lane: CountingLane, clock: FakeClock, group: FakeGroup, stage: int, cyc
 
 
 def in_kernel(ring: Any, state: Any, stage: int, start_ns: int, end_ns: int) -> None:
-    """What profiler.kernel_spans.put does to a lent ring."""
+    """What profiler.recording.kernel_spans.put does to a lent ring."""
     slot = ring[state[AT]]
     slot["stage"], slot["start_ns"], slot["end_ns"], slot["frames"] = stage, start_ns, end_ns, 1
     state[AT] = (state[AT] + 1) % len(ring)
@@ -81,7 +81,7 @@ def table(lane: CountingLane, *, final: bool = True) -> dict[tuple[int, int, str
     return {(t.stage, t.epoch, t.name): t.value for t in lane.totals(final)}
 
 
-def test_what_is_counted_between_spans_belongs_to_the_later(
+def test_counts_go_to_the_later_span(
     lane: CountingLane, clock: FakeClock, group: FakeGroup
 ) -> None:
     for cycles in (100, 300):
@@ -97,20 +97,7 @@ def test_what_is_counted_between_spans_belongs_to_the_later(
     assert group.readings == 5
 
 
-def test_epochs_are_kept_apart_and_may_come_back(
-    lane: CountingLane, clock: FakeClock, group: FakeGroup
-) -> None:
-    for epoch, cycles in ((0, 5), (1, 50), (0, 500)):
-        lane.epoch = epoch
-        step(lane, clock, group, 1, cycles)
-    found = table(lane)
-    assert found[1, 0, "cycles"] == 505
-    assert found[1, 1, "cycles"] == 50
-
-
-def test_spans_of_one_call_share_a_reading_by_time_and_say_so(
-    lane: CountingLane, clock: FakeClock, group: FakeGroup
-) -> None:
+def test_spans_of_one_call_share(lane: CountingLane, clock: FakeClock, group: FakeGroup) -> None:
     start = clock()
     group.work(1000)
     clock.advance(4000)
@@ -127,9 +114,7 @@ def test_spans_of_one_call_share_a_reading_by_time_and_say_so(
     assert group.readings == 3
 
 
-def test_laps_count_like_spans_and_keep_the_reading_out_of_the_next(
-    clock: FakeClock, group: FakeGroup
-) -> None:
+def test_laps_count_like_spans(clock: FakeClock, group: FakeGroup) -> None:
     lane = CountingLane(0, "decode", "cpu", True, clock=clock)
     lane.count(group)  # type: ignore[arg-type]
     read = group.read_raw
@@ -150,9 +135,7 @@ def test_laps_count_like_spans_and_keep_the_reading_out_of_the_next(
     assert np.frombuffer(lane.take(), SPAN)["duration_ns"].tolist() == [1000, 2000]
 
 
-def test_stages_that_took_turns_share_one_reading_by_time(
-    lane: CountingLane, clock: FakeClock, group: FakeGroup
-) -> None:
+def test_stages_in_turns_share(lane: CountingLane, clock: FakeClock, group: FakeGroup) -> None:
     lane.begin(0, 4)
     for _ in range(2):
         group.work(1000, 10)
@@ -170,24 +153,7 @@ def test_stages_that_took_turns_share_one_reading_by_time(
     assert spans["duration_ns"].tolist() == [600, 200, 600, 200, 100]
 
 
-def test_what_a_kernel_recorded_shares_one_reading(
-    lane: CountingLane, clock: FakeClock, group: FakeGroup
-) -> None:
-    ring, state = lane.lend()
-    start = clock()
-    for i, stage in enumerate((4, 5)):
-        in_kernel(ring, state, stage, start + 100 * i, start + 100 * (i + 1))
-    group.work(60)
-    clock.advance(250)
-    lane.settle()
-    found = table(lane)
-    assert found[4, 0, "cycles"] == found[5, 0, "cycles"] == 30
-    assert group.readings == 2
-
-
-def test_a_span_that_a_kernel_left_open_is_counted_to_its_end(
-    lane: CountingLane, clock: FakeClock, group: FakeGroup
-) -> None:
+def test_an_open_span_of_a_kernel(lane: CountingLane, clock: FakeClock, group: FakeGroup) -> None:
     ring, state = lane.lend()
     start = clock()
     in_kernel(ring, state, 4, start, start + 100)
@@ -200,9 +166,7 @@ def test_a_span_that_a_kernel_left_open_is_counted_to_its_end(
     assert group.readings == 2
 
 
-def test_a_kernel_that_records_over_the_end_of_the_ring_is_counted_whole(
-    clock: FakeClock, group: FakeGroup
-) -> None:
+def test_a_kernel_over_the_end_of_the_ring(clock: FakeClock, group: FakeGroup) -> None:
     lane = CountingLane(0, "decode", "cpu", True, capacity=4, clock=clock)
     lane.count(group)  # type: ignore[arg-type]
     for _ in range(3):
@@ -220,9 +184,7 @@ def test_a_kernel_that_records_over_the_end_of_the_ring_is_counted_whole(
     assert found[2, 0, COUNTED] == 51
 
 
-def test_shared_counters_are_scaled_and_say_so(
-    lane: CountingLane, clock: FakeClock, group: FakeGroup
-) -> None:
+def test_shared_counters_are_scaled(lane: CountingLane, clock: FakeClock, group: FakeGroup) -> None:
     start = clock()
     group.work(100, ns=1000, part=0.25)
     lane.put(1, start, clock.advance(1000))
@@ -232,9 +194,7 @@ def test_shared_counters_are_scaled_and_say_so(
     assert not is_exact(total.source)
 
 
-def test_counters_that_never_ran_give_no_number(
-    lane: CountingLane, clock: FakeClock, group: FakeGroup
-) -> None:
+def test_counters_that_never_ran(lane: CountingLane, clock: FakeClock, group: FakeGroup) -> None:
     start = clock()
     group.work(0, ns=1000, part=0.0)
     lane.put(1, start, clock.advance(1000))
@@ -253,9 +213,7 @@ def test_one_thread_of_several_and_user_mode_are_said(clock: FakeClock, group: F
     assert not any(is_exact(source) for source in sources.values())
 
 
-def test_the_last_reading_waits_for_those_who_may_share_it(
-    lane: CountingLane, clock: FakeClock, group: FakeGroup
-) -> None:
+def test_the_last_reading_waits(lane: CountingLane, clock: FakeClock, group: FakeGroup) -> None:
     step(lane, clock, group, 1, 10)
     assert lane.totals() == []
     step(lane, clock, group, 1, 20)
@@ -265,33 +223,7 @@ def test_the_last_reading_waits_for_those_who_may_share_it(
     assert lane.totals(final=True) == []
 
 
-def test_readings_that_nobody_adds_up_are_bounded_and_lose_no_count(
-    lane: CountingLane,
-    clock: FakeClock,
-    group: FakeGroup,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(counting, "MAX_WAITING", 3)
-    for _ in range(5):
-        step(lane, clock, group, 1, 10)
-    assert lane.missed == 2
-    assert table(lane)[1, 0, "cycles"] == 30
-    step(lane, clock, group, 2, 10)
-    assert table(lane)[2, 0, "cycles"] == 30  # with what nobody read
-
-
-def test_until_counting_begins_it_is_a_plain_lane(clock: FakeClock) -> None:
-    lane = CountingLane(3, "decode", "cpu", True, clock=clock)
-    lane.put(1, 5, 9, 2, 4, 6)
-    assert lane.totals(final=True) == []
-    plain = Lane(3, "decode", "cpu", True, clock=clock)
-    plain.put(1, 5, 9, 2, 4, 6)
-    assert lane.take() == plain.take()
-
-
-def test_a_span_that_ended_before_counting_has_no_part(
-    lane: CountingLane, clock: FakeClock, group: FakeGroup
-) -> None:
+def test_a_span_before_counting(lane: CountingLane, clock: FakeClock, group: FakeGroup) -> None:
     now = clock()
     lane.put(9, now - 100, now)
     step(lane, clock, group, 1, 10)
@@ -311,9 +243,7 @@ def test_a_span_that_ended_before_counting_has_no_part(
         max_size=30,
     )
 )
-def test_nothing_counted_is_lost_or_counted_twice(
-    steps: list[tuple[int, int, int, int, int, bool]],
-) -> None:
+def test_no_count_is_lost_or_doubled(steps: list[tuple[int, int, int, int, int, bool]]) -> None:
     clock, group = FakeClock(1_000_000), FakeGroup()
     lane = CountingLane(0, "decode", "cpu", True, clock=clock)
     begin = clock()
@@ -401,4 +331,7 @@ def test_missed_readings_are_told_to_the_session(
         assert sink.told == {}
         for _ in range(5):
             step(lane, clock, group, 1, 10)
+        assert table(lane)[1, 0, "cycles"] == 30
+        step(lane, clock, group, 2, 10)
+        assert table(lane)[2, 0, "cycles"] == 30, "with what nobody read"
     assert sink.told == {counting.MISSED: 2}

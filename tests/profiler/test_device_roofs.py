@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,10 @@ from profiler.analysis.own_cost import recorder_cost
 from profiler.analysis.verdict import LAUNCH_BOUND, UNDECIDED
 from profiler.costs import Cost, Linear
 from profiler.device.time import DEVICE, EVENTS, TRANSFER_COST, TRANSFER_WORK
-from profiler.machine.roofs.table import BANDWIDTH, OVERHEAD, RATE, Roof, RoofTable
+from profiler.machine.roofs import device as device_roofs
+from profiler.machine.roofs import timing
+from profiler.machine.roofs.table import BANDWIDTH, OVERHEAD, RATE, Key, Roof, RoofTable
+from profiler.machine.roofs.timing import Effort
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
 from profiler.spans import Recorder
@@ -115,19 +119,10 @@ def test_kernels_of_a_graph_are_one_launch_and_a_time_each(tmp_path: Any) -> Non
         assert "launches one kernel per block" in row.sentence
 
 
-def test_a_roof_of_several_kinds_of_calls_reaches_from_the_quickest_to_the_slowest() -> None:
-    from profiler.machine.roofs import device as device_roofs
-    from profiler.machine.roofs import timing
-    from profiler.machine.roofs.table import Key
-    from profiler.machine.roofs.timing import Effort
-
-    clock = FakeClock(0)
+def test_a_roof_of_several_kinds_of_calls_reaches_from_the_quickest_to_the_slowest(clock) -> None:
     calls = tuple(partial(clock.advance, ns) for ns in (9_000, 3_000, 20_000))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(timing, "clock", lambda: clock() / 1e9)
-        patch.setattr(timing, "cpu_clock", lambda: clock() / 1e9)
-        key = Key(OVERHEAD, "launch@cuda", "")
-        roof = device_roofs._over(key, _stand_in(), calls, Effort(3, 0.0))
+    key = Key(OVERHEAD, "launch@cuda", "")
+    roof = device_roofs._over(key, STAND_IN, calls, Effort(3, 0.0))
     assert (roof.low, roof.median, roof.high) == pytest.approx((3_000, 9_000, 20_000))
 
 
@@ -166,125 +161,83 @@ def test_what_timed_events_cost_is_part_of_the_recorders_own_cost(tmp_path: Any)
         with_events = recorder_cost(session, 1e9).perturbation
         session.meta.pop(EVENTS)
         without = recorder_cost(session, 1e9).perturbation
-    assert with_events is not None
-    assert without is not None
     assert with_events - without == pytest.approx((100 * 2_000 + 50_000) / 1e9)
 
 
-def _stand_in() -> Any:
-    from profiler.machine.roofs.device import Device
-
-    return Device("cuda", "cuda", lambda: None)
+STAND_IN = device_roofs.Device("cuda", "cuda", lambda: None)
 
 
-def test_a_small_set_is_read_many_times_in_one_launch() -> None:
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
+    made = FakeClock(0)
+    for name in ("clock", "cpu_clock"):
+        monkeypatch.setattr(timing, name, lambda: made() / 1e9)
+    return made
+
+
+class Library:
+    """Torch as far as roofs ask for it, on a device of 5 TB/s whose launches take 6 µs."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        self._clock = clock
+        self.passes: list[int] = []
+
+    def __getattr__(self, name: str) -> Any:
+        import torch
+
+        return getattr(torch, name)
+
+    def ones(self, n: int, device: Any = None) -> Any:
+        import torch
+
+        return torch.ones(n)
+
+    def empty(self, *shape: Any, device: Any = None) -> Any:
+        import torch
+
+        return torch.empty(*shape)
+
+    def zeros(self, *shape: Any, dtype: Any = None, device: Any = None) -> Any:
+        return SimpleNamespace(add_=lambda _: self._clock.advance(6_000))
+
+    def sum(self, values: Any, dim: Any, out: Any) -> None:
+        moved = values.numel() * 4
+        self.passes.append(moved)
+        self._clock.advance(max(6_000, round(moved / 5_000.0)))
+
+    def exp(self, values: Any, out: Any) -> None:
+        self._clock.advance(40_000)
+
+    def neg(self, values: Any, out: Any) -> None:
+        self._clock.advance(30_000)
+
+
+def test_a_small_set_is_read_many_times_in_one_launch(
+    clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A launch takes 6 µs: one that reads 64 KiB once shows 11 GB/s, whatever the cache gives."""
-    import torch
-
-    from profiler.machine.roofs import device as device_roofs
-    from profiler.machine.roofs.table import Key
-    from profiler.machine.roofs.timing import Effort
-
-    passes: list[int] = []
-    clock = FakeClock(0)
-    launch_ns, bytes_per_ns = 6_000, 5_000.0
-
-    class Library:
-        """Of torch what the ladder asks for, on a device of 5 TB/s whose launches take 6 µs."""
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(torch, name)
-
-        def ones(self, n: int, device: Any = None) -> Any:
-            return torch.ones(n)
-
-        def empty(self, *shape: Any, device: Any = None) -> Any:
-            return torch.empty(*shape)
-
-        def zeros(self, *shape: Any, dtype: Any = None, device: Any = None) -> Any:
-            return Tiny()
-
-        def sum(self, values: Any, dim: Any, out: Any) -> None:
-            moved = values.numel() * 4
-            passes.append(moved)
-            clock.advance(max(launch_ns, round(moved / bytes_per_ns)))
-
-    class Tiny:
-        def add_(self, _: float) -> None:
-            clock.advance(launch_ns)
-
-    from profiler.machine.roofs import timing
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(timing, "clock", lambda: clock() / 1e9)
-        patch.setattr(timing, "cpu_clock", lambda: clock() / 1e9)
-        key = Key(BANDWIDTH, "read@cuda", bytes=1 << 16)
-        roof = device_roofs._memory(Library(), _stand_in(), key, Effort(3, 0.0))
-        assert roof.median == pytest.approx(5e12, rel=0.01)
-        assert min(passes) >= device_roofs.READ_BYTES
-        # Over a set that no cache holds each launch goes once: 64 MiB take 13 µs, more than two launches.
-        passes.clear()
-        small = _stand_in()._replace(cache=48 << 20)
-        large = Key(BANDWIDTH, "read@cuda", bytes=1 << 26)
-        assert device_roofs._memory(Library(), small, large, Effort(3, 0.0)).median > 4.9e12
-        assert set(passes) == {1 << 26}
-        patch.setattr(device_roofs, "READ_BYTES", 1 << 17)
-        with pytest.raises(RuntimeError, match="64 KiB takes less than 10 launches"):
-            device_roofs._memory(Library(), _stand_in(), key, Effort(3, 0.0))
-        patch.setattr(device_roofs, "READ_BYTES", 1 << 16)
-        with pytest.raises(RuntimeError, match="64 KiB takes less than 2 launches"):
-            device_roofs._memory(Library(), _stand_in(), key, Effort(3, 0.0))
+    library, key = Library(clock), Key(BANDWIDTH, "read@cuda", bytes=1 << 16)
+    roof = device_roofs._memory(library, STAND_IN, key, Effort(3, 0.0))
+    assert roof.median == pytest.approx(5e12, rel=0.01)
+    assert min(library.passes) >= device_roofs.READ_BYTES
+    # Over a set that no cache holds each launch goes once: 64 MiB take 13 µs, more than two launches.
+    library.passes.clear()
+    small, large = STAND_IN._replace(cache=48 << 20), Key(BANDWIDTH, "read@cuda", bytes=1 << 26)
+    assert device_roofs._memory(library, small, large, Effort(3, 0.0)).median > 4.9e12
+    assert set(library.passes) == {1 << 26}
+    for size, least in ((1 << 17, 10), (1 << 16, 2)):
+        monkeypatch.setattr(device_roofs, "READ_BYTES", size)
+        with pytest.raises(RuntimeError, match=f"64 KiB takes less than {least} launches"):
+            device_roofs._memory(library, STAND_IN, key, Effort(3, 0.0))
 
 
-@pytest.mark.parametrize("power", range(16, 27))
-def test_passes_over_a_small_set_stay_in_it_and_begin_at_different_places(power: int) -> None:
-    import torch
-
-    from profiler.machine.roofs import device as device_roofs
-
-    device = device_roofs.Device(torch.device("cpu"), "cpu", lambda: None)
-    values, times = (1 << power) // 4, device_roofs.READ_BYTES >> power
-    rows = device_roofs._again_and_again(torch, device, values, times)
-    again, places, half = rows.shape
-    assert rows.numel() == times * values
-    assert places >= min(128, 2 * times)
-    assert rows.stride() == (0, rows.stride(1), 1)
-    # The last row ends within the set, and begins at a line of its own as all do.
-    assert 0.95 * values <= rows.stride(1) * (places - 1) + half <= values
-    assert rows.stride(1) % device_roofs.LINE == 0
-    assert again >= 1
-
-
-def test_exponentials_count_beyond_the_traffic_of_their_pass() -> None:
-    import torch
-
-    from profiler.machine.roofs import device as device_roofs
-    from profiler.machine.roofs import timing
-    from profiler.machine.roofs.table import Key
-    from profiler.machine.roofs.timing import Effort
-
-    clock = FakeClock(0)
-
-    class Library:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(torch, name)
-
-        def ones(self, n: int, device: Any = None) -> Any:
-            return torch.ones(16)
-
-        def exp(self, values: Any, out: Any) -> None:
-            clock.advance(40_000)
-
-        def neg(self, values: Any, out: Any) -> None:
-            clock.advance(30_000)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(timing, "clock", lambda: clock() / 1e9)
-        patch.setattr(timing, "cpu_clock", lambda: clock() / 1e9)
-        found = device_roofs._beyond(
-            Library(), _stand_in(), Key(RATE, "exp.torch@cuda"), Effort(3, 0.0)
-        )
+def test_exponentials_count_beyond_the_traffic_of_their_pass(
+    clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device_roofs, "ELEMENTS", 16)
+    key = Key(RATE, "exp.torch@cuda")
+    found = device_roofs._beyond(Library(clock), STAND_IN, key, Effort(3, 0.0))
     # 10 µs of the 40.
-    assert found.median == pytest.approx(device_roofs.ELEMENTS / 10e-6, rel=0.01)
-    assert found.low == pytest.approx(device_roofs.ELEMENTS / 40e-6, rel=0.01)
+    assert found.median == pytest.approx(16 / 10e-6, rel=0.01)
+    assert found.low == pytest.approx(16 / 40e-6, rel=0.01)
     assert np.isfinite(found.high)

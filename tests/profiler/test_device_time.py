@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,21 +16,13 @@ from profiler.analysis.device import hidden_ns, transfers
 from profiler.device.charging import Busy, Charge, Wait, charge
 from profiler.device.clock import ClockMap, ClockPair, measure_pair
 from profiler.device.time import LATENCY, RECORDING, TRANSFER_COST, TRANSFER_WORK, DeviceTimer
+from profiler.recording.layout import SPAN
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter
-from profiler.span_layout import SPAN
 from profiler.spans import Cost, Linear, NullLane, Recorder
 from tests.fake_clock import FakeClock
 
 # -- the two clocks -----------------------------------------------------------------------------
-
-
-def test_a_pair_of_readings_brackets_the_moment() -> None:
-    clock = FakeClock(10_000)
-    device = FakeDevice(clock, origin_ns=-7_000)
-    pair = measure_pair(device, clock)
-    assert pair.uncertainty_ns == LATENCY_NS // 2
-    assert pair.device_ns + 7_000 == pytest.approx(pair.host_ns, abs=pair.uncertainty_ns)
 
 
 def test_the_narrowest_of_the_readings_counts() -> None:
@@ -42,7 +33,9 @@ def test_the_narrowest_of_the_readings_counts() -> None:
             self.latency_ns = [9_000, 400, 30_000][self.events % 3]
             super().wait(event)
 
-    assert measure_pair(Uneven(clock), clock).uncertainty_ns == 200
+    pair = measure_pair(Uneven(clock, origin_ns=-7_000), clock)
+    assert pair.uncertainty_ns == 200
+    assert pair.device_ns + 7_000 == pytest.approx(pair.host_ns, abs=200)
 
 
 def test_without_a_pair_there_is_no_host_time() -> None:
@@ -55,9 +48,7 @@ def test_without_a_pair_there_is_no_host_time() -> None:
     st.floats(-500e-6, 500e-6),
     st.lists(st.integers(0, 10**10), min_size=1, max_size=20),
 )
-def test_a_clock_with_its_own_rate_is_followed_between_and_beyond_the_pairs(
-    origin: int, skew: float, times: list[int]
-) -> None:
+def test_a_clock_with_its_own_rate(origin: int, skew: float, times: list[int]) -> None:
     def device(host: int) -> int:
         return origin + round(host * (1 + skew))
 
@@ -115,23 +106,6 @@ def test_the_stream_waited_for_decides_then_arithmetic_before_copies() -> None:
     assert charge([Wait(COPY, 5, 5)], [gemm]) == []
 
 
-def test_a_hundred_pieces_in_a_wait_are_looked_at_a_few_times_each() -> None:
-    """A block of 16 frames is 128 pieces: looking at all of them at every edge took a tenth of a run."""
-    looked = 0
-
-    class Counted(Busy):
-        @property
-        def end_ns(self) -> int:  # type: ignore[override]
-            nonlocal looked
-            looked += 1
-            return self[3]
-
-    pieces = [Counted(i % 2, i, 10 * i, 10 * i + 15) for i in range(200)]
-    charges = charge([Wait(COMPUTE, 0, 2005)], pieces)
-    assert {part.busy for part in charges} == set(pieces)
-    assert looked < 20 * len(pieces)
-
-
 intervals = st.tuples(st.integers(0, 500), st.integers(0, 100)).map(lambda p: (p[0], p[0] + p[1]))
 
 
@@ -141,9 +115,7 @@ intervals = st.tuples(st.integers(0, 500), st.integers(0, 100)).map(lambda p: (p
     st.one_of(st.none(), st.integers(0, 2)),
 )
 def test_charges_tile_the_waits_and_name_only_what_ran(
-    waits: list[tuple[int, int]],
-    busy: list[tuple[int, tuple[int, int], bool]],
-    stream: int | None,
+    waits: list[tuple[int, int]], busy: list[tuple[int, tuple[int, int], bool]], stream: int | None
 ) -> None:
     at, apart = 0, []
     for start, end in sorted(waits):
@@ -212,23 +184,6 @@ def test_a_copy_on_another_stream_that_follows_the_arithmetic() -> None:
     assert sums["score.dense.wait"] == pytest.approx(8 * MS, abs=2 * LATENCY_NS)
     assert sums["transfer.down.wait"] == pytest.approx(2 * MS, abs=2 * LATENCY_NS)
     assert copy["duration_ns"].tolist() == pytest.approx([2 * MS], abs=2 * LATENCY_NS)
-
-
-def test_device_work_under_the_hosts_own_work_is_hidden() -> None:
-    rig = Rig()
-    with rig.timer.transfer(rig.up, 1 << 20, True, COPY, 0, 4):
-        rig.device.run(COPY, 3 * MS)
-    rig.compute(5 * MS)
-    rig.clock.advance(4 * MS)  # the host searches meanwhile
-    with rig.timer.waiting(COMPUTE):
-        rig.device.wait(rig.device.free[COMPUTE])
-    rig.timer.resolve()
-    sums, (compute, copy) = rig.taken()
-    assert sums["score.dense.wait"] == pytest.approx(1 * MS, abs=2 * LATENCY_NS)
-    assert "transfer.up.wait" not in sums
-    assert int(compute["duration_ns"][0]) == pytest.approx(5 * MS, abs=2 * LATENCY_NS)
-    assert int(copy["work0"][0]) == int(copy["work1"][0]) == 1 << 20
-    assert int(copy["work2"][0]) == int(copy["duration_ns"][0])
 
 
 def test_work_still_under_way_is_recorded_when_it_is_done() -> None:
@@ -352,21 +307,13 @@ def test_times_that_break_causality_are_mended_and_told() -> None:
     assert rig.timer.worst_ns >= 18 * MS
 
 
+WHAT = ("compute", "copy", "blocking", "host", "wait", "follow", "block")
 actions = st.lists(
-    st.one_of(
-        st.tuples(st.just("compute"), st.integers(0, 1), st.integers(1, 5 * MS)),
-        st.tuples(st.just("copy"), st.integers(0, 1), st.integers(1, 5 * MS)),
-        st.tuples(st.just("blocking"), st.integers(0, 1), st.integers(1, 5 * MS)),
-        st.tuples(st.just("host"), st.just(0), st.integers(1, 5 * MS)),
-        st.tuples(st.just("wait"), st.integers(0, 1), st.just(0)),
-        st.tuples(st.just("follow"), st.integers(0, 1), st.just(0)),
-        st.tuples(st.just("block"), st.just(0), st.just(0)),
-    ),
-    max_size=40,
+    st.tuples(st.sampled_from(WHAT), st.integers(0, 1), st.integers(1, 5 * MS)), max_size=40
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(actions, st.floats(-200e-6, 200e-6), st.integers(0, 3_000))
 def test_host_time_is_its_own_work_and_its_waits_whatever_the_device_does(
     program: list[tuple[str, int, int]], skew: float, latency: int
@@ -436,40 +383,26 @@ def test_host_time_is_its_own_work_and_its_waits_whatever_the_device_does(
 # -- in a session -------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def recorded(tmp_path: Path) -> Callable[[bool], Path]:
-    def make(with_device: bool) -> Path:
-        path = tmp_path / "device.asrs"
-        if not with_device:
-            clock = FakeClock(MS)
-            recorder = Recorder(clock)
-            with SessionWriter(path, recorder, {}):
-                lane = recorder.lane("decode", decode=True)
-                lane.put(recorder.stage("decode.block", "decode"), clock(), clock.advance(5), 0, 1)
-            return path
-        rig = Rig()
-        block = rig.recorder.stage("decode.block", "decode")
-        search = rig.recorder.stage("search.emit", "search")
-        for stage in (rig.up, rig.down):
-            rig.recorder.cost(stage, 0, TRANSFER_COST)
-        with SessionWriter(path, rig.recorder, {}):
-            for number in range(10):
-                tile = rig.clock()
-                with rig.timer.transfer(rig.up, 1_000_000, True, COPY, 4 * number, 4):
-                    rig.device.run(COPY, 1 * MS)
-                rig.compute(4 * MS, frame=4 * number)
-                start = rig.clock()
-                rig.host.put(search, start, rig.clock.advance(3 * MS), 4 * number, 4)
-                rig.blocking_copy(2 * MS, 500_000, frame=4 * number)
-                rig.timer.resolve(4 * number, 4)
-                rig.host.put(block, tile, rig.clock(), 4 * number, 4)
-        return path
-
-    return make
-
-
-def test_a_session_tells_transfers_and_hidden_time(recorded: Callable[[bool], Path]) -> None:
-    with Session.open(recorded(True)) as session:
+def test_a_session_tells_transfers_and_hidden_time(tmp_path: Path, small: Path) -> None:
+    rig = Rig()
+    block = rig.recorder.stage("decode.block", "decode")
+    search = rig.recorder.stage("search.emit", "search")
+    for stage in (rig.up, rig.down):
+        rig.recorder.cost(stage, 0, TRANSFER_COST)
+    with SessionWriter(tmp_path / "device.asrs", rig.recorder, {}):
+        for number in range(10):
+            tile = rig.clock()
+            with rig.timer.transfer(rig.up, 1_000_000, True, COPY, 4 * number, 4):
+                rig.device.run(COPY, 1 * MS)
+            rig.compute(4 * MS, frame=4 * number)
+            start = rig.clock()
+            rig.host.put(search, start, rig.clock.advance(3 * MS), 4 * number, 4)
+            rig.blocking_copy(2 * MS, 500_000, frame=4 * number)
+            rig.timer.resolve(4 * number, 4)
+            rig.host.put(block, tile, rig.clock(), 4 * number, 4)
+    with Session.open(small) as session:
+        assert (hidden_ns(session), transfers(session)) == (None, [])
+    with Session.open(tmp_path / "device.asrs") as session:
         up, down = sorted(transfers(session), key=lambda row: row.bytes, reverse=True)
         assert (up.stage, up.lane, up.copies, up.bytes) == ("transfer.up", "copy", 10, 10_000_000)
         assert (down.stage, down.lane, down.copies) == ("transfer.down", "compute", 10)
@@ -490,9 +423,3 @@ def test_a_session_tells_transfers_and_hidden_time(recorded: Callable[[bool], Pa
         assert sum(parts.categories.values()) == pytest.approx(parts.wall_ns)
         lanes = {row.lane: row for row in parts.stages if row.name == "score.dense"}
         assert lanes["compute"].share is None
-
-
-def test_a_session_without_a_device_has_no_hidden_time(recorded: Callable[[bool], Path]) -> None:
-    with Session.open(recorded(False)) as session:
-        assert hidden_ns(session) is None
-        assert transfers(session) == []

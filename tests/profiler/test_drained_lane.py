@@ -9,9 +9,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from profiler.drained_lane import DrainedLane
-from profiler.kernel_spans import put as kernel_put
-from profiler.lanes import Lane
+from profiler.recording.drained_lane import DrainedLane
+from profiler.recording.kernel_spans import put as kernel_put
+from profiler.recording.lanes import Lane
 from profiler.spans import Recorder
 
 STAGE = 7

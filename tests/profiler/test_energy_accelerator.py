@@ -66,9 +66,7 @@ def test_energy_counts_from_the_first_reading_and_over_the_turn(tmp_path: Path) 
     assert read()["energy.package-0_joules"] == pytest.approx(110e-6)
 
 
-def test_a_zone_for_root_alone_is_said_and_not_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_zone_for_root_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     zone(tmp_path, "intel-rapl:0", "package-0", 900)
 
     def forbidden(path: Path) -> int:
@@ -103,6 +101,20 @@ def test_a_zone_that_goes_away_is_left_out_and_the_rest_goes_on(tmp_path: Path) 
 
 
 # -- accelerator --------------------------------------------------------------------------------
+
+
+NEW, OLD = "GPU-aaaaaaaa-1111", "GPU-bbbbbbbb-2222"
+
+
+FIGURES: dict[str, Any] = {
+    "UtilizationRates": SimpleNamespace(gpu=40, memory=7),
+    "MemoryInfo": SimpleNamespace(used=1 << 30),
+    "PowerUsage": 250_500,
+    "TotalEnergyConsumption": 12_000,
+    "Temperature": {0: 61},
+    "ClockInfo": {1: 1980},
+    "PcieThroughput": {0: 3000, 1: 5000},
+}
 
 
 class FakeNvml:
@@ -143,35 +155,29 @@ class FakeNvml:
     def nvmlDeviceGetName(self, handle: int) -> Any:
         return b"Old GPU" if handle else "New GPU"
 
-    def _told(self, handle: int, what: str, value: Any) -> Any:
-        assert self.open == 1
-        self.asked.append(f"{what}{handle}")
-        if handle == 1 and what != "temperature":
-            raise self.NVMLError(3)  # not supported
-        return value
+    def nvmlDeviceGetUUID(self, handle: int) -> bytes:
+        return (NEW, OLD)[handle].encode()
 
-    def nvmlDeviceGetUtilizationRates(self, handle: int) -> Any:
-        return self._told(handle, "load", SimpleNamespace(gpu=40, memory=7))
+    def nvmlSystemGetDriverVersion(self) -> str:
+        return "580.95.05"
 
-    def nvmlDeviceGetMemoryInfo(self, handle: int) -> Any:
-        return self._told(handle, "memory", SimpleNamespace(used=1 << 30))
+    def nvmlSystemGetCudaDriverVersion(self) -> int:
+        return 13000
 
-    def nvmlDeviceGetPowerUsage(self, handle: int) -> Any:
-        return self._told(handle, "power", 250_500)
+    def __getattr__(self, name: str) -> Any:
+        figure = name.removeprefix("nvmlDeviceGet")
+        if figure not in FIGURES:
+            raise AttributeError(name)
 
-    def nvmlDeviceGetTotalEnergyConsumption(self, handle: int) -> Any:
-        return self._told(handle, "energy", 12_000)
+        def told(handle: int, *which: int) -> Any:
+            assert self.open == 1
+            self.asked.append(f"{figure}{handle}")
+            if handle == 1 and figure != "Temperature":
+                raise self.NVMLError(3)  # not supported
+            value = FIGURES[figure]
+            return value[which[0]] if isinstance(value, dict) else value
 
-    def nvmlDeviceGetTemperature(self, handle: int, sensor: int) -> Any:
-        assert sensor == self.NVML_TEMPERATURE_GPU
-        return self._told(handle, "temperature", 61)
-
-    def nvmlDeviceGetClockInfo(self, handle: int, domain: int) -> Any:
-        assert domain == self.NVML_CLOCK_SM
-        return self._told(handle, "clock", 1980)
-
-    def nvmlDeviceGetPcieThroughput(self, handle: int, counter: int) -> Any:
-        return self._told(handle, "pcie", 3000 if counter == self.NVML_PCIE_UTIL_TX_BYTES else 5000)
+        return told
 
 
 def test_a_device_tells_its_figures_with_units() -> None:
@@ -204,8 +210,8 @@ def test_what_a_device_does_not_tell_is_asked_once() -> None:
             values = watcher.read()
     assert {name for name in values if name.startswith("gpu1")} == {"gpu1.temperature_celsius"}
     assert len([name for name in values if name.startswith("gpu0")]) == 9
-    assert nvml.asked.count("power1") == 1
-    assert nvml.asked.count("power0") == 3
+    assert nvml.asked.count("PowerUsage1") == 1
+    assert nvml.asked.count("PowerUsage0") == 3
 
 
 @pytest.mark.parametrize(
@@ -231,9 +237,7 @@ def test_without_the_package_the_reason_says_how_to_get_it(monkeypatch: pytest.M
     assert "pip install" in reason
 
 
-def test_watching_samples_everything_and_leaves_nothing_open(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_watching_samples_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     zone(tmp_path, "intel-rapl:0", "package-0", 900)
     nvml = FakeNvml()
     monkeypatch.setattr(accelerator, "_library", lambda: nvml)

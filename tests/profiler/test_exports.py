@@ -17,9 +17,8 @@ from profiler import export
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.categories import PARTS
 from profiler.costs import NUMPY_CALL, Cost, Linear
-from profiler.export import _nesting, chrome_trace, speedscope, table, writers
-from profiler.export._nesting import in_order
-from profiler.export._timeline import SAID, SETUP, said
+from profiler.export import _spans, chrome_trace, speedscope, table, writers
+from profiler.export._spans import RECOGNISED, SETUP, in_order, recognised
 from profiler.files.outputs import OutputError
 from profiler.session.model import Utterance, Utterances
 from profiler.session.reader import Session
@@ -53,6 +52,7 @@ def test_chrome_events_are_complete_and_in_microseconds(chrome: Any, small: Path
     assert emit["cat"] == "search"
     assert emit["args"]["tokens"] == 50
     assert {e["tid"] for e in spans} == {1}
+    nests(spans)
 
 
 def test_chrome_names_lanes_and_carries_counters_and_markers(chrome: Any) -> None:
@@ -61,7 +61,11 @@ def test_chrome_names_lanes_and_carries_counters_and_markers(chrome: Any) -> Non
     assert names["thread_name", 1] == {"name": "decode"}
     order = {tid: args["sort_index"] for (name, tid), args in names.items() if "sort" in name}
     lanes = {tid: args["name"] for (name, tid), args in names.items() if name == "thread_name"}
-    assert [lanes[tid] for tid in sorted(order, key=order.__getitem__)] == [SAID, "decode", SETUP]
+    assert [lanes[tid] for tid in sorted(order, key=order.__getitem__)] == [
+        RECOGNISED,
+        "decode",
+        SETUP,
+    ]
     assert ("process_name", 0) in names
     counters = [e for e in events if e["ph"] == "C"]
     assert [e["args"]["value"] for e in counters] == list(map(float, range(BLOCKS)))
@@ -84,14 +88,6 @@ def nests(spans: list[dict[str, Any]]) -> None:
     assert [e["ts"] for e in spans] == sorted(e["ts"] for e in spans)
 
 
-def test_chrome_spans_of_a_lane_nest(chrome: Any) -> None:
-    spans = [e for e in chrome["traceEvents"] if e["ph"] == "X"]
-    tids = {e["tid"] for e in spans}
-    assert len(tids) == 2
-    for tid in tids:
-        nests([e for e in spans if e["tid"] == tid])
-
-
 def test_decoding_is_what_a_trace_shows_first(small: Path, tmp_path: Path) -> None:
     """Set-up took 5 ms of 6, in the session and in every file until now."""
     with Session.open(small) as session:
@@ -104,7 +100,7 @@ def test_decoding_is_what_a_trace_shows_first(small: Path, tmp_path: Path) -> No
     ends = [e["ts"] + e["dur"] for e in timed if e["ph"] == "X"]
     assert max(ends) <= decoded / 1000 * 1.2
     tree = json.loads((tmp_path / "s.json").read_text())
-    assert [p["name"] for p in tree["profiles"]] == ["decode", SAID, SETUP]
+    assert [p["name"] for p in tree["profiles"]] == ["decode", RECOGNISED, SETUP]
     decode, _, setup = tree["profiles"]
     assert decode["events"][0]["at"] == 0
     assert decode["endValue"] <= decoded * 1.2
@@ -113,9 +109,7 @@ def test_decoding_is_what_a_trace_shows_first(small: Path, tmp_path: Path) -> No
     assert not any("setup" in names[e["frame"]] for e in decode["events"])
 
 
-def test_utterances_and_words_are_spans_with_names(
-    chrome: Any, small: Path, tmp_path: Path
-) -> None:
+def test_utterances_and_words_are_spans(chrome: Any, small: Path, tmp_path: Path) -> None:
     events = [e for e in chrome["traceEvents"] if e.get("cat") == "said"]
     assert [e["name"] for e in events] == ["one", "hello", "word"]
     utterance, hello, word = events
@@ -140,7 +134,7 @@ def test_utterances_and_words_are_spans_with_names(
     nests(events)
     tree = json.loads((tmp_path / "s.json").read_text())
     names = [frame["name"] for frame in tree["shared"]["frames"]]
-    (said,) = (p for p in tree["profiles"] if p["name"] == SAID)
+    (said,) = (p for p in tree["profiles"] if p["name"] == RECOGNISED)
     spent = {names[f]: ns for f, ns in balanced(said).items()}
     wanted = {e["name"]: e["dur"] * 1000 for e in events}
     assert spent == pytest.approx(wanted, abs=2)
@@ -164,7 +158,7 @@ def test_whatever_a_session_says_was_recognised_nests(
         for number, (first, frames, words) in enumerate(utterances)
     ]
     session.utterances = Utterances(rows)
-    found = said(session)
+    found = recognised(session)
     assert len(found.spans) == len(found.names) == len(found.details)
     events = speedscope._Events(0, dict.fromkeys(range(len(found.names)), 0), "first_frame")
     written = [e for piece in in_order(found.spans) for e in events.of(piece)]
@@ -230,12 +224,11 @@ def fault(value: Any, rule: dict[str, Any]) -> str | None:
 
 
 @pytest.mark.parametrize("unit", [None, "parsecs"])
-def test_speedscope_files_keep_to_speedscopes_own_schema(
-    unit: str | None, small: Path, tmp_path: Path
-) -> None:
+def test_speedscope_files_fit_the_schema(unit: str | None, small: Path, tmp_path: Path) -> None:
     with Session.open(small) as session:
         speedscope.write(session, tmp_path / "s.speedscope.json")
     tree = json.loads((tmp_path / "s.speedscope.json").read_text())
+    assert tree["$schema"] == "https://www.speedscope.app/file-format-schema.json"
     assert len(tree["profiles"][0]["events"]) > BLOCKS
     if unit:
         tree["profiles"][0]["unit"] = unit
@@ -268,31 +261,11 @@ def test_chrome_events_have_the_fields_of_their_phase_and_no_other(chrome: Any) 
             assert event["name"] in ("process_name", "thread_name", "thread_sort_index")
 
 
-def test_speedscope_opens_and_closes_balance(small: Path, tmp_path: Path) -> None:
-    with Session.open(small) as session:
-        speedscope.write(session, tmp_path / "s.speedscope.json")
-        tree = json.loads((tmp_path / "s.speedscope.json").read_text())
-        assert tree["$schema"] == "https://www.speedscope.app/file-format-schema.json"
-        profile, _, setup = tree["profiles"]
-        assert (profile["type"], profile["unit"], profile["name"]) == (
-            "evented",
-            "nanoseconds",
-            "decode",
-        )
-        names = [frame["name"] for frame in tree["shared"]["frames"]]
-        spent = {names[f]: ns for one in (profile, setup) for f, ns in balanced(one).items()}
-        for stage in session.stages.values():
-            mine = session.spans[session.spans["stage"] == stage.id]
-            assert spent[stage.name] == mine["duration_ns"].sum()
-
-
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), max_size=20), st.integers(1, 25))
-def test_spans_that_overlap_without_nesting_are_made_to_nest(
-    pairs: list[tuple[int, int]], piece: int
-) -> None:
+def test_overlapping_spans_are_made_to_nest(pairs: list[tuple[int, int]], piece: int) -> None:
     spans = spans_of([(start, length, 0, 0, 0) for start, length in pairs])
     before = spans.copy()
-    with patch.object(_nesting, "PIECE", piece):
+    with patch.object(_spans, "PIECE", piece):
         pieces = list(in_order(spans))
     ordered = np.concatenate([spans[:0], *pieces])
     assert np.array_equal(spans, before)
@@ -305,9 +278,7 @@ def test_spans_that_overlap_without_nesting_are_made_to_nest(
     balanced(profile)
 
 
-def test_the_table_has_a_row_per_stage_and_blanks_where_unknown(
-    small: Path, tmp_path: Path
-) -> None:
+def test_the_table_has_a_row_per_stage_and_blanks(small: Path, tmp_path: Path) -> None:
     with Session.open(small) as session:
         table.write(session, tmp_path / "t.csv")
         parts = breakdown(session)
@@ -348,9 +319,7 @@ def test_the_table_has_the_parts_of_stages_that_have_a_law(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("module", writers())
-def test_an_export_that_cannot_be_written_is_one_sentence_and_leaves_nothing(
-    module: Any, small: Path, tmp_path: Path
-) -> None:
+def test_an_export_that_cannot_be_written(module: Any, small: Path, tmp_path: Path) -> None:
     (tmp_path / "taken").mkdir()
     with Session.open(small) as session:
         for target in (tmp_path / "missing" / "x", tmp_path / "taken"):

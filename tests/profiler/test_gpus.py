@@ -7,53 +7,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from test_energy_accelerator import NEW, OLD, FakeNvml
 
 from profiler.machine import accelerator, describe, gpus
 from profiler.machine.roofs import calibration
 
-NEW, OLD = "GPU-aaaaaaaa-1111", "GPU-bbbbbbbb-2222"
-
-
-class Nvml:
-    """NVML on a machine with an old device first on the bus and a new one behind it."""
-
-    class NVMLError(Exception):
-        pass
-
-    NVML_FI_DEV_POWER_INSTANT = 186
-
-    def nvmlInit(self) -> None: ...
-
-    def nvmlShutdown(self) -> None: ...
-
-    def nvmlDeviceGetCount(self) -> int:
-        return 2
-
-    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:
-        return index
-
-    def nvmlDeviceGetName(self, handle: int) -> str:
-        return ("Old GPU", "New GPU")[handle]
-
-    def nvmlDeviceGetUUID(self, handle: int) -> bytes:
-        return (OLD, NEW)[handle].encode()
-
-    def nvmlSystemGetDriverVersion(self) -> str:
-        return "580.95.05"
-
-    def nvmlSystemGetCudaDriverVersion(self) -> int:
-        return 13000
-
-    def nvmlDeviceGetFieldValues(self, handle: int, fields: list[int]) -> list[Any]:
-        assert fields == [self.NVML_FI_DEV_POWER_INSTANT]
-        return [SimpleNamespace(nvmlReturn=handle, value=SimpleNamespace(uiVal=700_000))]
-
-    def nvmlDeviceGetPowerUsage(self, handle: int) -> int:
-        return 350_000
-
 
 def test_devices_are_told_by_name_uuid_and_driver(tmp_path: Path) -> None:
-    old, new = gpus.gpus(Nvml(), tmp_path)
+    new, old = gpus.gpus(FakeNvml(), tmp_path)
     assert old == {"name": "Old GPU", "uuid": OLD, "driver": "580.95.05", "cuda": "13.0"}
     assert new["uuid"] == NEW
     # CUDA counts the fastest first, and torch leaves out what NVML writes before the number.
@@ -63,9 +24,7 @@ def test_devices_are_told_by_name_uuid_and_driver(tmp_path: Path) -> None:
     assert gpus.place_of("", uuids) is None
 
 
-def test_the_drivers_files_tell_them_where_nvml_does_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_devices_by_the_drivers_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def absent(_: object) -> Any:
         raise accelerator.Unavailable("not here")
 
@@ -78,9 +37,7 @@ def test_the_drivers_files_tell_them_where_nvml_does_not(
     assert gpus.gpus(driver=tmp_path) == [{"name": "New GPU", "uuid": NEW, "driver": "580.95.05"}]
 
 
-def test_roofs_belong_to_a_device_its_driver_and_the_choice_of_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_roofs_belong_to_a_device_and_its_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     assert gpus.chosen({"CUDA_VISIBLE_DEVICES": "1", "HOME": "/"}) == {"CUDA_VISIBLE_DEVICES": "1"}
     names = set()
     for devices, chosen in (
@@ -98,16 +55,22 @@ def test_roofs_belong_to_a_device_its_driver_and_the_choice_of_it(
 
 
 def test_power_is_the_moments_where_the_device_tells_it() -> None:
-    with accelerator.devices(Nvml()) as found:
-        values: dict[str, float] = {}
-        readings = found.readings()
-        for number in (0, 1):
-            values |= readings[f"gpu{number} power"]()
-    # The other answers with an error for the moment, and tells the mean of the last second.
-    assert values == {"gpu0.power_watts": 700.0, "gpu1.power_watts": 350.0}
+    class Instant(FakeNvml):
+        NVML_FI_DEV_POWER_INSTANT = 186
+
+        def nvmlDeviceGetFieldValues(self, handle: int, fields: list[int]) -> list[Any]:
+            assert fields == [186]
+            value = SimpleNamespace(uiVal=700_000)
+            return [SimpleNamespace(nvmlReturn=int(self.broken), value=value)]
+
+    for broken, watts in ((False, 700.0), (True, 250.5)):
+        nvml = Instant(count=1)
+        nvml.broken = broken  # with an error for the moment it tells the mean of the last second
+        with accelerator.devices(nvml) as found:
+            assert found.readings()["gpu0 power"]() == {"gpu0.power_watts": watts}
 
 
-def test_a_run_on_a_device_measures_that_device(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_measures_its_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from profiler.machine.roofs import torch_child
     from profiler.machine.roofs.table import OVERHEAD, Roof, RoofTable
 
@@ -118,13 +81,9 @@ def test_a_run_on_a_device_measures_that_device(monkeypatch: pytest.MonkeyPatch)
         asked.append(parts)
         return torch_child.Answer({"device": [launch]}, {})
 
-    monkeypatch.setattr(calibration, "_known_with", lambda *_, **__: RoofTable())
+    monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path))
+    monkeypatch.setattr(calibration, "plan", lambda *_, **__: [])
     monkeypatch.setattr(torch_child, "measure", measure)
-    kept: list[Any] = []
-    monkeypatch.setattr(calibration, "_keep", kept.append)
-    monkeypatch.setattr(
-        calibration, "load", lambda _: kept[-1] if kept else calibration.Calibration()
-    )
     assert calibration.load_or_measure(1) == RoofTable()
     assert asked == []
     for _ in range(2):

@@ -13,7 +13,6 @@ from profiler.costs import KERNEL_CALL
 from profiler.machine.roofs import _kernels as kernels
 from profiler.machine.roofs import cpu, timing
 from profiler.machine.roofs.accesses import (
-    ACCESS_BYTES,
     ACCESSES,
     LINE_BYTES,
     access_steps,
@@ -25,37 +24,27 @@ from profiler.machine.roofs.table import AFTER_BYTES, LATENCY, OVERHEAD, Key, Ro
 from profiler.machine.roofs.timing import Counted, Effort, Task, Work
 
 
-class Workload:
-    """A kernel that keeps a record of how often it was made."""
-
-    def __init__(self) -> None:
-        self.made = 0
-
-    def make(self) -> Task:
-        self.made += 1
-        return lambda repeats: time.sleep(1e-4 * repeats)
-
-
 @pytest.mark.parametrize("cores", [1, 2])
-def test_threads_that_wait_for_a_processor_have_no_data_of_their_own(
-    cores: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_waiting_threads_have_no_data(cores: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A table of 128 components for each of 64 threads took 14 GB on two processors."""
     monkeypatch.setattr(cpu, "usable_cores", lambda: cores)
-    workload = Workload()
-    planned = cpu.plan(64, {"tile:int8": Work(50.0, workload.make)}, whole=False)
+    made: list[int] = []
+
+    def make() -> Task:
+        made.append(1)
+        return lambda repeats: time.sleep(1e-4 * repeats)
+
+    planned = cpu.plan(64, {"tile:int8": Work(50.0, make)}, whole=False)
     rate = next(step for step in planned if step.key.name == "tile")
-    assert not workload.made
+    assert not made
     found = rate.take(Effort(1, 0.0))
-    assert workload.made == cores
+    assert len(made) == cores
     assert (found.threads, found.dtype) == (64, "int8")
     # 50 units in 0.1 ms for each thread as if it had a processor; sleeping takes longer where others work, never less.
     assert 0 < found.median <= 64 * 50 / 1e-4
 
 
-def test_a_call_is_taken_right_after_another_and_after_other_data_which_do_not_count(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_calls_after_other_data_count_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     keys = [step.key for step in call_steps()]
     assert keys == [
         Key(OVERHEAD, KERNEL_CALL, ""),
@@ -76,21 +65,12 @@ def test_a_call_is_taken_right_after_another_and_after_other_data_which_do_not_c
     assert order == "cccrcrc"
 
 
-def test_a_call_after_other_data_takes_a_time() -> None:
-    for step in call_steps():
-        found = step.take(Effort(1, 0.0))
-        assert found.sound
-        assert (found.unit, found.bytes) == ("ns", step.key.bytes)
-
-
-def test_accesses_are_taken_from_the_first_cache_to_beyond_the_last() -> None:
-    keys = [step.key for step in access_steps()]
-    assert {key.name for key in keys} == {"chase", "gather"}
-    assert {key.kind for key in keys} == {LATENCY}
-    for name in ("chase", "gather"):
-        sizes = [key.bytes for key in keys if key.name == name]
-        assert sizes == list(ACCESS_BYTES) == sorted(sizes)
-        assert (sizes[0], sizes[-1]) == (16 << 10, 64 << 20)
+@pytest.mark.parametrize("step", [*call_steps(), *access_steps()[:1]], ids=lambda step: step.label)
+def test_what_a_call_and_an_access_take_is_a_time(step: cpu.Step) -> None:
+    found = step.take(Effort(1, 0.0))
+    assert found.sound
+    assert (found.unit, found.bytes) == ("ns", step.key.bytes)
+    assert found.low <= found.median <= found.high
 
 
 def seen(monkeypatch: pytest.MonkeyPatch, name: str, size: int) -> list[tuple[np.ndarray, ...]]:
@@ -102,9 +82,7 @@ def seen(monkeypatch: pytest.MonkeyPatch, name: str, size: int) -> list[tuple[np
 
 
 @pytest.mark.parametrize("size", [1 << 14, 1 << 18])
-def test_a_chase_visits_every_line_once_before_it_comes_back(
-    monkeypatch: pytest.MonkeyPatch, size: int
-) -> None:
+def test_a_chase_visits_every_line_once(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     ((places, state, accesses),) = seen(monkeypatch, "chase", size)
     assert accesses == 3 * ACCESSES
     assert places.nbytes == size
@@ -143,14 +121,6 @@ def test_a_gather_takes_every_line_once_and_adds_them_up(monkeypatch: pytest.Mon
     assert kernels.gather(places, order, place, 2 * len(order)) == np.uint32(2 * total)
 
 
-def test_what_an_access_takes_is_a_time() -> None:
-    step = next(step for step in access_steps() if step.key.bytes == 1 << 14)
-    found = step.take(Effort(1, 0.0))
-    assert (found.unit, found.bytes) == ("ns", 1 << 14)
-    assert found.sound
-    assert found.low <= found.median <= found.high
-
-
 # -- looking them up ----------------------------------------------------------------------------
 
 
@@ -159,7 +129,6 @@ def test_between_two_sizes_the_time_of_an_access_follows_the_logarithm() -> None
 
     def median(size: float) -> float:
         found = known.latency(size)
-        assert found is not None
         return found.median
 
     assert [median(1), median(1 << 16), median(1 << 26), median(1 << 30)] == [4, 4, 64, 64]

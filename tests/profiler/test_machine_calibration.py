@@ -89,7 +89,6 @@ def test_a_calibration_adds_the_rest_to_what_runs_measured(machine: Machine) -> 
     assert machine.asked == [["device", "torch on 1", "torch on 2"]]
     assert known.missing == [Missing("device", "none here")]
     rate = known.roof_table.rate("gemm", 2)
-    assert rate is not None
     assert rate.median == 2e11
     again = calibration.calibrate()
     assert again.as_dict() == known.as_dict() == calibration.load(stored()).as_dict()
@@ -118,7 +117,6 @@ def test_what_was_disturbed_is_measured_again_and_the_better_stays(machine: Mach
     machine.factor = 0.5
     rate = calibration.load_or_measure(1).rate("gemm")
     assert machine.taken[2:] == ["gemm/1", "exp/1"]
-    assert rate is not None
     assert rate.median == QUICK["gemm"]
     machine.now += BUSY_SECONDS
     machine.spread, machine.factor = 0.01, 1.1
@@ -164,9 +162,7 @@ def test_nothing_half_is_kept(machine: Machine) -> None:
     assert [path.name for path in stored().parent.iterdir()] == [stored().name]
 
 
-def test_another_method_or_build_has_a_file_of_its_own(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_per_method_and_build(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     one = stored()
     monkeypatch.setattr(calibration, "METHOD", 99)
     other = stored()
@@ -222,6 +218,5 @@ def test_products_in_bytes_have_a_rate_that_layers_are_judged_by() -> None:
         (key,) = (step.key for step in planned if step.key.dtype == "int8")
         table = RoofTable((Roof(*key, 5e9, 5e9, 5e9, "op/s"),))
         rate = table.rate("gemm:int8")
-        assert rate is not None
         assert rate.median == 5e9
     assert set(peaks.everywhere()) <= set(peaks.of(config))

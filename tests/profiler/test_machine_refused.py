@@ -28,9 +28,7 @@ ABSURD = (roof(RATE, "exp.torch", 1166.0), roof(RATE, "exp.torch", 4.1e6, thread
         (4.1e6 / 1166.0, False),
     ],
 )
-def test_two_threads_are_at_most_a_little_faster_than_twice_one(
-    kind: str, gain: float, given: bool
-) -> None:
+def test_two_threads_fit_one(kind: str, gain: float, given: bool) -> None:
     one, two = roof(kind, "gemm", 1e9), roof(kind, "gemm", gain * 1e9, threads=2)
     known = RoofTable((one, two))
     find = known.rate if kind == RATE else known.kernel

@@ -76,18 +76,6 @@ def test_cancelling_ends_the_child(tmp_path: Path) -> None:
     assert not own
 
 
-def test_torch_stays_out_of_the_process_that_calibrates() -> None:
-    code = (
-        "import sys; from profiler.machine.roofs import calibration, cpu, tiers, torch_child\n"
-        "from pipelines.scoring import peaks\n"
-        "print('torch' in sys.modules)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
-    )
-    assert done.stdout.strip() == "False"
-
-
 def fake_torch(**more: Any) -> Any:
     """A torch of which products of int8 fail and those of float16 crawl."""
 
@@ -125,9 +113,7 @@ def fake_torch(**more: Any) -> Any:
     )
 
 
-def test_a_dtype_without_a_fast_kernel_is_absent_with_a_reason(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_dtype_without_a_fast_kernel_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:
     torch = fake_torch()
     monkeypatch.setattr(timing, "clock", lambda: torch.now[0])
     missing: list[tuple[str, str]] = []
@@ -186,7 +172,6 @@ def test_roofs_of_a_device_that_does_not_tell_its_memory_are_measured_all_the_sa
     for backend, free, cache in backends:
         torch = fake_torch(accelerator=SimpleNamespace(**found), xpu=backend)
         device = device_roofs.accelerator(torch, [])
-        assert device is not None
         assert (device.kind, device.free, device.cache) == ("xpu", free, cache)
 
 

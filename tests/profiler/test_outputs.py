@@ -137,9 +137,7 @@ def test_a_pipe_is_written_straight_through_and_stays_a_pipe(tmp_path: Path) -> 
 
 
 @posix
-def test_a_pipe_that_nobody_reads_is_given_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pipe_without_a_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outputs, "READER_SECONDS", 0.1)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

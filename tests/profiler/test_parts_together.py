@@ -25,7 +25,6 @@ def parts(**likely: float) -> Parts:
 def test_parts_add_up_with_their_intervals() -> None:
     one, other = parts(arithmetic=4.0, calls=2.0), parts(arithmetic=1.0, latency=3.0)
     whole = together([(6.0, one), (4.0, other)])
-    assert whole is not None
     assert whole.time_ns == pytest.approx(10.0)
     assert (whole.likely["arithmetic"], whole.low["arithmetic"], whole.high["arithmetic"]) == (
         5.0, 2.5, 10.0,
@@ -35,9 +34,8 @@ def test_parts_add_up_with_their_intervals() -> None:
 
 def test_the_time_of_a_stage_without_parts_is_not_attributed() -> None:
     whole = together([(6.0, parts(calls=6.0)), (2.0, None)])
-    assert whole is not None
     assert whole.likely[NOT_ATTRIBUTED] == whole.low[NOT_ATTRIBUTED] == 2.0
-    assert whole.told == ["calls", NOT_ATTRIBUTED]
+    assert whole.notable == ["calls", NOT_ATTRIBUTED]
 
 
 def test_without_any_parts_there_are_none() -> None:
@@ -60,7 +58,6 @@ def test_a_group_has_parts_where_a_stage_of_it_has_a_law() -> None:
         fake_session(spans, stages, {(1, 0): calls, (3, 0): Cost(unmodelled="a library's own")})
     )
     scoring = found.parts_of("scoring")
-    assert scoring is not None
     assert scoring.time_ns == pytest.approx(6000)
     # At the best repeat, 450 ns each.
     assert scoring.likely["calls"] == pytest.approx(900)

@@ -45,9 +45,7 @@ def plain(taken: list[list[Run]]) -> np.ndarray:
 
 
 @given(batches, st.data())
-def test_every_question_is_answered_as_of_an_array_of_frames(
-    taken: list[list[Run]], data: st.DataObject
-) -> None:
+def test_answers_are_those_of_an_array(taken: list[list[Run]], data: st.DataObject) -> None:
     store = PerFrame(ROWS)
     for i, batch in enumerate(taken):
         store.add(spread_of(batch))

@@ -21,10 +21,7 @@ from profiler.analysis.comparison.statistics import Ratio
 from profiler.analysis.parts import Parts
 from profiler.spans import Cost, Linear, Stage
 
-STAGES = [
-    Stage(0, "decode.block", "decode"),
-    Stage(1, "score.mixture", "scoring", ("components",)),
-]
+STAGES = [Stage(0, "decode.block", "decode"), Stage(1, "score.mixture", "scoring", ("components",))]
 BLOCK = {"compute-bound": 1.0, "bandwidth-bound": 0.5, "call-bound": 0.5, "none of these": 1.0}
 
 

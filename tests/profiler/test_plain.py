@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import unicodedata
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -29,21 +28,12 @@ def test_one_line_keeps_to_its_length(text: str, limit: int) -> None:
     shown = one_line(text, limit)
     assert len(shown) <= limit
     assert shown.splitlines() in ([shown], [])
-    if text.isprintable() and len(text) <= limit:
-        assert shown == text
-
-
-@pytest.mark.parametrize("text", ["größer", "日本 語", "a\u00a0b", "Привет", "עברית"])
-def test_words_of_any_language_stay(text: str) -> None:
-    assert printable(text) == text
+    if text.isprintable():
+        assert shown == text or (len(text) > limit and shown[0] == text[0])
+        assert shown[-1:] == text[-1:]
 
 
 def test_what_is_to_be_kept_is_kept() -> None:
     assert printable("a\tb\nc\rd", keep="\n\t") == "a\tb\nc\\rd"
-
-
-def test_of_a_long_text_both_ends_are_shown() -> None:
-    shown = one_line("begin" + "-" * 10_000 + "end", 60)
-    assert shown.startswith("begin")
-    assert shown.endswith("end")
-    assert "…" in shown
+    for text in ("größer", "日本 語", "a\u00a0b", "Привет", "עברית"):
+        assert printable(text) == text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,9 +11,7 @@ import pytest
 from profiler.files import paths
 
 
-def test_a_new_session_never_takes_a_name_that_is_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_new_session_has_a_new_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(paths.SESSIONS_VARIABLE, str(tmp_path / "sessions"))
     monkeypatch.setattr(paths.time, "strftime", lambda form: "2026-01-02-030405")
     first = paths.new_session_path("my preset/1")
@@ -23,13 +21,27 @@ def test_a_new_session_never_takes_a_name_that_is_taken(
     assert second.name == "2026-01-02-030405-my-preset-1-2.asrs"
 
 
+@pytest.mark.skipif("sys.platform != 'linux'")
+def test_cache_dir_follows_xdg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ASRSCOPE_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert paths.cache_dir() == tmp_path / "asrscope"
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert paths.cache_dir() == tmp_path / "home" / ".cache" / "asrscope"
+
+
+@pytest.mark.parametrize(
+    ("variable", "made"),
+    [(paths.SESSIONS_VARIABLE, paths.sessions_dir), (paths.CACHE_VARIABLE, paths.cache_dir)],
+)
 def test_a_folder_that_cannot_be_made_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    variable: str, made: Callable[[], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
-    monkeypatch.setenv(paths.SESSIONS_VARIABLE, str(tmp_path / "file" / "sessions"))
-    with pytest.raises(OSError, match="set ASRSCOPE_SESSIONS to a folder"):
-        paths.sessions_dir()
+    monkeypatch.setenv(variable, str(tmp_path / "file" / "folder"))
+    with pytest.raises(OSError, match=f"set {variable} to a folder"):
+        made()
 
 
 @pytest.fixture
@@ -60,9 +72,7 @@ def test_a_folder_of_code_that_others_can_write_to_is_refused(tmp_path: Path, mo
 
 
 @pytest.mark.skipif(os.name != "posix", reason="rights of POSIX")
-def test_a_folder_of_code_is_no_link_and_nobody_elses(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_of_code_is_no_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "elsewhere").mkdir(mode=0o700)
     (tmp_path / "code").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(OSError, match="others can write to"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import shutil
@@ -68,6 +69,11 @@ def kill(child: subprocess.Popen[str]) -> int:
     return max((int(line) for line in rest if line.isdigit()), default=0)
 
 
+def refreshed(session: Session) -> Session:
+    session.refresh()
+    return session
+
+
 def check(session: Session, acknowledged: int) -> None:
     count = len(session.spans)
     assert count >= acknowledged
@@ -77,11 +83,10 @@ def check(session: Session, acknowledged: int) -> None:
     connection.close()
 
 
-@pytest.mark.parametrize("trial", range(4))
+@pytest.mark.parametrize("trial", range(2))
 def test_kill_9_while_recording_keeps_what_was_acknowledged(trial: int, tmp_path: Path) -> None:
     path = tmp_path / "s.asrs"
     child = run_child(path, 100_000)
-    assert child.stdout is not None
     for _ in range(random.Random(trial).randrange(5, 40)):
         child.stdout.readline()
     acknowledged = kill(child)
@@ -98,11 +103,10 @@ def test_kill_9_while_recording_keeps_what_was_acknowledged(trial: int, tmp_path
         check(again, acknowledged)
 
 
-@pytest.mark.parametrize("trial", range(4))
+@pytest.mark.parametrize("trial", range(3))
 def test_kill_9_while_closing_loses_nothing(trial: int, tmp_path: Path) -> None:
     path = tmp_path / "s.asrs"
     child = run_child(path, 30)
-    assert child.stdout is not None
     while child.stdout.readline() != "closing\n":
         pass
     time.sleep(random.Random(trial).random() * 0.01)
@@ -115,17 +119,12 @@ def test_kill_9_while_closing_loses_nothing(trial: int, tmp_path: Path) -> None:
 def test_a_reader_that_follows_sees_its_writer_die(tmp_path: Path) -> None:
     path = tmp_path / "s.asrs"
     child = run_child(path, 100_000)
-    assert child.stdout is not None
     for _ in range(5):
         child.stdout.readline()
     session = Session.open(path)
     assert session.state == "recording"
     acknowledged = kill(child)
-    end = time.monotonic() + 30
-    while session.state == "recording" and time.monotonic() < end:
-        session.refresh()
-        time.sleep(0.03)
-    assert session.state == "crashed"
+    wait_until(lambda: refreshed(session).state == "crashed")
     assert session.notes
     check(session, acknowledged)
 
@@ -133,16 +132,9 @@ def test_a_reader_that_follows_sees_its_writer_die(tmp_path: Path) -> None:
 def crashed_copy(tmp_path: Path) -> Path:
     """A crashed session of this process's making: its files as they are while it records."""
     writer = record(tmp_path / "live.asrs", writer=None)
-    folder = tmp_path / "crashed"
-    folder.mkdir()
-    end = time.monotonic() + 20
-    while True:
-        with Session.open(writer.path) as session:
-            if len(session.spans) == 1 + BLOCKS * 7 and session.utterances:
-                break
-        assert time.monotonic() < end
-        time.sleep(0.01)
-    copy = folder / "s.asrs"
+    (tmp_path / "crashed").mkdir()
+    wait_until_written(writer)
+    copy = tmp_path / "crashed" / "s.asrs"
     for source, target in zip(
         (writer.path, side_files(writer.path)[0]), (copy, side_files(copy)[0]), strict=True
     ):
@@ -176,19 +168,7 @@ def test_a_missing_wal_is_said_and_the_rest_is_shown_untouched(tmp_path: Path) -
 
 
 @pytest.mark.usefixtures("dead_writer")
-def test_a_damaged_wal_costs_only_what_is_damaged(tmp_path: Path) -> None:
-    copy = crashed_copy(tmp_path)
-    wal = side_files(copy)[0]
-    wal.write_bytes(wal.read_bytes()[: wal.stat().st_size // 2])
-    with Session.open(copy) as session:
-        assert session.state == "crashed"
-        assert session.meta["preset"] == "test"
-
-
-@pytest.mark.usefixtures("dead_writer")
-def test_a_crashed_session_in_a_folder_that_cannot_be_written_is_read_from_a_copy(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_crash_in_a_read_only_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copy = crashed_copy(tmp_path)
     files = (copy, side_files(copy)[0])
     before = [file.read_bytes() for file in files]
@@ -209,23 +189,21 @@ def test_a_crashed_session_in_a_folder_that_cannot_be_written_is_read_from_a_cop
     assert session.path == copy
     assert session.state == "crashed"
     assert len(session.spans) == 1 + BLOCKS * 7
-    assert private is not None
     session.close()
     assert not private.exists()
     assert [file.read_bytes() for file in files] == before
 
 
-def put_until_failed(writer: SessionWriter, recorder: Recorder) -> int:
+def put_until_failed(writer: SessionWriter, recorder: Recorder) -> None:
     stage, lane = recorder.stage("s", "search"), recorder.lane("a")
-    i = 0
-    end = time.monotonic() + 30
-    while writer.failed is None:
-        assert time.monotonic() < end
-        for _ in range(200):
+    number = itertools.count()
+
+    def put_some() -> bool:
+        for i in itertools.islice(number, 200):
             lane.put(stage, i, i + 1, work0=i)
-            i += 1
-        time.sleep(0.002)
-    return i
+        return writer.failed is not None
+
+    wait_until(put_some)
 
 
 def test_a_full_disk_stops_the_file_not_the_program(tmp_path: Path) -> None:
@@ -253,45 +231,7 @@ def test_a_full_disk_stops_the_file_not_the_program(tmp_path: Path) -> None:
         assert session.spans["work0"].tolist() == list(range(count))
 
 
-LIMITED = """
-import resource, sys, time
-resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
-from profiler.session.writer import SessionWriter
-from profiler.spans import Recorder
-recorder = Recorder()
-writer = SessionWriter(sys.argv[1], recorder, {})
-stage, lane = recorder.stage("s", "search"), recorder.lane("a")
-i = 0
-while writer.failed is None:
-    for _ in range(200):
-        lane.put(stage, i, i + 1, work0=i); i += 1
-    time.sleep(0.002)
-writer.close()
-print(writer.failed)
-"""
-
-
-def test_a_file_that_may_not_grow_keeps_what_was_committed(tmp_path: Path) -> None:
-    path = tmp_path / "s.asrs"
-    child = subprocess.run(
-        [sys.executable, "-c", LIMITED, path],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    assert "recording has stopped" in child.stdout
-    assert child.stdout.count("\n") == 1
-    with Session.open(path) as session:
-        assert session.state in ("failed", "crashed")
-        count = len(session.spans)
-        assert count > 0
-        assert session.spans["work0"].tolist() == list(range(count))
-
-
-def test_a_folder_removed_under_the_recording_is_noticed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_removed_folder_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("profiler.session.writer.PRESENCE_SECONDS", 0.0)
     folder = tmp_path / "f"
     folder.mkdir()
@@ -317,10 +257,7 @@ def test_any_error_of_the_writing_thread_is_kept_not_lost(tmp_path: Path) -> Non
     recorder = Recorder()
     writer = SessionWriter(tmp_path / "s.asrs", recorder, {})
     writer.marker("note", "x", 2**70)
-    end = time.monotonic() + 20
-    while writer.failed is None:
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    wait_until(lambda: writer.failed is not None)
     assert "recording has stopped" in str(writer.failed)
     writer.close()
     assert np.frombuffer(recorder.lane("x").take()).size == 0
@@ -375,9 +312,7 @@ def test_a_journal_that_names_another_file_touches_none(small: Path, tmp_path: P
 
 
 @pytest.mark.parametrize("suffix", ["-wal", "-shm", "-journal"])
-def test_side_files_that_lead_elsewhere_are_refused(
-    suffix: str, small: Path, tmp_path: Path
-) -> None:
+def test_linked_side_files_are_refused(suffix: str, small: Path, tmp_path: Path) -> None:
     victim = tmp_path / "victim.txt"
     victim.write_text("years of work")
     side = small.with_name(small.name + suffix)
@@ -391,9 +326,7 @@ def test_side_files_that_lead_elsewhere_are_refused(
         Session.open(small)
 
 
-def test_a_wal_of_another_session_beside_a_closed_one_is_not_taken_in(
-    small: Path, tmp_path: Path
-) -> None:
+def test_the_wal_of_another_session_is_not_read(small: Path, tmp_path: Path) -> None:
     writer = record(tmp_path / "live.asrs")
     wait_until_written(writer)
     shutil.copyfile(side_files(writer.path)[0], side_files(small)[0])
@@ -404,17 +337,12 @@ def test_a_wal_of_another_session_beside_a_closed_one_is_not_taken_in(
 
 
 def wait_until_written(writer: SessionWriter) -> None:
-    end = time.monotonic() + 20
     with Session.open(writer.path) as session:
-        while len(session.spans) < writer.recorder.lanes[0].recorded:
-            assert time.monotonic() < end
-            session.refresh()
-            time.sleep(0.01)
+        lane = writer.recorder.lanes[0]
+        wait_until(lambda: len(refreshed(session).spans) == lane.recorded)
 
 
-def test_a_session_that_somebody_still_holds_is_never_marked_as_crashed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_held_session_is_not_crashed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # As from another machine or container, where the writer's process cannot be seen.
     monkeypatch.setattr("profiler.session.recover.alive", lambda owner: None)
     monkeypatch.setattr("profiler.session.recover.FOLD_SECONDS", 0.1)

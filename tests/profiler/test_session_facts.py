@@ -14,7 +14,7 @@ from profiler_sessions import edit
 from profiler.session.errors import SessionError
 from profiler.session.facts import setting
 from profiler.session.reader import Session
-from tests.bench.campaign import _session_base, _session_nodes, _use
+from tests.bench.campaign import _session_base
 
 
 def tell(path: Path, key: str, text: str) -> None:
@@ -82,30 +82,6 @@ def test_json_that_nothing_can_hold_is_refused(text: str, place: str, small: Pat
     with pytest.raises(SessionError, match="damaged") as caught:
         Session.open(small)
     assert len(str(caught.value)) < len(str(small)) + 250
-
-
-@pytest.mark.parametrize(
-    ("column", "way"),
-    [
-        ("tree", ("block",)),
-        ("value", ("senones",)),
-        ("value", ("context", 0)),
-        ("value", ("ns_per_span",)),
-        ("value", ("gemm",)),
-    ],
-    ids=lambda value: str(value[-1]),
-)
-@pytest.mark.parametrize("digits", [20, 400])
-def test_integers_that_no_array_holds_are_refused(
-    column: str, way: tuple[Any, ...], digits: int, tmp_path: Path
-) -> None:
-    """Of the settings, of what scores, of the recorder and of the drift."""
-    node = next(one for one in _session_nodes.nodes() if one[2] == column and one[4] == way)
-    path = tmp_path / "s.asrs"
-    _session_nodes.replace_node(node, "9" * digits, path)
-    said = _use.use(path, tmp_path)
-    assert said is not None
-    assert "bits" in said
 
 
 def test_settings_are_looked_up_by_key_and_nothing_else(small: Path) -> None:

@@ -58,9 +58,7 @@ def test_a_session_takes_the_place_of_no_link_pipe_device_or_folder(
 
 
 @pytest.mark.parametrize("noticed", ["while recording", "at the end"])
-def test_a_session_renamed_while_it_is_recorded_loses_nothing(
-    noticed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_renamed_session(noticed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     every = 0.0 if noticed == "while recording" else 1e9
     monkeypatch.setattr("profiler.session.writer.PRESENCE_SECONDS", every)
     path, other = tmp_path / "s.asrs", tmp_path / "renamed.asrs"

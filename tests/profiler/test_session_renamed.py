@@ -3,10 +3,8 @@
 import sqlite3
 from pathlib import Path
 
-import pytest
-
 from profiler.analysis.breakdown import breakdown
-from profiler.session.format import renamed
+from profiler.session.format import rows as renamed
 from profiler.session.reader import Session
 
 OLD = Path(__file__).parents[1] / "data" / "sessions" / "v1-old-names.asrs"
@@ -23,13 +21,6 @@ def test_stages_of_an_old_session_carry_todays_names() -> None:
     active = rows["search.active"]
     assert active.work["active"] > 0
     assert "asked" not in active.work
-
-
-@pytest.mark.parametrize("old", sorted(renamed.STAGES))
-def test_an_old_name_stands_for_one_of_today(old: str) -> None:
-    now, _ = renamed.named_now(old, ())
-    assert now not in renamed.STAGES
-    assert renamed.named_now(now, ("looked at",)) == (now, ("looked at",))
 
 
 def test_only_the_stage_that_meant_it_has_its_counts_renamed() -> None:

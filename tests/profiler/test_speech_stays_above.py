@@ -40,9 +40,3 @@ def test_no_module_of_the_profiler_knows_of_speech(path: Path) -> None:
     words = code_words(path.read_text(encoding="utf-8"))
     found = {word for word in words if OF_SPEECH.search(word) and (module, word) not in STORED}
     assert not found
-
-
-def test_names_and_texts_are_looked_at_and_docstrings_are_not() -> None:
-    source = '"""Senones."""\ndef f(n_senones):\n    """A phone."""\n    return g.codebook("wer")\n'
-    found = {word for word in code_words(source) if OF_SPEECH.search(word)}
-    assert found == {"n_senones", "codebook", "wer"}

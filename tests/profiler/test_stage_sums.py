@@ -13,7 +13,7 @@ from profiler_sessions import GAUSSIANS_COST, fake_session, spans_of
 
 from profiler.analysis import stage_sums
 from profiler.analysis.breakdown import breakdown
-from profiler.analysis.stage_sums import CHUNK, StageSums
+from profiler.analysis.stage_sums import CHUNK
 from profiler.analysis.track import CostTrack
 from profiler.session.model import LaneInfo
 from profiler.spans import SPAN, Cost, Linear, Stage
@@ -82,12 +82,18 @@ class Plain:
         return sums
 
 
-def answers(sums: StageSums, session: Any, first: int | None, last: int | None) -> dict[Any, Any]:
-    return {
-        key: np.array([s.time, s.calls, s.frames, *s.work])
-        for *key_, s in sums.within(session, first, last)
-        for key in [tuple(key_)]
-    }
+def read(session: Any) -> CostTrack:
+    track = CostTrack()
+    track.update(session)
+    return track
+
+
+def answers(track: CostTrack, session: Any, first: int | None, last: int | None) -> dict[Any, Any]:
+    sums = track.stages
+    found = (
+        sums.totals() if first is None or last is None else sums.within(session.spans, first, last)
+    )
+    return {key: np.array([s.time, s.calls, s.frames, *s.work]) for key, s in found}
 
 
 def same(got: dict[Any, Any], wanted: dict[Any, Any]) -> None:
@@ -97,41 +103,27 @@ def same(got: dict[Any, Any], wanted: dict[Any, Any]) -> None:
 
 
 @settings(deadline=None, max_examples=30)
-@given(st.integers(0, 10**9), st.integers(0, 60))
-def test_any_stretch_equals_the_plain_sum(seed: int, blocks: int) -> None:
+@given(st.integers(0, 10**9), st.integers(0, 60), st.lists(st.integers(0, 200), max_size=6))
+def test_any_stretch_equals_the_plain_sum(seed: int, blocks: int, cuts: list[int]) -> None:
     # Chunks of four spans, so that small recordings have many.
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stage_sums, "CHUNK", 4)
         spans = recording(seed, blocks)
         session = fake_session(spans, STAGES, COSTS, lanes=LANES)
-        sums = StageSums()
-        sums.update(session)
-        plain = Plain(spans)
-        same(answers(sums, session, None, None), plain.within(None, None))
+        whole, pieces, plain = read(session), CostTrack(), Plain(spans)
+        for cut in [*sorted(cuts), len(spans)]:
+            pieces.update(fake_session(spans[:cut], STAGES, COSTS, lanes=LANES))
         draw = random.Random(seed)
         for _ in range(60):
             first = draw.randint(0, 700)
             last = draw.randint(first, 700)
-            same(answers(sums, session, first, last), plain.within(first, last))
-
-
-@settings(deadline=None, max_examples=25)
-@given(st.integers(0, 10**9), st.lists(st.integers(0, 200), max_size=6))
-def test_feeding_in_pieces_gives_the_same_bits(seed: int, cuts: list[int]) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stage_sums, "CHUNK", 4)
-        spans = recording(seed, 50)
-        whole, pieces = StageSums(), StageSums()
-        session = fake_session(spans, STAGES, COSTS, lanes=LANES)
-        whole.update(session)
-        for cut in [*sorted(cuts), len(spans)]:
-            part = fake_session(spans[: min(cut, len(spans))], STAGES, COSTS, lanes=LANES)
-            pieces.update(part)
+            same(answers(whole, session, first, last), plain.within(first, last))
+        same(answers(whole, session, None, None), plain.within(None, None))
         for stretch in ((None, None), (7, 260)):
             got, wanted = answers(pieces, session, *stretch), answers(whole, session, *stretch)
-            assert got.keys() == wanted.keys()
-            for key, values in wanted.items():
-                assert got[key].tobytes() == values.tobytes()
+            assert {key: values.tobytes() for key, values in got.items()} == {
+                key: values.tobytes() for key, values in wanted.items()
+            }
 
 
 def test_a_selection_looks_at_the_spans_on_its_edges_alone(monkeypatch) -> None:
@@ -140,9 +132,7 @@ def test_a_selection_looks_at_the_spans_on_its_edges_alone(monkeypatch) -> None:
     spans["start_ns"] += np.repeat(np.arange(blocks) * 12, 3)
     spans["first_frame"] = np.repeat(np.arange(blocks) * 4, 3)
     session = fake_session(spans, STAGES, COSTS)
-    track = CostTrack()
-    track.update(session)
-    breakdown(session, track=track)
+    track = read(session)
     looked_at = []
     monkeypatch.setattr(
         stage_sums, "pick", lambda s, at: looked_at.append(len(at)) or s[at], raising=True
@@ -154,19 +144,5 @@ def test_a_selection_looks_at_the_spans_on_its_edges_alone(monkeypatch) -> None:
 
 
 def test_no_spans_no_sums() -> None:
-    session = fake_session(np.empty(0, SPAN), STAGES)
-    sums = StageSums()
-    sums.update(session)
-    assert list(sums.within(session, None, None)) == []
-
-
-def test_a_long_session_can_be_taken_in_a_part_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage_sums, "STRETCH", 100)
-    session = fake_session(recording(3, 200), STAGES, COSTS, lanes=LANES)
-    whole, parts = StageSums(), StageSums()
-    assert whole.update(session)
-    calls = 1
-    while not parts.update(session, 100):
-        calls += 1
-    assert calls == -(-len(session.spans) // 100)
-    assert list(parts.within(session, 30, 900)) == list(whole.within(session, 30, 900))
+    track = read(fake_session(np.empty(0, SPAN), STAGES))
+    assert list(track.stages.totals()) == []

@@ -53,13 +53,11 @@ def between(**ends: tuple[float, float, float]) -> Parts:
         (between(not_attributed=(30, 50, 70), instructions=(20, 40, 41)), "undecided"),
     ],
 )
-def test_a_verdict_names_the_largest_part_or_mixed_where_intervals_overlap(
-    parts: Parts, verdict: str
-) -> None:
+def test_a_verdict_names_the_largest_part_or_mixed(parts: Parts, verdict: str) -> None:
     assert judge(Evidence(100.0, 1, 1, parts, replayed=True)).verdict == verdict
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", range(40))
 def test_a_verdict_never_names_another_part_than_the_largest_of_its_own(seed: int) -> None:
     draw = np.random.default_rng(seed)
     likely = dict(zip(PARTS, draw.exponential(10.0, len(PARTS)), strict=True))
@@ -130,7 +128,6 @@ def test_verdicts_of_a_recording(
     found = row(duration, cost, hot)
     assert (found.verdict, found.evidence, found.defect) == (verdict, grade, None)
     assert found.sentence.endswith(".")
-    assert found.parts is not None
     assert found.parts.time_ns == pytest.approx(found.time_ns)
     assert found.replays == (10 if hot is not None else 0)
 
@@ -168,7 +165,6 @@ def test_running_faster_than_the_roofs_allow_is_a_defect_of_the_tool() -> None:
         "It ran in 83 % of the least time that the machine's measured roofs allow, so its cost law or a roof "
         "is wrong."
     )
-    assert found.parts is not None
     assert found.parts.share(NOT_ATTRIBUTED) == pytest.approx(0.2, abs=0.001)
 
 

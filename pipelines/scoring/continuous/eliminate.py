@@ -19,7 +19,7 @@ from pipelines.scoring.simd.maxima import can_reach, insert_down
 from pipelines.scoring.simd.panels import add_vector, partial
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, copy_floats
 from profiler.arrays import Array, ArrayError
-from profiler.kernel_spans import now_ns
+from profiler.recording.kernel_spans import now_ns
 
 MAX_KEPT = 128
 """The most components a model may have, and so the most that can be kept."""

@@ -12,7 +12,7 @@ from pipelines.scoring.simd.maxima import lowest_bit
 from pipelines.scoring.simd.panels import AHEAD, panel_of_bytes
 from pipelines.scoring.simd.vector import LANES, address
 from profiler.arrays import Array, ArrayError
-from profiler.kernel_spans import now_ns
+from profiler.recording.kernel_spans import now_ns
 
 
 @njit(nogil=True, cache=True)

@@ -16,7 +16,7 @@ from pipelines.scoring.simd.exponential import log_plus, sum_exp, sum_exp_down
 from pipelines.scoring.simd.maxima import largest, max_down
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, copy_floats
 from profiler.arrays import Array, ArrayError
-from profiler.kernel_spans import now_ns
+from profiler.recording.kernel_spans import now_ns
 
 
 @njit(nogil=True, cache=True)

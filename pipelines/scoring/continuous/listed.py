@@ -12,7 +12,7 @@ from pipelines.scoring.simd.maxima import lowest_bit, max_down
 from pipelines.scoring.simd.panels import AHEAD, add_to, make_panel
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, copy_floats
 from profiler.arrays import Array, ArrayError
-from profiler.kernel_spans import now_ns
+from profiler.recording.kernel_spans import now_ns
 
 _panel_1, _panel_2, _panel_4 = make_panel(1), make_panel(2), make_panel(4)
 

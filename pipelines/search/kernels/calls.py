@@ -48,8 +48,8 @@ from pipelines.search.kernels.layout import (
 from pipelines.search.kernels.numba_flags import njit_called, njit_inlined, njit_inner
 from pipelines.search.kernels.table import arrays_at
 from profiler.arrays import F32, I64
-from profiler.kernel_spans import HAS_CLOCK, now_ns, put, put_open
-from profiler.span_layout import Lent
+from profiler.recording.kernel_spans import HAS_CLOCK, now_ns, put, put_open
+from profiler.recording.layout import Lent
 
 Recording = tuple[Lent, Steps, int]
 """Where spans go: a lent ring, the stages, and when the call was made (ns)."""

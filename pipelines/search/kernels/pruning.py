@@ -42,7 +42,7 @@ from pipelines.search.kernels.layout import (
 )
 from pipelines.search.kernels.numba_flags import njit_inner, njit_reducing
 from profiler.arrays import F32, I64
-from profiler.kernel_spans import now_ns
+from profiler.recording.kernel_spans import now_ns
 
 DEAD_SHARE = 4
 """One in so many places may be dead before the lists are closed up."""

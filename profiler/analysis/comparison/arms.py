@@ -1,8 +1,7 @@
 """The arms of a comparison: which utterances count, and their times by stage, repeat and cell.
 
-A cell is a short stretch of one utterance, so that the same work stands beside the same work, and a burst of
-something else spoils one cell of one repeat and not the whole. Times are those of the decode lane, tiled
-as in the breakdown.
+A cell is a short stretch of one utterance, so that the same work is compared and a burst of something else spoils one
+cell of one repeat. Times are those of the decode lane, tiled as in the breakdown.
 """
 
 import math
@@ -167,12 +166,10 @@ class Times:
         return Times({k: v[begin:] for k, v in self.stages.items()}, self.by_utterance[begin:])
 
     def whole_repeats(self) -> "Times":
-        """The same with one cell for everything, so that the fastest repeats count and not the fastest cells.
+        """Return the same with one cell for everything: for arms that cut the work otherwise.
 
-        For arms that cut the work otherwise. With blocks of 16 frames a cell is one call of a stage, with blocks of one
-        frame the mean of sixteen, which differs less from repeat to repeat: by the fastest cells of both, nets at block
-        1 took 4.92 times as long as at block 16, and by the sums of everything 4.76 times. One burst spoils a whole
-        repeat then.
+        A cell is one call with blocks of 16 frames and the mean of sixteen with blocks of one, which varies less: by
+        the fastest cells, nets at block 1 took 4.92 times as long as at block 16, by sums of everything 4.76 times.
         """
         whole = {name: times.sum(axis=1, keepdims=True) for name, times in self.stages.items()}
         return Times(whole, self.by_utterance)

@@ -1,8 +1,4 @@
-"""Two arms compared: two sessions, or the two configurations interleaved in one.
-
-`arms` lays their times out by repeat and cell, `statistics` makes ratios and intervals of them, and here they
-become verdicts, with everything beside that a person should know before trusting them.
-"""
+"""Compares two arms (two sessions, or the arms of one A/B): verdicts, and what speaks against them."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -66,12 +62,11 @@ class StageRatio:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The outcome. `decoded_a`, `decoded_b`: one decode of each utterance that was matched.
+    """The outcome. `decoded_a`, `decoded_b`: one decode of each matched utterance.
 
-    `only_a`, `only_b`: stages that took time on one side alone, with their seconds per repeat.
-    `repeats`: those that count, of each side; `warm_up`: first repeats of each that were left out as such.
-    `total_ratio`: of the plain sums of times, bursts and all. `floor`: half-width of the interval that one arm
-    against itself would get.
+    `only_a`, `only_b`: seconds per repeat of stages on one side alone. `repeats`: those that count, of each side;
+    `warm_up`: those left out at the beginning. `total_ratio`: of plain sums. `floor`: half-width of the interval of an
+    arm against itself.
     """
 
     a: Arm
@@ -95,10 +90,10 @@ class Comparison:
 
 
 def compare(a: Session, b: Session | None = None, floor: float | None = None) -> Comparison:
-    """Compare two sessions, or the arms of the interleaved session `a`.
+    """Compare two sessions, or the arms of the interleaved session `a`; BadInput (one sentence) if there is nothing to.
 
-    `floor`: the machine's own A/A floor (half-width, as a fraction) where it was measured; otherwise
-    it is estimated from repeats within the arms. BadInput (one sentence) when there is nothing to compare.
+    `floor`: the machine's A/A floor (half-width, a fraction) where it was measured; else repeats within the arms give
+    it.
     """
     if b is None:
         return compare_arms(*arms_of(a), floor=floor)
@@ -202,8 +197,7 @@ def by_interval(ratio: Ratio) -> str:
 def floor_within(*arms: Times) -> float | None:
     """Return the A/A floor as a fraction, from repeats of one arm taken as two; None for too few.
 
-    Every other repeat plays B: what is then found between them is noise, and the larger half-width of
-    the arms' intervals, brought to as many couples as there are repeats, is the floor.
+    Every other repeat plays B. The larger half-width of the arms' intervals, brought to all repeats, is the floor.
     """
     halves = []
     for times in arms:
@@ -228,11 +222,7 @@ def floor_within(*arms: Times) -> float | None:
 
 
 def _warnings(
-    a: Arm,
-    b: Arm,
-    repeats: int,
-    matched: int,
-    unmatched: tuple[tuple[str, ...], tuple[str, ...]],
+    a: Arm, b: Arm, repeats: int, matched: int, unmatched: tuple[tuple[str, ...], tuple[str, ...]]
 ) -> Iterable[str]:
     if repeats < MIN_REPEATS:
         yield (

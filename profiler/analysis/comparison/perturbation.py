@@ -1,10 +1,8 @@
-"""Does a verdict survive? What each verdict says a change should do to a stage's time, beside what it did.
+"""Does a verdict survive? What each verdict predicts that a change does to a stage's time, compared with what it did.
 
-Horace He's three regimes ("Making deep learning go brrrr from first principles", 2022) made into a test: a
-change that compute-, bandwidth-, latency- and call-bound stages would answer differently is made, and the measured
-ratio of times is laid beside the ratios that the cost laws and roofs give for each regime. The verdict in question
-was given with parts, and predicts what they do together. A change that all would answer alike says nothing, and is
-reported as that.
+Horace He's three regimes ("Making deep learning go brrrr from first principles", 2022) made into a test: a change is
+made that compute-, bandwidth-, latency- and call-bound stages answer differently, and the measured ratio of times is
+compared with those that cost laws and roofs give for each. A change that all answer alike says nothing.
 """
 
 import math
@@ -42,11 +40,10 @@ SAME: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Perturbation:
-    """One change to a stage and what came of it; `unavailable` says why it could not be made.
+    """One change to a stage and its effect; `unavailable`: why it could not be made.
 
-    Ratios are of the stage's time per `per` (a frame, or a unit of work where the amount of it changes),
-    changed / unchanged. `by_verdict`: what each verdict predicts. `agrees` is None where the change says
-    nothing about the verdict.
+    Ratios are of the time per `per` (a frame, or a unit of work), changed / unchanged. `by_verdict`: what each verdict
+    predicts. `agrees`: None where the change says nothing about the verdict.
     """
 
     name: str
@@ -86,11 +83,10 @@ def expected(
 ) -> dict[str, float]:
     """Return by verdict the ratio of times per unit that the laws give for the change before → after.
 
-    Each verdict is answered by the part of the law that it names: compute- and instruction-bound by the kernel's
-    own instructions, bandwidth-bound by what its data take in order, latency-bound by scattered accesses,
-    call-bound by calls (their number, where the law names none and `call_ns` is known). none of these:
-    `otherwise`, 1 where nothing that changed should matter. The verdict of `judged` is answered by all parts of its
-    own time, each as its part of the law changes, and what is not attributed as `otherwise`.
+    Each verdict follows its part of the law: compute- and instruction-bound the instructions, bandwidth-bound data in
+    order, latency-bound scattered accesses, call-bound calls (their number, where the law names none and `call_ns` is
+    known). "none of these": `otherwise`, 1 where nothing that changed should matter. The verdict of `judged` follows
+    all parts of its own time, and what is not attributed changes as `otherwise`.
     """
     units = _units(after, per) / _units(before, per)
     ratios = {OTHERWISE: otherwise}
@@ -131,7 +127,7 @@ def weigh(
     measured: Ratio | None,
     per: str = "frame",
 ) -> Perturbation:
-    """Lay what was measured beside what `verdict` predicts, and beside what the others would."""
+    """Compare what was measured with what `verdict` predicts, and with what the others would."""
     predicted = by_verdict.get(verdict) if verdict else None
     agrees: bool | None = None
     if measured is None or measured.low is None or measured.high is None:

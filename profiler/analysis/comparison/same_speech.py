@@ -1,12 +1,9 @@
 """What a change of settings did, against a fair baseline: the same speech under both, within one session.
 
-While a run goes on, the frames before and after a change are other speech, and other speech costs something else.
-So a second of speech counts only where the same second of the same file was decoded wholly under either
-configuration. Seconds in which a change was being prepared are left out: something ran beside the decoder.
-
-The interval is a bootstrap over seconds: longer than the bursts of other programs, of which each then spoils one.
-What is slower (clock rate, another program for a minute) it does not know, because one configuration came after the
-other; decoding in turn (`arms.arms_of`) does, and is taken where the session has it.
+A second of speech counts where the same second of the same file was decoded wholly under either configuration. Seconds
+in which a change was being prepared are left out. The interval is a bootstrap over seconds, longer than the bursts of
+other programs. It does not know what is slower (clock rate, another program for a minute), because one configuration
+came after the other; an A/B in turns (`arms.arms_of`) does, and is used where the session has it.
 """
 
 from __future__ import annotations
@@ -57,10 +54,9 @@ class Place(NamedTuple):
 class SameSpeech:
     """Configuration B against A on speech that both have decoded.
 
-    `ratio`: time of B / time of A, None where nothing was decoded by both. `verdict`: one of those of `compare`.
-    `seconds`: of speech that count. `repeats`: turns of both that count, 0 where they were not decoded in turn.
-    `decoded`: utterances that both decoded to their end, the latest of A and of B. `baseline`: the stretches
-    (first frame, one after the last) of A that count.
+    `ratio`: time of B / time of A, None where both decoded nothing. `seconds`: of speech that count. `repeats`: turns
+    of both, 0 without turns. `decoded`: the latest of A and of B of utterances that both decoded to their end.
+    `baseline`: the stretches (first frame, one after the last) of A that count.
     """
 
     ratio: Ratio | None

@@ -1,16 +1,15 @@
-"""Statistics of times: summaries, warm-up, bootstrap, and the ratio of two arms with an interval.
+"""Statistics of times: warm-up, bootstrap, and the ratio of two arms with an interval.
 
-Other programs, interrupts and slower clock rates only ever add time. So the typical time of a piece of work is
-that of its fastest repeats, arms are measured alternately so that both meet the same conditions, and what
-is drawn at random is whole repeats: times within one repeat share whatever went on meanwhile and are no
-independent evidence. Everything random takes a seed.
+Other programs and interrupts only ever add time, so the typical time of a piece of work is that of its fastest repeats.
+Arms are measured alternately to meet the same conditions. Whole repeats are drawn at random: times within one repeat
+share whatever went on and are no independent evidence. Everything random takes a seed.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 
@@ -44,30 +43,11 @@ def percentiles(values: Array, wanted: tuple[float, ...] = (50.0, 95.0)) -> tupl
     return tuple(float(v) for v in np.percentile(values, wanted))
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """What a set of times looks like; NaN where it is empty. `spread`: median absolute deviation × 1.4826."""
-
-    n: int
-    median: float
-    p90: float
-    p99: float
-    spread: float
-
-
-def summary(values: Array) -> Summary:
-    """Return the robust summary of `values`; the factor makes the spread that of a normal distribution."""
-    median, p90, p99 = percentiles(values, (50.0, 90.0, 99.0))
-    spread = 1.4826 * float(np.median(np.abs(values - median))) if len(values) else median
-    return Summary(len(values), median, p90, p99, spread)
-
-
 def undisturbed(values: Array, axis: int = 0) -> Array:
     """Return the mean of the fastest 40 % of `values` along `axis` (of at least two, where there are).
 
-    Disturbances of a time are one-sided, so its lower end says what the work itself takes (Chen & Revels,
-    "Robust benchmarking in noisy environments", arXiv 1608.04295, 2016, argue for the minimum). The minimum
-    alone hangs on one value, and medians move with the share of values that were disturbed.
+    Disturbances are one-sided, so the lower end says what the work itself takes (Chen & Revels, arXiv 1608.04295, 2016,
+    argue for the minimum, which hangs on one value; medians move with the share of disturbed values).
     """
     n = values.shape[axis]
     count = _undisturbed_count(n)
@@ -80,29 +60,27 @@ def _undisturbed_count(n: int) -> int:
     return max(min(2, n), math.ceil(UNDISTURBED_SHARE * n))
 
 
-def warm_up(values: Sequence[float] | Array, batch: int = 1) -> int:
+def warm_up(values: Sequence[float] | Array) -> int:
     """Return how many of the first `values` (times in order) belong to the warm-up.
 
-    MSER: cut where the standard error of what remains is smallest, (variance of the rest) / (its number),
-    looking at cuts in the first half only (White, "An effective truncation heuristic for bias reduction
-    in simulation output", Simulation 69, 1997; with `batch` = 5 it is MSER-5). 0 when what was cut is not
-    slower than the rest, or when cutting it takes away less than half of the squared deviations. A burst early on
-    cannot be told from a warm-up and is cut as one.
+    MSER: cut where the standard error of what remains is smallest, looking at cuts in the first half only (White, "An
+    effective truncation heuristic for bias reduction in simulation output", Simulation 69, 1997). 0 when what was cut
+    is not slower than the rest, or when cutting it takes away less than half of the squared deviations. A burst early
+    on cannot be told from a warm-up and is cut as one.
     """
     x = np.asarray(values, np.float64)
-    n = len(x) // batch
+    n = len(x)
     if n < 4:
         return 0
-    means = x[: n * batch].reshape(n, batch).mean(axis=1)
     left = n - np.arange(n // 2 + 1)
-    rest = np.cumsum(means[::-1])[::-1][: len(left)]
-    squares = np.cumsum((means[::-1] - means.mean()) ** 2)[::-1][: len(left)]
-    deviations = squares - left * (rest / left - means.mean()) ** 2
+    rest = np.cumsum(x[::-1])[::-1][: len(left)]
+    squares = np.cumsum((x[::-1] - x.mean()) ** 2)[::-1][: len(left)]
+    deviations = squares - left * (rest / left - x.mean()) ** 2
     error = np.maximum(deviations, 0.0) / left**2
     cut = int(np.argmin(error))
-    if cut == 0 or means[:cut].mean() <= means[cut:].mean():
+    if cut == 0 or x[:cut].mean() <= x[cut:].mean():
         return 0
-    return cut * batch if deviations[cut] < deviations[0] / 2 else 0
+    return cut if deviations[cut] < deviations[0] / 2 else 0
 
 
 def bootstrap_interval(
@@ -110,42 +88,25 @@ def bootstrap_interval(
     statistic: Callable[[Array], float],
     level: float = 0.95,
     *,
-    method: str = "bca",
-    clusters: Array | None = None,
+    method: Literal["percentile", "bca"] = "bca",
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> tuple[float, float]:
-    """Return the bootstrap interval of `statistic` over the rows of `values`.
+    """Return the bootstrap interval of `statistic` over the rows of `values`; NaN for fewer than two.
 
-    `method`: "percentile", or "bca", which corrects for bias and skewness (Efron, "Better bootstrap
-    confidence intervals", JASA 82, 1987). `clusters` [n]: rows of one number are drawn together (Davison &
-    Hinkley, Bootstrap Methods, 1997, § 3.8). With fewer than two clusters nothing can be said: NaN.
+    `bca` corrects for bias and skewness (Efron, "Better bootstrap confidence intervals", JASA 82, 1987).
     """
-    if method not in ("percentile", "bca"):
-        raise ValueError(f"the method must be percentile or bca, not {method!r}")
-    numbers = np.arange(len(values)) if clusters is None else np.asarray(clusters)
-    rows = [np.flatnonzero(numbers == number) for number in np.unique(numbers)]
-    n = len(rows)
+    n = len(values)
     if n < 2:
         return math.nan, math.nan
     draw = np.random.default_rng(seed)
-    drawn = np.array(
-        [
-            statistic(values[np.concatenate([rows[i] for i in draw.integers(0, n, n)])])
-            for _ in range(resamples)
-        ]
-    )
+    drawn = np.array([statistic(values[draw.integers(0, n, n)]) for _ in range(resamples)])
     tails = ((1 - level) / 2, (1 + level) / 2)
     if method == "bca":
         below = (drawn < statistic(values)).mean() + (drawn == statistic(values)).mean() / 2
         if 0 < below < 1:
             bias = _NORMAL.inv_cdf(float(below))
-            without = np.array(
-                [
-                    statistic(values[np.concatenate([r for j, r in enumerate(rows) if j != i])])
-                    for i in range(n)
-                ]
-            )
+            without = np.array([statistic(np.delete(values, i, axis=0)) for i in range(n)])
             off = without.mean() - without
             scale = float((off**2).sum()) ** 1.5
             skew = float((off**3).sum()) / (6 * scale) if scale else 0.0
@@ -193,11 +154,10 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two arms' times and what chance alone makes of them; of several stages they may be added.
+    """Two arms' times and what chance alone makes of them; those of several stages may be added.
 
-    `a`, `b`: sums over cells of `undisturbed` times. `drawn_a`, `drawn_b` [draws]: the same sums of random
-    draws, made with the same seed for all stages. `interleaved`: how they were drawn. `effective`: how many
-    repeats the times come from, at most all of them.
+    `a`, `b`: sums over cells of `undisturbed` times. `drawn_a`, `drawn_b` [draws]: the same of random draws, with one
+    seed for all stages. `effective`: from how many repeats the times come.
     """
 
     a: float
@@ -244,11 +204,9 @@ class Pair:
 def alternated(a: Array, b: Array, seed: int = SEED) -> Pair:
     """Return the arms of `a` and `b` [repeats, cells], measured in turn: row r of both in one repeat.
 
-    Chance is what remains when in each repeat a coin decides which row is A's, once the found ratio has
-    been taken off B (the randomisation test of Fisher, with whole repeats as its units; Good, Permutation,
-    Parametric and Bootstrap Tests, 2005, ch. 3). A bootstrap over repeats would find too wide intervals,
-    for a resample lacks most of the fastest times that `undisturbed` goes by. Where the
-    fastest times come from a few repeats (the machine was slower in the others), those few count.
+    Chance is what remains when a coin decides in each repeat which row is A's, once the found ratio has been taken off
+    B (Fisher's randomisation test over whole repeats; Good, Permutation, Parametric and Bootstrap Tests, 2005, ch. 3).
+    A bootstrap would give too wide intervals: a resample lacks most of the fastest times that `undisturbed` goes by.
     """
     n = len(a)
     if len(b) != n:
@@ -269,11 +227,9 @@ def alternated(a: Array, b: Array, seed: int = SEED) -> Pair:
 
 
 def apart(a: Array, b: Array, seed: int = SEED) -> Pair:
-    """Return the arms of `a` and `b` [repeats, cells], measured one after the other.
+    """Return the arms of `a` and `b` [repeats, cells], measured one after the other, with as many repeats of each.
 
-    Chance is drawn by a bootstrap over repeats, for each arm alone. It knows the noise between the repeats of
-    a session, and nothing of that between sessions. Both need the same number of repeats, for the fastest
-    40 % of more would be faster.
+    Chance is drawn by a bootstrap over repeats, for each arm alone; it knows nothing of the noise between sessions.
     """
     n = len(a)
     if len(b) != n:
@@ -349,10 +305,10 @@ def student_quantile(probability: float, freedom: int) -> float:
 
 
 def holm(p: Sequence[float | None]) -> list[float | None]:
-    """Return the p values adjusted so that the chance of any false finding among them stays below the level.
+    """Return the p values adjusted for the chance of any false finding; None (not tested) stays None and does not
+    count.
 
-    Step-down Bonferroni (Holm, "A simple sequentially rejective multiple test procedure", Scandinavian
-    Journal of Statistics 6, 1979). None (not tested) stays None and does not count.
+    Step-down Bonferroni (Holm, Scandinavian Journal of Statistics 6, 1979).
     """
     tested = sorted((value, i) for i, value in enumerate(p) if value is not None)
     adjusted: list[float | None] = [None] * len(p)

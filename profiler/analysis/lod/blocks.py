@@ -1,8 +1,7 @@
-"""Blocks of frames on a fixed grid: a chart of block means does not shimmer while it scrolls. No Qt.
+"""Blocks of frames on a fixed grid: a chart of block means does not shimmer while it scrolls.
 
-`BlockQuantiles` has, per block, the value that 95 % of its frames do not exceed: what a spike of one frame would
-show as a needle. Quantiles do not add up, so those of each block size are computed from the frames, for the blocks
-in view, and kept; a tail that grows costs only its own blocks.
+`BlockQuantiles` has the value that 95 % of a block's frames do not exceed. Those of each block size are computed for
+the blocks in view and kept; a tail that grows costs only its own blocks.
 """
 
 import math
@@ -40,12 +39,9 @@ def block_frames(frames: float, columns: int) -> int:
 class Under:
     """What lies under the columns of a chart: blocks of frames, or each column by itself.
 
-    Attributes:
-        size: frames of a block; 0 where every column stands for itself.
-        first: number of the first block.
-        grid: edges in frames [blocks + 1].
-        at: [columns] the block under the middle of each column, counted from the first.
-        there: [columns] whether its middle is a frame.
+    `size`: frames of a block, 0 where every column stands for itself. `first`: number of the first block. `grid`: edges
+    in frames [blocks + 1]. `at` [columns]: the block under each column's middle, counted from the first. `there`
+    [columns]: whether its middle is a frame.
     """
 
     size: int
@@ -94,11 +90,8 @@ class BlockQuantiles:
         self._known: dict[int, F64] = {}
 
     def follow(self, values: Array | FrameRow, same: int | None = None) -> None:
-        """Take one value per frame [frames] in place of what was there.
-
-        Args:
-            values: all frames from the first on, kept by reference.
-            same: frames that are as they were (default: all there were).
+        """Take one value per frame [frames], by reference; the first `same` frames are as they were (default: all there
+        were).
         """
         kept = len(self._values) if same is None else same
         self._values = values

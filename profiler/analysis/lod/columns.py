@@ -1,32 +1,33 @@
 """Level of detail: per-frame numbers reduced to one value per pixel column, at bounded cost.
 
-Two structures over values that only grow at the end, so that a live tail is processed once. Both hold the values
-by reference:
-
-- `RunningSums`: from the sums before each stretch of frames that a `PerFrame` keeps, the *exact* mean over any stretch
-  of time is two look-ups.
-- `Extremes`: a pyramid of block minima and maxima (factor 16), so that a spike one frame long still
-  shows when an hour fits into a thousand pixels; it adds an eighth of the values' size.
-
-Both give the same numbers bit for bit whether they were fed at once or in pieces: sums are made strictly in order, and
-minima and maxima are exact.
+Two structures over values that only grow at the end, held by reference. `RunningSums`: the *exact* mean over any
+stretch is two look-ups in the sums that a `PerFrame` keeps. `Extremes`: a pyramid of block minima and maxima (factor
+16), so that a spike one frame long still shows among an hour; it adds an eighth of the values' size. Both give the same
+bits whether they were fed at once or in pieces.
 """
 
 import math
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
 
 from profiler.analysis.per_frame import FrameRow
 from profiler.arrays import F64, Array
-from profiler.beside import side_by_side
 
 Values = Array | FrameRow
 """One value per frame: both give arrays for slices."""
 
 FACTOR = 16
 """Blocks of one level that make a block of the next."""
+
+LARGE = 1 << 16
+"""Elements of each array from which threads are worth starting: some 100 µs for all of them."""
+
+MOST_THREADS = 4
+"""More than these only wait for memory."""
 
 PIECE = 1 << 15
 """Frames of a row that are looked at in one go: a quarter of a megabyte."""
@@ -45,8 +46,7 @@ STEP_DIGITS = 11
 def column_grid(first: float, last: float, columns: int) -> tuple[int, float]:
     """Number of the first of `columns` columns over [first, last], and their width.
 
-    Column n of a width spans [n × width, (n + 1) × width), wherever the range begins: a range that moves shows the same
-    columns at another place. So the range is moved by up to half a column.
+    Column n spans [n × width, (n + 1) × width): a range that moves shows the same columns, moved by up to half of one.
     """
     width = float(f"{(last - first) / columns:.{STEP_DIGITS}g}")
     return math.floor(first / width + 0.5), width
@@ -69,11 +69,7 @@ class RunningSums:
         return len(self._rows[0]) if self._rows else 0
 
     def follow(self, rows: Sequence[FrameRow]) -> None:
-        """Take rows of one `PerFrame`, of as many frames each, in place of what was there.
-
-        Args:
-            rows: all frames from the first on. They must not change while anything is asked.
-        """
+        """Take rows of one `PerFrame`, of as many frames each; they must not change while anything is asked."""
         self._rows = rows
 
     def _area(self, at: F64, series: int | None = None) -> F64:
@@ -92,11 +88,8 @@ class RunningSums:
     def means(self, edges: F64, end: int | None = None, series: int | None = None) -> F64:
         """Mean per column [columns, series]; NaN where a column has no frame.
 
-        Args:
-            edges: column edges in frames [columns + 1], fractions allowed: the mean is of the
-                piecewise constant curve, so nothing shimmers while the range moves.
-            end: frames from here on count as not there (the playhead).
-            series: only the first so many.
+        `edges`: in frames [columns + 1], fractions allowed: the curve is piecewise constant. `end`: the first frame
+        that is not there (the playhead). `series`: only the first of them.
         """
         stop = len(self) if end is None else min(end, len(self))
         if stop == 0:
@@ -128,12 +121,9 @@ class ManyExtremes:
     def follow(
         self, low: Sequence[Values], high: Sequence[Values] | None = None, same: int | None = None
     ) -> None:
-        """Take one value per frame and series, or lower and upper ends, in place of what was there.
+        """Take one value per frame for each series, or lower and upper ends [frames], kept by reference.
 
-        Args:
-            low: of each series all frames from the first on [frames], kept by reference.
-            high: upper ends, where they are not the same.
-            same: frames that are as they were (default: all there were).
+        `same`: frames that are as they were (default: all there were).
         """
         kept = len(self) if same is None else min(same, len(self))
         lower = list(low)
@@ -162,7 +152,7 @@ class ManyExtremes:
             found.append(pyramid[level - 1])
         if kept < full:
             reduced = partial(_reduce, below, found, kept, full)
-            side_by_side(reduced, range(len(below[0])), (full - kept) * FACTOR)
+            run_parallel(reduced, range(len(below[0])), (full - kept) * FACTOR)
         self._count[level] = full
 
     def _below(self, level: int) -> tuple[Sequence[Values], Sequence[Values]]:
@@ -180,9 +170,8 @@ class ManyExtremes:
     def columns(self, edges: F64, end: int | None = None) -> tuple[F64, F64]:
         """Minimum and maximum per column, each [columns, series]; NaN where a column has no frame.
 
-        Args:
-            edges: column edges in frames [columns + 1]; a frame that a column only touches counts.
-            end: frames from here on count as not there (the playhead).
+        `edges`: in frames [columns + 1]; a frame that a column only touches counts. `end`: the first frame that is not
+        there.
         """
         stop = len(self) if end is None else min(end, len(self))
         if not stop:
@@ -256,6 +245,22 @@ def _reduce(
         if upper is not lower:
             values = upper[first * FACTOR : last * FACTOR]
         np.maximum.reduceat(values, some, out=found[1][number, first:last])
+
+
+def run_parallel(work: Callable[[int], object], numbers: Iterable[int], size: int) -> None:
+    """Call `work` with every number in any order, each on about `size` elements of an array of its own.
+
+    Large arrays are worked on by threads: numpy releases the interpreter lock meanwhile.
+    """
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    threads = min(processors, MOST_THREADS) if size >= LARGE else 1
+    if threads == 1:
+        for number in numbers:
+            work(number)
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in pool.map(work, numbers):
+            pass
 
 
 def _wider(array: Array, used: int, needed: int) -> Array:

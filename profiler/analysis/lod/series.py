@@ -1,8 +1,4 @@
-"""Per-frame rows of a cost track, prepared for drawing and updated with the tail.
-
-One `FrameSeries` per track, shared by all views: prefix sums of the categories and of the work
-counts, and extremes of the wall time and of each count. No Qt in here.
-"""
+"""Per-frame rows of a cost track, prepared for drawing and updated with the tail: one `FrameSeries` for all views."""
 
 from __future__ import annotations
 

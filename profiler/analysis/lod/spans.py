@@ -1,7 +1,6 @@
 """Spans by row of a timeline, reduced to the busy time of each kind per pixel column: exact at any number of spans.
 
-A row holds spans that follow each other. The busy time of a kind until a moment is a sum over whole chunks of spans,
-which is kept, and over the spans of one chunk: a column takes two of these, whether ten spans lie in it or a million.
+The busy time until a moment is a kept sum over whole chunks of spans, and one over the spans of the last chunk.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
-"""Taking what accesses scattered over memory take, and calls of compiled kernels: right after another one, and after
-other data were read.
-"""
+"""Measures accesses scattered over memory, and calls of compiled kernels: after another call, and after other data."""
 
-from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -10,7 +7,7 @@ import numpy as np
 from profiler.arrays import Array
 from profiler.costs import KERNEL_CALL
 from profiler.machine.roofs import table, timing
-from profiler.machine.roofs.cpu import Step, aligned
+from profiler.machine.roofs.cpu import Step, aligned, step_of
 from profiler.machine.roofs.table import AFTER_BYTES, Key, Roof
 from profiler.machine.roofs.timing import Counted, Effort, Task, roof_of
 from profiler.spans import Lane
@@ -26,23 +23,22 @@ OTHERS_BYTES: Final = 16 << 20
 
 def access_steps() -> list[Step]:
     """Return the steps that measure what a scattered access takes."""
-    keys = [
-        Key(table.LATENCY, name, "", 1, size) for name in table.LADDERS for size in ACCESS_BYTES
-    ]
-    return [Step(key, _access(key)) for key in keys]
+    ladder = [(name, size) for name in table.LADDERS for size in ACCESS_BYTES]
+    return [step_of(Key(table.LATENCY, name, "", 1, size), _access) for name, size in ladder]
 
 
 def call_steps() -> list[Step]:
     """Return the steps that measure what a call of a compiled kernel takes, the close of its span with it."""
     keys = [Key(table.OVERHEAD, KERNEL_CALL, "", bytes=size) for size in (0, AFTER_BYTES)]
-    return [Step(key, _call(key)) for key in keys]
+    return [step_of(key, _call) for key in keys]
 
 
-def _call(key: Key) -> Callable[[Effort], Roof]:
-    def timed(effort: Effort) -> Roof:
-        return roof_of(key, 1.0, called(key.bytes), effort, 1)
+def _call(key: Key, effort: Effort) -> Roof:
+    return roof_of(key, 1.0, called(key.bytes), effort, 1)
 
-    return timed
+
+def _access(key: Key, effort: Effort) -> Roof:
+    return roof_of(key, float(ACCESSES), scattered(key.name, key.bytes), effort, 1)
 
 
 class _Scratch(Lane):
@@ -88,13 +84,6 @@ def called(size: int) -> Task:
         return Counted(seconds)
 
     return task
-
-
-def _access(key: Key) -> Callable[[Effort], Roof]:
-    def timed(effort: Effort) -> Roof:
-        return roof_of(key, float(ACCESSES), scattered(key.name, key.bytes), effort, 1)
-
-    return timed
 
 
 ACCESSES: Final = 1 << 12

@@ -1,10 +1,9 @@
 """The roofs of this machine, stored between sessions.
 
-One file per machine and library build holds every roof with the time of its measurement. A run measures
-what of its quick plan is not there; `calibrate` measures everything, torch's and the device's in a process
-of their own. A roof that other programs disturbed is kept for BUSY_SECONDS, and then measured again; the
-better of the two stays.
-The file is replaced as a whole at the end: no partial result is ever stored.
+One file per machine and library build holds every roof with the time of its measurement. A run measures what of its
+quick plan is missing; `calibrate` measures everything, torch's and the device's in a process of their own. A roof that
+other programs disturbed is kept for BUSY_SECONDS and then measured again; the better of the two stays. The file is
+replaced as a whole at the end: no partial result is ever stored.
 """
 
 import hashlib
@@ -65,20 +64,20 @@ class Calibration:
         found = {m.name: m for part in reversed(self.unavailable.values()) for m in part}
         return list(found.values())
 
-    def fit(self, key: Key, now: float) -> bool:
+    def is_fit(self, key: Key, now: float) -> bool:
         """Whether the roof is there and need not be measured again."""
         roof = self.roofs.get(key)
         if roof is None:
             return False
         return is_steady(roof) or 0 <= now - self.measured[key] < BUSY_SECONDS
 
-    def fit_part(self, part: str, now: float) -> bool:
-        """Whether that part of the calibration was taken and need not be taken again."""
+    def is_part_fit(self, part: str, now: float) -> bool:
+        """Whether that part of the calibration need not be measured again."""
         failed = any(missing.name == part for missing in self.unavailable.get(part, []))
         return (
             part in self.unavailable
             and not (failed and part != torch_child.DEVICE)
-            and all(self.fit(key, now) for key, of in self.part.items() if of == part)
+            and all(self.is_fit(key, now) for key, of in self.part.items() if of == part)
         )
 
     def add(self, roofs: Iterable[Roof], part: str, now: float, *, replace: bool = False) -> None:
@@ -94,13 +93,9 @@ class Calibration:
         rows = RoofTable(tuple(self.roofs.values())).rows()
         for row, (key, roof) in zip(rows, self.roofs.items(), strict=True):
             del row["phase"]
-            row["spread"], row["steady"] = roof.spread, is_steady(roof)
-            row["disturbed"] = roof.disturbed
-            row["measured_at"], row["part"] = self.measured[key], self.part[key]
-        parts = {
-            part: [missing._asdict() for missing in found]
-            for part, found in self.unavailable.items()
-        }
+            row |= {"spread": roof.spread, "steady": is_steady(roof), "disturbed": roof.disturbed}
+            row |= {"measured_at": self.measured[key], "part": self.part[key]}
+        parts = {part: [m._asdict() for m in found] for part, found in self.unavailable.items()}
         return {"method": METHOD, "roofs": rows, "unavailable": parts}
 
     @classmethod
@@ -129,50 +124,13 @@ def load_or_measure(
 
     `device`: the run uses an accelerator, whose roofs count too.
     """
-    known = _known_with(plan([threads], kernels, whole=False), progress, cancelled, fresh=fresh)
-    return device_measured(progress, cancelled, fresh=fresh) if device else known
+    steps, parts = plan([threads], kernels, whole=False), [torch_child.DEVICE] if device else []
+    return _measured(steps, parts, progress, cancelled, fresh=fresh).roof_table
 
 
-def device_measured(
-    progress: Progress | None = None,
-    cancelled: Cancelled | None = None,
-    *,
-    fresh: bool = False,
-) -> RoofTable:
+def device_measured(*, fresh: bool = False) -> RoofTable:
     """Return what is known of this machine, after measuring what is not known of its accelerator."""
-    known = load(file())
-    if fresh or not known.fit_part(torch_child.DEVICE, time.time()):
-        _add_parts(known, [torch_child.DEVICE], progress, cancelled, fresh)
-        _keep(known)
-    return known.roof_table
-
-
-def _add_parts(
-    known: Calibration,
-    parts: list[str],
-    progress: Progress | None,
-    cancelled: Cancelled | None,
-    fresh: bool,
-) -> None:
-    answer = torch_child.measure(parts, progress, cancelled)
-    for part in parts:
-        known.add(answer.roofs.get(part, []), part, time.time(), replace=fresh)
-        known.unavailable[part] = answer.missing.get(part, [])
-
-
-def _known_with(
-    steps: list[Step],
-    progress: Progress | None,
-    cancelled: Cancelled | None,
-    *,
-    fresh: bool = False,
-) -> RoofTable:
-    known = load(file())
-    lacking = _lacking(known, steps, fresh)
-    if lacking:
-        known.add(cpu.take(lacking, progress, cancelled), RUN, time.time(), replace=fresh)
-        _keep(known)
-    return known.roof_table
+    return _measured([], [torch_child.DEVICE], None, None, fresh=fresh).roof_table
 
 
 def calibrate(
@@ -187,21 +145,38 @@ def calibrate(
 
     `fresh` measures all again. profiler.errors.Cancelled as soon as `cancelled()`; nothing is kept then.
     """
-    known = load(file())
     counts = thread_counts(threads or usable_cores() or 1)
-    now = time.time()
-    steps = _lacking(known, plan(counts, kernels, whole=True), fresh)
     parts = [torch_child.DEVICE, *(torch_child.part(n) for n in counts)]
-    parts = [part for part in parts if fresh or not known.fit_part(part, now)]
+    steps = plan(counts, kernels, whole=True)
+    return _measured(steps, parts, progress, cancelled, fresh=fresh, patient=True)
+
+
+def _measured(
+    steps: list[Step],
+    parts: list[str],
+    progress: Progress | None,
+    cancelled: Cancelled | None,
+    *,
+    fresh: bool,
+    patient: bool = False,
+) -> Calibration:
+    """Return what is known after measuring what of these is not, or all of them if `fresh`."""
+    known, now = load(file()), time.time()
+    steps = [step for step in steps if fresh or not known.is_fit(step.key, now)]
+    parts = [part for part in parts if fresh or not known.is_part_fit(part, now)]
     # The shares of the bar are those of the time: a core's roofs some 20 s, torch's start alone 3 s.
-    share = 0.75 if parts else 1.0
+    share = (0.75 if parts else 1.0) if steps else 0.0
     if steps:
-        found = cpu.take(steps, _scaled(progress, 0.0, share), cancelled, patient=True)
+        found = cpu.take(steps, _scaled(progress, 0.0, share), cancelled, patient=patient)
         known.add(found, RUN, time.time(), replace=fresh)
     if parts:
-        _add_parts(known, parts, _scaled(progress, share, 1.0), cancelled, fresh)
+        answer = torch_child.measure(parts, _scaled(progress, share, 1.0), cancelled)
+        for part in parts:
+            known.add(answer.roofs.get(part, []), part, time.time(), replace=fresh)
+            known.unavailable[part] = answer.missing.get(part, [])
     if steps or parts:
-        _keep(known)
+        # Two programs may calibrate at once; each puts a whole file in place.
+        cache.keep(cache.ROOFS, _name(), {}, known.as_dict())
     return known
 
 
@@ -251,17 +226,7 @@ def load(path: Path) -> Calibration:
     return Calibration()
 
 
-def _lacking(known: Calibration, steps: list[Step], fresh: bool) -> list[Step]:
-    now = time.time()
-    return [step for step in steps if fresh or not known.fit(step.key, now)]
-
-
 def _scaled(progress: Progress | None, first: float, last: float) -> Progress | None:
     if progress is None:
         return None
     return lambda what, fraction: progress(what, first + (last - first) * fraction)
-
-
-def _keep(known: Calibration) -> None:
-    # Two programs may calibrate at once; each puts a whole file in place.
-    cache.keep(cache.ROOFS, _name(), {}, known.as_dict())

@@ -1,14 +1,14 @@
-"""Taking the processor's roofs: GEMM and GEMV, vector and scalar arithmetic, exp and log, the bandwidth ladder.
+"""Measures the processor: GEMM and GEMV, vector and scalar arithmetic, exp and log, the bandwidth ladder.
 
-Method as in the Empirical Roofline Tool: sweep working sets with simple kernels and take what the machine
-sustains (see `timing`). Reads and writes count the bytes named (a write's own fetch of the line is not
-counted), triad 12 bytes per float32 element. GEMM and GEMV run through numpy's BLAS; exp and log through
-numpy, through the C library (a plain numba loop) and as vectorised polynomials, because the workload uses
-all of them. A run needs the quick plan for its number of threads; a calibration takes the whole plan.
+Method as in the Empirical Roofline Tool: sweep working sets with simple kernels and keep what the machine sustains
+(see `timing`). Reads and writes count the bytes named (not a write's own fetch of the line), triad 12 bytes per float32
+element. GEMM and GEMV run through numpy's BLAS; exp and log through numpy, the C library (a plain numba loop) and as
+vectorised polynomials, because the workload uses all of them. A run needs the quick plan, a calibration the whole one.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -78,14 +78,14 @@ whose address agrees in its last 12 bits with a store just made may wait for it,
 
 
 class Step(NamedTuple):
-    """One roof to take: what it is, and how."""
+    """One roof to measure, and the function that does it."""
 
     key: Key
     take: Callable[[Effort], Roof]
 
     @property
     def label(self) -> str:
-        """What a person reads while it is taken."""
+        """Shown while it is measured."""
         key = self.key
         count = "" if key.threads == 1 else f", {key.threads} threads"
         if key.kind in (BANDWIDTH, LATENCY) or key.bytes:
@@ -93,18 +93,9 @@ class Step(NamedTuple):
         return f"a {key.name} call" if key.kind == OVERHEAD else f"{key.name}{count}"
 
 
-def measure(
-    threads: int = 1,
-    progress: Progress | None = None,
-    cancelled: Cancelled | None = None,
-    kernels: Mapping[str, Work] | None = None,
-) -> RoofTable:
-    """Measure what a run on `threads` threads needs; about 3 s, plus compilation the first time.
-
-    `progress(what, fraction)` is called for each step; profiler.errors.Cancelled as soon as `cancelled()`.
-    """
-    steps = plan(threads, kernels, whole=False)
-    return RoofTable.from_rows(RoofTable(tuple(take(steps, progress, cancelled))).rows())
+def step_of(key: Key, measure: Callable[[Key, Effort], Roof]) -> Step:
+    """Return the step that measures `key` by that function."""
+    return Step(key, partial(measure, key))
 
 
 def take(
@@ -114,9 +105,9 @@ def take(
     *,
     patient: bool = False,
 ) -> list[Roof]:
-    """Take the roofs of `steps`; `patient` comes back to those that other programs disturbed.
+    """Measure the roofs of `steps`, those that other programs disturbed again if `patient`, else within BUDGET_SECONDS.
 
-    Without patience it keeps to BUDGET_SECONDS and takes what it gets.
+    `progress(what, fraction)` is called for each step; profiler.errors.Cancelled as soon as `cancelled()`.
     """
     todo = list(steps)
     found: dict[Key, Roof] = {}
@@ -148,19 +139,18 @@ def take(
 
 def recheck(roof_table: RoofTable, threads: int = 1) -> RoofTable:
     """Measure GEMM and the last rung of a run's ladder again (0.3 s); compare with `table.drift`."""
-    gemm = next((r for r in roof_table.roofs if r.key == Key(RATE, "gemm", threads=threads)), None)
-    rungs = [rung for rung in roof_table.ladder("read", threads) if rung.bytes <= RUN_BYTES]
+    rungs = [rung.key for rung in roof_table.ladder("read", threads) if rung.bytes <= RUN_BYTES]
+    gemm = Key(RATE, "gemm", threads=threads)
+    known = {roof.key: roof for roof in roof_table.roofs}
     again = []
-    for old in [*rungs[-1:], *([gemm] if gemm else [])]:
-        task = _gemm(threads) if old is gemm else _bandwidth("read", old.bytes, old.threads)
-        found: Roof | None = None
-        for _ in range(RECHECK_ATTEMPTS):
-            new = task(Effort(RECHECK_ROUNDS, 0.0))
-            found = new if found is None else timing.better(found, new)
-            if found.median >= old.median * (1 - RECHECK_TOLERANCE):
+    for key in [*rungs[-1:], *([gemm] if gemm in known else [])]:
+        step = step_of(key, _gemm if key == gemm else _bandwidth)
+        found = step.take(Effort(RECHECK_ROUNDS, 0.0))
+        for _ in range(RECHECK_ATTEMPTS - 1):
+            if found.median >= known[key].median * (1 - RECHECK_TOLERANCE):
                 break
-        if found is not None:
-            again.append(found)
+            found = timing.better(found, step.take(Effort(RECHECK_ROUNDS, 0.0)))
+        again.append(found)
     return RoofTable(tuple(again))
 
 
@@ -169,7 +159,20 @@ def plan(threads: int, kernels: Mapping[str, Work] | None = None, *, whole: bool
 
     `kernels` are arithmetic kernels of the workload, under names like "gemm.integers:int8".
     """
-    return list(_steps(threads, kernels or {}, whole))
+    steps = [_rate(name, threads, None) for name in (ARITHMETIC if whole else QUICK_ARITHMETIC)]
+    steps += [_rate(name, threads, work) for name, work in (kernels or {}).items()]
+    sizes = [size for size in ladder_bytes(threads) if whole or size <= RUN_BYTES]
+    some = {*QUICK_TRIAD_BYTES, sizes[-1]}
+    for name in ("read", "triad", "write"):
+        for size in sizes:
+            if name == "read" or whole or (name == "triad" and size in some):
+                key = Key(BANDWIDTH, name, threads=threads, bytes=size)
+                steps.append(step_of(key, _bandwidth))
+    # BLAS after what has threads of its own: its threads keep spinning for a while and occupy a core.
+    steps.append(step_of(Key(RATE, "gemm", threads=threads), _gemm))
+    steps.append(step_of(Key(RATE, "gemv", threads=threads), _gemv))
+    steps += [step_of(Key(OVERHEAD, name, ""), _call) for name in ("numpy", "numba", "python")]
+    return steps
 
 
 def ladder_bytes(threads: int) -> tuple[int, ...]:
@@ -182,82 +185,46 @@ def ladder_bytes(threads: int) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def _steps(threads: int, kernels: Mapping[str, Work], whole: bool) -> Iterator[Step]:
-    for name in ARITHMETIC if whole else QUICK_ARITHMETIC:
-        yield _rate(name, threads, lambda name=name: _arithmetic(name))  # type: ignore[misc]
-    for name, work in kernels.items():
-        yield _rate(name, threads, lambda work=work: work)  # type: ignore[misc]
-    sizes = [size for size in ladder_bytes(threads) if whole or size <= RUN_BYTES]
-    some = {*QUICK_TRIAD_BYTES, sizes[-1]}
-    for name in ("read", "triad", "write"):
-        for size in sizes:
-            if name == "read" or whole or (name == "triad" and size in some):
-                key = Key(BANDWIDTH, name, threads=threads, bytes=size)
-                yield Step(key, _bandwidth(name, size, threads))
-    # BLAS after what has threads of its own: its threads keep spinning for a while and occupy a core.
-    yield Step(Key(RATE, "gemm", threads=threads), _gemm(threads))
-    yield Step(Key(RATE, "gemv", threads=threads), _gemv(threads))
-    for name in ("numpy", "numba", "python"):
-        key = Key(OVERHEAD, name, "")
-        yield Step(key, lambda effort, key=key: roof_of(key, 1.0, _call(key.name), effort, 1))  # type: ignore[misc]
+def _repeated(call: Callable[[], object]) -> Task:
+    def task(repeats: int) -> None:
+        for _ in range(repeats):
+            call()
+
+    return task
 
 
-def _limited(key: Key, amount: float, task: Task, effort: Effort, *, busy: int | None) -> Roof:
-    """Time work that numpy's BLAS itself spreads over threads; `busy` of them, if known."""
+def _blas(
+    key: Key, operations: float, call: Callable[[], object], effort: Effort, busy: int | None
+) -> Roof:
+    """Time a product that numpy's BLAS itself spreads over threads; `busy` of them, if known."""
     from threadpoolctl import threadpool_limits
 
+    task = _repeated(call)
     with threadpool_limits(key.threads):
         # Frequency and thread pools settle within a few calls.
         task(10)
-        return roof_of(key, amount, task, effort, busy)
+        return roof_of(key, operations, task, effort, busy)
 
 
-def _gemm(threads: int) -> Callable[[Effort], Roof]:
-    def timed(effort: Effort) -> Roof:
-        rng = np.random.default_rng(0)
-        a, b = (rng.standard_normal((GEMM_SIZE, GEMM_SIZE)).astype(np.float32) for _ in range(2))
-        c = np.empty_like(a)
-
-        def task(repeats: int) -> None:
-            for _ in range(repeats):
-                np.matmul(a, b, out=c)
-
-        key = Key(RATE, "gemm", threads=threads)
-        return _limited(key, 2.0 * GEMM_SIZE**3, task, effort, busy=at_once(threads))
-
-    return timed
+def _gemm(key: Key, effort: Effort) -> Roof:
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal((GEMM_SIZE, GEMM_SIZE)).astype(np.float32) for _ in range(2))
+    product = partial(np.matmul, a, b, out=np.empty_like(a))
+    return _blas(key, 2.0 * GEMM_SIZE**3, product, effort, at_once(key.threads))
 
 
-def _gemv(threads: int) -> Callable[[Effort], Roof]:
-    def timed(effort: Effort) -> Roof:
-        matrix, vector = (
-            np.ones(shape, np.float32) for shape in ((GEMV_SIZE, GEMV_SIZE), GEMV_SIZE)
-        )
-        out = np.empty_like(vector)
-
-        def task(repeats: int) -> None:
-            for _ in range(repeats):
-                np.matmul(matrix, vector, out=out)
-
-        key = Key(RATE, "gemv", threads=threads)
-        # BLAS decides by the size whether it is worth more than one thread.
-        return _limited(key, 2.0 * GEMV_SIZE**2, task, effort, busy=1 if threads == 1 else None)
-
-    return timed
+def _gemv(key: Key, effort: Effort) -> Roof:
+    matrix, vector = (np.ones(shape, np.float32) for shape in ((GEMV_SIZE, GEMV_SIZE), GEMV_SIZE))
+    product = partial(np.matmul, matrix, vector, out=np.empty_like(vector))
+    # BLAS decides by the size whether it is worth more than one thread.
+    busy = 1 if key.threads == 1 else None
+    return _blas(key, 2.0 * GEMV_SIZE**2, product, effort, busy)
 
 
 ARITHMETIC: Final = (
-    "fma",
-    "scalar",
-    "exp.numpy",
-    "exp.numba",
-    "exp.vector",
-    "log.numpy",
-    "log.numba",
-    "log.vector",
+    *("fma", "scalar", "exp.numpy", "exp.numba", "exp.vector"),
+    *("log.numpy", "log.numba", "log.vector"),
 )
-
-
 QUICK_ARITHMETIC: Final = ("fma", "scalar", "exp.vector", "log.vector")
 """What a run needs: no library is faster, so that these alone say what arithmetic takes at best."""
 
@@ -280,7 +247,7 @@ def _arithmetic(name: str) -> Work:
 
         return make
 
-    def repeated(function: np.ufunc) -> Callable[[Array, Array, int], None]:
+    def by_numpy(function: np.ufunc) -> Callable[[Array, Array, int], None]:
         def run(values: Array, out: Array, repeats: int) -> None:
             for _ in range(repeats):
                 function(values, out=out)
@@ -297,51 +264,43 @@ def _arithmetic(name: str) -> Work:
     if name == "fma":
         return Work(2.0 * kernels.HORNER_TERMS * VECTOR, over(kernels.fma_vector, positive))
     functions: dict[str, tuple[Callable[..., Any], Array]] = {
-        "exp.numpy": (repeated(np.exp), negative),
+        "exp.numpy": (by_numpy(np.exp), negative),
         "exp.numba": (kernels.exp_loop, negative),
         "exp.vector": (kernels.exp_vector, negative),
-        "log.numpy": (repeated(np.log), positive),
+        "log.numpy": (by_numpy(np.log), positive),
         "log.numba": (kernels.log_loop, positive),
         "log.vector": (kernels.log_vector, positive),
     }
     return Work(float(size), over(*functions[name]))
 
 
-def _rate(name: str, threads: int, work: Callable[[], Work]) -> Step:
-    name, _, dtype = name.partition(":")
-    key = Key(RATE, name, dtype or NOMINAL_DTYPE, threads)
+def _rate(name: str, threads: int, work: Work | None) -> Step:
+    """The rate of a class of arithmetic, by `work` or by the kernel of that name here."""
+    head, _, dtype = name.partition(":")
 
-    def timed(effort: Effort) -> Roof:
-        found = work()
+    def measured(key: Key, effort: Effort) -> Roof:
+        found = work or _arithmetic(head)
         tasks = [found.make() for _ in range(at_once(threads))]
         return together(key, found.operations * threads, tasks, effort)
 
-    return Step(key, timed)
+    return step_of(Key(RATE, head, dtype or NOMINAL_DTYPE, threads), measured)
 
 
-def _bandwidth(name: str, size: int, threads: int) -> Callable[[Effort], Roof]:
-    """Time passes over a working set of `size` bytes that `threads` threads share."""
-    key = Key(BANDWIDTH, name, threads=threads, bytes=size)
+def _bandwidth(key: Key, effort: Effort) -> Roof:
+    """Time passes over a working set that the threads share."""
+    from profiler.machine.roofs import _kernels as kernels
 
-    def timed(effort: Effort) -> Roof:
-        from profiler.machine.roofs import _kernels as kernels
+    arrays = 3 if key.name == "triad" else 1
+    kernel: Callable[..., object] = getattr(kernels, key.name)
+    n = key.bytes // key.threads // (4 * arrays)
 
-        n = size // threads // (12 if name == "triad" else 4)
+    def make() -> Task:
+        streams = [aligned(n, i * APART) for i in range(arrays)]
+        _check_alike(*streams)
+        return lambda repeats: kernel(*streams, repeats)
 
-        def make() -> Task:
-            if name == "triad":
-                a, b, c = (aligned(n, i * APART) for i in range(3))
-                _check_alike(a, b, c)
-                return lambda repeats: kernels.triad(a, b, c, repeats)
-            kernel = {"read": kernels.read, "write": kernels.write}[name]
-            values = aligned(n)
-            _check_alike(values)
-            return lambda repeats: kernel(values, repeats)
-
-        moved = float(threads * n * (12 if name == "triad" else 4))
-        return together(key, moved, [make() for _ in range(at_once(threads))], effort)
-
-    return timed
+    tasks = [make() for _ in range(at_once(key.threads))]
+    return together(key, float(key.threads * n * 4 * arrays), tasks, effort)
 
 
 def at_once(threads: int) -> int:
@@ -358,25 +317,22 @@ def together(key: Key, amount: float, tasks: list[Task], effort: Effort) -> Roof
         return roof_of(key, amount, tasks[0], effort, 1, timing.thread_clock)
     spent = [0.0]
 
-    def one(task: Task, repeats: int) -> tuple[object, float]:
+    def timed(task: Task, repeats: int) -> float:
         start = timing.thread_clock()
-        told = task(repeats)
-        return told, timing.thread_clock() - start
+        task(repeats)
+        return timing.thread_clock() - start
 
     with ThreadPoolExecutor(len(tasks)) as pool:
 
-        def together(repeats: int) -> timing.Counted | None:
-            found = list(pool.map(lambda task: one(task, repeats), tasks))
-            spent[0] += sum(seconds for _, seconds in found)
-            parts = [told.seconds for told, _ in found if isinstance(told, timing.Counted)]
-            return timing.Counted(max(parts)) if parts else None
+        def all_tasks(repeats: int) -> None:
+            spent[0] += sum(pool.map(lambda task: timed(task, repeats), tasks))
 
         # Of these threads alone: those of BLAS keep spinning for a while after their last product.
-        return roof_of(key, amount, together, effort, len(tasks), lambda: spent[0])
+        return roof_of(key, amount, all_tasks, effort, len(tasks), lambda: spent[0])
 
 
 def _check_alike(*arrays: Array) -> None:
-    """What the kernels take their arrays for: float32, writable, all as long as the first."""
+    """ArrayError unless all are float32, writable and as long as the first."""
     for array in arrays:
         check("an array to be timed", array, np.float32, (arrays[0].size,), writable=True)
 
@@ -388,15 +344,12 @@ def aligned(n: int, offset: int = 0) -> Array:
     return room[first : first + n]
 
 
-def _call(name: str) -> Task:
-    """Return calls that do next to nothing."""
-    if name == "numba":
-        from profiler.machine.roofs import _kernels as kernels
+def _call(key: Key, effort: Effort) -> Roof:
+    """Time calls that do next to nothing."""
+    from profiler.machine.roofs import _kernels as kernels
 
-        called: Callable[[int], int] = kernels.nothing
-    else:
-        called = _nothing
     tiny = np.zeros(1, np.float32)
+    called: Callable[[int], int] = kernels.nothing if key.name == "numba" else _nothing
 
     def numpy_call(repeats: int) -> None:
         for _ in range(repeats):
@@ -406,7 +359,7 @@ def _call(name: str) -> Task:
         for _ in range(repeats):
             called(1)
 
-    return numpy_call if name == "numpy" else call
+    return roof_of(key, 1.0, numpy_call if key.name == "numpy" else call, effort, 1)
 
 
 def _nothing(value: int) -> int:

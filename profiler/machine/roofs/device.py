@@ -1,14 +1,12 @@
-"""A device's roofs: GEMM per dtype, its memory, copies in both directions, what a launch costs.
+"""Measures a device: GEMM per dtype, its memory, copies in both directions, the cost of a launch.
 
-Written against `torch.accelerator`, so that it serves CUDA, XPU and MPS alike; torch is handed in by the process that
-has it. Everything is timed on the host's clock from the first launch to the end of a synchronisation, over enough
-repeats that neither counts. Names end in the device's kind: "gemm.torch@cuda", "read@cuda", "to_device.pinned@cuda";
-and by call "launch@cuda" (host time of one launch, not waiting), "view@cuda" (the same of what launches nothing),
-"piece@cuda" (of an event with no work before it), "held@cuda" (a kernel of a graph, each waiting for the one before),
-"roundtrip@cuda" (one launch and the wait for it). Launches and views are of several kinds: the quickest, the middle
-and the slowest make the roof's interval. Multiply-adds outside of products run at the rate of float32 products
-without TF32, which the same units compute; exponentials and logarithms are what such a pass takes beyond one that
-only negates. What a device cannot do is missing, with the library's own words.
+Written against `torch.accelerator` (CUDA, XPU, MPS); the process that has torch passes it in. Everything is timed on
+the host's clock from the first launch to the end of a synchronisation. Names end in the device's kind:
+"gemm.torch@cuda", "read@cuda", "to_device.pinned@cuda"; by call "launch" (host time, not waiting), "view" (of what
+launches nothing), "piece" (an event with no work before it), "held" (a kernel of a graph), "roundtrip" (a launch and
+the wait for it). Launches and views are of several kinds: the quickest, the middle and the slowest make the interval.
+Multiply-adds outside of products run at the rate of float32 products without TF32; exponentials and logarithms are what
+a pass takes beyond one that only negates. What a device cannot do is missing, with the library's own words.
 """
 
 from collections.abc import Callable, Iterator
@@ -108,45 +106,40 @@ def steps(torch: Any, device: Device | None, missing: list[Missing]) -> Iterator
     """Give the device's roofs; none without a device."""
     if device is None:
         return
+    for key, call in _plan(torch, device, missing):
+        yield key, partial(call, torch, device, key)
+
+
+def _plan(torch: Any, device: Device, missing: list[Missing]) -> Iterator[tuple[Key, Call]]:
+    kind = device.kind
     for dtype in DTYPES:
-        if dtype == "tf32" and device.kind != "cuda":
-            missing.append((f"gemm tf32@{device.kind}", "only CUDA has this format"))
-            continue
-        key = Key(RATE, f"gemm.torch@{device.kind}", dtype)
-        yield key, lambda effort, key=key: _gemm(torch, device, key, effort)  # type: ignore[misc]
-    key = Key(RATE, f"fma.torch@{device.kind}")
-    yield key, lambda effort, key=key: _gemm(torch, device, key, effort)  # type: ignore[misc]
+        if dtype == "tf32" and kind != "cuda":
+            missing.append((f"gemm tf32@{kind}", "only CUDA has this format"))
+        else:
+            yield Key(RATE, f"gemm.torch@{kind}", dtype), _gemm
+    yield Key(RATE, f"fma.torch@{kind}"), _gemm
     for name in ("exp", "log"):
-        key = Key(RATE, f"{name}.torch@{device.kind}")
-        yield key, lambda effort, key=key: _beyond(torch, device, key, effort)  # type: ignore[misc]
+        yield Key(RATE, f"{name}.torch@{kind}"), _beyond
     for name in ("read", "write", "triad"):
         for size in LADDER_BYTES:
             if device.free is None or size <= FREE_SHARE * device.free:
-                key = Key(BANDWIDTH, f"{name}@{device.kind}", bytes=size)
-                yield key, lambda effort, key=key: _memory(torch, device, key, effort)  # type: ignore[misc]
-    for memory in ("pinned", "pageable"):
-        if memory == "pinned":
-            try:
-                torch.empty(1, pin_memory=True)
-            except (RuntimeError, NotImplementedError) as problem:
-                reason = (str(problem).splitlines() or ["not supported"])[0]
-                missing.append((f"pinned copies@{device.kind}", reason))
-                continue
+                yield Key(BANDWIDTH, f"{name}@{kind}", bytes=size), _memory
+    memories = ["pageable"]
+    try:
+        torch.empty(1, pin_memory=True)
+        memories.insert(0, "pinned")
+    except (RuntimeError, NotImplementedError) as problem:
+        reason = (str(problem).splitlines() or ["not supported"])[0]
+        missing.append((f"pinned copies@{kind}", reason))
+    for memory in memories:
         for direction in ("to", "from"):
             for size in COPY_BYTES:
-                key = Key(BANDWIDTH, f"{direction}_device.{memory}@{device.kind}", bytes=size)
-                yield key, lambda effort, key=key: _copy(torch, device, key, effort)  # type: ignore[misc]
-    calls: dict[str, Call] = {
-        "launch": _launch,
-        "view": _view,
-        "piece": _piece,
-        "roundtrip": _roundtrip,
-    }
-    if hasattr(getattr(torch, device.kind, None), "CUDAGraph"):
+                yield Key(BANDWIDTH, f"{direction}_device.{memory}@{kind}", bytes=size), _copy
+    calls = {"launch": _launch, "view": _view, "piece": _piece, "roundtrip": _roundtrip}
+    if hasattr(getattr(torch, kind, None), "CUDAGraph"):
         calls["held"] = _held
-    for name, take in calls.items():
-        key = Key(OVERHEAD, f"{name}@{device.kind}", "")
-        yield key, lambda effort, key=key, take=take: take(torch, device, key, effort)  # type: ignore[misc]
+    for name, call in calls.items():
+        yield Key(OVERHEAD, f"{name}@{kind}", ""), call
 
 
 def _until_done(device: Device, work: Callable[[], object]) -> Task:
@@ -238,10 +231,10 @@ def _memory(torch: Any, device: Device, key: Key, effort: Effort) -> Roof:
 
 
 def _copy(torch: Any, device: Device, key: Key, effort: Effort) -> Roof:
-    way, _, memory = key.name.partition("@")[0].partition(".")
+    direction, _, memory = key.name.partition("@")[0].partition(".")
     host = torch.zeros(key.bytes, dtype=torch.uint8, pin_memory=memory == "pinned")
     there = torch.zeros(key.bytes, dtype=torch.uint8, device=device.where)
-    target, source = (there, host) if way == "to_device" else (host, there)
+    target, source = (there, host) if direction == "to_device" else (host, there)
     # From pageable memory the library copies in its own time; asking it not to wait changes nothing.
     task = _until_done(device, lambda: target.copy_(source, non_blocking=memory == "pinned"))
     return roof_of(key, float(key.bytes), task, effort)

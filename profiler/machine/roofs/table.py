@@ -1,12 +1,8 @@
-"""The roofs of the machine: its best rates of computation and transfer, measured with the libraries of the workload.
+"""The roofs of the machine: its best rates of computation and transfer, with the libraries of the workload.
 
-`RoofTable` is the table of measured roofs that attribution divides by; it is stored in every session, so
-that a replay elsewhere is judged by the machine that ran. `measure` takes them (a few seconds), and
-`load_or_measure` keeps them per machine and library build. Plateaus of the bandwidth ladder are labelled
-by size, not by cache name: names are right only where topology is known.
-
-Names: operations are spelled `class[.library][:dtype][@device]`, for example "exp", "exp.numpy",
-"gemm:bfloat16", "gemm:float16@cuda"; without a device the processor is meant, without a dtype float32.
+Attribution divides by a `RoofTable`; every session stores one, so that a replay elsewhere is judged by the machine that
+ran. Operations are spelled `class[.library][:dtype][@device]`: "exp", "exp.numpy", "gemm:bfloat16",
+"gemm:float16@cuda"; without a device the processor is meant, without a dtype float32.
 """
 
 import math
@@ -104,15 +100,17 @@ class RoofTable:
     _rates: dict[tuple[str, int, str], Roof | None] = field(
         default_factory=dict, compare=False, repr=False
     )
-    _ladders: dict[tuple[str, int, str], tuple[list[int], list[Roof]]] = field(
-        default_factory=dict, compare=False, repr=False
-    )
-    _named: dict[tuple[str, str, bool], list[Roof]] = field(
-        default_factory=dict, compare=False, repr=False
-    )
 
     def __bool__(self) -> bool:
         return bool(self.roofs)
+
+    @cached_property
+    def _by_name(self) -> dict[tuple[str, str], list[Roof]]:
+        """Roofs by kind and name, each list by growing size."""
+        found: dict[tuple[str, str], list[Roof]] = {}
+        for roof in sorted(self.roofs, key=lambda roof: roof.bytes):
+            found.setdefault((roof.kind, roof.name), []).append(roof)
+        return found
 
     @cached_property
     def refused(self) -> dict[Roof, str]:
@@ -165,10 +163,10 @@ class RoofTable:
 
         `name` is read, write or triad; on a device also a copy as `transfer` names it.
         """
-        wanted = (BANDWIDTH, _on(name, device), NOMINAL_DTYPE)
-        steps = [r for r in self.roofs if (r.kind, r.name, r.dtype) == wanted]
+        every = self._by_name.get((BANDWIDTH, _on(name, device)), [])
+        steps = [roof for roof in every if roof.dtype == NOMINAL_DTYPE]
         one = _at_threads(steps, threads)
-        return sorted((r for r in steps if one and r.threads == one.threads), key=lambda r: r.bytes)
+        return [roof for roof in steps if one and roof.threads == one.threads]
 
     def bandwidth(
         self, working_set_bytes: float, threads: int = 1, name: str = "read", device: str = ""
@@ -178,23 +176,15 @@ class RoofTable:
         Between two rungs the time per byte is interpolated over the logarithm of the size: part of the
         set is still in the faster level. Beyond the ends of the ladder, the end rung counts.
         """
-        key = (name, threads, device)
-        if key not in self._ladders:
-            rungs = self.ladder(name, threads, device)
-            self._ladders[key] = ([rung.bytes for rung in rungs], rungs)
-        sizes, rungs = self._ladders[key]
-        if not rungs:
-            return None
+        rungs = self.ladder(name, threads, device)
         return _interpolated(
-            rungs, sizes, working_set_bytes, lambda a, b, part: 1.0 / ((1.0 - part) / a + part / b)
+            rungs, working_set_bytes, lambda a, b, part: 1.0 / ((1.0 - part) / a + part / b)
         )
 
     def kernel(self, name: str, threads: int = 1) -> Roof | None:
         """Return the rate of a kernel of the workload (units/s) that an older session has, or None."""
-        key = (KERNEL, name, False)
-        if key not in self._named:
-            self._named[key] = [r for r in self.roofs if (r.kind, r.name, bool(r.bytes)) == key]
-        found = _at_threads(self._named[key], threads)
+        whole = [roof for roof in self._by_name.get((KERNEL, name), []) if not roof.bytes]
+        found = _at_threads(whole, threads)
         return None if found in self.refused else found
 
     def latency(self, size_bytes: float, name: str = "chase") -> Roof | None:
@@ -203,23 +193,13 @@ class RoofTable:
         `name`: chase, where each access waits for the one before, or gather, where they overlap. Between two
         sizes the time is interpolated over the logarithm of the size.
         """
-        key = (LATENCY, name, True)
-        if key not in self._named:
-            self._named[key] = sorted(
-                (r for r in self.roofs if (r.kind, r.name) == key[:2]), key=lambda r: r.bytes
-            )
-        rungs = self._named[key]
-        if not rungs:
-            return None
-        sizes = [rung.bytes for rung in rungs]
-        return _interpolated(
-            rungs, sizes, size_bytes, lambda a, b, part: (1.0 - part) * a + part * b
-        )
+        rungs = self._by_name.get((LATENCY, name), [])
+        return _interpolated(rungs, size_bytes, lambda a, b, part: (1.0 - part) * a + part * b)
 
     def call(self, name: str, after_bytes: int = 0) -> Roof | None:
         """Return what a call of that kind takes (ns) after so much was read, or None when it was not measured."""
-        wanted = (OVERHEAD, name, after_bytes)
-        return next((r for r in self.roofs if (r.kind, r.name, r.bytes) == wanted), None)
+        calls = self._by_name.get((OVERHEAD, name), [])
+        return next((roof for roof in calls if roof.bytes == after_bytes), None)
 
     def transfer(
         self, size_bytes: float, *, to_device: bool, pinned: bool, device: str
@@ -238,20 +218,9 @@ class RoofTable:
 
     def rows(self, phase: str = START) -> list[dict[str, Any]]:
         """Return the roofs as rows for `SessionWriter.calibration`."""
+        kept = [name for name in Roof.__slots__ if name != "disturbed"]
         return [
-            {
-                "phase": phase,
-                "kind": roof.kind,
-                "name": roof.name,
-                "dtype": roof.dtype,
-                "threads": roof.threads,
-                "bytes": roof.bytes,
-                "median": roof.median,
-                "low": roof.low,
-                "high": roof.high,
-                "unit": roof.unit,
-            }
-            for roof in self.roofs
+            {"phase": phase, **{name: getattr(roof, name) for name in kept}} for roof in self.roofs
         ]
 
     @classmethod
@@ -271,24 +240,20 @@ class RoofTable:
 
 
 def _interpolated(
-    rungs: list[Roof],
-    sizes: list[int],
-    size: float,
-    between: Callable[[float, float, float], float],
-) -> Roof:
+    rungs: list[Roof], size: float, between: Callable[[float, float, float], float]
+) -> Roof | None:
     """Return the roof at `size`: `between` the figures of two rungs by their part of the logarithm, an end's beyond."""
-    above = bisect_left(sizes, size)
+    if not rungs:
+        return None
+    above = bisect_left(rungs, size, key=lambda rung: rung.bytes)
     if above in (0, len(rungs)):
         return rungs[min(above, len(rungs) - 1)]
     low, high = rungs[above - 1], rungs[above]
     part = math.log(size / low.bytes) / math.log(high.bytes / low.bytes)
-    return replace(
-        high,
-        bytes=int(size),
-        median=between(low.median, high.median, part),
-        low=between(low.low, high.low, part),
-        high=between(low.high, high.high, part),
+    median, least, most = (
+        between(getattr(low, end), getattr(high, end), part) for end in ("median", "low", "high")
     )
+    return replace(high, bytes=int(size), median=median, low=least, high=most)
 
 
 def _on(name: str, device: str) -> str:

@@ -1,7 +1,6 @@
-"""Which kinds of roofs this machine has, and why it lacks the others: for `asrscope doctor`.
+"""Which kinds of roofs this machine has and why it lacks the others, by its last calibration: for `asrscope doctor`.
 
-What the last calibration found counts; where there was none, each tier says how to get it. Nothing is
-measured here and torch is not started.
+Nothing is measured here and torch is not started.
 """
 
 from importlib import metadata
@@ -46,14 +45,9 @@ def roof_tiers(known: Calibration | None = None) -> list[Tier]:
 
 
 def _named(roofs: list[Roof], kind: str, family: str, dtype: str = NOMINAL_DTYPE) -> list[Roof]:
-    return [
-        r
-        for r in roofs
-        if r.kind == kind
-        and "@" not in r.name
-        and r.name.partition(".")[0] == family
-        and r.dtype in (dtype, "")
-    ]
+    """The processor's roofs of a class, through any library."""
+    mine = (r for r in roofs if r.kind == kind and "@" not in r.name and r.dtype in (dtype, ""))
+    return [r for r in mine if r.name.partition(".")[0] == family]
 
 
 def _tier(name: str, roofs: list[Roof], reason: str) -> Tier:

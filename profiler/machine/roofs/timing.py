@@ -1,8 +1,7 @@
 """How long a piece of repeated work takes at best, on a machine that other programs use as well.
 
-A round repeats the work for milliseconds, so that the call does not count. Where rounds differ much,
-more are taken and the fastest are kept: what the machine sustains is the roof, and what another program
-took away is not the machine's. Pure Python, because the process that has torch uses it too.
+A round repeats the work for milliseconds. Where rounds differ much, more are taken and the fastest kept: what another
+program took is not the machine's. Pure Python, because the process that has torch uses it too.
 """
 
 import math
@@ -10,15 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from profiler.machine.roofs.table import (
-    BANDWIDTH,
-    KERNEL,
-    LATENCY,
-    OVERHEAD,
-    RATE,
-    Key,
-    Roof,
-)
+from profiler.machine.roofs.table import BANDWIDTH, KERNEL, LATENCY, OVERHEAD, RATE, Key, Roof
 
 clock: Callable[[], float] = time.perf_counter
 cpu_clock: Callable[[], float] = time.process_time
@@ -59,11 +50,6 @@ class Counted(NamedTuple):
     seconds: float
 
 
-def counted(told: object, whole: float) -> float:
-    """Return the seconds that count of a task that took `whole` and returned `told`."""
-    return told.seconds if isinstance(told, Counted) else whole
-
-
 class Effort(NamedTuple):
     """How many rounds to take; on a busy machine, how long more for one roof, and until when (`clock`) at all."""
 
@@ -88,10 +74,7 @@ class Rounds(NamedTuple):
 
 
 def rounds(
-    task: Task,
-    effort: Effort,
-    threads: int | None = None,
-    cpu: Callable[[], float] | None = None,
+    task: Task, effort: Effort, threads: int | None = None, cpu: Callable[[], float] | None = None
 ) -> Rounds:
     """Time `task` in rounds and keep the `effort.rounds` fastest.
 
@@ -116,9 +99,9 @@ def rounds(
     while True:
         for _ in range(effort.rounds):
             before, start = spent_so_far(), clock()
-            told = task(repeats)
+            result = task(repeats)
             spent = clock() - start
-            seconds.append(counted(told, spent))
+            seconds.append(result.seconds if isinstance(result, Counted) else spent)
             if threads is None or spent_so_far() - before >= OWN_SHARE * threads * spent:
                 quiet.append(seconds[-1])
         kept = sorted(quiet)[: effort.rounds]

@@ -1,14 +1,14 @@
-"""The roofs that need torch, measured in a separate process: GEMM per dtype, calls, the device.
+"""Measures what needs torch, in a separate process: GEMM per dtype, calls, the device.
 
-The one module here that imports torch, and no other imports this one: it is started as
-`python -m profiler.machine.roofs.torch PART…` by `torch_child`, and prints one JSON object per line:
-{"progress": what, "fraction": f}, {"part": name, "roofs": rows, "missing": [[name, reason]]}, {"done": true}.
-A dtype for which processor and library have no fast kernel is missing with the rate it reached as the reason.
+No module imports this one: `torch_child` starts it as `python -m profiler.machine.roofs.torch PART…`. It prints a JSON
+object per line: {"progress": what, "fraction": f}, {"part": name, "roofs": rows, "missing": [[name, reason]]}, {"done":
+true}. A dtype without a fast kernel is missing, with the rate it reached as the reason.
 """
 
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, Final
 
 from profiler.machine.roofs import device as device_roofs
@@ -33,19 +33,19 @@ VECTOR: Final = 1 << 15
 
 VISITS: Final = 3
 
-Say = Callable[[dict[str, Any]], None]
+Send = Callable[[dict[str, Any]], None]
 Take = Callable[[Effort], Roof]
 Missing = tuple[str, str]
 
 
-def main(parts: Sequence[str], say: Say) -> None:
-    """Measure `parts` and `say` what came of them."""
+def main(parts: Sequence[str], send: Send) -> None:
+    """Measure `parts` and `send` what came of them."""
     try:
         import torch
     except (ImportError, OSError) as problem:
         for name in parts:
-            say({"part": name, "roofs": [], "missing": [(name, f"torch is not here: {problem}")]})
-        say({"done": True})
+            send({"part": name, "roofs": [], "missing": [(name, f"torch is not here: {problem}")]})
+        send({"done": True})
         return
     for i, name in enumerate(parts):
         missing: list[Missing] = []
@@ -54,23 +54,23 @@ def main(parts: Sequence[str], say: Say) -> None:
         else:
             threads = next(n for n in range(1, 1 << 16) if part(n) == name)
             steps = _steps(torch, threads, missing)
-        roofs = _taken(steps, missing, i, len(parts), say)
+        roofs = _taken(steps, missing, i, len(parts), send)
         rows = RoofTable(tuple(roofs)).rows()
         for row, roof in zip(rows, roofs, strict=True):
             row["disturbed"] = roof.disturbed
-        say({"part": name, "roofs": rows, "missing": missing})
-    say({"done": True})
+        send({"part": name, "roofs": rows, "missing": missing})
+    send({"done": True})
 
 
 def _taken(
-    steps: Iterator[tuple[Key, Take]], missing: list[Missing], place: int, parts: int, say: Say
+    steps: Iterator[tuple[Key, Take]], missing: list[Missing], place: int, parts: int, send: Send
 ) -> list[Roof]:
     """Take every roof, the disturbed ones again; what fails is missing, with the library's words."""
     found = []
     for done, (key, take) in enumerate(steps):
         # How many steps there will be is known at the end only; the fraction nears the part's end.
         fraction = (place + done / (done + 8)) / parts
-        say({"progress": f"torch: {_title(key)}", "fraction": fraction})
+        send({"progress": f"torch: {_title(key)}", "fraction": fraction})
         try:
             roof = take(Effort())
             for _ in range(VISITS - 1):
@@ -118,20 +118,11 @@ def _steps(torch: Any, threads: int, missing: list[Missing]) -> Iterator[tuple[K
         if dtype == "float32":
             slow = FAST_SHARE * rate
         torch.set_num_threads(threads)
-        yield (
-            key,
-            lambda effort, key=key, dtype=dtype: max(  # type: ignore[misc]
-                (
-                    roof_of(key, 2.0 * n**3, gemm_task(torch, dtype, n), effort, key.threads)
-                    for n in GEMM_SIZES
-                ),
-                key=lambda roof: roof.median,
-            ),
-        )
+        yield key, partial(_gemm, torch, key)
     torch.set_num_threads(threads)
     for name, task, amount in _others(torch):
         key = Key(RATE, name, "float32", threads)
-        yield key, lambda effort, k=key, t=task, a=amount: roof_of(k, a, t, effort)  # type: ignore[misc]
+        yield key, partial(roof_of, key, amount, task)
     if threads == 1:
         tiny = torch.zeros(1)
         key = Key(OVERHEAD, "torch", "")
@@ -140,7 +131,7 @@ def _steps(torch: Any, threads: int, missing: list[Missing]) -> Iterator[tuple[K
             for _ in range(repeats):
                 torch.add(tiny, tiny, out=tiny)
 
-        yield key, lambda effort, key=key: roof_of(key, 1.0, call, effort, 1)  # type: ignore[misc]
+        yield key, partial(roof_of, key, 1.0, call, threads=1)
 
 
 def _others(torch: Any) -> Iterator[tuple[str, Task, float]]:
@@ -164,6 +155,14 @@ def _others(torch: Any) -> Iterator[tuple[str, Task, float]]:
 
     yield "exp.torch", over(torch.exp), float(VECTOR)
     yield "log.torch", over(torch.log), float(VECTOR)
+
+
+def _gemm(torch: Any, key: Key, effort: Effort) -> Roof:
+    roofs = (
+        roof_of(key, 2.0 * n**3, gemm_task(torch, key.dtype, n), effort, key.threads)
+        for n in GEMM_SIZES
+    )
+    return max(roofs, key=lambda roof: roof.median)
 
 
 def gemm_task(torch: Any, dtype: str, n: int) -> Task:
@@ -190,8 +189,8 @@ def _probe(torch: Any, dtype: str) -> float:
     return 2.0 * PROBE_SIZE**3 / max(best, 1e-9)
 
 
-def _print(said: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(said) + "\n")
+def _print(message: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
 
 

@@ -108,14 +108,14 @@ def _listen(
         if not line:
             return False
         try:
-            said = json.loads(line)
+            message = json.loads(line)
         except ValueError:
             continue  # a library's own remark on stdout
-        if not isinstance(said, dict):
+        if not isinstance(message, dict):
             continue
-        if said.get("done"):
+        if message.get("done"):
             return True
-        _take(said, answer, progress)
+        _take(message, answer, progress)
     return False
 
 
@@ -128,17 +128,17 @@ def _read(stream: IO[bytes], lines: "queue.Queue[bytes]") -> None:
     lines.put(b"")
 
 
-def _take(said: dict[str, Any], answer: Answer, progress: Progress | None) -> None:
-    if "progress" in said and progress is not None:
-        progress(str(said["progress"]), float(said["fraction"]))
-    if "part" in said:
-        name = said["part"]
-        answer.roofs.setdefault(name, []).extend(RoofTable.from_rows(said["roofs"]).roofs)
-        answer.missing.setdefault(name, []).extend(Missing(*pair) for pair in said["missing"])
+def _take(message: dict[str, Any], answer: Answer, progress: Progress | None) -> None:
+    if "progress" in message and progress is not None:
+        progress(str(message["progress"]), float(message["fraction"]))
+    if "part" in message:
+        name = message["part"]
+        answer.roofs.setdefault(name, []).extend(RoofTable.from_rows(message["roofs"]).roofs)
+        answer.missing.setdefault(name, []).extend(Missing(*pair) for pair in message["missing"])
 
 
 def _reason(status: int | None, complaints: IO[bytes]) -> str:
     complaints.seek(0)
-    said = complaints.read(LONGEST_COMPLAINT).decode("utf-8", "replace")
-    words = children.last_words(said, status or 0)
+    message = complaints.read(LONGEST_COMPLAINT).decode("utf-8", "replace")
+    words = children.last_words(message, status or 0)
     return f"the process that measures with torch ended early (status {status}): {words}"

@@ -1,9 +1,8 @@
 """Records appended as BLOBs: small ones while they are fresh, merged into full ones as they come.
 
-Every flush appends a small block, so that a crash loses little; as soon as the small blocks of one owner
-(a lane, a sampled quantity) hold BLOCK_RECORDS together, one block replaces them in the same transaction.
-So the file never holds more than a handful of small blocks, memory stays constant, and closing has
-nothing left to do, however long the recording was. Readers count records, not blocks, and never notice.
+Every flush appends a small block, so that a crash loses little; once those of one owner (a lane, a sampled quantity)
+hold BLOCK_RECORDS, one block replaces them in the same transaction. So memory stays constant and closing has nothing
+left to do. Readers count records, not blocks.
 """
 
 import contextlib

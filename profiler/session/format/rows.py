@@ -5,8 +5,8 @@ words what is wrong with it.
 """
 
 import math
-from collections.abc import Iterable
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache, partial
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -17,7 +17,6 @@ from profiler.errors import BadInput
 from profiler.files.inputs import check_tree
 from profiler.session.errors import Damaged, plain
 from profiler.session.format import schema
-from profiler.session.format.renamed import named_now
 from profiler.session.model import ConfigEpoch, CounterTotal, LaneInfo, Marker, StageInfo, Utterance
 from profiler.spans import GROUPS, WORK_COUNTS, Cost
 
@@ -67,25 +66,25 @@ def integer(value: object, what: str) -> int:
     return value
 
 
+def _below(limit: int, value: object, what: str, kind: str = "a count") -> int:
+    if not isinstance(value, int) or not 0 <= value < limit:
+        raise Damaged(f"{what} holds {value!r:.40} where {kind} belongs")
+    return value
+
+
 def count(value: object, what: str) -> int:
     """Return `value` if it is a frame, count or id: 0 … 2^32-1."""
-    if not isinstance(value, int) or not 0 <= value < 1 << 32:
-        raise Damaged(f"{what} holds {value!r:.40} where a count belongs")
-    return value
+    return _below(1 << 32, value, what)
 
 
 def number_of(value: object, what: str, most: int = MAX_IDS) -> int:
     """Return `value` if it is the number of a stage, lane or epoch: 0 … `most` − 1."""
-    if not isinstance(value, int) or not 0 <= value < most:
-        raise Damaged(f"{what} holds {value!r:.40} where a number below {most} belongs")
-    return value
+    return _below(most, value, what, f"a number below {most}")
 
 
 def amount(value: object, what: str) -> int:
     """Return `value` if it is a time or a count of many: 0 … 2^62-1."""
-    if not isinstance(value, int) or not 0 <= value < MAX_START_NS:
-        raise Damaged(f"{what} holds {value!r:.40} where a count belongs")
-    return value
+    return _below(MAX_START_NS, value, what)
 
 
 def real(value: object, what: str) -> float:
@@ -95,6 +94,13 @@ def real(value: object, what: str) -> float:
     return float(value)
 
 
+def _seconds(value: object, what: str) -> float:
+    seconds = real(value, what)
+    if not 0 <= seconds < LONGEST_AUDIO_S:
+        raise Damaged(f"an {what} lasts {seconds:g} s")
+    return seconds
+
+
 def text(value: object, what: str, longest: int = LONGEST_NAME) -> str:
     """Return `value` if it is text of at most so many characters."""
     if not isinstance(value, str):
@@ -102,6 +108,10 @@ def text(value: object, what: str, longest: int = LONGEST_NAME) -> str:
     if len(value) > longest:
         raise Damaged(f"{what} holds a text of {len(value):,} characters; {longest:,} are the most")
     return value
+
+
+def _flag(value: object, what: str) -> bool:
+    return bool(value)
 
 
 def texts(rows: Iterable[tuple[object, object]], what: str) -> dict[str, str]:
@@ -137,12 +147,41 @@ def state(value: object) -> str:
     return str(value)
 
 
-def _optional_count(value: object, what: str) -> int | None:
-    return None if value is None else count(value, what)
+Check = Callable[[object, str], Any]
+"""Returns the value of a column as its record has it; `Damaged` where that cannot be."""
 
 
-def _optional_text(value: object, what: str) -> str | None:
-    return None if value is None else text(value, what, MAX_JSON)
+def _optional(check: Check) -> Check:
+    return lambda value, what: None if value is None else check(value, what)
+
+
+def _checked(what: str, row: tuple[Any, ...], *checks: Check) -> Iterator[Any]:
+    """Give the values of a row of `what`, each as its check returns it."""
+    return (check(value, what) for check, value in zip(checks, row, strict=True))
+
+
+_long_text: Final = partial(text, longest=MAX_JSON)
+
+
+STAGES: Final[Mapping[str, str]] = {
+    "search.ask": "search.active",
+    "score.wanted outputs": "score.active outputs",
+    "setup.peaks": "setup.roofs",
+}
+"""Old names of stages, still read from sessions → today's."""
+
+WORK: Final[Mapping[str, Mapping[str, str]]] = {
+    "search.active": {"asked": "active"},
+    "search.backtrace": {"entries": "backpointers"},
+}
+"""Stage, by today's name → old work count → work count."""
+
+
+def named_now(stage: str, work: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """Today's name of a stage and of its work counts."""
+    now = STAGES.get(stage, stage)
+    counts = WORK.get(now, {})
+    return now, tuple(counts.get(name, name) for name in work)
 
 
 def stage(row: tuple[Any, ...]) -> StageInfo:
@@ -157,15 +196,7 @@ def stage(row: tuple[Any, ...]) -> StageInfo:
 
 def lane(row: tuple[Any, ...]) -> LaneInfo:
     """Check a row of `lane`."""
-    number, name, kind, decode, recorded, dropped = row
-    return LaneInfo(
-        number_of(number, "lane"),
-        text(name, "lane"),
-        text(kind, "lane"),
-        bool(decode),
-        amount(recorded, "lane"),
-        amount(dropped, "lane"),
-    )
+    return LaneInfo(*_checked("lane", row, number_of, text, text, _flag, amount, amount))
 
 
 def _check_settings(tree: object) -> None:
@@ -186,15 +217,9 @@ def _check_settings(tree: object) -> None:
 
 def config(row: tuple[Any, ...]) -> ConfigEpoch:
     """Check a row of `config`."""
-    epoch, first_frame, applied_ns, tree = row
-    decoded = json(tree, "config")
-    _check_settings(decoded)
-    return ConfigEpoch(
-        number_of(epoch, "config"),
-        count(first_frame, "config"),
-        decoded,
-        integer(applied_ns, "config"),
-    )
+    epoch, first, applied, tree = _checked("config", row, number_of, count, integer, json)
+    _check_settings(tree)
+    return ConfigEpoch(epoch, first, tree, applied)
 
 
 def cost(row: tuple[Any, ...]) -> tuple[tuple[int, int], Cost]:
@@ -212,32 +237,15 @@ def cost(row: tuple[Any, ...]) -> tuple[tuple[int, int], Cost]:
 
 def calibration(row: tuple[Any, ...]) -> dict[str, Any]:
     """Check a row of `calibration`."""
-    phase, kind, name, dtype, threads, size, median, low, high, unit = row
-    return {
-        "phase": text(phase, "calibration"),
-        "kind": text(kind, "calibration"),
-        "name": text(name, "calibration"),
-        "dtype": text(dtype, "calibration"),
-        "threads": count(threads, "calibration"),
-        "bytes": integer(size, "calibration"),
-        "median": real(median, "calibration"),
-        "low": real(low, "calibration"),
-        "high": real(high, "calibration"),
-        "unit": text(unit, "calibration"),
-    }
+    checks = text, text, text, text, count, integer, real, real, real, text
+    return dict(zip(CALIBRATION, _checked("calibration", row, *checks), strict=True))
 
 
 def counter(row: tuple[Any, ...]) -> tuple[int, CounterTotal]:
     """Check a row of `counter`: (revision, total)."""
-    lane, stage, epoch, name, value, source, revision = row
-    return integer(revision, "counter"), CounterTotal(
-        number_of(lane, "counter"),
-        number_of(stage, "counter"),
-        number_of(epoch, "counter"),
-        text(name, "counter"),
-        amount(value, "counter"),
-        text(source, "counter"),
-    )
+    checks = number_of, number_of, number_of, text, amount, text, integer
+    *total, revision = _checked("counter", row, *checks)
+    return revision, CounterTotal(*total)
 
 
 def check_spans(records: Array, lane_id: int, highest_stage: int) -> None:
@@ -259,18 +267,13 @@ def check_spans(records: Array, lane_id: int, highest_stage: int) -> None:
 
 def marker(row: tuple[Any, ...]) -> tuple[int, Marker]:
     """Check a row of `marker` (columns MARKER): (revision, marker)."""
-    revision, number, kind, words, t_ns, asked, applied, epoch, key, value = row
-    return integer(revision, "marker"), Marker(
-        integer(number, "marker"),
-        text(kind, "marker"),
-        text(words, "marker", LONGEST_MARK),
-        integer(t_ns, "marker"),
-        count(asked, "marker"),
-        _optional_count(applied, "marker"),
-        _optional_count(epoch, "marker"),
-        _optional_text(key, "marker"),
-        None if value is None else json(value, "marker"),
+    revision, *fields = _checked(
+        "marker",
+        row,
+        *(integer, integer, text, partial(text, longest=LONGEST_MARK), integer, count),
+        *(_optional(count), _optional(count), _optional(_long_text), _optional(json)),
     )
+    return revision, Marker(*fields)
 
 
 def peaks(data: object) -> Array:
@@ -284,47 +287,13 @@ def peaks(data: object) -> Array:
 
 def utterance(row: tuple[Any, ...], wave: Array) -> tuple[int, Utterance]:
     """Check a row of `utterance` (columns UTTERANCE): (revision, utterance)."""
-    (
-        revision,
-        number,
-        name,
-        path,
-        first_frame,
-        n_frames,
-        audio_s,
-        reference,
-        hypothesis,
-        words,
-        wall_ns,
-        epochs,
-        errors,
-        reference_words,
-        done,
-        complete,
-        notes,
-        part,
-    ) = row
-    what = "utterance"
-    seconds = real(audio_s, what)
-    if not 0 <= seconds < LONGEST_AUDIO_S:
-        raise Damaged(f"an utterance lasts {seconds:g} s")
-    return integer(revision, what), Utterance(
-        integer(number, what),
-        text(name, what),
-        text(path, what),
-        count(first_frame, what),
-        count(n_frames, what),
-        seconds,
-        _optional_text(reference, what),
-        _optional_text(hypothesis, what),
-        json(words, what, Words),
-        None if wall_ns is None else amount(wall_ns, what),
-        json(epochs, what, Epochs),
-        _optional_count(errors, what),
-        _optional_count(reference_words, what),
-        bool(done),
-        wave,
-        None if complete is None else bool(complete),
-        json(notes, what, Notes),
-        json(part, what, Part),
+    revision, *fields = _checked(
+        "utterance",
+        row,
+        *(integer, integer, text, text, count, count, _seconds),
+        *(_optional(_long_text), _optional(_long_text), partial(json, kind=Words)),
+        *(_optional(amount), partial(json, kind=Epochs), _optional(count), _optional(count)),
+        *(_flag, _optional(_flag), partial(json, kind=Notes), partial(json, kind=Part)),
     )
+    fields.insert(-3, wave)
+    return revision, Utterance(*fields)

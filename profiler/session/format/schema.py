@@ -178,9 +178,8 @@ def _master(layout: tuple[str, ...]) -> tuple[tuple[Any, ...], ...]:
 def check(connection: sqlite3.Connection, version: int) -> None:
     """Refuse a database that is not laid out exactly as that version is; Damaged says what is other.
 
-    Whatever could make SQLite compute something (an expression in an index, a default, a generated column, a
-    view, a trigger, a virtual table, statistics for its planner) stands in the text of a statement, and every
-    text is compared.
+    Whatever could make SQLite compute something (expressions, generated columns, views, triggers, virtual tables,
+    planner statistics) stands in the text of a statement, and every text is compared.
     """
     wanted = _master(LAYOUTS[version])
     found = connection.execute(

@@ -137,12 +137,12 @@ class Tables:
         for utterance in list(self._partials):
             if now >= self._partial_due.get(utterance, 0.0):
                 hypothesis, words = self._partials.pop(utterance)
-                said = to_json(words)
+                encoded = to_json(words)
                 self.execute(
                     "UPDATE utterance SET revision=?, hypothesis=?, words=? WHERE id=?",
-                    (REVISION, text(hypothesis), said, utterance),
+                    (REVISION, text(hypothesis), encoded, utterance),
                 )
-                self._partial_due[utterance] = now + len(said) / PARTIAL_BYTES_PER_SECOND
+                self._partial_due[utterance] = now + len(encoded) / PARTIAL_BYTES_PER_SECOND
 
     def _write_registers(self) -> None:
         for stage in self._recorder.stages[self._stages_written :]:

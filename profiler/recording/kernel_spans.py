@@ -14,7 +14,7 @@ What takes the call itself, its way in and out, is a span that the kernel begins
 
 A span costs a fraction of one from Python (`asrscope bench overhead` prints both). The clock is reached
 through an external symbol: unlike ctypes that does not prevent caching of the compiled kernel. Spans
-become visible when the kernel has returned and `settle` was called; `profiler.lanes` says why that needs
+become visible when the kernel has returned and `settle` was called; `profiler.recording.lanes` says why that needs
 neither locks nor atomics.
 """
 
@@ -27,7 +27,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from profiler.span_layout import AT, DROPPED, LEFT, OPEN
+from profiler.recording.layout import AT, DROPPED, LEFT, OPEN
 
 HAS_CLOCK: Final = sys.platform == "linux"
 """Whether kernels can read the clock of `profiler.clock` here; elsewhere `now_ns` is 0."""
@@ -106,12 +106,7 @@ def put(
 
 @numba.njit(nogil=True)
 def put_open(
-    spans: Any,
-    stage: int,
-    start_ns: int,
-    first_frame: int,
-    frames: int,
-    work: tuple[int, int, int],
+    spans: Any, stage: int, start_ns: int, first_frame: int, frames: int, work: tuple[int, int, int]
 ) -> None:  # pragma: no cover - compiled
     """Record a span as `put` does, whose end the `settle` that follows knows: one for each time that a ring is lent."""
     _, state = spans

@@ -1,4 +1,4 @@
-"""What an export of spans lays side by side: the lanes, set-up beside them, and what was said.
+"""What an export of spans shows: the lanes, set-up, what was recognised; and spans in order as a hierarchy.
 
 Set-up takes seconds before decoding, which would be a sliver at the end of it: time counts from the first span that
 is none. An utterance lasts from its first to its last block; a word while the frames were decoded in which it is.
@@ -6,13 +6,14 @@ is none. An utterance lasts from its first to its last block; a word while the f
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from profiler.arrays import F64, I64, Array
-from profiler.span_layout import SPAN
+from profiler.recording.layout import SPAN
 
 if TYPE_CHECKING:
     from profiler.session.model import Utterance
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 SETUP: Final = "set-up"
 """The lane of what is done for the run and not for the recogniser."""
 
-SAID: Final = "utterances and words"
+RECOGNISED: Final = "utterances and words"
 """The lane of what was recognised, by the time in which it was decoded."""
 
 Detail = dict[str, str | int | float | None]
@@ -41,7 +42,7 @@ class Timeline:
 
 
 @dataclass(frozen=True)
-class Said:
+class Recognised:
     """Utterances and words as spans: each has the place of its name and of its details as its first frame."""
 
     spans: Array
@@ -68,7 +69,7 @@ def timeline(session: Session) -> Timeline:
     )
 
 
-def said(session: Session) -> Said:
+def recognised(session: Session) -> Recognised:
     """What was recognised in `session`, as far as it was decoded."""
     clock = _Clock(session)
     names: list[str] = []
@@ -80,7 +81,7 @@ def said(session: Session) -> Said:
             continue
         begin, end = clock.begun_ns(one.first_frame), clock.at_ns(end_frame)
         names.append(one.name)
-        details.append(_told(one))
+        details.append(_details(one))
         times.append((begin, max(end, begin)))
         for word, first, frames in one.words:
             at = [clock.at_ns(f) for f in (first, first + frames)]
@@ -93,10 +94,10 @@ def said(session: Session) -> Said:
         starts, ends = np.array(times, np.int64).T
         spans["start_ns"], spans["duration_ns"] = starts, ends - starts
     spans["first_frame"] = np.arange(len(names))
-    return Said(spans, names, details)
+    return Recognised(spans, names, details)
 
 
-def _told(one: Utterance) -> Detail:
+def _details(one: Utterance) -> Detail:
     return {
         "audio_s": one.audio_s,
         "hypothesis": one.hypothesis,
@@ -142,3 +143,41 @@ class _Clock:
 
     def _block(self, frame: int) -> int:
         return max(int(np.searchsorted(self._first, frame, side="right")) - 1, 0)
+
+
+PIECE = 1 << 15
+"""Spans copied and turned into Python numbers at once: an export of any length takes the same memory,
+but for the order (8 bytes per span)."""
+
+
+def in_order(spans: Array, chosen: Array | None = None) -> Iterator[Array]:
+    """Give the spans `chosen` (a mask; None: all) by start, in pieces; of those that start together the longest first.
+
+    Spans that overlap without nesting, which no sound recording has, are shortened to fit: a viewer
+    would otherwise drop them or put them on another track.
+    """
+    ends: list[int] = []
+    order = _order(spans, chosen)
+    for begin in range(0, len(order), PIECE):
+        piece = spans[order[begin : begin + PIECE]]
+        durations = piece["duration_ns"]
+        pairs = zip(piece["start_ns"].tolist(), durations.tolist(), strict=True)
+        for i, (start, duration) in enumerate(pairs):
+            while ends and ends[-1] <= start:
+                ends.pop()
+            end = start + duration
+            if ends and end > ends[-1]:
+                end = ends[-1]
+                durations[i] = end - start
+            # A span without length encloses nothing.
+            if end > start:
+                ends.append(end)
+        yield piece
+
+
+def _order(spans: Array, chosen: Array | None) -> Array:
+    """Return the positions of the spans `chosen`, the enclosing ones first."""
+    if chosen is None or chosen.all():
+        return np.lexsort((-spans["duration_ns"], spans["start_ns"]))
+    places = np.flatnonzero(chosen)
+    return places[np.lexsort((-spans["duration_ns"][places], spans["start_ns"][places]))]

@@ -1,21 +1,17 @@
 """Lanes: where a thread's spans go, without a lock and in less than a microsecond apiece.
 
-A lane is a ring with one producer (the thread of work that owns the lane) and one consumer (the session
-writer). `put` and `lap` record from Python; `lend` hands the ring to a compiled kernel, which records
-through `profiler.kernel_spans` until `settle` takes it back. Memory is preallocated; a full ring drops
-the span and counts it.
+A lane is a ring with one producer (the thread that owns the lane) and one consumer (the session writer). `put` and
+`lap` record from Python; `lend` hands the ring to a compiled kernel, which records through `kernel_spans.put`
+until `settle` takes it back. A full ring drops the span and counts it. The consumer fills in what the lane knows: its
+number, the configuration epoch (kept as the record number from which it holds) and durations from two times.
 
-Only what varies is recorded. The consumer fills in what the lane knows: its number, the configuration
-epoch (kept as the record number from which it holds) and durations from two times.
-
-Why no lock is needed. `_at` is written by the producer alone, `_taken` by the consumer alone, and each
-reads the other's once per decision. The producer moves `_at` after the record's bytes are there; the
-consumer copies only records before the `_at` it has read and moves `_taken` after the copy; the producer
-writes only records not before the `_taken` it has read, and one slot stays free so that full and empty
-differ. All four are Python loads and stores under the interpreter lock, whose hand-over orders memory
-between threads. A kernel runs without that lock, but writes only slots that were free when it was lent
-the ring, and what it wrote becomes visible by `settle`, under the lock again: the argument is the same,
-on any processor, and no atomic instruction is needed. (It does not hold for a free-threaded interpreter.)
+Why no lock is needed. `_at` is written by the producer alone, `_taken` by the consumer alone, and each reads the
+other's once per decision. The producer moves `_at` after the record's bytes are there; the consumer copies only records
+before the `_at` it has read and moves `_taken` after the copy; the producer writes only records not before the `_taken`
+it has read, and one slot stays free so that full and empty differ. All four are Python loads and stores under the
+interpreter lock, whose hand-over orders memory between threads. A kernel runs without that lock, but writes only slots
+that were free when it was lent the ring, and `settle` makes them visible under the lock again. (It does not hold for a
+free-threaded interpreter.)
 """
 
 import struct
@@ -28,7 +24,7 @@ import numpy as np
 
 from profiler.arrays import Array
 from profiler.clock import now_ns
-from profiler.span_layout import (
+from profiler.recording.layout import (
     AT,
     DROPPED,
     LEFT,

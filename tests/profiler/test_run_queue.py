@@ -11,68 +11,55 @@ from profiler.machine import run_queue
 from profiler.machine.run_queue import RunQueue
 
 
-class Queue:
-    """A file as Linux writes it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / f"{threading.get_native_id()}-schedstat"
-
-    def says(self, text: str) -> None:
-        self.path.write_text(text)
-
-
 @pytest.fixture
-def queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Queue:
+def queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file that Linux writes for this thread."""
     monkeypatch.setattr(run_queue, "PATH", f"{tmp_path}/{{}}-schedstat")
     monkeypatch.setattr(run_queue, "LEAST_AWAY_NS", -(2**62))
-    return Queue(tmp_path)
+    return tmp_path / f"{threading.get_native_id()}-schedstat"
 
 
-def test_the_run_queue_says_what_was_waited_since_the_last_call(queue: Queue) -> None:
-    queue.says("5000 700 3\n")
+def test_the_run_queue_says_what_was_waited_since_the_last_call(queue: Path) -> None:
+    queue.write_text("5000 700 3\n")
     with RunQueue() as waiting:
         assert waiting.readable
         assert waiting.waited_ns() == 0
-        queue.says("9000 1000 4\n")
+        queue.write_text("9000 1000 4\n")
         assert waiting.waited_ns() == 300
         assert waiting.waited_ns() == 0
         # Numbers may be long, and a kernel that counts anew takes nothing back.
-        queue.says(f"{2**63} {2**62} {2**40}\n")
+        queue.write_text(f"{2**63} {2**62} {2**40}\n")
         assert waiting.waited_ns() == 2**62 - 1000
-        queue.says("1 2 3\n")
+        queue.write_text("1 2 3\n")
         assert waiting.waited_ns() == 0
     assert not waiting.readable
     assert waiting.waited_ns() == 0
     waiting.close()
 
 
-def test_a_thread_that_had_its_processor_all_along_is_not_asked_about(
-    queue: Queue, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_thread_with_its_processor(queue: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     away = 0
     monkeypatch.setattr(run_queue, "LEAST_AWAY_NS", 5_000)
     monkeypatch.setattr(run_queue, "_away_ns", lambda: away)
-    queue.says("5000 700 3\n")
+    queue.write_text("5000 700 3\n")
     with RunQueue() as waiting:
-        queue.says("9000 1000 4\n")
+        queue.write_text("9000 1000 4\n")
         away = 4_000
         assert waiting.waited_ns() == 0
         away = 8_000
         assert waiting.waited_ns() == 300, "what was left out counts the next time"
-        queue.says("9000 1500 4\n")
+        queue.write_text("9000 1500 4\n")
         away = 12_000
         assert waiting.waited_ns() == 0
 
 
 @pytest.mark.parametrize("text", [None, "", "5000", "a b c"])
-def test_where_the_system_does_not_tell_it_there_is_no_waiting(
-    queue: Queue, text: str | None
-) -> None:
+def test_without_the_statistics_there_is_no_waiting(queue: Path, text: str | None) -> None:
     if text is not None:
-        queue.says(text)
+        queue.write_text(text)
     with RunQueue() as waiting:
         assert not waiting.readable
-        queue.says("9000 1000 4\n")
+        queue.write_text("9000 1000 4\n")
         assert waiting.waited_ns() == 0
 
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from profiler.arrays import Array
 from profiler.clock import now_ns
-from profiler.lanes import RING_RECORDS, Lane
-from profiler.span_layout import SPAN, Lent
+from profiler.recording.lanes import RING_RECORDS, Lane
+from profiler.recording.layout import SPAN, Lent
 
 PARTS: Final = 4
 """A quarter of the ring is taken out at once, and found free by a kernel at least."""
