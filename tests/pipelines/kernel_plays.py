@@ -107,10 +107,7 @@ def _ways(kind: Any) -> Iterator[tuple[str, dict[str, Any]]]:
             yield "vq", {"gmm__component": component}
     for top_n in (1, 7, 16, 64):
         yield "top-n", {"gmm__selection__top_n": top_n}
-        yield (
-            "top-n",
-            {"gmm__selection__top_n": top_n, "gmm__component": "partial-distance"},
-        )
+        yield ("top-n", {"gmm__selection__top_n": top_n, "gmm__component": "partial-distance"})
 
 
 def _play_rules(source: Any, n: int, frames: int) -> None:

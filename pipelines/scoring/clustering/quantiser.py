@@ -115,11 +115,7 @@ class Codebook:
 
 
 def train(
-    means: list[Array],
-    scale: Array,
-    size: int,
-    progress: Progress,
-    cancelled: Callable[[], bool],
+    means: list[Array], scale: Array, size: int, progress: Progress, cancelled: Callable[[], bool]
 ) -> Codebook:
     """A codebook of `size` codewords per stream (fewer where there are not as many different means).
 

@@ -24,13 +24,7 @@ from pipelines.scoring.simd.byte_products import (
     PAIR_PRODUCTS,
     make_byte_tile,
 )
-from pipelines.scoring.simd.vector import (
-    LANES,
-    address,
-    address_of_rows,
-    aligned,
-    copy_floats,
-)
+from pipelines.scoring.simd.vector import LANES, address, address_of_rows, aligned, copy_floats
 from pipelines.scoring.thread_pool import shared, worthwhile
 from profiler.arrays import Array, ArrayError
 

@@ -17,11 +17,7 @@ from pipelines.scoring.blocks import FLOAT
 from pipelines.scoring.call_counts import frame_calls
 from pipelines.scoring.simd.byte_products import OFFSET
 from pipelines.scoring.simd.dot_products import LATER, ROWS, make_byte_rows, make_float_rows
-from pipelines.scoring.simd.vector import (
-    VECTOR_BYTES,
-    address,
-    aligned,
-)
+from pipelines.scoring.simd.vector import VECTOR_BYTES, address, aligned
 from profiler.arrays import Array, ArrayError
 from profiler.spans import Cost, Linear
 

@@ -14,15 +14,7 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
-from pipelines.scoring.simd.instructions import (
-    I32,
-    I32X16,
-    at,
-    integers,
-    shuffle,
-    sum_from,
-    word,
-)
+from pipelines.scoring.simd.instructions import I32, I32X16, at, integers, shuffle, sum_from, word
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, has_feature, intrinsic
 
 OFFSET = 128
@@ -104,10 +96,7 @@ def _half(builder: Any, value: Any, number: int) -> Any:
 
 
 def make_byte_tile(
-    frames: int,
-    vectors: int,
-    one_instruction: bool = BYTE_PRODUCTS,
-    pairs: bool = PAIR_PRODUCTS,
+    frames: int, vectors: int, one_instruction: bool = BYTE_PRODUCTS, pairs: bool = PAIR_PRODUCTS
 ) -> Callable[..., None]:
     """A tile of a layer: out i32 [frames, P] = x i8 [frames, 4 · groups] · panel uint8 [groups, P, 4], less `excess`.
 

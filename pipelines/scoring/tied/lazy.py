@@ -66,14 +66,7 @@ class LazyMixtures:
         assert self._g is not None, "begin comes first"
         assert self._shift is not None
         lazy_kernels.mix_some(
-            self._g,
-            self._shift,
-            self._mixtures,
-            senones,
-            first,
-            last,
-            self._products,
-            scores,
+            self._g, self._shift, self._mixtures, senones, first, last, self._products, scores
         )
         weights = len(senones) * self._per_senone
         frames = last - first
