@@ -11,7 +11,7 @@ from scoring_reference import likely_features
 from pipelines.config import Config, Value, assign, get, obstacle, option, presets
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import build_scorer
-from pipelines.scoring.call_counts import calls, frame_calls
+from pipelines.scoring.costs import calls, frame_calls
 from profiler.costs import KERNEL_CALL, NUMPY_CALL, Cost, Linear
 from profiler.spans import SPAN, Recorder
 

@@ -12,6 +12,7 @@ from pipelines.models import continuous, sphinx
 from pipelines.scoring import build_scorer
 from pipelines.scoring.blocks import MAX_FRAMES
 from pipelines.scoring.continuous import ContinuousGmm, pack
+from pipelines.scoring.costs.continuous import all_senones
 from pipelines.scoring.gaussians import product
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import VECTOR_BYTES, WIDE_REGISTERS
@@ -161,7 +162,7 @@ def test_cost_laws_follow_from_the_shapes(tmp_path):
     family = ContinuousGmm(pack(model), 1)
     n, padded = 6, 16
     gaussians, senones = n * 15 * 3 * 5, n * 15
-    costs = family.costs_of_all(n)
+    costs = all_senones(family.parameters, family.rows(n))
     assert set(costs) == set(family.stages)
     product, lse = costs["score.gaussians"], costs["score.lse"]
     work = (float(gaussians), 0.0, 0.0)

@@ -14,7 +14,6 @@ import numpy as np
 from numba import njit
 
 from pipelines.scoring import cache
-from pipelines.scoring.call_counts import calls
 from pipelines.scoring.clustering import quantiser
 from pipelines.scoring.clustering.quantiser import SEED
 from pipelines.scoring.clustering.shortlists import NOWHERE, moments
@@ -23,7 +22,6 @@ from pipelines.scoring.gaussians.product import NOTHING, multiply
 from pipelines.scoring.simd.vector import LANES, address
 from pipelines.scoring.strategy import Progress
 from profiler.arrays import Array, ArrayError, check, check_indices
-from profiler.costs import Cost, Linear
 
 STAGE = "score.clusters"
 """Stage: cluster Gaussians and the choice of the best; work `clusters`: how many were evaluated."""
@@ -90,21 +88,6 @@ class Clusters:
         """
         panels: int = _choose(x, self.gaussians, expand, self.sizes, densities, expanded)
         return panels
-
-    def cost(self) -> Cost:
-        """Law of STAGE; the choice compares each some three times."""
-        expanded = self.gaussians.shape[2]
-        size = float(self.gaussians.nbytes)
-        return Cost(
-            operations={
-                "gemm": Linear(per_work=(2.0 * expanded, 0.0, 0.0)),
-                "scalar": Linear(per_work=(3.0, 0.0, 0.0)),
-            },
-            bytes_min=Linear(fixed=size, per_work=(4.0, 0.0, 0.0)),
-            bytes_max=Linear(fixed=size, per_work=(24.0, 0.0, 0.0)),
-            working_set_bytes=size,
-            calls=calls(2),
-        )
 
 
 def one_cluster(shape: tuple[int, ...]) -> Clusters:

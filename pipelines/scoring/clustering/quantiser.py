@@ -14,12 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.call_counts import calls
 from pipelines.scoring.gaussians.product import NOTHING, multiply
 from pipelines.scoring.simd.vector import LANES, address, aligned_copy
 from pipelines.scoring.strategy import Progress
 from profiler.arrays import Array, ArrayError, check, check_indices
-from profiler.costs import Cost, Linear
 from profiler.errors import Cancelled
 
 ROUNDS = 12
@@ -75,38 +73,6 @@ class Codebook:
         """found int32 [n, streams]: the nearest codewords of expanded frames `x` f32 [n, streams, 2·D + 1]."""
         products = np.empty((len(x), self.panels.shape[1] * LANES), np.float32)
         _nearest(x, self.panels, self.size, products, found)
-
-    def cost(self, by_tree: bool, frames: int) -> Cost:
-        """Law of the stage QUANTISE for calls of about `frames` frames.
-
-        A product over D + 1 numbers and a comparison per codeword compared. Searched in full, the codebook is
-        read once a call, if not by every eight frames anew; down the tree each node's plane is read for itself.
-        """
-        depth = self.words.shape[2] + 1
-        if by_tree:
-            # Half a plane and a child for each of the two that a node compares.
-            planes = float(self.planes.nbytes + self.children.nbytes)
-            bytes_read = Linear(per_work=(2.0 * depth + 4.0, 0.0, 0.0))
-            return Cost(
-                operations={"fma": Linear(per_work=(depth + 0.5, 0.0, 0.0))},
-                bytes_min=Linear(per_frame=4.0 * len(self.words)),
-                bytes_max=bytes_read,
-                working_set_bytes=planes,
-                scattered=True,
-                calls=calls(2),
-            )
-        return Cost(
-            operations={
-                "gemm": Linear(per_work=(2.0 * depth, 0.0, 0.0)),
-                "scalar": Linear(per_work=(1.0, 0.0, 0.0)),
-            },
-            bytes_min=Linear(fixed=float(self.panels.nbytes)),
-            bytes_max=Linear(
-                fixed=float(self.panels.nbytes) * max(1.0, frames / 8), per_work=(8.0, 0.0, 0.0)
-            ),
-            working_set_bytes=float(self.panels.nbytes),
-            calls=calls(2),
-        )
 
     def descend(self, x: Array, found: Array) -> int:
         """As `nearest`, by the tree; returns how many codewords were compared (two at each node)."""

@@ -51,11 +51,6 @@ class Placed:
         return Cost(named, traffic, traffic, working_set, threads=self.threads, device=device)
 
 
-def per(count: float, fixed: float = 0.0) -> Linear:
-    """`count` for each work count of a stage, and `fixed` a call."""
-    return Linear(fixed=fixed, per_work=(count, 0.0, 0.0))
-
-
 class Stages(Protocol):
     """Where a block's arithmetic gives its stages, one after the other."""
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from pipelines.device import COMPUTE, COPY, DeviceWork
 from pipelines.models.sphinx import AcousticModel
+from pipelines.scoring.costs import per
 from pipelines.scoring.device import dnn, gmm
-from pipelines.scoring.device.arithmetic import Arithmetic, Given, Placed, per
+from pipelines.scoring.device.arithmetic import Arithmetic, Given, Placed
 from pipelines.scoring.device.parameters import Parameters
 from profiler.arrays import Array
 from profiler.spans import Cost, Recorder

@@ -15,8 +15,8 @@ import numpy as np
 from numba import njit
 
 from pipelines.scoring.blocks import FLOAT
+from pipelines.scoring.costs.nets import MOVED
 from pipelines.scoring.dnn.products import FETCHED
-from pipelines.scoring.dnn.products.blas import PACKED
 from pipelines.scoring.simd.byte_products import (
     BYTE_PRODUCTS,
     GROUP,
@@ -74,7 +74,7 @@ class Library:
         whole = np.zeros((len(weight), filled(weight.shape[1])), np.int8)
         whole[:, : weight.shape[1]] = weight
         self.nbytes = whole.nbytes
-        self.moved = PACKED * whole.nbytes, PACKED * whole.shape[1]
+        self.moved = MOVED * whole.nbytes, MOVED * whole.shape[1]
         self._columns = torch.from_numpy(whole).t()
         self._sums = torch.empty((max_frames, len(weight)), dtype=torch.int32)
         self._threads, self._torch = threads, torch

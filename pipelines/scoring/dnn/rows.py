@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.call_counts import frame_calls
+from pipelines.scoring.costs import nets as laws
 from pipelines.scoring.simd.byte_products import OFFSET
 from pipelines.scoring.simd.dot_products import LATER, ROWS, make_byte_rows, make_float_rows
 from pipelines.scoring.simd.vector import VECTOR_BYTES, address, aligned
 from profiler.arrays import Array, ArrayError
-from profiler.spans import Cost, Linear
+from profiler.spans import Cost
 
 AHEAD = 4
 """Frames for which a senone that the search asks for is computed at once (`dnn.senones=active-ahead`).
@@ -166,7 +165,7 @@ class FloatRows:
 
     def cost(self) -> Cost:
         """By work counts: scores computed; rows read from memory, once a call for all its frames."""
-        return _cost(self._weights, "gemm", 0.0)
+        return laws.chosen_rows(self._weights, "gemm", 0.0)
 
 
 class ByteRows:
@@ -187,7 +186,7 @@ class ByteRows:
 
     def cost(self) -> Cost:
         """By work counts, as those of `FloatRows`."""
-        return _cost(self._weights, "gemm:int8", 2.0)
+        return laws.chosen_rows(self._weights, "gemm:int8", 2.0)
 
 
 def _whole(weight: Array, kind: Any) -> Array:
@@ -197,22 +196,3 @@ def _whole(weight: Array, kind: Any) -> Array:
     rows = aligned((count, -(-inputs // whole) * whole), kind)
     rows[:, :inputs] = weight
     return rows
-
-
-def _cost(weights: Array, operation: str, scaling: float) -> Cost:
-    """`scaling`: operations beyond the product for each score.
-
-    At least a row read and a score written; at most with the bias and the scale of the row, and a line of scores read
-    before one of them is written.
-    """
-    size = float(weights.strides[0])
-    operations = {operation: Linear(per_work=(2.0 * weights.shape[1], 0.0, 0.0))}
-    if scaling:
-        operations["fma"] = Linear(per_work=(scaling, 0.0, 0.0))
-    return Cost(
-        operations=operations,
-        bytes_min=Linear(per_work=(float(FLOAT), size, 0.0)),
-        bytes_max=Linear(per_work=(float(VECTOR_BYTES + FLOAT), size + 2.0 * FLOAT, 0.0)),
-        working_set_bytes=float(weights.nbytes),
-        calls=frame_calls(),
-    )

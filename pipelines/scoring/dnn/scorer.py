@@ -26,8 +26,8 @@ from pipelines.scoring.dnn.onnx import check as check_graph
 from pipelines.scoring.dnn.rows import AHEAD
 from pipelines.scoring.layered import LayeredScorer, Part, Prepared
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.senones import SenoneRule, Source, active
-from pipelines.scoring.strategy import Progress, never, quietly
+from pipelines.scoring.senones import active
+from pipelines.scoring.strategy import FrameScorer, Progress, SomeSenones, never, quietly
 from profiler.arrays import Array
 from profiler.errors import Cancelled
 from profiler.spans import Recorder
@@ -77,7 +77,6 @@ class DnnScorer(LayeredScorer):
             n,
             self._features,
             {
-                "all": senones.create("all", n, parents),
                 "active": active.Rule(n, parents, ahead=1),
                 "active-ahead": active.Rule(n, parents, ahead=AHEAD),
             },
@@ -95,8 +94,9 @@ class DnnScorer(LayeredScorer):
         """Compile what the rules call; what computes the net was tried when it was made."""
         beyond = sum(self.context)
         spliced = self._net.splice(np.zeros((3 + beyond, self._features), np.float32), Meter())
+        self._net.score(spliced, self._scores[:3], Meter())
         for layer in self._layers.values():
-            if not layer.lazy or can_choose(self._net):
+            if can_choose(self._net):
                 layer.score(spliced, self._scores[:3], Meter())
 
     @property
@@ -104,14 +104,14 @@ class DnnScorer(LayeredScorer):
         """What the net's arithmetic says of its file."""
         return self._net.notes
 
-    def _arranged(self, config: Config) -> SenoneRule:
+    def _arranged(self, config: Config) -> FrameScorer:
         ready = self._ready()
         assert ready is not None, "make_ready made one"
         arithmetic = ready.arithmetic
         # Also the rules that do not act now: none keeps an arithmetic that leaves.
         for layer in self._layers.values():
-            # Of one that cannot choose a lazy rule asks nothing: the settings refuse that.
-            layer.configure(config.gmm, cast("Source", arithmetic))
+            # The settings refuse a rule over an arithmetic that cannot choose.
+            layer.configure(config.gmm, cast("SomeSenones", arithmetic))
         if arithmetic is not getattr(self, "_net", None):
             self._net = arithmetic
             self.context = arithmetic.context
@@ -119,7 +119,7 @@ class DnnScorer(LayeredScorer):
             self._last.forget()
             if self._recorder is not None:
                 self._meter.register(self._recorder, dict(arithmetic.stages))
-        return self._layers[config.dnn.senones]
+        return self._layers.get(config.dnn.senones, arithmetic)
 
     def _input(self, block: Array) -> Array:
         return self._net.splice(block, self._meter)
@@ -210,7 +210,7 @@ class DnnScorer(LayeredScorer):
         # Without one of its own the block goes on from the last one begun.
         kept = 0 if chosen.any() else net.begun
         net.score_by_heads(np.cumsum(chosen) - 1 + kept, since, scores, self._meter)
-        self._last.whole(scores, len(scores) - 1)
+        self._last.keep(scores, len(scores) - 1, complete=True)
         self._frame += len(block)
 
 

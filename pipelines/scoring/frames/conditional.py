@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipelines.models.sphinx import AcousticModel
-from pipelines.scoring.clustering.codewords import STAGE, STAGES, Codewords, codewords_of
+from pipelines.scoring.clustering.codewords import STAGE, Codewords, codewords_of
+from pipelines.scoring.costs import selection as laws
+from pipelines.scoring.frames import FrameRule
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.strategy import Progress
 from profiler.arrays import Array
@@ -25,13 +27,13 @@ if TYPE_CHECKING:
 NONE = -1  # no codeword: no frame before
 
 
-class Rule:
+class Rule(FrameRule):
     """Skips repetitions of a codeword, at most `skip` − 1 in a row."""
 
-    stages: Mapping[str, tuple[str, ...]] = STAGES
+    stages: Mapping[str, tuple[str, ...]] = {STAGE: ("codewords",)}
 
     def __init__(self, model: AcousticModel) -> None:
-        self._model = model
+        super().__init__(model)
         self._codebook: Codewords | None = None
         self.reset()
 
@@ -69,5 +71,5 @@ class Rule:
         return chosen
 
     def costs(self, frames: int) -> dict[str, Cost]:
-        """That of finding the nearest codeword."""
-        return {} if self._codebook is None else {STAGE: self._codebook.cost(frames)}
+        """Law of finding the nearest codeword."""
+        return {} if self._codebook is None else {STAGE: laws.frame_codewords(self._codebook.book)}

@@ -6,18 +6,16 @@ given up after a few dimensions (partial distance elimination). The N best, and 
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from pipelines.scoring.selection import top_n
 
 
 class Tied(top_n.Tied):
     """The N best densities of each codebook and stream."""
 
-    follow: ClassVar[bool] = True
+    follow = True
 
 
 class Continuous(top_n.Continuous):
     """The N best components of each senone and stream."""
 
-    follow: ClassVar[bool] = True
+    follow = True

@@ -15,19 +15,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.call_counts import frame_calls
+from pipelines.scoring.costs import rules as laws
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.senones import Parents, Source
+from pipelines.scoring.senones import Parents, SenoneRule
+from pipelines.scoring.strategy import SomeSenones
 from profiler.arrays import Array, ArrayError
-from profiler.costs import Cost, Linear
+from profiler.costs import Cost
 
 if TYPE_CHECKING:
     from pipelines import config as settings
 
 STAGE = "score.backoff"
-INDEX = 12.0
-"""Bytes of a senone's number, of its parent's and of a place in the list."""
 
 
 @njit(nogil=True, cache=True)
@@ -92,11 +90,10 @@ def choose(
     return n
 
 
-class ByParent:
+class ByParent(SenoneRule):
     """Computes the senones whose parents score well; the others get their parent's score."""
 
     stages: Mapping[str, tuple[str, ...]] = {STAGE: ("decided", "backed_off")}
-    lazy = False
 
     def __init__(self, n_senones: int, parents: Parents) -> None:
         self._parents = parents
@@ -106,11 +103,10 @@ class ByParent:
         self._chosen = np.empty(n_senones, np.int64)
         self._children = np.empty(len(parents.ci), np.int64)
         self._rows = np.empty((0, n_senones), np.float32)
-        self._source: Source
 
-    def configure(self, gmm: settings.Gmm, source: Source) -> None:
+    def configure(self, gmm: settings.Gmm, source: SomeSenones) -> None:
         """Take over beam and cap, and work on `source`."""
-        self._source = source
+        super().configure(gmm, source)
         self._beam, self._cap = float(gmm.ci_beam), int(gmm.ci_cap)
 
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
@@ -139,18 +135,4 @@ class ByParent:
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Those of the layers below, and the decision."""
-        return self._source.costs_of_some(frames) | {STAGE: self._cost()}
-
-    def _cost(self) -> Cost:
-        """A comparison of each senone's parent; its number and its score written, or its place kept.
-
-        At most with a line read for every score written, and another pass that counts for the cap.
-        """
-        n = len(self._all)
-        return Cost(
-            operations={"scalar": Linear(per_work=(2.0, 0.0, 0.0))},
-            bytes_min=Linear(per_work=(INDEX, float(FLOAT), 0.0)),
-            bytes_max=Linear(per_work=(3 * INDEX, 2.0 * FLOAT, 0.0)),
-            working_set_bytes=n * (INDEX + 2 * FLOAT),
-            calls=frame_calls(2),
-        )
+        return self._source.costs_of_some(frames) | {STAGE: laws.backed_off(len(self._all))}

@@ -88,6 +88,16 @@ class PackedGmm:
         return int(self.gaussians.shape[1])
 
     @property
+    def n_gaussians(self) -> int:
+        """Gaussians of the model, each of one codebook, stream and density."""
+        return self.n_codebooks * self.n_streams * self.n_densities
+
+    @property
+    def n_weights(self) -> int:
+        """Mixture components of the model: a weight per senone, stream and density."""
+        return self.n_senones * self.n_streams * self.n_densities
+
+    @property
     def expanded(self) -> int:
         """Squares, values and one of a stream: 27 of 13 dimensions."""
         return int(self.gaussians.shape[3])

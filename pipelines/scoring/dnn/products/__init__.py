@@ -25,10 +25,6 @@ FETCHED = 2
 """Frames that take as long as fetching the weights (`python -m tests.bench.constants --only products`)."""
 
 
-LAYER_CALLS = 2
-"""Compiled calls of a layer: its product, and what comes before or after it."""
-
-
 class Product(ABC):
     """The weights of a layer, ready to be multiplied. A module of this package calls it `Weights`."""
 

@@ -8,12 +8,12 @@ import numpy as np
 from numba import njit
 
 from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.call_counts import calls
-from pipelines.scoring.dnn.products import LAYER_CALLS, Product
+from pipelines.scoring.costs.nets import product
+from pipelines.scoring.dnn.products import Product
 from pipelines.scoring.dnn.products._frames import room
 from profiler.arrays import Array, check_indices, check_offsets
 from profiler.errors import BadInput
-from profiler.spans import Cost, Linear
+from profiler.spans import Cost
 
 MAX_INPUTS = 1 << 16  # that 16 bits tell apart
 
@@ -61,18 +61,13 @@ class SparseProduct(Product):
         return self._starts, self._columns, self._values
 
     def cost(self, frame: float, times: float) -> Cost:
-        """The weights that there are and their columns once per call, activations in and out.
+        """Law of the weights that there are, zeros of blocks among them, and their columns.
 
-        The zeros of a block are multiplied, too. At most the weights once per tile of frames; activations also put side
-        by side, and a value of each frame read again for each weight, or block of them.
+        At most the weights once per tile of frames; activations also put side by side, and a value of each frame read
+        again for each weight, or block of them.
         """
         outputs, inputs = self.shape
         there = float(len(self._columns))
-        least = FLOAT * (inputs + outputs) * frame
-        most = (self.nbytes / self.at_once + FLOAT * (3.0 * inputs + there + 3.0 * outputs)) * frame
-        return Cost(
-            operations={"gemm": Linear(per_work=(2.0 * self._values.size * frame, 0.0, 0.0))},
-            bytes_min=Linear(fixed=times * self.nbytes, per_work=(least, 0.0, 0.0)),
-            bytes_max=Linear(fixed=times * self.nbytes, per_work=(most, 0.0, 0.0)),
-            calls=calls(LAYER_CALLS * times),
-        )
+        most = self.nbytes / self.at_once + FLOAT * (3.0 * inputs + there + 3.0 * outputs)
+        multiplied = self._values.size
+        return product(self.shape, self.nbytes, frame, times, most, multiplied=multiplied)

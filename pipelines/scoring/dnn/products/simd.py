@@ -16,8 +16,8 @@ import numpy as np
 from numba import njit
 
 from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.call_counts import calls
-from pipelines.scoring.dnn.products import LAYER_CALLS, Product
+from pipelines.scoring.costs.nets import product
+from pipelines.scoring.dnn.products import Product
 from pipelines.scoring.simd.tiles import make_layer_tile
 from pipelines.scoring.simd.vector import (
     LANES,
@@ -30,7 +30,7 @@ from pipelines.scoring.simd.vector import (
 )
 from pipelines.scoring.thread_pool import shared
 from profiler.arrays import Array, ArrayError
-from profiler.spans import Cost, Linear
+from profiler.spans import Cost
 
 VECTORS = 4 if WIDE_REGISTERS else 1
 """Vectors of outputs in a panel: with 6 frames 24 sums, which leaves a few of 32 registers for factors. Three vectors
@@ -145,15 +145,8 @@ class Weights(Product):
         return lambda: shared(part, count, threads)
 
     def cost(self, frame: float, times: float) -> Cost:
-        """Weights once per call, activations in and out; at most each weight once per tile of frames."""
+        """Law of a product that reads its frames again for each panel, and a panel for each tile of frames, at most."""
         outputs, inputs = self.shape
-        least = FLOAT * (inputs + outputs) * frame
-        # A panel's share of the frames is read again for each panel, its weights for each tile of frames.
         again = FLOAT * inputs * (outputs / PANEL) + self.nbytes / FRAMES
-        most = again * frame + 3.0 * FLOAT * outputs * frame
-        return Cost(
-            operations={"gemm": Linear(per_work=(2.0 * inputs * outputs * frame, 0.0, 0.0))},
-            bytes_min=Linear(fixed=times * self.nbytes, per_work=(least, 0.0, 0.0)),
-            bytes_max=Linear(fixed=times * self.nbytes, per_work=(most, 0.0, 0.0)),
-            calls=calls(LAYER_CALLS * times),
-        )
+        most = again + 3.0 * FLOAT * outputs
+        return product(self.shape, self.nbytes, frame, times, most, multiplied=inputs * outputs)
