@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from importlib.util import find_spec
 
-import numpy as np
 import pytest
 
 from pipelines.config import Config, Dnn, assign
@@ -18,7 +17,6 @@ from pipelines.scoring.blocks import MAX_FRAMES
 from pipelines.scoring.dnn import products
 from pipelines.scoring.dnn.arithmetic import can_choose
 from profiler.analysis.machine_costs import MachineCosts
-from profiler.arrays import Array
 from profiler.costs import KERNEL_CALL, NUMPY_CALL, Cost
 from profiler.machine.roofs import calibration
 from profiler.machine.roofs.table import RATE, Roof, RoofTable
@@ -91,9 +89,3 @@ def test_more_heads_are_more_calls() -> None:
 def test_stages_of_the_front_end_have_laws() -> None:
     for p in (FeatureParameters(), FeatureParameters(remove_noise=True, remove_dc=True)):
         assert not any(cost.is_empty for cost in Mfcc(p).costs().values())
-
-
-def test_windows_of_the_front_end_are_those_that_are_named() -> None:
-    p = FeatureParameters()
-    frames: Array = Mfcc(p).start(np.ones(p.hop_samples * 9, np.float32)).windows(0, 2)
-    assert frames.shape == (2, p.nfft)

@@ -304,39 +304,6 @@ def test_every_stage_has_a_law_or_a_reason(model):
 # -- devices that are too small or not there -------------------------------------------------------
 
 
-def test_out_of_memory_goes_on_on_the_processor_and_says_so(model, features, expected):
-    scorer = make(ON_DEVICE, model)
-
-    def full(*_):
-        raise RuntimeError("CUDA out of memory. Tried to allocate 20.00 MiB.\nmore")
-
-    scorer._arithmetic.score = full
-    scores = scorer.score(features, 0, LANE)
-    assert np.abs(scores - expected).max() < 1e-3
-    (notice,) = scorer.take_notices()
-    assert notice == (
-        "Scoring goes on on the processor: torch-cpu has too little memory "
-        "(CUDA out of memory. Tried to allocate 20.00 MiB)."
-    )
-    scorer.reset()
-    scorer.configure(placed(dtype="bf16"))
-    scorer.ahead(features, 21, LANE)
-    assert np.abs(scorer.score(features, 21, LANE) - expected).max() < 1e-3
-    assert {"score.gaussians", "score.mixture"} <= set(scorer.costs())
-
-
-def test_other_failures_are_not_taken_for_full_memory(model, features):
-    scorer = make(ON_DEVICE, model)
-
-    def wrong(*_):
-        raise RuntimeError("shapes do not match")
-
-    scorer._arithmetic.score = wrong
-    with pytest.raises(RuntimeError, match="shapes do not match"):
-        scorer.score(features, 0, LANE)
-    assert scorer.take_notices() == []
-
-
 class Immediate:
     """Streams and events of torch.cuda where all is done at once; memory is the host's, and pageable."""
 

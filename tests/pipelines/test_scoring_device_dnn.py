@@ -148,12 +148,6 @@ def test_skipped_frames_repeat_the_last_scored_one(
         scorer.reset()
 
 
-def test_scores_that_stay_on_the_device_are_the_same(model, features, expected, on_device):
-    for overlapped in (False, True):
-        kept = make(placed(on_device, overlapped=overlapped), model, keep=True)
-        assert np.abs(scored(kept, features) - expected).max() < 1e-4
-
-
 def test_a_frame_without_context_is_a_frame(tmp_path, model, features, on_device):
     made = net(card(Layer(8), senones=model.n_senones, left=0, right=0))
     config = settings.assign(on_device, {"dnn.net": str(write(tmp_path, made, np.float32))})

@@ -12,7 +12,7 @@ from scoring_reference import brute_force, likely_features
 
 from pipelines import config as settings
 from pipelines.config import Config, assign
-from pipelines.scoring import MAX_FRAMES, build_scorer, frames, senones
+from pipelines.scoring import MAX_FRAMES, build_scorer, frames, selection, senones
 from pipelines.scoring.clustering import codewords
 from pipelines.scoring.frames import conditional
 from pipelines.scoring.meter import Meter
@@ -334,6 +334,9 @@ LAYERS = {
         "gmm__senones": "ci",
     },
     "two threads": {"gmm__senones": "active", "threads": 2},
+    "exact": {},
+    "top-8, skipping": {"frames__skip": 2, "gmm__selection__top_n": 8},
+    "block of one": {"block": 1, "frames__skip": 4},
 }
 
 
@@ -396,8 +399,13 @@ def test_work_counts_say_what_was_done(model, features):
 def test_every_choice_of_the_configuration_exists():
     assert set(settings.option("gmm.senones").choices) == {"all", *senones.rules()}
     assert set(settings.option("frames.rule").choices) == set(frames.rules())
+    assert set(settings.option("gmm.selection.method").choices) == set(selection.methods())
     with pytest.raises(ValueError, match="expected one of active, active-ci, ci"):
         senones.create("nothing", 1, None)
+    with pytest.raises(ValueError, match="expected one of conditional, copy"):
+        frames.create("nothing", None)
+    with pytest.raises(ValueError, match="expected one of clusters, last-top-n"):
+        selection.create("nothing", "Tied", None)
 
 
 @given(st.lists(st.sets(st.integers(0, 30)), min_size=1, max_size=40), st.integers(1, 9))

@@ -15,6 +15,7 @@ from profiler.errors import Cancelled
 from profiler.spans import SPAN, Recorder
 
 WAYS = [(method, {}) for method in METHODS] + [
+    ("none", {}),
     ("top-n", {"gmm__component": "partial-distance"}),
     ("none", {"gmm__component": "max"}),
     ("none", {"gmm__component": "int8"}),

@@ -15,7 +15,7 @@ from numba import types
 from numba.core import cgutils
 
 from pipelines.scoring.simd.instructions import I32, I32X16, at, integers, shuffle, sum_from, word
-from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, has_feature, intrinsic
+from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, has_feature, instruction
 
 OFFSET = 128
 """Added to an 8-bit weight: the processor's byte product takes one unsigned and one signed factor."""
@@ -104,54 +104,47 @@ def make_byte_tile(
     from a frame of x to the next; `excess`: of i32 [frames], taken off every sum.
     """
 
-    @intrinsic
+    kind = Bytes(one_instruction, pairs)
+
+    @instruction(types.void, *[types.intp] * 6)
     def tile(
-        typing_context: Any, x: Any, x_frame: Any, panel: Any, groups: Any, excess: Any, out: Any
-    ) -> Any:
-        kind = Bytes(one_instruction, pairs)
+        builder: Any, x: Any, x_frame: Any, panel: Any, groups: Any, excess: Any, out: Any
+    ) -> None:
+        def spread(place: Any) -> Any:
+            value = builder.load(at(builder, place, I32))
+            value.align = 1
+            one = builder.insert_element(
+                ir.Constant(kind.vector, ir.Undefined), value, ir.Constant(I32, 0)
+            )
+            nothing = ir.Constant(kind.vector, ir.Undefined)
+            return builder.shuffle_vector(one, nothing, integers(0))
 
-        def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            x, x_frame, panel, groups, excess, out = arguments
-
-            def spread(place: Any) -> Any:
-                value = builder.load(at(builder, place, I32))
-                value.align = 1
-                one = builder.insert_element(
-                    ir.Constant(kind.vector, ir.Undefined), value, ir.Constant(I32, 0)
-                )
-                nothing = ir.Constant(kind.vector, ir.Undefined)
-                return builder.shuffle_vector(one, nothing, integers(0))
-
-            cells = [(f, v) for f in range(frames) for v in range(vectors)]
-            slots = {cell: sum_from(builder, kind.zero) for cell in cells}
-            rows = [builder.add(x, builder.mul(x_frame, word(f))) for f in range(frames)]
-            with cgutils.for_range(builder, groups) as loop:
-                begin = builder.add(panel, builder.mul(loop.index, word(vectors * LANES * GROUP)))
-                weights = [
-                    kind.load(builder, builder.add(begin, word(v * VECTOR_BYTES)))
-                    for v in range(vectors)
-                ]
-                offset = builder.mul(loop.index, word(GROUP))
-                for f, row in enumerate(rows):
-                    four = spread(builder.add(row, offset))
-                    for v in range(vectors):
-                        slot = slots[f, v]
-                        total = kind.multiply(
-                            builder,
-                            weights[v],
-                            builder.bitcast(four, kind.bytes),
-                            builder.load(slot),
-                        )
-                        builder.store(total, slot)
-            for f in range(frames):
-                less = spread(builder.add(excess, word(4 * f)))
+        cells = [(f, v) for f in range(frames) for v in range(vectors)]
+        slots = {cell: sum_from(builder, kind.zero) for cell in cells}
+        rows = [builder.add(x, builder.mul(x_frame, word(f))) for f in range(frames)]
+        with cgutils.for_range(builder, groups) as loop:
+            begin = builder.add(panel, builder.mul(loop.index, word(vectors * LANES * GROUP)))
+            weights = [
+                kind.load(builder, builder.add(begin, word(v * VECTOR_BYTES)))
+                for v in range(vectors)
+            ]
+            offset = builder.mul(loop.index, word(GROUP))
+            for f, row in enumerate(rows):
+                four = spread(builder.add(row, offset))
                 for v in range(vectors):
-                    where = builder.add(out, word((f * vectors + v) * VECTOR_BYTES))
-                    total = builder.sub(builder.load(slots[f, v]), less)
-                    builder.store(total, at(builder, where, kind.vector)).align = 4
-            return context.get_dummy_value()
+                    slot = slots[f, v]
+                    total = kind.multiply(
+                        builder,
+                        weights[v],
+                        builder.bitcast(four, kind.bytes),
+                        builder.load(slot),
+                    )
+                    builder.store(total, slot)
+        for f in range(frames):
+            less = spread(builder.add(excess, word(4 * f)))
+            for v in range(vectors):
+                where = builder.add(out, word((f * vectors + v) * VECTOR_BYTES))
+                total = builder.sub(builder.load(slots[f, v]), less)
+                builder.store(total, at(builder, where, kind.vector)).align = 4
 
-        return types.void(*[types.intp] * 6), generate
-
-    made: Callable[..., None] = tile
-    return made
+    return tile
