@@ -20,7 +20,7 @@ from pipelines.scoring.costs import rules as laws
 from pipelines.scoring.frames import FrameRule
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.senones import SenoneRule
-from pipelines.scoring.strategy import FrameScorer, Made, Progress, never, quietly
+from pipelines.scoring.strategy import Cancelling, FrameScorer, Made, Progress, never, quietly
 from profiler.arrays import Array, ArrayError
 from profiler.costs import Cost
 from profiler.spans import Lane, NullLane, Recorder
@@ -90,12 +90,12 @@ class LastFrame:
 class _Latest:
     """What was scored last, for `again`: the `block` with its context, and which of its frames were scored (None: all).
 
-    `asked`: the frames and their senones, int32, that the search wanted; None where that was not noted.
+    `wanted`: the frames and their senones, int32, that the search wanted; None where that was not noted.
     """
 
     block: Array
     where: Array | None = None
-    asked: list[tuple[int, Array]] | None = None
+    wanted: list[tuple[int, Array]] | None = None
 
 
 class LayeredScorer(ABC):
@@ -164,9 +164,7 @@ class LayeredScorer(ABC):
         )
         return missing or None
 
-    def make_ready(
-        self, config: Config, progress: Progress, cancelled: Callable[[], bool]
-    ) -> Prepared:
+    def make_ready(self, config: Config, progress: Progress, cancelled: Cancelling) -> Prepared:
         """What `config` needs: as it is at hand, or made now; changes nothing here."""
         held = self._held.parts
         return Prepared(
@@ -240,37 +238,36 @@ class LayeredScorer(ABC):
         return False
 
     def note(self) -> None:
-        """The next block is to be scored `again`: what the search asks for of it is noted."""
+        """Note the senones that the search wants of the next block, so that it can be scored `again`."""
         self._noting = True
 
     def follow(self, other: LayeredScorer, frames: int) -> None:
-        """What `other` scored last, of it so many frames, is scored `again` here: both have the same parameters."""
+        """Score `again` here what `other` scored last, its first `frames` frames; both have the same parameters."""
         latest = other._latest
         assert latest is not None, "only where `replayable` says so"
-        asked = latest.asked
-        self._latest = replace(
-            latest,
-            block=latest.block[: frames + sum(self.context)],
-            asked=None if asked is None else [(t, senones) for t, senones in asked if t < frames],
-        )
+        wanted = latest.wanted
+        if wanted is not None:
+            wanted = [(t, senones) for t, senones in wanted if t < frames]
+        block = latest.block[: frames + sum(self.context)]
+        self._latest = replace(latest, block=block, wanted=wanted)
 
     def again(self, first_frame: int, lane: Lane | NullLane) -> bool:
         """Score the last block once more, with all that belongs to it, into spare room.
 
-        Frames that were copied are copied again. False where nobody knows what it was asked for.
+        Frames that were copied are copied again. False where the wanted senones were not noted.
         """
         latest, meter = self._latest, self._meter
         assert latest is not None, "only where `replayable` says so"
         rule = self._on_demand
-        if rule is not None and latest.asked is None:
+        if rule is not None and latest.wanted is None:
             return False
         if self._spare is None:
             self._spare = np.zeros((MAX_FRAMES, self.n_senones), np.float32)
         meter.begin(first_frame, len(latest.block) - sum(self.context), lane)
         block = self._input(latest.block)
-        if rule is not None and latest.asked is not None:
+        if rule is not None and latest.wanted is not None:
             rule.begin(block, meter, ahead=self._rule is None)
-            for t, senones in latest.asked:
+            for t, senones in latest.wanted:
                 # A copy, as hot as the search has just left it.
                 active = senones.astype(np.int64)
                 meter.begin(first_frame + t, 1, lane)
@@ -318,7 +315,7 @@ class LayeredScorer(ABC):
         source = np.searchsorted(where, np.arange(n), side="right") - 1
         for t in range(n):
             scores[t] = computed[source[t]] if source[t] >= 0 else self._last.scores
-        self._meter.done(COPY_STAGE, n - chosen)
+        self._meter.close(COPY_STAGE, n - chosen)
 
     def _choose(self, block: Array) -> Array:
         """Bool [n]: which frames are scored. The first one is where the last frame's scores are not all known."""
@@ -338,7 +335,7 @@ class LayeredScorer(ABC):
         block = self._checked(block)
         if n > MAX_FRAMES:
             raise ValueError(f"{n} frames at once, expected at most {MAX_FRAMES}")
-        self._latest = _Latest(block, asked=[] if self._noting else None)
+        self._latest = _Latest(block, wanted=[] if self._noting else None)
         self._noting = False
         block = self._input(block)
         scored = np.ones(len(block), np.bool_) if self._rule is None else self._choose(block)
@@ -364,7 +361,7 @@ class LayeredScorer(ABC):
         noted = last or self._rule is not None
         if not state.scored[t]:
             active = active[~known[active]]
-            meter.done(COPY_STAGE, 1)
+            meter.close(COPY_STAGE, 1)
         elif noted:
             known[:] = False
         if len(active):
@@ -372,8 +369,8 @@ class LayeredScorer(ABC):
                 known[active] = True
             assert self._on_demand is not None, "prepare made a lazy block"
             self._on_demand.frame(t, active, scores, meter)
-            if self._latest is not None and self._latest.asked is not None:
-                self._latest.asked.append((t, active.astype(np.int32)))
+            if self._latest is not None and self._latest.wanted is not None:
+                self._latest.wanted.append((t, active.astype(np.int32)))
         if last:
             self._last.keep(scores, t)
         self._frame += 1

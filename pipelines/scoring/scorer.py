@@ -7,7 +7,7 @@ the parameters of a model (`tied`, `continuous`). What all scorers share is in `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -23,7 +23,15 @@ from pipelines.scoring.dnn.scorer import DnnScorer
 from pipelines.scoring.layered import LayeredScorer, Part
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.senones import Parents
-from pipelines.scoring.strategy import FrameScorer, Made, Progress, Strategy, never, quietly
+from pipelines.scoring.strategy import (
+    Cancelling,
+    FrameScorer,
+    Made,
+    Progress,
+    Strategy,
+    never,
+    quietly,
+)
 from pipelines.scoring.tied import gmm
 from pipelines.scoring.tied.packing import pack
 from profiler.arrays import Array
@@ -68,7 +76,7 @@ class Scorer(Protocol):
     def needs(self, config: Config) -> Hashable:
         """What must be made before `config` can act, as a key; None: nothing."""
 
-    def make_ready(self, config: Config, progress: Progress, cancelled: Callable[[], bool]) -> Made:
+    def make_ready(self, config: Config, progress: Progress, cancelled: Cancelling) -> Made:
         """Make what `config` needs, on any thread, while this scores on. Raises Cancelled."""
 
     def configure(self, config: Config, prepared: Made = None) -> None:
@@ -101,7 +109,7 @@ class GmmScorer(LayeredScorer):
         config: Config,
         model: AcousticModel,
         progress: Progress = quietly,
-        cancelled: Callable[[], bool] = never,
+        cancelled: Cancelling = never,
     ) -> None:
         n = model.n_senones
         family = self._family = _family(model, config.threads)
@@ -189,7 +197,7 @@ def build_scorer(
     config: Config,
     model: AcousticModel,
     progress: Progress = quietly,
-    cancelled: Callable[[], bool] = never,
+    cancelled: Cancelling = never,
     work: DeviceWork | None = None,
 ) -> Scorer:
     """The scorer for `config` on `model`. Raises Cancelled.

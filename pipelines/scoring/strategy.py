@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from pipelines.scoring.tied.gmm import Gmm
 
 Progress = Callable[[str, float | None], None]
+"""Takes what is being made, and the part of it that is."""
+Cancelling = Callable[[], bool]
+"""Whether what is being made is no longer wanted."""
 Kind = Literal["Tied", "Continuous"]
 """Families of mixtures: senones share codebooks, or each owns its Gaussians."""
 Family = TypeVar("Family", bound="Gmm | ContinuousGmm")
@@ -78,7 +81,7 @@ class Strategy(ABC, Generic[Family]):
         """
         return None
 
-    def prepare(self, gmm: settings.Gmm, progress: Progress, cancelled: Callable[[], bool]) -> Made:
+    def prepare(self, gmm: settings.Gmm, progress: Progress, cancelled: Cancelling) -> Made:
         """Make (or find in the cache) what `configure` takes for the settings `gmm`.
 
         Changes nothing of the strategy and may run on any thread. Raises profiler.errors.Cancelled.

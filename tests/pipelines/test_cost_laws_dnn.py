@@ -49,7 +49,13 @@ def costs_of(dnn_settings: Dnn, net: Net, frames: int) -> dict[str, Cost]:
 def test_every_stage_of_every_net_has_a_law(net: str, way: Dnn) -> None:
     for frames in (1, 16, MAX_FRAMES):
         for name, cost in costs_of(way, read(net), frames).items():
-            assert cost.unmodelled or not cost.is_empty, name
+            assert not cost.is_empty, name
+            assert cost.working_set_bytes > 0
+            for work in (1.0, 16.0, 1616.0):
+                least, most = (
+                    b.total(1, 1, (work, work, 0)) for b in (cost.bytes_min, cost.bytes_max)
+                )
+                assert 0 < least <= most, name
             assert set(cost.calls) <= {KERNEL_CALL, NUMPY_CALL}
             assert Cost.from_dict(cost.as_dict()) == cost
 

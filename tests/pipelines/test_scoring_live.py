@@ -158,25 +158,11 @@ def test_gemm_counts_equal_those_of_torch(model):
     assert ours == pytest.approx(mixtures.get_total_flops(), rel=1e-12)
 
 
-def test_cost_laws_are_intervals_and_selection_saves(model):
+def test_selection_saves_products(model):
     scorer = build_scorer(EXACT, model)
     exact = scorer.costs()
     scorer.configure(TOP_4)
     top = scorer.costs()
-    for costs, kept in ((exact, 128), (top, 4)):
-        work = {
-            "score.gaussians": 16 * 42 * 3 * 128,
-            "score.select": 16 * 42 * 3 * 4,
-            "score.exp": 16 * 42 * 3 * kept,
-            "score.mixture": 16 * 5126 * 3 * kept,
-            "score.log": 16 * 5126,
-        }
-        for name, cost in costs.items():
-            count = (work.get(name, 0), 0, 0)
-            low, high = cost.bytes_min.total(1, 16, count), cost.bytes_max.total(1, 16, count)
-            assert 0 <= low <= high, name
-            if low:
-                assert cost.working_set_bytes > 0
     # The weights alone: 128 densities, 3 streams, 5126 senones, four bytes.
     assert exact["score.mixture"].bytes_min.fixed == 128 * 3 * 5126 * 4
     assert law(exact["score.mixture"], "gemm", 1000) == 2000

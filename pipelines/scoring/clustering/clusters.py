@@ -7,7 +7,6 @@ mean and variance of all the Gaussians of its panels together. The panels are th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +19,7 @@ from pipelines.scoring.clustering.shortlists import NOWHERE, moments
 from pipelines.scoring.gaussians.expansion import NEVER
 from pipelines.scoring.gaussians.product import NOTHING, multiply
 from pipelines.scoring.simd.vector import LANES, address
-from pipelines.scoring.strategy import Progress
+from pipelines.scoring.strategy import Cancelling, Progress
 from profiler.arrays import Array, ArrayError, check, check_indices
 
 STAGE = "score.clusters"
@@ -102,7 +101,7 @@ def one_cluster(shape: tuple[int, ...]) -> Clusters:
 
 
 def cluster(
-    panels: Array, identity: str, size: int, progress: Progress, cancelled: Callable[[], bool]
+    panels: Array, identity: str, size: int, progress: Progress, cancelled: Cancelling
 ) -> Clusters:
     """The clusters of a model, from the cache or made now: `panels` f32 [groups, streams, slots, 2·D + 1, 16]."""
 

@@ -6,7 +6,6 @@ sounds apart as it has codewords, whether a model has one stream or three.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -17,7 +16,7 @@ from pipelines.scoring.clustering import quantiser
 from pipelines.scoring.clustering.quantiser import Codebook
 from pipelines.scoring.gaussians.expansion import expand
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.strategy import Progress
+from pipelines.scoring.strategy import Cancelling, Progress
 from profiler.arrays import Array
 
 STAGE = "score.frames"
@@ -38,12 +37,12 @@ class Codewords:
         expand(features, self._centre, x)
         found = np.empty((n, 1), np.int32)
         self.book.nearest(x, found)
-        meter.done(STAGE, n * self.book.size)
+        meter.close(STAGE, n * self.book.size)
         return found[:, 0]
 
 
 def codewords_of(
-    model: AcousticModel, size: int, progress: Progress, cancelled: Callable[[], bool]
+    model: AcousticModel, size: int, progress: Progress, cancelled: Cancelling
 ) -> Codewords:
     """The codebook of `size` codewords for `model` (an AcousticModel), from the cache or trained now.
 

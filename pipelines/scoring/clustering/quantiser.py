@@ -8,7 +8,6 @@ goes down it by one dot product a level and arrives at a codeword that is near, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +15,7 @@ from numba import njit
 
 from pipelines.scoring.gaussians.product import NOTHING, multiply
 from pipelines.scoring.simd.vector import LANES, address, aligned_copy
-from pipelines.scoring.strategy import Progress
+from pipelines.scoring.strategy import Cancelling, Progress
 from profiler.arrays import Array, ArrayError, check, check_indices
 from profiler.errors import Cancelled
 
@@ -49,7 +48,7 @@ class Codebook:
     children: Array
 
     def __post_init__(self) -> None:
-        """ArrayError unless the arrays are those of so many codewords, and every way down the tree ends at one."""
+        """ArrayError unless the arrays fit each other, and every path down the tree ends at a codeword."""
         streams, size, dim = self.words.shape
         nodes = self.planes.shape[1]
         check("words", self.words, np.float32, (streams, size, dim))
@@ -60,7 +59,7 @@ class Codebook:
         inner = self.children >= 0
         check_indices("nodes of the tree", self.children[inner], nodes)
         check_indices("codewords of the tree", ~self.children[~inner], size)
-        # A node's children come after it, so that no way leads back.
+        # A node's children come after it, so that no path leads back.
         if (inner & (self.children <= np.arange(nodes)[:, None])).any() or not nodes:
             raise ArrayError("the tree of the codewords has no node or leads back to one")
 
@@ -81,7 +80,7 @@ class Codebook:
 
 
 def train(
-    means: list[Array], scale: Array, size: int, progress: Progress, cancelled: Callable[[], bool]
+    means: list[Array], scale: Array, size: int, progress: Progress, cancelled: Cancelling
 ) -> Codebook:
     """A codebook of `size` codewords per stream (fewer where there are not as many different means).
 
@@ -120,11 +119,7 @@ def stored(codebook: Codebook) -> dict[str, Array]:
 
 
 def kmeans(
-    points: Array,
-    size: int,
-    rng: np.random.Generator,
-    cancelled: Callable[[], bool],
-    rounds: int = ROUNDS,
+    points: Array, size: int, rng: np.random.Generator, cancelled: Cancelling, rounds: int = ROUNDS
 ) -> Array:
     """Centres f32 [size, D] of `points` f32 [n ≥ size, D]: Lloyd's rounds from a random choice of points."""
     centres = points[np.sort(rng.choice(len(points), size, replace=False))].copy()

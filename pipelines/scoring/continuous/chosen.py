@@ -48,5 +48,5 @@ class Chosen(Strategy[ContinuousGmm]):
 
     def close(self, gaussians: int, summed: int, senones: int, lse_ns: int, meter: Meter) -> None:
         """Close the two stages of the family: `gaussians` computed, `summed` densities summed."""
-        meter.done("score.gaussians", gaussians, later_ns=lse_ns)
-        meter.done("score.lse", summed, senones)
+        meter.close("score.gaussians", gaussians, later_ns=lse_ns)
+        meter.close("score.lse", summed, senones)

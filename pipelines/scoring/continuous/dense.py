@@ -61,7 +61,7 @@ class ContinuousGmm:
         return ContinuousGmm(self.parameters.small(), threads=1)
 
     def touch(self) -> None:
-        """Make the layout of the parameters that is otherwise made when it is first asked for."""
+        """Make the layout of the parameters that is otherwise made on first use."""
         _ = self.parameters.by_senone
 
     def expand(self, features: Array) -> Array:
@@ -86,8 +86,8 @@ class ContinuousGmm:
             tile, sums, _ = self._workspace[first]
             gaussians_at = self.parameters.gaussians
             lse_ns = kernels.dense(x, gaussians_at, tile, sums, scores, first, last, best)
-            meter.done("score.gaussians", gaussians, later_ns=lse_ns)
-            meter.done("score.lse", 0 if best else gaussians, len(x) * self.n_senones)
+            meter.close("score.gaussians", gaussians, later_ns=lse_ns)
+            meter.close("score.lse", 0 if best else gaussians, len(x) * self.n_senones)
 
         self.pool.run(part, meter)
 
@@ -108,8 +108,8 @@ class ContinuousGmm:
             _, _, densities = self._workspace[first]
             share = senones[n_active * first // groups : n_active * last // groups]
             lse_ns = kernels.some(x, panels, share, densities, rows)
-            meter.done("score.gaussians", gaussians, later_ns=lse_ns)
-            meter.done("score.lse", gaussians, len(x) * n_active)
+            meter.close("score.gaussians", gaussians, later_ns=lse_ns)
+            meter.close("score.lse", gaussians, len(x) * n_active)
 
         self.pool.run(part, meter)
 

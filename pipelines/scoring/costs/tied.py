@@ -86,10 +86,7 @@ def mixtures(p: PackedGmm, frames: int) -> Cost:
     weights = float(p.n_streams * p.n_densities * p.n_senones * FLOAT)
     densities, results = p.n_gaussians * FLOAT, p.n_senones * FLOAT
     return Cost(
-        operations={
-            "gemm": per(2.0),
-            "fma": per((p.n_streams - 1) * p.n_senones / p.n_weights),
-        },
+        operations={"gemm": per(2.0), "fma": per((p.n_streams - 1) * p.n_senones / p.n_weights)},
         bytes_min=per((densities + results) / p.n_weights, fixed=weights),
         bytes_max=per(
             (densities + 2 * results * p.columns / p.n_senones) / p.n_weights,

@@ -61,7 +61,7 @@ class Stages(Protocol):
     def give(
         self, stage: str, step: Callable[[], object], frames: int, work: int, more: int = 0
     ) -> None:
-        """Let the device do `step`, recorded as `stage`: for so many frames, with two work counts."""
+        """Let the device do `step`, recorded as `stage`: for `frames` frames, with two work counts."""
 
 
 @dataclass

@@ -141,7 +141,7 @@ def _padded(array: Array) -> Array:
 
 
 def layers_of(config: Config, senones: int, features: int) -> Layers:
-    """The net that the settings ask for, made as small as they say; ModelError, one sentence, where it cannot be."""
+    """The net that the settings name, made as small as they say; ModelError, one sentence, where it cannot be."""
     net = dnn.read(config.dnn, senones, features)
     if not isinstance(net, Net):
         raise ModelError(

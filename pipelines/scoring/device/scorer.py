@@ -34,7 +34,7 @@ from pipelines.scoring.device.held import Held
 from pipelines.scoring.device.parameters import Parameters
 from pipelines.scoring.device.repeated import Begun, Repeated
 from pipelines.scoring.layered import Prepared
-from pipelines.scoring.strategy import Made
+from pipelines.scoring.strategy import Cancelling, Made
 from profiler.arrays import Array
 from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
 
@@ -133,7 +133,7 @@ class DeviceScorer:
             self._spare.reset()
 
     def needs(self, config: Config) -> Hashable:
-        """Another net, or one made smaller in another way, where the settings ask for it."""
+        """Another net, or one made smaller by another method, where the settings name one."""
         if self._spare is not None:
             needed: Hashable = self._spare.needs(_on_the_processor(config))
             return needed
@@ -141,7 +141,7 @@ class DeviceScorer:
         return None if key == self._made.key else key
 
     def make_ready(
-        self, config: Config, progress: Callable[..., None], cancelled: Callable[[], bool]
+        self, config: Config, progress: Callable[..., None], cancelled: Cancelling
     ) -> Made:
         """Make it, on any thread."""
         if self._spare is not None:
@@ -311,7 +311,7 @@ class DeviceScorer:
         return Begun(first_frame, n, chosen, buffers, work.mark(last), last, self._settings)
 
     def _pieces(self, scored: int) -> Iterator[tuple[int, int]]:
-        """The pieces that so many scored frames are given in."""
+        """The pieces in which `scored` frames are given to the device."""
         step = 1 if self._placement.transfer == "frame" else MAX_FRAMES
         for begin in range(0, scored, step):
             yield begin, min(begin + step, scored)

@@ -20,6 +20,7 @@ from pipelines.scoring.dnn.compiled import CompiledNet
 from pipelines.scoring.dnn.dense import DenseNet
 from pipelines.scoring.dnn.onnx import OnnxNet
 from pipelines.scoring.dnn.quantised import QuantisedNet
+from pipelines.scoring.strategy import Cancelling
 
 if TYPE_CHECKING:
     from pipelines.config import Dnn
@@ -34,11 +35,11 @@ SHRINKING: dict[str, Callable[[Net, float], Net]] = {
 
 
 def read(
-    dnn: Dnn, senones: int, features: int, cancelled: Callable[[], bool] = lambda: False
+    dnn: Dnn, senones: int, features: int, cancelled: Cancelling = lambda: False
 ) -> Net | OnnxModel:
     """The net that the settings `dnn` (pipelines.config.Dnn) name, made as small as they say.
 
-    For a model of so many senones and a front end of so many features; ModelError when it cannot be used, or
+    For a model of `senones` senones and a front end of `features` features; ModelError when it cannot be used, or
     Cancelled. What did not come with the program is opened by a process with bounds.
     """
     path = nets.find(dnn.net)

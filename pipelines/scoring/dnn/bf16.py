@@ -28,7 +28,7 @@ from profiler.spans import Cost
 
 OPERATION = "gemm:bfloat16"
 LAID_OUT_FOR = 16
-"""Frames that oneDNN is told of when it lays weights out: what it chooses suits 1 to 64 alike."""
+"""Frames that oneDNN lays weights out for: its choice suits 1 to 64 alike."""
 
 
 def has_fast_products() -> bool:
@@ -103,7 +103,7 @@ class Bf16Net(TorchSplicer):
         """Log posteriors, up to a constant per frame, f32 [n, senones], of frames as `splice` gives them."""
         y = self._heads[0].multiply(self._through(spliced, meter))
         self._torch.from_numpy(scores).copy_(y)
-        meter.done(OUTPUT_STAGE, len(spliced) * self.n_senones)
+        meter.close(OUTPUT_STAGE, len(spliced) * self.n_senones)
 
     def begin_some(self, spliced: Array, meter: Meter) -> None:
         """The hidden layers of a block, for `score_some` and `score_by_heads`."""
@@ -115,29 +115,26 @@ class Bf16Net(TorchSplicer):
     def score_some(
         self, first: int, last: int, senones: Array, scores: Array, meter: Meter
     ) -> None:
-        """Fill scores[first:last, senones] for frames of the block begun; `senones` int64, distinct."""
+        """As `SomeSenones.score_some`."""
         chosen = self._torch.from_numpy(senones)
         y = self._heads[0].rows(self._last[1 + first : 1 + last], chosen)
         scores[first:last, senones] = y.float().numpy()
-        meter.done(ACTIVE_STAGE, (last - first) * len(senones))
+        meter.close(ACTIVE_STAGE, (last - first) * len(senones))
 
     def score_by_heads(self, source: Array, since: Array, scores: Array, meter: Meter) -> None:
-        """Fill `scores` f32 [n, senones] by the head for as many frames as each lies behind its source.
-
-        `source` int [n]: its frame of the block begun, −1 for the last frame of the one before; `since` int [n].
-        """
+        """As `Choosing.score_by_heads`."""
         for head in np.unique(since):
             mine = np.flatnonzero(since == head)
             y = self._heads[head].multiply(self._last[1 + source[mine]])
             scores[mine] = y.float().numpy()
-        meter.done(OUTPUT_STAGE, len(scores) * self.n_senones)
+        meter.close(OUTPUT_STAGE, len(scores) * self.n_senones)
 
     def _through(self, spliced: Array, meter: Meter) -> Any:
         """Activations of the last hidden layer, bfloat16 [n, width]."""
         x = rounded(spliced, self._mean, self._scale)
         for i, layer in enumerate(self._layers):
             x = layer.multiply(x)
-            meter.done(layer_stage(i + 1), len(spliced))
+            meter.close(layer_stage(i + 1), len(spliced))
         return x
 
     def costs(self, frames: int) -> dict[str, Cost]:

@@ -70,7 +70,7 @@ class CompiledNet(TorchSplicer):
         with self._torch.no_grad():
             scored = self._forward(self._torch.from_numpy(spliced))
         self._torch.from_numpy(scores).copy_(scored)
-        meter.done(NET_STAGE, len(spliced))
+        meter.close(NET_STAGE, len(spliced))
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws of `splice` and `score`: those of all layers together."""

@@ -68,7 +68,7 @@ class Splicer:
         """
         spliced = self._spliced[len(padded) - sum(self.context)]
         spliced[:, :-1] = self.windows(np.ascontiguousarray(padded, np.float32))
-        meter.done(SPLICE_STAGE, len(spliced))
+        meter.close(SPLICE_STAGE, len(spliced))
         return spliced
 
     def windows(self, padded: Array) -> Array:
@@ -140,7 +140,7 @@ class DenseNet(Splicer):
             logits = self._logits[: self.n_senones * n].reshape(-1, n)
             self._heads[0].multiply(x, logits)
             scores[:] = logits.T
-        meter.done(OUTPUT_STAGE, n * self.n_senones)
+        meter.close(OUTPUT_STAGE, n * self.n_senones)
 
     def begin_some(self, spliced: Array, meter: Meter) -> None:
         """The hidden layers of a block, for `score_some` and `score_by_heads`."""
@@ -152,15 +152,12 @@ class DenseNet(Splicer):
     def score_some(
         self, first: int, last: int, senones: Array, scores: Array, meter: Meter
     ) -> None:
-        """Fill scores[first:last, senones] for frames of the block begun; `senones` int64, distinct."""
+        """As `SomeSenones.score_some`."""
         self._rows.score(self._hidden_rows[1:], first, last, senones, scores)
-        meter.done(ACTIVE_STAGE, (last - first) * len(senones), len(senones))
+        meter.close(ACTIVE_STAGE, (last - first) * len(senones), len(senones))
 
     def score_by_heads(self, source: Array, since: Array, scores: Array, meter: Meter) -> None:
-        """Fill `scores` f32 [n, senones] by the head for as many frames as each lies behind its source.
-
-        `source` int [n]: its frame of the block begun, −1 for the last frame of the one before; `since` int [n].
-        """
+        """As `Choosing.score_by_heads`."""
         for head in np.unique(since):
             mine = np.flatnonzero(since == head)
             x = self._last[1 + source[mine]].T
@@ -172,7 +169,7 @@ class DenseNet(Splicer):
             logits = self._logits[: self.n_senones * len(mine)].reshape(-1, len(mine))
             self._heads[head].multiply(x, logits)
             scores[mine] = logits.T
-        meter.done(OUTPUT_STAGE, len(scores) * self.n_senones)
+        meter.close(OUTPUT_STAGE, len(scores) * self.n_senones)
 
     def _through(self, spliced: Array, meter: Meter) -> Array:
         """Activations of the last hidden layer, f32 [width + 1, n]; the last row ones."""
@@ -182,7 +179,7 @@ class DenseNet(Splicer):
             passage = self._passages[n] = self._bind(spliced)
         for stage, layer in passage.layers:
             layer()
-            meter.done(stage, n)
+            meter.close(stage, n)
         return passage.hidden
 
     def _bind(self, spliced: Array) -> _Passage:

@@ -1,10 +1,10 @@
 """Exact products of 8-bit integers: a layer's weights by the frames of a block, as sums of 32 bits.
 
-Two ways. Where the processor adds up products of bytes, or of pairs of 16 bits (`simd.byte_products`), a tile of
-outputs by frames is kept in registers while its weights stream past, as in `products.simd`; elsewhere
-`torch._int_mm` multiplies, with what oneDNN finds for the processor. The former is the faster, the more so the smaller
-the block (`python -m tests.bench.constants --only products`): a library lays the weights out anew for every call, and
-without VNNI oneDNN has no fast product of bytes.
+Where the processor adds up products of bytes, or of pairs of 16 bits (`simd.byte_products`), a tile of outputs by
+frames is kept in registers while its weights stream past, as in `products.simd`; elsewhere `torch._int_mm` multiplies,
+with what oneDNN finds for the processor. The former is the faster, the more so the smaller the block
+(`python -m tests.bench.constants --only products`): a library lays the weights out anew for every call, and without
+VNNI oneDNN has no fast product of bytes.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ class Integers(Protocol):
     nbytes: int
     """Of the weights as they are stored."""
     moved: tuple[float, float]
-    """At most: bytes of weights in a call, and bytes of weights and activations besides for each of its frames."""
+    """At most: bytes of weights in a call, and further bytes of weights and activations for each of its frames."""
 
     def threads(self, frames: int) -> int:
-        """How many threads share a call of so many frames."""
+        """Number of threads that share a call of `frames` frames."""
 
     def sums(self, x: Array) -> Array:
         """Exact products i32 [n, outputs] of frames i8 [n, inputs filled up to GROUP]; valid until the next call."""
@@ -60,13 +60,13 @@ def filled(inputs: int) -> int:
 
 
 def create(weight: Array, threads: int, max_frames: int) -> Integers:
-    """For `weight` i8 [outputs, inputs] and at most so many frames, by the better way that this processor has."""
+    """The faster one on this processor, for `weight` i8 [outputs, inputs] and at most `max_frames` frames."""
     kind = Panels if TILES else Library
     return kind(weight, threads, max_frames)
 
 
 class Library:
-    """By torch, on as many threads as it is told to use."""
+    """By torch, on `threads` threads."""
 
     def __init__(self, weight: Array, threads: int, max_frames: int) -> None:
         import torch
@@ -80,7 +80,7 @@ class Library:
         self._threads, self._torch = threads, torch
 
     def threads(self, frames: int) -> int:
-        """As many as it may use: the library decides."""
+        """`threads`: the library decides."""
         return self._threads
 
     def sums(self, x: Array) -> Array:

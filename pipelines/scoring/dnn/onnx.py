@@ -78,7 +78,7 @@ class OnnxNet(Splicer):
         scaled = np.ascontiguousarray((padded - self._mean) * self._scale, np.float32)
         spliced = self._input[: len(padded) - sum(self.context)]
         spliced[:] = self.windows(scaled)
-        meter.done(SPLICE_STAGE, len(spliced))
+        meter.close(SPLICE_STAGE, len(spliced))
         return spliced
 
     def score(self, spliced: Array, scores: Array, meter: Meter) -> None:
@@ -95,7 +95,7 @@ class OnnxNet(Splicer):
         self._session.run_with_iobinding(bound)
         if self.gives_probabilities:
             np.log(np.maximum(scores, LEAST_PROBABILITY, out=scores), out=scores)
-        meter.done(NET_STAGE, len(spliced))
+        meter.close(NET_STAGE, len(spliced))
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws of `splice` and `score` for calls of about `frames` frames."""

@@ -73,7 +73,7 @@ class QuantisedNet(Splicer):
         x = self._through(spliced, meter)
         head = self._head
         _restore(head.sums(x), self._scales, head.scale, head.bias, scores)
-        meter.done(OUTPUT_STAGE, len(x) * self.n_senones)
+        meter.close(OUTPUT_STAGE, len(x) * self.n_senones)
 
     def begin_some(self, spliced: Array, meter: Meter) -> None:
         """The hidden layers of a block, for `score_some` and `score_by_heads`."""
@@ -86,15 +86,12 @@ class QuantisedNet(Splicer):
     def score_some(
         self, first: int, last: int, senones: Array, scores: Array, meter: Meter
     ) -> None:
-        """Fill scores[first:last, senones] for frames of the block begun; `senones` int64, distinct."""
+        """As `SomeSenones.score_some`."""
         self._rows.score(self._hidden_rows, self._scales, first, last, senones, scores)
-        meter.done(ACTIVE_STAGE, (last - first) * len(senones), len(senones))
+        meter.close(ACTIVE_STAGE, (last - first) * len(senones), len(senones))
 
     def score_by_heads(self, source: Array, since: Array, scores: Array, meter: Meter) -> None:
-        """Fill `scores` f32 [n, senones] by the head for as many frames as each lies behind its source.
-
-        `source` int [n]: its frame of the block begun, −1 for the last frame of the one before; `since` int [n].
-        """
+        """As `Choosing.score_by_heads`."""
         x = np.concatenate([self._before[0], self._inputs[-1][: self.begun]])
         scales = np.concatenate([self._before[1], self._scales[: self.begun]])
         for head in np.unique(since):
@@ -104,7 +101,7 @@ class QuantisedNet(Splicer):
             sums = product.sums(x[rows])
             _restore(sums, scales[rows], product.scale, product.bias, found)
             scores[mine] = found
-        meter.done(OUTPUT_STAGE, len(scores) * self.n_senones)
+        meter.close(OUTPUT_STAGE, len(scores) * self.n_senones)
 
     def _through(self, spliced: Array, meter: Meter) -> Array:
         """Activations of the last hidden layer, i8 [n, width filled up]; their scales are in `_scales`."""
@@ -116,7 +113,7 @@ class QuantisedNet(Splicer):
             values = y[:, : self._widths[i + 1]]
             apply(layer, x, self._scales, values)
             x = y
-            meter.done(layer_stage(i + 1), n)
+            meter.close(layer_stage(i + 1), n)
         return x
 
     def costs(self, frames: int) -> dict[str, Cost]:

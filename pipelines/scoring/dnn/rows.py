@@ -1,9 +1,9 @@
 """Chosen rows of an output layer: lazy evaluation (Vanhoucke 2011), in float32 and in 8-bit integers.
 
 A row is the weights of one senone, side by side in whole vectors; its score in a frame is a dot product. Four rows
-at up to four frames share every load and hide each other's latency, and the rows that come next are asked of memory
-meanwhile: chosen rows lie where no prefetcher expects them. At one frame the cost is that of reading the rows; four
-frames at once read a row a quarter as often.
+at up to four frames share every load and hide each other's latency, and the rows that come next are prefetched,
+since no hardware prefetcher expects them. At one frame the cost is that of reading the rows; four frames at once read a
+row a quarter as often.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _byte_1, _byte_2, _byte_4 = (make_byte_rows(frames) for frames in (1, 2, 4))
 def rows_fit(
     row_bytes: int, count: int, hidden: Array, first: int, last: int, scores: Array
 ) -> bool:
-    """Whether activations are at least as wide as rows of whole vectors, and scores are of so many rows."""
+    """Whether activations are at least as wide as rows of whole vectors, and scores are of `count` rows."""
     return (
         hidden.shape[1] * hidden.itemsize >= row_bytes
         and row_bytes % VECTOR_BYTES == 0

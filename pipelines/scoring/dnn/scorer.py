@@ -8,7 +8,7 @@ same net; what is no longer in use is freed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn, cast
@@ -27,7 +27,14 @@ from pipelines.scoring.dnn.rows import AHEAD
 from pipelines.scoring.layered import LayeredScorer, Part, Prepared
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.senones import active
-from pipelines.scoring.strategy import FrameScorer, Progress, SomeSenones, never, quietly
+from pipelines.scoring.strategy import (
+    Cancelling,
+    FrameScorer,
+    Progress,
+    SomeSenones,
+    never,
+    quietly,
+)
 from profiler.arrays import Array
 from profiler.errors import Cancelled
 from profiler.spans import Recorder
@@ -68,7 +75,7 @@ class DnnScorer(LayeredScorer):
         config: Config,
         model: AcousticModel,
         progress: Progress = quietly,
-        cancelled: Callable[[], bool] = never,
+        cancelled: Cancelling = never,
     ) -> None:
         """Raises ModelError when the net cannot be used with `model`, or Cancelled."""
         n, parents = model.n_senones, senones.parents_of(model)
@@ -130,7 +137,7 @@ class DnnScorer(LayeredScorer):
         self._since = UNSEEN
 
     def configure(self, config: Config, prepared: Prepared | None = None) -> None:
-        """Take over the settings from the next block on. ModelError when the net cannot do what they ask."""
+        """Take over the settings from the next block on. ModelError when the net cannot do that."""
         super().configure(config, prepared)
         self._since = UNSEEN
         self._net.heads_used = self._skip if self._rule is self._rules[HEADS] else 1
@@ -148,7 +155,7 @@ class DnnScorer(LayeredScorer):
         return found
 
     def _refusal(self, config: Config) -> str:
-        """Why the settings ask for what the net that they name cannot do, as far as that is known unread."""
+        """Reason why the net cannot do what the settings say, as far as that is known before it is read; or nothing."""
         if _is_graph(config):
             try:
                 check_graph(config)
@@ -167,7 +174,7 @@ class DnnScorer(LayeredScorer):
             f"frames.rule=multi-frame with frames.skip={config.frames.skip} needs {config.frames.skip}."
         )
 
-    def _make(self, config: Config, progress: Progress, cancelled: Callable[[], bool]) -> _Ready:
+    def _make(self, config: Config, progress: Progress, cancelled: Cancelling) -> _Ready:
         """What computes the net under `config`, tried out; changes nothing here."""
         held, origin = self._ready(), dnn.origin(config.dnn)
         if held is not None and held.origin == origin:
@@ -230,7 +237,7 @@ def _refuse(sentence: str, *_: object) -> NoReturn:
 
 
 def _try(arithmetic: Arithmetic, features: int, count: int) -> None:
-    """Score silence in every way, so that libraries and kernels are ready for `count` frames at once."""
+    """Score silence by every method, so that libraries and kernels are ready for `count` frames at once."""
     meter = Meter()
     silence = np.zeros((count + sum(arithmetic.context), features), np.float32)
     scores = np.empty((count, arithmetic.n_senones), np.float32)

@@ -9,12 +9,12 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING
 
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.strategy import Made, Progress
+from pipelines.scoring.strategy import Cancelling, Made, Progress
 from profiler.arrays import Array
 from profiler.spans import Cost
 
@@ -39,7 +39,7 @@ class FrameRule(ABC):
         """Return what `prepare` would make under the settings `config`, as a key; None: nothing."""
         return None
 
-    def prepare(self, config: Config, progress: Progress, cancelled: Callable[[], bool]) -> Made:
+    def prepare(self, config: Config, progress: Progress, cancelled: Cancelling) -> Made:
         """Make (or find in the cache) what `configure` takes; on any thread. Raises Cancelled."""
         return None
 

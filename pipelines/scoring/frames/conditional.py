@@ -7,7 +7,7 @@ Finding the codeword is a stage of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +17,7 @@ from pipelines.scoring.clustering.codewords import STAGE, Codewords, codewords_o
 from pipelines.scoring.costs import selection as laws
 from pipelines.scoring.frames import FrameRule
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.strategy import Progress
+from pipelines.scoring.strategy import Cancelling, Progress
 from profiler.arrays import Array
 from profiler.spans import Cost
 
@@ -41,9 +41,7 @@ class Rule(FrameRule):
         """The codebook, by its size."""
         return int(config.frames.codewords)
 
-    def prepare(
-        self, config: Config, progress: Progress, cancelled: Callable[[], bool]
-    ) -> Codewords:
+    def prepare(self, config: Config, progress: Progress, cancelled: Cancelling) -> Codewords:
         """The codebook of `frames.codewords` codewords."""
         return codewords_of(self._model, config.frames.codewords, progress, cancelled)
 

@@ -6,7 +6,7 @@ clusters have their own Gaussians evaluated; every other Gaussian gets its weigh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +20,7 @@ from pipelines.scoring.costs import selection as laws
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.selection import none
 from pipelines.scoring.simd.vector import LANES, aligned
-from pipelines.scoring.strategy import Family, Progress, Strategy
+from pipelines.scoring.strategy import Cancelling, Family, Progress, Strategy
 from pipelines.scoring.tied.gmm import Gmm
 from pipelines.scoring.tied.listed import evaluate_expanded
 from profiler.arrays import Array
@@ -41,7 +41,7 @@ class _Clustered(Strategy[Family]):
         return gmm.selection.codewords
 
     def prepare(
-        self, gmm: settings.Gmm, progress: Progress, cancelled: Callable[[], bool]
+        self, gmm: settings.Gmm, progress: Progress, cancelled: Cancelling
     ) -> clusters.Clusters:
         """The clusters, from the cache or made now (seconds)."""
         p, size = self._family.parameters, gmm.selection.codewords
@@ -70,7 +70,7 @@ class _Clustered(Strategy[Family]):
         found = self._clusters
         densities = self._densities[: len(x)]
         panels = found.choose(x, self._expand, densities, self._expanded)
-        meter.done(clusters.STAGE, len(x) * found.sizes.size)
+        meter.close(clusters.STAGE, len(x) * found.sizes.size)
         return panels, (found.of_panel, found.log_weights, self._expanded, densities)
 
     def _share(self) -> float:
@@ -124,7 +124,7 @@ class Tied(_Clustered[Gmm]):
 
         def evaluate(x: Array, first: int, last: int, meter: Meter) -> Array:
             evaluate_expanded(x, gmm.parameters.gaussians, backing, g, first, last)
-            meter.done("score.gaussians", panels * LANES)
+            meter.close("score.gaussians", panels * LANES)
             return g
 
         self._exact.score_by(evaluate, x, scores, meter)

@@ -6,7 +6,7 @@ best density taken out before the exponential, and one logarithm for the product
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +17,7 @@ from pipelines.scoring.continuous.int8 import dense_of_bytes
 from pipelines.scoring.costs import continuous, tied
 from pipelines.scoring.gaussians.int8 import Int8Gaussians, in_int8
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.strategy import Progress, Strategy
+from pipelines.scoring.strategy import Cancelling, Progress, Strategy
 from pipelines.scoring.tied import kernels, max_approximation
 from pipelines.scoring.tied.evaluation import Bytes, Evaluate, Evaluation, Floats
 from pipelines.scoring.tied.gmm import Gmm
@@ -46,7 +46,7 @@ class Tied(Strategy[Gmm]):
         return gmm.component if gmm.component in ("int8", "max") else None
 
     def prepare(
-        self, gmm: settings.Gmm, progress: Progress, cancelled: Callable[[], bool]
+        self, gmm: settings.Gmm, progress: Progress, cancelled: Cancelling
     ) -> Int8Gaussians | Array | None:
         """What the component needs (under a second)."""
         if gmm.component == "int8":
@@ -92,12 +92,12 @@ class Tied(Strategy[Gmm]):
                 max_approximation.mix_best(
                     g, self._log_rows, p.order, products, scores, first, last
                 )
-                meter.done("score.mixture", n * p.n_weights)
+                meter.close("score.mixture", n * p.n_weights)
                 return
             kernels.exponentiate(g, shift, first, last)
-            meter.done("score.exp", n * p.n_gaussians)
+            meter.close("score.exp", n * p.n_gaussians)
             kernels.mix(g, p.weights, p.start, products, first, last)
-            meter.done("score.mixture", n * p.n_weights)
+            meter.close("score.mixture", n * p.n_weights)
             gmm.logarithms(scores, first, last, meter)
 
         gmm.pool.run(part, meter)
@@ -128,7 +128,7 @@ class Continuous(Strategy[ContinuousGmm]):
         return gmm.component if gmm.component == "int8" else None
 
     def prepare(
-        self, gmm: settings.Gmm, progress: Progress, cancelled: Callable[[], bool]
+        self, gmm: settings.Gmm, progress: Progress, cancelled: Cancelling
     ) -> Int8Gaussians | None:
         """The 8-bit parameters, if they are needed (a second)."""
         return in_int8(self._family.parameters.gaussians) if self.needs(gmm) else None
@@ -162,8 +162,8 @@ class Continuous(Strategy[ContinuousGmm]):
         def part(first: int, last: int, meter: Meter) -> None:
             work = self._work[first]
             lse_ns = dense_of_bytes(x, panels, work.tile, work.sums, scores, first, last)
-            meter.done("score.gaussians", n * p.n_gaussians, later_ns=lse_ns)
-            meter.done("score.lse", n * p.n_gaussians, n * p.n_senones)
+            meter.close("score.gaussians", n * p.n_gaussians, later_ns=lse_ns)
+            meter.close("score.lse", n * p.n_gaussians, n * p.n_senones)
 
         self._family.pool.run(part, meter)
 

@@ -1,4 +1,4 @@
-"""Top-N: per codebook and stream only the N best densities enter the mixtures (pocketsphinx' way).
+"""Top-N: per codebook and stream only the N best densities enter the mixtures (as pocketsphinx).
 
 All Gaussians are still evaluated, since only that tells which are best; what is saved is the exponentials and,
 in a tied-mixture model, above all the mixture components. With partial distances a Gaussian is given up as soon
@@ -7,7 +7,7 @@ as it cannot be among the N best any more, which changes no score. N = 4 is pock
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +20,7 @@ from pipelines.scoring.costs import continuous, tied
 from pipelines.scoring.gaussians.bounds import PARTS, Bounds, rests
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import LANES, aligned
-from pipelines.scoring.strategy import Family, Progress, Strategy
+from pipelines.scoring.strategy import Cancelling, Family, Progress, Strategy
 from pipelines.scoring.tied import top_n_kernels
 from pipelines.scoring.tied.evaluation import Bounded, Evaluation, Floats
 from pipelines.scoring.tied.gmm import Gmm
@@ -44,9 +44,7 @@ class _TopN(Strategy[Family]):
         """Bounds on what dimensions can add, for partial distances."""
         return "rests" if self._by_bound(gmm) else None
 
-    def prepare(
-        self, gmm: settings.Gmm, progress: Progress, cancelled: Callable[[], bool]
-    ) -> Array | None:
+    def prepare(self, gmm: settings.Gmm, progress: Progress, cancelled: Cancelling) -> Array | None:
         """These bounds (milliseconds)."""
         return rests(self._family.parameters.gaussians) if self._by_bound(gmm) else None
 
@@ -105,13 +103,13 @@ class Tied(_TopN[Gmm]):
         def part(first: int, last: int, meter: Meter) -> None:
             g = self._evaluate(x, first, last, meter)
             top_n_kernels.select(g, index, kept, shift, self._keep, first, last)
-            meter.done("score.select", n * self._selected)
+            meter.close("score.select", n * self._selected)
             top_n_kernels.exponentiate_kept(kept, first, last)
-            meter.done("score.exp", n * self._selected)
+            meter.close("score.exp", n * self._selected)
             top_n_kernels.mix_kept(
                 index, kept, p.rows, p.padded_densities, p.start, products, first, last
             )
-            meter.done("score.mixture", n * self._components)
+            meter.close("score.mixture", n * self._components)
             gmm.logarithms(scores, first, last, meter)
 
         gmm.pool.run(part, meter)

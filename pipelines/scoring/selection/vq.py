@@ -10,7 +10,7 @@ neighbours, so groups are mostly asked for in full.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,7 +27,7 @@ from pipelines.scoring.costs.tied import LIST_CALLS
 from pipelines.scoring.gaussians.int8 import Int8Gaussians, in_int8
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import LANES, aligned
-from pipelines.scoring.strategy import Family, Progress, Strategy
+from pipelines.scoring.strategy import Cancelling, Family, Progress, Strategy
 from pipelines.scoring.tied import listed as listed_densities
 from pipelines.scoring.tied.gmm import Gmm
 from profiler.arrays import Array
@@ -53,7 +53,7 @@ class _Quantised(Strategy[Family]):
         return gmm.selection.codewords, gmm.selection.threshold
 
     def _make_lists(
-        self, gmm: settings.Gmm, shared: bool, progress: Progress, cancelled: Callable[[], bool]
+        self, gmm: settings.Gmm, shared: bool, progress: Progress, cancelled: Cancelling
     ) -> Shortlists:
         chosen, p = gmm.selection, self._family.parameters
         book = codebook_of(p.gaussians, p.identity, chosen.codewords, progress, cancelled)
@@ -66,7 +66,7 @@ class _Quantised(Strategy[Family]):
         else:
             book.nearest(x, words)
             compared = words.size * book.size
-        meter.done(QUANTISE, compared)
+        meter.close(QUANTISE, compared)
         return words
 
     def _items(self, words: Array) -> int:
@@ -92,7 +92,7 @@ class Continuous(_Quantised[ContinuousGmm], Chosen):
         return super().needs(gmm), gmm.component == "int8"
 
     def prepare(
-        self, gmm: settings.Gmm, progress: Progress, cancelled: Callable[[], bool]
+        self, gmm: settings.Gmm, progress: Progress, cancelled: Cancelling
     ) -> tuple[Shortlists, Int8Gaussians | None]:
         """Codebook and shortlists, from the cache or made now, and 8-bit parameters (seconds)."""
         lists = self._make_lists(gmm, False, progress, cancelled)
@@ -174,8 +174,8 @@ class Continuous(_Quantised[ContinuousGmm], Chosen):
                 )
             else:
                 lse_ns = queued_of_bytes(x, here, panels, work.tile, work.sums, scores)
-            meter.done("score.gaussians", gaussians, later_ns=lse_ns)
-            meter.done("score.lse", 0 if self._best else gaussians, senones)
+            meter.close("score.gaussians", gaussians, later_ns=lse_ns)
+            meter.close("score.lse", 0 if self._best else gaussians, senones)
 
         self._family.pool.run(part, meter)
 
@@ -211,9 +211,7 @@ class Tied(_Quantised[Gmm]):
         self._kept = aligned((*shape, p.padded_densities + LANES))
         self._count = np.zeros(shape, np.int64)
 
-    def prepare(
-        self, gmm: settings.Gmm, progress: Progress, cancelled: Callable[[], bool]
-    ) -> Shortlists:
+    def prepare(self, gmm: settings.Gmm, progress: Progress, cancelled: Cancelling) -> Shortlists:
         """Codebook and shortlists, from the cache or made now."""
         return self._make_lists(gmm, True, progress, cancelled)
 
@@ -247,17 +245,17 @@ class Tied(_Quantised[Gmm]):
             listed_densities.evaluate_listed(
                 x, p.gaussians, (lists.start, lists.items, lists.lanes), words, listed, first, last
             )
-            meter.done("score.gaussians", gaussians)
+            meter.close("score.gaussians", gaussians)
             listed_densities.exponentiate_listed(kept, count, shift, first, last)
             # Of the calling thread's codebooks, taken for all where threads share the block.
             share = n * p.n_codebooks / max(1, (last - first) * n)
             listing = count[:, first:last].sum(axis=(0, 2))
-            meter.done("score.exp", round(share * int(listing.sum())))
+            meter.close("score.exp", round(share * int(listing.sum())))
             listed_densities.mix_listed(
                 listed, p.rows, p.padded_densities, p.start, products, first, last
             )
             components = int(listing @ p.senones_per_codebook[first:last])
-            meter.done("score.mixture", round(share * components))
+            meter.close("score.mixture", round(share * components))
             gmm.logarithms(scores, first, last, meter)
 
         gmm.pool.run(part, meter)

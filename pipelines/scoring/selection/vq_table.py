@@ -6,7 +6,7 @@ frame's score is the sum over its streams of the senone's score at the nearest c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ from pipelines.scoring.costs import WAITING
 from pipelines.scoring.costs import selection as laws
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import LANES, aligned
-from pipelines.scoring.strategy import Family, Progress, Strategy
+from pipelines.scoring.strategy import Cancelling, Family, Progress, Strategy
 from pipelines.scoring.thread_pool import WAIT_STAGE
 from pipelines.scoring.tied.gmm import Gmm
 from profiler.arrays import Array, ArrayError, check
@@ -65,9 +65,7 @@ class _Lookup(Strategy[Family]):
         """Size of the codebook."""
         return gmm.selection.codewords
 
-    def prepare(
-        self, gmm: settings.Gmm, progress: Progress, cancelled: Callable[[], bool]
-    ) -> Table:
+    def prepare(self, gmm: settings.Gmm, progress: Progress, cancelled: Cancelling) -> Table:
         """Codebook and table, from the cache or made now (seconds)."""
         p = self._family.parameters
         size = gmm.selection.codewords
@@ -116,9 +114,9 @@ class _Lookup(Strategy[Family]):
         assert self._table is not None
         words = self._words[: len(features)]
         self._table.codebook.nearest(self._family.expand(features), words)
-        meter.done(QUANTISE, words.size * self._table.codebook.size)
+        meter.close(QUANTISE, words.size * self._table.codebook.size)
         lookup(self._table.scores, words, scores)
-        meter.done(LOOKUP, words.shape[1] * scores.size, scores.size)
+        meter.close(LOOKUP, words.shape[1] * scores.size, scores.size)
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws for calls of about `frames` frames."""

@@ -66,7 +66,7 @@ class SenoneRule(ABC):
     def begin(self, features: Array, meter: Meter, ahead: bool = False) -> None:
         """Begin a block, before its first `frame`.
 
-        `ahead`: nobody else writes the scores of the block, and all its frames will be asked for, so that a
+        `ahead`: nobody else writes the scores of the block, and all its frames follow, so that a
         rule may compute a senone for the following frames as well.
         """
 

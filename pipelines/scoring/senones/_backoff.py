@@ -4,7 +4,7 @@ Layer 2 of Chan, Ravishankar and Rudnicky (2004) as Sphinx-3 does it (`approx_co
 context-independent senones are scored first; a context-dependent one is computed only if its parent's score
 is at least the best parent's minus `ci_beam`; the others get the parent's score. `ci_cap` (`maxcdsenpf`)
 tightens the beam: parents are taken in order of their scores for as long as their children together do not
-exceed it. Sphinx-3's other way of backing off, by the best Gaussian of the frame before, is not done.
+exceed it. Sphinx-3's other back-off, by the best Gaussian of the frame before, is not done.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class ByParent(SenoneRule):
         children = senones[self._is_child[senones]] if self._cap else senones
         bound = passing(row[ci], children, parent, self._beam, self._cap, self._children)
         n = choose(senones, ci, parent, row, bound, self._chosen, scores[t])
-        meter.done(STAGE, len(senones), len(senones) - n)
+        meter.close(STAGE, len(senones), len(senones) - n)
         if n:
             self._source.score_some(t, t + 1, self._chosen[:n], scores, meter)
 

@@ -1,11 +1,11 @@
 """Only the senones that the search needs in a frame: those of the arcs that its tokens can take.
 
-As Sphinx and Kaldi score ("on demand"); here for a frame at once. Exact: what is asked for is computed in
-full, and nothing else is ever looked up. Without a search all senones are asked for.
+As Sphinx and Kaldi score ("on demand"); here for a frame at once. Exact: an active senone is computed in
+full, and no other is ever looked up. Without a search all senones are active.
 
-A senone that is asked for is mostly asked for again in the frames after, so it is computed for some frames ahead
-while its parameters are at hand. On speech, 5 000 words and
-beam 13, a frame asks for 32 % of the senones; eight frames ahead, 40 % are computed and 6 % fetched from memory.
+An active senone mostly stays so in the frames after, so it is computed for some frames ahead while its parameters are
+at hand. On speech, with 5 000 words and beam 13, 32 % of the senones are active in a frame; eight frames ahead, 40 %
+are computed and 6 % fetched from memory.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def due(senones: Array, until: Array, t: int, end: int, found: Array) -> int:
 
 
 class Rule(SenoneRule):
-    """Computes what is asked for."""
+    """Computes the active senones."""
 
     stages: Mapping[str, tuple[str, ...]] = {STAGE: ("asked", "due")}
     lazy = True
@@ -79,7 +79,7 @@ class Rule(SenoneRule):
             return
         end = min(t + self._ahead, self._frames)
         n = due(senones, self._until, t, end, self._due)
-        meter.done(STAGE, len(senones), n)
+        meter.close(STAGE, len(senones), n)
         if n:
             self._source.score_some(t, end, self._due[:n], scores, meter)
 

@@ -9,6 +9,6 @@ from pipelines.scoring.senones._backoff import ByParent
 
 
 class Rule(ByParent):
-    """By the parents' scores, among those asked for."""
+    """By the parents' scores, among the active senones."""
 
     lazy = True

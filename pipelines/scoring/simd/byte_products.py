@@ -1,7 +1,7 @@
 """Sums of products of 8-bit integers, unsigned weights by signed activations: exact, four products to a sum.
 
-Three ways: one instruction (AVX512-VNNI); every other byte as 16 bits, whose products one instruction adds in pairs
-(AVX2: four of these for what VNNI does in one, and exact, where the instruction for bytes would saturate); and plain
+One instruction (AVX512-VNNI); or every other byte as 16 bits, whose products one instruction adds in pairs
+(AVX2: four of these for what VNNI does in one, and exact, where the instruction for bytes would saturate); or plain
 vector code for any other processor.
 """
 
@@ -134,10 +134,7 @@ def make_byte_tile(
                 for v in range(vectors):
                     slot = slots[f, v]
                     total = kind.multiply(
-                        builder,
-                        weights[v],
-                        builder.bitcast(four, kind.bytes),
-                        builder.load(slot),
+                        builder, weights[v], builder.bitcast(four, kind.bytes), builder.load(slot)
                     )
                     builder.store(total, slot)
         for f in range(frames):

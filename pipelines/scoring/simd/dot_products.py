@@ -1,6 +1,6 @@
 """Dot products of chosen rows, four rows at once: rows of a net's output layer, mixtures of chosen senones.
 
-Chosen rows lie where no prefetcher expects them, so those that come next are asked of memory meanwhile.
+Chosen rows lie where no hardware prefetcher expects them, so those that come next are prefetched.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from pipelines.scoring.simd.vector import VECTOR_BYTES, instruction
 ROWS = 4
 """Rows at once: they share each load of what they are multiplied with, and hide each other's latency."""
 LATER = 8
-"""Rows from those computed to those that memory is asked for: at 256 inputs 8 KiB of floats."""
+"""Rows from those computed to those prefetched: at 256 inputs 8 KiB of floats."""
 
 _FOUR = ir.VectorType(F32, ROWS)
 _FOUR_INTS = ir.VectorType(I32, ROWS)
@@ -58,7 +58,7 @@ def make_float_rows(frames: int) -> Callable[..., None]:
     """Scores of four rows at `frames` frames.
 
     Called as tile(places, weights, row_bytes, x, out, affine): `places` is the address of the numbers int64 of rows, of
-    which the first four are computed and the four from `LATER` on asked for; rows are whole vectors; `x` and `out`: the
+    which the first four are computed and the four from `LATER` on prefetched; rows are whole vectors. `x` and `out`:
     address of a frame or of its scores, and the bytes to the next. `affine`: the addresses of f32 [rows], a bias each,
     and of two arrays that are not read.
     """

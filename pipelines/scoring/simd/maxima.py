@@ -70,7 +70,7 @@ def bound_of_nth(typing_context: Any, source: Any, groups: Any, n: Any) -> Any:
 
 @instruction(types.uint64, types.intp, types.float32)
 def reached(builder: Any, source: Any, bound: Any) -> Any:
-    """Bit i tells whether float i of the 16 at address `source` is at least `bound`."""
+    """Bit i: whether float i of the 16 at address `source` is at least `bound`."""
     hits = builder.fcmp_ordered(">=", load(builder, source), splat(builder, bound))
     return builder.zext(builder.bitcast(hits, I16), I64)
 

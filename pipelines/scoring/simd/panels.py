@@ -31,7 +31,7 @@ from pipelines.scoring.simd.instructions import (
 from pipelines.scoring.simd.vector import has_feature, instruction
 
 AHEAD = 2
-"""Panels between asking for one and using it."""
+"""Panels between the prefetch of one and its use."""
 
 _SUMS = 3  # independent sums of a panel, so that a multiplier need not wait for its own result
 LEVEL = SECOND_LEVEL
@@ -41,8 +41,8 @@ LEVEL = SECOND_LEVEL
 def make_panel(rows: int) -> Callable[..., None]:
     """One panel of Gaussians at some frames: target_r[16] = x_r[k] · panel[k, 16] for each of `rows` frames.
 
-    Called as panel(panel, k, later, (x_1 … x_rows, target_1 … target_rows)); the panel at address `later` is asked
-    for meanwhile, since it lies where no prefetcher expects it.
+    Called as panel(panel, k, later, (x_1 … x_rows, target_1 … target_rows)); the panel at address `later` is
+    prefetched, since it lies where no hardware prefetcher expects it.
     """
     sums = max(1, _SUMS // rows)
 
@@ -123,7 +123,7 @@ def panel_of_bytes(builder: Any, x: Any, source: Any, pairs: Any, later: Any, ta
 
     `x` int16 [2 · pairs]; `source` [pairs, 2, 32]: int8 means and uint8 inverse deviations, two dimensions side
     by side for each of 16 Gaussians; then f32 [2, 16]: constant, scale. z = ((x − 16 · mean) · 128 · inverse)
-    / 65536. The panel at address `later` is asked for meanwhile. See `scoring.gaussians.int8`.
+    / 65536. The panel at address `later` is prefetched. See `scoring.gaussians.int8`.
     """
     total = sum_from(builder, integers(0))
     undefined = ir.Constant(I32X16, ir.Undefined)

@@ -31,8 +31,8 @@ def make_tile(rows: int, panels: int) -> Callable[..., None]:
 
     Called as tile(a, b, k, c, multiply, later), each matrix as its address and the bytes from a row of A or C or from a
     panel of B to the next; a panel of B is k contiguous vectors of 16; `multiply` multiplies what C holds by the result
-    instead of replacing it. From the address `later` on, which need not be readable, as much as of B is asked of memory
-    meanwhile, in panels as far apart; nothing where it is 0.
+    instead of replacing it. Meanwhile as much as B is prefetched from the address `later` on, which need
+    not be mapped, in panels as far apart; nothing where it is 0.
     """
 
     matrix = types.UniTuple(types.intp, 2)
@@ -124,21 +124,21 @@ def make_rows(panels: int) -> Callable[..., None]:
 
 
 @instruction(types.void, types.intp, types.intp)
-def ask(builder: Any, address: Any, lines: Any) -> None:
-    """Called as ask(address, lines): so many cache lines, readable or not, are asked of memory."""
+def prefetch_lines(builder: Any, address: Any, lines: Any) -> None:
+    """Prefetch `lines` cache lines from `address` on; it need not be mapped."""
     with cgutils.for_range(builder, lines) as loop:
         prefetch(builder, step(builder, address, loop.index), SECOND_LEVEL)
 
 
 def make_layer_tile(
-    frames: int, vectors: int, ask: bool = False, chains: int = 1
+    frames: int, vectors: int, prefetching: bool = False, chains: int = 1
 ) -> Callable[..., None]:
     """A tile of a layer: out[frames, P] = x[frames, inputs] · panel f32 [inputs, P], P = 16 · `vectors` outputs.
 
     Called as tile(x, x_frame, x_input, panel, inputs, later, out) with addresses; `x_frame` and `x_input`: bytes from a
-    frame of x to the next, and from an input to the next. With `ask`, memory is asked for as many cache lines from
-    `later` on as there are inputs. `chains`: inputs in turn are added to so many sums of an output, which are added up
-    at the end: an addition waits for the one before it to the same sum.
+    frame of x to the next, and from an input to the next. With `prefetching`, as many cache lines as there are
+    inputs are prefetched from `later` on. `chains`: sums of an output to which inputs are added in turn, and which are
+    added up at the end: an addition waits for the one before it to the same sum.
     """
 
     @instruction(types.void, *[types.intp] * 7)
@@ -161,7 +161,7 @@ def make_layer_tile(
             weights = [
                 load(builder, builder.add(begin, word(v * VECTOR_BYTES))) for v in range(vectors)
             ]
-            if ask:
+            if prefetching:
                 line = builder.mul(index, word(VECTOR_BYTES))
                 prefetch(builder, builder.add(later, line))
             offset = builder.mul(index, x_input)

@@ -27,7 +27,7 @@ from profiler.arrays import Array, ArrayError, check
 from profiler.costs import Cost
 
 MAX_BOUNDED = 16
-"""Densities kept of which the worst can be told quickly; with more, nothing is given up."""
+"""Densities kept of which the worst is found quickly; with more, no density is eliminated."""
 
 
 Evaluate = Callable[[Array, int, int, Meter], Array]
@@ -71,7 +71,7 @@ class Bytes:
         g = self._gmm.workspace(len(x))
         frames = self._bytes.frames(x)
         densities_of_bytes(frames, self._bytes.panels, g, first, last)
-        meter.done("score.gaussians", len(x) * self._gmm.parameters.n_gaussians)
+        meter.close("score.gaussians", len(x) * self._gmm.parameters.n_gaussians)
         return g
 
     def costs(self, frames: int) -> dict[str, Cost]:
@@ -99,7 +99,7 @@ class Bounded:
         dimensions = bounded(x, p.gaussians, self._bounds, g, first, last)
         # Counted for the calling thread's codebooks, taken for all where threads share the block.
         share = p.n_codebooks / max(1, last - first)
-        meter.done("score.gaussians", round(share * dimensions / (p.expanded // 2)))
+        meter.close("score.gaussians", round(share * dimensions / (p.expanded // 2)))
         return g
 
     def costs(self, frames: int) -> dict[str, Cost]:

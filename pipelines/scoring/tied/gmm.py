@@ -98,7 +98,7 @@ class Gmm:
         """Stage `score.gaussians`: log densities f32 [n, codebooks, 3, padded densities]."""
         g = self.workspace(len(x))
         kernels.evaluate(x, self.parameters.gaussians, g, first, last)
-        meter.done("score.gaussians", len(x) * self.parameters.n_gaussians)
+        meter.close("score.gaussians", len(x) * self.parameters.n_gaussians)
         return g
 
     def logarithms(self, scores: Array, first: int, last: int, meter: Meter) -> None:
@@ -106,7 +106,7 @@ class Gmm:
         p = self.parameters
         products, shift = self.products(len(scores))
         kernels.logarithms(products, shift, p.order, scores, first, last)
-        meter.done("score.log", len(scores) * p.n_senones)
+        meter.close("score.log", len(scores) * p.n_senones)
 
     @cached_property
     def _some(self) -> tuple[lazy_kernels.Mixtures, Array]:
@@ -123,7 +123,7 @@ class Gmm:
         def part(first: int, last: int, meter: Meter) -> None:
             g = self.densities(x, first, last, meter)
             kernels.exponentiate(g, shift, first, last)
-            meter.done("score.exp", n * self.parameters.n_gaussians)
+            meter.close("score.exp", n * self.parameters.n_gaussians)
 
         self.pool.run(part, meter)
         self._begun = n
@@ -136,7 +136,7 @@ class Gmm:
         g, (_, shift) = self.workspace(self._begun), self.products(self._begun)
         lazy_kernels.mix_some(g, shift, mixtures, senones, first, last, products, scores)
         weights, frames = len(senones) * p.n_streams * p.n_densities, last - first
-        meter.done(LAZY_STAGE, frames * weights, frames * len(senones), weights)
+        meter.close(LAZY_STAGE, frames * weights, frames * len(senones), weights)
 
     def costs_of_some(self, frames: int) -> dict[str, Cost]:
         """Cost laws of the stages that `begin_some` and `score_some` record."""

@@ -81,7 +81,7 @@ Measured by `python -m tests.bench.constants --only products`."""
         return self._bind(x, out)
 
     def threads(self, frames: int) -> int:
-        """How many threads share a call of so many frames."""
+        """Number of threads that share a call of `frames` frames."""
         return worthwhile(self._threads, self.held * (frames + FETCHED) / self.rate)
 
     @abstractmethod

@@ -31,7 +31,7 @@ class Weights(Product):
         self.nbytes = weight.nbytes
 
     def threads(self, frames: int) -> int:
-        """As many as it may use: the library decides."""
+        """`threads`: the library decides."""
         return self._threads
 
     def _bind(self, x: Array, out: Array) -> Callable[[], None]:

@@ -43,7 +43,7 @@ its multipliers, of which each begins a vector every cycle and ends it four cycl
 (`python -m tests.bench.constants --only products`)."""
 
 
-_asking_tile = make_layer_tile(FRAMES, VECTORS, ask=True)
+_prefetching_tile = make_layer_tile(FRAMES, VECTORS, prefetching=True)
 _tile_6, _tile_5, _tile_4 = (make_layer_tile(frames, VECTORS) for frames in (6, 5, 4))
 _tile_3, _tile_2 = (make_layer_tile(frames, VECTORS, chains=CHAINS) for frames in (3, 2))
 _tile_1 = make_layer_tile(1, VECTORS, chains=CHAINS**2)
@@ -91,7 +91,7 @@ def _multiply(
             # The first of many tiles bring the next panel, each one of its vectors per input.
             later = panel + inputs * (PANEL * FLOAT + t // FRAMES * VECTOR_BYTES)
             if n > 2 * FRAMES and frames == FRAMES and t // FRAMES < VECTORS:
-                _asking_tile(at, x_frame, x_input, panel, inputs, later, to)
+                _prefetching_tile(at, x_frame, x_input, panel, inputs, later, to)
             elif frames == 6:
                 _tile_6(at, x_frame, x_input, panel, inputs, later, to)
             elif frames == 5:
