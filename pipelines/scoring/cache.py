@@ -1,4 +1,4 @@
-"""What strategies prepared, kept on disk: arrays by the content of the model and the settings they follow from."""
+"""Prepared arrays of strategies, kept on disk by the content of the model and the settings they follow from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every scorer shares: which frames are scored, and how a lazy one takes turns with the search.
+"""Base of all scorers: which frames are scored, and how a lazy scorer takes turns with the search.
 
 A dense configuration scores a whole block at once; a lazy one prepares what it can for the block and then goes frame
 by frame, each time for the senones that the search wants. On a skipped frame it still computes the wanted senones that
@@ -36,7 +36,7 @@ Part = tuple[str, tuple[object, Hashable], Callable[[Progress, Callable[[], bool
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """What was made ready for a configuration: by layer, a key and what its `prepare` returned."""
+    """The parts made for a configuration: by layer, a key and what its `prepare` returned."""
 
     parts: dict[str, tuple[tuple[object, Hashable], Made]] = field(default_factory=dict)
 
@@ -88,7 +88,7 @@ class LastFrame:
 
 @dataclass(eq=False)
 class _Latest:
-    """What was scored last, for `again`: the `block` with its context, and which of its frames were scored (None: all).
+    """The block scored last, for `again`: with its context, and which of its frames were scored (None: all).
 
     `wanted`: the frames and their senones, int32, that the search wanted; None where that was not noted.
     """
@@ -129,7 +129,7 @@ class LayeredScorer(ABC):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is read otherwise than its file has it, a sentence each."""
+        """Sentences on what was read differently from the model's file."""
         return ()
 
     @abstractmethod
@@ -165,7 +165,7 @@ class LayeredScorer(ABC):
         return missing or None
 
     def make_ready(self, config: Config, progress: Progress, cancelled: Cancelling) -> Prepared:
-        """What `config` needs: as it is at hand, or made now; changes nothing here."""
+        """Return the parts that `config` needs, those held or made now; changes nothing here."""
         held = self._held.parts
         return Prepared(
             {
@@ -178,7 +178,7 @@ class LayeredScorer(ABC):
         return name in self._held.parts and self._held.parts[name][0] == key
 
     def _parts(self, config: Config) -> list[Part]:
-        """What `config` needs by layer: (layer, (its part, key), what makes it)."""
+        """Return the parts that `config` needs: (layer, (its part, key), what makes it)."""
         rule = self._rule_of(config)
         if rule is None or (key := rule.needs(config)) is None:
             return []
@@ -289,7 +289,7 @@ class LayeredScorer(ABC):
         return np.ascontiguousarray(block, np.float32)
 
     def _input(self, block: Array) -> Array:
-        """What the layers below take for each frame of a block that came with its context."""
+        """Return the input of the layers below, a row for each frame of a block that came with its context."""
         return block
 
     def _part_of(self, block: Array, scores: Array) -> None:
@@ -327,7 +327,7 @@ class LayeredScorer(ABC):
         return chosen
 
     def prepare(self, block: Array, first_frame: int, lane: Lane | NullLane) -> Array | LazyBlock:
-        """What can be done for a block before the search says what it wants; if dense, all of it."""
+        """Compute for a block what does not depend on the senones that the search wants; if dense, all of it."""
         if self._on_demand is None:
             return self.score(block, first_frame, lane)
         n = len(block) - sum(self.context)

@@ -55,7 +55,7 @@ class Scorer(Protocol):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is read otherwise than its file has it, a sentence each."""
+        """Sentences on what was read differently from the model's file."""
 
     @property
     def lazy(self) -> bool:
@@ -74,7 +74,7 @@ class Scorer(Protocol):
         """An utterance begins."""
 
     def needs(self, config: Config) -> Hashable:
-        """What must be made before `config` can act, as a key; None: nothing."""
+        """Return a key of what must be made before `config` can act; None: nothing."""
 
     def make_ready(self, config: Config, progress: Progress, cancelled: Cancelling) -> Made:
         """Make what `config` needs, on any thread, while this scores on. Raises Cancelled."""
@@ -89,7 +89,7 @@ class Scorer(Protocol):
         """
 
     def prepare(self, block: Array, first_frame: int, lane: Lane | NullLane) -> Any:
-        """What can be done for a block of at most MAX_FRAMES before the search says what it wants."""
+        """Compute for a block of at most MAX_FRAMES what does not depend on the senones that the search wants."""
 
     def frame(self, state: Any, t: int, active: Array | None) -> Scores:
         """Scores f32 [senones] of frame t of the block, frames in order; only the `wanted` ones are right.
@@ -154,7 +154,7 @@ class GmmScorer(LayeredScorer):
         self._strategy.score(features, self._scores[:3], Meter())
 
     def _parts(self, config: Config) -> list[Part]:
-        """What `config` needs by layer: (layer, (its part, key), what makes it)."""
+        """Return the parts that `config` needs: (layer, (its part, key), what makes it)."""
         strategy = self._strategy_of(config)
         found = super()._parts(config)
         if (key := strategy.needs(config.gmm)) is not None:

@@ -1,4 +1,4 @@
-"""What computes senone scores: the protocols of the layers of scoring, and the base of Gaussian selection strategies.
+"""Protocols of the layers of scoring, and the base of Gaussian selection strategies.
 
 What must be made before scoring (codebooks, shortlists, tables) takes up to seconds, so that is a step of its own:
 `prepare` returns it without touching the strategy, on any thread, while the strategy goes on scoring by its present
@@ -29,7 +29,7 @@ Kind = Literal["Tied", "Continuous"]
 Family = TypeVar("Family", bound="Gmm | ContinuousGmm")
 
 Made = Any
-"""What a part's own `prepare` returns and its `configure` takes; nobody else looks into it."""
+"""Result of a part's `prepare`, which its `configure` takes; opaque to all others."""
 
 
 class FrameScorer(Protocol):
@@ -97,7 +97,7 @@ class Strategy(ABC, Generic[Family]):
     def configure(self, gmm: settings.Gmm, prepared: Made = None) -> None:
         """Work by the settings `gmm` from the next block on; `prepared` is what `prepare` made for them.
 
-        Whoever holds the strategy keeps `prepared` no longer than it is in use: it may be large.
+        The owner of the strategy keeps `prepared` no longer than it is in use: it may be large.
         """
 
     @abstractmethod

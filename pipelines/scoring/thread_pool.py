@@ -84,7 +84,7 @@ def _nothing() -> None:
 
 
 def _wake(lock: Lock) -> None:
-    """Let go whoever waits for `lock`, or will next."""
+    """Release the thread that waits for `lock`, or will next."""
     if lock.locked():
         lock.release()
 
@@ -107,7 +107,7 @@ class ThreadPool:
         """Call part(i, first, last) for range number i; returns when all are done.
 
         No more ranges than threads; the first is the caller's. `part` must release the GIL to gain by it.
-        `handed_over` is called when the others have theirs. Where they work for somebody else, the caller does it all.
+        `handed_over` is called when the others have theirs. Where they are busy, the caller does it all.
         """
         if not self._others or not self._busy.acquire(blocking=False):
             for i, each in enumerate(ranges):

@@ -27,8 +27,8 @@ STAGE = "score.clusters"
 
 
 Backing = tuple[Array, Array, Array, Array]
-"""What stands for the Gaussians of a block that are not computed, their weight and their cluster: (of_panel,
-log_weights, expanded, densities).
+"""Weight and cluster that stand for the Gaussians of a block that are not computed: (of_panel, log_weights, expanded,
+densities).
 
 The first two as in `Clusters`; `expanded` uint64 [streams, K]: the frames (bit by frame) that expand each cluster;
 `densities` f32 [n, streams, K]: of the cluster Gaussians.
@@ -160,7 +160,7 @@ def _moments_of_clusters(
 
 
 def _log_weights(panels: Array, means: Array) -> Array:
-    """What is left of each Gaussian's constant without that of its density."""
+    """Each Gaussian's constant without that of its density."""
     dim = means.shape[3]
     precision = -2.0 * panels[:, :, :, :dim].astype(np.float64)
     real = precision > 0

@@ -20,7 +20,7 @@ from profiler.arrays import Array, ArrayError, check, check_indices
 from profiler.errors import Cancelled
 
 ROUNDS = 12
-"""Of k-means; the mean distance falls by less than 1 % in those after."""
+"""Rounds of k-means; the mean distance falls by less than 1 % in further ones."""
 MAX_POINTS = 32_768
 """Means that k-means sees; more are sampled down, 8 for each of the most codewords."""
 SEED = 1993
@@ -113,7 +113,7 @@ def restore(arrays: dict[str, Array]) -> Codebook:
 
 
 def stored(codebook: Codebook) -> dict[str, Array]:
-    """What `restore` needs, for a cache."""
+    """Arrays for a cache, which `restore` takes."""
     names = ("words", "scale", "planes", "children")
     return {name: getattr(codebook, name) for name in names}
 

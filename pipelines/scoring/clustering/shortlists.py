@@ -33,7 +33,7 @@ from profiler.errors import BadInput, Cancelled
 NOWHERE = np.float32(1e15)
 """Each coordinate of the mean of padding."""
 MAX_ITEMS, MAX_SLOTS = 1 << 31, 1 << 8
-"""What the numbers of `Shortlists.start` and `items` tell apart."""
+"""Limits of the number types of `Shortlists.start` and `items`."""
 AT_ONCE = 128
 """Codewords whose lists are made together: bounds the memory that it takes."""
 

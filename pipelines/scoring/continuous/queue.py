@@ -1,4 +1,4 @@
-"""What a block computes of a continuous model: chosen panels, put together before any is computed.
+"""The chosen panels of a continuous model that a block computes, put together before any is computed.
 
 Each panel comes once, with the frames that want it, and in the order of memory: so it comes from there once per block,
 and the one after the next is prefetched meanwhile. A queue is a tuple without names, which numba would look at in every

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 GATHER = "score.gather"
 """The frames of all utterances, each with its context, are put one behind the other."""
 BLOCK_FRAMES = 64
-"""Of each utterance in a call: what the device search takes at once."""
+"""Frames of each utterance in a call: as many as the device search takes at once."""
 
 
 class Batch:

@@ -152,5 +152,5 @@ def layers_of(config: Config, senones: int, features: int) -> Layers:
 
 
 def key(config: Config) -> Hashable:
-    """What of the settings decides which net `layers_of` makes."""
+    """Return the settings that decide the result of `layers_of`, as a key."""
     return dnn.origin(config.dnn)

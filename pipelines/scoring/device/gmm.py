@@ -38,7 +38,7 @@ PIECE_BYTES = {"cpu": 4 << 20}
 PIECE_BYTES_DEVICE = 256 << 20
 """… and a device is to be busy for more than a launch takes."""
 FLOOR = 1e-37
-"""Of likelihoods before the logarithm: the least that float32 holds with full precision."""
+"""Least likelihood before the logarithm: the least that float32 holds with full precision."""
 
 
 def mixtures_of(model: AcousticModel) -> Arithmetic:
@@ -47,7 +47,7 @@ def mixtures_of(model: AcousticModel) -> Arithmetic:
 
 
 class _Mixtures:
-    """What both families share."""
+    """Base of both families."""
 
     context = (0, 0)
     arrays: dict[str, Array]

@@ -209,7 +209,7 @@ class DeviceScorer:
         return scores
 
     def take_notices(self) -> list[str]:
-        """What the person who watches should know, each sentence once."""
+        """Notices for the user, each sentence once."""
         notices, self._notices = self._notices, []
         return notices + self._work.take_notices()
 
@@ -338,7 +338,7 @@ class DeviceScorer:
                 self._held.hold((turn, begin, end, apart), self._on, score)
 
     def _rows(self, block: Array, chosen: Array) -> tuple[Array, int]:
-        """What must go up for the chosen frames, and how many rows lie from one of them to the next.
+        """Return the rows to upload for the chosen frames, and the number of rows from one of them to the next.
 
         Without context these frames alone; with it all rows from the first one's context to the last one's.
         """
@@ -367,7 +367,7 @@ class DeviceScorer:
         ]
 
     def _warm_again(self, before: Placement | None, config: Config) -> None:
-        """What changed while it runs may need other kernels: none of them is loaded in a block that counts."""
+        """Warm up after a change, which may need other kernels: none is loaded in a block that counts."""
         sizes = self._block, self._skip, self._arithmetic
         same = (before, sizes) == (self._placement, self._sizes)
         self._sizes = sizes
@@ -403,7 +403,7 @@ class DeviceScorer:
 
 
 def _key(config: Config) -> Hashable:
-    """What of the settings decides which parameters there are."""
+    """Return the settings that decide the parameters, as a key."""
     return dnn.key(config) if config.model == "dnn" else None
 
 

@@ -1,4 +1,4 @@
-"""What computes a whole net: what every arithmetic offers, and what only those do that stop after the hidden layers."""
+"""Protocols of what computes a whole net, and of those that can stop after the hidden layers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Arithmetic(FrameScorer, Protocol):
     """Frames of the block that `begin_some` was last given."""
     stages: Mapping[str, tuple[str, ...]]
     notes: tuple[str, ...]
-    """What is read otherwise than the file has it, a sentence each."""
+    """Sentences on what was read differently from the file."""
 
     def splice(self, padded: Array, meter: Meter) -> Array:
         """Each frame of `padded` f32 [left + n + right, features] with its context; valid until the next call."""

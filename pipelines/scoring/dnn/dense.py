@@ -30,7 +30,7 @@ SPLICE_STAGE = "score.splice"
 OUTPUT_STAGE = "score.output"
 ACTIVE_STAGE = "score.active outputs"
 NET_STAGE = "score.net"
-"""Of a net that a library computes as a whole."""
+"""The stage of a net that a library computes as a whole."""
 
 
 def layer_stage(number: int) -> str:
@@ -224,9 +224,9 @@ class DenseNet(Splicer):
 
 
 def bound(layer: Product, relu: bool, x: Array, room: Array) -> tuple[Callable[[], None], Array]:
-    """What fills the outputs of a layer from x f32 [inputs + 1, n], and these: f32 [outputs + 1, n] in `room`.
+    """Return what computes a layer from x f32 [inputs + 1, n], and its outputs f32 [outputs + 1, n] in `room`.
 
-    Their last row is ones.
+    The last row of the outputs is ones.
     """
     n = x.shape[1]
     # Without gaps for any n: a smaller matrix, not a part of the largest.

@@ -43,7 +43,7 @@ class Integers(Protocol):
     """The weights of a layer, ready to be multiplied."""
 
     nbytes: int
-    """Of the weights as they are stored."""
+    """Size of the stored weights."""
     moved: tuple[float, float]
     """At most: bytes of weights in a call, and further bytes of weights and activations for each of its frames."""
 
@@ -138,7 +138,7 @@ _tile_3, _tile_2, _tile_1 = (make_byte_tile(frames, VECTORS) for frames in (3, 2
 
 @njit(nogil=True, cache=True)
 def _excess(x, excess):  # type: ignore[no-untyped-def]
-    """What the offset of the weights adds to every sum of a frame of x i8 [n, inputs]: i32 [n or more]."""
+    """Fill `excess` i32 [n or more]: the weights' offset in every sum of a frame of x i8 [n, inputs]."""
     if len(excess) < len(x):
         raise ArrayError("_excess: more frames than there is room for")
     for t in range(x.shape[0]):

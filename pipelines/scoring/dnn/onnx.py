@@ -34,7 +34,7 @@ LEAST_PROBABILITY = np.float32(1e-37)
 
 
 def check(config: Config) -> None:
-    """ModelError when `config` asks for what cannot be done to a net from an .onnx file."""
+    """Raise ModelError when `config` needs what a net from an .onnx file cannot do."""
     for name, needed in NEEDED.items():
         if (asked := getattr(config.dnn, name)) != needed:
             raise ModelError(
@@ -82,7 +82,7 @@ class OnnxNet(Splicer):
         return spliced
 
     def score(self, spliced: Array, scores: Array, meter: Meter) -> None:
-        """What the graph gives for frames as `splice` gives them, into `scores` f32 [n, senones], C order."""
+        """Compute the graph of spliced frames into `scores` f32 [n, senones], C order."""
         frames = np.ascontiguousarray(spliced, np.float32)
         if not scores.flags.c_contiguous:
             raise ValueError("scores of which rows do not lie one behind the other")

@@ -140,7 +140,7 @@ class QuantisedNet(Splicer):
 
 
 def apply(layer: Quantised, x: Array, scales: Array, out: Array) -> None:
-    """What a layer makes of frames i8 [n, inputs filled up] into `out` i8 [n, outputs]; `scales` become its own."""
+    """Apply a layer to frames i8 [n, inputs filled up], into `out` i8 [n, outputs]; `scales` become those of `out`."""
     _requantise(layer.sums(x), scales, layer.scale, layer.bias, layer.relu, out)
 
 

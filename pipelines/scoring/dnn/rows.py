@@ -164,7 +164,7 @@ class FloatRows:
         float_rows(self._weights, self._bias, hidden, first, last, senones, scores)
 
     def cost(self) -> Cost:
-        """By work counts: scores computed; rows read from memory, once a call for all its frames."""
+        """Cost law by scores computed and by rows read from memory, once a call for all its frames."""
         return laws.chosen_rows(self._weights, "gemm", 0.0)
 
 
@@ -185,7 +185,7 @@ class ByteRows:
         byte_rows(self._weights, self._affine, hidden, scales, first, last, senones, scores)
 
     def cost(self) -> Cost:
-        """By work counts, as those of `FloatRows`."""
+        """Cost law, as that of `FloatRows`."""
         return laws.chosen_rows(self._weights, "gemm:int8", 2.0)
 
 

@@ -1,9 +1,8 @@
 """The scorer that the decode loop holds when a net scores: frame rule, active senones, and an arithmetic.
 
-All settings of `dnn` are live. The net that they ask for is read, made smaller and put into the form of its
-arithmetic by whoever prepares a change, and tried out there, so that kernels are compiled; the next block is
-scored by it. Kept is what is in use, and the float32 weights that it was made of, for another arithmetic on the
-same net; what is no longer in use is freed.
+All settings of `dnn` are live. The thread that prepares a change reads the net, makes it smaller, puts it into the
+form of its arithmetic and tries it, so that kernels are compiled; the next block is scored by it. The net in use is
+kept with the float32 weights that it was made of, for another arithmetic on the same net; unused nets are freed.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ NET, REFUSED = "net", "refused"
 
 @dataclass(frozen=True, eq=False)
 class _Ready:
-    """What computes, and the net that it was made of: as read and made smaller, under its key."""
+    """An arithmetic, and the net (read and made smaller) that it was made of, under its key."""
 
     arithmetic: Arithmetic
     net: Net | OnnxModel
@@ -108,7 +107,7 @@ class DnnScorer(LayeredScorer):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the net's arithmetic says of its file."""
+        """Sentences on what was read differently from the net's file."""
         return self._net.notes
 
     def _arranged(self, config: Config) -> FrameScorer:
@@ -175,7 +174,7 @@ class DnnScorer(LayeredScorer):
         )
 
     def _make(self, config: Config, progress: Progress, cancelled: Cancelling) -> _Ready:
-        """What computes the net under `config`, tried out; changes nothing here."""
+        """Make and try the arithmetic for `config`; changes nothing here."""
         held, origin = self._ready(), dnn.origin(config.dnn)
         if held is not None and held.origin == origin:
             net = held.net
@@ -226,7 +225,7 @@ def _is_graph(config: Config) -> bool:
 
 
 def _key(config: Config) -> Hashable:
-    """What of the settings decides about the arithmetic, too."""
+    """Return the settings that decide the arithmetic, as a key."""
     chosen = config.dnn
     product = chosen.product if chosen.dtype == "fp32" else None
     return dnn.origin(config.dnn), chosen.dtype, product, config.threads

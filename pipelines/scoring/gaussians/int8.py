@@ -55,7 +55,7 @@ class Int8Gaussians:
 
     @property
     def bytes_each(self) -> float:
-        """Of one Gaussian."""
+        """Bytes of one Gaussian."""
         return float(self.panels.shape[3] / LANES)
 
     @property

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class _Clustered(Strategy[Family]):
-    """What both kinds share: the clusters, and choosing the best of them."""
+    """Base of both kinds: the clusters, and choosing the best of them."""
 
     _clusters: clusters.Clusters
     _expand: int

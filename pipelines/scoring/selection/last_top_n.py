@@ -1,7 +1,7 @@
 """Last top-N (pocketsphinx): the best Gaussians of the last frame first, the others only as far as they can win.
 
 Neighbouring frames have mostly the same best Gaussians, so these give at once a bound that lets most others be
-given up after a few dimensions (partial distance elimination). The N best, and so the scores, are those of `top-n`.
+eliminated after a few dimensions (partial distances). The N best, and so the scores, are those of `top-n`.
 """
 
 from __future__ import annotations

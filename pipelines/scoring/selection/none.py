@@ -48,7 +48,7 @@ class Tied(Strategy[Gmm]):
     def prepare(
         self, gmm: settings.Gmm, progress: Progress, cancelled: Cancelling
     ) -> Int8Gaussians | Array | None:
-        """What the component needs (under a second)."""
+        """8-bit parameters or logarithms of the weights (under a second)."""
         if gmm.component == "int8":
             return in_int8(self._family.parameters.gaussians)
         if gmm.component == "max":

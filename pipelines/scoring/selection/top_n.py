@@ -1,8 +1,8 @@
 """Top-N: per codebook and stream only the N best densities enter the mixtures (as pocketsphinx).
 
 All Gaussians are still evaluated, since only that tells which are best; what is saved is the exponentials and,
-in a tied-mixture model, above all the mixture components. With partial distances a Gaussian is given up as soon
-as it cannot be among the N best any more, which changes no score. N = 4 is pocketsphinx' default.
+in a tied-mixture model, above all the mixture components. With partial distances a Gaussian is eliminated as
+soon as it cannot be among the N best any more, which changes no score. N = 4 is pocketsphinx' default.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NO_RESTS = np.zeros((0, 0, 0, 0, 0), np.float32)
 
 
 class _TopN(Strategy[Family]):
-    """What both kinds share: partial distances, or with `follow` those in the order of the frame before."""
+    """Base of both kinds: partial distances, with `follow` in the order of the frame before."""
 
     def _by_bound(self, gmm: settings.Gmm) -> bool:
         return self.follow or gmm.component == "partial-distance"

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class _Quantised(Strategy[Family]):
-    """What both kinds share: the codebook, and finding the codewords of a block."""
+    """Base of both kinds: the codebook, and finding the codewords of a block."""
 
     by_tree = False
     _lists: Shortlists

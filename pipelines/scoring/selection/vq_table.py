@@ -48,7 +48,7 @@ class Table:
 
 
 class _Lookup(Strategy[Family]):
-    """What both kinds share, which is all but the making of the table."""
+    """Base of both kinds: all but the making of the table."""
 
     stages: Mapping[str, tuple[str, ...]] = {
         QUANTISE: ("codewords",),

@@ -66,8 +66,8 @@ class SenoneRule(ABC):
     def begin(self, features: Array, meter: Meter, ahead: bool = False) -> None:
         """Begin a block, before its first `frame`.
 
-        `ahead`: nobody else writes the scores of the block, and all its frames follow, so that a
-        rule may compute a senone for the following frames as well.
+        `ahead`: the rule alone writes the scores of the block, and all its frames follow, so that it may compute a
+        senone for the following frames as well.
         """
 
     @abstractmethod

@@ -35,7 +35,7 @@ AHEAD = 2
 
 _SUMS = 3  # independent sums of a panel, so that a multiplier need not wait for its own result
 LEVEL = SECOND_LEVEL
-"""Where a panel is brought to meanwhile: the first level has no room for what is two panels ahead."""
+"""Cache that a panel is prefetched into: the first level has no room for what is two panels ahead."""
 
 
 def make_panel(rows: int) -> Callable[..., None]:

@@ -91,7 +91,7 @@ def aligned_copy(values: Array) -> Array:
 
 @intrinsic
 def address(typing_context: Any, array: Any, kind: Any) -> Any:
-    """Where an array of `kind` (np.float32, …) begins; for one of another type or not in C order nothing compiles."""
+    """Address of an array of `kind` (np.float32, …); for another type or order than C nothing compiles."""
     _must_be(array, kind)
     if array.layout != "C":
         raise TypingError(f"{array}: the kernel reads it in C order")
@@ -107,7 +107,7 @@ def address_of_rows(typing_context: Any, array: Any, kind: Any) -> Any:
 
 @njit(cache=True)
 def begin_of(array):  # type: ignore[no-untyped-def]
-    """The same for Python, in a quarter of the time that `array.ctypes` takes; whoever keeps it keeps the array."""
+    """The same for Python, in a quarter of the time that `array.ctypes` takes; its holder keeps the array."""
     return address_of_rows(array, np.float32)
 
 

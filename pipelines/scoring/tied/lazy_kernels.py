@@ -19,7 +19,7 @@ from profiler.arrays import Array, ArrayError
 _products_1, _products_2 = make_stream_products(1), make_stream_products(2)
 _products_3, _products_4 = make_stream_products(3), make_stream_products(4)
 MAX_STREAMS = 4
-"""Of `AcousticModel` (`sphinx.model.MAX_TIED_STREAMS`)."""
+"""The most of an `AcousticModel` (`sphinx.model.MAX_TIED_STREAMS`)."""
 
 Mixtures = tuple[Array, Array]
 """Of each senone: (its weights f32 [senones, 3, K], its codebook int32 [senones])."""

@@ -36,7 +36,7 @@ Measured by `python -m tests.bench.constants --only products`."""
     shape: tuple[int, int]
     """Outputs, inputs + 1."""
     nbytes: int
-    """Of its parameters as they are stored."""
+    """Size of the stored parameters."""
     held: int
     """Weights that are multiplied."""
 
@@ -86,11 +86,11 @@ Measured by `python -m tests.bench.constants --only products`."""
 
     @abstractmethod
     def _bind(self, x: Array, out: Array) -> Callable[[], None]:
-        """What `bind` says, of arrays that fit; it keeps them."""
+        """As `bind`, for arrays that fit; the result keeps them alive."""
 
     @abstractmethod
     def cost(self, frame: float, times: float) -> Cost:
-        """What one call computes and moves, by work count.
+        """Cost law of one call, by work count.
 
         `frame`: frames per work count (1 for a layer, 1/outputs where outputs are counted); `times`: how many
         products of this size share the call. The net says the working set, all of its layers together, and the threads.

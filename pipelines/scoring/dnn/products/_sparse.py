@@ -1,4 +1,4 @@
-"""What products of sparse weights share: where rows begin, which input a weight belongs to, frames by sixteens."""
+"""Base of products of sparse weights: starts of rows, the input of each weight, frames by sixteens."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def sparse_fits(starts: Array, columns: Array, values: Array, first: int, last: 
 
 
 class SparseProduct(Product):
-    """What a product holds of which only some weights are there."""
+    """Base of products that store only some of the weights."""
 
     into_rows: ClassVar[bool] = False
     at_once: ClassVar[int]

@@ -66,7 +66,7 @@ def _multiply(
     first: int,
     last: int,
 ) -> None:
-    """What the panels first … last − 1 of `panels` f32 [panels, inputs, PANEL] make of `out` f32 [outputs, n].
+    """Compute the rows of `out` f32 [outputs, n] of the panels first … last − 1 of f32 [panels, inputs, PANEL].
 
     `shape`: that of out; `sums` f32 [FRAMES, PANEL] is workspace of the thread.
     """
