@@ -22,8 +22,8 @@ from pipelines.models import opening
 from pipelines.models.sphinx import AcousticModel
 from pipelines.run.recogniser import Progress
 from pipelines.scoring.blocks import MAX_FRAMES
+from pipelines.scoring.costs.tied import block_bytes
 from pipelines.scoring.dnn.onnx import check as check_graph
-from pipelines.scoring.tied.gmm import block_bytes
 from pipelines.scoring.tied.packing import pack
 from profiler.analysis.breakdown import StageRow, breakdown
 from profiler.analysis.comparison.perturbation import Perturbation, expected, per_unit, weigh

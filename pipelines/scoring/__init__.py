@@ -1,7 +1,7 @@
 """Acoustic scoring: features in, log-likelihoods of all senones out, with spans and cost laws.
 
-Scorers by mixtures and by nets, their kernels, Gaussian selection strategies and frame rules live here. Reading
-models belongs to `pipelines.models`, choosing what to ask for to `pipelines.search`.
+Scorers by mixtures and by nets, their kernels, Gaussian selection strategies and frame rules live here, with their cost
+laws (`costs`). Reading models belongs to `pipelines.models`, choosing active senones to `pipelines.search`.
 """
 
 from pipelines.scoring.blocks import MAX_FRAMES

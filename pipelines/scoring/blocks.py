@@ -1,4 +1,4 @@
-"""A block of frames as all scorers see it: how long one call may be, and what of it is in no cost law."""
+"""A block of frames as all scorers see it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,3 @@ MAX_FRAMES: Final = 64
 
 FLOAT: Final = 4
 """Bytes of a float32."""
-
-WAITS: Final = (
-    "it hands the block to the threads that share it, waits for them, and computes nothing itself"
-)

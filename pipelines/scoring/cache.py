@@ -1,4 +1,4 @@
-"""What strategies prepared, kept on disk: arrays by the content of the model and the settings they follow from."""
+"""Prepared arrays of strategies, kept on disk by the content of the model and the settings they follow from."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def digest(*arrays: Array) -> str:
 def prepared(name: str, facts: object, make: Callable[[], dict[str, Array]]) -> dict[str, Array]:
     """The arrays that `make` makes, from the cache if they are there; `facts` (by repr) decide which.
 
-    A file that is not whole is made again; where nothing can be written, nothing is kept.
+    A damaged file is made again; where nothing can be written, nothing is kept.
     """
     key = hashlib.sha256(repr((VERSION, name, facts)).encode()).hexdigest()[:24]
     found = cache.find(cache.SELECTION, f"{name}-{key}")

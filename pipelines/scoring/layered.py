@@ -1,8 +1,8 @@
-"""What every scorer shares: which frames are scored, and how a lazy one takes turns with the search.
+"""Base of all scorers: which frames are scored, and how a lazy scorer takes turns with the search.
 
-A dense configuration scores a whole block at once; a lazy one prepares what it can for the block and then
-goes frame by frame, told each time what the search wants. On a skipped frame a lazy one still computes the
-senones that are wanted there and were not in the frame that is repeated (as Sphinx-3).
+A dense configuration scores a whole block at once; a lazy one prepares what it can for the block and then goes frame
+by frame, each time for the senones that the search wants. On a skipped frame it still computes the wanted senones that
+were not wanted in the frame that is repeated (as Sphinx-3).
 """
 
 from __future__ import annotations
@@ -16,20 +16,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipelines.scoring.blocks import MAX_FRAMES
+from pipelines.scoring.costs import rules as laws
 from pipelines.scoring.frames import FrameRule
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.senones import SenoneRule
-from pipelines.scoring.strategy import Made, Progress, never, quietly
+from pipelines.scoring.strategy import Cancelling, FrameScorer, Made, Progress, never, quietly
 from profiler.arrays import Array, ArrayError
-from profiler.costs import NUMPY_CALL, Cost, Linear
+from profiler.costs import Cost
 from profiler.spans import Lane, NullLane, Recorder
 
 if TYPE_CHECKING:
     from pipelines.config import Config
 
 COPY_STAGE = "score.copy"
-COPY_CALLS = 4.0
-"""Calls of numpy for a block that say which frames are copied, besides one for each frame."""
 
 Part = tuple[str, tuple[object, Hashable], Callable[[Progress, Callable[[], bool]], Made]]
 """Something a configuration needs: its layer, (who needs it, key), what makes it."""
@@ -37,7 +36,7 @@ Part = tuple[str, tuple[object, Hashable], Callable[[Progress, Callable[[], bool
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """What was made ready for a configuration: by layer, a key and what its `prepare` returned."""
+    """The parts made for a configuration: by layer, a key and what its `prepare` returned."""
 
     parts: dict[str, tuple[tuple[object, Hashable], Made]] = field(default_factory=dict)
 
@@ -52,10 +51,10 @@ class LazyBlock:
 
 
 class LastFrame:
-    """The scores that a copied frame repeats: where they stand, and of which senones they are.
+    """The scores that a copied frame repeats, and the senones that they are of.
 
-    Noted after every block, when the data of scoring have emptied the caches: no view is made and no array filled
-    before somebody looks.
+    Kept after every block, when the data of scoring have emptied the caches: views are made and arrays filled only
+    when they are read.
     """
 
     def __init__(self, n_senones: int) -> None:
@@ -63,28 +62,24 @@ class LastFrame:
         self._known = np.zeros(n_senones, np.bool_)
         self._all = False
 
-    def stand(self, rows: Array, t: int) -> None:
-        """They are rows[t] of f32 [frames, senones], of the senones that are known."""
-        self._rows, self._t = rows, t
-
-    def whole(self, rows: Array, t: int) -> None:
-        """They are rows[t], of all senones."""
-        self._rows, self._t, self._all = rows, t, True
+    def keep(self, rows: Array, t: int, complete: bool = False) -> None:
+        """Take rows[t] of f32 [frames, senones]: `complete`, or of the senones that are `known`."""
+        self._rows, self._t, self._all = rows, t, self._all or complete
 
     def forget(self) -> None:
-        """None is known."""
+        """No score is known."""
         self._all = False
         self._known[:] = False
 
     @property
     def scores(self) -> Array:
-        """As they stand, f32 [senones]."""
+        """F32 [senones]."""
         row: Array = self._rows[self._t]
         return row
 
     @property
     def known(self) -> Array:
-        """Of which senones they are, bool [senones], to be written to."""
+        """Whether the score of each senone is known, bool [senones], to be written to."""
         if self._all:
             self._known[:] = True
             self._all = False
@@ -93,18 +88,18 @@ class LastFrame:
 
 @dataclass(eq=False)
 class _Latest:
-    """What was scored last, for `again`. `block`: as it came with its context; `where`: which frames of it, None: all.
+    """The block scored last, for `again`: with its context, and which of its frames were scored (None: all).
 
-    `asked`: the frames and their senones that a lazy rule was asked for, int32; None where that was not noted.
+    `wanted`: the frames and their senones, int32, that the search wanted; None where that was not noted.
     """
 
     block: Array
     where: Array | None = None
-    asked: list[tuple[int, Array]] | None = None
+    wanted: list[tuple[int, Array]] | None = None
 
 
 class LayeredScorer(ABC):
-    """A frame rule over a senone rule over whatever computes senones (`_arranged`)."""
+    """A frame rule over a `FrameScorer`, which a senone rule may be (`_arranged`)."""
 
     context: tuple[int, int] = (0, 0)
     """Frames before and after those of a block that must come with it."""
@@ -116,15 +111,14 @@ class LayeredScorer(ABC):
         layers: Mapping[str, SenoneRule],
         rules: Mapping[str, FrameRule],
     ) -> None:
-        """`dim`: floats of a frame of features. Whoever inherits calls `configure` when it is ready for it."""
+        """`dim`: floats of a frame of features. A subclass calls `configure` when it is ready for it."""
         self.n_senones = n_senones
         self._dim, self._layers, self._rules = dim, layers, rules
         self._meter = Meter()
         self._held = Prepared()
         self._scores = np.zeros((MAX_FRAMES, n_senones), np.float32)
         self._computed = np.zeros((MAX_FRAMES, n_senones), np.float32)
-        # A block may write over them once its leading frames have copied them: a frame that is copied stands before
-        # any that is not.
+        # A block may write over them once its leading frames, which are copied before any is scored, have copied them.
         self._last = LastFrame(n_senones)
         self._all = np.arange(n_senones)
         self._frame = 0
@@ -135,17 +129,17 @@ class LayeredScorer(ABC):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is read otherwise than its file has it, a sentence each."""
+        """Sentences on what was read differently from the model's file."""
         return ()
 
     @abstractmethod
-    def _arranged(self, config: Config) -> SenoneRule:
-        """The senone rule that `config` asks for, set to work on what is below it."""
+    def _arranged(self, config: Config) -> FrameScorer:
+        """Return what computes senones under `config`: a senone rule over what is below it, or that alone."""
 
     @property
     def lazy(self) -> bool:
-        """Whether the senone rule wants to be told the active senones."""
-        return self._layer.lazy
+        """Whether it scores frame by frame the senones that the search wants."""
+        return self._on_demand is not None
 
     def _register(self, recorder: Recorder, stages: Mapping[str, tuple[str, ...]]) -> None:
         """Register `stages`, and those of the rules."""
@@ -170,10 +164,8 @@ class LayeredScorer(ABC):
         )
         return missing or None
 
-    def make_ready(
-        self, config: Config, progress: Progress, cancelled: Callable[[], bool]
-    ) -> Prepared:
-        """What `config` needs: as it is at hand, or made now; changes nothing here."""
+    def make_ready(self, config: Config, progress: Progress, cancelled: Cancelling) -> Prepared:
+        """Return the parts that `config` needs, those held or made now; changes nothing here."""
         held = self._held.parts
         return Prepared(
             {
@@ -186,7 +178,7 @@ class LayeredScorer(ABC):
         return name in self._held.parts and self._held.parts[name][0] == key
 
     def _parts(self, config: Config) -> list[Part]:
-        """What `config` needs by layer: (layer, (its part, key), what makes it)."""
+        """Return the parts that `config` needs: (layer, (its part, key), what makes it)."""
         rule = self._rule_of(config)
         if rule is None or (key := rule.needs(config)) is None:
             return []
@@ -202,7 +194,8 @@ class LayeredScorer(ABC):
         # The last thing prepared for a layer is kept while another of its choices acts: a toggle goes to and fro.
         self._held = Prepared(self._held.parts | prepared.parts)
         self._config = config
-        self._layer = self._arranged(config)
+        self._below = below = self._arranged(config)
+        self._on_demand = below if isinstance(below, SenoneRule) and below.lazy else None
         rule = self._rule_of(config)
         if rule is not None:
             rule.configure(config, self._part("frames", rule))
@@ -245,49 +238,49 @@ class LayeredScorer(ABC):
         return False
 
     def note(self) -> None:
-        """The next block is to be scored `again`: what the search asks for of it is noted."""
+        """Note the senones that the search wants of the next block, so that it can be scored `again`."""
         self._noting = True
 
     def follow(self, other: LayeredScorer, frames: int) -> None:
-        """What `other` scored last, of it so many frames, is scored `again` here: both have the same parameters."""
+        """Score `again` here what `other` scored last, its first `frames` frames; both have the same parameters."""
         latest = other._latest
         assert latest is not None, "only where `replayable` says so"
-        asked = latest.asked
-        self._latest = replace(
-            latest,
-            block=latest.block[: frames + sum(self.context)],
-            asked=None if asked is None else [(t, senones) for t, senones in asked if t < frames],
-        )
+        wanted = latest.wanted
+        if wanted is not None:
+            wanted = [(t, senones) for t, senones in wanted if t < frames]
+        block = latest.block[: frames + sum(self.context)]
+        self._latest = replace(latest, block=block, wanted=wanted)
 
     def again(self, first_frame: int, lane: Lane | NullLane) -> bool:
         """Score the last block once more, with all that belongs to it, into spare room.
 
-        Frames that were copied are copied again. False where nobody knows what it was asked for.
+        Frames that were copied are copied again. False where the wanted senones were not noted.
         """
         latest, meter = self._latest, self._meter
         assert latest is not None, "only where `replayable` says so"
-        if self.lazy and latest.asked is None:
+        rule = self._on_demand
+        if rule is not None and latest.wanted is None:
             return False
         if self._spare is None:
             self._spare = np.zeros((MAX_FRAMES, self.n_senones), np.float32)
         meter.begin(first_frame, len(latest.block) - sum(self.context), lane)
         block = self._input(latest.block)
-        if latest.asked is not None:
-            self._layer.begin(block, meter, ahead=self._rule is None)
-            for t, senones in latest.asked:
-                # As the search has just put them there, whatever was done since.
+        if rule is not None and latest.wanted is not None:
+            rule.begin(block, meter, ahead=self._rule is None)
+            for t, senones in latest.wanted:
+                # A copy, as hot as the search has just left it.
                 active = senones.astype(np.int64)
                 meter.begin(first_frame + t, 1, lane)
-                self._layer.frame(t, active, self._spare, meter)
+                rule.frame(t, active, self._spare, meter)
             return True
         if latest.where is not None:
             if self._copies is None:
                 self._copies = np.zeros((MAX_FRAMES, self.n_senones), np.float32)
-            # What choosing takes, as the rule that copies all but every k-th frame does it. A rule itself may remember.
+            # As long as choosing takes the rule `copy`; a rule itself may keep a state.
             _ = np.flatnonzero(np.arange(len(block)) % self._skip == 0)
             self._score_some(block, latest.where, self._spare, self._copies[: len(block)])
         elif len(block):
-            self._layer.score(block, self._spare[: len(block)], meter)
+            self._below.score(block, self._spare[: len(block)], meter)
         return True
 
     def _checked(self, block: Array) -> Array:
@@ -296,14 +289,14 @@ class LayeredScorer(ABC):
         return np.ascontiguousarray(block, np.float32)
 
     def _input(self, block: Array) -> Array:
-        """What the layers below take for each frame of a block that came with its context."""
+        """Return the input of the layers below, a row for each frame of a block that came with its context."""
         return block
 
     def _part_of(self, block: Array, scores: Array) -> None:
         """Score at most MAX_FRAMES frames: the chosen ones, and copies for the others."""
         n, meter = len(block), self._meter
         if self._rule is None:
-            self._layer.score(block, scores, meter)
+            self._below.score(block, scores, meter)
         else:
             where = np.flatnonzero(self._choose(block))
             if self._latest is not None:
@@ -311,42 +304,42 @@ class LayeredScorer(ABC):
             self._score_some(block, where, self._computed, scores)
         # Skipping may be switched on before the next block, which then begins with a copy.
         if n:
-            self._last.whole(scores, n - 1)
+            self._last.keep(scores, n - 1, complete=True)
         self._frame += n
 
     def _score_some(self, block: Array, where: Array, computed: Array, scores: Array) -> None:
         """Score the frames at `where` into `computed`, and put them and copies for the others into `scores`."""
         n, chosen = len(block), len(where)
         if chosen:
-            self._layer.score(block[where], computed[:chosen], self._meter)
+            self._below.score(block[where], computed[:chosen], self._meter)
         source = np.searchsorted(where, np.arange(n), side="right") - 1
         for t in range(n):
             scores[t] = computed[source[t]] if source[t] >= 0 else self._last.scores
-        self._meter.done(COPY_STAGE, n - chosen)
+        self._meter.close(COPY_STAGE, n - chosen)
 
     def _choose(self, block: Array) -> Array:
         """Bool [n]: which frames are scored. The first one is where the last frame's scores are not all known."""
         assert self._rule is not None
         chosen = self._rule.choose(block, self._frame, self._skip, self._meter)
         known = self._last.known
-        if not (known.any() if self._layer.lazy else known.all()):
+        if not (known.any() if self.lazy else known.all()):
             chosen[:1] = True
         return chosen
 
     def prepare(self, block: Array, first_frame: int, lane: Lane | NullLane) -> Array | LazyBlock:
-        """What can be done for a block before the search says what it wants; if dense, all of it."""
-        if not self._layer.lazy:
+        """Compute for a block what does not depend on the senones that the search wants; if dense, all of it."""
+        if self._on_demand is None:
             return self.score(block, first_frame, lane)
         n = len(block) - sum(self.context)
         self._meter.begin(first_frame, n, lane)
         block = self._checked(block)
         if n > MAX_FRAMES:
             raise ValueError(f"{n} frames at once, expected at most {MAX_FRAMES}")
-        self._latest = _Latest(block, asked=[] if self._noting else None)
+        self._latest = _Latest(block, wanted=[] if self._noting else None)
         self._noting = False
         block = self._input(block)
         scored = np.ones(len(block), np.bool_) if self._rule is None else self._choose(block)
-        self._layer.begin(block, self._meter, ahead=self._rule is None)
+        self._on_demand.begin(block, self._meter, ahead=self._rule is None)
         return LazyBlock(first_frame, scored, lane)
 
     def frame(self, state: Array | LazyBlock, t: int, active: Array | None) -> Array:
@@ -368,36 +361,28 @@ class LayeredScorer(ABC):
         noted = last or self._rule is not None
         if not state.scored[t]:
             active = active[~known[active]]
-            meter.done(COPY_STAGE, 1)
+            meter.close(COPY_STAGE, 1)
         elif noted:
             known[:] = False
         if len(active):
             if noted:
                 known[active] = True
-            self._layer.frame(t, active, scores, meter)
-            if self._latest is not None and self._latest.asked is not None:
-                self._latest.asked.append((t, active.astype(np.int32)))
+            assert self._on_demand is not None, "prepare made a lazy block"
+            self._on_demand.frame(t, active, scores, meter)
+            if self._latest is not None and self._latest.wanted is not None:
+                self._latest.wanted.append((t, active.astype(np.int32)))
         if last:
-            self._last.stand(scores, t)
+            self._last.keep(scores, t)
         self._frame += 1
         return row
 
     def costs(self) -> dict[str, Cost]:
         """Cost laws of the stages under the present configuration."""
-        costs = self._layer.costs(max(1, self._block // self._skip))
+        costs = self._below.costs(max(1, self._block // self._skip))
         if self._rule is not None:
-            costs |= self._rule.costs(self._block) | {COPY_STAGE: self._copy_cost()}
+            costs |= self._rule.costs(self._block)
+            costs[COPY_STAGE] = laws.copied_frames(self.n_senones, self._block)
         return costs
-
-    def _copy_cost(self) -> Cost:
-        """Scores written for the copied frames; in fact every covered frame is read and written."""
-        row = float(4 * self.n_senones)
-        return Cost(
-            bytes_min=Linear(per_work=(row, 0.0, 0.0)),
-            bytes_max=Linear(per_frame=2 * row),
-            working_set_bytes=2 * row * self._block,
-            calls={NUMPY_CALL: Linear(fixed=COPY_CALLS, per_frame=1.0)},
-        )
 
 
 def with_context(features: Array, context: tuple[int, int]) -> Array:

@@ -28,7 +28,7 @@ class Meter:
         self._lane = lane
         lane.begin(first_frame, frames)
 
-    def done(
+    def close(
         self, stage: str, work0: int = 0, work1: int = 0, work2: int = 0, later_ns: int = 0
     ) -> None:
         """`stage` ran from the end of the one before until now, or until `later_ns` ago.

@@ -34,7 +34,7 @@ SHAPE = (64, 256, 256)
 
 
 def of(config: Config) -> dict[str, Work]:
-    """What a run under `config` needs, by the name of the rate."""
+    """Return the work to measure for a run under `config`, by the name of the rate."""
     found = {INT8: _integers()} if integers.TILES else {}
     if config.model == "dnn":
         if config.dnn.dtype == "int8" and not integers.TILES:
@@ -45,7 +45,7 @@ def of(config: Config) -> dict[str, Work]:
 
 
 def everywhere() -> Mapping[str, Work]:
-    """What a calibration measures without loading torch."""
+    """Return the work that a calibration measures without loading torch."""
     return {INT8: _integers()} if integers.TILES else {}
 
 

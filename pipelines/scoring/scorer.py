@@ -1,18 +1,16 @@
 """The scorer that the decode loop holds: features in, senone scores out.
 
-Three layers, one upon the other, each exchangeable at a block boundary: a frame rule says which frames are
-scored (`frames`), a senone rule which senones of these (`senones`), a selection strategy which Gaussians
-(`selection`), on the parameters of a model (`family`).
-
-What all scorers do alike is in `layered`; the scorer of neural nets in `dnn`.
+Three layers, one upon the other, each exchangeable at a block boundary: a frame rule says which frames are scored
+(`frames`), a senone rule which senones of these (`senones`), a selection strategy which Gaussians (`selection`), on
+the parameters of a model (`tied`, `continuous`). What all scorers share is in `layered`, the scorer of nets in `dnn`.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -22,12 +20,19 @@ from pipelines.scoring import continuous, frames, selection, senones
 from pipelines.scoring.continuous import ContinuousGmm
 from pipelines.scoring.device.scorer import DeviceScorer
 from pipelines.scoring.dnn.scorer import DnnScorer
-from pipelines.scoring.family import Family
 from pipelines.scoring.layered import LayeredScorer, Part
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.senones import Parents, SenoneRule, SomeSenones
-from pipelines.scoring.strategy import Made, Progress, Strategy, never, quietly
-from pipelines.scoring.tied import gmm, lazy
+from pipelines.scoring.senones import Parents
+from pipelines.scoring.strategy import (
+    Cancelling,
+    FrameScorer,
+    Made,
+    Progress,
+    Strategy,
+    never,
+    quietly,
+)
+from pipelines.scoring.tied import gmm
 from pipelines.scoring.tied.packing import pack
 from profiler.arrays import Array
 from profiler.spans import Cost, Lane, NullLane, Recorder
@@ -36,9 +41,8 @@ if TYPE_CHECKING:
     from pipelines.config import Config
 
 EXACT = "none"
-SERIAL = (lazy.STAGE,)
+SERIAL = {gmm.LAZY_STAGE}
 """Stages that are too short to share among threads: the mixtures of some senones of a few frames."""
-
 
 Scores = Any
 """F32 [frames, senones]; where the search is on the same device, a tensor of torch that stays there."""
@@ -51,11 +55,11 @@ class Scorer(Protocol):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is read otherwise than its file has it, a sentence each."""
+        """Sentences on what was read differently from the model's file."""
 
     @property
     def lazy(self) -> bool:
-        """Whether it wants to be told frame by frame the active senones."""
+        """Whether it scores frame by frame the senones that the search wants."""
 
     context: tuple[int, int]
     """Frames before and after those of a block that must come with it (`layered.with_context`)."""
@@ -70,9 +74,9 @@ class Scorer(Protocol):
         """An utterance begins."""
 
     def needs(self, config: Config) -> Hashable:
-        """What must be made before `config` can act, as a key; None: nothing."""
+        """Return a key of what must be made before `config` can act; None: nothing."""
 
-    def make_ready(self, config: Config, progress: Progress, cancelled: Callable[[], bool]) -> Made:
+    def make_ready(self, config: Config, progress: Progress, cancelled: Cancelling) -> Made:
         """Make what `config` needs, on any thread, while this scores on. Raises Cancelled."""
 
     def configure(self, config: Config, prepared: Made = None) -> None:
@@ -85,7 +89,7 @@ class Scorer(Protocol):
         """
 
     def prepare(self, block: Array, first_frame: int, lane: Lane | NullLane) -> Any:
-        """What can be done for a block of at most MAX_FRAMES before the search says what it wants."""
+        """Compute for a block of at most MAX_FRAMES what does not depend on the senones that the search wants."""
 
     def frame(self, state: Any, t: int, active: Array | None) -> Scores:
         """Scores f32 [senones] of frame t of the block, frames in order; only the `wanted` ones are right.
@@ -97,31 +101,6 @@ class Scorer(Protocol):
         """Cost laws of the stages under the present configuration."""
 
 
-class _Source:
-    """Chosen senones come from the strategy where it can, otherwise from the family's exact kernels."""
-
-    def __init__(self, family: Family, strategy: Strategy) -> None:
-        can = hasattr(strategy, "score_some")
-        some: SomeSenones = cast("SomeSenones", strategy) if can else family
-        self.score = strategy.score
-        self.begin_some, self.score_some = some.begin_some, some.score_some
-        self._strategy, self._some, self._threads = strategy, some, family.pool.threads
-
-    def costs(self, frames: int) -> dict[str, Cost]:
-        """Cost laws of `score`, which all threads share."""
-        return self._shared(self._strategy.costs(frames))
-
-    def costs_of_some(self, frames: int) -> dict[str, Cost]:
-        """Cost laws of `begin_some` and `score_some`."""
-        return self._shared(self._some.costs_of_some(frames))
-
-    def _shared(self, costs: dict[str, Cost]) -> dict[str, Cost]:
-        return {
-            name: cost if name in SERIAL else dataclasses.replace(cost, threads=self._threads)
-            for name, cost in costs.items()
-        }
-
-
 class GmmScorer(LayeredScorer):
     """Scores by Gaussian mixtures, of tied or continuous density."""
 
@@ -130,7 +109,7 @@ class GmmScorer(LayeredScorer):
         config: Config,
         model: AcousticModel,
         progress: Progress = quietly,
-        cancelled: Callable[[], bool] = never,
+        cancelled: Cancelling = never,
     ) -> None:
         n = model.n_senones
         family = self._family = _family(model, config.threads)
@@ -162,11 +141,11 @@ class GmmScorer(LayeredScorer):
         scores, senones_of = np.zeros((3, n), np.float32), np.arange(n)
         for strategy in self._strategies.values():
             type(strategy).warm_up(small, features, scores)
-        source = _Source(small, selection.create(EXACT, small.kind, small))
+        exact = selection.create(EXACT, small.kind, small)
         parents = Parents(np.arange(1), np.zeros(n, np.int32))
         for name in self._layers:
             layer = senones.create(name, n, parents)
-            layer.configure(self._config.gmm, source)
+            layer.configure(self._config.gmm, exact)
             layer.score(features, scores, Meter())
             if layer.lazy:
                 layer.begin(features, Meter(), ahead=True)
@@ -175,27 +154,37 @@ class GmmScorer(LayeredScorer):
         self._strategy.score(features, self._scores[:3], Meter())
 
     def _parts(self, config: Config) -> list[Part]:
-        """What `config` needs by layer: (layer, (its part, key), what makes it)."""
+        """Return the parts that `config` needs: (layer, (its part, key), what makes it)."""
         strategy = self._strategy_of(config)
         found = super()._parts(config)
         if (key := strategy.needs(config.gmm)) is not None:
             found.append(("selection", (strategy, key), partial(strategy.prepare, config.gmm)))
         return found
 
-    def _strategy_of(self, config: Config) -> Strategy:
+    def costs(self) -> dict[str, Cost]:
+        """Cost laws of the stages under the present configuration; all threads share those of family and strategy."""
+        shared = (self._family.stages.keys() | self._strategy.stages.keys()) - SERIAL
+        return {
+            name: replace(cost, threads=self._family.pool.threads) if name in shared else cost
+            for name, cost in super().costs().items()
+        }
+
+    def _strategy_of(self, config: Config) -> Strategy[gmm.Gmm | ContinuousGmm]:
         chosen = config.gmm.selection
         return self._strategies[chosen.method if chosen.enabled else EXACT]
 
     @property
     def _remembers(self) -> bool:
-        return getattr(self._strategy, "follow", False) is True
+        return self._strategy.follow
 
-    def _arranged(self, config: Config) -> SenoneRule:
+    def _arranged(self, config: Config) -> FrameScorer:
         strategy = self._strategy = self._strategy_of(config)
         strategy.configure(config.gmm, self._part("selection", strategy))
-        layer = self._layers[config.gmm.senones]
-        layer.configure(config.gmm, _Source(self._family, strategy))
-        return layer
+        rule = self._layers.get(config.gmm.senones)
+        if rule is None:
+            return strategy
+        rule.configure(config.gmm, strategy)
+        return rule
 
 
 def _family(model: AcousticModel, threads: int) -> gmm.Gmm | ContinuousGmm:
@@ -208,7 +197,7 @@ def build_scorer(
     config: Config,
     model: AcousticModel,
     progress: Progress = quietly,
-    cancelled: Callable[[], bool] = never,
+    cancelled: Cancelling = never,
     work: DeviceWork | None = None,
 ) -> Scorer:
     """The scorer for `config` on `model`. Raises Cancelled.

@@ -84,13 +84,13 @@ def _nothing() -> None:
 
 
 def _wake(lock: Lock) -> None:
-    """Let go whoever waits for `lock`, or will next."""
+    """Release the thread that waits for `lock`, or will next."""
     if lock.locked():
         lock.release()
 
 
 class ThreadPool:
-    """So many threads, of which the caller's is one."""
+    """`threads` threads, of which the caller's is one."""
 
     def __init__(self, threads: int) -> None:
         self._others = [_Other() for _ in range(threads - 1)]
@@ -107,7 +107,7 @@ class ThreadPool:
         """Call part(i, first, last) for range number i; returns when all are done.
 
         No more ranges than threads; the first is the caller's. `part` must release the GIL to gain by it.
-        `handed_over` is called when the others have theirs. Where they work for somebody else, the caller does it all.
+        `handed_over` is called when the others have theirs. Where they are busy, the caller does it all.
         """
         if not self._others or not self._busy.acquire(blocking=False):
             for i, each in enumerate(ranges):
@@ -145,7 +145,7 @@ def shared(part: Callable[[int, int, int], None], count: int, threads: int) -> N
 
 
 def worthwhile(threads: int, seconds: float) -> int:
-    """Of so many threads, how many should share work that takes one of them about so many `seconds`."""
+    """Number of `threads` that should share work which takes one thread about `seconds`."""
     return max(1, min(threads, int(seconds / SHARE_SECONDS)))
 
 
@@ -195,6 +195,6 @@ class BlockPool:
         self._pool.share(
             lambda i, first, last: part(first, last, Meter() if i else meter),
             self.ranges,
-            lambda: meter.done(WAIT_STAGE),
+            lambda: meter.close(WAIT_STAGE),
         )
-        meter.done(WAIT_STAGE)
+        meter.close(WAIT_STAGE)

@@ -75,9 +75,9 @@ class SlowMeter(Meter):
         super().begin(first_frame, frames, lane)
         self._pass("begin")
 
-    def done(self, stage: str, work0: int = 0, work1: int = 0, work2: int = 0) -> None:
+    def close(self, stage: str, work0: int = 0, work1: int = 0, work2: int = 0) -> None:
         """Close a stage's span."""
-        super().done(stage, work0, work1, work2)
+        super().close(stage, work0, work1, work2)
         if stage == self.stage:
             self._before = self._previous
             self._lasted.append(now_ns() - self._since - self._waited)

@@ -36,7 +36,8 @@ from pipelines import config as settings
 from pipelines.config import presets
 from pipelines.run.control import Control
 from pipelines.run.session_run import Request, execute
-from pipelines.scoring.call_counts import calls
+from pipelines.scoring.costs import calls
+from pipelines.scoring.costs import tied as laws
 from pipelines.scoring.layered import LayeredScorer
 from pipelines.scoring.selection import none
 from pipelines.scoring.selection.none import Tied
@@ -127,7 +128,7 @@ def _scattered() -> Iterator[None]:
     places[order] = np.roll(order, -1)
     state = np.zeros(1, np.uint32)
     names = {name: getattr(kernels, name) for name in dir(kernels)}
-    log_cost = gmm.log_cost
+    law = laws.logarithms
 
     def logarithms(products: Any, shift: Any, *arguments: Any) -> None:
         seed = int(abs(float(shift[0, 0])) * 1e4)
@@ -137,11 +138,11 @@ def _scattered() -> Iterator[None]:
 
     def counted(*arguments: Any) -> Cost:
         accesses = (Accesses(Linear(per_frame=float(CHASED)), float(OVER), CHASE),)
-        return dataclasses.replace(log_cost(*arguments), accesses=accesses)
+        return dataclasses.replace(law(*arguments), accesses=accesses)
 
     with (
         mock.patch.object(gmm, "kernels", SimpleNamespace(**names | {"logarithms": logarithms})),
-        mock.patch.object(gmm, "log_cost", counted),
+        mock.patch.object(laws, "logarithms", counted),
     ):
         yield
 

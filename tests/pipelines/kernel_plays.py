@@ -22,7 +22,7 @@ from pipelines.scoring import senones
 from pipelines.scoring.clustering.codewords import codewords_of
 from pipelines.scoring.dnn import DenseNet, QuantisedNet, integers, products
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.scorer import EXACT, _Source
+from pipelines.scoring.scorer import EXACT
 from pipelines.scoring.strategy import never, quietly
 from profiler.arrays import Array
 
@@ -95,7 +95,7 @@ def _play_model(model: Any) -> None:
         strategy, _ = configured(family, EXACT)
         vq, _ = configured(family, "vq")
         for chosen, frames in itertools.product((strategy, vq), (1, 3, 17)):
-            _play_rules(_Source(family, chosen), n, frames)
+            _play_rules(chosen, n, frames)
 
 
 def _ways(kind: Any) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -107,10 +107,7 @@ def _ways(kind: Any) -> Iterator[tuple[str, dict[str, Any]]]:
             yield "vq", {"gmm__component": component}
     for top_n in (1, 7, 16, 64):
         yield "top-n", {"gmm__selection__top_n": top_n}
-        yield (
-            "top-n",
-            {"gmm__selection__top_n": top_n, "gmm__component": "partial-distance"},
-        )
+        yield ("top-n", {"gmm__selection__top_n": top_n, "gmm__component": "partial-distance"})
 
 
 def _play_rules(source: Any, n: int, frames: int) -> None:

@@ -8,16 +8,13 @@ import numpy as np
 import pytest
 from scoring_reference import likely_features
 
-from pipelines.config import Config, Value, assign, get, obstacle, option, presets
+from pipelines.config import Config, Value, assign, get, obstacle, option
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import build_scorer
-from pipelines.scoring.call_counts import calls, frame_calls
-from profiler.costs import KERNEL_CALL, NUMPY_CALL, Cost, Linear
+from profiler.costs import KERNEL_CALL, NUMPY_CALL, Cost
 from profiler.spans import SPAN, Recorder
 
 Models = Mapping[str, AcousticModel]
-
-BLOCKS = (1, 16)
 
 KINDS = {"tied": "ptm", "three streams": "continuous", "one stream": "continuous"}
 SMALL: dict[str, Value] = {"gmm.selection.codewords": 16, "gmm.selection.expand": 5}
@@ -64,17 +61,6 @@ ALLOWED = list({(kind, named(c)): (kind, c) for kind, c in mixtures() if allowed
 NAMES = [f"{kind}: {named(changes)}" for kind, changes in ALLOWED]
 
 
-def preset_configs() -> list[tuple[str, str]]:
-    """(preset, kind of small model) of every preset that scores by mixtures."""
-    found = []
-    for name in presets.names():
-        model = presets.load(name).config.model
-        if model != "dnn":
-            kind = "tied" if model == "ptm" else "three streams"
-            found.append((name, "one stream" if model == "single-stream" else kind))
-    return found
-
-
 def check(costs: Mapping[str, Cost]) -> None:
     """Each of `costs` is a law, or says why there is none, and is the same from a file; calls are those measured."""
     for name, cost in costs.items():
@@ -83,36 +69,12 @@ def check(costs: Mapping[str, Cost]) -> None:
         assert set(cost.calls) <= {KERNEL_CALL, NUMPY_CALL}
 
 
-@pytest.mark.parametrize(("name", "kind"), preset_configs())
-def test_presets_of_mixtures_have_laws(models: Models, name: str, kind: str) -> None:
-    config = assign(presets.load(name).config, small_of(name))
-    check(build_scorer(config, models[kind]).costs())
-
-
-def small_of(name: str) -> dict[str, Value]:
-    """Codebooks and clusters as small as the models, where the preset has them."""
-    config = presets.load(name).config
-    return {key: value for key, value in SMALL.items() if obstacle(config, key, value) is None}
-
-
 @pytest.mark.parametrize(("kind", "changes"), ALLOWED, ids=NAMES)
-def test_mixtures_have_laws(models: Models, kind: str, changes: dict[str, Value]) -> None:
-    for block in BLOCKS:
-        config = assign(Config(), SMALL | changes | {"block": block})
-        check(build_scorer(config, models[kind]).costs())
-
-
-def test_calls_are_counted_by_span_or_by_frame() -> None:
-    assert calls(2, 3) == {KERNEL_CALL: Linear(fixed=2.0), NUMPY_CALL: Linear(fixed=3.0)}
-    assert calls(1) == {KERNEL_CALL: Linear(fixed=1.0)}
-    assert frame_calls() == {KERNEL_CALL: Linear(per_frame=1.0)}
-
-
-@pytest.mark.parametrize(("kind", "changes"), ALLOWED, ids=NAMES)
-def test_laws_count_what_the_spans_record(
+def test_mixtures_have_laws_that_count_what_the_spans_record(
     models: Models, kind: str, changes: dict[str, Value]
 ) -> None:
     """No law counts for less than nothing, and none of the stages goes without work."""
+    check(build_scorer(assign(Config(), SMALL | changes | {"block": 1}), models[kind]).costs())
     recorder = Recorder()
     lane = recorder.lane("decode", decode=True)
     scorer = build_scorer(assign(Config(), SMALL | changes), models[kind])
@@ -125,6 +87,7 @@ def test_laws_count_what_the_spans_record(
     spans = np.frombuffer(lane.take(), SPAN)
     names = {stage.id: stage.name for stage in recorder.stages}
     costs = scorer.costs()
+    check(costs)
     for stage in set(spans["stage"].tolist()):
         mine = spans[spans["stage"] == stage]
         cost = costs[names[stage]]

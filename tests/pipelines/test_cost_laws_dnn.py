@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from importlib.util import find_spec
 
-import numpy as np
 import pytest
 
 from pipelines.config import Config, Dnn, assign
@@ -18,7 +17,6 @@ from pipelines.scoring.blocks import MAX_FRAMES
 from pipelines.scoring.dnn import products
 from pipelines.scoring.dnn.arithmetic import can_choose
 from profiler.analysis.machine_costs import MachineCosts
-from profiler.arrays import Array
 from profiler.costs import KERNEL_CALL, NUMPY_CALL, Cost
 from profiler.machine.roofs import calibration
 from profiler.machine.roofs.table import RATE, Roof, RoofTable
@@ -51,7 +49,13 @@ def costs_of(dnn_settings: Dnn, net: Net, frames: int) -> dict[str, Cost]:
 def test_every_stage_of_every_net_has_a_law(net: str, way: Dnn) -> None:
     for frames in (1, 16, MAX_FRAMES):
         for name, cost in costs_of(way, read(net), frames).items():
-            assert cost.unmodelled or not cost.is_empty, name
+            assert not cost.is_empty, name
+            assert cost.working_set_bytes > 0
+            for work in (1.0, 16.0, 1616.0):
+                least, most = (
+                    b.total(1, 1, (work, work, 0)) for b in (cost.bytes_min, cost.bytes_max)
+                )
+                assert 0 < least <= most, name
             assert set(cost.calls) <= {KERNEL_CALL, NUMPY_CALL}
             assert Cost.from_dict(cost.as_dict()) == cost
 
@@ -91,9 +95,3 @@ def test_more_heads_are_more_calls() -> None:
 def test_stages_of_the_front_end_have_laws() -> None:
     for p in (FeatureParameters(), FeatureParameters(remove_noise=True, remove_dc=True)):
         assert not any(cost.is_empty for cost in Mfcc(p).costs().values())
-
-
-def test_windows_of_the_front_end_are_those_that_are_named() -> None:
-    p = FeatureParameters()
-    frames: Array = Mfcc(p).start(np.ones(p.hop_samples * 9, np.float32)).windows(0, 2)
-    assert frames.shape == (2, p.nfft)

@@ -14,11 +14,12 @@ from selection_reference import KINDS, configured
 
 from pipelines.frontend.parameters import STREAM_DIM, STREAMS
 from pipelines.scoring import selection
+from pipelines.scoring.gaussians.bounds import rests
 from pipelines.scoring.gaussians.int8 import in_int8
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.senones import Parents
 from pipelines.scoring.thread_pool import BlockPool
-from pipelines.scoring.tied.evaluation import Bounded, Bytes, rests_of
+from pipelines.scoring.tied.evaluation import Bounded, Bytes
 from profiler.arrays import ArrayError
 from profiler.process.children import environment, python
 
@@ -31,7 +32,7 @@ def test_the_bytes_of_one_codebook_are_not_those_of_all(families) -> None:
     with pytest.raises(ArrayError, match="gaussians"):
         Bytes(gmm, one)
     with pytest.raises(ArrayError, match="rest"):
-        Bounded(gmm, rests_of(gmm.small()), 4, False)
+        Bounded(gmm, rests(gmm.small().parameters.gaussians), 4, False)
 
 
 @pytest.mark.parametrize("kind", ["tied", "untied"])  # the others are no more than a group

@@ -12,9 +12,8 @@ from pipelines.models import continuous, sphinx
 from pipelines.scoring import build_scorer
 from pipelines.scoring.blocks import MAX_FRAMES
 from pipelines.scoring.continuous import ContinuousGmm, pack
-from pipelines.scoring.gaussians import product
+from pipelines.scoring.costs.continuous import all_senones
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.simd.vector import VECTOR_BYTES, WIDE_REGISTERS
 from profiler.spans import SPAN, NullLane, Recorder
 
 LANE = NullLane()
@@ -44,32 +43,6 @@ def test_untying_all_densities_changes_nothing(tmp_path):
     assert np.abs(scores - brute_force(tied, features)).max() < NAT
 
 
-@pytest.mark.parametrize(
-    ("rows", "passes"), [(1, 1), (3, 3), (4, 1), (21, 4 if WIDE_REGISTERS else 6)]
-)
-def test_what_follows_is_asked_of_memory_once_and_some_of_it_with_all_rows(
-    rows, passes, monkeypatch
-):
-    panels, depth, base = 7, 27, 1 << 20
-    panel = depth * VECTOR_BYTES
-    asked, places = [], set()
-
-    def tile(a, b, k, c, times, later):
-        if later:
-            asked.append(later)
-            places.add(a[0])
-
-    for name in ("_tile_8", "_tile_4", "_tile_1"):
-        monkeypatch.setattr(product, name, tile)
-    later = base + panels * panel
-    product.multiply.py_func(0, 4 * depth, rows, base, panels, depth, 0, later)
-    assert sorted(asked) == [later + i * panel for i in range(panels)]
-    assert len(places) == passes
-    asked.clear()
-    product.multiply.py_func(0, 4 * depth, rows, base, panels, depth, 0, product.NOTHING)
-    assert not asked
-
-
 @pytest.mark.parametrize("streams", [1, 3])
 @pytest.mark.parametrize("densities", [1, 5, 42, 128])
 @pytest.mark.parametrize("frames", [1, 3, 4, 7, 8, 13, 64])
@@ -90,13 +63,6 @@ def test_scores_do_not_depend_on_blocks_or_threads(untied):
             for at in range(0, len(features) if size > 1 else 4, size):
                 part = scorer.score(features[at : at + size], at, LANE)
                 np.testing.assert_array_equal(part, whole[at : at + size])
-
-
-def test_scores_are_finite_whatever_the_features(tmp_path):
-    model = sphinx.load(writer.write_continuous(tmp_path))
-    extremes = np.array([0, 1, -1, 1e4, 1e30, -1e30, np.inf, -np.inf, np.nan], np.float32)
-    rows = np.repeat(extremes[:, None], 39, 1)
-    assert np.isfinite(build_scorer(EXACT, model).score(rows, 0, LANE)).all()
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -161,7 +127,7 @@ def test_cost_laws_follow_from_the_shapes(tmp_path):
     family = ContinuousGmm(pack(model), 1)
     n, padded = 6, 16
     gaussians, senones = n * 15 * 3 * 5, n * 15
-    costs = family.costs_of_all(n)
+    costs = all_senones(family.parameters, family.rows(n))
     assert set(costs) == set(family.stages)
     product, lse = costs["score.gaussians"], costs["score.lse"]
     work = (float(gaussians), 0.0, 0.0)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import contextlib
 import itertools
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 import sphinx_writer as writer
+from device_scoring import LANE, check_laws, make, placed, record
 from scoring_reference import brute_force, likely_features
 
 from pipelines import config as settings
 from pipelines.config import Config
-from pipelines.device import COMPUTE, DeviceWork, HostDevice, TorchDevice
+from pipelines.device import COMPUTE, DeviceWork, TorchDevice
 from pipelines.models import continuous, sphinx
 from pipelines.scoring import build_scorer
 from pipelines.scoring.device.scorer import DeviceScorer
@@ -23,24 +23,9 @@ from profiler.analysis.categories import SCORING_CATEGORIES
 from profiler.analysis.device import hidden_ns, transfers
 from profiler.recording.layout import SPAN
 from profiler.session.reader import Session
-from profiler.session.writer import SessionWriter
-from profiler.spans import NullLane, Recorder
+from profiler.spans import Recorder
 
-LANE = NullLane()
 ON_DEVICE = settings.assign(Config(), {"device": "torch-cpu"})
-
-
-def placed(**placement) -> Config:
-    values = {f"placement.{name}": value for name, value in placement.items()}
-    return settings.assign(ON_DEVICE, values)
-
-
-def make(config: Config, model, recorder=None, lane=LANE, keep=False) -> DeviceScorer:
-    work = DeviceWork(HostDevice(), recorder or Recorder(), lane)
-    scorer = DeviceScorer(config, model, work, lambda: build_scorer(Config(), model), keep)
-    if recorder is not None:
-        scorer.stages(recorder)
-    return scorer
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +41,7 @@ def expected(model, features):
 # Eleven bits of a float16's fraction and eight of a bfloat16's, on log densities of some hundred nat.
 @pytest.mark.parametrize(("dtype", "nat"), [("fp32", 1e-3), ("fp16", 0.5), ("bf16", 5.0)])
 def test_scores_of_the_real_model_in_each_number_type(model, features, expected, dtype, nat):
-    scores = make(placed(dtype=dtype), model).score(features, 0, LANE)
+    scores = make(placed(ON_DEVICE, dtype=dtype), model).score(features, 0, LANE)
     assert scores.dtype == np.float32
     error = np.abs(scores - expected).max()
     assert error < nat
@@ -76,7 +61,7 @@ def test_scores_of_a_continuous_model(model, features):
     owned = continuous.untied(model, 8)
     expected = brute_force(owned, features)
     for dtype, nat in (("fp32", 1e-3), ("bf16", 5.0)):
-        scores = make(placed(dtype=dtype), owned).score(features, 0, LANE)
+        scores = make(placed(ON_DEVICE, dtype=dtype), owned).score(features, 0, LANE)
         assert np.abs(scores - expected).max() < nat
 
 
@@ -95,7 +80,9 @@ def test_a_continuous_model_in_pieces_gives_the_same(model, features, monkeypatc
     list(itertools.product(["resident", "each-block"], ["block", "frame"], [False, True])),
 )
 def test_placement_changes_no_score(model, features, expected, weights, transfer, overlapped):
-    scorer = make(placed(weights=weights, transfer=transfer, overlapped=overlapped), model)
+    scorer = make(
+        placed(ON_DEVICE, weights=weights, transfer=transfer, overlapped=overlapped), model
+    )
     found = []
     for at in range(0, 21, 8):
         found.append(scorer.score(features[at : at + 8], at, LANE).copy())
@@ -107,7 +94,7 @@ def test_placement_changes_no_score(model, features, expected, weights, transfer
 @pytest.mark.parametrize("skip", [1, 3])
 @pytest.mark.parametrize("overlapped", [False, True])
 def test_scores_that_stay_on_the_device_are_the_same(model, features, skip, overlapped):
-    config = settings.replace(placed(overlapped=overlapped), "frames.skip", skip)
+    config = settings.replace(placed(ON_DEVICE, overlapped=overlapped), "frames.skip", skip)
     ours, theirs = make(config, model, keep=True), make(config, model)
     for at in range(0, 21, 5):
         block, following = features[at : at + 5], features[at + 5 : at + 10]
@@ -124,7 +111,7 @@ def test_scores_are_finite_whatever_the_features(model, dtype):
     rng = np.random.default_rng(8)
     extremes = np.array([0, 1, -1, 1e4, -1e4, 1e30, -1e30, np.inf, -np.inf, np.nan], np.float32)
     rows = np.concatenate([np.repeat(extremes[:, None], 39, 1), rng.choice(extremes, (40, 39))])
-    assert np.isfinite(make(placed(dtype=dtype), model).score(rows, 0, LANE)).all()
+    assert np.isfinite(make(placed(ON_DEVICE, dtype=dtype), model).score(rows, 0, LANE)).all()
 
 
 def test_large_blocks_and_wrong_shapes(model):
@@ -157,18 +144,18 @@ def test_skipped_frames_are_those_of_the_processors_scorer(model, features, skip
 
 
 def test_a_block_begun_under_other_settings_is_scored_again(model, features, expected):
-    scorer = make(placed(overlapped=True), model)
+    scorer = make(placed(ON_DEVICE, overlapped=True), model)
     scorer.score(features[:8], 0, LANE)
     scorer.ahead(features[8:16], 8, LANE)
-    scorer.configure(placed(overlapped=True, dtype="bf16"))
+    scorer.configure(placed(ON_DEVICE, overlapped=True, dtype="bf16"))
     rough = np.abs(scorer.score(features[8:16], 8, LANE) - expected[8:16]).max()
     assert rough > 1e-2
-    scorer.configure(placed(overlapped=True))
+    scorer.configure(placed(ON_DEVICE, overlapped=True))
     scorer.ahead(features[16:], 16, LANE)
-    scorer.configure(settings.replace(placed(overlapped=True), "frames.skip", 3))
+    scorer.configure(settings.replace(placed(ON_DEVICE, overlapped=True), "frames.skip", 3))
     scores = scorer.score(features[16:], 16, LANE)
     assert np.array_equal(scores[3], scores[4])
-    scorer.configure(placed(overlapped=True))
+    scorer.configure(placed(ON_DEVICE, overlapped=True))
     # Another block than was announced.
     assert np.abs(scorer.score(features[:8], 30, LANE) - expected[:8]).max() < 1e-3
     scorer.ahead(features[8:], 38, LANE)
@@ -177,34 +164,6 @@ def test_a_block_begun_under_other_settings_is_scored_again(model, features, exp
 
 
 # -- what is recorded ------------------------------------------------------------------------------
-
-
-def record(path: Path, config: Config, model, features, search_s: float = 0.0) -> Path:
-    """A session of blocks of eight, each followed by `search_s` of the host's own work."""
-    recorder = Recorder()
-    with SessionWriter(path, recorder, {}):
-        lane = recorder.lane("decode", decode=True)
-        scorer = make(config, model, recorder, lane)
-        scorer.warm_up()
-        tile, searched = (
-            recorder.stage("decode.block", "decode"),
-            recorder.stage("search.emit", "search"),
-        )
-        for name, cost in scorer.costs().items():
-            recorder.cost(recorder.stage_id(name), 0, cost)
-        blocks = [features[at : at + 8] for at in range(0, len(features), 8)]
-        for i, block in enumerate(blocks):
-            begin = recorder.clock()
-            scorer.score(block, 8 * i, lane)
-            if i + 1 < len(blocks):
-                scorer.ahead(blocks[i + 1], 8 * i + 8, lane)
-            start = recorder.clock()
-            if search_s:
-                # Another thread may run meanwhile, as beside a compiled kernel.
-                time.sleep(search_s)
-            lane.put(searched, start, recorder.clock(), 8 * i, len(block))
-            lane.put(tile, begin, recorder.clock(), 8 * i, len(block))
-    return path
 
 
 def test_categories_add_up_and_the_waits_are_charged_to_what_ran(tmp_path, model):
@@ -234,7 +193,7 @@ def test_overlapped_work_is_hidden_under_the_search(tmp_path, model):
     beside = {}
     for overlapped in (False, True):
         path = tmp_path / f"{overlapped}.asrs"
-        record(path, placed(overlapped=overlapped), model, features, search_s=0.02)
+        record(path, placed(ON_DEVICE, overlapped=overlapped), model, features, search_s=0.02)
         with Session.open(path) as session:
             spans = session.spans
             stages = {stage.name: number for number, stage in session.stages.items()}
@@ -270,8 +229,8 @@ def test_bytes_of_every_move(tmp_path, model):
     up, down = 16 * 39 * 4, 16 * 5126 * 4
     for config, copies, more in (
         (ON_DEVICE, (2, 2), 0),
-        (placed(transfer="frame"), (16, 16), 0),
-        (placed(weights="each-block"), (None, 2), 2 * parameters),
+        (placed(ON_DEVICE, transfer="frame"), (16, 16), 0),
+        (placed(ON_DEVICE, weights="each-block"), (None, 2), 2 * parameters),
     ):
         path = tmp_path / f"{more}-{copies}.asrs"
         with Session.open(record(path, config, model, features)) as session:
@@ -285,56 +244,10 @@ def test_bytes_of_every_move(tmp_path, model):
 
 def test_every_stage_has_a_law_or_a_reason(model):
     for kind in (model, continuous.untied(model, 8)):
-        recorder = Recorder()
-        lane = recorder.lane("decode", decode=True)
-        scorer = make(ON_DEVICE, kind, recorder, lane)
-        scorer.score(likely_features(kind, 8), 0, lane)
-        costs = scorer.costs()
-        seen = set()
-        for each in recorder.lanes:
-            spans = np.frombuffer(each.take(), SPAN)
-            seen |= {recorder.stages[int(number)].name for number in np.unique(spans["stage"])}
-        recorded = {recorder.stages[number].name: cost for number, _, cost in recorder.costs}
-        for name in seen - {"device.latency"}:
-            cost = costs.get(name) or recorded.get(name)
-            assert cost is not None, name
-            assert cost.unmodelled or not cost.is_empty, name
+        check_laws(ON_DEVICE, kind, likely_features(kind, 8))
 
 
-# -- devices that are too small or not there -------------------------------------------------------
-
-
-def test_out_of_memory_goes_on_on_the_processor_and_says_so(model, features, expected):
-    scorer = make(ON_DEVICE, model)
-
-    def full(*_):
-        raise RuntimeError("CUDA out of memory. Tried to allocate 20.00 MiB.\nmore")
-
-    scorer._arithmetic.score = full
-    scores = scorer.score(features, 0, LANE)
-    assert np.abs(scores - expected).max() < 1e-3
-    (notice,) = scorer.take_notices()
-    assert notice == (
-        "Scoring goes on on the processor: torch-cpu has too little memory "
-        "(CUDA out of memory. Tried to allocate 20.00 MiB)."
-    )
-    scorer.reset()
-    scorer.configure(placed(dtype="bf16"))
-    scorer.ahead(features, 21, LANE)
-    assert np.abs(scorer.score(features, 21, LANE) - expected).max() < 1e-3
-    assert {"score.gaussians", "score.mixture"} <= set(scorer.costs())
-
-
-def test_other_failures_are_not_taken_for_full_memory(model, features):
-    scorer = make(ON_DEVICE, model)
-
-    def wrong(*_):
-        raise RuntimeError("shapes do not match")
-
-    scorer._arithmetic.score = wrong
-    with pytest.raises(RuntimeError, match="shapes do not match"):
-        scorer.score(features, 0, LANE)
-    assert scorer.take_notices() == []
+# -- a device of torch -------------------------------------------------------
 
 
 class Immediate:
@@ -383,7 +296,7 @@ def test_on_a_device_of_torch_no_two_leaves_of_the_host_overlap(
     recorder = Recorder()
     lane = recorder.lane("decode", decode=True)
     work = DeviceWork(device, recorder, lane)
-    scorer = DeviceScorer(placed(overlapped=overlapped), model, work, lambda: None)
+    scorer = DeviceScorer(placed(ON_DEVICE, overlapped=overlapped), model, work, lambda: None)
     scorer.stages(recorder)
     for at in range(0, 21, 7):
         scores = scorer.score(features[at : at + 7], at, lane)

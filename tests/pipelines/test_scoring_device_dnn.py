@@ -9,12 +9,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from device_scoring import LANE, check_laws, make, on_processor, placed, record
 from net_files import SHAPES, card, forward, net, write
 from torch.utils.flop_counter import FlopCounterMode
 
 from pipelines import config as settings
 from pipelines.config import Config, presets
-from pipelines.device import COMPUTE, DeviceWork, HostDevice
+from pipelines.device import COMPUTE
 from pipelines.models.errors import ModelError
 from pipelines.models.nets import Layer
 from pipelines.run.control import Control
@@ -27,10 +28,8 @@ from pipelines.scoring.dnn.dense import OUTPUT_STAGE, SPLICE_STAGE
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.device import transfers
 from profiler.session.reader import Session
-from profiler.session.writer import SessionWriter
-from profiler.spans import SPAN, NullLane, Recorder
+from profiler.spans import Recorder
 
-LANE = NullLane()
 FULL = "CUDA out of memory. Tried to allocate 20.00 MiB."
 
 
@@ -54,23 +53,6 @@ def on_device(made, tmp_path_factory) -> Config:
     path = write(tmp_path_factory.mktemp("net"), made, np.float32)
     chosen = {"dnn.net": str(path), "dnn.senones": "all", "device": "torch-cpu", "block": 8}
     return settings.check(settings.assign(presets.load("dnn").config, chosen))
-
-
-def placed(config: Config, **placement) -> Config:
-    return settings.assign(config, {f"placement.{name}": v for name, v in placement.items()})
-
-
-def on_processor(config: Config) -> Config:
-    return settings.replace(config, "device", "cpu")
-
-
-def make(config: Config, model, recorder=None, lane=LANE, keep=False) -> DeviceScorer:
-    work = DeviceWork(HostDevice(), recorder or Recorder(), lane)
-    spare = on_processor(config)
-    scorer = DeviceScorer(config, model, work, lambda: build_scorer(spare, model), keep)
-    if recorder is not None:
-        scorer.stages(recorder)
-    return scorer
 
 
 def scored(scorer, features, block: int = 8, lane=LANE, ahead: bool = True):
@@ -148,12 +130,6 @@ def test_skipped_frames_repeat_the_last_scored_one(
         scorer.reset()
 
 
-def test_scores_that_stay_on_the_device_are_the_same(model, features, expected, on_device):
-    for overlapped in (False, True):
-        kept = make(placed(on_device, overlapped=overlapped), model, keep=True)
-        assert np.abs(scored(kept, features) - expected).max() < 1e-4
-
-
 def test_a_frame_without_context_is_a_frame(tmp_path, model, features, on_device):
     made = net(card(Layer(8), senones=model.n_senones, left=0, right=0))
     config = settings.assign(on_device, {"dnn.net": str(write(tmp_path, made, np.float32))})
@@ -220,24 +196,6 @@ def test_operations_are_those_that_torch_counts(made):
 # -- what is recorded ------------------------------------------------------------------------------
 
 
-def record(path: Path, config: Config, model, features) -> Path:
-    """A session of blocks of eight."""
-    recorder = Recorder()
-    with SessionWriter(path, recorder, {}):
-        lane = recorder.lane("decode", decode=True)
-        scorer = make(config, model, recorder, lane)
-        scorer.warm_up()
-        tile = recorder.stage("decode.block", "decode")
-        for name, cost in scorer.costs().items():
-            recorder.cost(recorder.stage_id(name), 0, cost)
-        padded, beyond = with_context(features, scorer.context), sum(scorer.context)
-        for at in range(0, len(features), 8):
-            begin = recorder.clock()
-            scorer.score(padded[at : at + 8 + beyond], at, lane)
-            lane.put(tile, begin, recorder.clock(), at, 8)
-    return path
-
-
 def test_bytes_of_every_move(tmp_path, model, on_device):
     parameters = sum(4 * array.size for array in make(on_device, model)._arithmetic.arrays.values())
     features = np.zeros((16, 39), np.float32)
@@ -278,20 +236,8 @@ def test_spans_carry_their_work_and_tile_the_wall_time(tmp_path, model, on_devic
 
 
 def test_every_stage_has_a_law_or_a_reason(model, on_device, features):
-    recorder = Recorder()
-    lane = recorder.lane("decode", decode=True)
-    scorer = make(on_device, model, recorder, lane)
-    scored(scorer, features, lane=lane)
-    costs, seen = scorer.costs(), set()
-    for each in recorder.lanes:
-        spans = np.frombuffer(each.take(), SPAN)
-        seen |= {recorder.stages[int(number)].name for number in np.unique(spans["stage"])}
-    recorded = {recorder.stages[number].name: cost for number, _, cost in recorder.costs}
+    seen = check_laws(on_device, model, features)
     assert {SPLICE_STAGE, OUTPUT_STAGE, "score.layer 3"} <= seen
-    for name in seen - {"device.latency"}:
-        cost = costs.get(name) or recorded.get(name)
-        assert cost is not None, name
-        assert cost.unmodelled or not cost.is_empty, name
 
 
 # -- devices that are too small, and what cannot be ------------------------------------------------

@@ -14,11 +14,7 @@ from pipelines.models.errors import ModelError
 from pipelines.models.nets import Layer
 from pipelines.scoring import build_scorer, with_context
 from pipelines.scoring.dnn import DenseNet, QuantisedNet
-from pipelines.scoring.dnn.dense import (
-    ACTIVE_STAGE,
-    OUTPUT_STAGE,
-    layer_stage,
-)
+from pipelines.scoring.dnn.dense import ACTIVE_STAGE, OUTPUT_STAGE, layer_stage
 from pipelines.scoring.meter import Meter
 from profiler.arrays import Array
 from profiler.spans import SPAN, NullLane, Recorder
@@ -44,20 +40,6 @@ def test_scores_are_those_of_the_formula_for_any_block(layers: Any, block: int) 
     dense = DenseNet(made, 1, 32)
     scores = in_blocks(dense, features, block)
     assert np.abs(scores - forward(made, features)).max() < NAT
-
-
-@pytest.mark.parametrize("layers", SHAPES)
-def test_wanted_senones_are_the_same_and_others_are_left_alone(layers: Any) -> None:
-    made, features = net(card(*layers)), utterance()
-    dense = DenseNet(made, 1, 32)
-    dense.begin_some(dense.splice(padded(features, dense), Meter()), Meter())
-    active = np.array([41, 3, 0, 49], np.int64)
-    scores = np.full((len(features), 50), 7.0, np.float32)
-    dense.score_some(4, 6, active, scores, Meter())
-    expected = forward(made, features)
-    assert np.abs(scores[4:6, active] - expected[4:6, active]).max() < NAT
-    scores[4:6, active] = 7.0
-    assert (scores == 7.0).all()
 
 
 def recorded(dense: DenseNet, spliced: Array) -> dict[str, tuple[int, int]]:
@@ -146,25 +128,6 @@ def test_a_shipped_net_scores_speech_as_the_formula_does(block: int) -> None:
     assert len(speech()) > 64  # more than is scored at once
     chosen = [0, 1, 40, 70, len(speech()) - 1]
     assert np.abs(found - forward(shipped, speech()))[chosen].max() < 2e-3
-
-
-def test_only_wanted_senones_give_the_same_scores() -> None:
-    scorer = build_scorer(assign(DNN, {"dnn.senones": "active"}), model())
-    assert scorer.lazy
-    expected, active = scored(DNN, speech(), 16), np.array([5125, 17, 300], np.int64)
-    padded = with_context(speech(), scorer.context)
-    for at in (0, 16):
-        state = scorer.prepare(padded[at : at + 16 + sum(scorer.context)], at, NullLane())
-        for t in range(16):
-            row = scorer.frame(state, t, active)
-            assert np.abs(row[active] - expected[at + t, active]).max() < NAT
-
-
-def test_skipped_frames_repeat_the_last_scored_one() -> None:
-    every = scored(DNN, speech(), 16)
-    third = scored(assign(DNN, {"frames.skip": 3}), speech(), 16)
-    for t in range(len(every)):
-        np.testing.assert_allclose(third[t], every[t - t % 3], atol=NAT)
 
 
 @pytest.mark.parametrize("dtype", ["fp32", "int8"])

@@ -5,7 +5,6 @@ import pytest
 from numba import njit
 
 from pipelines.scoring import thread_pool
-from pipelines.scoring.dnn import integers
 from pipelines.scoring.dnn.integers import FRAMES, GROUP, PANEL, Library, Panels, filled
 from pipelines.scoring.simd.byte_products import (
     BYTE_PRODUCTS,
@@ -49,13 +48,6 @@ def test_the_largest_values_overflow_nothing(kind, sign):
     made = kind(np.full((3, inputs), sign, np.int8), 1, 2)
     x = np.full((2, inputs), 127, np.int8)
     assert np.array_equal(made.sums(x), np.full((2, 3), 127 * sign * inputs))
-
-
-def test_the_way_is_the_better_one_of_the_processor(monkeypatch):
-    weight = np.ones((5, 4), np.int8)
-    for has, kind in ((True, Panels), (False, Library)):
-        monkeypatch.setattr(integers, "TILES", has)
-        assert isinstance(integers.create(weight, 1, 8), kind)
 
 
 def where(has, what):

@@ -86,47 +86,6 @@ def test_skipped_frames_to_the_end_of_every_utterance(
             assert np.abs(row - expected).max() < NAT
 
 
-@pytest.fixture(scope="module")
-def truth(base: Config, made: Net) -> dict[str, list[Array]]:
-    """All scores of the utterances by arithmetic: of float64, and in integers of dense scoring frame by frame."""
-    given = [features(length, number) for number, length in enumerate(LENGTHS)]
-    plain = build_scorer(assign(base, {"dnn.dtype": "int8"}), model())
-    rounded = [
-        np.concatenate(
-            [plain.score(part, at, LANE).copy() for at, _, part in blocks(plain, one, 1)]
-        )
-        for one in given
-    ]
-    return {"fp32": [forward(made, one) for one in given], "int8": rounded}
-
-
-@pytest.mark.parametrize("skip", [1, 2, 3, 4])
-@pytest.mark.parametrize("block", [1, 5, 16])
-@pytest.mark.parametrize("dtype", ["fp32", "int8"])
-def test_a_score_that_is_asked_for_comes_from_the_last_frame_that_has_it(
-    base: Config, truth: dict[str, list[Array]], dtype: str, block: int, skip: int
-) -> None:
-    chosen = {"frames.skip": skip, "dnn.senones": "active", "block": block, "dnn.dtype": dtype}
-    scorer = build_scorer(check(assign(base, chosen)), model())
-    assert scorer.lazy
-    rng = np.random.default_rng(7)
-    for number, length in enumerate(LENGTHS):
-        given = features(length, number)
-        exact = truth[dtype][number]
-        known: dict[int, float] = {}
-        scorer.reset()
-        for at, n, part in blocks(scorer, given, block):
-            state = scorer.prepare(part, at, LANE)
-            for t in range(n):
-                active = np.sort(rng.choice(40, rng.integers(1, 30), replace=False)) * 100
-                if (at + t) % skip == 0:
-                    known.clear()
-                for senone in active.tolist():
-                    known.setdefault(senone, exact[at + t, senone])
-                row = scorer.frame(state, t, active)
-                np.testing.assert_allclose(row[active], [known[s] for s in active], atol=NAT)
-
-
 # -- changes ------------------------------------------------------------------------------------------
 
 CHANGES: list[dict[str, Any]] = [

@@ -235,22 +235,3 @@ def test_each_stage_counts_the_operations_that_torch_counts(kind: str) -> None:
         # The column of biases is one more input; in integers the bias is added to the restored sums.
         biases = 0 if kind == "int8" else 2 * frames * len(weight)
         assert counted - biases == pytest.approx(counter.get_total_flops(), rel=1e-12)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_stage_has_a_law_with_its_bounds_in_order(kind: str) -> None:
-    arithmetic = made(kind, net(NETS["odd widths"]), threads=2)
-    laws = arithmetic.costs(16)
-    if hasattr(arithmetic, "costs_of_some"):
-        laws |= arithmetic.costs_of_some(16)
-    assert set(laws) == set(arithmetic.stages)
-    for law in laws.values():
-        if law.unmodelled:
-            continue
-        assert not law.is_empty
-        assert law.working_set_bytes > 0
-        for work in (1.0, 16.0, 1616.0):
-            least, most = (
-                bound.total(1, 1, (work, work, 0)) for bound in (law.bytes_min, law.bytes_max)
-            )
-            assert 0 < least <= most

@@ -5,14 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipelines.config import assign
-from pipelines.models.nets import Layer
-from pipelines.scoring.dnn import DenseNet, products
+from pipelines.scoring.dnn import products
 from pipelines.scoring.dnn.products import Product
-from pipelines.scoring.meter import Meter
 from profiler.arrays import Array
 from profiler.errors import BadInput
-from tests.pipelines.net_files import card, forward, net
 
 SPARSE = ("blocks", "csr")
 MAX_ROWS = 48
@@ -81,15 +77,6 @@ def test_frames_of_a_call_before_leave_nothing_behind(name: str) -> None:
         np.testing.assert_allclose(found(product, x, False), expected, rtol=1e-5, atol=1e-3)
 
 
-@pytest.mark.parametrize("name", SPARSE)
-@pytest.mark.parametrize("n", [1, 24])
-def test_threads_share_the_rows(name: str, n: int) -> None:
-    weight = cut(70, 33, 0.4)
-    x = np.random.default_rng(3).standard_normal((34, n)).astype(np.float32)
-    one, three = (found(made(name, weight, threads), x, False) for threads in (1, 3))
-    np.testing.assert_array_equal(one, three)
-
-
 def test_the_weights_are_left_as_they_are() -> None:
     weight = cut(20, 20, 0.5)
     before = weight.copy()
@@ -128,24 +115,3 @@ def test_more_inputs_than_16_bits_tell_apart_are_refused(name: str) -> None:
     x = np.zeros((65_536, 2), np.float32)
     x[65_535] = 3.0
     assert found(made(name, last), x, False).tolist() == [[6.0, 6.0]]
-
-
-@pytest.mark.parametrize("name", SPARSE)
-@pytest.mark.parametrize("frames", [1, 5, 23])
-def test_a_net_scores_by_them_as_by_the_formula(name: str, frames: int) -> None:
-    small = net(card(Layer(24), Layer(16), Layer(8, relu=False)))
-    features = np.random.default_rng(5).normal(0, 3, (frames, 39)).astype(np.float32)
-    dense = DenseNet(small, 1, MAX_ROWS, name)
-    spliced = dense.splice(np.pad(features, (dense.context, (0, 0)), mode="edge"), Meter())
-    scores = np.empty((frames, 50), np.float32)
-    dense.score(spliced, scores, Meter())
-    assert np.abs(scores - forward(small, features)).max() < 1e-3
-
-
-def test_they_are_choices_of_the_configuration() -> None:
-    from pipelines.config import presets
-
-    config = presets.load("dnn").config
-    for name in SPARSE:
-        assert name in products.names()
-        assert assign(config, {"dnn.product": name}).dnn.product == name

@@ -77,21 +77,6 @@ def test_a_net_in_16_bits_is_the_formula_rounded(layers: Any, block: int, kernel
     assert ROUNDED / 20 < error(found, forward(made, features)) < ROUNDED
 
 
-def test_chosen_senones_are_the_same_and_others_are_left_alone(kernels: str) -> None:
-    made, features = net(card(*SHAPES[0])), utterance()
-    halved = Bf16Net(made, 1, 32)
-    expected = in_blocks(halved, features, 23)
-    halved.begin_some(halved.splice(with_context(features, halved.context), Meter()), Meter())
-    active, scores = np.array([41, 3, 0, 49], np.int64), np.full((23, 50), 7.0, np.float32)
-    halved.score_some(4, 7, active, scores, Meter())
-    # The last bit may differ: sums are taken in another order.
-    np.testing.assert_allclose(
-        scores[4:7, active], expected[4:7, active], rtol=2.0**-7, atol=2.0**-7
-    )
-    scores[4:7, active] = 7.0
-    assert (scores == 7.0).all()
-
-
 def test_each_head_answers_for_its_frame_also_in_the_next_block(kernels: str) -> None:
     made, features = net(card(*SHAPES[0], heads=HEADS)), utterance(16)
     halved = Bf16Net(made, 1, 32)
@@ -115,20 +100,6 @@ def test_16_bits_change_scores_by_less_than_the_search_notices() -> None:
     near = exact > -20  # nats below the best: what a beam can keep
     assert np.abs(exact - quick)[near].mean() < 0.05
     assert (exact.argmax(1) == quick.argmax(1)).mean() > 0.9
-
-
-def test_asked_senones_in_16_bits_are_those_of_the_whole() -> None:
-    expected = of_speech({"dnn.dtype": "bf16"})
-    scorer = build_scorer(
-        assign(presets.load("dnn").config, {"dnn.dtype": "bf16", "dnn.senones": "active"}), model()
-    )
-    padded, beyond = with_context(speech(), scorer.context), sum(scorer.context)
-    active = np.array([17, 300, 5125], np.int64)
-    for at in (0, 16):
-        state = scorer.prepare(padded[at : at + 16 + beyond], at, NullLane())
-        for t in range(16):
-            row = scorer.frame(state, t, active)
-            assert np.abs(row[active] - expected[at + t, active]).max() < 0.15
 
 
 # -- compiled --------------------------------------------------------------------------------------
@@ -179,15 +150,6 @@ def test_no_net_is_loaded_from_a_folder_that_others_can_write_to(
 def test_a_compiled_net_without_hidden_layers() -> None:
     made, features = net(card(senones=model().n_senones)), utterance()
     assert error(in_blocks(CompiledNet(made, 1, 32), features, 7), forward(made, features)) < 3e-6
-
-
-@has_compiler
-def test_every_compiled_net_has_code_of_its_own() -> None:
-    """Dynamo gives up on code after some recompilations; nets must not add up to that."""
-    _, first = compiled_net()
-    second = CompiledNet(net(card(senones=model().n_senones), seed=1), 1, 1)
-    codes = [one._forward._orig_mod.forward.__code__ for one in (first, second)]
-    assert codes[0] is not codes[1]
 
 
 @has_compiler
@@ -271,15 +233,6 @@ def test_operations_of_a_compiled_net_are_those_that_torch_counts() -> None:
     made, whole = compiled_net()
     law = whole.costs(9)[NET_STAGE]
     assert law.operations["gemm"].total(1, 9, (9, 0, 0)) == counted(made, 9)
-
-
-def test_every_stage_has_a_law_and_bounds_in_order(kernels: str) -> None:
-    made = net(card(*SHAPES[0], heads=HEADS))
-    halved = Bf16Net(made, 2, 32)
-    laws = halved.costs(16) | halved.costs_of_some(16)
-    assert set(laws) == set(halved.stages)
-    for law in laws.values():
-        assert_sensible(law)
 
 
 @has_compiler

@@ -9,12 +9,10 @@ import sphinx_writer as writer
 from scoring_reference import brute_force, likely_features
 
 from pipelines.config import Config, assign
-from pipelines.frontend.parameters import STREAMS
 from pipelines.models import sphinx
 from pipelines.scoring import build_scorer
 from pipelines.scoring.blocks import MAX_FRAMES
-from pipelines.scoring.simd.vector import LANES
-from pipelines.scoring.tied import gmm, kernels
+from pipelines.scoring.tied import gmm
 from profiler.spans import NullLane
 
 LANE = NullLane()
@@ -68,17 +66,6 @@ def test_equal_densities_are_not_all_kept(tmp_path):
         np.testing.assert_allclose(scores - one, 3 * math.log(keep), atol=1e-4)
 
 
-@pytest.mark.parametrize("config", [EXACT, top(4), top(20)], ids=["exact", "top-4", "top-20"])
-def test_scores_are_finite_whatever_the_features(model, config):
-    scorer = build_scorer(config, model)
-    rng = np.random.default_rng(8)
-    extremes = np.array([0, 1, -1, 1e4, -1e4, 1e30, -1e30, np.inf, -np.inf, np.nan], np.float32)
-    rows = np.concatenate([np.repeat(extremes[:, None], 39, 1), rng.choice(extremes, (40, 39))])
-    scores = scorer.score(rows, 0, LANE)
-    assert np.isfinite(scores).all()
-    assert np.isfinite(scorer.score(likely_features(model, 3), 0, LANE)).all()
-
-
 @pytest.mark.parametrize("config", [EXACT, top(4)], ids=["exact", "top-4"])
 def test_scores_do_not_depend_on_the_block(model, config):
     block = likely_features(model, 3 * MAX_FRAMES + 7)
@@ -110,78 +97,6 @@ def test_threads_share_all_codebooks_evenly(model):
         shares = [parameters.senones_per_codebook[a:b].sum() for a, b in pool.ranges]
         if threads == 2:
             assert max(shares) < 0.55 * 5126
-
-
-def _follow(monkeypatch, tile):
-    """Follow the products as Python, with `tile` of its name in place of each tile; arrays begin at address 0."""
-    for name in [name for name in vars(kernels) if name.startswith("_tile_")]:
-        monkeypatch.setattr(kernels, name, tile(name))
-    for name in ("_eight", "_four", "_one", "_one_asking", "_multiply"):
-        monkeypatch.setattr(kernels, name, getattr(kernels, name).py_func)
-    monkeypatch.setattr(kernels, "address", lambda array, kind: 0)
-
-
-@pytest.mark.parametrize("rows", [1, 3])
-def test_a_row_by_itself_takes_four_panels_of_weights_at_once(rows, monkeypatch):
-    """Of fewer, the sums of a tile would wait for each other. The kernels are followed as Python, without a tile."""
-    taken = []
-
-    def tile(shape):
-        return lambda *_: taken.append(shape)
-
-    _follow(monkeypatch, tile)
-    panels, densities = 6, 16
-    columns = panels * LANES
-    kernels.mix.py_func(
-        np.zeros((rows, 1, STREAMS, densities), np.float32),
-        np.zeros(columns * STREAMS * densities, np.float32),
-        np.array([0, columns]),
-        np.zeros((rows, columns), np.float32),
-        0,
-        1,
-    )
-    # Four of the six panels together, and the two that are left one by one.
-    assert taken == ["_tile_1x4"] * STREAMS * rows + ["_tile_1x1"] * 2 * STREAMS * rows
-
-
-@pytest.mark.parametrize("rows", [2, 4, 8, 13, 16])
-@pytest.mark.parametrize("stage", ["evaluate", "mix"])
-def test_what_is_asked_of_memory_is_what_comes_next(stage, rows, monkeypatch):
-    books, densities, width = 2, 48, 80
-    a_row = 4 * STREAMS * (kernels.EXPANDED if stage == "evaluate" else books * densities)
-    taken, asked = [], []
-
-    def tile(name):
-        panels = int(name[-1])
-
-        def follow(a, b, k, c, times, later):
-            """Panels met first, with the first row, and those asked for, with the last."""
-            if a[0] < a_row:
-                taken.extend(b[0] + i * b[1] for i in range(panels))
-            if later:
-                assert later > b[0]
-                asked.extend((len(taken), later + i * b[1]) for i in range(panels))
-
-        return follow
-
-    _follow(monkeypatch, tile)
-    g = np.zeros((rows, books, STREAMS, densities), np.float32)
-    if stage == "evaluate":
-        gaussians = (books, STREAMS, densities // LANES, kernels.EXPANDED, LANES)
-        x = np.zeros((rows, STREAMS, kernels.EXPANDED), np.float32)
-        kernels.evaluate.py_func(x, np.zeros(gaussians, np.float32), g, 0, books)
-        together = densities // LANES
-    else:
-        start = np.array([0, width, 2 * width])
-        weights = np.zeros(2 * width * STREAMS * densities, np.float32)
-        kernels.mix.py_func(g, weights, start, np.zeros((rows, 2 * width), np.float32), 0, books)
-        together = kernels.panels_together(rows)
-    assert len(set(taken)) == len(taken)
-    for at, address in enumerate(taken):
-        early = [done for done, wanted in asked if wanted == address]
-        # Each panel but those of the first product was asked for before, and by the product just before its own.
-        assert all(at - 2 * together < done <= at for done in early)
-        assert early or at < together
 
 
 def test_blocks_of_another_shape_are_refused(model):

@@ -12,7 +12,7 @@ from scoring_reference import brute_force, likely_features
 
 from pipelines import config as settings
 from pipelines.config import Config, assign
-from pipelines.scoring import MAX_FRAMES, build_scorer, frames, senones
+from pipelines.scoring import MAX_FRAMES, build_scorer, frames, selection, senones
 from pipelines.scoring.clustering import codewords
 from pipelines.scoring.frames import conditional
 from pipelines.scoring.meter import Meter
@@ -119,9 +119,9 @@ def test_another_codebook_says_nothing_about_the_last_frame():
 
 def test_the_nearest_codeword_is_the_nearest(model, features):
     book = codewords.codewords_of(model, 64, lambda *_: None, lambda: False)
-    assert book.size == 64
+    assert book.book.size == 64
     found = book.nearest(features, Meter())
-    words = book._codebook.words[0].astype(float) + book._centre
+    words = book.book.words[0].astype(float) + book._centre
     variance = model.variances.astype(float).mean(axis=(0, 2)).ravel()
     distance = ((features[:, None] - words) ** 2 / variance).sum(2)
     mine = distance[np.arange(len(features)), found]
@@ -334,6 +334,9 @@ LAYERS = {
         "gmm__senones": "ci",
     },
     "two threads": {"gmm__senones": "active", "threads": 2},
+    "exact": {},
+    "top-8, skipping": {"frames__skip": 2, "gmm__selection__top_n": 8},
+    "block of one": {"block": 1, "frames__skip": 4},
 }
 
 
@@ -394,10 +397,15 @@ def test_work_counts_say_what_was_done(model, features):
 
 
 def test_every_choice_of_the_configuration_exists():
-    assert set(settings.option("gmm.senones").choices) == set(senones.rules())
+    assert set(settings.option("gmm.senones").choices) == {"all", *senones.rules()}
     assert set(settings.option("frames.rule").choices) == set(frames.rules())
-    with pytest.raises(ValueError, match="expected one of active, active-ci, all"):
+    assert set(settings.option("gmm.selection.method").choices) == set(selection.methods())
+    with pytest.raises(ValueError, match="expected one of active, active-ci, ci"):
         senones.create("nothing", 1, None)
+    with pytest.raises(ValueError, match="expected one of conditional, copy"):
+        frames.create("nothing", None)
+    with pytest.raises(ValueError, match="expected one of clusters, last-top-n"):
+        selection.create("nothing", "Tied", None)
 
 
 @given(st.lists(st.sets(st.integers(0, 30)), min_size=1, max_size=40), st.integers(1, 9))

@@ -22,6 +22,9 @@ from pipelines.scoring import selection
 from pipelines.scoring.meter import Meter
 from profiler.spans import SPAN, Recorder
 
+BEST = [("top-n", {}), ("top-n", {"gmm__component": "partial-distance"}), ("last-top-n", {})]
+"""Methods that keep the best components."""
+
 
 @pytest.mark.parametrize("kind", UNTIED)
 @pytest.mark.parametrize("component", ["full", "int8", "max"])
@@ -75,13 +78,11 @@ def test_listed_gaussians_by_component_and_by_senone(models, families, kind, com
 
 @pytest.mark.parametrize("kind", ["three streams", "one stream", "untied"])
 @pytest.mark.parametrize("keep", [1, 3, 64])
-@pytest.mark.parametrize("way", ["top-n", "partial-distance", "last-top-n"])
-def test_the_best_components_of_each_senone(models, families, kind, keep, way):
+@pytest.mark.parametrize(("method", "changes"), BEST)
+def test_the_best_components_of_each_senone(models, families, kind, keep, method, changes):
     family = families[kind]
     p = family.parameters
     features = likely_features(models[kind], 9)
-    method = "top-n" if way == "partial-distance" else way
-    changes = {"gmm__component": way} if way == "partial-distance" else {}
     strategy, _ = configured(family, method, gmm__selection__top_n=keep, **changes)
     g = linear(p.gaussians, p.centre, features)
     kept_of = min(keep, g.shape[3])
@@ -91,17 +92,13 @@ def test_the_best_components_of_each_senone(models, families, kind, keep, way):
 
 
 @pytest.mark.parametrize("keep", [1, 4, 7, 40])
-@pytest.mark.parametrize("way", ["partial-distance", "last-top-n"])
-def test_giving_up_early_changes_no_score(models, families, keep, way):
+@pytest.mark.parametrize(("method", "changes"), BEST)
+def test_partial_distances_change_no_score(models, families, keep, method, changes):
     """Tied: the same N best as by computing all, which agree with pocketsphinx' log (test_scoring_gmm)."""
     family, model = families["real"], models["real"]
     features = likely_features(model, 21)
     features[5:12] = features[5] + 0.01 * features[5:12]  # frames that resemble the one before
-    plain, _ = configured(family, "top-n", gmm__selection__top_n=keep)
     expected = brute_force(model, features, keep)
-    assert np.abs(scored(plain, family, features) - expected).max() < NAT
-    method = "top-n" if way == "partial-distance" else way
-    changes = {"gmm__component": way} if way == "partial-distance" else {}
     early, _ = configured(family, method, gmm__selection__top_n=keep, **changes)
     assert np.abs(scored(early, family, features) - expected).max() < NAT
 

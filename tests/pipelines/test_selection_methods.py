@@ -20,11 +20,8 @@ from selection_reference import (
 
 from pipelines import config as settings
 from pipelines.config import Config, assign
-from pipelines.frontend.parameters import STREAMS
 from pipelines.scoring import build_scorer, senones
 from pipelines.scoring.clustering import clusters
-from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES
-from pipelines.scoring.tied import top_n_kernels
 from profiler.spans import NullLane
 
 
@@ -186,35 +183,3 @@ def test_clusters_that_are_not_expanded_stand_for_their_gaussians(models, famili
     assert np.abs(scored(strategy, family, features) - expected).max() < 3 * NAT
     if expand == 4096:
         assert np.abs(expected - brute_force(models[kind], features)).max() < NAT
-
-
-@pytest.mark.parametrize("frames", [1, 5])
-def test_rows_are_asked_of_memory_before_they_are_added_up(frames, monkeypatch):
-    """The kernel is followed as Python, with arrays that begin at address 0."""
-    books, keep, densities, widths = 3, 4, 32, np.array([16, 48, 32])
-    start = np.concatenate([[0], np.cumsum(widths)])
-    index = np.random.default_rng(0).integers(0, densities, (frames, books, STREAMS, keep))
-    kept = np.zeros((frames, books, LANES), np.float32)
-    asked, late = set(), []
-
-    def lines_of(address, count):
-        return [address + VECTOR_BYTES * i for i in range(count)]
-
-    def mix_rows(factors, places, count, rows, width, out, times):
-        which = index.reshape(-1)[places // 4 : places // 4 + count]
-        needed = {
-            line for row in which for line in lines_of(rows + row * width * 4, width // LANES)
-        }
-        late.append(len(needed - asked))
-
-    monkeypatch.setattr(top_n_kernels, "address", lambda array, kind: 0)
-    monkeypatch.setattr(top_n_kernels, "mix_rows", mix_rows)
-    monkeypatch.setattr(top_n_kernels, "ask", lambda *which: asked.update(lines_of(*which)))
-    for name in ("_row", "_ask"):
-        monkeypatch.setattr(top_n_kernels, name, getattr(top_n_kernels, name).py_func)
-    weights = np.zeros(start[-1] * STREAMS * densities, np.float32)
-    products = np.zeros((frames, start[-1]), np.float32)
-    top_n_kernels.mix_kept.py_func(index, kept, weights, densities, start, products, 0, books)
-    # Of the first frame of the first codebook nobody could know.
-    assert all(late[:STREAMS])
-    assert late[STREAMS:] == [0] * STREAMS * (frames * books - 1)

@@ -3,15 +3,7 @@
 import numpy as np
 import pytest
 from scoring_reference import likely_features
-from selection_reference import (
-    KINDS,
-    METHODS,
-    NAT,
-    SOME,
-    configured,
-    family_of,
-    scored,
-)
+from selection_reference import KINDS, METHODS, NAT, SOME, configured, family_of, scored
 
 from pipelines import config as settings
 from pipelines.config import Config, ConfigError, assign
@@ -23,6 +15,7 @@ from profiler.errors import Cancelled
 from profiler.spans import SPAN, Recorder
 
 WAYS = [(method, {}) for method in METHODS] + [
+    ("none", {}),
     ("top-n", {"gmm__component": "partial-distance"}),
     ("none", {"gmm__component": "max"}),
     ("none", {"gmm__component": "int8"}),

@@ -1,4 +1,4 @@
-"""What Gaussian selection is prepared from: codebooks, codewords, clusters and shortlists of Gaussians.
+"""Codebooks, codewords, clusters and shortlists of Gaussians, from which selection is prepared.
 
 How a strategy uses them stands in `selection`.
 """

@@ -7,31 +7,28 @@ mean and variance of all the Gaussians of its panels together. The panels are th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
 
 from pipelines.scoring import cache
-from pipelines.scoring.call_counts import calls
 from pipelines.scoring.clustering import quantiser
 from pipelines.scoring.clustering.quantiser import SEED
 from pipelines.scoring.clustering.shortlists import NOWHERE, moments
 from pipelines.scoring.gaussians.expansion import NEVER
 from pipelines.scoring.gaussians.product import NOTHING, multiply
 from pipelines.scoring.simd.vector import LANES, address
-from pipelines.scoring.strategy import Progress
+from pipelines.scoring.strategy import Cancelling, Progress
 from profiler.arrays import Array, ArrayError, check, check_indices
-from profiler.costs import Cost, Linear
 
 STAGE = "score.clusters"
 """Stage: cluster Gaussians and the choice of the best; work `clusters`: how many were evaluated."""
 
 
 Backing = tuple[Array, Array, Array, Array]
-"""What stands for the Gaussians of a block that are not computed, their weight and their cluster: (of_panel,
-log_weights, expanded, densities).
+"""Weight and cluster that stand for the Gaussians of a block that are not computed: (of_panel, log_weights, expanded,
+densities).
 
 The first two as in `Clusters`; `expanded` uint64 [streams, K]: the frames (bit by frame) that expand each cluster;
 `densities` f32 [n, streams, K]: of the cluster Gaussians.
@@ -91,21 +88,6 @@ class Clusters:
         panels: int = _choose(x, self.gaussians, expand, self.sizes, densities, expanded)
         return panels
 
-    def cost(self) -> Cost:
-        """Law of STAGE; the choice compares each some three times."""
-        expanded = self.gaussians.shape[2]
-        size = float(self.gaussians.nbytes)
-        return Cost(
-            operations={
-                "gemm": Linear(per_work=(2.0 * expanded, 0.0, 0.0)),
-                "scalar": Linear(per_work=(3.0, 0.0, 0.0)),
-            },
-            bytes_min=Linear(fixed=size, per_work=(4.0, 0.0, 0.0)),
-            bytes_max=Linear(fixed=size, per_work=(24.0, 0.0, 0.0)),
-            working_set_bytes=size,
-            calls=calls(2),
-        )
-
 
 def one_cluster(shape: tuple[int, ...]) -> Clusters:
     """All panels of this shape in one cluster per stream: for compiling, not for scoring."""
@@ -119,7 +101,7 @@ def one_cluster(shape: tuple[int, ...]) -> Clusters:
 
 
 def cluster(
-    panels: Array, identity: str, size: int, progress: Progress, cancelled: Callable[[], bool]
+    panels: Array, identity: str, size: int, progress: Progress, cancelled: Cancelling
 ) -> Clusters:
     """The clusters of a model, from the cache or made now: `panels` f32 [groups, streams, slots, 2·D + 1, 16]."""
 
@@ -178,7 +160,7 @@ def _moments_of_clusters(
 
 
 def _log_weights(panels: Array, means: Array) -> Array:
-    """What is left of each Gaussian's constant without that of its density."""
+    """Each Gaussian's constant without that of its density."""
     dim = means.shape[3]
     precision = -2.0 * panels[:, :, :, :dim].astype(np.float64)
     real = precision > 0

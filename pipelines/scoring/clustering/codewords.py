@@ -6,27 +6,21 @@ sounds apart as it has codewords, whether a model has one stream or three.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
 
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring import cache
-from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.call_counts import calls
 from pipelines.scoring.clustering import quantiser
 from pipelines.scoring.clustering.quantiser import Codebook
 from pipelines.scoring.gaussians.expansion import expand
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.simd.vector import LANES
-from pipelines.scoring.strategy import Progress
+from pipelines.scoring.strategy import Cancelling, Progress
 from profiler.arrays import Array
-from profiler.costs import Cost, Linear
 
 STAGE = "score.frames"
-STAGES: dict[str, tuple[str, ...]] = {STAGE: ("codewords",)}
-"""`codewords`: codewords that a frame was compared with."""
+"""Work count `codewords`: how many a frame was compared with."""
 
 
 class Codewords:
@@ -34,12 +28,7 @@ class Codewords:
 
     def __init__(self, codebook: Codebook, centre: Array) -> None:
         """`codebook` of one stream, about `centre` f32 [dim]."""
-        self._codebook, self._centre = codebook, centre
-
-    @property
-    def size(self) -> int:
-        """How many codewords there are."""
-        return self._codebook.size
+        self.book, self._centre = codebook, centre
 
     def nearest(self, features: Array, meter: Meter) -> Array:
         """Number of the nearest codeword of `features` f32 [n, dim], int32 [n]; stage `score.frames`."""
@@ -47,32 +36,13 @@ class Codewords:
         x = np.empty((n, 1, 2 * dim + 1), np.float32)
         expand(features, self._centre, x)
         found = np.empty((n, 1), np.int32)
-        self._codebook.nearest(x, found)
-        meter.done(STAGE, n * self.size)
+        self.book.nearest(x, found)
+        meter.close(STAGE, n * self.book.size)
         return found[:, 0]
-
-    def cost(self, frames: int) -> Cost:
-        """A product of [x, 1] with a codeword and a comparison each, in calls of `frames` frames.
-
-        Compulsory: the codebook. The tiling writes the products and reads them for the comparison.
-        """
-        terms = len(self._centre) + 1.0
-        panels = float(self._codebook.panels.nbytes)
-        padded = -(-self.size // LANES) * LANES / self.size
-        return Cost(
-            operations={
-                "gemm": Linear(per_work=(2.0 * terms * padded, 0.0, 0.0)),
-                "scalar": Linear(per_work=(padded, 0.0, 0.0)),
-            },
-            bytes_min=Linear(fixed=panels),
-            bytes_max=Linear(fixed=panels, per_work=(3.0 * FLOAT * padded, 0.0, 0.0)),
-            working_set_bytes=panels,
-            calls=calls(2),
-        )
 
 
 def codewords_of(
-    model: AcousticModel, size: int, progress: Progress, cancelled: Callable[[], bool]
+    model: AcousticModel, size: int, progress: Progress, cancelled: Cancelling
 ) -> Codewords:
     """The codebook of `size` codewords for `model` (an AcousticModel), from the cache or trained now.
 

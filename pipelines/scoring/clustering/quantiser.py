@@ -8,22 +8,19 @@ goes down it by one dot product a level and arrives at a codeword that is near, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.call_counts import calls
 from pipelines.scoring.gaussians.product import NOTHING, multiply
 from pipelines.scoring.simd.vector import LANES, address, aligned_copy
-from pipelines.scoring.strategy import Progress
+from pipelines.scoring.strategy import Cancelling, Progress
 from profiler.arrays import Array, ArrayError, check, check_indices
-from profiler.costs import Cost, Linear
 from profiler.errors import Cancelled
 
 ROUNDS = 12
-"""Of k-means; the mean distance falls by less than 1 % in those after."""
+"""Rounds of k-means; the mean distance falls by less than 1 % in further ones."""
 MAX_POINTS = 32_768
 """Means that k-means sees; more are sampled down, 8 for each of the most codewords."""
 SEED = 1993
@@ -51,7 +48,7 @@ class Codebook:
     children: Array
 
     def __post_init__(self) -> None:
-        """ArrayError unless the arrays are those of so many codewords, and every way down the tree ends at one."""
+        """ArrayError unless the arrays fit each other, and every path down the tree ends at a codeword."""
         streams, size, dim = self.words.shape
         nodes = self.planes.shape[1]
         check("words", self.words, np.float32, (streams, size, dim))
@@ -62,7 +59,7 @@ class Codebook:
         inner = self.children >= 0
         check_indices("nodes of the tree", self.children[inner], nodes)
         check_indices("codewords of the tree", ~self.children[~inner], size)
-        # A node's children come after it, so that no way leads back.
+        # A node's children come after it, so that no path leads back.
         if (inner & (self.children <= np.arange(nodes)[:, None])).any() or not nodes:
             raise ArrayError("the tree of the codewords has no node or leads back to one")
 
@@ -76,38 +73,6 @@ class Codebook:
         products = np.empty((len(x), self.panels.shape[1] * LANES), np.float32)
         _nearest(x, self.panels, self.size, products, found)
 
-    def cost(self, by_tree: bool, frames: int) -> Cost:
-        """Law of the stage QUANTISE for calls of about `frames` frames.
-
-        A product over D + 1 numbers and a comparison per codeword compared. Searched in full, the codebook is
-        read once a call, if not by every eight frames anew; down the tree each node's plane is read for itself.
-        """
-        depth = self.words.shape[2] + 1
-        if by_tree:
-            # Half a plane and a child for each of the two that a node compares.
-            planes = float(self.planes.nbytes + self.children.nbytes)
-            bytes_read = Linear(per_work=(2.0 * depth + 4.0, 0.0, 0.0))
-            return Cost(
-                operations={"fma": Linear(per_work=(depth + 0.5, 0.0, 0.0))},
-                bytes_min=Linear(per_frame=4.0 * len(self.words)),
-                bytes_max=bytes_read,
-                working_set_bytes=planes,
-                scattered=True,
-                calls=calls(2),
-            )
-        return Cost(
-            operations={
-                "gemm": Linear(per_work=(2.0 * depth, 0.0, 0.0)),
-                "scalar": Linear(per_work=(1.0, 0.0, 0.0)),
-            },
-            bytes_min=Linear(fixed=float(self.panels.nbytes)),
-            bytes_max=Linear(
-                fixed=float(self.panels.nbytes) * max(1.0, frames / 8), per_work=(8.0, 0.0, 0.0)
-            ),
-            working_set_bytes=float(self.panels.nbytes),
-            calls=calls(2),
-        )
-
     def descend(self, x: Array, found: Array) -> int:
         """As `nearest`, by the tree; returns how many codewords were compared (two at each node)."""
         compared: int = _descend(x, self.planes, self.children, found)
@@ -115,11 +80,7 @@ class Codebook:
 
 
 def train(
-    means: list[Array],
-    scale: Array,
-    size: int,
-    progress: Progress,
-    cancelled: Callable[[], bool],
+    means: list[Array], scale: Array, size: int, progress: Progress, cancelled: Cancelling
 ) -> Codebook:
     """A codebook of `size` codewords per stream (fewer where there are not as many different means).
 
@@ -152,17 +113,13 @@ def restore(arrays: dict[str, Array]) -> Codebook:
 
 
 def stored(codebook: Codebook) -> dict[str, Array]:
-    """What `restore` needs, for a cache."""
+    """Arrays for a cache, which `restore` takes."""
     names = ("words", "scale", "planes", "children")
     return {name: getattr(codebook, name) for name in names}
 
 
 def kmeans(
-    points: Array,
-    size: int,
-    rng: np.random.Generator,
-    cancelled: Callable[[], bool],
-    rounds: int = ROUNDS,
+    points: Array, size: int, rng: np.random.Generator, cancelled: Cancelling, rounds: int = ROUNDS
 ) -> Array:
     """Centres f32 [size, D] of `points` f32 [n ≥ size, D]: Lloyd's rounds from a random choice of points."""
     centres = points[np.sort(rng.choice(len(points), size, replace=False))].copy()

@@ -14,7 +14,6 @@ is left without a Gaussian.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,14 +26,14 @@ from pipelines.scoring.clustering.quantiser import FAR, Codebook
 from pipelines.scoring.gaussians.product import NOTHING, multiply
 from pipelines.scoring.simd.maxima import reached
 from pipelines.scoring.simd.vector import LANES, address, address_of_rows
-from pipelines.scoring.strategy import Progress
+from pipelines.scoring.strategy import Cancelling, Progress
 from profiler.arrays import Array, ArrayError, check, check_indices
 from profiler.errors import BadInput, Cancelled
 
 NOWHERE = np.float32(1e15)
 """Each coordinate of the mean of padding."""
 MAX_ITEMS, MAX_SLOTS = 1 << 31, 1 << 8
-"""What the numbers of `Shortlists.start` and `items` tell apart."""
+"""Limits of the number types of `Shortlists.start` and `items`."""
 AT_ONCE = 128
 """Codewords whose lists are made together: bounds the memory that it takes."""
 
@@ -126,7 +125,7 @@ def moments(panels: Array) -> tuple[Array, Array]:
 
 
 def codebook_of(
-    panels: Array, identity: str, size: int, progress: Progress, cancelled: Callable[[], bool]
+    panels: Array, identity: str, size: int, progress: Progress, cancelled: Cancelling
 ) -> Codebook:
     """The codebook of a model, from the cache or trained now; `identity` is the digest of the model."""
 
@@ -149,7 +148,7 @@ def build(
     identity: str,
     threshold: float,
     progress: Progress,
-    cancelled: Callable[[], bool],
+    cancelled: Cancelling,
     shared: bool = False,
 ) -> Shortlists:
     """The shortlists of a model at `threshold`, from the cache or made now.

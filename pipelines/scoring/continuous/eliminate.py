@@ -2,8 +2,8 @@
 
 A Gaussian's log density can only be less than its sum so far plus the most that the other dimensions can add,
 which is known beforehand (where the frame equals the mean). When that reaches the worst of the N best in none of
-the 16 senones of a panel, the panel is given up, and the rest of it is not read from memory. The better the
-first panels, the sooner the others are given up: those that won in the last frame may come first.
+the 16 senones of a panel, the panel is eliminated, and the rest of it is not read from memory. The better the first
+panels, the sooner the others are eliminated: those that won in the last frame may come first.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def queued_of_bytes(
 ) -> int:
     """As `listed.queued`, from a queue of 8-bit panels at frames `x` int16 [n ≤ 64, streams, 2 · pairs]."""
     n, streams, depth = x.shape
-    groups, lanes, ends, where, whose = queue
+    groups, lanes, ends, offsets, frame_bits = queue
     row = tile.shape[1] * 4
     slots, size = panels.shape[2], panels.shape[3]
     if (
@@ -76,7 +76,11 @@ def queued_of_bytes(
         counts[:] = 0
         for s in range(streams):
             while at < ends[place * streams + s]:
-                panel, later, frames = base + where[at], base + where[at + AHEAD], whose[at]
+                panel, later, frames = (
+                    base + offsets[at],
+                    base + offsets[at + AHEAD],
+                    frame_bits[at],
+                )
                 at += 1
                 while frames:
                     t = lowest_bit(frames)

@@ -88,7 +88,7 @@ def dense(
                     components,
                     expanded,
                     address(tile, np.float32) + i * n * row,
-                    # One row takes what memory gives: what is asked for besides only has to wait.
+                    # One row is bound by memory: a prefetch would only wait.
                     here + expanded * row if n > 1 else NOTHING,
                 )
             begin = now_ns()
@@ -127,18 +127,18 @@ def some(x: Array, by_senone: Array, senones: Array, densities: Array, scores: A
     `x` f32 [n, streams, K]; `densities` f32 [frames ≥ n, streams, P·16] is workspace of the thread.
     """
     n, streams, expanded = x.shape
-    there_are, _, panels, _, _ = by_senone.shape
+    n_senones, _, panels, _, _ = by_senone.shape
     row = panels * VECTOR_BYTES
     if (
-        by_senone.shape != (there_are, streams, panels, expanded, LANES)
+        by_senone.shape != (n_senones, streams, panels, expanded, LANES)
         or panels == 0
         or len(densities) < n
         or densities.shape[1:] != (streams, panels * LANES)
-        or scores.shape != (n, there_are)
+        or scores.shape != (n, n_senones)
     ):
         raise ArrayError("some: frames, Gaussians and scores do not fit each other")
     for senone in senones:
-        if not 0 <= senone < there_are:
+        if not 0 <= senone < n_senones:
             raise ArrayError("some: a senone that there is none")
     if n == 0:
         return 0

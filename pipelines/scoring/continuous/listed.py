@@ -71,10 +71,10 @@ def _computed(
     `places`: addresses of the first frame and the first row; `sizes`: numbers of a frame, bytes from a frame to the
     next and from a row to the next. `counts` int64 [n]: vectors in each row.
     """
-    (frame, to), (expanded, step, row), (where, whose) = places, sizes, chosen
+    (frame, to), (expanded, step, row), (offsets, frame_bits) = places, sizes, chosen
     while at < end:
-        panel, later = parameters + where[at], parameters + where[at + AHEAD]
-        frames = whose[at]
+        panel, later = parameters + offsets[at], parameters + offsets[at + AHEAD]
+        frames = frame_bits[at]
         at += 1
         while frames:
             a = lowest_bit(frames)
@@ -151,7 +151,7 @@ def queued(
     Workspace of the thread: the queue, `tile` f32 [streams · frames, M·16], `sums` f32 [2, 16].
     """
     n, streams, expanded = x.shape
-    groups, lanes, ends, where, whose = queue
+    groups, lanes, ends, offsets, frame_bits = queue
     row = tile.shape[1] * 4
     all_groups, _, components, depth, _ = panels.shape
     if (
@@ -181,7 +181,7 @@ def queued(
             to = address(tile, np.float32) + s * n * row
             end = ends[place * streams + s]
             sizes = expanded, step, row
-            _computed(parameters, (frame, to), sizes, (where, whose), at, end, counts[s])
+            _computed(parameters, (frame, to), sizes, (offsets, frame_bits), at, end, counts[s])
             at = end
             if backed:
                 _approximate(tile, counts, group, s, backing)

@@ -8,7 +8,7 @@ part of the constant, so log-sum-exp over a senone's components is its log-likel
   log-sum-exp over the M components of 16 senones is vertical: no padding of M, no sums across lanes. All
   components of a group and stream are one contiguous [K, 16·M] of a matrix product (M = 42: 73 kB).
 - `by_senone` f32 [S, streams, P, K, 16]: **some senones**. Panels of 16 components of one senone, P = ⌈M/16⌉;
-  a senone is one contiguous stretch. Made when first asked for: as large again.
+  a senone is one contiguous stretch. Made on first use: as large again.
 
 `centre` f32 [streams · dim] is subtracted from the features first (smaller squares cancel with less rounding).
 """
@@ -41,7 +41,7 @@ class PackedContinuous:
     gaussians: Array
 
     def __post_init__(self) -> None:
-        """ArrayError unless the Gaussians are those of so many senones."""
+        """ArrayError unless the Gaussians are those of `n_senones` senones."""
         _, streams, _, expanded, _ = self.gaussians.shape
         groups = -(-self.n_senones // LANES)
         wanted = groups, streams, self.n_components, expanded, LANES

@@ -1,7 +1,7 @@
-"""What a block computes of a continuous model: chosen panels, put together before any is computed.
+"""The chosen panels of a continuous model that a block computes, put together before any is computed.
 
 Each panel comes once, with the frames that want it, and in the order of memory: so it comes from there once per block,
-and the one after the next is asked for meanwhile. A queue is a tuple without names, which numba would look at in every
+and the one after the next is prefetched meanwhile. A queue is a tuple without names, which numba would look at in every
 call (`python -m tests.bench.constants --only calls`).
 """
 
@@ -19,10 +19,10 @@ EVERY = np.uint16((1 << LANES) - 1)
 
 
 Queue = tuple[Array, Array, Array, Array, Array]
-"""Panels of a thread's groups: (groups, lanes, ends, where, whose).
+"""Panels of a thread's groups: (groups, lanes, ends, offsets, frame_bits).
 
 `groups` int64, ascending; `lanes` uint16 [groups]: which senones of a group get their score. `ends` int64 [groups ·
-streams]: where the panels of each group and stream end; `where` int64 and `whose` uint64 [groups · streams · M +
+streams]: where the panels of each group and stream end; `offsets` int64 and `frame_bits` uint64 [groups · streams · M +
 AHEAD]: place among the bytes of the parameters and frames (bit by frame) of each panel.
 """
 
@@ -39,9 +39,9 @@ def mark(senones: Array, lanes: Array) -> None:
 @njit(nogil=True, cache=True)
 def room_fits(queue: Queue, all_groups: int, most: int, streams: int) -> bool:
     """Whether it has room for `most` panels of each of its groups and streams."""
-    groups, _, ends, where, whose = queue
+    groups, _, ends, offsets, frame_bits = queue
     panels = len(groups) * streams * most + AHEAD
-    if len(ends) < len(groups) * streams or len(where) < panels or len(whose) < panels:
+    if len(ends) < len(groups) * streams or len(offsets) < panels or len(frame_bits) < panels:
         return False
     for group in groups:  # noqa: SIM110 (numba)
         if not 0 <= group < all_groups:
@@ -52,7 +52,7 @@ def room_fits(queue: Queue, all_groups: int, most: int, streams: int) -> bool:
 @njit(nogil=True, cache=True)
 def queue_fits(queue: Queue, n: int, streams: int, most: int, panel: int, size: int) -> bool:
     """Whether it holds frames below n and panels of `panel` bytes within `size`, at most `most` together."""
-    groups, lanes, ends, where, whose = queue
+    groups, lanes, ends, offsets, frame_bits = queue
     if n > 64 or len(lanes) != len(groups) or not room_fits(queue, size, most, streams):
         return False
     none = np.uint64(0) if n == 64 else ~np.uint64(0) << np.uint64(n)
@@ -62,7 +62,7 @@ def queue_fits(queue: Queue, n: int, streams: int, most: int, panel: int, size: 
             return False
         end = ends[i]
     for i in range(end):  # noqa: SIM110 (numba)
-        if not 0 <= where[i] <= size - panel or whose[i] & none:
+        if not 0 <= offsets[i] <= size - panel or frame_bits[i] & none:
             return False
     return True
 
@@ -75,7 +75,7 @@ def gather_lists(
 
     The parameters are [groups, streams, components] panels of `panel` bytes.
     """
-    groups, _, ends, where, whose = queue
+    groups, _, ends, offsets, frame_bits = queue
     n, streams = words.shape
     if (
         n > 64
@@ -99,8 +99,8 @@ def gather_lists(
                 if not 0 <= begin <= end <= len(items) or end - begin > components:
                     raise ArrayError("gather_lists: a list beyond the items or the panels")
                 for i in range(begin, end):
-                    where[count] = base + items[i] * panel
-                    whose[count] = 1
+                    offsets[count] = base + items[i] * panel
+                    frame_bits[count] = 1
                     count += 1
             else:
                 for t in range(n):
@@ -113,20 +113,20 @@ def gather_lists(
                         wanted[items[i]] |= bit
                 for m in range(components):
                     if wanted[m]:
-                        where[count] = base + m * panel
-                        whose[count] = wanted[m]
+                        offsets[count] = base + m * panel
+                        frame_bits[count] = wanted[m]
                         wanted[m] = 0
                         count += 1
             ends[place * streams + s] = count
     for i in range(count, count + AHEAD):
-        where[i] = where[max(count - 1, 0)]
+        offsets[i] = offsets[max(count - 1, 0)]
 
 
 @njit(nogil=True, cache=True)
 def gather_clusters(panel: int, clusters: Array, expanded: Array, queue: Queue) -> None:
     """Fill the queue with the panels, of `panel` bytes, whose cluster is expanded: `clusters` uint16 [groups, streams,
     M], `expanded` uint64 [streams, K], the frames (bit by frame) that expand each cluster."""
-    groups, _, ends, where, whose = queue
+    groups, _, ends, offsets, frame_bits = queue
     all_groups, streams, components = clusters.shape
     if len(expanded) != streams or not room_fits(queue, all_groups, components, streams):
         raise ArrayError("gather_clusters: clusters and queue do not fit each other")
@@ -141,9 +141,9 @@ def gather_clusters(panel: int, clusters: Array, expanded: Array, queue: Queue) 
                     raise ArrayError("gather_clusters: a cluster that there is none")
                 frames = expanded[s, k]
                 if frames:
-                    where[count] = base + m * panel
-                    whose[count] = frames
+                    offsets[count] = base + m * panel
+                    frame_bits[count] = frames
                     count += 1
             ends[place * streams + s] = count
     for i in range(count, count + AHEAD):
-        where[i] = where[max(count - 1, 0)]
+        offsets[i] = offsets[max(count - 1, 0)]

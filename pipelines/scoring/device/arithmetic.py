@@ -1,4 +1,4 @@
-"""What scoring on a device computes: where, in which number type, and what a model's arithmetic offers.
+"""Protocols of scoring on a device: where, in which number type, and a model's arithmetic.
 
 `gmm` and `dnn` hold an arithmetic for each kind of model; `scorer` gives it blocks and decides
 what is moved when. It knows nothing of frames that are left out, of transfers or of buffers.
@@ -36,7 +36,7 @@ class Placed:
 
     @property
     def roof(self) -> str:
-        """What to add to the name of an operation class to mean this device."""
+        """Suffix of an operation class for this device."""
         return "" if self.where == "cpu" else f"@{self.where}"
 
     @property
@@ -51,22 +51,17 @@ class Placed:
         return Cost(named, traffic, traffic, working_set, threads=self.threads, device=device)
 
 
-def per(count: float, fixed: float = 0.0) -> Linear:
-    """`count` for each work count of a stage, and `fixed` a call."""
-    return Linear(fixed=fixed, per_work=(count, 0.0, 0.0))
-
-
 class Stages(Protocol):
-    """Where a block's arithmetic gives its stages, one after the other."""
+    """Takes the stages of a block's arithmetic, one after the other."""
 
     @property
     def on(self) -> Placed:
-        """Where they are computed."""
+        """Device and number type."""
 
     def give(
         self, stage: str, step: Callable[[], object], frames: int, work: int, more: int = 0
     ) -> None:
-        """Let the device do `step`, recorded as `stage`: for so many frames, with two work counts."""
+        """Let the device do `step`, recorded as `stage`: for `frames` frames, with two work counts."""
 
 
 @dataclass

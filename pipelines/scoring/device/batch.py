@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from pipelines.device import COMPUTE, COPY, DeviceWork
 from pipelines.models.sphinx import AcousticModel
+from pipelines.scoring.costs import per
 from pipelines.scoring.device import dnn, gmm
-from pipelines.scoring.device.arithmetic import Arithmetic, Given, Placed, per
+from pipelines.scoring.device.arithmetic import Arithmetic, Given, Placed
 from pipelines.scoring.device.parameters import Parameters
 from profiler.arrays import Array
 from profiler.spans import Cost, Recorder
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 GATHER = "score.gather"
 """The frames of all utterances, each with its context, are put one behind the other."""
 BLOCK_FRAMES = 64
-"""Of each utterance in a call: what the device search takes at once."""
+"""Frames of each utterance in a call: as many as the device search takes at once."""
 
 
 class Batch:

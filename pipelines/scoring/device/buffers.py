@@ -1,4 +1,4 @@
-"""Buffers of one block on its way to a device and back, here and there; made once, for the largest block."""
+"""Host and device buffers of one block; made once, for the largest block."""
 
 from __future__ import annotations
 

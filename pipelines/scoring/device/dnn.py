@@ -18,7 +18,8 @@ from pipelines.models.errors import ModelError
 from pipelines.models.nets import Net
 from pipelines.scoring import dnn
 from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.device.arithmetic import NAMES, SIZES, Placed, Stages, per
+from pipelines.scoring.costs import per
+from pipelines.scoring.device.arithmetic import NAMES, SIZES, Placed, Stages
 from pipelines.scoring.dnn.dense import OUTPUT_STAGE, SPLICE_STAGE, layer_stage
 from profiler.arrays import Array
 from profiler.spans import Cost
@@ -108,7 +109,7 @@ class Layers:
         costs = {
             SPLICE_STAGE: on.cost(
                 {"fma": per(2.0 * self._inputs)},
-                per(read + passes, read * sum(self.context)),
+                per(read + passes, fixed=read * sum(self.context)),
                 2.0 * FLOAT * self._inputs * frames,
             )
         }
@@ -119,7 +120,7 @@ class Layers:
             maxima = {"fma": per(float(outputs))} if relu else {}
             costs[stage] = on.cost(
                 {on.gemm: per(2.0 * inputs * outputs), **maxima},
-                per(moved, size * outputs * (inputs + 1.0)),
+                per(moved, fixed=size * outputs * (inputs + 1.0)),
                 net_bytes,
             )
         outputs, inputs = self.arrays[f"{OUTPUT_STAGE} weight"].shape
@@ -128,7 +129,7 @@ class Layers:
         moved = size * inputs / self.n_senones + (1.0 + padding) * size + FLOAT
         costs[OUTPUT_STAGE] = on.cost(
             {on.gemm: per(2.0 * inputs * padding)},
-            per(moved, size * outputs * (inputs + 1.0)),
+            per(moved, fixed=size * outputs * (inputs + 1.0)),
             net_bytes,
         )
         return costs
@@ -140,7 +141,7 @@ def _padded(array: Array) -> Array:
 
 
 def layers_of(config: Config, senones: int, features: int) -> Layers:
-    """The net that the settings ask for, made as small as they say; ModelError, one sentence, where it cannot be."""
+    """The net that the settings name, made as small as they say; ModelError, one sentence, where it cannot be."""
     net = dnn.read(config.dnn, senones, features)
     if not isinstance(net, Net):
         raise ModelError(
@@ -151,5 +152,5 @@ def layers_of(config: Config, senones: int, features: int) -> Layers:
 
 
 def key(config: Config) -> Hashable:
-    """What of the settings decides which net `layers_of` makes."""
+    """Return the settings that decide the result of `layers_of`, as a key."""
     return dnn.origin(config.dnn)

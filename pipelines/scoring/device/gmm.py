@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pipelines.models.sphinx import AcousticModel
-from pipelines.scoring.device.arithmetic import SIZES, Arithmetic, Placed, Stages, per
+from pipelines.scoring.costs import per
+from pipelines.scoring.device.arithmetic import SIZES, Arithmetic, Placed, Stages
 from profiler.arrays import Array
 from profiler.spans import Cost
 
@@ -37,7 +38,7 @@ PIECE_BYTES = {"cpu": 4 << 20}
 PIECE_BYTES_DEVICE = 256 << 20
 """… and a device is to be busy for more than a launch takes."""
 FLOOR = 1e-37
-"""Of likelihoods before the logarithm: the least that float32 holds with full precision."""
+"""Least likelihood before the logarithm: the least that float32 holds with full precision."""
 
 
 def mixtures_of(model: AcousticModel) -> Arithmetic:
@@ -46,7 +47,7 @@ def mixtures_of(model: AcousticModel) -> Arithmetic:
 
 
 class _Mixtures:
-    """What both families share."""
+    """Base of both families."""
 
     context = (0, 0)
     arrays: dict[str, Array]
@@ -211,13 +212,13 @@ class Tied(_Mixtures):
         parameters = size * self.arrays["gaussians"].size
         return {
             "score.gaussians": on.cost(
-                {on.gemm: per(2.0 * rows)}, per(size, parameters), parameters + g_bytes
+                {on.gemm: per(2.0 * rows)}, per(size, fixed=parameters), parameters + g_bytes
             ),
             # Read for the maximum; read and written for the difference, and for the exponential.
             "score.exp": on.cost({"exp": per(1.0), "fma": per(2.0)}, per(5 * size), g_bytes),
             "score.mixture": on.cost(
                 {on.gemm: per(2.0 * padding)},
-                per(size * densities / components + results, size * weights),
+                per(size * densities / components + results, fixed=size * weights),
                 size * weights + g_bytes,
             ),
             # Floor, logarithm, shift, two copies into order: each reads and writes once.

@@ -1,4 +1,4 @@
-"""The parameters of an arithmetic on a device: what lies here, what lies there, and the way up."""
+"""The parameters of an arithmetic on a device: host copy, device copy, and the upload."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ from pipelines.scoring.device.held import Held
 from pipelines.scoring.device.parameters import Parameters
 from pipelines.scoring.device.repeated import Begun, Repeated
 from pipelines.scoring.layered import Prepared
-from pipelines.scoring.strategy import Made
+from pipelines.scoring.strategy import Cancelling, Made
 from profiler.arrays import Array
 from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
 
@@ -133,7 +133,7 @@ class DeviceScorer:
             self._spare.reset()
 
     def needs(self, config: Config) -> Hashable:
-        """Another net, or one made smaller in another way, where the settings ask for it."""
+        """Another net, or one made smaller by another method, where the settings name one."""
         if self._spare is not None:
             needed: Hashable = self._spare.needs(_on_the_processor(config))
             return needed
@@ -141,7 +141,7 @@ class DeviceScorer:
         return None if key == self._made.key else key
 
     def make_ready(
-        self, config: Config, progress: Callable[..., None], cancelled: Callable[[], bool]
+        self, config: Config, progress: Callable[..., None], cancelled: Cancelling
     ) -> Made:
         """Make it, on any thread."""
         if self._spare is not None:
@@ -209,7 +209,7 @@ class DeviceScorer:
         return scores
 
     def take_notices(self) -> list[str]:
-        """What the person who watches should know, each sentence once."""
+        """Notices for the user, each sentence once."""
         notices, self._notices = self._notices, []
         return notices + self._work.take_notices()
 
@@ -311,7 +311,7 @@ class DeviceScorer:
         return Begun(first_frame, n, chosen, buffers, work.mark(last), last, self._settings)
 
     def _pieces(self, scored: int) -> Iterator[tuple[int, int]]:
-        """The pieces that so many scored frames are given in."""
+        """The pieces in which `scored` frames are given to the device."""
         step = 1 if self._placement.transfer == "frame" else MAX_FRAMES
         for begin in range(0, scored, step):
             yield begin, min(begin + step, scored)
@@ -338,7 +338,7 @@ class DeviceScorer:
                 self._held.hold((turn, begin, end, apart), self._on, score)
 
     def _rows(self, block: Array, chosen: Array) -> tuple[Array, int]:
-        """What must go up for the chosen frames, and how many rows lie from one of them to the next.
+        """Return the rows to upload for the chosen frames, and the number of rows from one of them to the next.
 
         Without context these frames alone; with it all rows from the first one's context to the last one's.
         """
@@ -367,7 +367,7 @@ class DeviceScorer:
         ]
 
     def _warm_again(self, before: Placement | None, config: Config) -> None:
-        """What changed while it runs may need other kernels: none of them is loaded in a block that counts."""
+        """Warm up after a change, which may need other kernels: none is loaded in a block that counts."""
         sizes = self._block, self._skip, self._arithmetic
         same = (before, sizes) == (self._placement, self._sizes)
         self._sizes = sizes
@@ -403,7 +403,7 @@ class DeviceScorer:
 
 
 def _key(config: Config) -> Hashable:
-    """What of the settings decides which parameters there are."""
+    """Return the settings that decide the parameters, as a key."""
     return dnn.key(config) if config.model == "dnn" else None
 
 

@@ -20,6 +20,7 @@ from pipelines.scoring.dnn.compiled import CompiledNet
 from pipelines.scoring.dnn.dense import DenseNet
 from pipelines.scoring.dnn.onnx import OnnxNet
 from pipelines.scoring.dnn.quantised import QuantisedNet
+from pipelines.scoring.strategy import Cancelling
 
 if TYPE_CHECKING:
     from pipelines.config import Dnn
@@ -34,11 +35,11 @@ SHRINKING: dict[str, Callable[[Net, float], Net]] = {
 
 
 def read(
-    dnn: Dnn, senones: int, features: int, cancelled: Callable[[], bool] = lambda: False
+    dnn: Dnn, senones: int, features: int, cancelled: Cancelling = lambda: False
 ) -> Net | OnnxModel:
-    """The net that the settings `dnn` (pipelines.config.Dnn) name, made as small as they say.
+    """Read the net that the settings `dnn` (pipelines.config.Dnn) name, and make it as small as they say.
 
-    For a model of so many senones and a front end of so many features; ModelError when it cannot be used, or
+    For a model of `senones` senones and a front end of `features` features; ModelError when it cannot be used, or
     Cancelled. What did not come with the program is opened by a process with bounds.
     """
     path = nets.find(dnn.net)
@@ -53,12 +54,12 @@ def read(
 
 
 def origin(dnn: Dnn) -> Hashable:
-    """What of the settings `dnn` decides what `read` gives, as a key."""
+    """Return the settings that decide the result of `read`, as a key."""
     return dnn.net, dnn.shrink, dnn.share if dnn.shrink in SHRINKING else None
 
 
 def create(dnn: Dnn, net: Net | OnnxModel, threads: int, max_frames: int) -> Arithmetic:
-    """What computes `net` under the settings `dnn`, at most `max_frames` at a time."""
+    """Return the arithmetic for `net` under the settings `dnn`, for at most `max_frames` at a time."""
     if isinstance(net, OnnxModel):
         return OnnxNet(net, threads, max_frames)
     if dnn.dtype == "int8":

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pipelines.models.nets import Net
-from pipelines.scoring.blocks import FLOAT
+from pipelines.scoring.costs import nets as laws
 from pipelines.scoring.dnn.dense import (
     ACTIVE_STAGE,
     OUTPUT_STAGE,
@@ -24,15 +24,11 @@ from pipelines.scoring.dnn.dense import (
 )
 from pipelines.scoring.meter import Meter
 from profiler.arrays import Array
-from profiler.spans import Cost, Linear
+from profiler.spans import Cost
 
-BF16 = 2
-"""Bytes of a number."""
 OPERATION = "gemm:bfloat16"
 LAID_OUT_FOR = 16
-"""Frames that oneDNN is told of when it lays weights out: what it chooses suits 1 to 64 alike."""
-MOVED = 3.0
-"""Times that an operand moves that is laid out anew for each product: read, written, read."""
+"""Frames that oneDNN lays weights out for: its choice suits 1 to 64 alike."""
 
 
 def has_fast_products() -> bool:
@@ -54,7 +50,7 @@ class Rounded:
         self.relu, self.laid_out = relu, has_fast_products()
         self.weight = torch.from_numpy(np.ascontiguousarray(weight)).bfloat16()
         self.bias = torch.from_numpy(np.ascontiguousarray(bias)).bfloat16()
-        self.nbytes = BF16 * (weight.size + bias.size)
+        self.nbytes = laws.BF16 * (weight.size + bias.size)
         self._torch = torch
         if self.laid_out:
             self._packed = torch.ops.mkldnn._reorder_linear_weight(self.weight, LAID_OUT_FOR)
@@ -107,7 +103,7 @@ class Bf16Net(TorchSplicer):
         """Log posteriors, up to a constant per frame, f32 [n, senones], of frames as `splice` gives them."""
         y = self._heads[0].multiply(self._through(spliced, meter))
         self._torch.from_numpy(scores).copy_(y)
-        meter.done(OUTPUT_STAGE, len(spliced) * self.n_senones)
+        meter.close(OUTPUT_STAGE, len(spliced) * self.n_senones)
 
     def begin_some(self, spliced: Array, meter: Meter) -> None:
         """The hidden layers of a block, for `score_some` and `score_by_heads`."""
@@ -119,86 +115,44 @@ class Bf16Net(TorchSplicer):
     def score_some(
         self, first: int, last: int, senones: Array, scores: Array, meter: Meter
     ) -> None:
-        """Fill scores[first:last, senones] for frames of the block begun; `senones` int64, distinct."""
+        """As `SomeSenones.score_some`."""
         chosen = self._torch.from_numpy(senones)
         y = self._heads[0].rows(self._last[1 + first : 1 + last], chosen)
         scores[first:last, senones] = y.float().numpy()
-        meter.done(ACTIVE_STAGE, (last - first) * len(senones))
+        meter.close(ACTIVE_STAGE, (last - first) * len(senones))
 
     def score_by_heads(self, source: Array, since: Array, scores: Array, meter: Meter) -> None:
-        """Fill `scores` f32 [n, senones] by the head for as many frames as each lies behind its source.
-
-        `source` int [n]: its frame of the block begun, −1 for the last frame of the one before; `since` int [n].
-        """
+        """As `Choosing.score_by_heads`."""
         for head in np.unique(since):
             mine = np.flatnonzero(since == head)
             y = self._heads[head].multiply(self._last[1 + source[mine]])
             scores[mine] = y.float().numpy()
-        meter.done(OUTPUT_STAGE, len(scores) * self.n_senones)
+        meter.close(OUTPUT_STAGE, len(scores) * self.n_senones)
 
     def _through(self, spliced: Array, meter: Meter) -> Any:
         """Activations of the last hidden layer, bfloat16 [n, width]."""
         x = rounded(spliced, self._mean, self._scale)
         for i, layer in enumerate(self._layers):
             x = layer.multiply(x)
-            meter.done(layer_stage(i + 1), len(spliced))
+            meter.close(layer_stage(i + 1), len(spliced))
         return x
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws of `splice` and `score` for calls of about `frames` frames."""
-        output = self._law(self._heads[0], first=not self._layers, output=True)
+        output = self._law(self._heads[0], first=not self._layers, heads=self.heads_used)
         return self._hidden_costs(frames) | {OUTPUT_STAGE: output}
 
     def costs_of_some(self, frames: int) -> dict[str, Cost]:
-        """Cost laws of `splice`, `begin_some` and `score_some`: rows are gathered and then multiplied."""
-        head = self._heads[0]
-        row = float(BF16 * head.shape[1])
-        return self._hidden_costs(frames) | {
-            ACTIVE_STAGE: Cost(
-                operations={OPERATION: Linear(per_work=(2.0 * head.shape[1], 0.0, 0.0))},
-                bytes_min=Linear(fixed=row, per_work=(row / max(1, frames) + FLOAT, 0.0, 0.0)),
-                bytes_max=Linear(fixed=row, per_work=(MOVED * row + 3.0 * FLOAT, 0.0, 0.0)),
-                working_set_bytes=float(head.nbytes),
-                threads=self._threads,
-            )
-        }
-
-    @property
-    def _net_bytes(self) -> float:
-        return float(sum(p.nbytes for p in (*self._layers, *self._heads)))
+        """Cost laws of `splice`, `begin_some` and `score_some`."""
+        active = laws.bf16_rows(self._heads[0], OPERATION, frames, self._threads)
+        return self._hidden_costs(frames) | {ACTIVE_STAGE: active}
 
     def _hidden_costs(self, frames: int) -> dict[str, Cost]:
-        costs = {SPLICE_STAGE: self.splice_cost(frames)}
+        costs = {SPLICE_STAGE: laws.splice(self.card, frames)}
         for i, layer in enumerate(self._layers):
             costs[layer_stage(i + 1)] = self._law(layer, first=i == 0)
         return costs
 
-    def _law(self, layer: Rounded, *, first: bool, output: bool = False) -> Cost:
-        """One layer: weights once per call, activations in and out.
-
-        `first`: features are centred, scaled and rounded before. `output`: what comes out is read once more and
-        written as float32, all heads share the call, and senones are counted instead of frames.
-        """
-        outputs, inputs = layer.shape
-        frame, times = (1.0 / outputs, float(self.heads_used)) if output else (1.0, 1.0)
-        least = (FLOAT if first else BF16) * inputs + (FLOAT if output else BF16) * outputs
-        most = MOVED * BF16 * inputs + BF16 * outputs
-        fma = 0.0
-        if first:
-            # Difference, product and rounding, each a pass.
-            fma, most = 2.0 * inputs, most + (5.0 * FLOAT + BF16) * inputs
-        if output:
-            most += (BF16 + FLOAT) * outputs
-        if layer.relu:
-            fma += outputs
-            most += 0.0 if layer.laid_out else 2.0 * BF16 * outputs
-        moved = 1.0 if layer.laid_out else MOVED
-        net_bytes = self._net_bytes
-        products = {OPERATION: Linear(per_work=(2.0 * inputs * outputs * frame, 0.0, 0.0))}
-        return Cost(
-            products | ({"fma": Linear(per_work=(fma * frame, 0.0, 0.0))} if fma else {}),
-            Linear(fixed=times * layer.nbytes, per_work=(least * frame, 0.0, 0.0)),
-            Linear(fixed=moved * times * layer.nbytes, per_work=(most * frame, 0.0, 0.0)),
-            working_set_bytes=net_bytes,
-            threads=self._threads,
-        )
+    def _law(self, layer: Rounded, *, first: bool, heads: int = 0) -> Cost:
+        net_bytes = float(sum(p.nbytes for p in (*self._layers, *self._heads)))
+        return laws.bf16_layer(layer, OPERATION, net_bytes, self._threads, first=first, heads=heads)

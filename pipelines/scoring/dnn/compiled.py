@@ -20,18 +20,16 @@ import numpy as np
 
 from pipelines.availability import compiler_obstacle
 from pipelines.models.nets import Net
-from pipelines.scoring.blocks import FLOAT
+from pipelines.scoring.costs import nets as laws
 from pipelines.scoring.dnn.dense import NET_STAGE, SPLICE_STAGE, TorchSplicer
 from pipelines.scoring.meter import Meter
 from profiler.arrays import Array
 from profiler.errors import BadInput
 from profiler.files.paths import COMPILED, cache_path, own_dir
-from profiler.spans import Cost, Linear
+from profiler.spans import Cost
 
 MADE_FOR = 16
 """Frames that the general graph is made with; what oneDNN chooses for it suits 2 to 64 alike."""
-MOVED = 3.0
-"""Times that activations move that are laid out anew for a product: read, written, read."""
 INDUCTOR = {
     "freezing": True,
     # Of every tensor between two products: as much time again as a product of 16 frames takes.
@@ -64,40 +62,20 @@ class CompiledNet(TorchSplicer):
         super().__init__(net.card, threads, max_frames)
         self.stages = {SPLICE_STAGE: ("frames",), NET_STAGE: ("frames",)}
         matrices = [*net.matrices(), (*net.head(0), False)]
-        self._shapes = [weight.shape for weight, _, _ in matrices]
-        self._relus = [relu for _, _, relu in matrices]
+        self._matrices = [(weight.shape, relu) for weight, _, relu in matrices]
         self._forward = _compiled(net, max_frames, self._input)
 
     def score(self, spliced: Array, scores: Array, meter: Meter) -> None:
         """Log posteriors, up to a constant per frame, f32 [n, senones], of frames as `splice` gives them."""
         with self._torch.no_grad():
-            found = self._forward(self._torch.from_numpy(spliced))
-        self._torch.from_numpy(scores).copy_(found)
-        meter.done(NET_STAGE, len(spliced))
+            scored = self._forward(self._torch.from_numpy(spliced))
+        self._torch.from_numpy(scores).copy_(scored)
+        meter.close(NET_STAGE, len(spliced))
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws of `splice` and `score`: those of all layers together."""
-        weights = float(FLOAT * sum(outputs * (inputs + 1) for outputs, inputs in self._shapes))
-        features, senones = self.card.inputs, self.n_senones
-        products = sum(2.0 * outputs * inputs for outputs, inputs in self._shapes)
-        maxima = sum(s[0] for s, relu in zip(self._shapes, self._relus, strict=True) if relu)
-        least = float(FLOAT * (features + senones))
-        # Features are read and written; each product reads its input and writes; scores are copied out.
-        passes = sum(MOVED * inputs + outputs for outputs, inputs in self._shapes)
-        most = FLOAT * (2.0 * features + passes + 2.0 * senones)
-        return {
-            SPLICE_STAGE: self.splice_cost(frames),
-            NET_STAGE: Cost(
-                {
-                    "gemm": Linear(per_work=(products, 0.0, 0.0)),
-                    "fma": Linear(per_work=(2.0 * features + maxima, 0.0, 0.0)),
-                },
-                Linear(fixed=weights, per_work=(least, 0.0, 0.0)),
-                Linear(fixed=weights, per_work=(most, 0.0, 0.0)),
-                working_set_bytes=weights,
-                threads=self._threads,
-            ),
-        }
+        net = laws.compiled(self.card, self._matrices, self._threads)
+        return {SPLICE_STAGE: laws.splice(self.card, frames), NET_STAGE: net}
 
 
 def _compiled(net: Net, max_frames: int, example: Array) -> Any:
@@ -131,9 +109,9 @@ def _compiled(net: Net, max_frames: int, example: Array) -> Any:
                     torch._dynamo.mark_dynamic(part, 0, min=2, max=max_frames)
                 forward(part)
     except RuntimeError as problem:
-        said = (str(problem).strip().splitlines() or [type(problem).__name__])[0]
+        reason = (str(problem).strip().splitlines() or [type(problem).__name__])[0]
         raise CompileError(
-            f"dnn.product = compiled cannot be used: torch.compile fails ({said}); choose simd."
+            f"dnn.product = compiled cannot be used: torch.compile fails ({reason}); choose simd."
         ) from problem
     return forward
 
@@ -150,7 +128,7 @@ def frozen(weight: Array, bias: Array) -> Callable[[Any], Any]:
 
 
 def _module(net: Net) -> Any:
-    """The forward pass as torch is told of it."""
+    """The forward pass as a module of torch."""
     import torch
 
     card, tensors = net.card, net.tensors

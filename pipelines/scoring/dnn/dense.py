@@ -10,7 +10,6 @@ senones that the search needs.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -19,28 +18,24 @@ from numba import njit
 
 from pipelines.models.nets import Card, Net
 from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.call_counts import calls
+from pipelines.scoring.costs import nets as laws
 from pipelines.scoring.dnn import products
 from pipelines.scoring.dnn.products import Product
 from pipelines.scoring.dnn.rows import FloatRows, room
 from pipelines.scoring.meter import Meter
 from profiler.arrays import Array
-from profiler.spans import Cost, Linear
+from profiler.spans import Cost
 
 SPLICE_STAGE = "score.splice"
 OUTPUT_STAGE = "score.output"
 ACTIVE_STAGE = "score.active outputs"
 NET_STAGE = "score.net"
-"""Of a net that a library computes as a whole."""
+"""The stage of a net that a library computes as a whole."""
 
 
 def layer_stage(number: int) -> str:
     """The stage of a hidden layer, counted from 1."""
     return f"score.layer {number}"
-
-
-SPLICE_CALLS = 2
-"""Compiled calls that put frames side by side."""
 
 
 class Splicer:
@@ -73,23 +68,13 @@ class Splicer:
         """
         spliced = self._spliced[len(padded) - sum(self.context)]
         spliced[:, :-1] = self.windows(np.ascontiguousarray(padded, np.float32))
-        meter.done(SPLICE_STAGE, len(spliced))
+        meter.close(SPLICE_STAGE, len(spliced))
         return spliced
 
     def windows(self, padded: Array) -> Array:
         """A view of `padded`, in C order, as f32 [n, inputs]: neighbouring rows overlap, one frame apart."""
         shape = len(padded) - sum(self.context), self.card.inputs
         return np.ndarray(shape, np.float32, padded, 0, (FLOAT * self.card.dimension, FLOAT))
-
-    def splice_cost(self, frames: int) -> Cost:
-        """Cost law of `splice` for calls of about `frames` frames."""
-        x, features = float(FLOAT * self.card.inputs), float(FLOAT * self.card.dimension)
-        return Cost(
-            bytes_min=Linear(per_work=(features + x, 0.0, 0.0)),
-            bytes_max=Linear(per_work=(3.0 * x, 0.0, 0.0)),
-            working_set_bytes=2.0 * x * frames,
-            calls=calls(SPLICE_CALLS),
-        )
 
 
 class TorchSplicer(Splicer):
@@ -111,8 +96,8 @@ class TorchSplicer(Splicer):
         return super().splice(padded, meter)
 
 
-class _Way(NamedTuple):
-    """What frames go through: `layers` with their stages, and where the last one leaves its activations."""
+class _Passage(NamedTuple):
+    """The hidden `layers` bound to the frames of one size of block, with their stages, and their last activations."""
 
     spliced: Array
     layers: tuple[tuple[str, Callable[[], None]], ...]
@@ -139,7 +124,7 @@ class DenseNet(Splicer):
         self._hidden = [
             np.empty((layer.outputs + 1) * max_frames, np.float32) for layer in card.layers
         ]
-        self._ways: dict[int, _Way] = {}
+        self._passages: dict[int, _Passage] = {}
         self._logits = np.empty(card.senones * max_frames, np.float32)
         # Row 0 is the last frame of the block before the one begun.
         self._hidden_rows = room(1 + max_frames, heads[0].shape[1])
@@ -155,7 +140,7 @@ class DenseNet(Splicer):
             logits = self._logits[: self.n_senones * n].reshape(-1, n)
             self._heads[0].multiply(x, logits)
             scores[:] = logits.T
-        meter.done(OUTPUT_STAGE, n * self.n_senones)
+        meter.close(OUTPUT_STAGE, n * self.n_senones)
 
     def begin_some(self, spliced: Array, meter: Meter) -> None:
         """The hidden layers of a block, for `score_some` and `score_by_heads`."""
@@ -167,15 +152,12 @@ class DenseNet(Splicer):
     def score_some(
         self, first: int, last: int, senones: Array, scores: Array, meter: Meter
     ) -> None:
-        """Fill scores[first:last, senones] for frames of the block begun; `senones` int64, distinct."""
+        """As `SomeSenones.score_some`."""
         self._rows.score(self._hidden_rows[1:], first, last, senones, scores)
-        meter.done(ACTIVE_STAGE, (last - first) * len(senones), len(senones))
+        meter.close(ACTIVE_STAGE, (last - first) * len(senones), len(senones))
 
     def score_by_heads(self, source: Array, since: Array, scores: Array, meter: Meter) -> None:
-        """Fill `scores` f32 [n, senones] by the head for as many frames as each lies behind its source.
-
-        `source` int [n]: its frame of the block begun, −1 for the last frame of the one before; `since` int [n].
-        """
+        """As `Choosing.score_by_heads`."""
         for head in np.unique(since):
             mine = np.flatnonzero(since == head)
             x = self._last[1 + source[mine]].T
@@ -187,37 +169,31 @@ class DenseNet(Splicer):
             logits = self._logits[: self.n_senones * len(mine)].reshape(-1, len(mine))
             self._heads[head].multiply(x, logits)
             scores[mine] = logits.T
-        meter.done(OUTPUT_STAGE, len(scores) * self.n_senones)
+        meter.close(OUTPUT_STAGE, len(scores) * self.n_senones)
 
     def _through(self, spliced: Array, meter: Meter) -> Array:
         """Activations of the last hidden layer, f32 [width + 1, n]; the last row ones."""
         n = len(spliced)
-        way = self._ways.get(n)
-        if way is None or way.spliced is not spliced:
-            way = self._ways[n] = self._way(spliced)
-        for stage, layer in way.layers:
+        passage = self._passages.get(n)
+        if passage is None or passage.spliced is not spliced:
+            passage = self._passages[n] = self._bind(spliced)
+        for stage, layer in passage.layers:
             layer()
-            meter.done(stage, n)
-        return way.hidden
+            meter.close(stage, n)
+        return passage.hidden
 
-    def _way(self, spliced: Array) -> _Way:
+    def _bind(self, spliced: Array) -> _Passage:
         layers, x = [], spliced.T
         for i, (layer, relu) in enumerate(self._layers):
             once, x = bound(layer, relu, x, self._hidden[i])
             layers.append((layer_stage(i + 1), once))
-        return _Way(spliced, tuple(layers), x)
-
-    @property
-    def _net_bytes(self) -> float:
-        """Before a layer's turn comes again all others have been read: the working set of each."""
-        return float(sum(p.nbytes for p in (*(layer for layer, _ in self._layers), *self._heads)))
+        return _Passage(spliced, tuple(layers), x)
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws of `splice` and `score` for calls of about `frames` frames."""
         head, times = self._heads[0], float(self.heads_used)
         # Turned into rows: what comes out is read once more and written.
-        turned = not head.into_rows
-        moved = 1.0 if turned or self.heads_used > 1 else 0.0
+        moved = 1.0 if not head.into_rows or self.heads_used > 1 else 0.0
         output = self._law(head, frames, 1.0 / self.n_senones, times, moved)
         return self._hidden_costs(frames) | {OUTPUT_STAGE: output}
 
@@ -226,36 +202,31 @@ class DenseNet(Splicer):
         return self._hidden_costs(frames) | {ACTIVE_STAGE: self._rows.cost()}
 
     def _hidden_costs(self, frames: int) -> dict[str, Cost]:
-        costs = {SPLICE_STAGE: self.splice_cost(frames)}
+        costs = {SPLICE_STAGE: laws.splice(self.card, frames)}
         for i, (layer, relu) in enumerate(self._layers):
-            outputs = float(layer.shape[0])
-            law = self._law(layer, frames, 1.0, 1.0, outputs if relu else 0.0)
-            if relu:
-                maxima = {"fma": _plus(law.operations.get("fma", Linear()), outputs)}
-                law = dataclasses.replace(law, operations={**law.operations, **maxima})
-            costs[layer_stage(i + 1)] = law
+            outputs = float(layer.shape[0]) if relu else 0.0
+            costs[layer_stage(i + 1)] = self._law(layer, frames, 1.0, 1.0, outputs, outputs)
         return costs
 
     def _law(
-        self, layer: Product, frames: int, per_count: float, times: float, moved: float
+        self,
+        layer: Product,
+        frames: int,
+        frame: float,
+        times: float,
+        moved: float,
+        maxima: float = 0.0,
     ) -> Cost:
-        """That of a product in this net, `times` of which share a call of so many frames, `per_count` per work count.
-
-        `moved`: floats per work count that are read again and written.
-        """
-        product = layer.cost(per_count, times)
-        return dataclasses.replace(
-            product,
-            bytes_max=_plus(product.bytes_max, 2.0 * FLOAT * moved),
-            working_set_bytes=self._net_bytes,
-            threads=layer.threads(frames),
+        net_bytes = float(
+            sum(p.nbytes for p in (*(layer for layer, _ in self._layers), *self._heads))
         )
+        return laws.dense_layer(layer, frames, net_bytes, frame, times, moved, maxima)
 
 
 def bound(layer: Product, relu: bool, x: Array, room: Array) -> tuple[Callable[[], None], Array]:
-    """What fills the outputs of a layer from x f32 [inputs + 1, n], and these: f32 [outputs + 1, n] in `room`.
+    """Return what computes a layer from x f32 [inputs + 1, n], and its outputs f32 [outputs + 1, n] in `room`.
 
-    Their last row is ones.
+    The last row of the outputs is ones.
     """
     n = x.shape[1]
     # Without gaps for any n: a smaller matrix, not a part of the largest.
@@ -271,12 +242,6 @@ def bound(layer: Product, relu: bool, x: Array, room: Array) -> tuple[Callable[[
             rectify(values)
 
     return once, y
-
-
-def _plus(law: Linear, more: float) -> Linear:
-    """`law` with `more` per first work count."""
-    first, second, third = law.per_work
-    return dataclasses.replace(law, per_work=(first + more, second, third))
 
 
 @njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})

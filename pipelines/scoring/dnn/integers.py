@@ -1,10 +1,10 @@
 """Exact products of 8-bit integers: a layer's weights by the frames of a block, as sums of 32 bits.
 
-Two ways. Where the processor adds up products of bytes, or of pairs of 16 bits (`simd.byte_products`), a tile of
-outputs by frames is kept in registers while its weights stream past, as in `products.simd`; elsewhere
-`torch._int_mm` multiplies, with what oneDNN finds for the processor. The former is the faster, the more so the smaller
-the block (`python -m tests.bench.constants --only products`): a library lays the weights out anew for every call, and
-without VNNI oneDNN has no fast product of bytes.
+Where the processor adds up products of bytes, or of pairs of 16 bits (`simd.byte_products`), a tile of outputs by
+frames is kept in registers while its weights stream past, as in `products.simd`; elsewhere `torch._int_mm` multiplies,
+with what oneDNN finds for the processor. The former is the faster, the more so the smaller the block
+(`python -m tests.bench.constants --only products`): a library lays the weights out anew for every call, and without
+VNNI oneDNN has no fast product of bytes.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 from numba import njit
 
 from pipelines.scoring.blocks import FLOAT
+from pipelines.scoring.costs.nets import MOVED
 from pipelines.scoring.dnn.products import FETCHED
-from pipelines.scoring.dnn.products.blas import PACKED
 from pipelines.scoring.simd.byte_products import (
     BYTE_PRODUCTS,
     GROUP,
@@ -24,13 +24,7 @@ from pipelines.scoring.simd.byte_products import (
     PAIR_PRODUCTS,
     make_byte_tile,
 )
-from pipelines.scoring.simd.vector import (
-    LANES,
-    address,
-    address_of_rows,
-    aligned,
-    copy_floats,
-)
+from pipelines.scoring.simd.vector import LANES, address, address_of_rows, aligned, copy_floats
 from pipelines.scoring.thread_pool import shared, worthwhile
 from profiler.arrays import Array, ArrayError
 
@@ -49,12 +43,12 @@ class Integers(Protocol):
     """The weights of a layer, ready to be multiplied."""
 
     nbytes: int
-    """Of the weights as they are stored."""
+    """Size of the stored weights."""
     moved: tuple[float, float]
-    """At most: bytes of weights in a call, and bytes of weights and activations besides for each of its frames."""
+    """At most: bytes of weights in a call, and further bytes of weights and activations for each of its frames."""
 
     def threads(self, frames: int) -> int:
-        """How many threads share a call of so many frames."""
+        """Number of threads that share a call of `frames` frames."""
 
     def sums(self, x: Array) -> Array:
         """Exact products i32 [n, outputs] of frames i8 [n, inputs filled up to GROUP]; valid until the next call."""
@@ -66,13 +60,13 @@ def filled(inputs: int) -> int:
 
 
 def create(weight: Array, threads: int, max_frames: int) -> Integers:
-    """For `weight` i8 [outputs, inputs] and at most so many frames, by the better way that this processor has."""
+    """The faster one on this processor, for `weight` i8 [outputs, inputs] and at most `max_frames` frames."""
     kind = Panels if TILES else Library
     return kind(weight, threads, max_frames)
 
 
 class Library:
-    """By torch, on as many threads as it is told to use."""
+    """By torch, on `threads` threads."""
 
     def __init__(self, weight: Array, threads: int, max_frames: int) -> None:
         import torch
@@ -80,13 +74,13 @@ class Library:
         whole = np.zeros((len(weight), filled(weight.shape[1])), np.int8)
         whole[:, : weight.shape[1]] = weight
         self.nbytes = whole.nbytes
-        self.moved = PACKED * whole.nbytes, PACKED * whole.shape[1]
+        self.moved = MOVED * whole.nbytes, MOVED * whole.shape[1]
         self._columns = torch.from_numpy(whole).t()
         self._sums = torch.empty((max_frames, len(weight)), dtype=torch.int32)
         self._threads, self._torch = threads, torch
 
     def threads(self, frames: int) -> int:
-        """As many as it may use: the library decides."""
+        """`threads`: the library decides."""
         return self._threads
 
     def sums(self, x: Array) -> Array:
@@ -144,7 +138,7 @@ _tile_3, _tile_2, _tile_1 = (make_byte_tile(frames, VECTORS) for frames in (3, 2
 
 @njit(nogil=True, cache=True)
 def _excess(x, excess):  # type: ignore[no-untyped-def]
-    """What the offset of the weights adds to every sum of a frame of x i8 [n, inputs]: i32 [n or more]."""
+    """Fill `excess` i32 [n or more]: the weights' offset in every sum of a frame of x i8 [n, inputs]."""
     if len(excess) < len(x):
         raise ArrayError("_excess: more frames than there is room for")
     for t in range(x.shape[0]):

@@ -12,8 +12,7 @@ import numpy as np
 from numba import njit
 
 from pipelines.models.nets import Net
-from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.call_counts import calls
+from pipelines.scoring.costs import nets as laws
 from pipelines.scoring.dnn import integers
 from pipelines.scoring.dnn.dense import (
     ACTIVE_STAGE,
@@ -26,13 +25,11 @@ from pipelines.scoring.dnn.integers import filled
 from pipelines.scoring.dnn.rows import ByteRows, room
 from pipelines.scoring.meter import Meter
 from profiler.arrays import Array, ArrayError
-from profiler.spans import Cost, Linear
+from profiler.spans import Cost
 
 LARGEST = 127  # of a signed 8-bit integer whose negative also is one
 SMALLEST_SCALE = np.float32(1e-30)  # of a frame or row without any value
 OPERATION = "gemm:int8"
-LAYER_CALLS = 3
-"""Compiled calls of a layer: the sums of its inputs, its product, and scaling and rounding what comes out."""
 
 
 class Quantised:
@@ -76,7 +73,7 @@ class QuantisedNet(Splicer):
         x = self._through(spliced, meter)
         head = self._head
         _restore(head.sums(x), self._scales, head.scale, head.bias, scores)
-        meter.done(OUTPUT_STAGE, len(x) * self.n_senones)
+        meter.close(OUTPUT_STAGE, len(x) * self.n_senones)
 
     def begin_some(self, spliced: Array, meter: Meter) -> None:
         """The hidden layers of a block, for `score_some` and `score_by_heads`."""
@@ -89,15 +86,12 @@ class QuantisedNet(Splicer):
     def score_some(
         self, first: int, last: int, senones: Array, scores: Array, meter: Meter
     ) -> None:
-        """Fill scores[first:last, senones] for frames of the block begun; `senones` int64, distinct."""
+        """As `SomeSenones.score_some`."""
         self._rows.score(self._hidden_rows, self._scales, first, last, senones, scores)
-        meter.done(ACTIVE_STAGE, (last - first) * len(senones), len(senones))
+        meter.close(ACTIVE_STAGE, (last - first) * len(senones), len(senones))
 
     def score_by_heads(self, source: Array, since: Array, scores: Array, meter: Meter) -> None:
-        """Fill `scores` f32 [n, senones] by the head for as many frames as each lies behind its source.
-
-        `source` int [n]: its frame of the block begun, −1 for the last frame of the one before; `since` int [n].
-        """
+        """As `Choosing.score_by_heads`."""
         x = np.concatenate([self._before[0], self._inputs[-1][: self.begun]])
         scales = np.concatenate([self._before[1], self._scales[: self.begun]])
         for head in np.unique(since):
@@ -107,7 +101,7 @@ class QuantisedNet(Splicer):
             sums = product.sums(x[rows])
             _restore(sums, scales[rows], product.scale, product.bias, found)
             scores[mine] = found
-        meter.done(OUTPUT_STAGE, len(scores) * self.n_senones)
+        meter.close(OUTPUT_STAGE, len(scores) * self.n_senones)
 
     def _through(self, spliced: Array, meter: Meter) -> Array:
         """Activations of the last hidden layer, i8 [n, width filled up]; their scales are in `_scales`."""
@@ -119,17 +113,13 @@ class QuantisedNet(Splicer):
             values = y[:, : self._widths[i + 1]]
             apply(layer, x, self._scales, values)
             x = y
-            meter.done(layer_stage(i + 1), n)
+            meter.close(layer_stage(i + 1), n)
         return x
-
-    @property
-    def _net_bytes(self) -> float:
-        return float(sum(layer.nbytes for layer in (*self._layers, *self._heads)))
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws of `splice` and `score` for calls of about `frames` frames."""
         times = float(self.heads_used)
-        outputs = self._product(self._head, frames, 1.0 / self.n_senones, times, touched=2)
+        outputs = self._law(self._head, frames, 1.0 / self.n_senones, times, touched=2)
         return self._hidden_costs(frames) | {OUTPUT_STAGE: outputs}
 
     def costs_of_some(self, frames: int) -> dict[str, Cost]:
@@ -137,37 +127,20 @@ class QuantisedNet(Splicer):
         return self._hidden_costs(frames) | {ACTIVE_STAGE: self._rows.cost()}
 
     def _hidden_costs(self, frames: int) -> dict[str, Cost]:
-        costs = {SPLICE_STAGE: self.splice_cost(frames)}
+        costs = {SPLICE_STAGE: laws.splice(self.card, frames)}
         for i, layer in enumerate(self._layers):
-            costs[layer_stage(i + 1)] = self._product(layer, frames, 1.0, 1.0, touched=4)
+            costs[layer_stage(i + 1)] = self._law(layer, frames, 1.0, 1.0, touched=4)
         return costs
 
-    def _product(
+    def _law(
         self, layer: Quantised, frames: int, frame: float, times: float, *, touched: int
     ) -> Cost:
-        """One layer: weights once per call, 8 bits in, 32 out; then each sum is `touched` once or more.
-
-        `frame`: frames per work count; `times`: products of this size that share a call.
-        """
-        outputs, inputs = layer.shape
-        least = (inputs + (FLOAT if touched == 2 else 1) * outputs) * frame
-        fixed, each = layer.moved
-        most = (each + FLOAT * (1 + touched) * outputs) * frame
-        return Cost(
-            operations={
-                OPERATION: Linear(per_work=(2.0 * inputs * outputs * frame, 0.0, 0.0)),
-                "fma": Linear(per_work=(touched * outputs * frame, 0.0, 0.0)),
-            },
-            bytes_min=Linear(fixed=times * layer.nbytes, per_work=(least, 0.0, 0.0)),
-            bytes_max=Linear(fixed=fixed * times, per_work=(most, 0.0, 0.0)),
-            working_set_bytes=self._net_bytes,
-            threads=layer.threads(frames),
-            calls=calls(LAYER_CALLS * times),
-        )
+        net_bytes = float(sum(layer.nbytes for layer in (*self._layers, *self._heads)))
+        return laws.integer_layer(layer, OPERATION, frames, net_bytes, frame, times, touched)
 
 
 def apply(layer: Quantised, x: Array, scales: Array, out: Array) -> None:
-    """What a layer makes of frames i8 [n, inputs filled up] into `out` i8 [n, outputs]; `scales` become its own."""
+    """Apply a layer to frames i8 [n, inputs filled up], into `out` i8 [n, outputs]; `scales` become those of `out`."""
     _requantise(layer.sums(x), scales, layer.scale, layer.bias, layer.relu, out)
 
 

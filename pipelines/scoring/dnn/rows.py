@@ -1,9 +1,9 @@
 """Chosen rows of an output layer: lazy evaluation (Vanhoucke 2011), in float32 and in 8-bit integers.
 
 A row is the weights of one senone, side by side in whole vectors; its score in a frame is a dot product. Four rows
-at up to four frames share every load and hide each other's latency, and the rows that come next are asked of memory
-meanwhile: chosen rows lie where no prefetcher expects them. At one frame the cost is that of reading the rows; four
-frames at once read a row a quarter as often.
+at up to four frames share every load and hide each other's latency, and the rows that come next are prefetched,
+since no hardware prefetcher expects them. At one frame the cost is that of reading the rows; four frames at once read a
+row a quarter as often.
 """
 
 from __future__ import annotations
@@ -13,17 +13,12 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.call_counts import frame_calls
+from pipelines.scoring.costs import nets as laws
 from pipelines.scoring.simd.byte_products import OFFSET
 from pipelines.scoring.simd.dot_products import LATER, ROWS, make_byte_rows, make_float_rows
-from pipelines.scoring.simd.vector import (
-    VECTOR_BYTES,
-    address,
-    aligned,
-)
+from pipelines.scoring.simd.vector import VECTOR_BYTES, address, aligned
 from profiler.arrays import Array, ArrayError
-from profiler.spans import Cost, Linear
+from profiler.spans import Cost
 
 AHEAD = 4
 """Frames for which a senone that the search asks for is computed at once (`dnn.senones=active-ahead`).
@@ -41,7 +36,7 @@ _byte_1, _byte_2, _byte_4 = (make_byte_rows(frames) for frames in (1, 2, 4))
 def rows_fit(
     row_bytes: int, count: int, hidden: Array, first: int, last: int, scores: Array
 ) -> bool:
-    """Whether activations are at least as wide as rows of whole vectors, and scores are of so many rows."""
+    """Whether activations are at least as wide as rows of whole vectors, and scores are of `count` rows."""
     return (
         hidden.shape[1] * hidden.itemsize >= row_bytes
         and row_bytes % VECTOR_BYTES == 0
@@ -169,8 +164,8 @@ class FloatRows:
         float_rows(self._weights, self._bias, hidden, first, last, senones, scores)
 
     def cost(self) -> Cost:
-        """By work counts: scores computed; rows read from memory, once a call for all its frames."""
-        return _cost(self._weights, "gemm", 0.0)
+        """Cost law by scores computed and by rows read from memory, once a call for all its frames."""
+        return laws.chosen_rows(self._weights, "gemm", 0.0)
 
 
 class ByteRows:
@@ -190,8 +185,8 @@ class ByteRows:
         byte_rows(self._weights, self._affine, hidden, scales, first, last, senones, scores)
 
     def cost(self) -> Cost:
-        """By work counts, as those of `FloatRows`."""
-        return _cost(self._weights, "gemm:int8", 2.0)
+        """Cost law, as that of `FloatRows`."""
+        return laws.chosen_rows(self._weights, "gemm:int8", 2.0)
 
 
 def _whole(weight: Array, kind: Any) -> Array:
@@ -201,22 +196,3 @@ def _whole(weight: Array, kind: Any) -> Array:
     rows = aligned((count, -(-inputs // whole) * whole), kind)
     rows[:, :inputs] = weight
     return rows
-
-
-def _cost(weights: Array, operation: str, scaling: float) -> Cost:
-    """`scaling`: operations beyond the product for each score.
-
-    At least a row read and a score written; at most with the bias and the scale of the row, and a line of scores read
-    before one of them is written.
-    """
-    size = float(weights.strides[0])
-    operations = {operation: Linear(per_work=(2.0 * weights.shape[1], 0.0, 0.0))}
-    if scaling:
-        operations["fma"] = Linear(per_work=(scaling, 0.0, 0.0))
-    return Cost(
-        operations=operations,
-        bytes_min=Linear(per_work=(float(FLOAT), size, 0.0)),
-        bytes_max=Linear(per_work=(float(VECTOR_BYTES + FLOAT), size + 2.0 * FLOAT, 0.0)),
-        working_set_bytes=float(weights.nbytes),
-        calls=frame_calls(),
-    )

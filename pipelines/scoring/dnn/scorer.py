@@ -1,14 +1,13 @@
 """The scorer that the decode loop holds when a net scores: frame rule, active senones, and an arithmetic.
 
-All settings of `dnn` are live. The net that they ask for is read, made smaller and put into the form of its
-arithmetic by whoever prepares a change, and tried out there, so that kernels are compiled; the next block is
-scored by it. Kept is what is in use, and the float32 weights that it was made of, for another arithmetic on the
-same net; what is no longer in use is freed.
+All settings of `dnn` are live. The thread that prepares a change reads the net, makes it smaller, puts it into the
+form of its arithmetic and tries it, so that kernels are compiled; the next block is scored by it. The net in use is
+kept with the float32 weights that it was made of, for another arithmetic on the same net; unused nets are freed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn, cast
@@ -26,8 +25,15 @@ from pipelines.scoring.dnn.onnx import check as check_graph
 from pipelines.scoring.dnn.rows import AHEAD
 from pipelines.scoring.layered import LayeredScorer, Part, Prepared
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.senones import SenoneRule, Source, active
-from pipelines.scoring.strategy import Progress, never, quietly
+from pipelines.scoring.senones import active
+from pipelines.scoring.strategy import (
+    Cancelling,
+    FrameScorer,
+    Progress,
+    SomeSenones,
+    never,
+    quietly,
+)
 from profiler.arrays import Array
 from profiler.errors import Cancelled
 from profiler.spans import Recorder
@@ -46,7 +52,7 @@ NET, REFUSED = "net", "refused"
 
 @dataclass(frozen=True, eq=False)
 class _Ready:
-    """What computes, and the net that it was made of: as read and made smaller, under its key."""
+    """An arithmetic, and the net (read and made smaller) that it was made of, under its key."""
 
     arithmetic: Arithmetic
     net: Net | OnnxModel
@@ -68,7 +74,7 @@ class DnnScorer(LayeredScorer):
         config: Config,
         model: AcousticModel,
         progress: Progress = quietly,
-        cancelled: Callable[[], bool] = never,
+        cancelled: Cancelling = never,
     ) -> None:
         """Raises ModelError when the net cannot be used with `model`, or Cancelled."""
         n, parents = model.n_senones, senones.parents_of(model)
@@ -77,7 +83,6 @@ class DnnScorer(LayeredScorer):
             n,
             self._features,
             {
-                "all": senones.create("all", n, parents),
                 "active": active.Rule(n, parents, ahead=1),
                 "active-ahead": active.Rule(n, parents, ahead=AHEAD),
             },
@@ -95,23 +100,24 @@ class DnnScorer(LayeredScorer):
         """Compile what the rules call; what computes the net was tried when it was made."""
         beyond = sum(self.context)
         spliced = self._net.splice(np.zeros((3 + beyond, self._features), np.float32), Meter())
+        self._net.score(spliced, self._scores[:3], Meter())
         for layer in self._layers.values():
-            if not layer.lazy or can_choose(self._net):
+            if can_choose(self._net):
                 layer.score(spliced, self._scores[:3], Meter())
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the net's arithmetic says of its file."""
+        """Sentences on what was read differently from the net's file."""
         return self._net.notes
 
-    def _arranged(self, config: Config) -> SenoneRule:
+    def _arranged(self, config: Config) -> FrameScorer:
         ready = self._ready()
         assert ready is not None, "make_ready made one"
         arithmetic = ready.arithmetic
         # Also the rules that do not act now: none keeps an arithmetic that leaves.
         for layer in self._layers.values():
-            # Of one that cannot choose a lazy rule asks nothing: the settings refuse that.
-            layer.configure(config.gmm, cast("Source", arithmetic))
+            # The settings refuse a rule over an arithmetic that cannot choose.
+            layer.configure(config.gmm, cast("SomeSenones", arithmetic))
         if arithmetic is not getattr(self, "_net", None):
             self._net = arithmetic
             self.context = arithmetic.context
@@ -119,7 +125,7 @@ class DnnScorer(LayeredScorer):
             self._last.forget()
             if self._recorder is not None:
                 self._meter.register(self._recorder, dict(arithmetic.stages))
-        return self._layers[config.dnn.senones]
+        return self._layers.get(config.dnn.senones, arithmetic)
 
     def _input(self, block: Array) -> Array:
         return self._net.splice(block, self._meter)
@@ -130,7 +136,7 @@ class DnnScorer(LayeredScorer):
         self._since = UNSEEN
 
     def configure(self, config: Config, prepared: Prepared | None = None) -> None:
-        """Take over the settings from the next block on. ModelError when the net cannot do what they ask."""
+        """Take over the settings from the next block on. ModelError when the net cannot do that."""
         super().configure(config, prepared)
         self._since = UNSEEN
         self._net.heads_used = self._skip if self._rule is self._rules[HEADS] else 1
@@ -148,7 +154,7 @@ class DnnScorer(LayeredScorer):
         return found
 
     def _refusal(self, config: Config) -> str:
-        """Why the settings ask for what the net that they name cannot do, as far as that is known unread."""
+        """Reason why the net cannot do what the settings say, as far as that is known before it is read; or nothing."""
         if _is_graph(config):
             try:
                 check_graph(config)
@@ -167,8 +173,8 @@ class DnnScorer(LayeredScorer):
             f"frames.rule=multi-frame with frames.skip={config.frames.skip} needs {config.frames.skip}."
         )
 
-    def _make(self, config: Config, progress: Progress, cancelled: Callable[[], bool]) -> _Ready:
-        """What computes the net under `config`, tried out; changes nothing here."""
+    def _make(self, config: Config, progress: Progress, cancelled: Cancelling) -> _Ready:
+        """Make and try the arithmetic for `config`; changes nothing here."""
         held, origin = self._ready(), dnn.origin(config.dnn)
         if held is not None and held.origin == origin:
             net = held.net
@@ -210,7 +216,7 @@ class DnnScorer(LayeredScorer):
         # Without one of its own the block goes on from the last one begun.
         kept = 0 if chosen.any() else net.begun
         net.score_by_heads(np.cumsum(chosen) - 1 + kept, since, scores, self._meter)
-        self._last.whole(scores, len(scores) - 1)
+        self._last.keep(scores, len(scores) - 1, complete=True)
         self._frame += len(block)
 
 
@@ -219,7 +225,7 @@ def _is_graph(config: Config) -> bool:
 
 
 def _key(config: Config) -> Hashable:
-    """What of the settings decides about the arithmetic, too."""
+    """Return the settings that decide the arithmetic, as a key."""
     chosen = config.dnn
     product = chosen.product if chosen.dtype == "fp32" else None
     return dnn.origin(config.dnn), chosen.dtype, product, config.threads
@@ -230,7 +236,7 @@ def _refuse(sentence: str, *_: object) -> NoReturn:
 
 
 def _try(arithmetic: Arithmetic, features: int, count: int) -> None:
-    """Score silence in every way, so that libraries and kernels are ready for `count` frames at once."""
+    """Score silence by every method, so that libraries and kernels are ready for `count` frames at once."""
     meter = Meter()
     silence = np.zeros((count + sum(arithmetic.context), features), np.float32)
     scores = np.empty((count, arithmetic.n_senones), np.float32)

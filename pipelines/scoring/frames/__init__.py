@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Hashable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Mapping
+from typing import TYPE_CHECKING
 
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.strategy import Made, Progress
+from pipelines.scoring.strategy import Cancelling, Made, Progress
 from profiler.arrays import Array
 from profiler.spans import Cost
 
@@ -21,27 +22,34 @@ if TYPE_CHECKING:
     from pipelines.config import Config
 
 
-class FrameRule(Protocol):
-    """Which frames of an utterance are scored. A module of this package calls it `Rule`.
+class FrameRule(ABC):
+    """Which frames of an utterance are scored. A module of this package calls its own `Rule`.
 
-    What it must make first is prepared as a selection strategy's is (`scoring.strategy.Strategy`).
+    What it must make first is prepared as a selection strategy's is (`scoring.strategy.Strategy`). This base prepares
+    nothing, keeps nothing between frames and records no stage.
     """
 
-    stages: Mapping[str, tuple[str, ...]]
+    stages: Mapping[str, tuple[str, ...]] = {}
     """The stages it records, and their work counts."""
 
+    def __init__(self, model: AcousticModel) -> None:
+        self._model = model
+
     def needs(self, config: Config) -> Hashable:
-        """What `prepare` would make under the settings `config`, as a key; None: nothing."""
+        """Return what `prepare` would make under the settings `config`, as a key; None: nothing."""
+        return None
 
-    def prepare(self, config: Config, progress: Progress, cancelled: Callable[[], bool]) -> Made:
+    def prepare(self, config: Config, progress: Progress, cancelled: Cancelling) -> Made:
         """Make (or find in the cache) what `configure` takes; on any thread. Raises Cancelled."""
+        return None
 
-    def configure(self, config: Config, prepared: Made = None) -> None:
+    def configure(self, config: Config, prepared: Made = None) -> None:  # noqa: B027
         """Work by the settings `config` from the next block on."""
 
-    def reset(self) -> None:
+    def reset(self) -> None:  # noqa: B027
         """An utterance begins, or frames went by without being shown to the rule."""
 
+    @abstractmethod
     def choose(self, features: Array, first: int, skip: int, meter: Meter) -> Array:
         """Bool [n]: whether each of these frames is scored.
 
@@ -50,7 +58,8 @@ class FrameRule(Protocol):
         """
 
     def costs(self, frames: int) -> dict[str, Cost]:
-        """Cost laws of the stages that `choose` records, for blocks of so many frames."""
+        """Cost laws of the stages that `choose` records, for blocks of `frames` frames."""
+        return {}
 
 
 def rules() -> list[str]:

@@ -7,15 +7,17 @@ Finding the codeword is a stage of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pipelines.models.sphinx import AcousticModel
-from pipelines.scoring.clustering.codewords import STAGE, STAGES, Codewords, codewords_of
+from pipelines.scoring.clustering.codewords import STAGE, Codewords, codewords_of
+from pipelines.scoring.costs import selection as laws
+from pipelines.scoring.frames import FrameRule
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.strategy import Progress
+from pipelines.scoring.strategy import Cancelling, Progress
 from profiler.arrays import Array
 from profiler.spans import Cost
 
@@ -25,13 +27,13 @@ if TYPE_CHECKING:
 NONE = -1  # no codeword: no frame before
 
 
-class Rule:
+class Rule(FrameRule):
     """Skips repetitions of a codeword, at most `skip` − 1 in a row."""
 
-    stages: Mapping[str, tuple[str, ...]] = STAGES
+    stages: Mapping[str, tuple[str, ...]] = {STAGE: ("codewords",)}
 
     def __init__(self, model: AcousticModel) -> None:
-        self._model = model
+        super().__init__(model)
         self._codebook: Codewords | None = None
         self.reset()
 
@@ -39,9 +41,7 @@ class Rule:
         """The codebook, by its size."""
         return int(config.frames.codewords)
 
-    def prepare(
-        self, config: Config, progress: Progress, cancelled: Callable[[], bool]
-    ) -> Codewords:
+    def prepare(self, config: Config, progress: Progress, cancelled: Cancelling) -> Codewords:
         """The codebook of `frames.codewords` codewords."""
         return codewords_of(self._model, config.frames.codewords, progress, cancelled)
 
@@ -69,5 +69,5 @@ class Rule:
         return chosen
 
     def costs(self, frames: int) -> dict[str, Cost]:
-        """That of finding the nearest codeword."""
-        return {} if self._codebook is None else {STAGE: self._codebook.cost(frames)}
+        """Law of finding the nearest codeword."""
+        return {} if self._codebook is None else {STAGE: laws.frame_codewords(self._codebook.book)}

@@ -1,4 +1,4 @@
-"""What a Gaussian's log density can reach at most, known before any frame: for giving up early (partial distances)."""
+"""Upper bounds of Gaussians' log densities, known before any frame, for partial distance elimination."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ PARTS = 3
 
 
 Bounds = tuple[Array, Array, int, bool]
-"""By what Gaussians are given up, and in which order panels come: (rest, order, keep, follow).
+"""Bounds for eliminating Gaussians, and the order of panels: (rest, order, keep, follow).
 
-`rest` as `rests` makes it; `order` uint8 [groups, streams, slots]. What cannot be among the `keep` best is given up;
-with `follow` the panels that held the best of a frame come first in the next.
+`rest` as `rests` makes it; `order` uint8 [groups, streams, slots]. A Gaussian that cannot be among the `keep`
+best is eliminated; with `follow` the panels that held the best of a frame come first in the next.
 """
 
 
 @njit(nogil=True, cache=True)
 def bring_forward(order: Array, entered: Array, count: int) -> None:
-    """Of an `order` [slots], the last to come among the best comes first: the others are pushed back by one.
+    """Move the last panel that entered the best to the front of `order` [slots], one after the other.
 
     `entered`: the places of the `count` panels that were among the best, in ascending order.
     """

@@ -13,11 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.call_counts import calls
 from pipelines.scoring.simd.panels import AHEAD, panel_of_bytes
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address, aligned
 from profiler.arrays import Array, ArrayError, check
-from profiler.costs import Cost, Linear
 
 NARROW = 0.02
 """Share of the Gaussians that are narrower than the deviation by which the steps of a dimension are chosen."""
@@ -26,8 +24,6 @@ MEANS = 127
 FINE = 16  # steps of a frame in one of a mean
 FARTHEST = 8192  # steps at which a frame is clamped: sums of squares stay within 32 bits
 MIN_REACH = 1e-3  # deviations
-FRAME_CALLS = 6
-"""Calls of numpy by `Int8Gaussians.frames`."""
 LOOK = 20_000  # Gaussians that the scale is taken from
 
 
@@ -59,7 +55,7 @@ class Int8Gaussians:
 
     @property
     def bytes_each(self) -> float:
-        """Of one Gaussian."""
+        """Bytes of one Gaussian."""
         return float(self.panels.shape[3] / LANES)
 
     @property
@@ -74,28 +70,6 @@ class Int8Gaussians:
         scaled = np.rint(x[:, :, dim : 2 * dim] * self.steps)
         result[:, :, :dim] = np.clip(scaled, -FARTHEST, FARTHEST)
         return result
-
-    @property
-    def operations(self) -> dict[str, Linear]:
-        """Of the stage `score.gaussians`: some 6 operations of 32 shorts for a pair of dimensions of 16.
-
-        Counted as float operations of 16 lanes, two to an operation of 32.
-        """
-        return {"fma": Linear(per_work=(6.0 * self.pairs + 2.0, 0.0, 0.0))}
-
-    def cost(self, stored: float = 0.0) -> Cost:
-        """Law of the stage `score.gaussians` when all are computed: the parameters come from memory once a call.
-
-        `stored`: bytes written per Gaussian.
-        """
-        parameters = Linear(fixed=float(self.panels.nbytes), per_work=(stored, 0.0, 0.0))
-        return Cost(
-            operations=self.operations,
-            bytes_min=parameters,
-            bytes_max=parameters,
-            working_set_bytes=parameters.fixed,
-            calls=calls(2, FRAME_CALLS),
-        )
 
 
 def in_int8(gaussians: Array) -> Int8Gaussians:

@@ -2,8 +2,8 @@
 
 A strategy turns features into senone scores. A module holds the class `Tied`, for models whose senones share
 codebooks (`scoring.tied`), or `Continuous`, for models whose senones own their Gaussians
-(`scoring.continuous`), or both. To add one: a module here, the method's name in the configuration, a test.
-What a strategy offers is said in `scoring.strategy`.
+(`scoring.continuous`), or both, each a `scoring.strategy.Strategy`. To add one: a module here, the method's name in
+the configuration, a test.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import importlib
 import pkgutil
 from types import ModuleType
 
-from pipelines.scoring.family import Family
+from pipelines.scoring.continuous import ContinuousGmm
 from pipelines.scoring.strategy import Kind, Strategy
+from pipelines.scoring.tied.gmm import Gmm
 
 
 def methods(kind: Kind | None = None) -> list[str]:
@@ -22,15 +23,15 @@ def methods(kind: Kind | None = None) -> list[str]:
     return [name for name in names if kind is None or hasattr(_module(name), kind)]
 
 
-def create(method: str, kind: Kind, family: Family) -> Strategy:
+def create(method: str, kind: Kind, family: Gmm | ContinuousGmm) -> Strategy[Gmm | ContinuousGmm]:
     """The strategy called `method` on the parameters and workspace of `family`; ValueError when unknown.
 
-    `family`: a `scoring.tied.gmm.Gmm` for `Tied`, a `scoring.continuous.Family` for `Continuous`.
+    `family`: a `Gmm` for `Tied`, a `ContinuousGmm` for `Continuous`.
     """
     known = methods(kind)
     if method not in known:
         raise ValueError(f"gmm.selection.method is {method!r}, expected one of {', '.join(known)}")
-    strategy: Strategy = getattr(_module(method), kind)(family)
+    strategy: Strategy[Gmm | ContinuousGmm] = getattr(_module(method), kind)(family)
     return strategy
 
 

@@ -1,32 +1,31 @@
-"""Top-N: per codebook and stream only the N best densities enter the mixtures (pocketsphinx' way).
+"""Top-N: per codebook and stream only the N best densities enter the mixtures (as pocketsphinx).
 
 All Gaussians are still evaluated, since only that tells which are best; what is saved is the exponentials and,
-in a tied-mixture model, above all the mixture components. With partial distances a Gaussian is given up as soon
-as it cannot be among the N best any more, which changes no score. N = 4 is pocketsphinx' default.
+in a tied-mixture model, above all the mixture components. With partial distances a Gaussian is eliminated as
+soon as it cannot be among the N best any more, which changes no score. N = 4 is pocketsphinx' default.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Hashable, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipelines.scoring.blocks import FLOAT, MAX_FRAMES
-from pipelines.scoring.call_counts import calls
+from pipelines.scoring.blocks import MAX_FRAMES
 from pipelines.scoring.continuous import ContinuousGmm
 from pipelines.scoring.continuous.chosen import Chosen
 from pipelines.scoring.continuous.eliminate import eliminate
+from pipelines.scoring.costs import continuous, tied
 from pipelines.scoring.gaussians.bounds import PARTS, Bounds, rests
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import LANES, aligned
-from pipelines.scoring.strategy import Progress
+from pipelines.scoring.strategy import Cancelling, Family, Progress, Strategy
 from pipelines.scoring.tied import top_n_kernels
-from pipelines.scoring.tied.evaluation import Bounded, Evaluation, Floats, rests_of
-from pipelines.scoring.tied.gmm import Gmm, block_bytes, log_cost
+from pipelines.scoring.tied.evaluation import Bounded, Evaluation, Floats
+from pipelines.scoring.tied.gmm import Gmm
 from profiler.arrays import Array, check
-from profiler.costs import Cost, Linear
+from profiler.costs import Cost
 
 if TYPE_CHECKING:
     from pipelines import config as settings
@@ -35,11 +34,8 @@ DEFAULT_TOP_N = 4
 _NO_RESTS = np.zeros((0, 0, 0, 0, 0), np.float32)
 
 
-class _PartialDistances:
-    """What both kinds share: whether components may be given up by a bound."""
-
-    follow: ClassVar[bool] = False
-    """Whether they always are, in the order of the frame before."""
+class _TopN(Strategy[Family]):
+    """Base of both kinds: partial distances, with `follow` in the order of the frame before."""
 
     def _by_bound(self, gmm: settings.Gmm) -> bool:
         return self.follow or gmm.component == "partial-distance"
@@ -48,48 +44,48 @@ class _PartialDistances:
         """Bounds on what dimensions can add, for partial distances."""
         return "rests" if self._by_bound(gmm) else None
 
+    def prepare(self, gmm: settings.Gmm, progress: Progress, cancelled: Cancelling) -> Array | None:
+        """These bounds (milliseconds)."""
+        return rests(self._family.parameters.gaussians) if self._by_bound(gmm) else None
 
-class Tied(_PartialDistances):
+
+class Tied(_TopN[Gmm]):
     """The N best densities of each codebook and stream."""
 
-    stages: ClassVar[dict[str, tuple[str, ...]]] = {
+    stages: Mapping[str, tuple[str, ...]] = {
         "score.select": ("selected",),
         "score.exp": ("exponentials",),
         "score.mixture": ("components",),
     }
 
-    def __init__(self, gmm: Gmm) -> None:
-        self._gmm = gmm
-        self._evaluate: Evaluation = Floats(gmm)
+    def __init__(self, family: Gmm) -> None:
+        super().__init__(family)
+        self._evaluate: Evaluation = Floats(family)
         self._resize(DEFAULT_TOP_N)
-
-    def prepare(
-        self, gmm: settings.Gmm, progress: Progress, cancelled: Callable[[], bool]
-    ) -> Array | None:
-        """These bounds (milliseconds)."""
-        return rests_of(self._gmm) if self._by_bound(gmm) else None
 
     def configure(self, gmm: settings.Gmm, prepared: Array | None = None) -> None:
         """Take over `top_n` and the component."""
         wanted = gmm.selection.top_n
-        if min(wanted, self._gmm.parameters.n_densities) != self._keep:
+        if min(wanted, self._family.parameters.n_densities) != self._keep:
             self._resize(wanted)
         if self._by_bound(gmm):
             assert prepared is not None, "needs said so"
-            self._evaluate = Bounded(self._gmm, prepared, self._keep, self.follow)
+            self._evaluate = Bounded(self._family, prepared, self._keep, self.follow)
         else:
-            self._evaluate = Floats(self._gmm)
+            self._evaluate = Floats(self._family)
 
     @classmethod
     def warm_up(cls, family: Gmm, features: Array, scores: Array) -> None:
-        """Score in both ways."""
+        """Score all densities, and with bounds."""
         strategy = cls(family)
         strategy.score(features, scores, Meter())
-        strategy._evaluate = Bounded(family, rests_of(family), strategy._keep, True)
+        strategy._evaluate = Bounded(
+            family, rests(family.parameters.gaussians), strategy._keep, True
+        )
         strategy.score(features, scores, Meter())
 
     def _resize(self, top_n: int) -> None:
-        p = self._gmm.parameters
+        p = self._family.parameters
         self._keep = keep = min(top_n, p.n_densities)
         padded = -(-p.n_streams * keep // LANES) * LANES
         self._index = np.empty((MAX_FRAMES, p.n_codebooks, p.n_streams, keep), np.int32)
@@ -99,7 +95,7 @@ class Tied(_PartialDistances):
 
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
         """Fill `scores` f32 [n, senones]."""
-        gmm, p, n = self._gmm, self._gmm.parameters, len(features)
+        gmm, p, n = self._family, self._family.parameters, len(features)
         x = gmm.expand(features)
         products, shift = gmm.products(n)
         index, kept = self._index[:n], self._kept[:n]
@@ -107,86 +103,26 @@ class Tied(_PartialDistances):
         def part(first: int, last: int, meter: Meter) -> None:
             g = self._evaluate(x, first, last, meter)
             top_n_kernels.select(g, index, kept, shift, self._keep, first, last)
-            meter.done("score.select", n * self._selected)
+            meter.close("score.select", n * self._selected)
             top_n_kernels.exponentiate_kept(kept, first, last)
-            meter.done("score.exp", n * self._selected)
+            meter.close("score.exp", n * self._selected)
             top_n_kernels.mix_kept(
                 index, kept, p.rows, p.padded_densities, p.start, products, first, last
             )
-            meter.done("score.mixture", n * self._components)
+            meter.close("score.mixture", n * self._components)
             gmm.logarithms(scores, first, last, meter)
 
         gmm.pool.run(part, meter)
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws for calls of about `frames` frames."""
-        return (
-            self._gmm.costs(frames)
-            | self._evaluate.costs(frames)
-            | {
-                "score.select": self._select_cost(frames),
-                "score.exp": self._exp_cost(frames),
-                "score.mixture": self._mixture_cost(frames),
-                "score.log": log_cost(self._gmm.parameters, frames),
-            }
-        )
-
-    def _densities_bytes(self, frames: int) -> float:
-        return float(frames * self._gmm.gaussians_per_frame * FLOAT)
-
-    def _select_cost(self, frames: int) -> Cost:
-        """Two comparisons per density (lane maxima, threshold), and the survivors one by one."""
-        per_selected = self._gmm.gaussians_per_frame / self._selected
-        return Cost(
-            operations={
-                "fma": Linear(per_work=(2.0 * per_selected, 0.0, 0.0)),
-                "scalar": Linear(per_work=(2.0, 0.0, 0.0)),
-            },
-            bytes_min=Linear(per_work=(FLOAT * (per_selected + 2), 0.0, 0.0)),
-            bytes_max=Linear(per_work=(FLOAT * (per_selected + 4), 0.0, 0.0)),
-            working_set_bytes=self._densities_bytes(frames),
-            calls=calls(1),
-        )
-
-    def _exp_cost(self, frames: int) -> Cost:
-        """An exponential per density kept, in place."""
-        return Cost(
-            operations={"exp": Linear(per_work=(1.0, 0.0, 0.0))},
-            bytes_min=Linear(per_work=(2.0 * FLOAT, 0.0, 0.0)),
-            bytes_max=Linear(
-                per_work=(2.0 * FLOAT * self._kept[0].size / self._selected, 0.0, 0.0)
-            ),
-            working_set_bytes=float(frames * self._kept[0].nbytes),
-            calls=calls(1),
-        )
-
-    def _mixture_cost(self, frames: int) -> Cost:
-        """A weighted sum of N rows of weights per codebook and stream.
-
-        Compulsory: the rows of one frame, if all frames of the call kept the same densities; the
-        kernel reads the rows of every frame anew. No matrix product: each weight is used once.
-        """
-        p = self._gmm.parameters
-        rows = float(self._components * FLOAT)
-        results = FLOAT * p.n_senones / self._components
-        padding = p.columns / p.n_senones
-        return Cost(
-            operations={
-                "fma": Linear(
-                    per_work=(2.0 + (p.n_streams - 1) * p.n_senones / self._components, 0.0, 0.0)
-                )
-            },
-            bytes_min=Linear(fixed=rows, per_work=(results, 0.0, 0.0)),
-            bytes_max=Linear(per_work=((FLOAT + 2 * results) * padding, 0.0, 0.0)),
-            working_set_bytes=block_bytes(p, frames),
-            calls=calls(1),
-        )
+        p, kept = self._family.parameters, self._kept[0].size
+        laws = self._family.costs(frames) | self._evaluate.costs(frames)
+        return laws | tied.top_n(p, self._keep, frames, kept)
 
 
-class Continuous(_PartialDistances, Chosen):
+class Continuous(_TopN[ContinuousGmm], Chosen):
     """The N best components of each senone and stream."""
-
-    stages: ClassVar[dict[str, tuple[str, ...]]] = {}
 
     def __init__(self, family: ContinuousGmm) -> None:
         super().__init__(family)
@@ -195,12 +131,6 @@ class Continuous(_PartialDistances, Chosen):
         self._keep = min(DEFAULT_TOP_N, p.n_components)
         self._order = np.tile(order, (p.n_groups, p.n_streams, 1))
         self._rest = _NO_RESTS
-
-    def prepare(
-        self, gmm: settings.Gmm, progress: Progress, cancelled: Callable[[], bool]
-    ) -> Array | None:
-        """These bounds."""
-        return rests(self._family.parameters.gaussians) if self._by_bound(gmm) else None
 
     def configure(self, gmm: settings.Gmm, prepared: Array | None = None) -> None:
         """Take over `top_n` and the component."""
@@ -234,24 +164,11 @@ class Continuous(_PartialDistances, Chosen):
             # Counted for the calling thread's groups, taken for all where threads share the block.
             share = p.n_groups / max(1, last - first)
             gaussians = round(share * dimensions / (p.expanded // 2)) if stop else n * p.n_gaussians
-            self.done(gaussians, summed, n * p.n_senones, lse_ns, meter)
+            self.close(gaussians, summed, n * p.n_senones, lse_ns, meter)
 
         self._family.pool.run(part, meter)
 
     def costs(self, frames: int) -> dict[str, Cost]:
-        """Cost laws for calls of about `frames` frames.
-
-        Beside its product a Gaussian costs a look at the bound for each part of it, and up to two comparisons for
-        each place among the N best. A group's panels are read from memory once a call: they fit the second level.
-        """
-        p = self._family.parameters
-        more = 2.0 * PARTS + 2.0 * self._keep
-        operations = {"fma": Linear(per_work=(2.0 * p.expanded + more, 0.0, 0.0))}
-        full = self._family.costs_of_all(frames)
-        gaussians = replace(
-            full["score.gaussians"],
-            operations=operations,
-            bytes_min=Linear(per_work=(p.expanded * FLOAT / frames, 0.0, 0.0)),
-            bytes_max=Linear(per_work=(float(p.expanded * FLOAT), 0.0, 0.0)),
-        )
-        return full | {"score.gaussians": gaussians}
+        """Cost laws for calls of about `frames` frames."""
+        rows = self._family.rows(frames)
+        return continuous.best_of_senones(self._family.parameters, rows, frames, self._keep)

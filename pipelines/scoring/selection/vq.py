@@ -10,60 +10,52 @@ neighbours, so groups are mostly asked for in full.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Hashable, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pipelines.scoring.blocks import FLOAT, MAX_FRAMES
-from pipelines.scoring.call_counts import calls
+from pipelines.scoring.blocks import MAX_FRAMES
 from pipelines.scoring.clustering.quantiser import QUANTISE
 from pipelines.scoring.clustering.shortlists import Shortlists, build, codebook_of, trivial
-from pipelines.scoring.continuous import ContinuousGmm, PackedContinuous, listed, queue
-from pipelines.scoring.continuous.chosen import NO_BACKING, Chosen, best_of_some
+from pipelines.scoring.continuous import ContinuousGmm, listed, queue
+from pipelines.scoring.continuous.chosen import NO_BACKING, Chosen
 from pipelines.scoring.continuous.int8 import queued_of_bytes
+from pipelines.scoring.costs import calls, continuous, tied
+from pipelines.scoring.costs import selection as laws
+from pipelines.scoring.costs.tied import LIST_CALLS
 from pipelines.scoring.gaussians.int8 import Int8Gaussians, in_int8
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import LANES, aligned
-from pipelines.scoring.strategy import Progress
+from pipelines.scoring.strategy import Cancelling, Family, Progress, Strategy
 from pipelines.scoring.tied import listed as listed_densities
-from pipelines.scoring.tied.gmm import Gmm, block_bytes
-from pipelines.scoring.tied.packing import PackedGmm
+from pipelines.scoring.tied.gmm import Gmm
 from profiler.arrays import Array
-from profiler.costs import Cost, Linear
+from profiler.costs import Cost
 
 if TYPE_CHECKING:
     from pipelines import config as settings
 
 
-LIST_CALLS = 8
-"""Calls of numpy that count a block's lists and mark its groups."""
+class _Quantised(Strategy[Family]):
+    """Base of both kinds: the codebook, and finding the codewords of a block."""
 
-
-MIX_CALLS = 3
-"""Calls of numpy that count what the lists of a block hold."""
-
-
-class _Quantised:
-    """What both kinds share: the codebook, and finding the codewords of a block."""
-
-    by_tree: ClassVar[bool] = False
+    by_tree = False
     _lists: Shortlists
-    _words: Array
+
+    def __init__(self, family: Family) -> None:
+        super().__init__(family)
+        streams = family.parameters.n_streams
+        self._words = np.zeros((MAX_FRAMES, streams), np.int32)
 
     def needs(self, gmm: settings.Gmm) -> Hashable:
         """Codebook size and radius."""
         return gmm.selection.codewords, gmm.selection.threshold
 
-    def _prepared(
-        self,
-        p: PackedGmm | PackedContinuous,
-        gmm: settings.Gmm,
-        shared: bool,
-        progress: Progress,
-        cancelled: Callable[[], bool],
+    def _make_lists(
+        self, gmm: settings.Gmm, shared: bool, progress: Progress, cancelled: Cancelling
     ) -> Shortlists:
-        chosen = gmm.selection
+        chosen, p = gmm.selection, self._family.parameters
         book = codebook_of(p.gaussians, p.identity, chosen.codewords, progress, cancelled)
         return build(p.gaussians, book, p.identity, chosen.threshold, progress, cancelled, shared)
 
@@ -74,7 +66,7 @@ class _Quantised:
         else:
             book.nearest(x, words)
             compared = words.size * book.size
-        meter.done(QUANTISE, compared)
+        meter.close(QUANTISE, compared)
         return words
 
     def _items(self, words: Array) -> int:
@@ -84,16 +76,14 @@ class _Quantised:
         return int((start[streams, words, -1] - start[streams, words, 0]).sum(dtype=np.int64))
 
 
-class Continuous(_Quantised, Chosen):
+class Continuous(_Quantised[ContinuousGmm], Chosen):
     """Panels of one Gaussian of each of 16 senones."""
 
-    stages: ClassVar[dict[str, tuple[str, ...]]] = {QUANTISE: ("codewords",)}
+    stages: Mapping[str, tuple[str, ...]] = {QUANTISE: ("codewords",)}
 
     def __init__(self, family: ContinuousGmm) -> None:
         super().__init__(family)
-        p = family.parameters
-        self._words = np.zeros((MAX_FRAMES, p.n_streams), np.int32)
-        self._lanes = np.zeros(p.n_groups, np.uint16)
+        self._lanes = np.zeros(family.parameters.n_groups, np.uint16)
         self._bytes: Int8Gaussians | None = None
         self._best = False
 
@@ -102,12 +92,12 @@ class Continuous(_Quantised, Chosen):
         return super().needs(gmm), gmm.component == "int8"
 
     def prepare(
-        self, gmm: settings.Gmm, progress: Progress, cancelled: Callable[[], bool]
+        self, gmm: settings.Gmm, progress: Progress, cancelled: Cancelling
     ) -> tuple[Shortlists, Int8Gaussians | None]:
         """Codebook and shortlists, from the cache or made now, and 8-bit parameters (seconds)."""
-        p = self._family.parameters
-        lists = self._prepared(p, gmm, False, progress, cancelled)
-        return lists, in_int8(p.gaussians) if gmm.component == "int8" else None
+        lists = self._make_lists(gmm, False, progress, cancelled)
+        gaussians = self._family.parameters.gaussians
+        return lists, in_int8(gaussians) if gmm.component == "int8" else None
 
     def configure(
         self, gmm: settings.Gmm, prepared: tuple[Shortlists, Int8Gaussians | None] | None = None
@@ -152,7 +142,7 @@ class Continuous(_Quantised, Chosen):
     def score_some(
         self, first: int, last: int, senones: Array, scores: Array, meter: Meter
     ) -> None:
-        """Scores of some senones in frames first … last − 1: see `family.Family`."""
+        """Scores of some senones in frames first … last − 1."""
         self._lanes[:] = 0
         queue.mark(senones, self._lanes)
         active, start = np.flatnonzero(self._lanes), self._lists.start
@@ -184,47 +174,46 @@ class Continuous(_Quantised, Chosen):
                 )
             else:
                 lse_ns = queued_of_bytes(x, here, panels, work.tile, work.sums, scores)
-            meter.done("score.gaussians", gaussians, later_ns=lse_ns)
-            meter.done("score.lse", 0 if self._best else gaussians, senones)
+            meter.close("score.gaussians", gaussians, later_ns=lse_ns)
+            meter.close("score.lse", 0 if self._best else gaussians, senones)
 
         self._family.pool.run(part, meter)
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws for calls of about `frames` frames."""
-        p, lists = self._family.parameters, self._lists
-        kept = lists.mean_panels / p.n_components
-        costs = self.chosen_costs(frames, kept, calls(2, LIST_CALLS), self._bytes)
+        family, lists = self._family, self._lists
+        share = lists.mean_panels / family.parameters.n_components
+        called = calls(2, LIST_CALLS)
+        costs = continuous.chosen(
+            family.parameters, family.rows(frames), frames, share, called, self._bytes
+        )
         if self._best:
-            senone = kept * self._family.per_senone
-            costs["score.lse"] = best_of_some(senone, costs["score.lse"])
-        return costs | {QUANTISE: lists.codebook.cost(self.by_tree, frames)}
+            costs = continuous.with_best(costs, share * family.per_senone)
+        return costs | {QUANTISE: laws.quantise(lists.codebook, self.by_tree, frames)}
 
     costs_of_some = costs
 
 
-class Tied(_Quantised):
+class Tied(_Quantised[Gmm]):
     """Gaussians of shared codebooks: those listed are computed, and only they enter the mixtures."""
 
-    stages: ClassVar[dict[str, tuple[str, ...]]] = {
+    stages: Mapping[str, tuple[str, ...]] = {
         QUANTISE: ("codewords",),
         "score.exp": ("exponentials",),
         "score.mixture": ("components",),
     }
 
-    def __init__(self, gmm: Gmm) -> None:
-        self._gmm = gmm
-        p = gmm.parameters
-        self._words = np.zeros((MAX_FRAMES, p.n_streams), np.int32)
+    def __init__(self, family: Gmm) -> None:
+        super().__init__(family)
+        p = family.parameters
         shape = (MAX_FRAMES, p.n_codebooks, p.n_streams)
         self._index = np.empty((*shape, p.padded_densities), np.int32)
         self._kept = aligned((*shape, p.padded_densities + LANES))
         self._count = np.zeros(shape, np.int64)
 
-    def prepare(
-        self, gmm: settings.Gmm, progress: Progress, cancelled: Callable[[], bool]
-    ) -> Shortlists:
+    def prepare(self, gmm: settings.Gmm, progress: Progress, cancelled: Cancelling) -> Shortlists:
         """Codebook and shortlists, from the cache or made now."""
-        return self._prepared(self._gmm.parameters, gmm, True, progress, cancelled)
+        return self._make_lists(gmm, True, progress, cancelled)
 
     def configure(self, gmm: settings.Gmm, prepared: Shortlists | None = None) -> None:
         """Take over the shortlists."""
@@ -232,7 +221,7 @@ class Tied(_Quantised):
         self._take(prepared)
 
     def _take(self, lists: Shortlists) -> None:
-        lists.check_for(self._gmm.parameters.gaussians)
+        lists.check_for(self._family.parameters.gaussians)
         self._lists = lists
 
     @classmethod
@@ -244,7 +233,7 @@ class Tied(_Quantised):
 
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
         """Fill `scores` f32 [n, senones]."""
-        gmm, p, lists, n = self._gmm, self._gmm.parameters, self._lists, len(features)
+        gmm, p, lists, n = self._family, self._family.parameters, self._lists, len(features)
         x = gmm.expand(features)
         words = self._quantise(x, meter)
         gaussians = self._items(words) * LANES
@@ -256,62 +245,24 @@ class Tied(_Quantised):
             listed_densities.evaluate_listed(
                 x, p.gaussians, (lists.start, lists.items, lists.lanes), words, listed, first, last
             )
-            meter.done("score.gaussians", gaussians)
+            meter.close("score.gaussians", gaussians)
             listed_densities.exponentiate_listed(kept, count, shift, first, last)
             # Of the calling thread's codebooks, taken for all where threads share the block.
             share = n * p.n_codebooks / max(1, (last - first) * n)
             listing = count[:, first:last].sum(axis=(0, 2))
-            meter.done("score.exp", round(share * int(listing.sum())))
+            meter.close("score.exp", round(share * int(listing.sum())))
             listed_densities.mix_listed(
                 listed, p.rows, p.padded_densities, p.start, products, first, last
             )
             components = int(listing @ p.senones_per_codebook[first:last])
-            meter.done("score.mixture", round(share * components))
+            meter.close("score.mixture", round(share * components))
             gmm.logarithms(scores, first, last, meter)
 
         gmm.pool.run(part, meter)
 
     def costs(self, frames: int) -> dict[str, Cost]:
-        """Cost laws for calls of about `frames` frames.
-
-        Compulsory: what one frame needs, should all frames of a call need the same; at most each for itself.
-        """
-        p, lists = self._gmm.parameters, self._lists
-        each = p.expanded * FLOAT
-        densities = lists.mean_lanes * p.n_streams * p.n_codebooks
-        rows = densities / p.n_codebooks * p.n_senones * FLOAT
-        results = (
-            2.0
-            * FLOAT
-            * p.n_streams
-            * p.columns
-            / max(1.0, densities * p.n_senones / p.n_codebooks)
-        )
-        return self._gmm.costs(frames) | {
-            QUANTISE: lists.codebook.cost(self.by_tree, frames),
-            "score.gaussians": Cost(
-                operations={"fma": Linear(per_work=(2.0 * p.expanded, 0.0, 0.0))},
-                bytes_min=Linear(per_work=(each / frames, 0.0, 0.0)),
-                bytes_max=Linear(per_work=(each + 2.0 * FLOAT, 0.0, 0.0)),
-                working_set_bytes=block_bytes(p, frames),
-                calls=calls(1, LIST_CALLS),
-            ),
-            "score.exp": Cost(
-                operations={
-                    "exp": Linear(per_work=(1.0, 0.0, 0.0)),
-                    "fma": Linear(per_work=(2.0, 0.0, 0.0)),
-                },
-                bytes_min=Linear(per_work=(2.0 * FLOAT, 0.0, 0.0)),
-                # Lists are padded to sixteen.
-                bytes_max=Linear(per_work=(2.0 * FLOAT * LANES, 0.0, 0.0)),
-                working_set_bytes=float(frames * densities * FLOAT),
-                calls=calls(1, MIX_CALLS),
-            ),
-            "score.mixture": Cost(
-                operations={"fma": Linear(per_work=(2.0, 0.0, 0.0))},
-                bytes_min=Linear(per_work=(FLOAT / frames, 0.0, 0.0)),
-                bytes_max=Linear(per_work=(FLOAT * p.columns / p.n_senones + results, 0.0, 0.0)),
-                working_set_bytes=min(frames * rows, float(p.rows.nbytes)),
-                calls=calls(1, MIX_CALLS),
-            ),
-        }
+        """Cost laws for calls of about `frames` frames."""
+        p, lists = self._family.parameters, self._lists
+        laws_of_kernels = tied.listed(p, lists.mean_lanes, frames)
+        quantise = laws.quantise(lists.codebook, self.by_tree, frames)
+        return self._family.costs(frames) | laws_of_kernels | {QUANTISE: quantise}

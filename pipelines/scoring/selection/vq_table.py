@@ -6,26 +6,27 @@ frame's score is the sum over its streams of the senone's score at the nearest c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
 
 from pipelines.scoring import cache
-from pipelines.scoring.blocks import FLOAT, MAX_FRAMES, WAITS
-from pipelines.scoring.call_counts import calls
+from pipelines.scoring.blocks import MAX_FRAMES
 from pipelines.scoring.clustering.quantiser import QUANTISE, Codebook
 from pipelines.scoring.clustering.shortlists import codebook_of, trivial
 from pipelines.scoring.continuous import ContinuousGmm, kernels
+from pipelines.scoring.costs import WAITING
+from pipelines.scoring.costs import selection as laws
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.vector import LANES, aligned
-from pipelines.scoring.strategy import Progress
+from pipelines.scoring.strategy import Cancelling, Family, Progress, Strategy
 from pipelines.scoring.thread_pool import WAIT_STAGE
 from pipelines.scoring.tied.gmm import Gmm
 from profiler.arrays import Array, ArrayError, check
-from profiler.costs import Cost, Linear
+from profiler.costs import Cost
 from profiler.errors import Cancelled
 
 if TYPE_CHECKING:
@@ -46,17 +47,17 @@ class Table:
         check("scores", self.scores, np.float32, (*self.codebook.words.shape[:2], None))
 
 
-class _Lookup:
-    """What both kinds share, which is all but the making of the table."""
+class _Lookup(Strategy[Family]):
+    """Base of both kinds: all but the making of the table."""
 
-    stages: ClassVar[dict[str, tuple[str, ...]]] = {
+    stages: Mapping[str, tuple[str, ...]] = {
         QUANTISE: ("codewords",),
         LOOKUP: ("lookups", "senones"),
     }
 
-    def __init__(self, family: Gmm | ContinuousGmm) -> None:
-        self._family = family
-        streams = family.parameters.gaussians.shape[1]
+    def __init__(self, family: Family) -> None:
+        super().__init__(family)
+        streams = family.parameters.n_streams
         self._words = np.zeros((MAX_FRAMES, streams), np.int32)
         self._table: Table | None = None
 
@@ -64,9 +65,7 @@ class _Lookup:
         """Size of the codebook."""
         return gmm.selection.codewords
 
-    def prepare(
-        self, gmm: settings.Gmm, progress: Progress, cancelled: Callable[[], bool]
-    ) -> Table:
+    def prepare(self, gmm: settings.Gmm, progress: Progress, cancelled: Cancelling) -> Table:
         """Codebook and table, from the cache or made now (seconds)."""
         p = self._family.parameters
         size = gmm.selection.codewords
@@ -103,7 +102,7 @@ class _Lookup:
         self._table = table
 
     @classmethod
-    def warm_up(cls, family: Gmm | ContinuousGmm, features: Array, scores: Array) -> None:
+    def warm_up(cls, family: Family, features: Array, scores: Array) -> None:
         """Look up in an empty table of one codeword."""
         strategy, shape = cls(family), family.parameters.gaussians.shape
         book = trivial(shape).codebook
@@ -115,31 +114,22 @@ class _Lookup:
         assert self._table is not None
         words = self._words[: len(features)]
         self._table.codebook.nearest(self._family.expand(features), words)
-        meter.done(QUANTISE, words.size * self._table.codebook.size)
+        meter.close(QUANTISE, words.size * self._table.codebook.size)
         lookup(self._table.scores, words, scores)
-        meter.done(LOOKUP, words.shape[1] * scores.size, scores.size)
+        meter.close(LOOKUP, words.shape[1] * scores.size, scores.size)
 
     def costs(self, frames: int) -> dict[str, Cost]:
-        """Cost laws for calls of about `frames` frames: a number read and added per lookup."""
+        """Cost laws for calls of about `frames` frames."""
         assert self._table is not None
-        result = Linear(per_work=(float(FLOAT), float(FLOAT), 0.0))
         return {
-            QUANTISE: self._table.codebook.cost(False, frames),
-            LOOKUP: Cost(
-                operations={"fma": Linear(per_work=(1.0, 0.0, 0.0))},
-                bytes_min=result,
-                bytes_max=Linear(per_work=(float(FLOAT), 2.0 * FLOAT, 0.0)),
-                working_set_bytes=float(self._table.scores.nbytes),
-                calls=calls(1),
-            ),
-            WAIT_STAGE: Cost(unmodelled=WAITS),
+            QUANTISE: laws.quantise(self._table.codebook, False, frames),
+            LOOKUP: laws.lookup(self._table.scores.nbytes),
+            WAIT_STAGE: WAITING,
         }
 
 
-class Continuous(_Lookup):
+class Continuous(_Lookup[ContinuousGmm]):
     """The table of a continuous model."""
-
-    _family: ContinuousGmm
 
     def _stream(self, s: int, x: Array, scores: Array) -> None:
         p = self._family.parameters
@@ -149,10 +139,8 @@ class Continuous(_Lookup):
         kernels.dense(x, gaussians, tile, sums, scores, 0, p.n_groups, False)
 
 
-class Tied(_Lookup):
+class Tied(_Lookup[Gmm]):
     """The table of a tied-mixture model."""
-
-    _family: Gmm
 
     def _stream(self, s: int, x: Array, scores: Array) -> None:
         p = self._family.parameters

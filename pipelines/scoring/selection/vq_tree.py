@@ -6,18 +6,16 @@ arrives at the nearest.
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from pipelines.scoring.selection import vq
 
 
 class Continuous(vq.Continuous):
     """Panels of one Gaussian of each of 16 senones."""
 
-    by_tree: ClassVar[bool] = True
+    by_tree = True
 
 
 class Tied(vq.Tied):
     """Gaussians of shared codebooks."""
 
-    by_tree: ClassVar[bool] = True
+    by_tree = True

@@ -1,52 +1,29 @@
 """GMM layer: which senones are computed. One rule per module, named as `gmm.senones` names it.
 
-A rule stands between the frame layer above and the Gaussians below: it turns a block of features into scores
-with the help of a `Source`, which computes all senones of it or chosen ones. To add one: a module here with a
-class `Rule`, its name in the configuration, a test.
+A rule stands between the frame layer above and a strategy or net below, which computes chosen senones
+(`strategy.SomeSenones`). Without a rule (`all`) a block goes to the strategy as it is. To add one: a module here with
+a class `Rule`, its name in the configuration, a test.
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pipelines.models.sphinx import AcousticModel
 from pipelines.scoring.meter import Meter
+from pipelines.scoring.strategy import SomeSenones
 from profiler.arrays import Array, check, check_indices
 from profiler.spans import Cost
 
 if TYPE_CHECKING:
     from pipelines import config as settings
-
-
-class SomeSenones(Protocol):
-    """What computes chosen senones of single frames."""
-
-    def begin_some(self, features: Array, meter: Meter) -> None:
-        """What can be done for a block before anybody says which senones are wanted."""
-
-    def score_some(
-        self, first: int, last: int, senones: Array, scores: Array, meter: Meter
-    ) -> None:
-        """Fill scores[first:last, senones], for frames of the block begun; `senones` int64, distinct."""
-
-    def costs_of_some(self, frames: int) -> dict[str, Cost]:
-        """Cost laws of the stages of `begin_some` and `score_some`."""
-
-
-class Source(SomeSenones, Protocol):
-    """What the layers below offer: all senones of a block at once, or chosen ones of single frames."""
-
-    def score(self, features: Array, scores: Array, meter: Meter) -> None:
-        """Fill `scores` f32 [n, senones] from `features` f32 [n, dim]."""
-
-    def costs(self, frames: int) -> dict[str, Cost]:
-        """Cost laws of the stages of `score`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,36 +45,42 @@ class Parents:
         check_indices("of", self.of, len(self.ci))
 
 
-class SenoneRule(Protocol):
-    """Scores of the senones that the rule lets through. A module of this package calls it `Rule`."""
+class SenoneRule(ABC):
+    """A `FrameScorer` of the senones that the rule lets through. A module of this package calls it `Rule`."""
 
-    stages: Mapping[str, tuple[str, ...]]
+    stages: Mapping[str, tuple[str, ...]] = {}
     """The stages it records beyond those of the layers below, and their work counts."""
-    lazy: bool
-    """Whether it is told frame by frame what the search wants; if not, `score` alone is called."""
+    lazy = False
+    """Whether the search says frame by frame what it wants; if not, `score` alone is called."""
+    _source: SomeSenones
 
-    def configure(self, gmm: settings.Gmm, source: Source) -> None:
+    def configure(self, gmm: settings.Gmm, source: SomeSenones) -> None:
         """Work by the settings `gmm` on `source` from the next block on."""
+        self._source = source
 
+    @abstractmethod
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
-        """Fill `scores` f32 [n, senones] from `features` f32 [n, dim], n ≤ MAX_FRAMES."""
+        """As `FrameScorer.score`."""
 
+    @abstractmethod
     def begin(self, features: Array, meter: Meter, ahead: bool = False) -> None:
-        """What a lazy rule does for a block before the first `frame` of it.
+        """Begin a block, before its first `frame`.
 
-        `ahead`: nobody else writes the scores of the block, and all its frames will be asked for, so that a
-        rule may compute a senone for the following frames as well.
+        `ahead`: the rule alone writes the scores of the block, and all its frames follow, so that it may compute a
+        senone for the following frames as well.
         """
 
+    @abstractmethod
     def frame(self, t: int, senones: Array, scores: Array, meter: Meter) -> None:
         """Give the `senones` int64 of frame t their scores, in scores[t] of f32 [n, senones of the model]."""
 
+    @abstractmethod
     def costs(self, frames: int) -> dict[str, Cost]:
-        """Cost laws of every stage it causes, for blocks of about `frames` frames."""
+        """As `FrameScorer.costs`."""
 
 
 def rules() -> list[str]:
-    """Names of all rules."""
+    """Names of all rules; `all` needs none."""
     names = [module.name for module in pkgutil.iter_modules(__path__)]
     return sorted(name.replace("_", "-") for name in names if not name.startswith("_"))
 

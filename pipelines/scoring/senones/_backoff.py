@@ -4,7 +4,7 @@ Layer 2 of Chan, Ravishankar and Rudnicky (2004) as Sphinx-3 does it (`approx_co
 context-independent senones are scored first; a context-dependent one is computed only if its parent's score
 is at least the best parent's minus `ci_beam`; the others get the parent's score. `ci_cap` (`maxcdsenpf`)
 tightens the beam: parents are taken in order of their scores for as long as their children together do not
-exceed it. Sphinx-3's other way of backing off, by the best Gaussian of the frame before, is not done.
+exceed it. Sphinx-3's other back-off, by the best Gaussian of the frame before, is not done.
 """
 
 from __future__ import annotations
@@ -15,19 +15,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.call_counts import frame_calls
+from pipelines.scoring.costs import rules as laws
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.senones import Parents, Source
+from pipelines.scoring.senones import Parents, SenoneRule
+from pipelines.scoring.strategy import SomeSenones
 from profiler.arrays import Array, ArrayError
-from profiler.costs import Cost, Linear
+from profiler.costs import Cost
 
 if TYPE_CHECKING:
     from pipelines import config as settings
 
 STAGE = "score.backoff"
-INDEX = 12.0
-"""Bytes of a senone's number, of its parent's and of a place in the list."""
 
 
 @njit(nogil=True, cache=True)
@@ -92,11 +90,10 @@ def choose(
     return n
 
 
-class ByParent:
+class ByParent(SenoneRule):
     """Computes the senones whose parents score well; the others get their parent's score."""
 
     stages: Mapping[str, tuple[str, ...]] = {STAGE: ("decided", "backed_off")}
-    lazy = False
 
     def __init__(self, n_senones: int, parents: Parents) -> None:
         self._parents = parents
@@ -106,11 +103,10 @@ class ByParent:
         self._chosen = np.empty(n_senones, np.int64)
         self._children = np.empty(len(parents.ci), np.int64)
         self._rows = np.empty((0, n_senones), np.float32)
-        self._source: Source
 
-    def configure(self, gmm: settings.Gmm, source: Source) -> None:
+    def configure(self, gmm: settings.Gmm, source: SomeSenones) -> None:
         """Take over beam and cap, and work on `source`."""
-        self._source = source
+        super().configure(gmm, source)
         self._beam, self._cap = float(gmm.ci_beam), int(gmm.ci_cap)
 
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
@@ -133,24 +129,10 @@ class ByParent:
         children = senones[self._is_child[senones]] if self._cap else senones
         bound = passing(row[ci], children, parent, self._beam, self._cap, self._children)
         n = choose(senones, ci, parent, row, bound, self._chosen, scores[t])
-        meter.done(STAGE, len(senones), len(senones) - n)
+        meter.close(STAGE, len(senones), len(senones) - n)
         if n:
             self._source.score_some(t, t + 1, self._chosen[:n], scores, meter)
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Those of the layers below, and the decision."""
-        return self._source.costs_of_some(frames) | {STAGE: self._cost()}
-
-    def _cost(self) -> Cost:
-        """A comparison of each senone's parent; its number and its score written, or its place kept.
-
-        At most with a line read for every score written, and another pass that counts for the cap.
-        """
-        n = len(self._all)
-        return Cost(
-            operations={"scalar": Linear(per_work=(2.0, 0.0, 0.0))},
-            bytes_min=Linear(per_work=(INDEX, float(FLOAT), 0.0)),
-            bytes_max=Linear(per_work=(3 * INDEX, 2.0 * FLOAT, 0.0)),
-            working_set_bytes=n * (INDEX + 2 * FLOAT),
-            calls=frame_calls(2),
-        )
+        return self._source.costs_of_some(frames) | {STAGE: laws.backed_off(len(self._all))}

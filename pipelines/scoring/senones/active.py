@@ -1,37 +1,30 @@
 """Only the senones that the search needs in a frame: those of the arcs that its tokens can take.
 
-As Sphinx and Kaldi score ("on demand"); here for a frame at once. Exact: what is asked for is computed in
-full, and nothing else is ever looked up. Without a search all senones are asked for.
+As Sphinx and Kaldi score ("on demand"); here for a frame at once. Exact: an active senone is computed in
+full, and no other is ever looked up. Without a search all senones are active.
 
-A senone that is asked for is mostly asked for again in the frames after, so it is computed for some frames ahead
-while its parameters are at hand. On speech, 5 000 words and
-beam 13, a frame asks for 32 % of the senones; eight frames ahead, 40 % are computed and 6 % fetched from memory.
+An active senone mostly stays so in the frames after, so it is computed for some frames ahead while its parameters are
+at hand. On speech, with 5 000 words and beam 13, 32 % of the senones are active in a frame; eight frames ahead, 40 %
+are computed and 6 % fetched from memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.call_counts import frame_calls
+from pipelines.scoring.costs import rules as laws
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.senones import Parents, Source
+from pipelines.scoring.senones import Parents, SenoneRule
 from profiler.arrays import Array, ArrayError
-from profiler.costs import Cost, Linear
-
-if TYPE_CHECKING:
-    from pipelines import config as settings
+from profiler.costs import Cost
 
 AHEAD = 8
 """Frames for which a senone of mixtures is computed at once; 16 fetch little less (4 %) and compute 47 %."""
 
-
 STAGE = "score.due"
-INDEX = 8.0
-"""Bytes of a senone's number."""
 
 
 @njit(nogil=True, cache=True)
@@ -52,8 +45,8 @@ def due(senones: Array, until: Array, t: int, end: int, found: Array) -> int:
     return n
 
 
-class Rule:
-    """Computes what is asked for."""
+class Rule(SenoneRule):
+    """Computes the active senones."""
 
     stages: Mapping[str, tuple[str, ...]] = {STAGE: ("asked", "due")}
     lazy = True
@@ -65,11 +58,6 @@ class Rule:
         self._until = np.zeros(n_senones, np.int64)
         self._due = np.empty(n_senones, np.int64)
         self._frames, self._ahead = 0, 1
-        self._source: Source
-
-    def configure(self, gmm: settings.Gmm, source: Source) -> None:
-        """Work on `source`."""
-        self._source = source
 
     def score(self, features: Array, scores: Array, meter: Meter) -> None:
         """Fill `scores` f32 [n, senones]."""
@@ -91,21 +79,13 @@ class Rule:
             return
         end = min(t + self._ahead, self._frames)
         n = due(senones, self._until, t, end, self._due)
-        meter.done(STAGE, len(senones), n)
+        meter.close(STAGE, len(senones), n)
         if n:
             self._source.score_some(t, end, self._due[:n], scores, meter)
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Those of the layers below, and which senones are not computed yet."""
         costs = self._source.costs_of_some(frames)
-        return costs | {STAGE: self._due_cost()} if min(self._most, frames) > 1 else costs
-
-    def _due_cost(self) -> Cost:
-        """A comparison for each senone asked for: its number, until when it is computed, and its place on the list."""
-        return Cost(
-            operations={"scalar": Linear(per_work=(1.0, 0.0, 0.0))},
-            bytes_min=Linear(per_work=(2.0 * INDEX, 2.0 * INDEX, 0.0)),
-            bytes_max=Linear(per_work=(3.0 * INDEX, INDEX, 0.0)),
-            working_set_bytes=2.0 * INDEX * len(self._all),
-            calls=frame_calls(),
-        )
+        if min(self._most, frames) > 1:
+            costs[STAGE] = laws.due(len(self._all))
+        return costs

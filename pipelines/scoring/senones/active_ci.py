@@ -1,4 +1,4 @@
-"""Of the senones that the search needs, those whose parent scores well: what Sphinx-3 does.
+"""Of the active senones only those whose parent scores well, as Sphinx-3.
 
 The cap counts the active senones alone, as Sphinx-3 counts the active children of a parent.
 """
@@ -9,6 +9,6 @@ from pipelines.scoring.senones._backoff import ByParent
 
 
 class Rule(ByParent):
-    """By the parents' scores, among those asked for."""
+    """By the parents' scores, among the active senones."""
 
     lazy = True

@@ -1,6 +1,6 @@
 """Context-independent senones first; the others only where their parent scores well (see `_backoff`).
 
-Decided for all senones of a block at once, whether the search asks for them or not: asking costs the batching.
+Decided for all senones of a block at once, whether active or not: frame by frame, batching would be lost.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Sums of products of 8-bit integers, unsigned weights by signed activations: exact, four products to a sum.
 
-Three ways: one instruction (AVX512-VNNI); every other byte as 16 bits, whose products one instruction adds in pairs
-(AVX2: four of these for what VNNI does in one, and exact, where the instruction for bytes would saturate); and plain
+One instruction (AVX512-VNNI); or every other byte as 16 bits, whose products one instruction adds in pairs
+(AVX2: four of these for what VNNI does in one, and exact, where the instruction for bytes would saturate); or plain
 vector code for any other processor.
 """
 
@@ -14,16 +14,8 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
-from pipelines.scoring.simd.instructions import (
-    I32,
-    I32X16,
-    at,
-    integers,
-    shuffle,
-    sum_from,
-    word,
-)
-from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, has_feature, intrinsic
+from pipelines.scoring.simd.instructions import I32, I32X16, at, integers, shuffle, sum_from, word
+from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, has_feature, instruction
 
 OFFSET = 128
 """Added to an 8-bit weight: the processor's byte product takes one unsigned and one signed factor."""
@@ -104,10 +96,7 @@ def _half(builder: Any, value: Any, number: int) -> Any:
 
 
 def make_byte_tile(
-    frames: int,
-    vectors: int,
-    one_instruction: bool = BYTE_PRODUCTS,
-    pairs: bool = PAIR_PRODUCTS,
+    frames: int, vectors: int, one_instruction: bool = BYTE_PRODUCTS, pairs: bool = PAIR_PRODUCTS
 ) -> Callable[..., None]:
     """A tile of a layer: out i32 [frames, P] = x i8 [frames, 4 · groups] · panel uint8 [groups, P, 4], less `excess`.
 
@@ -115,54 +104,44 @@ def make_byte_tile(
     from a frame of x to the next; `excess`: of i32 [frames], taken off every sum.
     """
 
-    @intrinsic
+    kind = Bytes(one_instruction, pairs)
+
+    @instruction(types.void, *[types.intp] * 6)
     def tile(
-        typing_context: Any, x: Any, x_frame: Any, panel: Any, groups: Any, excess: Any, out: Any
-    ) -> Any:
-        kind = Bytes(one_instruction, pairs)
+        builder: Any, x: Any, x_frame: Any, panel: Any, groups: Any, excess: Any, out: Any
+    ) -> None:
+        def spread(place: Any) -> Any:
+            value = builder.load(at(builder, place, I32))
+            value.align = 1
+            one = builder.insert_element(
+                ir.Constant(kind.vector, ir.Undefined), value, ir.Constant(I32, 0)
+            )
+            nothing = ir.Constant(kind.vector, ir.Undefined)
+            return builder.shuffle_vector(one, nothing, integers(0))
 
-        def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            x, x_frame, panel, groups, excess, out = arguments
-
-            def spread(place: Any) -> Any:
-                value = builder.load(at(builder, place, I32))
-                value.align = 1
-                one = builder.insert_element(
-                    ir.Constant(kind.vector, ir.Undefined), value, ir.Constant(I32, 0)
-                )
-                nothing = ir.Constant(kind.vector, ir.Undefined)
-                return builder.shuffle_vector(one, nothing, integers(0))
-
-            cells = [(f, v) for f in range(frames) for v in range(vectors)]
-            slots = {cell: sum_from(builder, kind.zero) for cell in cells}
-            rows = [builder.add(x, builder.mul(x_frame, word(f))) for f in range(frames)]
-            with cgutils.for_range(builder, groups) as loop:
-                begin = builder.add(panel, builder.mul(loop.index, word(vectors * LANES * GROUP)))
-                weights = [
-                    kind.load(builder, builder.add(begin, word(v * VECTOR_BYTES)))
-                    for v in range(vectors)
-                ]
-                offset = builder.mul(loop.index, word(GROUP))
-                for f, row in enumerate(rows):
-                    four = spread(builder.add(row, offset))
-                    for v in range(vectors):
-                        slot = slots[f, v]
-                        total = kind.multiply(
-                            builder,
-                            weights[v],
-                            builder.bitcast(four, kind.bytes),
-                            builder.load(slot),
-                        )
-                        builder.store(total, slot)
-            for f in range(frames):
-                less = spread(builder.add(excess, word(4 * f)))
+        cells = [(f, v) for f in range(frames) for v in range(vectors)]
+        slots = {cell: sum_from(builder, kind.zero) for cell in cells}
+        rows = [builder.add(x, builder.mul(x_frame, word(f))) for f in range(frames)]
+        with cgutils.for_range(builder, groups) as loop:
+            begin = builder.add(panel, builder.mul(loop.index, word(vectors * LANES * GROUP)))
+            weights = [
+                kind.load(builder, builder.add(begin, word(v * VECTOR_BYTES)))
+                for v in range(vectors)
+            ]
+            offset = builder.mul(loop.index, word(GROUP))
+            for f, row in enumerate(rows):
+                four = spread(builder.add(row, offset))
                 for v in range(vectors):
-                    where = builder.add(out, word((f * vectors + v) * VECTOR_BYTES))
-                    total = builder.sub(builder.load(slots[f, v]), less)
-                    builder.store(total, at(builder, where, kind.vector)).align = 4
-            return context.get_dummy_value()
+                    slot = slots[f, v]
+                    total = kind.multiply(
+                        builder, weights[v], builder.bitcast(four, kind.bytes), builder.load(slot)
+                    )
+                    builder.store(total, slot)
+        for f in range(frames):
+            less = spread(builder.add(excess, word(4 * f)))
+            for v in range(vectors):
+                where = builder.add(out, word((f * vectors + v) * VECTOR_BYTES))
+                total = builder.sub(builder.load(slots[f, v]), less)
+                builder.store(total, at(builder, where, kind.vector)).align = 4
 
-        return types.void(*[types.intp] * 6), generate
-
-    made: Callable[..., None] = tile
-    return made
+    return tile

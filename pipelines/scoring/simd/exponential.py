@@ -22,7 +22,7 @@ from pipelines.scoring.simd.instructions import (
     store,
 )
 from pipelines.scoring.simd.maxima import lane_maxima
-from pipelines.scoring.simd.vector import intrinsic
+from pipelines.scoring.simd.vector import instruction
 
 LOWEST_EXPONENT = -60.0
 """Smaller exponents are taken for this one: 1e-26 of the best density, beyond what float32 adds to it.
@@ -73,36 +73,22 @@ def _logarithm(builder: Any, x: Any) -> Any:
     return fma(builder, whole, constant(math.log(2.0)), builder.fmul(ratio, series))
 
 
-@intrinsic
-def exp_shifted(typing_context: Any, source: Any, target: Any, groups: Any, shift: Any) -> Any:
+@instruction(types.void, types.intp, types.intp, types.intp, types.float32)
+def exp_shifted(builder: Any, source: Any, target: Any, groups: Any, shift: Any) -> None:
     """target[i] = exp(max(source[i] − shift, LOWEST_EXPONENT)) for 16·groups floats; source[i] ≤ shift."""
-    signature = types.void(types.intp, types.intp, types.intp, types.float32)
-
-    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        source, target, groups, shift = arguments
-        shifts = splat(builder, shift)
-        with cgutils.for_range(builder, groups) as loop:
-            x = builder.fsub(load(builder, step(builder, source, loop.index)), shifts)
-            store(builder, _exponential(builder, x), step(builder, target, loop.index))
-        return context.get_dummy_value()
-
-    return signature, generate
+    shifts = splat(builder, shift)
+    with cgutils.for_range(builder, groups) as loop:
+        x = builder.fsub(load(builder, step(builder, source, loop.index)), shifts)
+        store(builder, _exponential(builder, x), step(builder, target, loop.index))
 
 
-@intrinsic
-def log_shifted(typing_context: Any, source: Any, target: Any, groups: Any, shift: Any) -> Any:
+@instruction(types.void, types.intp, types.intp, types.intp, types.float32)
+def log_shifted(builder: Any, source: Any, target: Any, groups: Any, shift: Any) -> None:
     """target[i] = log(source[i]) + shift for 16·groups positive normal floats."""
-    signature = types.void(types.intp, types.intp, types.intp, types.float32)
-
-    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        source, target, groups, shift = arguments
-        shifts = splat(builder, shift)
-        with cgutils.for_range(builder, groups) as loop:
-            result = _logarithm(builder, load(builder, step(builder, source, loop.index)))
-            store(builder, builder.fadd(result, shifts), step(builder, target, loop.index))
-        return context.get_dummy_value()
-
-    return signature, generate
+    shifts = splat(builder, shift)
+    with cgutils.for_range(builder, groups) as loop:
+        result = _logarithm(builder, load(builder, step(builder, source, loop.index)))
+        store(builder, builder.fadd(result, shifts), step(builder, target, loop.index))
 
 
 def _sum_exp(builder: Any, source: Any, groups: Any, shifts: Any) -> Any:
@@ -115,44 +101,24 @@ def _sum_exp(builder: Any, source: Any, groups: Any, shifts: Any) -> Any:
     return builder.load(total)
 
 
-@intrinsic
-def sum_exp_down(typing_context: Any, source: Any, count: Any, products: Any, shifts: Any) -> Any:
+@instruction(types.void, *[types.intp] * 4)
+def sum_exp_down(builder: Any, source: Any, count: Any, products: Any, shifts: Any) -> None:
     """Lane by lane over `count` vectors of 16: products *= Σ exp(value − best), shifts += best."""
-    signature = types.void(*[types.intp] * 4)
-
-    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        source, count, products, shifts = arguments
-        best = lane_maxima(builder, source, count)
-        total = _sum_exp(builder, source, count, best)
-        store(builder, builder.fmul(load(builder, products), total), products)
-        store(builder, builder.fadd(load(builder, shifts), best), shifts)
-        return context.get_dummy_value()
-
-    return signature, generate
+    best = lane_maxima(builder, source, count)
+    total = _sum_exp(builder, source, count, best)
+    store(builder, builder.fmul(load(builder, products), total), products)
+    store(builder, builder.fadd(load(builder, shifts), best), shifts)
 
 
-@intrinsic
-def sum_exp(typing_context: Any, source: Any, groups: Any, shift: Any) -> Any:
+@instruction(types.float32, types.intp, types.intp, types.float32)
+def sum_exp(builder: Any, source: Any, groups: Any, shift: Any) -> Any:
     """Σ exp(source[i] − shift) over 16·groups floats; source[i] ≤ shift."""
-    signature = types.float32(types.intp, types.intp, types.float32)
-
-    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        source, groups, shift = arguments
-        total = _sum_exp(builder, source, groups, splat(builder, shift))
-        return reduce(builder, builder.fadd, total)
-
-    return signature, generate
+    total = _sum_exp(builder, source, groups, splat(builder, shift))
+    return reduce(builder, builder.fadd, total)
 
 
-@intrinsic
-def log_plus(typing_context: Any, source: Any, shifts: Any, target: Any) -> Any:
+@instruction(types.void, *[types.intp] * 3)
+def log_plus(builder: Any, source: Any, shifts: Any, target: Any) -> None:
     """target[lane] = log(source[lane]) + shifts[lane] for 16 positive normal floats."""
-    signature = types.void(*[types.intp] * 3)
-
-    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        source, shifts, target = arguments
-        result = _logarithm(builder, load(builder, source))
-        store(builder, builder.fadd(result, load(builder, shifts)), target)
-        return context.get_dummy_value()
-
-    return signature, generate
+    result = _logarithm(builder, load(builder, source))
+    store(builder, builder.fadd(result, load(builder, shifts)), target)

@@ -22,18 +22,13 @@ from pipelines.scoring.simd.instructions import (
     store,
     word,
 )
-from pipelines.scoring.simd.vector import intrinsic
+from pipelines.scoring.simd.vector import instruction, intrinsic
 
 
-@intrinsic
-def largest(typing_context: Any, source: Any, groups: Any) -> Any:
+@instruction(types.float32, types.intp, types.intp)
+def largest(builder: Any, source: Any, groups: Any) -> Any:
     """The largest of 16·groups floats at address `source`."""
-    signature = types.float32(types.intp, types.intp)
-
-    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return reduce_max(builder, lane_maxima(builder, *arguments))
-
-    return signature, generate
+    return reduce_max(builder, lane_maxima(builder, source, groups))
 
 
 def lane_maxima(builder: Any, source: Any, groups: Any) -> Any:
@@ -73,84 +68,49 @@ def bound_of_nth(typing_context: Any, source: Any, groups: Any, n: Any) -> Any:
     return signature, generate
 
 
-@intrinsic
-def reached(typing_context: Any, source: Any, bound: Any) -> Any:
-    """Bit i tells whether float i of the 16 at address `source` is at least `bound`."""
-    signature = types.uint64(types.intp, types.float32)
-
-    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        source, bound = arguments
-        hits = builder.fcmp_ordered(">=", load(builder, source), splat(builder, bound))
-        return builder.zext(builder.bitcast(hits, I16), I64)
-
-    return signature, generate
+@instruction(types.uint64, types.intp, types.float32)
+def reached(builder: Any, source: Any, bound: Any) -> Any:
+    """Bit i: whether float i of the 16 at address `source` is at least `bound`."""
+    hits = builder.fcmp_ordered(">=", load(builder, source), splat(builder, bound))
+    return builder.zext(builder.bitcast(hits, I16), I64)
 
 
-@intrinsic
-def lowest_bit(typing_context: Any, bits: Any) -> Any:
+@instruction(types.int64, types.uint64)
+def lowest_bit(builder: Any, bits: Any) -> Any:
     """Number of the lowest bit that is set; 64 when none is."""
-    signature = types.int64(types.uint64)
-
-    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 0))
-
-    return signature, generate
+    return builder.cttz(bits, ir.Constant(ir.IntType(1), 0))
 
 
-@intrinsic
-def count_bits(typing_context: Any, bits: Any) -> Any:
-    """How many bits are set."""
-    signature = types.int64(types.uint64)
-
-    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.ctpop(arguments[0])
-
-    return signature, generate
+@instruction(types.int64, types.uint64)
+def count_bits(builder: Any, bits: Any) -> Any:
+    """Number of bits that are set."""
+    return builder.ctpop(bits)
 
 
-@intrinsic
-def max_down(typing_context: Any, source: Any, count: Any, shifts: Any) -> Any:
+@instruction(types.void, *[types.intp] * 3)
+def max_down(builder: Any, source: Any, count: Any, shifts: Any) -> None:
     """Lane by lane over `count` vectors of 16: shifts += the largest."""
-    signature = types.void(*[types.intp] * 3)
-
-    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        source, count, shifts = arguments
-        best = lane_maxima(builder, source, count)
-        store(builder, builder.fadd(load(builder, shifts), best), shifts)
-        return context.get_dummy_value()
-
-    return signature, generate
+    best = lane_maxima(builder, source, count)
+    store(builder, builder.fadd(load(builder, shifts), best), shifts)
 
 
-@intrinsic
-def insert_down(typing_context: Any, value: Any, best: Any, keep: Any) -> Any:
+@instruction(types.void, *[types.intp] * 3)
+def insert_down(builder: Any, value: Any, best: Any, keep: Any) -> None:
     """Put the vector at `value` into `best` [keep, 16], sorted from the best down in every lane."""
-    signature = types.void(*[types.intp] * 3)
-
-    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        value, best, keep = arguments
-        carried = cgutils.alloca_once(builder, F32X16)
-        builder.store(load(builder, value), carried)
-        with cgutils.for_range(builder, keep) as loop:
-            place = step(builder, best, loop.index)
-            here, new = load(builder, place), builder.load(carried)
-            above = builder.fcmp_ordered(">", new, here)
-            store(builder, builder.select(above, new, here), place)
-            builder.store(builder.select(above, here, new), carried)
-        return context.get_dummy_value()
-
-    return signature, generate
+    carried = cgutils.alloca_once(builder, F32X16)
+    builder.store(load(builder, value), carried)
+    with cgutils.for_range(builder, keep) as loop:
+        place = step(builder, best, loop.index)
+        here, new = load(builder, place), builder.load(carried)
+        above = builder.fcmp_ordered(">", new, here)
+        store(builder, builder.select(above, new, here), place)
+        builder.store(builder.select(above, here, new), carried)
 
 
-@intrinsic
-def can_reach(typing_context: Any, sums: Any, rest: Any, bounds: Any) -> Any:
+@instruction(types.boolean, *[types.intp] * 3)
+def can_reach(builder: Any, sums: Any, rest: Any, bounds: Any) -> Any:
     """Whether sums + rest exceeds bounds in any of 16 lanes."""
-    signature = types.boolean(*[types.intp] * 3)
-
-    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        sums, rest, bounds = (load(builder, address) for address in arguments)
-        above = builder.fcmp_ordered(">", builder.fadd(sums, rest), bounds)
-        bits = builder.bitcast(above, ir.IntType(16))
-        return builder.icmp_unsigned("!=", bits, ir.Constant(ir.IntType(16), 0))
-
-    return signature, generate
+    sums, rest, bounds = (load(builder, address) for address in (sums, rest, bounds))
+    above = builder.fcmp_ordered(">", builder.fadd(sums, rest), bounds)
+    bits = builder.bitcast(above, ir.IntType(16))
+    return builder.icmp_unsigned("!=", bits, ir.Constant(ir.IntType(16), 0))

@@ -28,98 +28,68 @@ from pipelines.scoring.simd.instructions import (
     summed_in_turn,
     word,
 )
-from pipelines.scoring.simd.vector import has_feature, intrinsic
+from pipelines.scoring.simd.vector import has_feature, instruction
 
 AHEAD = 2
-"""Panels between asking for one and using it."""
+"""Panels between the prefetch of one and its use."""
 
 _SUMS = 3  # independent sums of a panel, so that a multiplier need not wait for its own result
 LEVEL = SECOND_LEVEL
-"""Where a panel is brought to meanwhile: the first level has no room for what is two panels ahead."""
+"""Cache that a panel is prefetched into: the first level has no room for what is two panels ahead."""
 
 
 def make_panel(rows: int) -> Callable[..., None]:
     """One panel of Gaussians at some frames: target_r[16] = x_r[k] · panel[k, 16] for each of `rows` frames.
 
-    Called as panel(panel, k, later, (x_1 … x_rows, target_1 … target_rows)); the panel at address `later` is asked
-    for meanwhile, since it lies where no prefetcher expects it.
+    Called as panel(panel, k, later, (x_1 … x_rows, target_1 … target_rows)); the panel at address `later` is
+    prefetched, since it lies where no hardware prefetcher expects it.
     """
     sums = max(1, _SUMS // rows)
 
-    @intrinsic
-    def panel(typing_context: Any, source: Any, count: Any, later: Any, places: Any) -> Any:
-        words = types.UniTuple(types.intp, 2 * rows)
-        signature = types.void(types.intp, types.intp, types.intp, words)
+    words = types.UniTuple(types.intp, 2 * rows)
 
-        def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            source, count, later, places = arguments
-            xs = [builder.extract_value(places, r) for r in range(rows)]
-            targets = [builder.extract_value(places, rows + r) for r in range(rows)]
+    @instruction(types.void, types.intp, types.intp, types.intp, words)
+    def panel(builder: Any, source: Any, count: Any, later: Any, places: Any) -> None:
+        xs = [builder.extract_value(places, r) for r in range(rows)]
+        targets = [builder.extract_value(places, rows + r) for r in range(rows)]
 
-            def add(index: Any, slots: list[Any]) -> None:
-                values = load(builder, step(builder, source, index))
-                prefetch(builder, step(builder, later, index), LEVEL)
-                for x, slot in zip(xs, slots, strict=True):
-                    factor = broadcast(builder, builder.add(x, builder.mul(index, word(4))))
-                    builder.store(fma(builder, factor, values, builder.load(slot)), slot)
-
-            totals = summed_in_turn(builder, count, sums, rows, add)
-            for target, total in zip(targets, totals, strict=True):
-                store(builder, total, target)
-            return context.get_dummy_value()
-
-        return signature, generate
-
-    made: Callable[..., None] = panel
-    return made
-
-
-@intrinsic
-def add_to(typing_context: Any, source: Any, value: Any, target: Any) -> Any:
-    """target[16] = source[16] + value."""
-    signature = types.void(types.intp, types.float32, types.intp)
-
-    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        source, value, target = arguments
-        store(builder, builder.fadd(load(builder, source), splat(builder, value)), target)
-        return context.get_dummy_value()
-
-    return signature, generate
-
-
-@intrinsic
-def add_vector(typing_context: Any, target: Any, source: Any) -> Any:
-    """target[16] += source[16]."""
-    signature = types.void(*[types.intp] * 2)
-
-    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        target, source = arguments
-        store(builder, builder.fadd(load(builder, target), load(builder, source)), target)
-        return context.get_dummy_value()
-
-    return signature, generate
-
-
-@intrinsic
-def partial(
-    typing_context: Any, x: Any, source: Any, dim: Any, begin: Any, end: Any, sums: Any
-) -> Any:
-    """Dimensions begin … end − 1 of a panel [2·dim + 1, 16] at one frame [x², x, 1], added to sums[16]."""
-    signature = types.void(*[types.intp] * 6)
-
-    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        x, source, dim, begin, end, sums = arguments
-        slots = [sum_from(builder, zero) for zero in (load(builder, sums), constant(0.0))]
-        with cgutils.for_range(builder, builder.sub(end, begin)) as loop:
-            d = builder.add(begin, loop.index)
-            for slot, index in zip(slots, (d, builder.add(d, dim)), strict=True):
+        def add(index: Any, slots: list[Any]) -> None:
+            values = load(builder, step(builder, source, index))
+            prefetch(builder, step(builder, later, index), LEVEL)
+            for x, slot in zip(xs, slots, strict=True):
                 factor = broadcast(builder, builder.add(x, builder.mul(index, word(4))))
-                values = load(builder, step(builder, source, index))
                 builder.store(fma(builder, factor, values, builder.load(slot)), slot)
-        store(builder, builder.fadd(builder.load(slots[0]), builder.load(slots[1])), sums)
-        return context.get_dummy_value()
 
-    return signature, generate
+        totals = summed_in_turn(builder, count, sums, rows, add)
+        for target, total in zip(targets, totals, strict=True):
+            store(builder, total, target)
+
+    return panel
+
+
+@instruction(types.void, types.intp, types.float32, types.intp)
+def add_to(builder: Any, source: Any, value: Any, target: Any) -> None:
+    """target[16] = source[16] + value."""
+    store(builder, builder.fadd(load(builder, source), splat(builder, value)), target)
+
+
+@instruction(types.void, *[types.intp] * 2)
+def add_vector(builder: Any, target: Any, source: Any) -> None:
+    """target[16] += source[16]."""
+    store(builder, builder.fadd(load(builder, target), load(builder, source)), target)
+
+
+@instruction(types.void, *[types.intp] * 6)
+def partial(builder: Any, x: Any, source: Any, dim: Any, begin: Any, end: Any, sums: Any) -> None:
+    """Dimensions begin … end − 1 of a panel [2·dim + 1, 16] at one frame [x², x, 1], added to sums[16]."""
+    slots = [sum_from(builder, zero) for zero in (load(builder, sums), constant(0.0))]
+    with cgutils.for_range(builder, builder.sub(end, begin)) as loop:
+        d = builder.add(begin, loop.index)
+        for slot, index in zip(slots, (d, builder.add(d, dim)), strict=True):
+            factor = broadcast(builder, builder.add(x, builder.mul(index, word(4))))
+            values = load(builder, step(builder, source, index))
+            builder.store(fma(builder, factor, values, builder.load(slot)), slot)
+    store(builder, builder.fadd(builder.load(slots[0]), builder.load(slots[1])), sums)
 
 
 WIDE_SHORTS = has_feature("avx512bw")
@@ -147,48 +117,39 @@ def _square_and_add(builder: Any, z: Any) -> Any:
     return builder.add(*squares)
 
 
-@intrinsic
-def panel_of_bytes(
-    typing_context: Any, x: Any, source: Any, pairs: Any, later: Any, target: Any
-) -> Any:
+@instruction(types.void, *[types.intp] * 5)
+def panel_of_bytes(builder: Any, x: Any, source: Any, pairs: Any, later: Any, target: Any) -> None:
     """One panel of 8-bit Gaussians at one frame: target[16] = constant[16] − scale[16] · Σ z², in 16-bit arithmetic.
 
     `x` int16 [2 · pairs]; `source` [pairs, 2, 32]: int8 means and uint8 inverse deviations, two dimensions side
     by side for each of 16 Gaussians; then f32 [2, 16]: constant, scale. z = ((x − 16 · mean) · 128 · inverse)
-    / 65536. The panel at address `later` is asked for meanwhile. See `scoring.gaussians.int8`.
+    / 65536. The panel at address `later` is prefetched. See `scoring.gaussians.int8`.
     """
-    signature = types.void(*[types.intp] * 5)
-
-    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        x, source, pairs, later, target = arguments
-        total = sum_from(builder, integers(0))
-        undefined = ir.Constant(I32X16, ir.Undefined)
-        with cgutils.for_range(builder, pairs) as loop:
-            two = builder.load(at(builder, builder.add(x, builder.mul(loop.index, word(4))), I32))
-            two.align = 2
-            spread = builder.insert_element(undefined, two, ir.Constant(I32, 0))
-            spread = builder.shuffle_vector(spread, undefined, integers(0))
-            frame = builder.bitcast(spread, _SHORTS)
-            place = step(builder, source, loop.index)
-            prefetch(builder, step(builder, later, loop.index), LEVEL)
-            loaded = []
-            for offset in (0, 32):
-                value = builder.load(at(builder, builder.add(place, word(offset)), _PAIR))
-                value.align = 1
-                loaded.append(value)
-            mean = builder.shl(builder.sext(loaded[0], _SHORTS), _same(_SHORTS, 4))
-            inverse = builder.shl(builder.zext(loaded[1], _SHORTS), _same(_SHORTS, 7))
-            gap = builder.sub(frame, mean)
-            product = builder.mul(builder.sext(gap, _INTS), builder.sext(inverse, _INTS))
-            z = builder.trunc(builder.ashr(product, _same(_INTS, 16)), _SHORTS)
-            both = _square_and_add(builder, z)
-            builder.store(builder.add(builder.load(total), both), total)
-        constant, scale = (builder.add(pairs, word(i)) for i in (0, 1))
-        for index in (constant, scale):
-            prefetch(builder, step(builder, later, index), LEVEL)
-        distance = builder.sitofp(builder.load(total), F32X16)
-        scaled = builder.fmul(distance, load(builder, step(builder, source, scale)))
-        store(builder, builder.fsub(load(builder, step(builder, source, constant)), scaled), target)
-        return context.get_dummy_value()
-
-    return signature, generate
+    total = sum_from(builder, integers(0))
+    undefined = ir.Constant(I32X16, ir.Undefined)
+    with cgutils.for_range(builder, pairs) as loop:
+        two = builder.load(at(builder, builder.add(x, builder.mul(loop.index, word(4))), I32))
+        two.align = 2
+        spread = builder.insert_element(undefined, two, ir.Constant(I32, 0))
+        spread = builder.shuffle_vector(spread, undefined, integers(0))
+        frame = builder.bitcast(spread, _SHORTS)
+        place = step(builder, source, loop.index)
+        prefetch(builder, step(builder, later, loop.index), LEVEL)
+        loaded = []
+        for offset in (0, 32):
+            value = builder.load(at(builder, builder.add(place, word(offset)), _PAIR))
+            value.align = 1
+            loaded.append(value)
+        mean = builder.shl(builder.sext(loaded[0], _SHORTS), _same(_SHORTS, 4))
+        inverse = builder.shl(builder.zext(loaded[1], _SHORTS), _same(_SHORTS, 7))
+        gap = builder.sub(frame, mean)
+        product = builder.mul(builder.sext(gap, _INTS), builder.sext(inverse, _INTS))
+        z = builder.trunc(builder.ashr(product, _same(_INTS, 16)), _SHORTS)
+        both = _square_and_add(builder, z)
+        builder.store(builder.add(builder.load(total), both), total)
+    constant, scale = (builder.add(pairs, word(i)) for i in (0, 1))
+    for index in (constant, scale):
+        prefetch(builder, step(builder, later, index), LEVEL)
+    distance = builder.sitofp(builder.load(total), F32X16)
+    scaled = builder.fmul(distance, load(builder, step(builder, source, scale)))
+    store(builder, builder.fsub(load(builder, step(builder, source, constant)), scaled), target)

@@ -21,7 +21,7 @@ from pipelines.scoring.simd.instructions import (
     summed_in_turn,
     word,
 )
-from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, intrinsic
+from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, instruction
 
 SUMS = 4
 """Independent sums of a row or a panel, so that a multiplier need not wait for its own result."""
@@ -35,30 +35,24 @@ def make_sparse_row(vectors: int) -> Callable[..., None]:
     """
     sums = max(1, SUMS // vectors)
 
-    @intrinsic
+    @instruction(types.void, *[types.intp] * 6)
     def row(
-        typing_context: Any, values: Any, columns: Any, count: Any, x: Any, x_next: Any, out: Any
-    ) -> Any:
-        def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            values, columns, count, x, x_next, out = arguments
-            bases = [builder.add(x, builder.mul(x_next, word(v))) for v in range(vectors)]
+        builder: Any, values: Any, columns: Any, count: Any, x: Any, x_next: Any, out: Any
+    ) -> None:
+        bases = [builder.add(x, builder.mul(x_next, word(v))) for v in range(vectors)]
 
-            def add(index: Any, slots: list[Any]) -> None:
-                offset = builder.mul(_column(builder, columns, index), word(VECTOR_BYTES))
-                place = builder.add(values, builder.mul(index, word(4)))
-                factor = broadcast(builder, place)
-                for base, slot in zip(bases, slots, strict=True):
-                    frames = load(builder, builder.add(base, offset))
-                    builder.store(fma(builder, factor, frames, builder.load(slot)), slot)
+        def add(index: Any, slots: list[Any]) -> None:
+            offset = builder.mul(_column(builder, columns, index), word(VECTOR_BYTES))
+            place = builder.add(values, builder.mul(index, word(4)))
+            factor = broadcast(builder, place)
+            for base, slot in zip(bases, slots, strict=True):
+                frames = load(builder, builder.add(base, offset))
+                builder.store(fma(builder, factor, frames, builder.load(slot)), slot)
 
-            for v, total in enumerate(summed_in_turn(builder, count, sums, vectors, add)):
-                store(builder, total, builder.add(out, word(v * VECTOR_BYTES)))
-            return context.get_dummy_value()
+        for v, total in enumerate(summed_in_turn(builder, count, sums, vectors, add)):
+            store(builder, total, builder.add(out, word(v * VECTOR_BYTES)))
 
-        return types.void(*[types.intp] * 6), generate
-
-    made: Callable[..., None] = row
-    return made
+    return row
 
 
 def _column(builder: Any, columns: Any, index: Any) -> Any:
@@ -77,34 +71,29 @@ def make_block_tile(frames: int, outputs_in_lanes: bool) -> Callable[..., None]:
     """
     sums = max(1, SUMS // frames)
 
-    @intrinsic
-    def tile(typing_context: Any, blocks: Any, columns: Any, count: Any, x: Any, out: Any) -> Any:
-        def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            blocks, columns, count, x, out = arguments
-            x, x_frame, x_input = cgutils.unpack_tuple(builder, x)
-            out, out_step = cgutils.unpack_tuple(builder, out)
-            rows = [builder.add(x, builder.mul(x_frame, word(f))) for f in range(frames)]
+    words = types.UniTuple(types.intp, 3), types.UniTuple(types.intp, 2)
 
-            def add(index: Any, slots: list[Any]) -> None:
-                offset = builder.mul(_column(builder, columns, index), x_input)
-                block = builder.add(blocks, builder.mul(index, word(VECTOR_BYTES)))
-                if outputs_in_lanes:
-                    common = load(builder, block)
-                    factors = [broadcast(builder, builder.add(row, offset)) for row in rows]
-                else:
-                    common = load(builder, builder.add(x, offset))
-                    factors = [
-                        broadcast(builder, builder.add(block, word(4 * i))) for i in range(LANES)
-                    ]
-                for factor, slot in zip(factors, slots, strict=True):
-                    builder.store(fma(builder, factor, common, builder.load(slot)), slot)
+    @instruction(types.void, *[types.intp] * 3, *words)
+    def tile(builder: Any, blocks: Any, columns: Any, count: Any, x: Any, out: Any) -> None:
+        x, x_frame, x_input = cgutils.unpack_tuple(builder, x)
+        out, out_step = cgutils.unpack_tuple(builder, out)
+        rows = [builder.add(x, builder.mul(x_frame, word(f))) for f in range(frames)]
 
-            for i, total in enumerate(summed_in_turn(builder, count, sums, frames, add)):
-                store(builder, total, builder.add(out, builder.mul(out_step, word(i))))
-            return context.get_dummy_value()
+        def add(index: Any, slots: list[Any]) -> None:
+            offset = builder.mul(_column(builder, columns, index), x_input)
+            block = builder.add(blocks, builder.mul(index, word(VECTOR_BYTES)))
+            if outputs_in_lanes:
+                common = load(builder, block)
+                factors = [broadcast(builder, builder.add(row, offset)) for row in rows]
+            else:
+                common = load(builder, builder.add(x, offset))
+                factors = [
+                    broadcast(builder, builder.add(block, word(4 * i))) for i in range(LANES)
+                ]
+            for factor, slot in zip(factors, slots, strict=True):
+                builder.store(fma(builder, factor, common, builder.load(slot)), slot)
 
-        words = types.UniTuple(types.intp, 3), types.UniTuple(types.intp, 2)
-        return types.void(*[types.intp] * 3, *words), generate
+        for i, total in enumerate(summed_in_turn(builder, count, sums, frames, add)):
+            store(builder, total, builder.add(out, builder.mul(out_step, word(i))))
 
-    made: Callable[..., None] = tile
-    return made
+    return tile

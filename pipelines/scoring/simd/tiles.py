@@ -23,7 +23,7 @@ from pipelines.scoring.simd.instructions import (
     sum_from,
     word,
 )
-from pipelines.scoring.simd.vector import VECTOR_BYTES, intrinsic
+from pipelines.scoring.simd.vector import VECTOR_BYTES, instruction
 
 
 def make_tile(rows: int, panels: int) -> Callable[..., None]:
@@ -31,51 +31,44 @@ def make_tile(rows: int, panels: int) -> Callable[..., None]:
 
     Called as tile(a, b, k, c, multiply, later), each matrix as its address and the bytes from a row of A or C or from a
     panel of B to the next; a panel of B is k contiguous vectors of 16; `multiply` multiplies what C holds by the result
-    instead of replacing it. From the address `later` on, which need not be readable, as much as of B is asked of memory
-    meanwhile, in panels as far apart; nothing where it is 0.
+    instead of replacing it. Meanwhile as much as B is prefetched from the address `later` on, which need
+    not be mapped, in panels as far apart; nothing where it is 0.
     """
 
-    @intrinsic
-    def tile(typing_context: Any, a: Any, b: Any, k: Any, c: Any, multiply: Any, later: Any) -> Any:
-        matrix = types.UniTuple(types.intp, 2)
-        signature = types.void(matrix, matrix, types.intp, matrix, types.boolean, types.intp)
+    matrix = types.UniTuple(types.intp, 2)
 
-        def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            a, b, k, c, multiply, later = arguments
-            (a, a_stride), (b, panel_stride), (c, c_stride) = (
-                cgutils.unpack_tuple(builder, matrix) for matrix in (a, b, c)
-            )
-            cells = [(r, p) for r in range(rows) for p in range(panels)]
-            sums = {cell: sum_from(builder, constant(0.0)) for cell in cells}
-            a_rows = [builder.add(a, builder.mul(a_stride, word(r))) for r in range(rows)]
-            apart = [builder.mul(panel_stride, word(p)) for p in range(panels)]
-            b_panels = [builder.add(b, offset) for offset in apart]
+    @instruction(types.void, matrix, matrix, types.intp, matrix, types.boolean, types.intp)
+    def tile(builder: Any, a: Any, b: Any, k: Any, c: Any, multiply: Any, later: Any) -> None:
+        (a, a_stride), (b, panel_stride), (c, c_stride) = (
+            cgutils.unpack_tuple(builder, matrix) for matrix in (a, b, c)
+        )
+        cells = [(r, p) for r in range(rows) for p in range(panels)]
+        sums = {cell: sum_from(builder, constant(0.0)) for cell in cells}
+        a_rows = [builder.add(a, builder.mul(a_stride, word(r))) for r in range(rows)]
+        apart = [builder.mul(panel_stride, word(p)) for p in range(panels)]
+        b_panels = [builder.add(b, offset) for offset in apart]
 
-            def add_up(following: list[Any]) -> None:
-                with cgutils.for_range(builder, k) as loop:
-                    offset = builder.mul(loop.index, word(4))
-                    weights = [load(builder, step(builder, base, loop.index)) for base in b_panels]
-                    for base in following:
-                        prefetch(builder, step(builder, base, loop.index), SECOND_LEVEL)
-                    for r in range(rows):
-                        factor = broadcast(builder, builder.add(a_rows[r], offset))
-                        for p in range(panels):
-                            slot = sums[r, p]
-                            total = fma(builder, factor, weights[p], builder.load(slot))
-                            builder.store(total, slot)
+        def add_up(following: list[Any]) -> None:
+            with cgutils.for_range(builder, k) as loop:
+                offset = builder.mul(loop.index, word(4))
+                weights = [load(builder, step(builder, base, loop.index)) for base in b_panels]
+                for base in following:
+                    prefetch(builder, step(builder, base, loop.index), SECOND_LEVEL)
+                for r in range(rows):
+                    factor = broadcast(builder, builder.add(a_rows[r], offset))
+                    for p in range(panels):
+                        slot = sums[r, p]
+                        total = fma(builder, factor, weights[p], builder.load(slot))
+                        builder.store(total, slot)
 
-            with builder.if_else(builder.icmp_unsigned("!=", later, word(0))) as (yes, no):
-                with yes:
-                    add_up([builder.add(later, offset) for offset in apart])
-                with no:
-                    add_up([])
-            _finish(builder, multiply, [(_cell(builder, c, c_stride, *x), sums[x]) for x in cells])
-            return context.get_dummy_value()
+        with builder.if_else(builder.icmp_unsigned("!=", later, word(0))) as (yes, no):
+            with yes:
+                add_up([builder.add(later, offset) for offset in apart])
+            with no:
+                add_up([])
+        _finish(builder, multiply, [(_cell(builder, c, c_stride, *x), sums[x]) for x in cells])
 
-        return signature, generate
-
-    made: Callable[..., None] = tile
-    return made
+    return tile
 
 
 def _cell(builder: Any, c: Any, c_stride: Any, row: int, panel: int) -> Any:
@@ -101,9 +94,9 @@ def make_rows(panels: int) -> Callable[..., None]:
     indices and rows of B `b_stride` apart.
     """
 
-    @intrinsic
+    @instruction(types.void, *[types.intp] * 6, types.boolean)
     def rows(
-        typing_context: Any,
+        builder: Any,
         factors: Any,
         indices: Any,
         count: Any,
@@ -111,60 +104,46 @@ def make_rows(panels: int) -> Callable[..., None]:
         b_stride: Any,
         c: Any,
         multiply: Any,
-    ) -> Any:
-        signature = types.void(*[types.intp] * 6, types.boolean)
+    ) -> None:
+        sums = [sum_from(builder, constant(0.0)) for _ in range(panels)]
+        with cgutils.for_range(builder, count) as loop:
+            offset = builder.mul(loop.index, word(4))
+            index = builder.load(at(builder, builder.add(indices, offset), I32))
+            row = builder.add(b, builder.mul(b_stride, builder.sext(index, I64)))
+            spread = broadcast(builder, builder.add(factors, offset))
+            for p, slot in enumerate(sums):
+                weights = load(builder, builder.add(row, word(VECTOR_BYTES * p)))
+                builder.store(fma(builder, spread, weights, builder.load(slot)), slot)
+        _finish(
+            builder,
+            multiply,
+            [(_cell(builder, c, word(0), 0, p), slot) for p, slot in enumerate(sums)],
+        )
 
-        def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            factors, indices, count, b, b_stride, c, multiply = arguments
-            sums = [sum_from(builder, constant(0.0)) for _ in range(panels)]
-            with cgutils.for_range(builder, count) as loop:
-                offset = builder.mul(loop.index, word(4))
-                index = builder.load(at(builder, builder.add(indices, offset), I32))
-                row = builder.add(b, builder.mul(b_stride, builder.sext(index, I64)))
-                spread = broadcast(builder, builder.add(factors, offset))
-                for p, slot in enumerate(sums):
-                    weights = load(builder, builder.add(row, word(VECTOR_BYTES * p)))
-                    builder.store(fma(builder, spread, weights, builder.load(slot)), slot)
-            _finish(
-                builder,
-                multiply,
-                [(_cell(builder, c, word(0), 0, p), slot) for p, slot in enumerate(sums)],
-            )
-            return context.get_dummy_value()
-
-        return signature, generate
-
-    made: Callable[..., None] = rows
-    return made
+    return rows
 
 
-@intrinsic
-def ask(typing_context: Any, address: Any, lines: Any) -> Any:
-    """Called as ask(address, lines): so many cache lines, readable or not, are asked of memory."""
-
-    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        address, lines = arguments
-        with cgutils.for_range(builder, lines) as loop:
-            prefetch(builder, step(builder, address, loop.index), SECOND_LEVEL)
-        return context.get_dummy_value()
-
-    return types.void(types.intp, types.intp), generate
+@instruction(types.void, types.intp, types.intp)
+def prefetch_lines(builder: Any, address: Any, lines: Any) -> None:
+    """Prefetch `lines` cache lines from `address` on; it need not be mapped."""
+    with cgutils.for_range(builder, lines) as loop:
+        prefetch(builder, step(builder, address, loop.index), SECOND_LEVEL)
 
 
 def make_layer_tile(
-    frames: int, vectors: int, ask: bool = False, chains: int = 1
+    frames: int, vectors: int, prefetching: bool = False, chains: int = 1
 ) -> Callable[..., None]:
     """A tile of a layer: out[frames, P] = x[frames, inputs] · panel f32 [inputs, P], P = 16 · `vectors` outputs.
 
     Called as tile(x, x_frame, x_input, panel, inputs, later, out) with addresses; `x_frame` and `x_input`: bytes from a
-    frame of x to the next, and from an input to the next. With `ask`, memory is asked for as many cache lines from
-    `later` on as there are inputs. `chains`: inputs in turn are added to so many sums of an output, which are added up
-    at the end: an addition waits for the one before it to the same sum.
+    frame of x to the next, and from an input to the next. With `prefetching`, as many cache lines as there are
+    inputs are prefetched from `later` on. `chains`: sums of an output to which inputs are added in turn, and which are
+    added up at the end: an addition waits for the one before it to the same sum.
     """
 
-    @intrinsic
+    @instruction(types.void, *[types.intp] * 7)
     def tile(
-        typing_context: Any,
+        builder: Any,
         x: Any,
         x_frame: Any,
         x_input: Any,
@@ -172,49 +151,40 @@ def make_layer_tile(
         inputs: Any,
         later: Any,
         out: Any,
-    ) -> Any:
-        def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-            x, x_frame, x_input, panel, inputs, later, out = arguments
-            cells = [(f, v) for f in range(frames) for v in range(vectors)]
-            sums = [
-                {cell: sum_from(builder, constant(0.0)) for cell in cells} for _ in range(chains)
+    ) -> None:
+        cells = [(f, v) for f in range(frames) for v in range(vectors)]
+        sums = [{cell: sum_from(builder, constant(0.0)) for cell in cells} for _ in range(chains)]
+        rows = [builder.add(x, builder.mul(x_frame, word(f))) for f in range(frames)]
+
+        def add(index: Any, to: dict[tuple[int, int], Any]) -> None:
+            begin = builder.add(panel, builder.mul(index, word(vectors * VECTOR_BYTES)))
+            weights = [
+                load(builder, builder.add(begin, word(v * VECTOR_BYTES))) for v in range(vectors)
             ]
-            rows = [builder.add(x, builder.mul(x_frame, word(f))) for f in range(frames)]
+            if prefetching:
+                line = builder.mul(index, word(VECTOR_BYTES))
+                prefetch(builder, builder.add(later, line))
+            offset = builder.mul(index, x_input)
+            for f, row in enumerate(rows):
+                factor = broadcast(builder, builder.add(row, offset))
+                for v in range(vectors):
+                    slot = to[f, v]
+                    total = fma(builder, factor, weights[v], builder.load(slot))
+                    builder.store(total, slot)
 
-            def add(index: Any, to: dict[tuple[int, int], Any]) -> None:
-                begin = builder.add(panel, builder.mul(index, word(vectors * VECTOR_BYTES)))
-                weights = [
-                    load(builder, builder.add(begin, word(v * VECTOR_BYTES)))
-                    for v in range(vectors)
-                ]
-                if ask:
-                    line = builder.mul(index, word(VECTOR_BYTES))
-                    prefetch(builder, builder.add(later, line))
-                offset = builder.mul(index, x_input)
-                for f, row in enumerate(rows):
-                    factor = broadcast(builder, builder.add(row, offset))
-                    for v in range(vectors):
-                        slot = to[f, v]
-                        total = fma(builder, factor, weights[v], builder.load(slot))
-                        builder.store(total, slot)
+        turns = builder.sdiv(inputs, word(chains))
+        with cgutils.for_range(builder, turns) as loop:
+            index = builder.mul(loop.index, word(chains))
+            for chain, to in enumerate(sums):
+                add(builder.add(index, word(chain)), to)
+        done = builder.mul(turns, word(chains))
+        with cgutils.for_range(builder, builder.sub(inputs, done)) as loop:
+            add(builder.add(done, loop.index), sums[0])
+        for (f, v), slot in sums[0].items():
+            total = builder.load(slot)
+            for more in sums[1:]:
+                total = builder.fadd(total, builder.load(more[f, v]))
+            where = builder.add(out, word((f * vectors + v) * VECTOR_BYTES))
+            store(builder, total, where)
 
-            turns = builder.sdiv(inputs, word(chains))
-            with cgutils.for_range(builder, turns) as loop:
-                index = builder.mul(loop.index, word(chains))
-                for chain, to in enumerate(sums):
-                    add(builder.add(index, word(chain)), to)
-            done = builder.mul(turns, word(chains))
-            with cgutils.for_range(builder, builder.sub(inputs, done)) as loop:
-                add(builder.add(done, loop.index), sums[0])
-            for (f, v), slot in sums[0].items():
-                total = builder.load(slot)
-                for more in sums[1:]:
-                    total = builder.fadd(total, builder.load(more[f, v]))
-                where = builder.add(out, word((f * vectors + v) * VECTOR_BYTES))
-                store(builder, total, where)
-            return context.get_dummy_value()
-
-        return types.void(*[types.intp] * 7), generate
-
-    made: Callable[..., None] = tile
-    return made
+    return tile

@@ -10,7 +10,10 @@ lines nothing is checked.
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,6 +29,33 @@ from profiler.arrays import Array
 
 # numba's type hints take the typing context for a parameter of the call.
 intrinsic: Any = _untyped_intrinsic
+
+
+def instruction(result: Any, *arguments: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make a function for kernels, `result`(*arguments) in numba's types, of one that generates its instructions.
+
+    That is called as generate(builder, *values) while a kernel is compiled, and returns the value of the result, or
+    None for `types.void`.
+    """
+
+    def decorate(generate: Callable[..., Any]) -> Callable[..., Any]:
+        def definition(typing_context: Any, *_: Any) -> Any:
+            def code(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+                value = generate(builder, *values)
+                return context.get_dummy_value() if value is None else value
+
+            return result(*arguments), code
+
+        functools.update_wrapper(definition, generate)
+        # numba goes by names: a typing context in place of the builder, and the arguments.
+        names = ["typing_context", *list(inspect.signature(generate).parameters)[1:]]
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        definition.__signature__ = inspect.Signature([inspect.Parameter(n, kind) for n in names])  # type: ignore[attr-defined]
+        made: Callable[..., Any] = intrinsic(definition)
+        return made
+
+    return decorate
+
 
 LANES = 16
 VECTOR_BYTES = FLOAT * LANES
@@ -61,7 +91,7 @@ def aligned_copy(values: Array) -> Array:
 
 @intrinsic
 def address(typing_context: Any, array: Any, kind: Any) -> Any:
-    """Where an array of `kind` (np.float32, …) begins; for one of another type or not in C order nothing compiles."""
+    """Address of an array of `kind` (np.float32, …); for another type or order than C nothing compiles."""
     _must_be(array, kind)
     if array.layout != "C":
         raise TypingError(f"{array}: the kernel reads it in C order")
@@ -77,7 +107,7 @@ def address_of_rows(typing_context: Any, array: Any, kind: Any) -> Any:
 
 @njit(cache=True)
 def begin_of(array):  # type: ignore[no-untyped-def]
-    """The same for Python, in a quarter of the time that `array.ctypes` takes; whoever keeps it keeps the array."""
+    """The same for Python, in a quarter of the time that `array.ctypes` takes; its holder keeps the array."""
     return address_of_rows(array, np.float32)
 
 
@@ -92,17 +122,10 @@ def _begin(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     return builder.ptrtoint(made.data, ir.IntType(64))
 
 
-@intrinsic
-def copy_floats(typing_context: Any, target: Any, source: Any, count: Any) -> Any:
+@instruction(types.void, *[types.intp] * 3)
+def copy_floats(builder: Any, target: Any, source: Any, count: Any) -> None:
     """Copy `count` floats from one address to another; the stretches must not overlap."""
-    signature = types.void(types.intp, types.intp, types.intp)
-
-    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        target, source, count = arguments
-        byte = ir.IntType(8).as_pointer()
-        size = builder.mul(count, ir.Constant(ir.IntType(64), FLOAT))
-        to, begin = builder.inttoptr(target, byte), builder.inttoptr(source, byte)
-        cgutils.raw_memcpy(builder, to, begin, size, 1)
-        return context.get_dummy_value()
-
-    return signature, generate
+    byte = ir.IntType(8).as_pointer()
+    size = builder.mul(count, ir.Constant(ir.IntType(64), FLOAT))
+    to, begin = builder.inttoptr(target, byte), builder.inttoptr(source, byte)
+    cgutils.raw_memcpy(builder, to, begin, size, 1)

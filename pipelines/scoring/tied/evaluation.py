@@ -7,33 +7,38 @@ stage `score.gaussians`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
 from numba import njit
 
 from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.call_counts import calls
-from pipelines.scoring.gaussians.bounds import PARTS, Bounds, bring_forward, rests
+from pipelines.scoring.costs import continuous, tied
+from pipelines.scoring.gaussians.bounds import PARTS, Bounds, bring_forward
 from pipelines.scoring.gaussians.expansion import NEVER
 from pipelines.scoring.gaussians.int8 import Int8Gaussians, densities_of_bytes
 from pipelines.scoring.meter import Meter
 from pipelines.scoring.simd.maxima import bound_of_nth, can_reach
 from pipelines.scoring.simd.panels import partial
 from pipelines.scoring.simd.vector import LANES, address, copy_floats
-from pipelines.scoring.tied.gmm import Gmm, block_bytes
+from pipelines.scoring.tied.gmm import Gmm
 from profiler.arrays import Array, ArrayError, check
-from profiler.costs import Cost, Linear
+from profiler.costs import Cost
 
 MAX_BOUNDED = 16
-"""Densities kept of which the worst can be told quickly; with more, nothing is given up."""
+"""Densities kept of which the worst is found quickly; with more, no density is eliminated."""
+
+
+Evaluate = Callable[[Array, int, int, Meter], Array]
+"""Log densities f32 [n, codebooks, 3, padded densities] of codebooks first … last − 1, from frames f32 [n, 3, 27]."""
 
 
 class Evaluation(Protocol):
-    """Log densities of the codebooks first … last − 1."""
+    """An `Evaluate` with its cost law."""
 
-    def __call__(self, x: Array, first: int, last: int, meter: Meter) -> Array:
-        """f32 [n, codebooks, 3, padded densities] from expanded frames `x` f32 [n, 3, 27]."""
+    def __call__(self, x: Array, first: int, last: int, meter: Meter, /) -> Array:
+        """As `Evaluate`."""
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost law of `score.gaussians`; empty where it is the family's own."""
@@ -66,13 +71,12 @@ class Bytes:
         g = self._gmm.workspace(len(x))
         frames = self._bytes.frames(x)
         densities_of_bytes(frames, self._bytes.panels, g, first, last)
-        meter.done("score.gaussians", len(x) * self._gmm.gaussians_per_frame)
+        meter.close("score.gaussians", len(x) * self._gmm.parameters.n_gaussians)
         return g
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """A third of the bytes."""
-        eight = self._bytes
-        return {"score.gaussians": eight.cost(stored=2.0 * FLOAT)}
+        return {"score.gaussians": continuous.gaussians_in_bytes(self._bytes, stored=2.0 * FLOAT)}
 
 
 class Bounded:
@@ -95,30 +99,12 @@ class Bounded:
         dimensions = bounded(x, p.gaussians, self._bounds, g, first, last)
         # Counted for the calling thread's codebooks, taken for all where threads share the block.
         share = p.n_codebooks / max(1, last - first)
-        meter.done("score.gaussians", round(share * dimensions / (p.expanded // 2)))
+        meter.close("score.gaussians", round(share * dimensions / (p.expanded // 2)))
         return g
 
     def costs(self, frames: int) -> dict[str, Cost]:
-        """A sum and three looks at the bound per panel; of parameters as much as is computed, each frame anew."""
-        p = self._gmm.parameters
-        each = p.expanded * FLOAT
-        return {
-            "score.gaussians": Cost(
-                operations={"fma": Linear(per_work=(2.0 * p.expanded + 2.0 * PARTS, 0.0, 0.0))},
-                bytes_min=Linear(per_work=(each / frames, 0.0, 0.0)),
-                bytes_max=Linear(
-                    per_work=(each + 2.0 * FLOAT, 0.0, 0.0),
-                    per_frame=2.0 * FLOAT * self._gmm.gaussians_per_frame,
-                ),
-                working_set_bytes=block_bytes(p, frames),
-                calls=calls(2),
-            )
-        }
-
-
-def rests_of(gmm: Gmm) -> Array:
-    """What `Bounded` needs of a model."""
-    return rests(gmm.parameters.gaussians)
+        """Parameters as far as they are computed, anew for each frame."""
+        return {"score.gaussians": tied.bounded_gaussians(self._gmm.parameters, frames)}
 
 
 @njit(nogil=True, cache=True)

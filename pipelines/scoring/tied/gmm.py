@@ -1,9 +1,7 @@
-"""What every GMM strategy shares: the block's workspace, the common stages and their cost laws.
+"""A tied-mixture model at work: a block's workspace, the stages that all strategies share, chosen senones.
 
-Work counts, each on the one stage where it arises: `gaussians` are Gaussians evaluated (one
-codebook, stream and density; 13 dimensions), `exponentials` are calls of exp, `components` are
-mixture components summed (a weight times a density, per senone and stream), `senones` are senones
-given a score. Gaussian selection of mixture components lowers the second and third, not the first.
+Work counts and cost laws: see `costs.tied`. Gaussian selection of mixture components lowers the exponentials and the
+components, not the Gaussians.
 """
 
 from __future__ import annotations
@@ -14,26 +12,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipelines.scoring.blocks import FLOAT, MAX_FRAMES, WAITS
-from pipelines.scoring.call_counts import calls
+from pipelines.scoring.blocks import MAX_FRAMES
+from pipelines.scoring.costs import WAITING
+from pipelines.scoring.costs import tied as laws
 from pipelines.scoring.gaussians.expansion import expand
 from pipelines.scoring.meter import Meter
-from pipelines.scoring.simd.vector import aligned
+from pipelines.scoring.simd.vector import LANES, aligned
 from pipelines.scoring.strategy import Kind
 from pipelines.scoring.thread_pool import WAIT_STAGE, BlockPool
-from pipelines.scoring.tied import kernels
-from pipelines.scoring.tied.lazy import STAGE as LAZY_STAGE
-from pipelines.scoring.tied.lazy import STAGES as LAZY_STAGES
-from pipelines.scoring.tied.lazy import LazyMixtures
+from pipelines.scoring.tied import kernels, lazy_kernels
 from pipelines.scoring.tied.packing import PackedGmm
 from profiler.arrays import Array, ArrayError
-from profiler.costs import Cost, Linear
+from profiler.costs import Cost
 
-STAGES: dict[str, tuple[str, ...]] = {
-    "score.gaussians": ("gaussians",),
-    "score.log": ("senones",),
-    WAIT_STAGE: (),
-}
+LAZY_STAGE = "score.lazy"
+"""Mixtures of chosen senones; the work count `weights`: read once a call, however many frames it is for."""
 
 
 class _Room(NamedTuple):
@@ -45,10 +38,21 @@ class _Room(NamedTuple):
 
 
 class Gmm:
-    """Parameters and workspace of a tied-mixture model (`family.Family`); strategies build on its stages."""
+    """Parameters and workspace of a tied-mixture model; strategies build on its stages.
+
+    Of chosen senones the Gaussians are computed for all frames of a block: in nearly every frame some senone of nearly
+    every codebook is wanted (`python -m tests.bench.constants --only speech` counts them), so that leaving Gaussians
+    out saves less than computing them for a whole block at once does. The mixtures are what can be left out.
+    """
 
     kind: Kind = "Tied"
-    stages: Mapping[str, tuple[str, ...]] = STAGES | LAZY_STAGES
+    stages: Mapping[str, tuple[str, ...]] = {
+        "score.gaussians": ("gaussians",),
+        "score.log": ("senones",),
+        WAIT_STAGE: (),
+        "score.exp": ("exponentials",),
+        LAZY_STAGE: ("components", "senones", "weights"),
+    }
 
     def __init__(self, parameters: PackedGmm, threads: int) -> None:
         p = self.parameters = parameters
@@ -62,20 +66,15 @@ class Gmm:
         shift = np.empty((MAX_FRAMES, p.n_codebooks), np.float32)
         # By frames of a block: making a view takes microseconds after the data of a stage have gone through the caches.
         self._room = [_Room(x[:n], g[:n], (products[:n], shift[:n])) for n in range(MAX_FRAMES + 1)]
+        self._begun = 0
 
     def small(self) -> Gmm:
         """The same of one codebook, for compiling."""
         return Gmm(self.parameters.small(), threads=1)
 
     def touch(self) -> None:
-        """Make the layouts of the parameters that are otherwise made when they are first asked for."""
-        _ = self._lazy, self.parameters.rows
-
-    @property
-    def gaussians_per_frame(self) -> int:
-        """Gaussians of the whole model."""
-        p = self.parameters
-        return p.n_codebooks * p.n_streams * p.n_densities
+        """Make the layouts of the parameters that are otherwise made when they are first used."""
+        _ = self._some, self.parameters.rows
 
     def products(self, n: int) -> tuple[Array, Array]:
         """Workspace for n frames: likelihoods [n, columns], what was subtracted [n, codebooks]."""
@@ -99,7 +98,7 @@ class Gmm:
         """Stage `score.gaussians`: log densities f32 [n, codebooks, 3, padded densities]."""
         g = self.workspace(len(x))
         kernels.evaluate(x, self.parameters.gaussians, g, first, last)
-        meter.done("score.gaussians", len(x) * self.gaussians_per_frame)
+        meter.close("score.gaussians", len(x) * self.parameters.n_gaussians)
         return g
 
     def logarithms(self, scores: Array, first: int, last: int, meter: Meter) -> None:
@@ -107,104 +106,53 @@ class Gmm:
         p = self.parameters
         products, shift = self.products(len(scores))
         kernels.logarithms(products, shift, p.order, scores, first, last)
-        meter.done("score.log", len(scores) * p.n_senones)
+        meter.close("score.log", len(scores) * p.n_senones)
 
     @cached_property
-    def _lazy(self) -> LazyMixtures:
-        return LazyMixtures(self, MAX_FRAMES)
+    def _some(self) -> tuple[lazy_kernels.Mixtures, Array]:
+        """Weights by senone, and workspace for the mixtures of chosen senones."""
+        p = self.parameters
+        width = -(-int(p.senones_per_codebook.max()) // LANES) * LANES
+        return (p.dots, p.book_of_senone), np.ones((MAX_FRAMES, width + LANES), np.float32)
 
     def begin_some(self, features: Array, meter: Meter) -> None:
-        """Gaussians and exponentials of a block, for `score_some`."""
-        self._lazy.begin(features, meter)
+        """Stages `score.gaussians` and `score.exp` of a block, for `score_some`."""
+        x, n = self.expand(features), len(features)
+        _, shift = self.products(n)
+
+        def part(first: int, last: int, meter: Meter) -> None:
+            g = self.densities(x, first, last, meter)
+            kernels.exponentiate(g, shift, first, last)
+            meter.close("score.exp", n * self.parameters.n_gaussians)
+
+        self.pool.run(part, meter)
+        self._begun = n
 
     def score_some(
         self, first: int, last: int, senones: Array, scores: Array, meter: Meter
     ) -> None:
-        """Exact scores of some senones in frames first … last − 1: see `family.Family`."""
-        self._lazy.score(first, last, senones, scores, meter)
+        """Exact scores of some senones in frames first … last − 1; stage `score.lazy`."""
+        p, (mixtures, products) = self.parameters, self._some
+        g, (_, shift) = self.workspace(self._begun), self.products(self._begun)
+        lazy_kernels.mix_some(g, shift, mixtures, senones, first, last, products, scores)
+        weights, frames = len(senones) * p.n_streams * p.n_densities, last - first
+        meter.close(LAZY_STAGE, frames * weights, frames * len(senones), weights)
 
     def costs_of_some(self, frames: int) -> dict[str, Cost]:
         """Cost laws of the stages that `begin_some` and `score_some` record."""
+        p = self.parameters
         return {
-            "score.gaussians": gaussians_cost(self.parameters, frames),
-            "score.exp": exponentials_cost(self.gaussians_per_frame, frames),
-            LAZY_STAGE: self._lazy.cost(frames),
-            WAIT_STAGE: Cost(unmodelled=WAITS),
+            "score.gaussians": laws.gaussians(p, frames),
+            "score.exp": laws.exponentials(p, frames),
+            LAZY_STAGE: laws.lazy_mixtures(p, frames),
+            WAIT_STAGE: WAITING,
         }
 
     def costs(self, frames: int) -> dict[str, Cost]:
         """Cost laws of the common stages for calls of about `frames` frames."""
+        p = self.parameters
         return {
-            "score.gaussians": gaussians_cost(self.parameters, frames),
-            "score.log": log_cost(self.parameters, frames),
-            WAIT_STAGE: Cost(unmodelled=WAITS),
+            "score.gaussians": laws.gaussians(p, frames),
+            "score.log": laws.logarithms(p, frames),
+            WAIT_STAGE: WAITING,
         }
-
-
-def gaussians_cost(p: PackedGmm, frames: int) -> Cost:
-    """One product [n, 27] × [27, densities] per codebook and stream.
-
-    Compulsory: the parameters once per call, each log density written. A codebook's parameters of
-    one stream (14 kB) stay in the first-level cache for all frames, so the tiling adds only that
-    a line is read before it is overwritten.
-    """
-    parameters = float(p.gaussians.nbytes)
-    per_frame = p.n_codebooks * p.n_streams * p.n_densities
-    expanded = p.n_streams * p.expanded * FLOAT
-    least = Linear(fixed=parameters, per_work=(FLOAT + expanded / per_frame, 0.0, 0.0))
-    most = Linear(fixed=parameters, per_work=(2 * FLOAT + expanded / per_frame, 0.0, 0.0))
-    return Cost(
-        operations={
-            "gemm": Linear(per_work=(2.0 * p.expanded, 0.0, 0.0)),
-            "fma": Linear(per_work=(2.0 * len(p.centre) / per_frame, 0.0, 0.0)),
-        },
-        bytes_min=least,
-        bytes_max=most,
-        working_set_bytes=block_bytes(p, frames),
-        calls=calls(2),
-    )
-
-
-def exponentials_cost(per_frame: int, frames: int) -> Cost:
-    """A comparison, a subtraction and an exponential per density, read and written in place.
-
-    The second pass over a stream's 128 densities finds them in the first-level cache.
-    """
-    traffic = Linear(per_work=(2.0 * FLOAT, 0.0, 0.0))
-    return Cost(
-        operations={
-            "exp": Linear(per_work=(1.0, 0.0, 0.0)),
-            "fma": Linear(per_work=(2.0, 0.0, 0.0)),
-        },
-        bytes_min=traffic,
-        bytes_max=traffic,
-        working_set_bytes=float(frames * per_frame * FLOAT),
-        calls=calls(1),
-    )
-
-
-def block_bytes(p: PackedGmm, frames: int) -> float:
-    """What the scoring of a block goes through: Gaussians, weights, the densities between them.
-
-    The parameters of a stage are read again only after all of it, so this, and not the parameters
-    alone, says from which level of memory they come.
-    """
-    densities = frames * p.n_codebooks * p.n_streams * p.padded_densities * FLOAT
-    return float(p.gaussians.nbytes + p.weights.nbytes + densities)
-
-
-def log_cost(p: PackedGmm, frames: int) -> Cost:
-    """One logarithm and one addition per senone; likelihood read, score written.
-
-    The kernel writes the logarithms back before it puts them into senone order: twice the traffic.
-    """
-    return Cost(
-        operations={
-            "log": Linear(per_work=(1.0, 0.0, 0.0)),
-            "fma": Linear(per_work=(1.0, 0.0, 0.0)),
-        },
-        bytes_min=Linear(per_work=(2.0 * FLOAT, 0.0, 0.0)),
-        bytes_max=Linear(per_work=(4.0 * FLOAT, 0.0, 0.0)),
-        working_set_bytes=2.0 * FLOAT * frames * p.n_senones,
-        calls=calls(1),
-    )

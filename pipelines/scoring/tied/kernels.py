@@ -21,15 +21,12 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from pipelines.frontend.parameters import STREAM_DIM
 from pipelines.scoring.simd.exponential import exp_shifted, log_shifted
 from pipelines.scoring.simd.maxima import largest
 from pipelines.scoring.simd.tiles import make_rows, make_tile
 from pipelines.scoring.simd.vector import LANES, WIDE_REGISTERS, address, copy_floats
 from profiler.arrays import Array, ArrayError
 
-EXPANDED = 2 * STREAM_DIM + 1
-"""Of most models; roofs are measured with it."""
 _tile_8x2, _tile_8x1 = make_tile(8, 2), make_tile(8, 1)
 _tile_4x2, _tile_4x1 = make_tile(4, 2), make_tile(4, 1)
 _tile_1x4, _tile_1x1 = make_tile(1, 4), make_tile(1, 1)
@@ -78,7 +75,7 @@ def _four(a: Matrix, b: Matrix, panels: int, k: int, c: Matrix, times: bool, lat
 
 @njit(nogil=True, cache=True)
 def _one(a: Matrix, b: Matrix, panels: int, k: int, c: Matrix, times: bool) -> None:
-    """C[1, 16·panels] = A[1, k] · B, and nothing is asked of memory: with that choice left open its loop is slower."""
+    """C[1, 16·panels] = A[1, k] · B without prefetching: with that choice left open its loop is slower."""
     p = 0
     while p < panels:
         bp, cp = (b[0] + p * b[1], b[1]), (c[0] + p * 4 * LANES, c[1])
@@ -91,10 +88,10 @@ def _one(a: Matrix, b: Matrix, panels: int, k: int, c: Matrix, times: bool) -> N
 
 
 @njit(nogil=True, cache=True)
-def _one_asking(
+def _one_prefetching(
     a: Matrix, b: Matrix, panels: int, k: int, c: Matrix, times: bool, later: int
 ) -> None:
-    """The same, asking."""
+    """The same, prefetching from the address `later` on."""
     p = 0
     while p < panels:
         bp, cp = (b[0] + p * b[1], b[1]), (c[0] + p * 4 * LANES, c[1])
@@ -112,8 +109,8 @@ def _multiply(
 ) -> None:
     """C[n, 16·panels] = A[n, k] · B in tiles.
 
-    With the last rows as much as of B is asked of memory from the address `later` on, in panels as far apart: by then
-    all of B is in a cache, and nothing else would be on its way. Nothing where it is 0.
+    With the last rows as much as B is prefetched from the address `later` on, in panels as far apart: by then all of B
+    is in a cache, and memory would be idle. Nothing where it is 0.
     """
     t = 0
     while t < n:
@@ -130,7 +127,7 @@ def _multiply(
             _one(at, b, panels, k, to, times)
             t += 1
         else:
-            _one_asking(at, b, panels, k, to, times, later)
+            _one_prefetching(at, b, panels, k, to, times, later)
             t += 1
 
 
@@ -297,7 +294,7 @@ def mix(g: Array, weights: Array, start: Array, products: Array, first: int, las
                     densities,
                     (to, products.shape[1] * 4),
                     s > 0,
-                    # One row takes what memory gives: what is asked for besides only has to wait.
+                    # One row is bound by memory: a prefetch would only wait.
                     later if n > 1 else 0,
                 )
 

@@ -1,9 +1,9 @@
 """The kernel of lazy scoring in a tied-mixture model: mixtures of chosen senones in a few frames.
 
 The Gaussians of a block and their exponentials are computed for all its frames at once (`kernels`); what is
-left for later are the mixtures of the senones that somebody asks for. A senone's weights lie side by side
+left for later are the mixtures of the active senones. A senone's weights lie side by side
 here, so that one senone is a dot product over memory in order, whichever others
-are asked for: panels of 16 senones would do for nothing, four of five hold one that the search wants.
+are active: panels of 16 senones would save nothing, four of five hold an active one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from profiler.arrays import Array, ArrayError
 _products_1, _products_2 = make_stream_products(1), make_stream_products(2)
 _products_3, _products_4 = make_stream_products(3), make_stream_products(4)
 MAX_STREAMS = 4
-"""Of `AcousticModel` (`sphinx.model.MAX_TIED_STREAMS`)."""
+"""The most of an `AcousticModel` (`sphinx.model.MAX_TIED_STREAMS`)."""
 
 Mixtures = tuple[Array, Array]
 """Of each senone: (its weights f32 [senones, 3, K], its codebook int32 [senones])."""

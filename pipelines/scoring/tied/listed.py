@@ -31,13 +31,7 @@ Listed = tuple[Array, Array, Array]
 
 @njit(nogil=True, cache=True)
 def evaluate_listed(
-    x: Array,
-    gaussians: Array,
-    lists: Lists,
-    words: Array,
-    listed: Listed,
-    first: int,
-    last: int,
+    x: Array, gaussians: Array, lists: Lists, words: Array, listed: Listed, first: int, last: int
 ) -> None:
     """Fill `listed` of the codebooks first … last − 1 by the lists of codewords `words` int32 [n, 3]."""
     start, items, lanes = lists

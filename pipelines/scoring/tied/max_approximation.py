@@ -9,13 +9,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.call_counts import calls
 from pipelines.scoring.gaussians.expansion import NEVER
 from pipelines.scoring.tied.kernels import Order, columns_fit, put_in_order, runs_fit
 from pipelines.scoring.tied.packing import PackedGmm
 from profiler.arrays import Array, ArrayError
-from profiler.costs import Cost, Linear
 
 
 def log_rows(p: PackedGmm) -> Array:
@@ -27,13 +24,7 @@ def log_rows(p: PackedGmm) -> Array:
 
 @njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})
 def mix_best(
-    g: Array,
-    log_rows: Array,
-    order: Order,
-    products: Array,
-    scores: Array,
-    first: int,
-    last: int,
+    g: Array, log_rows: Array, order: Order, products: Array, scores: Array, first: int, last: int
 ) -> None:
     """scores f32 [n, senones] of the codebooks from log densities `g` [n, B, 3, K]; layouts as in `kernels`."""
     n, books, streams, densities = g.shape
@@ -67,22 +58,3 @@ def mix_best(
                 for c in range(width):
                     out[c] += some[c]
             put_in_order(products, order, scores, t, book)
-
-
-def cost(p: PackedGmm, frames: int) -> Cost:
-    """An addition and a comparison per component.
-
-    Compulsory: the weights once a call, should a codebook's stay in the cache for all frames; at most they are
-    read for every frame anew.
-    """
-    components = p.n_streams * p.n_densities * p.n_senones
-    weights = float(components * FLOAT)
-    results = 3.0 * FLOAT / (p.n_streams * p.n_densities)
-    padding = p.columns / p.n_senones
-    return Cost(
-        operations={"fma": Linear(per_work=(2.0, 0.0, 0.0))},
-        bytes_min=Linear(fixed=weights, per_work=(results, 0.0, 0.0)),
-        bytes_max=Linear(fixed=weights * padding, per_work=((FLOAT + results) * padding, 0.0, 0.0)),
-        working_set_bytes=weights * padding,
-        calls=calls(1),
-    )

@@ -40,7 +40,7 @@ class PackedGmm:
     run_start: Array
 
     def __post_init__(self) -> None:
-        """ArrayError unless the arrays are those of so many codebooks, densities and senones."""
+        """ArrayError unless the arrays fit these numbers of codebooks, densities and senones."""
         books, padded, senones = self.n_codebooks, self.padded_densities, self.n_senones
         panels = padded // LANES
         check("gaussians", self.gaussians, np.float32, (books, None, panels, None, LANES))
@@ -86,6 +86,16 @@ class PackedGmm:
     def n_streams(self) -> int:
         """Streams of features."""
         return int(self.gaussians.shape[1])
+
+    @property
+    def n_gaussians(self) -> int:
+        """Gaussians of the model, each of one codebook, stream and density."""
+        return self.n_codebooks * self.n_streams * self.n_densities
+
+    @property
+    def n_weights(self) -> int:
+        """Mixture components of the model: a weight per senone, stream and density."""
+        return self.n_senones * self.n_streams * self.n_densities
 
     @property
     def expanded(self) -> int:

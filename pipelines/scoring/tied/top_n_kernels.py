@@ -12,7 +12,7 @@ from numba import njit
 
 from pipelines.scoring.simd.exponential import exp_shifted
 from pipelines.scoring.simd.maxima import bound_of_nth, count_bits, lowest_bit, reached
-from pipelines.scoring.simd.tiles import ask
+from pipelines.scoring.simd.tiles import prefetch_lines
 from pipelines.scoring.simd.vector import LANES, VECTOR_BYTES, address
 from pipelines.scoring.tied.kernels import columns_fit, mix_rows
 from profiler.arrays import Array, ArrayError
@@ -132,10 +132,10 @@ def _row(rows: Array, start: Array, streams: int, densities: int, book: int, s: 
 
 
 @njit(nogil=True, cache=True)
-def _ask(index: Array, t: int, book: int, s: int, row: int, lines: int) -> None:
-    """Ask memory for the rows of so many cache lines that a frame adds up; `row` is the address of the first of all."""
+def _prefetch_rows(index: Array, t: int, book: int, s: int, row: int, lines: int) -> None:
+    """Prefetch the rows, each of `lines` cache lines, that a frame adds up; `row`: address of the first of all rows."""
     for i in range(index.shape[3]):
-        ask(row + index[t, book, s, i] * lines * VECTOR_BYTES, lines)
+        prefetch_lines(row + index[t, book, s, i] * lines * VECTOR_BYTES, lines)
 
 
 @njit(nogil=True, cache=True)
@@ -151,7 +151,7 @@ def mix_kept(
 ) -> None:
     """products = Π over streams Σ over the kept densities weight · exponential.
 
-    With each frame the rows of the next are asked of memory, since they lie where no prefetcher expects them; until
+    With each frame the rows of the next are prefetched, since they lie where no hardware prefetcher expects them; until
     about all of a codebook's have come.
     """
     n, books, streams, keep = index.shape
@@ -173,7 +173,7 @@ def mix_kept(
                 row = _row(rows, start, streams, densities, book, s)
                 if t + 1 == n and book + 1 < last:
                     lines = (start[book + 2] - start[book + 1]) // LANES
-                    _ask(
+                    _prefetch_rows(
                         index,
                         0,
                         book + 1,
@@ -182,7 +182,7 @@ def mix_kept(
                         lines,
                     )
                 elif t + 1 < n and t * keep < densities:
-                    _ask(index, t + 1, book, s, row, width // LANES)
+                    _prefetch_rows(index, t + 1, book, s, row, width // LANES)
                 factors = address(kept, np.float32) + (which * kept.shape[2] + s * keep) * 4
                 places = address(index, np.int32) + (which * streams + s) * keep * 4
                 out = address(products, np.float32) + (t * products.shape[1] + start[book]) * 4

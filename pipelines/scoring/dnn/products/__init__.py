@@ -25,10 +25,6 @@ FETCHED = 2
 """Frames that take as long as fetching the weights (`python -m tests.bench.constants --only products`)."""
 
 
-LAYER_CALLS = 2
-"""Compiled calls of a layer: its product, and what comes before or after it."""
-
-
 class Product(ABC):
     """The weights of a layer, ready to be multiplied. A module of this package calls it `Weights`."""
 
@@ -40,7 +36,7 @@ Measured by `python -m tests.bench.constants --only products`."""
     shape: tuple[int, int]
     """Outputs, inputs + 1."""
     nbytes: int
-    """Of its parameters as they are stored."""
+    """Size of the stored parameters."""
     held: int
     """Weights that are multiplied."""
 
@@ -85,16 +81,16 @@ Measured by `python -m tests.bench.constants --only products`."""
         return self._bind(x, out)
 
     def threads(self, frames: int) -> int:
-        """How many threads share a call of so many frames."""
+        """Number of threads that share a call of `frames` frames."""
         return worthwhile(self._threads, self.held * (frames + FETCHED) / self.rate)
 
     @abstractmethod
     def _bind(self, x: Array, out: Array) -> Callable[[], None]:
-        """What `bind` says, of arrays that fit; it keeps them."""
+        """As `bind`, for arrays that fit; the result keeps them alive."""
 
     @abstractmethod
     def cost(self, frame: float, times: float) -> Cost:
-        """What one call computes and moves, by work count.
+        """Cost law of one call, by work count.
 
         `frame`: frames per work count (1 for a layer, 1/outputs where outputs are counted); `times`: how many
         products of this size share the call. The net says the working set, all of its layers together, and the threads.

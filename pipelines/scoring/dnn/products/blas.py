@@ -13,13 +13,11 @@ from typing import ClassVar
 import numpy as np
 
 from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.call_counts import calls
+from pipelines.scoring.costs import calls
+from pipelines.scoring.costs.nets import MOVED, product
 from pipelines.scoring.dnn.products import Product
 from profiler.arrays import Array
-from profiler.spans import Cost, Linear
-
-PACKED = 3.0
-"""Times that OpenBLAS moves an operand: read, written in the order of its kernel, read from there."""
+from profiler.spans import Cost
 
 
 class Weights(Product):
@@ -33,20 +31,22 @@ class Weights(Product):
         self.nbytes = weight.nbytes
 
     def threads(self, frames: int) -> int:
-        """As many as it may use: the library decides."""
+        """`threads`: the library decides."""
         return self._threads
 
     def _bind(self, x: Array, out: Array) -> Callable[[], None]:
         return partial(np.matmul, self._weight, x, out=out)
 
     def cost(self, frame: float, times: float) -> Cost:
-        """Weights once per call, activations in and out."""
+        """Law of a product whose operands are packed in every call."""
         outputs, inputs = self.shape
-        least = FLOAT * (inputs + outputs) * frame
-        most = FLOAT * (PACKED * inputs + outputs) * frame
-        return Cost(
-            operations={"gemm": Linear(per_work=(2.0 * inputs * outputs * frame, 0.0, 0.0))},
-            bytes_min=Linear(fixed=times * self.nbytes, per_work=(least, 0.0, 0.0)),
-            bytes_max=Linear(fixed=PACKED * times * self.nbytes, per_work=(most, 0.0, 0.0)),
-            calls=calls(times, times),
+        return product(
+            self.shape,
+            self.nbytes,
+            frame,
+            times,
+            FLOAT * (MOVED * inputs + outputs),
+            multiplied=inputs * outputs,
+            packed=MOVED,
+            called=calls(times, times),
         )

@@ -18,8 +18,12 @@ from typing import ClassVar
 import numpy as np
 from numba import njit
 
-from pipelines.scoring.dnn.products._columns import SparseProduct, sparse_fits
-from pipelines.scoring.dnn.products._frames import by_sixteen, frames_fit
+from pipelines.scoring.dnn.products._sparse import (
+    SparseProduct,
+    by_sixteen,
+    frames_fit,
+    sparse_fits,
+)
 from pipelines.scoring.simd.sparse import make_block_tile
 from pipelines.scoring.simd.vector import (
     LANES,

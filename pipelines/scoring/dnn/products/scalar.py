@@ -13,11 +13,11 @@ import numpy as np
 from numba import njit
 
 from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.call_counts import calls
-from pipelines.scoring.dnn.products import LAYER_CALLS, Product
+from pipelines.scoring.costs.nets import product
+from pipelines.scoring.dnn.products import Product
 from pipelines.scoring.thread_pool import shared
 from profiler.arrays import Array, ArrayError
-from profiler.spans import Cost, Linear
+from profiler.spans import Cost
 
 
 # Neither vectors nor several sums: without leave to reassociate, the compiler keeps to the order of the additions.
@@ -65,13 +65,10 @@ class Weights(Product):
         return once
 
     def cost(self, frame: float, times: float) -> Cost:
-        """The weights once per call at least, and at most once per frame; activations in and out."""
+        """Law of weights that are read once per call at least, and at most once per frame."""
         outputs, inputs = self.shape
-        least = FLOAT * (inputs + outputs) * frame
-        most = self.nbytes * frame + FLOAT * (3.0 * inputs + outputs) * frame
-        return Cost(
-            operations={"scalar": Linear(per_work=(2.0 * inputs * outputs * frame, 0.0, 0.0))},
-            bytes_min=Linear(fixed=times * self.nbytes, per_work=(least, 0.0, 0.0)),
-            bytes_max=Linear(fixed=times * self.nbytes, per_work=(most, 0.0, 0.0)),
-            calls=calls(LAYER_CALLS * times),
+        most = self.nbytes + FLOAT * (3.0 * inputs + outputs)
+        every = inputs * outputs
+        return product(
+            self.shape, self.nbytes, frame, times, most, multiplied=every, operation="scalar"
         )

@@ -16,8 +16,8 @@ import numpy as np
 from numba import njit
 
 from pipelines.scoring.blocks import FLOAT
-from pipelines.scoring.call_counts import calls
-from pipelines.scoring.dnn.products import LAYER_CALLS, Product
+from pipelines.scoring.costs.nets import product
+from pipelines.scoring.dnn.products import Product
 from pipelines.scoring.simd.tiles import make_layer_tile
 from pipelines.scoring.simd.vector import (
     LANES,
@@ -30,7 +30,7 @@ from pipelines.scoring.simd.vector import (
 )
 from pipelines.scoring.thread_pool import shared
 from profiler.arrays import Array, ArrayError
-from profiler.spans import Cost, Linear
+from profiler.spans import Cost
 
 VECTORS = 4 if WIDE_REGISTERS else 1
 """Vectors of outputs in a panel: with 6 frames 24 sums, which leaves a few of 32 registers for factors. Three vectors
@@ -43,7 +43,7 @@ its multipliers, of which each begins a vector every cycle and ends it four cycl
 (`python -m tests.bench.constants --only products`)."""
 
 
-_asking_tile = make_layer_tile(FRAMES, VECTORS, ask=True)
+_prefetching_tile = make_layer_tile(FRAMES, VECTORS, prefetching=True)
 _tile_6, _tile_5, _tile_4 = (make_layer_tile(frames, VECTORS) for frames in (6, 5, 4))
 _tile_3, _tile_2 = (make_layer_tile(frames, VECTORS, chains=CHAINS) for frames in (3, 2))
 _tile_1 = make_layer_tile(1, VECTORS, chains=CHAINS**2)
@@ -66,7 +66,7 @@ def _multiply(
     first: int,
     last: int,
 ) -> None:
-    """What the panels first … last − 1 of `panels` f32 [panels, inputs, PANEL] make of `out` f32 [outputs, n].
+    """Compute the rows of `out` f32 [outputs, n] of the panels first … last − 1 of f32 [panels, inputs, PANEL].
 
     `shape`: that of out; `sums` f32 [FRAMES, PANEL] is workspace of the thread.
     """
@@ -91,7 +91,7 @@ def _multiply(
             # The first of many tiles bring the next panel, each one of its vectors per input.
             later = panel + inputs * (PANEL * FLOAT + t // FRAMES * VECTOR_BYTES)
             if n > 2 * FRAMES and frames == FRAMES and t // FRAMES < VECTORS:
-                _asking_tile(at, x_frame, x_input, panel, inputs, later, to)
+                _prefetching_tile(at, x_frame, x_input, panel, inputs, later, to)
             elif frames == 6:
                 _tile_6(at, x_frame, x_input, panel, inputs, later, to)
             elif frames == 5:
@@ -145,15 +145,8 @@ class Weights(Product):
         return lambda: shared(part, count, threads)
 
     def cost(self, frame: float, times: float) -> Cost:
-        """Weights once per call, activations in and out; at most each weight once per tile of frames."""
+        """Law of a product that reads its frames again for each panel, and a panel for each tile of frames, at most."""
         outputs, inputs = self.shape
-        least = FLOAT * (inputs + outputs) * frame
-        # A panel's share of the frames is read again for each panel, its weights for each tile of frames.
         again = FLOAT * inputs * (outputs / PANEL) + self.nbytes / FRAMES
-        most = again * frame + 3.0 * FLOAT * outputs * frame
-        return Cost(
-            operations={"gemm": Linear(per_work=(2.0 * inputs * outputs * frame, 0.0, 0.0))},
-            bytes_min=Linear(fixed=times * self.nbytes, per_work=(least, 0.0, 0.0)),
-            bytes_max=Linear(fixed=times * self.nbytes, per_work=(most, 0.0, 0.0)),
-            calls=calls(LAYER_CALLS * times),
-        )
+        most = again + 3.0 * FLOAT * outputs
+        return product(self.shape, self.nbytes, frame, times, most, multiplied=inputs * outputs)

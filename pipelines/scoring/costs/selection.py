@@ -1,0 +1,80 @@
+"""Cost laws of what selection does before Gaussians are computed: codewords, clusters, tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pipelines.scoring.blocks import FLOAT
+from pipelines.scoring.costs import calls, per
+from pipelines.scoring.simd.vector import LANES
+from profiler.costs import Cost
+
+if TYPE_CHECKING:
+    from pipelines.scoring.clustering.clusters import Clusters
+    from pipelines.scoring.clustering.quantiser import Codebook
+
+
+def quantise(book: Codebook, by_tree: bool, frames: int) -> Cost:
+    """Law of expanding frames and finding their codewords, in calls of `frames` frames, by codewords compared.
+
+    A product over D + 1 numbers and a comparison each. Searched in full, the codebook is read once a call, if not anew
+    by every eight frames. In the tree each node's plane is read for itself: half a plane and a child for each of the
+    two codewords that a node compares.
+    """
+    streams, _, dim = book.words.shape
+    depth, panels = dim + 1, float(book.panels.nbytes)
+    if by_tree:
+        return Cost(
+            operations={"fma": per(depth + 0.5)},
+            bytes_min=per(frame=4.0 * streams),
+            bytes_max=per(2.0 * depth + 4.0),
+            working_set_bytes=float(book.planes.nbytes + book.children.nbytes),
+            scattered=True,
+            calls=calls(2),
+        )
+    return Cost(
+        operations={"gemm": per(2.0 * depth), "scalar": per(1.0)},
+        bytes_min=per(fixed=panels),
+        bytes_max=per(8.0, fixed=panels * max(1.0, frames / 8)),
+        working_set_bytes=panels,
+        calls=calls(2),
+    )
+
+
+def frame_codewords(book: Codebook) -> Cost:
+    """Law of finding the codeword of whole frames, of one stream: a product of [x, 1] and a comparison each.
+
+    Compulsory: the codebook. The tiling writes the products and reads them for the comparison.
+    """
+    panels, terms = float(book.panels.nbytes), book.words.shape[2] + 1.0
+    padded = -(-book.size // LANES) * LANES / book.size
+    return Cost(
+        operations={"gemm": per(2.0 * terms * padded), "scalar": per(padded)},
+        bytes_min=per(fixed=panels),
+        bytes_max=per(3.0 * FLOAT * padded, fixed=panels),
+        working_set_bytes=panels,
+        calls=calls(2),
+    )
+
+
+def clusters(found: Clusters) -> Cost:
+    """Law of evaluating the cluster Gaussians and choosing the best: some three comparisons each."""
+    size = float(found.gaussians.nbytes)
+    return Cost(
+        operations={"gemm": per(2.0 * found.gaussians.shape[2]), "scalar": per(3.0)},
+        bytes_min=per(4.0, fixed=size),
+        bytes_max=per(24.0, fixed=size),
+        working_set_bytes=size,
+        calls=calls(2),
+    )
+
+
+def lookup(table_bytes: int) -> Cost:
+    """Law of `vq_table.lookup`, by lookups and senones: a number read and added each."""
+    return Cost(
+        operations={"fma": per(1.0)},
+        bytes_min=per(float(FLOAT), float(FLOAT)),
+        bytes_max=per(float(FLOAT), 2.0 * FLOAT),
+        working_set_bytes=float(table_bytes),
+        calls=calls(1),
+    )
