@@ -203,7 +203,7 @@ def speech() -> Iterator[dict[str, Any]]:
                 needed.append(len(np.unique(model.senone_codebook[search.active_senones()])))
             search.advance(utterance[frame : frame + 1], frame)
     what = f"codebooks with a senone that is wanted, of {len(model.means)}"
-    yield row("scoring/tied/lazy.py", what, "", float(np.mean(needed)), "")
+    yield row("scoring/tied/gmm.py", what, "", float(np.mean(needed)), "")
 
     def searched() -> None:
         for utterance in scores:
