@@ -17,14 +17,12 @@ NO_FONT: Final = (
 )
 
 _OF_FONTS: Final = "OpenType support missing"
-_OF_NO_USE: Final = "propagateSizeHints"
-"""What the offscreen platform says of every change of size."""
+_OF_NO_USE: Final = "propagateSizeHints"  # What the offscreen platform says of every change of size
 
 _MEANT: Final = (QtMsgType.QtDebugMsg, QtMsgType.QtInfoMsg)
 """What somebody asked Qt for, by its variables of the environment."""
 
-_passed_on: set[str] = set()
-"""Sentences of this process."""
+_passed_on: set[str] = set()  # Sentences of this process
 
 
 @contextmanager

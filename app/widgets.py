@@ -34,8 +34,7 @@ from profiler.plain import one_line
 
 THIN_SPACE = "\u2009"
 
-BESIDE_OUTLINE = 4
-"""Pixels between a number and the outline of its box, besides those of the style."""
+BESIDE_OUTLINE = 4  # Pixels between a number and the outline of its box, besides those of the style
 
 
 class Switch(QAbstractButton):
@@ -167,8 +166,7 @@ class NumberBox(QDoubleSpinBox):
         whole: whether only whole numbers are taken, shown with thin spaces between thousands.
     """
 
-    refused = Signal(str)
-    """A number out of range was entered, and the old one stays."""
+    refused = Signal(str)  # A number out of range was entered, and the old one stays
 
     def __init__(self, *, whole: bool = False) -> None:
         super().__init__()

@@ -16,8 +16,7 @@ from app.cli import _streams
 from app.model.report import Tree
 from profiler.plain import one_line, printable
 
-LONGEST = 600
-"""Characters of a sentence: some list the available choices."""
+LONGEST = 600  # Characters of a sentence: some list the available choices
 
 
 def json_flag(parser: argparse.ArgumentParser) -> None:

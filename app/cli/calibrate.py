@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from profiler.machine.roofs.calibration import Calibration
     from profiler.machine.roofs.table import Roof
 
-DTYPES = ("float32", "tf32", "bfloat16", "float16", "int8")
-"""In the order of the table."""
+DTYPES = ("float32", "tf32", "bfloat16", "float16", "int8")  # In the order of the table
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,10 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     with _output.Progress() as progress:
         known = calibration.calibrate(
-            arguments.threads,
-            progress,
-            fresh=arguments.fresh,
-            kernels=peaks.everywhere(),
+            arguments.threads, progress, fresh=arguments.fresh, kernels=peaks.everywhere()
         )
     tree = as_json(known)
     if arguments.png:
@@ -91,13 +87,7 @@ def as_json(known: Calibration) -> Tree:
 
 def as_text(known: Calibration) -> str:
     """The table as text: rates, calls, ladders with their plateaus, what is missing and why."""
-    from profiler.machine.roofs.table import (
-        BANDWIDTH,
-        LATENCY,
-        OVERHEAD,
-        RATE,
-        size_text,
-    )
+    from profiler.machine.roofs.table import BANDWIDTH, LATENCY, OVERHEAD, RATE, size_text
     from profiler.machine.roofs.timing import is_steady
 
     roofs = list(known.roofs.values())

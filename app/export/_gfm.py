@@ -12,8 +12,7 @@ from typing import Final
 
 from profiler.plain import one_line, printable
 
-LONGEST: Final = 2000
-"""Characters of a text: a sentence or a list of settings has a few hundred."""
+LONGEST: Final = 2000  # Characters of a text: a sentence or a list of settings has a few hundred
 
 _REFERENCES: Final = {ord(c): f"&#{ord(c)};" for c in "|`\\"} | {
     ord("&"): "&amp;",

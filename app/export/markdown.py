@@ -34,8 +34,7 @@ STAGES: Final = ("stage", *NUMBERS, "verdict · evidence", "consists of", "why")
 """Titles of the columns of numbers, and of the table of stages."""
 
 LEAST_S: Final = 0.001
-LEAST_SHARE: Final = 0.001
-"""What is less is said to be less, not written as zero."""
+LEAST_SHARE: Final = 0.001  # What is less is said to be less, not written as zero
 
 EVIDENCE: Final = (
     "Evidence: A hardware counter; B measured, with hot replays; C measured time, parts by the law alone; D estimate; "

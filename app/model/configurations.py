@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from profiler.session.model import ConfigEpoch
     from profiler.session.reader import Session
 
-NEVER = 1 << 62
-"""A frame that no session reaches."""
+NEVER = 1 << 62  # A frame that no session reaches
 
 
 def settings_before(session: Session, end: int) -> ConfigEpoch | None:

@@ -32,16 +32,14 @@ tr = partial(QCoreApplication.translate, "effects")
 
 Kind = Literal["preparing", "other speech", "undecided", "no difference", "faster", "slower"]
 
-POINT: Final = 0.01
-"""A point of word error rate."""
+POINT: Final = 0.01  # A point of word error rate
 
 UNSCORED: Final = ErrorCount()
 
 TENFOLD: Final = 9.95
 """A factor is given with two significant figures or so; from here on without decimals …"""
 
-NEAR: Final = 1.095
-"""… and below with two of them: 1.04× faster."""
+NEAR: Final = 1.095  # … and below with two of them: 1.04× faster
 
 
 @dataclass(frozen=True)

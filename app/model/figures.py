@@ -22,8 +22,7 @@ NOW_S = 3.0
 """While following, the large RTF is that of the last three seconds of audio: a toggle shows at once."""
 
 
-LEAST_RTF = 0.0005
-"""Smaller ones would be shown as 0.000."""
+LEAST_RTF = 0.0005  # Smaller ones would be shown as 0.000
 
 LOADED_LATER = (
     "app.model.alignment",

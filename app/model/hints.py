@@ -12,8 +12,7 @@ from app.model.recent import Memory
 from app.model.runs import Runs
 from pipelines.config import Config, presets
 
-REMEMBERED = "hints"
-"""Under this key, the ids of hints that are over."""
+REMEMBERED = "hints"  # Under this key, the ids of hints that are over
 
 SELECTION, BLOCK = "gmm.selection.enabled", "block"
 LARGE_BLOCK = 16
@@ -25,8 +24,7 @@ class Hint:
     """One sentence; `fits` says whether it can be followed with these settings, `done` whether it has been."""
 
     id: str
-    text: Callable[[Config], str]
-    """True of these settings."""
+    text: Callable[[Config], str]  # True of these settings
     fits: Callable[[Config], bool]
     done: Callable[[Config], bool]
 

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from profiler.analysis.track import CostTrack
     from profiler.session.reader import Session
 
-BLOCK_KEY: Final = "block"
-"""The setting beside which it is shown."""
+BLOCK_KEY: Final = "block"  # The setting beside which it is shown
 
 LATEST_FRAMES: Final = 3000
 """It is that of the last half minute: few enough frames to sum up quickly."""

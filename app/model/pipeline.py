@@ -55,8 +55,7 @@ class Pipeline(QObject):
         super().__init__(parent)
         self.options: tuple[Option, ...] = tuple(settings.options())
         self._by_key = {option.key: option for option in self.options}
-        self.running: Config | None = None
-        """Configuration in force in the run under way."""
+        self.running: Config | None = None  # Configuration in force in the run under way
         self._before: dict[str, Value] = {}
         self._absent: Mapping[str, Mapping[str, str]] = {}
         self._adopted: Config | None = None
@@ -65,8 +64,7 @@ class Pipeline(QObject):
         self._recorded_with = ""
         self._waiting: presets.Preset | None = None
         self.preset = presets.load(preset)
-        self.next: Config = self.preset.config
-        """Configuration of the next run."""
+        self.next: Config = self.preset.config  # Configuration of the next run
         self.toggles = toggles_of(self)
         self._note_used()
 

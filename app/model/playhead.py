@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 READ_S = 0.15
 """The file is read this often, which costs more than a drawing; in between, the cursor runs through what was read."""
 
-SPEEDS = (0.5, 1.0, 2.0, 4.0, 8.0)
-"""Replay speeds, relative to audio time."""
+SPEEDS = (0.5, 1.0, 2.0, 4.0, 8.0)  # Replay speeds, relative to audio time
 
 
 @dataclass(frozen=True)
@@ -43,8 +42,7 @@ class Snapshot:
     live: bool
     following: bool
     axis: TimeAxis
-    moving: bool = False
-    """Whether the cursor moves by itself."""
+    moving: bool = False  # Whether the cursor moves by itself
     reading: int | None = None
     """Number of the reading of the file: with the same one the data are the same. None: who knows."""
 
@@ -69,14 +67,10 @@ class Playhead(QObject):
         self.axis = axis
         self.session: Session | None = None
         self.track: CostTrack | None = None
-        self.live = False
-        """Whether the session is being recorded."""
-        self.following = False
-        """Whether the cursor is the newest frame of a live session."""
-        self.playing = False
-        """Whether a replay moves the cursor."""
-        self.speed = 1.0
-        """Replay speed relative to audio time."""
+        self.live = False  # Whether the session is being recorded
+        self.following = False  # Whether the cursor is the newest frame of a live session
+        self.playing = False  # Whether a replay moves the cursor
+        self.speed = 1.0  # Replay speed relative to audio time
         self._position = 0.0
         self._reading = 0
         self._last_tick = self._last_read = 0.0

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-FASTEST_S, SLOWEST_S = 1 / 30, 0.1
-"""Update between 30 and 10 times a second."""
+FASTEST_S, SLOWEST_S = 1 / 30, 0.1  # Update between 30 and 10 times a second
 
 SHARE: Final = 0.34
 """Part of one core that the process may take: if it takes c between two redraws, they are c / share apart."""

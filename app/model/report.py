@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from profiler.analysis.track import CostTrack
     from profiler.session.reader import Session
 
-Tree = dict[str, Any]
-"""A report: JSON values by key."""
+Tree = dict[str, Any]  # A report: JSON values by key
 
 ALTERNATIVES = ("nbest", "confidences")
 """What is recorded of an utterance besides its words, if a lattice was on."""
@@ -141,9 +140,7 @@ def configurations(session: Session) -> list[dict[str, Any]]:
     ]
 
 
-def _by_settings(
-    session: Session,
-) -> list[tuple[frozenset[int], Mapping[str, object], ErrorCount]]:
+def _by_settings(session: Session) -> list[tuple[frozenset[int], Mapping[str, object], ErrorCount]]:
     """Every configuration: epochs, settings, and word errors without those of an A/B within the run."""
     from app.model.configurations import Configurations, turns_within
     from pipelines.audio.word_errors import word_errors

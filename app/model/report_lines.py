@@ -70,8 +70,7 @@ def hypothesis(row: Tree) -> str:
     return f"{said}  (no sentence of the grammar)" if row["complete"] is False else said
 
 
-NAMED: Final = 3
-"""Utterances that a note names."""
+NAMED: Final = 3  # Utterances that a note names
 
 
 def notes(tree: Tree) -> list[str]:

@@ -31,14 +31,9 @@ if TYPE_CHECKING:
     from app.model.playhead import Snapshot
     from app.window.notices import Banner, Notices
 
-PROGRESS_MS = 500
-"""Between two looks at how far a set-up has got."""
-
-SET_UP = "set-up"
-"""Key of the seconds that the phases of the last set-up took."""
-
-DEMO = "demo"
-"""Preset of the demo: a workload on which the purpose of the program can be seen."""
+PROGRESS_MS = 500  # Between two looks at how far a set-up has got
+SET_UP = "set-up"  # Key of the seconds that the phases of the last set-up took
+DEMO = "demo"  # Preset of the demo: a workload on which the purpose of the program can be seen
 
 COURSE_OF_DEMO: Mapping[str, Value] = {"pace": 1.0, "loop": True, "repeat_on_change": True}
 """For every preset that is tried: as fast as it can, it would be over before a switch could be flipped."""
@@ -61,8 +56,7 @@ class Runs(QObject):
     changed = Signal()
     shown = Signal()
     begun = Signal()
-    given_up = Signal()
-    """The run was cancelled before its first frame: there is no session of it."""
+    given_up = Signal()  # The run was cancelled before its first frame: there is no session of it
 
     def __init__(
         self,

@@ -26,11 +26,7 @@ class SideBySide(QObject):
     changed = Signal()
 
     def __init__(
-        self,
-        pipeline: Pipeline,
-        runs: Runs,
-        playhead: Playhead,
-        parent: QObject | None = None,
+        self, pipeline: Pipeline, runs: Runs, playhead: Playhead, parent: QObject | None = None
     ) -> None:
         super().__init__(parent)
         self._pipeline, self._runs, self._playhead = pipeline, runs, playhead

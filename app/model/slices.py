@@ -12,8 +12,7 @@ from app.model.pace import single_shot
 
 Found = TypeVar("Found")
 
-SLICE_S = 0.004
-"""So long a piece of it takes before the window is served again."""
+SLICE_S = 0.004  # So long a piece of it takes before the window is served again
 
 
 class Slices(QObject, Generic[Found]):
@@ -24,8 +23,7 @@ class Slices(QObject, Generic[Found]):
         self._done = done
         self._job: Generator[None, None, Found] | None = None
         self._timer = single_shot(self, 0, lambda: self._go_on(SLICE_S))
-        self.took_s = 0.0
-        """How long the job has taken so far, without what was done in between."""
+        self.took_s = 0.0  # How long the job has taken so far, without what was done in between
 
     @property
     def busy(self) -> bool:

@@ -6,14 +6,9 @@ drawing: so the file is read less often than the charts are drawn, and the curso
 
 from __future__ import annotations
 
-SHORTEST_S, LONGEST_S = 0.03, 0.3
-"""Bounds of the time in which a burst is run through."""
-
-USUAL_S = 0.1
-"""Before any two bursts have come."""
-
-WEIGHT = 0.2
-"""Of the newest interval in the mean of those between bursts."""
+SHORTEST_S, LONGEST_S = 0.03, 0.3  # Bounds of the time in which a burst is run through
+USUAL_S = 0.1  # Before any two bursts have come
+WEIGHT = 0.2  # Of the newest interval in the mean of those between bursts
 
 
 class SmoothCursor:

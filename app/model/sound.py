@@ -22,11 +22,8 @@ if TYPE_CHECKING:
     from profiler.arrays import F32
     from profiler.session.model import Utterance
 
-FOLLOW_MS: Final = 30
-"""Between two looks at what is being heard."""
-
-LONGEST_S: Final = 600.0
-"""Of sound that is read at once: ten minutes at 48 kHz are 115 MB."""
+FOLLOW_MS: Final = 30  # Between two looks at what is being heard
+LONGEST_S: Final = 600.0  # Of sound that is read at once: ten minutes at 48 kHz are 115 MB
 
 
 class SoundError(Exception):

@@ -18,11 +18,8 @@ if TYPE_CHECKING:
     from app.model.time_axis import TimeAxis
     from profiler.analysis.breakdown import Breakdown
 
-EVERY_S = 0.7
-"""While live, stages are counted at most this often: counting goes through every span."""
-
-DUTY = 0.05
-"""Share of the time that counting the stages of a growing range may take."""
+EVERY_S = 0.7  # While live, stages are counted at most this often: counting goes through every span
+DUTY = 0.05  # Share of the time that counting the stages of a growing range may take
 
 SPANS_AT_ONCE = 1 << 17
 """Spans of a long session that are summed up before the window handles events again: few enough not to be noticed."""

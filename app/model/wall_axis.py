@@ -18,8 +18,7 @@ from profiler.frames import FRAME_S
 if TYPE_CHECKING:
     from profiler.analysis.lod.spans import Timeline
 
-Range = tuple[float, float]
-"""First and last second."""
+Range = tuple[float, float]  # First and last second
 
 
 class WallAxis(TimeAxis):

@@ -184,8 +184,7 @@ _current = DARK
 _fonts_loaded = False
 
 
-SYSTEM = "system"
-"""Instead of a theme name: the theme of the desktop."""
+SYSTEM = "system"  # Instead of a theme name: the theme of the desktop
 
 
 def theme() -> Tokens:

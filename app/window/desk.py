@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 FORM_FROM = 1100
 """Width below which charts beside form and breakdown would be too narrow to read: the form waits in *Panels* then."""
 
-FORM: Final = {b"f": True, b"-": False}
-"""First byte of a saved layout: with the form, or without."""
+FORM: Final = {b"f": True, b"-": False}  # First byte of a saved layout: with the form, or without
 
 
 class Desk(QWidget):

@@ -20,13 +20,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from PySide6.QtCore import QCoreApplication, QObject, QSize, Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import (
-    QDialog,
-    QHBoxLayout,
-    QProgressBar,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
 
 from app.layout import REST, lay_out
 from app.model.processes.command import Command
@@ -49,14 +43,12 @@ SIZE: Final = QSize(860, 620)
 LINES: Final = {"ASRSCOPE_PROGRESS": "lines"}
 """The command is to say how much of a step is done although nobody reads it on a terminal."""
 
-FOLDER: Final = "asrscope-explain-"
-"""What the name of its folder for temporary files begins with."""
+FOLDER: Final = "asrscope-explain-"  # What the name of its folder for temporary files begins with
 
 SHARE: Final = re.compile(r"(?P<step>.*?) +(?P<share>\d+) ?%$")
 """A line of progress that says how much of a step is done."""
 
-LEAST_SHARE: Final = 0.05
-"""Of a step: from this share on, the time left is shown."""
+LEAST_SHARE: Final = 0.05  # Of a step: from this share on, the time left is shown
 
 
 class Way(msgspec.Struct, frozen=True):

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from app.model.playhead import Snapshot
     from profiler.session.reader import Session
 
-AT_ONCE = 3
-"""Sentences in one notice; the words view, `asrscope show` and the report have them all."""
+AT_ONCE = 3  # Sentences in one notice; the words view, `asrscope show` and the report have them all
 
 
 class InputNotes(QObject):

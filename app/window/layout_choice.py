@@ -24,10 +24,8 @@ NOW, NAME, WIDTH = "layout/now", "layout/name", "layout/form"
 class LayoutChoice(QObject):
     """Takes on layouts, saves and deletes the user's own."""
 
-    changed = Signal()
-    """Another layout was taken on, or there are others now."""
-    refused = Signal(str)
-    """A layout could not be saved or taken on: why."""
+    changed = Signal()  # Another layout was taken on, or there are others now
+    refused = Signal(str)  # A layout could not be saved or taken on: why
 
     def __init__(self, memory: Memory, parent: QWidget) -> None:
         super().__init__(parent)

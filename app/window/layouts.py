@@ -44,11 +44,8 @@ LAYOUTS: Final[dict[str, tuple[Column, ...]]] = {
 
 NAMES: Final = tuple(LAYOUTS)
 
-WIDTHS: Final = {EXPLORE: (64, 36), PRESENT: (62, 38)}
-"""Shares of the width that the columns take."""
-
-WITH_FORM: Final = (EXPLORE,)
-"""The layouts that show the form, and every view."""
+WIDTHS: Final = {EXPLORE: (64, 36), PRESENT: (62, 38)}  # Shares of the width that the columns take
+WITH_FORM: Final = (EXPLORE,)  # The layouts that show the form, and every view
 
 
 def columns(name: str, known: Iterable[str], low: bool = False) -> tuple[Column, ...]:

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from app.window.palette import Palette
     from profiler.session.reader import Session
 
-FIGURES_MS = 150
-"""The large figures are updated this often: faster, nobody could read them."""
+FIGURES_MS = 150  # The large figures are updated this often: faster, nobody could read them
 
 
 class MainWindow(FirstWindow):

@@ -32,20 +32,14 @@ from app.style.theme import font
 Kind = Literal["info", "error", "progress", "question"]
 MAX_NOTICES = 3
 
-INFO_MS = 8000
-"""A remark disappears after this time; errors stay until dismissed."""
-
-WRITTEN_MS = 20_000
-"""A written file can be opened from its notice for so long."""
-
-WIDEST = 680
-"""Pixels of a notice: its sentence wraps rather than cover the whole page."""
+INFO_MS = 8000  # A remark disappears after this time; errors stay until dismissed
+WRITTEN_MS = 20_000  # A written file can be opened from its notice for so long
+WIDEST = 680  # Pixels of a notice: its sentence wraps rather than cover the whole page
 
 BESIDE, FROM_EDGE = 24, 10
 """Pixels left free at the sides of the page, and above or below the notices."""
 
-AT_LOWER_END = "notices-at-lower-end"
-"""Property of a page whose upper end notices leave free."""
+AT_LOWER_END = "notices-at-lower-end"  # Property of a page whose upper end notices leave free
 
 BUSY_MAXIMUM = 1000
 

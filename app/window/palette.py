@@ -32,8 +32,7 @@ from app.window.actions.found import Found
 
 WIDTH, MAX_ROWS, ROW_HEIGHT = 560, 11, 30
 COLUMNS = 3
-WIDEST = 205
-"""Pixels of a text in the key sheet: a longer one goes on in the next line."""
+WIDEST = 205  # Pixels of a text in the key sheet: a longer one goes on in the next line
 FOUND_ROLE = Qt.ItemDataRole.UserRole
 """Of an item: what was found, a `Found`; none in the line that says that nothing was."""
 

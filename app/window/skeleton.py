@@ -13,17 +13,13 @@ from app.views import VIEWS
 from app.window import layouts
 from app.window.layouts import EXPLORE
 
-GAP = 8
-"""Pixels between cards; these gaps are also the handles that resize them."""
+GAP = 8  # Pixels between cards; these gaps are also the handles that resize them
 
 FORM_SHARE, FORM_BOUNDS = 0.166, (258, 340)
 """Share of the width that the form takes, within the bounds, until the user resizes it."""
 
-MARGIN = 10
-"""Pixels around the columns."""
-
-TRANSPORT = 102
-"""Pixels that the transport is high."""
+MARGIN = 10  # Pixels around the columns
+TRANSPORT = 102  # Pixels that the transport is high
 
 BARS = {"menus": 23, "top-bar": 58, "status-line": 28}
 """Pixels that the bars are high, in the font that comes with the program."""

@@ -113,8 +113,7 @@ def test_a_session_that_was_kept_is_looked_at_and_not_run(
 
 
 @pytest.mark.parametrize(
-    ("given", "wanted"),
-    [([], attribution.CONFIGURATIONS), (["--ladder"], attribution.LADDER)],
+    ("given", "wanted"), [([], attribution.CONFIGURATIONS), (["--ladder"], attribution.LADDER)]
 )
 def test_rungs_take_the_place_of_the_usual_configurations(
     given: list[str], wanted: dict[str, attribution.Runs], monkeypatch: pytest.MonkeyPatch

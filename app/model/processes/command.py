@@ -13,8 +13,7 @@ from profiler.plain import one_line
 BY_COMMAND: Final = "asrscope: "
 """Stands before what the command says: a terminal has many programs, the window does not."""
 
-LONGEST: Final = 1000
-"""Characters of a line that are passed on."""
+LONGEST: Final = 1000  # Characters of a line that are passed on
 
 ENDING_MS: Final = 3000
 """How long a process that is told to end may take to remove what it has begun to write."""
@@ -29,8 +28,7 @@ class Command(QObject):
         environment: variables on top of those of every child.
     """
 
-    said = Signal(str)
-    """A line of what it says meanwhile: its progress, or what is wrong."""
+    said = Signal(str)  # A line of what it says meanwhile: its progress, or what is wrong
     ended = Signal(bytes, str)
     """What it printed, and why it failed: empty if it did not. Not after one of the ways to end it."""
 
@@ -38,8 +36,7 @@ class Command(QObject):
         super().__init__(parent)
         self._words, self._last = tuple(words), ""
         self.process = child_process(self, **environment)
-        self._process: QProcess | None = self.process
-        """As long as somebody waits for its end."""
+        self._process: QProcess | None = self.process  # As long as somebody waits for its end
         self._process.readyReadStandardError.connect(self._hear)
         self._process.finished.connect(self._finished)
         self._process.errorOccurred.connect(self._failed)

@@ -12,17 +12,13 @@ from PySide6.QtCore import QCoreApplication, QObject, QProcess, Signal
 
 from app.model.pace import single_shot
 
-PATIENCE_MS: Final = 10_000
-"""How long a process may take to end before it is ended."""
-
-AT_QUIT_MS: Final = 3000
-"""How long the end of the program waits for it."""
+PATIENCE_MS: Final = 10_000  # How long a process may take to end before it is ended
+AT_QUIT_MS: Final = 3000  # How long the end of the program waits for it
 
 EXPLAINS: Final = "explain"
 """The kind of a process that explains a stage: until it is gone, it computes."""
 
-HAS_FINISHED: Final = "finished"
-"""The kind of a process that has done its work."""
+HAS_FINISHED: Final = "finished"  # The kind of a process that has done its work
 
 
 def obstacle() -> str | None:
@@ -44,8 +40,7 @@ class Leaving(QObject):
         knows: whether it has been told to end already.
     """
 
-    ended = Signal()
-    """There is no process any more."""
+    ended = Signal()  # There is no process any more
 
     def __init__(self, process: QProcess, kind: str, knows: bool = False) -> None:
         super().__init__(process)

@@ -63,8 +63,7 @@ class RunControl(QObject):
         self._command = tuple(command)
         self._process: QProcess | None = None
         self._ready = False
-        self.state: State = "idle"
-        """What the worker is doing for us."""
+        self.state: State = "idle"  # What the worker is doing for us
         self._buffer = b""
         self._errors = LastWords()
         self.request: RunRequest | None = None

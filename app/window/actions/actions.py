@@ -16,16 +16,13 @@ from PySide6.QtWidgets import QWidget
 from app.model.conditions import Condition
 from app.style.plain_text import new_action, set_tip
 
-WHY_NOT = "why-not"
-"""Property of a `QAction`: why it is unavailable, empty if it is available."""
+WHY_NOT = "why-not"  # Property of a `QAction`: why it is unavailable, empty if it is available
 
 
-SUBMENU = " ▸ "
-"""Stands in a group between a menu and the submenu in it."""
+SUBMENU = " ▸ "  # Stands in a group between a menu and the submenu in it
 
 
-ALWAYS = Condition(lambda: None)
-"""When an action that is always available is."""
+ALWAYS = Condition(lambda: None)  # When an action that is always available is
 
 
 @dataclass(frozen=True)

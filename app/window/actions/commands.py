@@ -176,11 +176,7 @@ def _view(w: MainWindow) -> list[Action]:
     return [
         add("view.pause", tr("Pause or play; a run goes on"), playhead.toggle, keys=("Space",)),
         anytime(
-            "view.live",
-            tr("Back to live"),
-            playhead.go_live,
-            keys=("L",),
-            enabled=w.when.is_live,
+            "view.live", tr("Back to live"), playhead.go_live, keys=("L",), enabled=w.when.is_live
         ),
         add(
             "view.sound",

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from app.model.processes.command import Command
 
 
-PATIENCE_MS = 10_000
-"""How long the end of the window waits for a file that is being written."""
+PATIENCE_MS = 10_000  # How long the end of the window waits for a file that is being written
 
 
 class Files(QObject):

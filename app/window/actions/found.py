@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 BEGINS, NAMED, KEYED, HELPED = 0, 2, 6, 12
 """Ranks of settings and presets: their name begins so, has it, their key has it, their help has it."""
 
-NOT_NOW: Final = 100
-"""Added to the rank of what cannot be used now."""
+NOT_NOW: Final = 100  # Added to the rank of what cannot be used now
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,7 @@ from app.widgets import Elided
 class HintStrip(QWidget):
     """One line of `hints`."""
 
-    shown = Signal(bool)
-    """Whether there is a hint."""
+    shown = Signal(bool)  # Whether there is a hint
 
     def __init__(self, hints: Hints) -> None:
         super().__init__()

@@ -7,22 +7,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSignalBlocker, QSize, Qt, Signal
-from PySide6.QtGui import (
-    QHelpEvent,
-    QMouseEvent,
-    QPainter,
-    QPaintEvent,
-    QPen,
-    QResizeEvent,
-)
-from PySide6.QtWidgets import (
-    QFrame,
-    QHBoxLayout,
-    QSizePolicy,
-    QSlider,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtGui import QHelpEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QSlider, QVBoxLayout, QWidget
 
 from app.layout import REST, card_header, lay_out, muted
 from app.model.events import MAX_MARKS
@@ -40,16 +26,12 @@ from profiler.plain import clock, counted, one_line
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot
 
-MARGIN = 9
-"""Pixels at each end of the scrub bar, so that the knob is never cut off."""
-
-NEAR = 6
-"""Distance in pixels within which the mouse is on a marker."""
+MARGIN = 9  # Pixels at each end of the scrub bar, so that the knob is never cut off
+NEAR = 6  # Distance in pixels within which the mouse is on a marker
 
 SECOND = round(1 / FRAME_S)
 
-SHOWN_MS = 100
-"""While the cursor moves by itself, knob and clock follow this often."""
+SHOWN_MS = 100  # While the cursor moves by itself, knob and clock follow this often
 
 
 @dataclass(frozen=True)
@@ -60,8 +42,7 @@ class Mark:
     text: str
 
 
-AT_SIDE, GAP = 14, 6
-"""Pixels at the sides of the card, and between the buttons."""
+AT_SIDE, GAP = 14, 6  # Pixels at the sides of the card, and between the buttons
 
 
 class ScrubBar(QSlider):

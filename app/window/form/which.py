@@ -10,8 +10,7 @@ from app.style.plain_text import Button, set_tip
 from app.style.theme import font
 from app.widgets import Elided
 
-HEIGHT = 24
-"""Pixels, whether there is a choice or not: the settings below do not jump."""
+HEIGHT = 24  # Pixels, whether there is a choice or not: the settings below do not jump
 
 
 class Which(QWidget):

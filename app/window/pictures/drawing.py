@@ -18,18 +18,15 @@ from profiler.process import children
 
 PROCESS: Final = tuple(children.python("-m", "app.pictures.process"))
 
-PATIENCE_MS: Final = 3000
-"""How long a process that is told to end may take."""
+PATIENCE_MS: Final = 3000  # How long a process that is told to end may take
 
 
 class Drawing(QObject):
     """Draws pictures of one session."""
 
-    drawn = Signal(int, bytes)
-    """Number of a job and the PNG."""
+    drawn = Signal(int, bytes)  # Number of a job and the PNG
     written = Signal(Path)
-    failed = Signal(str)
-    """Why a job, or all of them, came to nothing."""
+    failed = Signal(str)  # Why a job, or all of them, came to nothing
 
     def __init__(
         self, session: Path, parent: QObject | None = None, command: Sequence[str] = PROCESS
