@@ -22,13 +22,12 @@ from typing import IO, Any
 from PySide6.QtCore import QObject, QSocketNotifier, QStandardPaths, Qt, QTimer, Signal
 from PySide6.QtWidgets import QApplication
 
-from app.application import application
+from app.application import application, in_sentences
 from app.model.recent import Memory
-from app.qt_messages import in_sentences
 from app.style.theme import SYSTEM, THEMES, set_theme
+from app.window.first_window import AfterFirstPaint
 from app.window.main_window import MainWindow
 from app.window.notices import Notices
-from app.window.placement import AfterFirstPaint
 
 CRASH_LOG = "crash.log"
 

@@ -16,9 +16,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, Signal
 
-from app.model.pace import single_shot
-from app.model.redraw_clock import RedrawClock
-from app.model.smooth_cursor import SmoothCursor
+from app.model.pace import RedrawClock, SmoothCursor, single_shot
 from app.model.time_axis import TimeAxis
 from profiler.frames import FRAME_S
 

@@ -10,8 +10,7 @@ from weakref import WeakKeyDictionary
 
 from PySide6.QtCore import QObject, Signal
 
-from app.model.pace import single_shot
-from app.model.slices import Slices
+from app.model.pace import Slices, single_shot
 
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot

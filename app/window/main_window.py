@@ -12,8 +12,7 @@ from PySide6.QtGui import QCloseEvent, QDropEvent
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
 from app.style.theme import set_theme
-from app.window.first_window import FirstWindow
-from app.window.skeleton import Skeleton
+from app.window.first_window import FirstWindow, Skeleton
 from profiler.frames import FRAME_S
 from profiler.plain import counted
 
@@ -56,7 +55,7 @@ class MainWindow(FirstWindow):
         from app.model.time_axis import TimeAxis
         from app.window.actions.actions import Registry
         from app.window.actions.files import Files
-        from app.window.layout_choice import LayoutChoice
+        from app.window.layouts import LayoutChoice
         from app.window.notices import Notices
 
         self.pipeline = remembered(self.memory.text("preset"), parent=self)
@@ -96,7 +95,7 @@ class MainWindow(FirstWindow):
         from app.window.bars.menus import Menus
         from app.window.bars.statusline import StatusLine
         from app.window.bars.topbar import TopBar
-        from app.window.input_notes import InputNotes
+        from app.window.notices import InputNotes
         from app.window.welcome import Welcome
 
         self._snapshot: Snapshot | None = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from PySide6.QtCore import QEvent, QObject, QUrl, Signal
 from PySide6.QtGui import QDesktopServices, QGuiApplication
@@ -26,8 +26,14 @@ from PySide6.QtWidgets import (
 from app.charts.readout import NOTICES
 from app.layout import NONE, lay_out
 from app.model.pace import single_shot
+from app.model.playhead import Playhead
 from app.style.plain_text import Button, Label, Wrapped, describe, shown
 from app.style.theme import font
+
+if TYPE_CHECKING:
+    from app.model.playhead import Snapshot
+    from profiler.session.reader import Session
+
 
 Kind = Literal["info", "error", "progress", "question"]
 MAX_NOTICES = 3
@@ -245,3 +251,38 @@ class Notices(QWidget):
 def open_outside(path: Path) -> None:
     """Open a file or folder with the program that the desktop has for it."""
     QDesktopServices.openUrl(QUrl.fromLocalFile(str(path.resolve())))
+
+
+AT_ONCE = 3  # Sentences in one notice; the words view, `asrscope show` and the report have them all
+
+
+class InputNotes(QObject):
+    """Follows a playhead; a note that came up before in the same session is not shown again."""
+
+    def __init__(self, playhead: Playhead, notices: Notices) -> None:
+        super().__init__(playhead)
+        self._notices = notices
+        self._seen: set[str] = set()
+        self._counted = (0, 0)
+        playhead.opened.connect(self._opened)
+        playhead.changed.connect(self._follow)
+
+    def _opened(self, _session: Session) -> None:
+        self._seen, self._counted = set(), (0, 0)
+
+    def _follow(self, snapshot: Snapshot) -> None:
+        session = snapshot.session
+        general = session.meta.get("notes") or []
+        counted = (len(general), len(session.utterances))
+        if counted == self._counted:
+            return
+        new = [*general[self._counted[0] :]]
+        for utterance in session.utterances[self._counted[1] :]:
+            new += [
+                f"{utterance.name}: {note}" for note in utterance.notes if note not in self._seen
+            ]
+            self._seen.update(utterance.notes)
+        self._counted = counted
+        if new:
+            more = self.tr("and {0} more").format(len(new) - AT_ONCE)
+            self._notices.info("\n".join([*new[:AT_ONCE], *([more] if len(new) > AT_ONCE else [])]))

@@ -12,10 +12,8 @@ from PySide6.QtWidgets import QApplication
 from sample_session import write_sample
 
 from app import gui
-from app.model import slices
-from app.model.pace import Pace
+from app.model.pace import Pace, Slices
 from app.model.playhead import Playhead
-from app.model.slices import Slices
 from app.model.time_axis import TimeAxis
 from app.views.breakdown import BreakdownView
 from app.views.view import TABLE_REFRESH_S
@@ -52,7 +50,7 @@ def test_a_job_is_done_when_the_window_is_served_or_at_once_when_asked(qtbot) ->
 def test_a_job_longer_than_a_slice_rests_after_each_and_goes_on_where_it_was(
     qtbot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slices, "SLICE_S", 0.0)  # every step is a slice
+    monkeypatch.setattr("app.model.pace.SLICE_S", 0.0)  # every step is a slice
     parent, done, found = QObject(), [], []
     job: Slices[str] = Slices(parent, found.append)
     rested: list[tuple[int, bool]] = []

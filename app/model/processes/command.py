@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Final
 
-from PySide6.QtCore import QObject, QProcess, Signal
+from PySide6.QtCore import QObject, QProcess, QProcessEnvironment, Signal
 
-from app.model.processes.child_process import child_process
 from profiler.plain import one_line
+from profiler.process import children
 
 BY_COMMAND: Final = "asrscope: "
 """Stands before what the command says: a terminal has many programs, the window does not."""
@@ -17,6 +18,24 @@ LONGEST: Final = 1000  # Characters of a line that are passed on
 
 ENDING_MS: Final = 3000
 """How long a process that is told to end may take to remove what it has begun to write."""
+
+
+def child_process(parent: QObject, **extra: str) -> QProcess:
+    """Return a process to start with `children.python(…)`, its environment that of children with `extra` on top.
+
+    It stands in the folder that this process stands in, so that relative paths mean the same.
+    """
+    process = QProcess(parent)
+    wanted = children.environment(extra)
+    # Only what differs: variables of other programs may hold bytes that are no text.
+    environment = QProcessEnvironment.systemEnvironment()
+    for name in os.environ.keys() - wanted.keys():
+        environment.remove(name)
+    for name, value in wanted.items():
+        if os.environ.get(name) != value:
+            environment.insert(name, value)
+    process.setProcessEnvironment(environment)
+    return process
 
 
 class Command(QObject):

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from PySide6.QtCore import QObject, QProcess, Signal
 
 from app.crash_report import LastWords
-from app.model.processes.child_process import child_process
+from app.model.processes.command import child_process
 from app.model.processes.leaving import HAS_FINISHED, Leaving
 from profiler.process import children
 

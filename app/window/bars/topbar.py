@@ -18,8 +18,7 @@ from app.style.plain_text import Button, Label, describe, set_tip
 from app.style.stylesheet import restyle
 from app.style.theme import font, theme
 from app.widgets import Elided
-from app.window.actions.actions import Registry
-from app.window.actions.button import ActionButton
+from app.window.actions.actions import ActionButton, Registry
 from app.window.bars.live_toggle import LiveToggle
 from app.window.form.preset_button import PresetButton
 from profiler.plain import clock, counted

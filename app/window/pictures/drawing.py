@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 from PySide6.QtCore import QObject, QProcess, Signal
 
-from app.model.processes.child_process import child_process
+from app.model.processes.command import child_process
 from app.pictures.messages import Answer, Job, line
 from app.pictures.request import PictureRequest
 from profiler.process import children
