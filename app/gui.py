@@ -51,9 +51,10 @@ def log_folder() -> Path:
 class _Faults(QObject):
     """Passes uncaught exceptions of any thread to the window, once per place in the program."""
 
-    happened = Signal(str, str)
+    happened = Signal(str, str)  # a sentence and a report
+    said = Signal(str)  # a sentence of Qt's
 
-    def __init__(self, log: IO[str] | None) -> None:
+    def __init__(self, log: IO[str] | None = None) -> None:
         super().__init__()
         self._log = log
         self._told: set[tuple[str, str]] = set()
@@ -87,12 +88,6 @@ class _Faults(QObject):
         self.happened.emit(sentence, crash_report.compose(sentence, details=details))
 
 
-class _Heard(QObject):
-    """Passes a sentence to the window once Qt is done with what it speaks of, such as a painting."""
-
-    said = Signal(str)
-
-
 @contextmanager
 def caught(window: MainWindow, log: IO[str] | None = None) -> Iterator[None]:
     """While the window is open, show uncaught exceptions as a notice with a report to copy; the window stays open.
@@ -119,8 +114,7 @@ def caught(window: MainWindow, log: IO[str] | None = None) -> Iterator[None]:
 def closed_by_signals(window: MainWindow) -> Iterator[None]:
     """While the window is open, a terminating signal closes it: the worker ends, its session is complete.
 
-    Python's handlers run between two instructions of Python, of which an idle window has none: the byte that
-    the signal writes into a socket wakes Qt.
+    An idle window runs no Python, and so no handler: the byte that the signal writes into a socket wakes Qt.
     """
     import socket
 
@@ -180,8 +174,8 @@ def crash_log() -> Iterator[IO[str] | None]:
 
 @contextmanager
 def _qt_heard(notices: Notices) -> Iterator[None]:
-    """While the window is open, what Qt says that concerns a user is a notice."""
-    heard = _Heard()
+    """While the window is open, what Qt says that concerns a user is a notice, once Qt has ended its painting."""
+    heard = _Faults()
     heard.said.connect(notices.info, Qt.ConnectionType.QueuedConnection)
     with in_sentences(heard.said.emit):
         yield
@@ -240,10 +234,7 @@ def _first_page(
 
 
 def keep_what_is_there() -> None:
-    """What is there now stays: looking through it for garbage again would hold up the window each time.
-
-    All that came later is looked through `RARELY`, and when a session was closed.
-    """
+    """Exclude existing objects from garbage collection, and look through all newer ones only `RARELY`."""
     gc.collect()
     gc.freeze()
     young, middle, _ = gc.get_threshold()

@@ -160,10 +160,7 @@ class EffectLabel(Label):
 class NumberBox(QDoubleSpinBox):
     """A number with its unit; a change is emitted only when entered, and some values may be shown as words.
 
-    Letters are the field's, whether it can use them or not; Space is the window's, where it pauses.
-
-    Args:
-        whole: whether only whole numbers are taken, shown with thin spaces between thousands.
+    Letters go to the field, Space to the window. `whole`: whole numbers only, with thin spaces between thousands.
     """
 
     refused = Signal(str)  # A number out of range was entered, and the old one stays

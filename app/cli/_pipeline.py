@@ -35,11 +35,7 @@ PIECE: Final = 1 << 20
 
 
 def spooled(paths: Sequence[str], raw: str) -> list[str]:
-    """`paths` with the name of a file in place of `-`, which holds what stands on standard input.
-
-    `raw`: the setting `audio.raw`; with it, sound without a header is taken for what it says. BadInput when there is
-    nothing to read.
-    """
+    """`paths` with a temporary file in place of `-`, which holds standard input; `raw`: the setting `audio.raw`."""
     if STANDARD_INPUT not in paths:
         return list(paths)
     if paths.count(STANDARD_INPUT) > 1:

@@ -43,10 +43,9 @@ Columns = tuple[tuple[Token | None, Token | None], ...]
 
 
 def errors_within(utterances: Iterable[Utterance], first: int, last: int) -> ErrorCount:
-    """Errors and reference words in frames [first, last) of utterances that are over.
+    """Errors and reference words in frames [first, last) of finished, scored utterances.
 
     An utterance within the range counts as the run scored it; of others, the words whose middle lies in the range.
-    Those that the run did not score do not count.
     """
     errors = words = 0
     for utterance in utterances:

@@ -1,7 +1,6 @@
-"""The settings of a session: which of its epochs ran alike, and which are to be held against each other.
+"""The configurations of a session by epoch, and which of them to compare. No Qt.
 
-Settings that differ in the course of the run alone (pace, loop) are the same: neither work nor words change with them.
-No Qt: the command line asks here too.
+Settings that only pace or loop a run are ignored: neither work nor words change with them.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ class Configurations:
     def scored(self, session: Session, end: int) -> tuple[frozenset[int], frozenset[int]]:
         """Epochs whose word errors are those of the settings in force before `end`, and of the settings before them.
 
-        Without the turns of an A/B that was asked for while the run went on: it decodes one utterance again and again.
+        The turns of an A/B within a run do not count: it decodes one utterance again and again.
         """
         turns = turns_within(session)
         going = going_on(session, end) if turns else None

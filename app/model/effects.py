@@ -1,7 +1,7 @@
-"""What a change of settings did, for those who look at a session: which settings are held against which.
+"""The effect of a change of settings on time and words.
 
-The settings in force are held against the last ones before them that differ in no more than was changed, on speech that
-both have decoded (`profiler.analysis.comparison.same_speech`). While an A/B goes on it is its two arms.
+The settings in force are compared with the last ones before them that differ in no more than was changed, on speech
+that both decoded (`profiler.analysis.comparison.same_speech`); during an A/B, its two arms are compared.
 """
 
 from __future__ import annotations
@@ -44,13 +44,12 @@ NEAR: Final = 1.095  # … and below with two of them: 1.04× faster
 
 @dataclass(frozen=True)
 class Effect:
-    """What changing to the settings in force did.
+    """The effect of changing to the settings in force.
 
-    `kind`: how far it is known. `factor`: time before / time after, None where no speech is shared; `low`, `high`: its
-    interval, None where there is none yet. `before`, `after`: word errors over the same utterances. `seconds`: of
-    speech that the times are of. `turns`: of the A/B, 0 without one. `baseline`: stretches of frames that the time
-    before is of. `follows`: what is being decoded brings what lacks; `lacking`: only an A/B brings word errors, for
-    no utterance was decoded to its end with the settings before. `arm`: of an A/B, what B has that A has not.
+    `factor`: time before / time after with its interval `low`, `high`; None where no speech is shared. `before`,
+    `after`: word errors over the same utterances. `seconds`: of speech timed. `turns`: of the A/B, 0 without one.
+    `baseline`: ranges of frames that the time before is of. `follows`: the speech being decoded brings what is missing;
+    `lacking`: only an A/B brings word errors. `arm`: of an A/B, what B has that A has not.
     """
 
     kind: Kind
@@ -127,10 +126,7 @@ class Effect:
 
     @property
     def remark(self) -> str:
-        """What stands beside the headline: how far an A/B has come that decides nothing yet, or the words.
-
-        Without words, what is waited for.
-        """
+        """What stands beside the headline: turns of an undecided A/B, the words, or what is still awaited."""
         if self.turns and not self.decided:
             return self._turns_each
         if self.kind == "preparing" or self.points is not None:
@@ -219,10 +215,7 @@ class Effects:
         return self._found[keys]
 
     def in_force(self, session: Session, track: CostTrack, end: int) -> Effect | None:
-        """What the settings in force before frame `end` did; None where they are those that others are held against.
-
-        An A/B tells what B did, and ends with a turn of A as often as not.
-        """
+        """The effect of the settings in force before frame `end`; None where they are the baseline itself."""
         sides = self.configurations.sides(session, end, None)
         if sides is not None and sides.before & self.configurations.alike(session, end):
             return None

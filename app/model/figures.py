@@ -143,10 +143,7 @@ def recorder_cost(snapshot: Snapshot) -> RecorderCost:
 
 
 def rtf_text(rtf: float | None) -> str:
-    """Return an RTF with three decimals, two from 1 on; "<0.001" is not none.
-
-    An en dash where it is unknown: without audio, or where no time was recorded.
-    """
+    """An RTF with three decimals, two from 1 on; "<0.001" is not none; an en dash where it is unknown."""
     if rtf is None or not math.isfinite(rtf) or rtf <= 0:
         return "–"
     if rtf < LEAST_RTF:

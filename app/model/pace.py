@@ -25,8 +25,7 @@ EARLY_S = 0.005
 class Pace(QObject):
     """Calls `update` at once where a person acts, else at most every `every_ms`, and always after the last request.
 
-    `apart`: while the cursor moves by itself, only when the request is over: what takes long is not to be added to the
-    drawing of the charts, or the two together hold up the window.
+    `apart`: while the cursor moves by itself, slow work waits until the charts are drawn.
     """
 
     def __init__(
@@ -149,10 +148,7 @@ class RedrawClock:
         return min(max(self._cost_s / SHARE, FASTEST_S), SLOWEST_S)
 
     def spent(self, process_s: float) -> None:
-        """Take in what the process has used until this redraw, in seconds of all its threads' processor time.
-
-        What was used in a pause, to open a session say, counts as one dear update at most.
-        """
+        """Take in the process's processor seconds until this redraw; after a pause at most one slow update counts."""
         if self._spent_s is not None:
             cost = min(process_s - self._spent_s, SLOWEST_S)
             self._cost_s += WEIGHT * (cost - self._cost_s)

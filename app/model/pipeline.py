@@ -1,7 +1,6 @@
 """The settings a person edits: those of the next run, and those the running one has now.
 
-A live setting changed during a run is sent to the worker and kept for the next run; any other is
-only kept, and ``waits`` says so. What a live setting can do is judged by the run under way, not by the next one.
+A live setting changed during a run goes to the worker and is kept for the next run; any other is only kept (`waits`).
 Settings of a recording are shown instead and cannot be changed. Nothing here knows which settings exist.
 """
 

@@ -1,9 +1,7 @@
 """Live tail or replay cursor over one session file; the views cannot tell the two apart.
 
-A timer follows the file (``Session.refresh``), feeds what is new into a ``CostTrack`` and hands the
-views a frozen ``Snapshot``: session, track and the frame up to which to show them. Live, that frame
-is the newest one; in a replay, or while the view is paused, it is wherever the cursor stands. The
-timer slows down by itself when drawing is slow, so that watching disturbs the run less.
+A timer follows the file (``Session.refresh``), feeds what is new into a ``CostTrack`` and hands the views a frozen
+``Snapshot``. Its cursor is the newest frame of a live session, or where a person put it. Slow drawing slows the timer.
 """
 
 from __future__ import annotations

@@ -108,10 +108,7 @@ class Runs(QObject):
     # -- asked by a person -----------------------------------------------------------------
 
     def choose(self, audio: AudioChoice) -> bool:
-        """Decode ``audio`` from the next run on.
-
-        Returns whether loop and pace were the demo's, and files of one's own are decoded once, at full speed, instead.
-        """
+        """Decode ``audio`` from the next run on; returns whether loop and pace were the demo's and are set back."""
         self.audio = audio
         self._memory.remember("audio", [] if audio.bundled else list(audio.paths))
         now = self._pipeline.next

@@ -54,10 +54,7 @@ def _settings(session: Session) -> Iterator[tuple[str, str]]:
 
 
 def command(session: Session, run: Record | None) -> list[str]:
-    """The words of the command that records it again; none where the session does not tell.
-
-    Where a window recorded it, its settings at the end.
-    """
+    """The command that records it again (of a window's session: its settings at the end); empty where unknown."""
 
     words = session.meta.get("argv") or []
     if words and words[0] == "asrscope":

@@ -1,7 +1,7 @@
-"""How far a run has got with its set-up, as one bar with the time left, in words that a user knows.
+"""Progress of a run's set-up: one bar with the time left, in words that a user knows. No Qt.
 
-The worker reports steps with names and shares of their own (`net scalar/586`). Here they are phases of one
-whole: each has a usual duration, at first that of a start with nothing cached, later that of the set-up before. No Qt.
+The worker reports steps with names and shares of their own (`net scalar/586`). Here they are phases of one whole, each
+with a usual duration: that of a start with nothing cached, later that of the set-up before.
 """
 
 from __future__ import annotations

@@ -165,10 +165,7 @@ def new_menu(title: str, parent: QWidget) -> QMenu:
 
 
 def as_tip(text: str) -> str:
-    """Return a string that Qt shows in a tool tip as the plain `text`.
-
-    Tool tips have no text format setting: what Qt would interpret as HTML is passed as HTML that displays `text`.
-    """
+    """`text` for a tool tip, which has no text format: what Qt would take for HTML is passed as HTML that shows it."""
     text = shown(text)
     if not Qt.mightBeRichText(text):
         return text

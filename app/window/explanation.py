@@ -1,11 +1,7 @@
-"""Explain this stage: runs `asrscope explain` on the session shown and shows what it found.
+"""Explain a stage: runs `asrscope explain --json` on the session shown and shows its result as two tables.
 
-The command runs in a process of its own, since it decodes and loads what the window must not. It can be cancelled;
-closing the dialog ends it, and waits for nothing. The next one begins when it has ended: they would disturb each other.
-What it found (`explain --json`) is shown as two tables: how long the stage took in each way, and what its time consists
-of, beside the figures of the run that the session recorded.
-
-Its temporary files lie in a folder that the window makes and removes, however the command ends.
+The command decodes, so it runs in a process of its own; closing the dialog ends it without waiting, and the next one
+starts when it is gone. Its temporary files lie in a folder that the window makes and removes, however it ends.
 """
 
 from __future__ import annotations

@@ -366,8 +366,7 @@ class MainWindow(FirstWindow):
 
         chosen = self.pipeline.chosen(latency.NET_KEY)
         parts = latency.of_both(self.pipeline.in_force, self._snapshot, chosen).as_dict()
-        note = latency.text(parts), *latency.shorter(parts)
-        self._desk.form.fields[latency.BLOCK_KEY].show_note(*note)
+        self._desk.form.fields[latency.BLOCK_KEY].show_note(*latency.texts(parts))
 
     def _on_opened(self, session: Session) -> None:
         if session.configs:

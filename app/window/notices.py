@@ -1,8 +1,7 @@
 """Non-modal notices over the desk: one sentence about what went wrong, or the progress of long work.
 
-A notice never takes the keyboard focus and never interrupts anything; it lies over the page, so that nothing moves
-when it comes or goes: at its upper end, or at its lower one where the page begins with what one clicks first. At most
-``MAX_NOTICES`` are shown; the oldest is dropped. Errors have a report that can be copied; a file that was written can
+A notice takes no focus and interrupts nothing; it lies over the upper end of the page, or the lower one where the page
+begins with what one clicks first. At most ``MAX_NOTICES`` are shown. Errors have a report to copy; a written file can
 be opened, shown in its folder, and its path copied.
 """
 

@@ -39,13 +39,7 @@ def child_process(parent: QObject, **extra: str) -> QProcess:
 
 
 class Command(QObject):
-    """Runs once, when it is started.
-
-    Args:
-        words: program and arguments.
-        parent: Qt parent.
-        environment: variables on top of those of every child.
-    """
+    """Runs once, when it is started; `environment`: variables on top of those of every child."""
 
     said = Signal(str)  # A line of what it says meanwhile: its progress, or what is wrong
     ended = Signal(bytes, str)

@@ -1,7 +1,6 @@
-"""Processes that are told to end and not waited for: what compiles a kernel hears of it seconds later.
+"""Processes that were told to end: they remove their temporary files, and only the end of the program waits for them.
 
-They end in their own way, so that nothing of theirs is left in the folder for temporary files. Only the program's own
-end waits for them, since it would end them at once.
+What compiles a kernel hears of it seconds later.
 """
 
 from __future__ import annotations
@@ -30,14 +29,9 @@ def obstacle() -> str | None:
 
 
 class Leaving(QObject):
-    """Tells one process to end, unless it `knows`, and looks after it until there is neither any more.
+    """Tells a process to end, unless it `knows`, and kills it after `PATIENCE_MS`; `of` finds it by its `kind`.
 
-    Disconnect from its signals, before, whoever may be gone by then.
-
-    Args:
-        process: what is to end.
-        kind: what it does; `of` finds it by that.
-        knows: whether it has been told to end already.
+    Disconnect its signals before from whoever may be gone by then.
     """
 
     ended = Signal()  # There is no process any more

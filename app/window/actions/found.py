@@ -24,10 +24,9 @@ NOT_NOW: Final = 100  # Added to the rank of what cannot be used now
 
 @dataclass(frozen=True)
 class Found:
-    """One line of the palette: what it says, what it does, and why it cannot now.
+    """One line of the palette: its text, its action, and why it is unavailable.
 
-    `usable`: a setting that does nothing now can be gone to all the same. `rank`: how well a query matches, the
-    least first; None if it does not.
+    `usable`: a setting that does nothing now can still be shown. `rank`: of a query, least first; None: no match.
     """
 
     text: str

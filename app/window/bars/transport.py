@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QHelpEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QResizeEvent
@@ -33,8 +32,7 @@ SECOND = round(1 / FRAME_S)
 SHOWN_MS = 100  # While the cursor moves by itself, knob and clock follow this often
 
 
-@dataclass(frozen=True)
-class Mark:
+class Mark(NamedTuple):
     """A tick on the scrub bar."""
 
     frame: int
@@ -185,13 +183,8 @@ class Transport(QFrame):
         self.mark = ActionButton(actions["run.mark"], self.tr("Mark"))
         self.export = ActionButton(actions["file.export"], self.tr("Export…"))
         self.clock = muted()
-        set_tip(
-            self.clock,
-            self.tr(
-                "Time in frames of 10 ms. The last 10 to 25 ms of an utterance make no frame, so that all of its "
-                "audio lasts a little longer."
-            ),
-        )
+        tip = "Time in frames of 10 ms. The last 10 to 25 ms of an utterance make no frame, so its audio is longer."
+        set_tip(self.clock, self.tr(tip))
         self.clock.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self._row = lay_out(
             QHBoxLayout(),

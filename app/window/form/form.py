@@ -1,10 +1,8 @@
-"""The pipeline as a form, generated from the configuration tree in pipeline order.
+"""The pipeline as a form, generated from the configuration tree in pipeline order; nothing here names a setting.
 
-Nothing here names a setting: a new one in the tree appears under its layer with the widget of its
-type, its range, unit and help. A dot marks what can change during a run; a change that
-waits for the next run says so. The main settings of each layer are shown; others, and those that cannot act
-beside the rest, are folded away under the heading of their layer, and layers without any main one follow at the end.
-While a recording is looked at, the form shows its settings at the cursor, and none can be changed.
+A dot marks what can change during a run; a change that waits for the next run says so. Each layer shows its main
+settings; others, and those that cannot act, are folded away under its heading, and layers without any come last. For a
+recording the form shows its settings at the cursor, and none can be changed.
 """
 
 from __future__ import annotations

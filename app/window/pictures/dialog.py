@@ -44,13 +44,9 @@ MOST_PIXELS = 4e6  # Of a preview that is drawn finer than it is shown
 
 
 class PictureDialog(QDialog):
-    """Chooses and writes one picture after the other of a session.
+    """Chooses and writes pictures of a session; `start`: what the window shows, and so the first choices.
 
-    Args:
-        session: its file.
-        start: what the window shows, and so the first choices; its range is the stretch in view, None for all.
-        ask: asks where to write a picture called like this, in a format (png, svg or pdf); None if that was given up.
-        parent: the window.
+    `ask`: asks for the file of a picture in a format (png, svg or pdf); None if that was given up.
     """
 
     written = Signal(Path)
@@ -261,10 +257,7 @@ class PictureDialog(QDialog):
             self.preview.say(self.tr("Drawing …"))
 
     def _scale(self, width: int, height: int) -> float:
-        """Pixels per point to draw a preview with.
-
-        At least one, unless that were very many: lines of a point are drawn as a pixel or, with fewer, not at all.
-        """
+        """Pixels per point of a preview: at least one unless too large, as thinner lines would not be drawn."""
         room, ratio = self.preview.size(), self.devicePixelRatioF()
         shown = ratio * min(room.width() / width, room.height() / height)
         whole = min(1.0, math.sqrt(MOST_PIXELS / (width * height)))
