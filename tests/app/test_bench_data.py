@@ -10,8 +10,6 @@ import pytest
 from app.cli import bench
 from app.cli.main import main
 from assets.speech.build import FliteMissing
-from pipelines.training.corpus.speech import SENTENCES
-from profiler.process.children import ROOT
 from tests.bench import _data
 
 NEEDS_WORDS = ("dnn", "gmm", "ladder", "strategies")
@@ -56,10 +54,6 @@ def test_without_a_voice_to_make_the_corpus(
     monkeypatch.setattr(_data, "flite_corpus", no_voice)
     monkeypatch.setattr(_data, "HUMAN", bundled_speech)
     assert "flite is not installed" in refused(capsys, name)
-
-
-def test_text_and_recordings_lie_beside_the_checkout() -> None:
-    assert SENTENCES.parents[1] == _data.HUMAN.parent == ROOT.parent / "shared"
 
 
 def test_recordings_without_digits(

@@ -11,7 +11,7 @@ from PySide6.QtGui import QColor, QImage
 from pytestqt.qtbot import QtBot
 
 from app.style.theme import LIGHT
-from tests.bench._ladder_picture import LadderPicture, ladder_picture, sections
+from tests.bench._ladder_picture import ladder_picture, sections
 
 
 def row(preset: str, title: str, ms: float, wer: float | None = 0.4, **more: Any) -> dict[str, Any]:
@@ -47,20 +47,6 @@ def test_rows_are_parted_into_reference_ladder_and_other_nets(known: dict[str, A
         ["dnn", "dnn-small", "dnn-large", "dnn-skip"],
     ]
     assert [part.category for part in sections(known["rows"][3:])] == ["search"]
-
-
-def test_scales_hold_every_bar_and_interval(qtbot: QtBot, known: dict[str, Any]) -> None:
-    picture = LadderPicture(known)
-    qtbot.addWidget(picture)
-    picture.grab()
-    bars, dots = picture._bars, picture._dots
-    ends = [picture._time_at(ms) for ms in (0.1, 0.2, 0.4, 4.0)]
-    assert bars.left() < ends[0]
-    assert ends[1] - ends[0] == pytest.approx(ends[2] - ends[1])  # logarithmic
-    assert ends[3] == pytest.approx(bars.right())
-    # The plain net's 40 % with the interval of the difference, up to 47 %; 60 % is off the scale.
-    assert picture._wer_at(0.40) == pytest.approx(dots.left())
-    assert picture._wer_at(0.47) == pytest.approx(dots.right())
 
 
 def test_the_picture_is_light_and_carries_its_origin(

@@ -11,12 +11,9 @@ import assets
 from app.cli import _report
 from app.model import latency
 from app.model.latency import Latency
-from app.model.pipeline import Pipeline
 from app.model.report import report
-from app.window.form.form import PipelineForm
 from pipelines import config as settings
 from pipelines.config import presets
-from profiler.analysis.track import CostTrack
 from profiler.session.reader import Session
 
 
@@ -151,19 +148,6 @@ def test_the_report_has_latency_and_the_shares_really_done(finished):
         found = report(recorded)
     assert found["latency"]["total_s"] is None
     assert set(found["shares"].values()) == {None}
-
-
-def test_the_block_says_its_latency_in_the_form(qtbot, finished):
-    form = PipelineForm(Pipeline("dnn"))
-    qtbot.addWidget(form)
-    field = form.fields[latency.BLOCK_KEY]
-    assert field.note.isHidden()
-    field.show_note("latency 230 ms")
-    assert not field.note.isHidden()
-    track = CostTrack()
-    with Session.open(finished) as recorded:
-        track.update(recorded)
-        assert latency.of_session(recorded, track).block_frames == 16
 
 
 def test_the_window_shows_it_and_follows_the_settings(qtbot, finished):

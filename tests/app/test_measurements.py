@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,8 @@ from typing import Any
 import pytest
 
 from profiler.errors import BadInput
-from tests.bench import _measured, measurements
-from tests.bench._measured import Entry, Table, places, printed, replaced, values, words_of
+from tests.bench import measurements
+from tests.bench._measured import Entry, Table, places, replaced, words_of
 
 PAGE = (
     "# Title\r\n\nBy hand, with | a bar.\n"
@@ -65,35 +64,6 @@ def test_a_table_as_markdown() -> None:
         Table(("a", "b"), [(1,)]).markdown()
 
 
-def test_json_values_one_after_the_other() -> None:
-    assert list(values('{"a": 1}\n{"b": [2]}\n\n3 ')) == [{"a": 1}, {"b": [2]}, 3]
-    with pytest.raises(ValueError):
-        list(values('{"a": 1} and more'))
-
-
-def test_a_command_is_run_as_it_is_written() -> None:
-    names = {"SPEECH": "/a b", "SESSION": "/s"}
-    command = "ASRSCOPE_CACHE=SESSION asrscope run --audio SPEECH/x.tsv --out SESSION --set a=b"
-    assert words_of(command, names) == (
-        {"ASRSCOPE_CACHE": "/s"},
-        ["-m", "app.cli.main", "run", "--audio", "/a b/x.tsv", "--out", "/s", "--set", "a=b"],
-    )
-    assert words_of("python -m tests.bench.x", {}) == ({}, ["-m", "tests.bench.x"])
-    with pytest.raises(KeyError):
-        words_of("rm x", {})
-
-
-def test_what_a_child_prints_or_why_it_failed() -> None:
-    good = (
-        """NAME=EMPTY python -c 'import os, json; print(json.dumps({"a": os.environ["NAME"]}))'"""
-    )
-    assert printed(good, {"EMPTY": "/e"}) == [{"a": "/e"}]
-    with pytest.raises(BadInput, match=r"failed: no data there"):
-        printed("""python -c 'raise SystemExit("no data there")'""", {})
-    with pytest.raises(BadInput, match="not JSON"):
-        printed("""python -c 'print("words")'""", {})
-
-
 def _entry(name: str, said: object, **more: Any) -> Entry:
     def tables(found: Sequence[Any]) -> list[Table]:
         return [Table(("figure",), [(one["figure"],) for one in found])]
@@ -136,11 +106,6 @@ def test_what_fails_keeps_its_table_and_the_others_are_written(
     assert "| 4 |" in other.read_text(encoding="utf-8")
 
 
-def test_a_name_that_there_is_not(capsys: pytest.CaptureFixture[str]) -> None:
-    assert measurements.main(["--only", "nothing"]) == 2
-    assert "'nothing'" in capsys.readouterr().err
-
-
 def test_the_page_has_one_place_for_every_entry_and_names_its_commands() -> None:
     page = measurements.PAGE.read_bytes().decode("utf-8")
     names = [entry.name for entry in measurements.ENTRIES]
@@ -148,20 +113,3 @@ def test_the_page_has_one_place_for_every_entry_and_names_its_commands() -> None
     assert list(places(page, names)) == names
     for entry in measurements.ENTRIES:
         assert all(words_of(command, {})[1] for command in entry.commands), entry.name
-
-
-def test_conditions_name_machine_load_and_day() -> None:
-    machine = {"cpu": "CPU", "virtualised": True, "cores": {"usable": 2}}
-    said = _measured.conditions(machine, 1.25, 2.0, "2026-01-02")
-    assert said == "CPU VM, 2 cores · load 1.2 before, 2.0 after · 2026-01-02"
-    machine["vectors"] = ["AVX-512", "VNNI"]
-    said = _measured.conditions(machine, 1.25, 2.0, "2026-01-02")
-    assert said.startswith("CPU VM (AVX-512, VNNI), 2 cores · ")
-
-
-def test_modules_of_commands_are_those_of_this_copy() -> None:
-    (found,) = printed(
-        """python -c 'import json, sys, tests; print(json.dumps([sys.executable, tests.__path__[0]]))'""",
-        {},
-    )
-    assert found == [sys.executable, str(Path(__file__).parents[1])]

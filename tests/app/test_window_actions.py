@@ -207,22 +207,12 @@ def test_words_beginnings_rank_first(query, better, worse):
 def test_the_key_sheet_shows_every_key(qtbot, window):
     qtbot.keyClick(window, Qt.Key.Key_Question)
     sheet = window.findChild(KeySheet)
-    assert sheet is not None
     shown = {label.text() for label in sheet.findChildren(QLabel)}
     for action in window.actions_:
         if action.keys:
             assert "  ".join(key_text(key) for key in action.keys) in shown
             assert action.text in shown
     sheet.accept()
-
-
-def test_themes_switch_by_key_and_reach_the_style(qtbot, window):
-    from app.style.theme import theme
-
-    assert theme().is_dark
-    qtbot.keyClick(window, Qt.Key.Key_T, Qt.KeyboardModifier.ControlModifier)
-    assert not theme().is_dark
-    assert window.actions_["theme.toggle"].isChecked() is False
 
 
 def test_panels_can_be_hidden_and_brought_back(qtbot, window):

@@ -136,10 +136,19 @@ def test_how_much_of_a_step_is_done_is_shown_with_the_time_left(qtbot, parent):
     qtbot.waitUntil(lambda: not psutil.pid_exists(number), timeout=SOON_MS)
 
 
-def test_its_sentence_is_shown_when_it_fails(qtbot, parent):
-    made = explanation(parent, FAILS)
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ((sys.executable, "-c", FAILS), "There is no stage."),
+        ((sys.executable, "-c", "print('no JSON')"), "What the command printed cannot be read."),
+        (("/no/such/program",), "The command could not be started."),
+    ],
+)
+def test_its_sentence_is_shown_when_it_fails(qtbot, parent, command, says):
+    made = Explanation(Path("one.asrs"), "score.exp", parent, command)
+    made.show()
     qtbot.waitUntil(lambda: not made.working, timeout=SOON_MS)
-    assert made.state.text() == "There is no stage.", "only a terminal has to be told who complains"
+    assert made.state.text() == says
     assert not made.ways.isVisible()
     assert not made.copy.isEnabled()
     made.close()
@@ -149,7 +158,6 @@ def test_its_sentence_is_shown_when_it_fails(qtbot, parent):
 def test_closing_ends_the_command(qtbot, parent, way):
     made = explanation(parent, WAITS)
     process = made.command.process
-    assert process is not None
     assert process.waitForStarted(20_000)
     number = process.processId()
     if way == "cancel":
@@ -252,21 +260,6 @@ def test_the_end_of_the_program_waits_for_a_command_to_end_in_its_own_way(tmp_pa
     command = [sys.executable, "-c", code, SLOW.format(str(tmp_path))]
     subprocess.run(command, check=True, timeout=60)
     assert (tmp_path / "ended").exists()
-
-
-def test_what_cannot_be_read_is_said(qtbot, parent):
-    made = explanation(parent, "print('score.exp: no JSON')")
-    qtbot.waitUntil(lambda: not made.working, timeout=SOON_MS)
-    assert made.state.text() == "What the command printed cannot be read."
-    assert not made.copy.isEnabled()
-    made.close()
-
-
-def test_a_command_that_is_not_there_is_told(qtbot, parent):
-    made = Explanation(Path("one.asrs"), "score.exp", parent, ("/no/such/program",))
-    qtbot.waitUntil(lambda: not made.working, timeout=SOON_MS)
-    assert made.state.text() == "The command could not be started."
-    made.close()
 
 
 @pytest.fixture

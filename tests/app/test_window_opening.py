@@ -17,7 +17,7 @@ from text_geometry import faults, texts
 from app.model.figures import rtf_text
 from app.pictures.layout import settle
 from app.style.theme import FONT_FAMILY
-from app.window.first_window import FIRST_SIZE, MINIMUM, TITLE_BAR, Skeleton, fitted, place
+from app.window.first_window import FIRST_SIZE, MINIMUM, TITLE_BAR, fitted, place
 from app.window.main_window import MainWindow
 
 WORKER = Path(__file__).with_name("window_worker.py")
@@ -178,15 +178,6 @@ def test_the_first_picture_has_its_bars_where_those_of_the_window_are(tmp_path: 
         1000,
     ).split()
     assert told == ["True"] * 6
-
-
-def test_the_empty_desk_has_the_columns_of_the_desk(qtbot) -> None:
-    empty = Skeleton()
-    qtbot.addWidget(empty)
-    empty.resize(1280, 700)
-    picture = empty.grab().toImage()
-    colors = {picture.pixelColor(x, 350).name() for x in range(0, 1280, 4)}
-    assert len(colors) >= 2
 
 
 def test_a_session_of_almost_no_time_is_not_one_of_none(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QPushButton
@@ -188,14 +186,6 @@ def test_a_net_is_named_or_a_file_of_either_kind(qtbot, pipeline, tmp_path):
     box.set_path("other.onnx")
     entries["base"].trigger()
     assert told == ["base"]
-
-
-def test_what_ships_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The figures of a run asked the file system seven times a second."""
-    option = settings.option("dnn.net")
-    known = option.shipped()
-    monkeypatch.delattr(Path, "glob")
-    assert option.shipped() == known
 
 
 def test_presets_of_a_group_lie_in_a_submenu_and_fold_on_the_first_page(qtbot, window):
