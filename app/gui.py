@@ -230,10 +230,10 @@ def _first_page(
         if not (last and window.open_session(last[0])):
             window.show_welcome()
             _ = window.desk  # made while the person reads the welcome page
-    keep_what_is_there()
+    freeze_objects()
 
 
-def keep_what_is_there() -> None:
+def freeze_objects() -> None:
     """Exclude existing objects from garbage collection, and look through all newer ones only `RARELY`."""
     gc.collect()
     gc.freeze()

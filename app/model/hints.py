@@ -24,7 +24,7 @@ class Hint:
     """One sentence; `fits` says whether it can be followed with these settings, `done` whether it has been."""
 
     id: str
-    text: Callable[[Config], str]  # True of these settings
+    text: Callable[[Config], str]
     fits: Callable[[Config], bool]
     done: Callable[[Config], bool]
 

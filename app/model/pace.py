@@ -71,18 +71,18 @@ def single_shot(parent: QObject, milliseconds: int, call: Callable[[], None]) ->
     return timer
 
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 SLICE_S = 0.004  # So long a piece of it takes before the window is served again
 
 
-class Slices(QObject, Generic[Found]):
+class Slices(QObject, Generic[Result]):
     """Does one job at a time in slices, and hands over what it found."""
 
-    def __init__(self, parent: QObject, done: Callable[[Found], None]) -> None:
+    def __init__(self, parent: QObject, done: Callable[[Result], None]) -> None:
         super().__init__(parent)
         self._done = done
-        self._job: Generator[None, None, Found] | None = None
+        self._job: Generator[None, None, Result] | None = None
         self._timer = single_shot(self, 0, lambda: self._go_on(SLICE_S))
         self.took_s = 0.0  # How long the job has taken so far, without what was done in between
 
@@ -91,7 +91,7 @@ class Slices(QObject, Generic[Found]):
         """Whether a job is under way."""
         return self._job is not None
 
-    def start(self, job: Generator[None, None, Found], after_ms: int = 0) -> None:
+    def start(self, job: Generator[None, None, Result], after_ms: int = 0) -> None:
         """Begin a job, which rests after every `yield`; one that is under way is dropped."""
         self._job, self.took_s = job, 0.0
         self._timer.start(after_ms)

@@ -47,7 +47,7 @@ SHARE: Final = re.compile(r"(?P<step>.*?) +(?P<share>\d+) ?%$")
 LEAST_SHARE: Final = 0.05  # Of a step: from this share on, the time left is shown
 
 
-class Way(msgspec.Struct, frozen=True):
+class Variant(msgspec.Struct, frozen=True):
     """One way of doing the stage again; times in µs per frame, `low` and `high` of the middle half of the rounds."""
 
     name: str
@@ -57,13 +57,13 @@ class Way(msgspec.Struct, frozen=True):
     high: float
 
 
-class Found(msgspec.Struct, frozen=True):
+class Result(msgspec.Struct, frozen=True):
     """What `asrscope explain --json` prints, as far as it is shown."""
 
     evidence: str
     sentence: str
     us_per_frame: float
-    ways: list[Way]
+    ways: list[Variant]
     conclusion: str
     audio: str
     rounds: int
@@ -178,11 +178,11 @@ class Explanation(QDialog):
             self.state.setText(why)
             return
         try:
-            self._show_found(msgspec.json.decode(printed, type=Found))
+            self._show_found(msgspec.json.decode(printed, type=Result))
         except (msgspec.MsgspecError, KeyError, IndexError):
             self.state.setText(self.tr("What the command printed cannot be read."))
 
-    def _show_found(self, tree: Found) -> None:
+    def _show_found(self, tree: Result) -> None:
         """Fill sentences and tables."""
         rounds = counted(tree.rounds, self.tr("round"), self.tr("rounds"))
         state = self.tr("Measured on this machine, now: {0} over {1}.").format(rounds, tree.audio)
@@ -223,7 +223,7 @@ class Explanation(QDialog):
             table.fit_columns()
         self.copy.setEnabled(True)
 
-    def _beside(self, tree: Found) -> str:
+    def _beside(self, tree: Result) -> str:
         """What the stage took here, and in the session: they are two measurements."""
         graded = " · ".join(filter(None, (tree.verdict, tree.evidence)))
         here = self.tr("Here {0} µs per frame ({1})").format(f"{tree.us_per_frame:.2f}", graded)
@@ -234,7 +234,7 @@ class Explanation(QDialog):
         beside = self.tr("in the session {0} µs per frame ({1})")
         return f"{here}; {beside.format(f'{1e3 * line.ms:.2f}', there)}. {tree.sentence}"
 
-    def _part_rows(self, tree: Found) -> list[list[object]]:
+    def _part_rows(self, tree: Result) -> list[list[object]]:
         recorded = {} if self._recorded is None else {p.name: p for p in self._recorded.parts}
         parts = tree.parts or {}
         total = sum(parts.values()) or 1.0
@@ -288,7 +288,7 @@ def command_with_a_folder(words: Sequence[str], parent: QObject) -> Command:
 
 def explain(window: MainWindow, stage: str = "") -> None:
     """Find out what the time of a stage consists of; without a name, of the one that the breakdown explains."""
-    why, session = window.cannot_explain(), window.playhead.session
+    why, session = window.explain_unavailable_reason(), window.playhead.session
     if why is not None or session is None:
         window.notices.info(why or "")
         return

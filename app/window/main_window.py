@@ -56,7 +56,7 @@ class MainWindow(FirstWindow):
         from app.window.actions.actions import Registry
         from app.window.actions.files import Files
         from app.window.layouts import LayoutChoice
-        from app.window.notices import Notices
+        from app.window.notices import Notices, RunNotices
 
         self.pipeline = remembered(self.memory.text("preset"), parent=self)
         self.devices = DeviceProbe(parent=self)
@@ -66,9 +66,8 @@ class MainWindow(FirstWindow):
         self.recorded_settings = RecordedSettings(self.pipeline, self.playhead, self)
         self.notices = Notices()
         worker = self._worker or WORKER
-        self.runs = Runs(
-            self.pipeline, self.playhead, self.notices, self.memory, worker, parent=self
-        )
+        self.runs = Runs(self.pipeline, self.playhead, self.memory, worker, parent=self)
+        RunNotices(self.runs, self.notices)
         self.files = Files(self, self.playhead, self.notices, self.memory)
         self.when = Conditions(self.runs, self.playhead)
         self.hints = Hints(self.pipeline, self.runs, self.memory, parent=self)
@@ -259,10 +258,12 @@ class MainWindow(FirstWindow):
     def open_palette(self) -> None:
         """Show the command palette."""
         if self._palette is None:
-            from app.window.actions import found
+            from app.window.actions import search_results
             from app.window.palette import Palette
 
-            self._palette = Palette(self.actions_, self, partial(found.presets_and_settings, self))
+            self._palette = Palette(
+                self.actions_, self, partial(search_results.presets_and_settings, self)
+            )
         self._palette.open_over(self)
 
     def explain_stage(self, stage: str = "") -> None:
@@ -271,7 +272,7 @@ class MainWindow(FirstWindow):
 
         explanation.explain(self, stage)
 
-    def cannot_explain(self) -> str | None:
+    def explain_unavailable_reason(self) -> str | None:
         """Why no stage can be explained now, or None."""
         if not self.when.has_finished_session():
             return self.tr(

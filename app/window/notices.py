@@ -7,7 +7,7 @@ be opened, shown in its folder, and its path copied.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -31,6 +31,7 @@ from app.style.theme import font
 
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot
+    from app.model.runs import Runs
     from profiler.session.reader import Session
 
 
@@ -245,6 +246,54 @@ class Notices(QWidget):
         self.show()
         self._place()
         return banner
+
+
+class RunNotices(QObject):
+    """Shows the set-up of a run, its problems, and the question what becomes of it."""
+
+    def __init__(self, runs: Runs, notices: Notices) -> None:
+        super().__init__(runs)
+        self._runs, self._notices = runs, notices
+        self._set_up: Banner | None = None
+        self._question: Banner | None = None
+        runs.begun.connect(lambda: notices.clear("error"))
+        runs.remarked.connect(notices.info)
+        runs.failed.connect(notices.error)
+        runs.died.connect(self._show_death)
+        runs.set_up_changed.connect(self._show_set_up)
+        runs.set_up_ended.connect(self._end_set_up)
+        runs.asked.connect(self._ask)
+        runs.question_dropped.connect(self._drop_question)
+
+    def _show_set_up(self, text: str, share: float | None) -> None:
+        if self._set_up is None:
+            self._set_up = self._notices.progress("", self._runs.stop)
+        self._set_up.set_progress(text, share)
+
+    def _end_set_up(self) -> None:
+        if self._set_up is not None:
+            self._notices.remove(self._set_up)
+            self._set_up = None
+
+    def _ask(self, text: str, answers: Mapping[str, Callable[[], object] | None]) -> None:
+        self._drop_question()
+        self._question = self._notices.ask(text)
+        for answer, do in answers.items():
+            self._question.add_choice(answer, do)
+
+    def _drop_question(self) -> None:
+        if self._question is not None:
+            self._notices.remove(self._question)
+            self._question = None
+
+    def _show_death(self, text: str, report: str) -> None:
+        banner = self._notices.error(text, report)
+
+        def restart() -> None:
+            banner.dismiss()
+            self._runs.restart()
+
+        banner.add_button(self.tr("Restart"), restart)
 
 
 def open_outside(path: Path) -> None:

@@ -328,6 +328,6 @@ def test_no_run_begins_while_a_closed_explanation_still_computes(
     window._lab.runs.failed.connect(told.append)
     window._lab.runs.start("call-costs", {})
     assert told == [leaving.obstacle()]
-    assert window.cannot_explain() is None, "the next explanation waits by itself"
+    assert window.explain_unavailable_reason() is None, "the next explanation waits by itself"
     (tmp_path / "may end").touch()
     qtbot.waitUntil(window.top.run.isEnabled, timeout=SOON_MS)

@@ -130,7 +130,7 @@ def _run(w: MainWindow) -> list[Action]:
             "run.explain",
             tr("Explain the stage in the breakdown"),
             w.explain_stage,
-            enabled=Condition(w.cannot_explain),
+            enabled=Condition(w.explain_unavailable_reason),
             help=tr("Scores some seconds of the session again, hot, cold and reshaped"),
         ),
         add("run.mark", tr("Set a marker"), w.runs.mark, keys=("M",), enabled=when.is_running),

@@ -81,7 +81,7 @@ class Layer(QWidget):
 HEIGHT = 24  # Pixels, whether there is a choice or not: the settings below do not jump
 
 
-class Which(QWidget):
+class SettingsSource(QWidget):
     """Says whose settings the form shows; beside a recording, a choice between its own and the next run's."""
 
     asked = Signal(bool)
@@ -135,7 +135,7 @@ class PipelineForm(QFrame):
         self.speech.setFixedWidth(FIELD_WIDTH)
         describe(self.speech, self.tr("Speech to decode"))
 
-        self.which = Which()
+        self.which = SettingsSource()
         rows = QWidget()
         rows.setObjectName("scrolled")
         self._main, self._rest = (lay_out(QVBoxLayout(), spacing=4) for _ in range(2))
