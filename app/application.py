@@ -58,7 +58,7 @@ _passed_on: set[str] = set()  # Sentences of this process
 def in_sentences(tell: Callable[[str], None] | None = None) -> Iterator[None]:
     """While this lasts, pass on what Qt says; `tell` gets what concerns the user, by default it goes to stderr."""
 
-    def heard(kind: QtMsgType, context: QMessageLogContext, text: str) -> None:
+    def forward(kind: QtMsgType, context: QMessageLogContext, text: str) -> None:
         if _OF_NO_USE in text:
             return
         if _OF_FONTS in text:
@@ -70,7 +70,7 @@ def in_sentences(tell: Callable[[str], None] | None = None) -> Iterator[None]:
         else:
             once(f"Qt says: {one_line(text)}", _complain)
 
-    before = qInstallMessageHandler(heard)
+    before = qInstallMessageHandler(forward)
     try:
         yield
     finally:

@@ -52,12 +52,12 @@ class _Faults(QObject):
     """Passes uncaught exceptions of any thread to the window, once per place in the program."""
 
     happened = Signal(str, str)  # a sentence and a report
-    said = Signal(str)  # a sentence of Qt's
+    qt_message = Signal(str)  # a sentence of Qt's
 
     def __init__(self, log: IO[str] | None = None) -> None:
         super().__init__()
         self._log = log
-        self._told: set[tuple[str, str]] = set()
+        self._known: set[tuple[str, str]] = set()
 
     def tell(
         self, kind: type[BaseException], value: BaseException, trace: TracebackType | None
@@ -70,10 +70,10 @@ class _Faults(QObject):
 
         last = traceback.extract_tb(trace)[-1:]
         place = (kind.__name__, f"{last[0].filename}:{last[0].lineno}" if last else "")
-        if place in self._told or len(self._told) >= MAX_FAULTS:
+        if place in self._known or len(self._known) >= MAX_FAULTS:
             return
         # Noted first: if reporting itself fails, that is also reported only once.
-        self._told.add(place)
+        self._known.add(place)
         details = "".join(traceback.format_exception(kind, value, trace))
         for stream in (sys.stderr, self._log):
             with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or not there
@@ -173,11 +173,11 @@ def crash_log() -> Iterator[IO[str] | None]:
 
 
 @contextmanager
-def _qt_heard(notices: Notices) -> Iterator[None]:
+def _qt_messages_as_notices(notices: Notices) -> Iterator[None]:
     """While the window is open, what Qt says that concerns a user is a notice, once Qt has ended its painting."""
-    heard = _Faults()
-    heard.said.connect(notices.info, Qt.ConnectionType.QueuedConnection)
-    with in_sentences(heard.said.emit):
+    faults = _Faults()
+    faults.qt_message.connect(notices.info, Qt.ConnectionType.QueuedConnection)
+    with in_sentences(faults.qt_message.emit):
         yield
 
 
@@ -202,7 +202,7 @@ def open_window(
                 raise
             log = until_closed.enter_context(crash_log())
             until_closed.enter_context(caught(window, log))
-            until_closed.enter_context(_qt_heard(window.notices))
+            until_closed.enter_context(_qt_messages_as_notices(window.notices))
             until_closed.enter_context(closed_by_signals(window))
             if session_path is not None or demo or memory.sessions():
                 window.pages.setCurrentWidget(window.skeleton)

@@ -245,7 +245,7 @@ class Effects:
                     found = replace(turns, decoded=found.decoded)
         effect = _effect_of(found)
         if found.repeats:
-            of = dict(self.configurations.of(session, end))
+            of = dict(self.configurations.up_to(session, end))
             effect = replace(effect, arm=_arm(of[min(sides.before)], of[min(sides.after)]))
         if session.state != "recording" or effect.points is not None:
             return effect

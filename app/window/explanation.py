@@ -119,7 +119,7 @@ class Explanation(QDialog):
         self.command.ended.connect(self._ended)
         if (application := QCoreApplication.instance()) is not None:
             application.aboutToQuit.connect(self._program_ends)
-        if (before := Leaving.of(EXPLAINS)) is None:
+        if (before := Leaving.find(EXPLAINS)) is None:
             self._start()
             return
         self.state.setText(self.tr("The explanation before is still ending …"))
@@ -187,7 +187,7 @@ class Explanation(QDialog):
         rounds = counted(tree.rounds, self.tr("round"), self.tr("rounds"))
         state = self.tr("Measured on this machine, now: {0} over {1}.").format(rounds, tree.audio)
         self.state.setText(" ".join([state, *tree.notes]))
-        self.sentence.setText(self._beside(tree))
+        self.sentence.setText(self._both_measurements(tree))
         whole = tree.ways[0].us_per_frame
         self._ways.replace(
             [
@@ -223,7 +223,7 @@ class Explanation(QDialog):
             table.fit_columns()
         self.copy.setEnabled(True)
 
-    def _beside(self, tree: Result) -> str:
+    def _both_measurements(self, tree: Result) -> str:
         """What the stage took here, and in the session: they are two measurements."""
         graded = " · ".join(filter(None, (tree.verdict, tree.evidence)))
         here = self.tr("Here {0} µs per frame ({1})").format(f"{tree.us_per_frame:.2f}", graded)
@@ -307,6 +307,6 @@ def explain(window: MainWindow, stage: str = "") -> None:
 def closed(window: MainWindow, *_: object) -> None:
     """A run may begin when its process has ended, which is heard of later."""
     window.refresh()
-    leaving = Leaving.of(EXPLAINS)
+    leaving = Leaving.find(EXPLAINS)
     if leaving is not None:
         leaving.ended.connect(window.refresh)

@@ -34,7 +34,7 @@ class Row(NamedTuple):
     views: tuple[str, ...]
     closed: tuple[str, ...] = ()
 
-    def of(self, known: Iterable[str]) -> Row:
+    def restricted_to(self, known: Iterable[str]) -> Row:
         """The same without unknown views."""
         views, closed = (tuple(v for v in part if v in known) for part in self[1:])
         return Row(self.share, views, closed)
@@ -68,7 +68,7 @@ def columns(name: str, known: Iterable[str], low: bool = False) -> tuple[Column,
     share, views, closed = layout[-1][-1]
     last = Row(share, views + new, closed) if name in WITH_FORM else Row(share, views, closed + new)
     whole = [*layout[:-1], (*layout[-1][:-1], last)]
-    found = [[row.of(known) for row in column] for column in whole]
+    found = [[row.restricted_to(known) for row in column] for column in whole]
     shown = [[row for row in column if row.views] for column in found]
     return tuple(_fewer(rows) if low else tuple(rows) for rows in shown if rows)
 

@@ -55,7 +55,7 @@ def test_the_window_says_once_that_a_font_is_missing(
 ) -> None:
     monkeypatch.setattr(application, "_passed_on", set())
     notices = window().notices
-    with gui._qt_heard(notices):
+    with gui._qt_messages_as_notices(notices):
         for script in range(40):
             qWarning(FONTS.format(script))
         assert not notices.banners, "it may be said while something is painted"

@@ -239,7 +239,7 @@ def test_the_next_begins_when_the_one_before_has_ended(qtbot, parent, tmp_path, 
         qtbot.waitUntil(lambda: not second.working, timeout=SOON_MS)
         assert second.conclusion.text() == "True"
         second.close()
-    qtbot.waitUntil(lambda: leaving.Leaving.of("explain") is None, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: leaving.Leaving.find("explain") is None, timeout=SOON_MS)
 
 
 @pytest.mark.parametrize("closed", [True, False])

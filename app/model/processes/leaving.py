@@ -22,7 +22,7 @@ HAS_FINISHED: Final = "finished"  # The kind of a process that has done its work
 
 def obstacle() -> str | None:
     """Why nothing may be measured yet although everything was ended, or None."""
-    if Leaving.of(EXPLAINS) is None:
+    if Leaving.find(EXPLAINS) is None:
         return None
     text = "The explanation before is still ending, which a run would disturb; in a moment it can begin."
     return QCoreApplication.translate("leaving", text)
@@ -51,7 +51,7 @@ class Leaving(QObject):
             process.terminate()
 
     @staticmethod
-    def of(kind: str) -> Leaving | None:
+    def find(kind: str) -> Leaving | None:
         """One that is about to end and did this kind of thing, or None."""
         application = QCoreApplication.instance()
         return None if application is None else application.findChild(Leaving, kind)
