@@ -123,15 +123,6 @@ def test_other_speech_is_named_and_has_no_ratio() -> None:
     assert effect.words == ""
 
 
-def test_a_change_that_does_not_act_yet_is_being_prepared(flipped: Run) -> None:
-    flipped.markers.append(
-        Marker(9, "option", "text", 0, flipped.end - 50, None, None, SELECTION, False)
-    )
-    effect = flipped.effect(SELECTION)
-    assert effect.kind == "preparing"
-    assert flipped.effect(SKIP) is None
-
-
 def test_what_is_not_made_ready_for_is_not_being_prepared(flipped: Run) -> None:
     """A pace that waits for its block, a change that was given up, and one that the end of the run came before."""
 
@@ -159,6 +150,7 @@ def test_a_change_that_has_come_to_act_is_seen_at_once(flipped: Run) -> None:
     flipped.markers.append(marker)
     waiting = flipped.effect(SELECTION)
     assert waiting.kind == "preparing"
+    assert flipped.effect(SKIP) is None
     flipped.markers[-1] = replace(marker, applied_frame=flipped.end - 1)
     acts = flipped.effect(SELECTION)
     assert acts.kind == "faster"

@@ -154,7 +154,7 @@ def test_its_sentence_is_shown_when_it_fails(qtbot, parent, command, says):
     made.close()
 
 
-@pytest.mark.parametrize("way", ["cancel", "escape", "close"])
+@pytest.mark.parametrize("way", ["cancel", "escape"])
 def test_closing_ends_the_command(qtbot, parent, way):
     made = explanation(parent, WAITS)
     process = made.command.process
@@ -162,10 +162,8 @@ def test_closing_ends_the_command(qtbot, parent, way):
     number = process.processId()
     if way == "cancel":
         made.end.click()
-    elif way == "escape":
-        qtbot.keyClick(made, Qt.Key.Key_Escape)
     else:
-        made.close()
+        qtbot.keyClick(made, Qt.Key.Key_Escape)
     qtbot.waitUntil(lambda: not psutil.pid_exists(number), timeout=SOON_MS)
 
 
@@ -179,16 +177,6 @@ def test_closing_waits_for_nothing(qtbot, parent, tmp_path):
     (tmp_path / "may end").touch()
     qtbot.waitUntil(lambda: not psutil.pid_exists(number), timeout=SOON_MS)
     assert (tmp_path / "ended").exists()
-
-
-def test_what_does_not_end_is_ended(qtbot, parent, tmp_path, monkeypatch):
-    monkeypatch.setattr(leaving, "PATIENCE_MS", 50)
-    made = explanation(parent, SLOW.format(str(tmp_path)))
-    qtbot.waitUntil(lambda: made.state.text() == "ready", timeout=SOON_MS)
-    number = made.command.process.processId()
-    made.close()
-    qtbot.waitUntil(lambda: not psutil.pid_exists(number), timeout=SOON_MS)
-    assert not (tmp_path / "ended").exists()
 
 
 LITTERS = """
