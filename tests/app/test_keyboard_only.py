@@ -105,7 +105,7 @@ def test_run_toggle_pause_select_export(qtbot: QtBot, window: MainWindow, tmp_pa
         lambda: any(m.applied_frame for m in window.playhead.session.markers), timeout=SOON_MS
     )
     applied = next(m.applied_frame for m in window.playhead.session.markers if m.applied_frame)
-    qtbot.waitUntil(lambda: window.playhead.n_frames > applied + 100, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: window.playhead.cursor_frame > applied + 100, timeout=SOON_MS)
 
     # Pause: the view stands, the run goes on.
     keys.press(Qt.Key.Key_Space)
