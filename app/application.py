@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
+from PySide6.QtCore import QMessageLogContext, QtMsgType, qInstallMessageHandler
 from PySide6.QtWidgets import QApplication
+
+from profiler.plain import one_line
 
 ORGANISATION, APPLICATION = "asrscope", "asrscope"
 
@@ -33,3 +38,51 @@ def need_no_display() -> None:
         os.environ["QT_QPA_PLATFORM"] = "offscreen"
         for name in SCREEN:
             os.environ.pop(name, None)
+
+
+NO_FONT: Final = (
+    "No font on this machine has the letters of some words, which are drawn as boxes; install one that has them, "
+    "such as those of the Noto family."
+)
+
+_OF_FONTS: Final = "OpenType support missing"
+_OF_NO_USE: Final = "propagateSizeHints"  # What the offscreen platform says of every change of size
+
+_MEANT: Final = (QtMsgType.QtDebugMsg, QtMsgType.QtInfoMsg)
+"""What somebody asked Qt for, by its variables of the environment."""
+
+_passed_on: set[str] = set()  # Sentences of this process
+
+
+@contextmanager
+def in_sentences(tell: Callable[[str], None] | None = None) -> Iterator[None]:
+    """While this lasts, pass on what Qt says; `tell` gets what concerns the user, by default it goes to stderr."""
+
+    def forward(kind: QtMsgType, context: QMessageLogContext, text: str) -> None:
+        if _OF_NO_USE in text:
+            return
+        if _OF_FONTS in text:
+            once(NO_FONT, tell or _complain)
+        elif before is not None:
+            before(kind, context, text)
+        elif kind in _MEANT:
+            sys.stderr.write(f"{text}\n")
+        else:
+            once(f"Qt says: {one_line(text)}", _complain)
+
+    before = qInstallMessageHandler(forward)
+    try:
+        yield
+    finally:
+        qInstallMessageHandler(before)
+
+
+def once(sentence: str, tell: Callable[[str], None]) -> None:
+    """Pass on a sentence unless this process has already done so."""
+    if sentence not in _passed_on:
+        _passed_on.add(sentence)
+        tell(sentence)
+
+
+def _complain(sentence: str) -> None:
+    sys.stderr.write(f"asrscope: {sentence}\n")

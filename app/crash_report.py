@@ -17,17 +17,10 @@ from profiler.plain import one_line
 MAX_LINES: Final = 300
 """The crash dump of the interpreter has about twenty lines for each of a dozen threads."""
 
-LONGEST_LINE: Final = 400
-"""The dump's last line lists every extension module."""
-
-LONGEST_PIECE: Final = 1 << 16
-"""Maximum bytes kept of an unfinished line."""
-
-FATAL: Final = "Fatal Python error"
-"""How the interpreter's dump begins."""
-
-LINES_BEFORE: Final = 20
-"""Lines kept of the output before it."""
+LONGEST_LINE: Final = 400  # The dump's last line lists every extension module
+LONGEST_PIECE: Final = 1 << 16  # Maximum bytes kept of an unfinished line
+FATAL: Final = "Fatal Python error"  # How the interpreter's dump begins
+LINES_BEFORE: Final = 20  # Lines kept of the output before it
 
 
 class LastWords:

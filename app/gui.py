@@ -22,18 +22,16 @@ from typing import IO, Any
 from PySide6.QtCore import QObject, QSocketNotifier, QStandardPaths, Qt, QTimer, Signal
 from PySide6.QtWidgets import QApplication
 
-from app.application import application
+from app.application import application, in_sentences
 from app.model.recent import Memory
-from app.qt_messages import in_sentences
 from app.style.theme import SYSTEM, THEMES, set_theme
+from app.window.first_window import AfterFirstPaint
 from app.window.main_window import MainWindow
 from app.window.notices import Notices
-from app.window.placement import AfterFirstPaint
 
 CRASH_LOG = "crash.log"
 
-MAX_LOG_BYTES = 1 << 20
-"""A log longer than this is restarted."""
+MAX_LOG_BYTES = 1 << 20  # A log longer than this is restarted
 
 RARELY = 1000
 """Looks at the younger objects per look at all of them: an hour of a live run has about as many."""
@@ -41,8 +39,7 @@ RARELY = 1000
 CLEAN_UP_MS = 2000
 """After a session was closed, its remains are let go of when the one that took its place has been drawn."""
 
-MAX_FAULTS = 50
-"""Maximum number of distinct faults that are reported."""
+MAX_FAULTS = 50  # Maximum number of distinct faults that are reported
 
 
 def log_folder() -> Path:
@@ -54,12 +51,13 @@ def log_folder() -> Path:
 class _Faults(QObject):
     """Passes uncaught exceptions of any thread to the window, once per place in the program."""
 
-    happened = Signal(str, str)
+    happened = Signal(str, str)  # a sentence and a report
+    qt_message = Signal(str)  # a sentence of Qt's
 
-    def __init__(self, log: IO[str] | None) -> None:
+    def __init__(self, log: IO[str] | None = None) -> None:
         super().__init__()
         self._log = log
-        self._told: set[tuple[str, str]] = set()
+        self._known: set[tuple[str, str]] = set()
 
     def tell(
         self, kind: type[BaseException], value: BaseException, trace: TracebackType | None
@@ -72,10 +70,10 @@ class _Faults(QObject):
 
         last = traceback.extract_tb(trace)[-1:]
         place = (kind.__name__, f"{last[0].filename}:{last[0].lineno}" if last else "")
-        if place in self._told or len(self._told) >= MAX_FAULTS:
+        if place in self._known or len(self._known) >= MAX_FAULTS:
             return
         # Noted first: if reporting itself fails, that is also reported only once.
-        self._told.add(place)
+        self._known.add(place)
         details = "".join(traceback.format_exception(kind, value, trace))
         for stream in (sys.stderr, self._log):
             with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or not there
@@ -88,12 +86,6 @@ class _Faults(QObject):
         if self._log is not None:
             sentence += " " + self.tr("Details: {0}").format(self._log.name)
         self.happened.emit(sentence, crash_report.compose(sentence, details=details))
-
-
-class _Heard(QObject):
-    """Passes a sentence to the window once Qt is done with what it speaks of, such as a painting."""
-
-    said = Signal(str)
 
 
 @contextmanager
@@ -122,8 +114,7 @@ def caught(window: MainWindow, log: IO[str] | None = None) -> Iterator[None]:
 def closed_by_signals(window: MainWindow) -> Iterator[None]:
     """While the window is open, a terminating signal closes it: the worker ends, its session is complete.
 
-    Python's handlers run between two instructions of Python, of which an idle window has none: the byte that
-    the signal writes into a socket wakes Qt.
+    An idle window runs no Python, and so no handler: the byte that the signal writes into a socket wakes Qt.
     """
     import socket
 
@@ -182,11 +173,11 @@ def crash_log() -> Iterator[IO[str] | None]:
 
 
 @contextmanager
-def _qt_heard(notices: Notices) -> Iterator[None]:
-    """While the window is open, what Qt says that concerns a user is a notice."""
-    heard = _Heard()
-    heard.said.connect(notices.info, Qt.ConnectionType.QueuedConnection)
-    with in_sentences(heard.said.emit):
+def _qt_messages_as_notices(notices: Notices) -> Iterator[None]:
+    """While the window is open, what Qt says that concerns a user is a notice, once Qt has ended its painting."""
+    faults = _Faults()
+    faults.qt_message.connect(notices.info, Qt.ConnectionType.QueuedConnection)
+    with in_sentences(faults.qt_message.emit):
         yield
 
 
@@ -211,7 +202,7 @@ def open_window(
                 raise
             log = until_closed.enter_context(crash_log())
             until_closed.enter_context(caught(window, log))
-            until_closed.enter_context(_qt_heard(window.notices))
+            until_closed.enter_context(_qt_messages_as_notices(window.notices))
             until_closed.enter_context(closed_by_signals(window))
             if session_path is not None or demo or memory.sessions():
                 window.pages.setCurrentWidget(window.skeleton)
@@ -239,14 +230,11 @@ def _first_page(
         if not (last and window.open_session(last[0])):
             window.show_welcome()
             _ = window.desk  # made while the person reads the welcome page
-    keep_what_is_there()
+    freeze_objects()
 
 
-def keep_what_is_there() -> None:
-    """What is there now stays: looking through it for garbage again would hold up the window each time.
-
-    All that came later is looked through `RARELY`, and when a session was closed.
-    """
+def freeze_objects() -> None:
+    """Exclude existing objects from garbage collection, and look through all newer ones only `RARELY`."""
     gc.collect()
     gc.freeze()
     young, middle, _ = gc.get_threshold()

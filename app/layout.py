@@ -11,11 +11,8 @@ from app.style.plain_text import Label
 from app.style.theme import font
 from app.widgets import Elided
 
-NONE: Final = (0, 0, 0, 0)
-"""Margins of a layout without any."""
-
-REST: Final = (0, 1)
-"""The room that is left, as a part of a layout."""
+NONE: Final = (0, 0, 0, 0)  # Margins of a layout without any
+REST: Final = (0, 1)  # The room that is left, as a part of a layout
 
 
 def lay_out(

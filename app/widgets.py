@@ -34,8 +34,7 @@ from profiler.plain import one_line
 
 THIN_SPACE = "\u2009"
 
-BESIDE_OUTLINE = 4
-"""Pixels between a number and the outline of its box, besides those of the style."""
+BESIDE_OUTLINE = 4  # Pixels between a number and the outline of its box, besides those of the style
 
 
 class Switch(QAbstractButton):
@@ -161,14 +160,10 @@ class EffectLabel(Label):
 class NumberBox(QDoubleSpinBox):
     """A number with its unit; a change is emitted only when entered, and some values may be shown as words.
 
-    Letters are the field's, whether it can use them or not; Space is the window's, where it pauses.
-
-    Args:
-        whole: whether only whole numbers are taken, shown with thin spaces between thousands.
+    Letters go to the field, Space to the window. `whole`: whole numbers only, with thin spaces between thousands.
     """
 
-    refused = Signal(str)
-    """A number out of range was entered, and the old one stays."""
+    refused = Signal(str)  # A number out of range was entered, and the old one stays
 
     def __init__(self, *, whole: bool = False) -> None:
         super().__init__()

@@ -62,7 +62,9 @@ def run(
             follower.join()
             child.stderr.close()
         printed.seek(0)
-        return Ended(_row(printed.read()), child.returncode, _said(list(last), child.returncode))
+        return Ended(
+            _row(printed.read()), child.returncode, _last_sentence(list(last), child.returncode)
+        )
 
 
 def _follow(stream: IO[str], last: deque[str], progress: Callable[[str], object]) -> None:
@@ -95,8 +97,8 @@ def _row(text: str) -> dict[str, object] | None:
         return None
 
 
-def _said(lines: Sequence[str], status: int) -> str:
-    """The sentence with which it ended, without the name of the program before it."""
+def _last_sentence(lines: Sequence[str], status: int) -> str:
+    """The last sentence of the command, without the name of the program."""
     last = one_line(lines[-1].strip(), 600) if lines else ""
     if last.startswith("asrscope: "):
         return last.removeprefix("asrscope: ")

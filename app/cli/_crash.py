@@ -15,8 +15,7 @@ from typing import Final
 from profiler.plain import one_line
 
 FOLDER: Final = "crashes"
-KEPT: Final = 20
-"""Maximum number of reports; the oldest are removed."""
+KEPT: Final = 20  # Maximum number of reports; the oldest are removed
 
 
 def bad_input(problem: BaseException) -> str:

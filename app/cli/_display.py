@@ -18,8 +18,7 @@ from profiler.plain import printable
 
 INSTEAD: Final = "`asrscope run` works without one, and `asrscope export` makes pictures."
 
-ANSWER_SECONDS: Final = 3.0
-"""How long to wait for a display on another machine."""
+ANSWER_SECONDS: Final = 3.0  # How long to wait for a display on another machine
 
 OF_DISPLAY: Final = {
     "libxcb-cursor.so.0": "libxcb-cursor0",

@@ -9,15 +9,17 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable
-from typing import Any
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TextIO
 
 from app.cli import _streams
 from app.model.report import Tree
 from profiler.plain import one_line, printable
 
-LONGEST = 600
-"""Characters of a sentence: some list the available choices."""
+LONGEST = 600  # Characters of a sentence: some list the available choices
 
 
 def json_flag(parser: argparse.ArgumentParser) -> None:
@@ -137,3 +139,41 @@ class Progress(contextlib.AbstractContextManager["Progress"]):
         with contextlib.suppress(OSError):
             print(f"\r{text:{self._width}}", end="", file=stream, flush=True)
         self._width = len(text)
+
+
+PACKAGES = "site-packages"
+
+
+@contextmanager
+def warnings_in_sentences() -> Iterator[None]:
+    """While this lasts, a library's warning is one sentence on stderr, once, without the file and line that gave it."""
+    printed: set[str] = set()
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        sentence = f"{_origin(category, filename)} warns: {one_line(str(message))}"
+        if sentence not in printed:
+            printed.add(sentence)
+            complain(sentence)
+
+    before, warnings.showwarning = warnings.showwarning, show
+    try:
+        yield
+    finally:
+        warnings.showwarning = before
+
+
+def _origin(category: type[Warning], filename: str) -> str:
+    """The library that has warnings of this kind, or to which the file belongs that gave it."""
+    if category.__module__ != Warning.__module__:
+        return category.__module__.partition(".")[0]
+    parts = Path(filename).parts
+    if PACKAGES not in parts[:-1]:
+        return "Python"
+    return parts[parts.index(PACKAGES) + 1].removesuffix(".py")

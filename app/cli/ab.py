@@ -17,8 +17,7 @@ from dataclasses import replace
 
 from app.cli import _output, _pipeline, compare
 
-REPEATS = 10
-"""Enough to find 5 % in one stage (tests/bench/ab_validation.py)."""
+REPEATS = 10  # Enough to find 5 % in one stage (tests/bench/ab_validation.py)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -45,11 +45,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="device: what must be here (any: an accelerator); default: an accelerator, else the processor",
     )
     parser.add_argument(
-        "--repeat",
-        metavar="N",
-        type=_output.whole_number(1, 1000),
-        default=3,
-        help="pairs of runs",
+        "--repeat", metavar="N", type=_output.whole_number(1, 1000), default=3, help="pairs of runs"
     )
     _output.json_flag(parser)
 

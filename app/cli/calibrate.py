@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from profiler.machine.roofs.calibration import Calibration
     from profiler.machine.roofs.table import Roof
 
-DTYPES = ("float32", "tf32", "bfloat16", "float16", "int8")
-"""In the order of the table."""
+DTYPES = ("float32", "tf32", "bfloat16", "float16", "int8")  # In the order of the table
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -56,10 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     with _output.Progress() as progress:
         known = calibration.calibrate(
-            arguments.threads,
-            progress,
-            fresh=arguments.fresh,
-            kernels=peaks.everywhere(),
+            arguments.threads, progress, fresh=arguments.fresh, kernels=peaks.everywhere()
         )
     tree = as_json(known)
     if arguments.png:
@@ -91,31 +87,25 @@ def as_json(known: Calibration) -> Tree:
 
 def as_text(known: Calibration) -> str:
     """The table as text: rates, calls, ladders with their plateaus, what is missing and why."""
-    from profiler.machine.roofs.table import (
-        BANDWIDTH,
-        LATENCY,
-        OVERHEAD,
-        RATE,
-        size_text,
-    )
+    from profiler.machine.roofs.table import BANDWIDTH, LATENCY, OVERHEAD, RATE, size_text
     from profiler.machine.roofs.timing import is_steady
 
     roofs = list(known.roofs.values())
     lines = [f"{'rate':30} {'threads':>7} {'sustained':>16} {'best':>10} {'spread':>7}"]
-    for roof in _of(roofs, RATE):
+    for roof in _of_kind(roofs, RATE):
         lines.append(
             f"{_title(roof):30} {roof.threads:7} {roof.median / 1e9:10.4g} Gop/s "
             f"{roof.high / 1e9:10.4g} {_spread(roof)}"
         )
     lines += ["", f"{'one call':30} {'':7} {'median':>16} {'least':>10}"]
-    for roof in _of(roofs, OVERHEAD):
+    for roof in _of_kind(roofs, OVERHEAD):
         after = f" after {size_text(roof.bytes)}" if roof.bytes else ""
         lines.append(f"{roof.name + after:30} {'':7} {roof.median:13.4g} ns {roof.low:10.4g}")
     lines += ["", f"{'one scattered access':30} {'':7} {'median':>16} {'least':>10}"]
-    for roof in sorted(_of(roofs, LATENCY), key=lambda r: (r.name, r.bytes)):
+    for roof in sorted(_of_kind(roofs, LATENCY), key=lambda r: (r.name, r.bytes)):
         over = f"{roof.name} over {size_text(roof.bytes)}"
         lines.append(f"{over:30} {'':7} {roof.median:13.4g} ns {roof.low:10.4g}")
-    ladders = sorted({(r.name, r.threads) for r in _of(roofs, BANDWIDTH)}, key=_order)
+    ladders = sorted({(r.name, r.threads) for r in _of_kind(roofs, BANDWIDTH)}, key=_order)
     for name, threads in ladders:
         head, _, device = name.partition("@")
         rungs = known.roof_table.ladder(head, threads, device)
@@ -139,7 +129,7 @@ def as_text(known: Calibration) -> str:
     return _output.page(lines)
 
 
-def _of(roofs: Iterable[Roof], kind: str) -> list[Roof]:
+def _of_kind(roofs: Iterable[Roof], kind: str) -> list[Roof]:
     found = [roof for roof in roofs if roof.kind == kind]
     families = {r.name.partition(".")[0]: i for i, r in reversed(list(enumerate(found)))}
     return sorted(

@@ -87,14 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _packages() -> list[Check]:
     checks = []
-    for name in (
-        "numpy",
-        "numba",
-        "torch",
-        "kaldifst",
-        "pocketsphinx",
-        "PySide6-Essentials",
-    ):
+    for name in ("numpy", "numba", "torch", "kaldifst", "pocketsphinx", "PySide6-Essentials"):
         try:
             checks.append(Check(name, True, importlib.metadata.version(name)))
         except importlib.metadata.PackageNotFoundError:

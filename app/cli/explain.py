@@ -97,12 +97,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _of_a_run_alone(arguments: argparse.Namespace) -> None:
     """BadInput where settings are given beside a session, which has its own."""
-    given = [
-        f"--{name}"
-        for name in ("preset", "config", "audio", "transcripts")
-        if getattr(arguments, name)
-    ]
-    if given:
+    names = ("preset", "config", "audio", "transcripts")
+    if given := [f"--{name}" for name in names if getattr(arguments, name)]:
         raise BadInput(
             f"A session brings its own settings and audio; {', '.join(given)} can only be given with `{RUN}` "
             "in place of SESSION."

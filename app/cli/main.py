@@ -21,7 +21,7 @@ from types import ModuleType
 from typing import NoReturn
 
 import app.cli
-from app.cli import _crash, _output, _streams, _warned
+from app.cli import _crash, _output, _streams
 from profiler.errors import BadInput
 from profiler.process import limits, numba_settings, signals
 
@@ -88,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `asrscope` with `argv`; returns the exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
-    with _streams.shown(), signals.raising(), _warned.in_sentences():
+    with _streams.shown(), signals.raising(), _output.warnings_in_sentences():
         if not faulthandler.is_enabled():
             faulthandler.enable(sys.__stderr__ or 2)
         try:

@@ -54,11 +54,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _comparison(tree: Tree) -> list[str]:
     """The comparison as Markdown."""
-    from app.export import _gfm
+    from app.export.markdown import bullets, table
     from app.model.report_lines import number
 
     without_stages = compare.as_text(tree | {"stages": [], "only_a": {}, "only_b": {}}).split("\n")
-    text = _gfm.bullets(line for line in without_stages if line and not line.startswith("stage "))
+    text = bullets(line for line in without_stages if line and not line.startswith("stage "))
     rows = [
         (
             row["name"],
@@ -82,4 +82,4 @@ def _comparison(tree: Tree) -> list[str]:
         for name, seconds in tree[f"only_{side}"].items()
     ]
     titles = ("stage", "A", "B", "B / A", "p (adjusted)", "verdict")
-    return ["# Comparison", "", *text, "", *_gfm.table(titles, rows, titles[1:5])]
+    return ["# Comparison", "", *text, "", *table(titles, rows, titles[1:5])]

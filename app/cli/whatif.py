@@ -178,9 +178,7 @@ def _check(
 
 
 def _measured(ratio: Ratio | None) -> Tree:
-    if ratio is None:
-        return {"ratio": None, "ci95": None}
-    return {"ratio": ratio.ratio, "ci95": ratio.ci95}
+    return {key: None if ratio is None else getattr(ratio, key) for key in ("ratio", "ci95")}
 
 
 def as_text(tree: Tree) -> str:

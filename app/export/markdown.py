@@ -1,23 +1,27 @@
 """A session as a report in Markdown, to be pasted into an issue or a wiki: what `asrscope show` tells, and of what.
 
 What is not known is left out and listed at the end, never written as zero. The same session gives the same bytes.
+Text of strangers can begin nothing, end nothing and hide nothing in GitHub's Markdown (GFM): what begins HTML, code, an
+escape or a cell is a character reference, which stands for itself everywhere outside code; what else means something
+within a line has a backslash before it.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from app.export import _gfm
 from app.export.details import QUANTILE_KEYS, details
 from profiler.export import Format, write_text
-from profiler.plain import clock
+from profiler.plain import clock, one_line, printable
 
 if TYPE_CHECKING:
     from app.model.report import Tree
     from profiler.session.reader import Session
+
 
 FORMAT: Final = Format(
     name="markdown",
@@ -35,8 +39,7 @@ STAGES: Final = ("stage", *NUMBERS, "verdict · evidence", "consists of", "why")
 """Titles of the columns of numbers, and of the table of stages."""
 
 LEAST_S: Final = 0.001
-LEAST_SHARE: Final = 0.001
-"""What is less is said to be less, not written as zero."""
+LEAST_SHARE: Final = 0.001  # What is less is said to be less, not written as zero
 
 EVIDENCE: Final = (
     "Evidence: A hardware counter; B measured, with hot replays; C measured time, parts by the law alone; D estimate; "
@@ -45,6 +48,49 @@ EVIDENCE: Final = (
 
 
 CHANGED: Final = "Its settings changed while it ran; what changed then is not in this command."
+
+
+LONGEST: Final = 2000  # Characters of a text: a sentence or a list of settings has a few hundred
+
+_REFERENCES: Final = {ord(c): f"&#{ord(c)};" for c in "|`\\"} | {
+    ord("&"): "&amp;",
+    ord("<"): "&lt;",
+    ord(">"): "&gt;",
+}
+_MARKS: Final = {ord(c): f"\\{c}" for c in "*_[]#~!"}
+
+
+def escaped(said: str) -> str:
+    """Any text on one line, to be read as it is."""
+    shown = re.sub(" +", " ", one_line(said, LONGEST)).strip()
+    return shown.translate(_REFERENCES | _MARKS)
+
+
+def table(
+    head: Sequence[str], rows: Iterable[Sequence[str]], numbers: Collection[str] = ()
+) -> list[str]:
+    """The lines of a table of any texts; `numbers`: titles of the columns that are aligned on the right."""
+    rule = ["--:" if title in numbers else "---" for title in head]
+    # Some readers join an empty cell to its neighbour.
+    filled = ([escaped(cell) or "–" for cell in row] for row in (head, *rows))
+    first, *rest = map(_row, filled)
+    return [first, _row(rule), *rest]
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def bullets(lines: Iterable[str]) -> list[str]:
+    """The lines as a list; those that are indented belong to the one before."""
+    return [f"{'  ' if line.startswith(' ') else ''}- {escaped(line)}" for line in lines]
+
+
+def code(line: str) -> list[str]:
+    """A line for a shell, in a block that nothing in it can end."""
+    shown = printable(line)
+    fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", shown))])
+    return [f"{fence}sh", shown, fence]
 
 
 def write(session: Session, path: str | os.PathLike[str]) -> None:
@@ -60,26 +106,26 @@ def lines(session: Session) -> list[str]:
     from pipelines.labs import record
 
     tree, run = report(session), record.read(session.meta)
-    found = [f"# {_gfm.text(session.path.name)}", ""]
-    found += _gfm.table(("session", "as recorded"), session_facts.origin(session, run))
+    found = [f"# {escaped(session.path.name)}", ""]
+    found += table(("session", "as recorded"), session_facts.origin(session, run))
     if run is not None:
-        found += _section("Lab", _gfm.bullets(record.lines(run)))
+        found += _section("Lab", bullets(record.lines(run)))
     decoded = tree["wall_s"] > 0
     said = report_lines.headline(tree) if decoded else ["Nothing was decoded."]
-    found += _section("Result", _gfm.bullets(said))
+    found += _section("Result", bullets(said))
     if decoded:
         found += _section("Categories", _categories(tree))
     if tree["stages"]:
-        found += _section("Stages", [*_stages(tree), "", _gfm.text(EVIDENCE)])
+        found += _section("Stages", [*_stages(tree), "", escaped(EVIDENCE)])
     if decoded:
         found += _distribution(details(session))
-    found += _section("Notes", _gfm.bullets(_notes(session, tree)))
+    found += _section("Notes", bullets(_notes(session, tree)))
     if words := session_facts.command(session, run):
-        found += _section("To record it again", _gfm.code(shlex.join(words)))
+        found += _section("To record it again", code(shlex.join(words)))
         if len(session.configs) > 1:
-            found += ["", _gfm.text(CHANGED)]
+            found += ["", escaped(CHANGED)]
     this = ["asrscope", "export", session.path.name, f"--{FORMAT.option}", OUT]
-    return found + _section("To make this report again", _gfm.code(shlex.join(this)))
+    return found + _section("To make this report again", code(shlex.join(this)))
 
 
 def _section(title: str, body: Iterable[str]) -> list[str]:
@@ -90,7 +136,7 @@ def _categories(tree: Tree) -> list[str]:
     """The categories that have any time."""
     from app.model.report_lines import categories
 
-    return _gfm.table(
+    return table(
         ("category", "time", "share"),
         (
             (row.name, _time(row.seconds), _share(row.share))
@@ -104,7 +150,7 @@ def _categories(tree: Tree) -> list[str]:
 def _stages(tree: Tree) -> list[str]:
     from app.model.report_lines import parts, verdict
 
-    return _gfm.table(
+    return table(
         STAGES,
         (
             (
@@ -135,7 +181,7 @@ def _distribution(known: Tree) -> list[str]:
             (row["name"], count(row["frames"]), *(milliseconds(row[key]) for key in keys))
             for row in rows
         )
-        found += _section("Time per frame", _gfm.table(head, body, head[1:]))
+        found += _section("Time per frame", table(head, body, head[1:]))
     if rows := known["slowest_frames"]["rows"]:
         head = ("at", "ms", "word", "tokens")
         body = (
@@ -148,7 +194,7 @@ def _distribution(known: Tree) -> list[str]:
             for row in rows
         )
         title = f"Slowest frames, {_of(known['slowest_frames'])}"
-        found += _section(title, _gfm.table(head, body, ("ms", "tokens")))
+        found += _section(title, table(head, body, ("ms", "tokens")))
     if rows := known["slowest_words"]["rows"]:
         head = ("word", "at", "ms", "RTF", "tokens per frame", "error", "reference")
         body = (
@@ -164,7 +210,7 @@ def _distribution(known: Tree) -> list[str]:
             for row in rows
         )
         title = f"Words that took longest, {_of(known['slowest_words'])}"
-        found += _section(title, _gfm.table(head, body, ("ms", "RTF", "tokens per frame")))
+        found += _section(title, table(head, body, ("ms", "RTF", "tokens per frame")))
     return found
 
 

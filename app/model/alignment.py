@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from pipelines.audio import word_errors as wer
-from pipelines.audio.word_errors import SAME, Aligned, ErrorCount, errors_of
+from pipelines.audio.word_errors import SAME, ErrorCount, errors_of
 from profiler.frames import FRAME_S
 
 if TYPE_CHECKING:
@@ -43,10 +43,9 @@ Columns = tuple[tuple[Token | None, Token | None], ...]
 
 
 def errors_within(utterances: Iterable[Utterance], first: int, last: int) -> ErrorCount:
-    """Errors and reference words in frames [first, last) of utterances that are over.
+    """Errors and reference words in frames [first, last) of finished, scored utterances.
 
     An utterance within the range counts as the run scored it; of others, the words whose middle lies in the range.
-    Those that the run did not score do not count.
     """
     errors = words = 0
     for utterance in utterances:
@@ -82,7 +81,9 @@ def aligned(
         ]
         return tuple(plain), None if reference is None else (), None, None
     steps = wer.align(reference, given, partial)
-    at = _guessed(_recognised_at(steps, places), first_frame * FRAME_S)
+    every = (place for of_word in places for place in of_word)
+    known = [None if step.hypothesis_index is None else next(every) for step in steps]
+    at = _guessed(known, first_frame * FRAME_S)
     columns: list[tuple[Token | None, Token | None]] = []
     for step, place in zip(steps, at, strict=True):
         above = below = None
@@ -116,12 +117,6 @@ def _places(hypothesis: tuple[Word, ...]) -> list[list[Place]]:
         start = first * FRAME_S
         found.append([(start + i * step, start + (i + 1) * step) for i in range(n)])
     return found
-
-
-def _recognised_at(steps: list[Aligned], places: list[list[Place]]) -> list[Place | None]:
-    """The place of what was recognised in each step; None where nothing was."""
-    every = (place for of_word in places for place in of_word)
-    return [None if step.hypothesis_index is None else next(every) for step in steps]
 
 
 def _guessed(at: list[Place | None], start_s: float) -> list[Place]:

@@ -65,10 +65,9 @@ def is_audio(path: Path) -> bool:
 
 
 def bundled() -> AudioChoice | None:
-    """Return the synthetic voices that ship with the program, or None when they are missing.
+    """The synthetic voices that ship with the program, or None without them: short ones first, rare names last.
 
-    The short ones first: whoever flips a switch after some seconds has whole utterances to hold against it. The one
-    with rare names comes last: of them a recogniser with all tricks on makes words that nobody wants to show.
+    A user who flips a switch after some seconds then has whole utterances to compare; rare names are recognised badly.
     """
     folder = assets.path("speech")
     voices = sorted(audio_in(folder), key=lambda path: (path.stem == NAMES, path.stat().st_size))
@@ -90,10 +89,7 @@ def recorded(session: Session) -> AudioChoice | None:
 
 
 def chosen(paths: Sequence[str | Path]) -> AudioChoice:
-    """Make a choice of files and folders; ``ValueError`` with one sentence when none holds audio.
-
-    Transcripts are taken along when they are among the paths, or the only ones of their kind beside the audio.
-    """
+    """Choose files and folders with their transcripts; ``ValueError`` (one sentence) when none holds audio."""
     audio: list[Path] = []
     table: str | None = None
     for given in paths:
@@ -128,10 +124,9 @@ def chosen(paths: Sequence[str | Path]) -> AudioChoice:
 
 
 def _no_sound(path: Path) -> str | None:
-    """What the beginning of a file shows it to be if that is certainly no sound; None if it may be.
+    """Why a file is certainly no sound, judged by its beginning; None if it may be sound.
 
-    Sound formats have zeros, and bytes that are no UTF-8, in their headers; NIST's begins with a page of text. Whether
-    it can be decoded is found out by the process that does.
+    Headers of sound formats contain zeros and bytes that are not UTF-8; NIST's begins with a page of text.
     """
     with open_input(path, "an audio file", ANY_SIZE) as file:
         head = file.read(HEAD_BYTES)

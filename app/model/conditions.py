@@ -15,7 +15,7 @@ tr = partial(QCoreApplication.translate, "conditions")
 
 
 class Condition:
-    """Asked by calling it. `obstacle`: why it does not hold, in one sentence; None if it does."""
+    """A condition to call. `obstacle`: why it does not hold, in one sentence; None if it does."""
 
     def __init__(self, obstacle: Callable[[], str | None]) -> None:
         self.obstacle = obstacle

@@ -1,7 +1,6 @@
-"""The settings of a session: which of its epochs ran alike, and which are to be held against each other.
+"""The configurations of a session by epoch, and which of them to compare. No Qt.
 
-Settings that differ in the course of the run alone (pace, loop) are the same: neither work nor words change with them.
-No Qt: the command line asks here too.
+Settings that only pace or loop a run are ignored: neither work nor words change with them.
 """
 
 from __future__ import annotations
@@ -15,8 +14,7 @@ if TYPE_CHECKING:
     from profiler.session.model import ConfigEpoch
     from profiler.session.reader import Session
 
-NEVER = 1 << 62
-"""A frame that no session reaches."""
+NEVER = 1 << 62  # A frame that no session reaches
 
 
 def settings_before(session: Session, end: int) -> ConfigEpoch | None:
@@ -41,7 +39,7 @@ class Configurations:
     def __init__(self) -> None:
         self._known: dict[int, Settings] = {}
 
-    def of(self, session: Session, end: int) -> list[tuple[int, Settings]]:
+    def up_to(self, session: Session, end: int) -> list[tuple[int, Settings]]:
         """Epochs and settings as they came into force before frame `end`, in order."""
         found = []
         for row in session.configs:
@@ -58,7 +56,7 @@ class Configurations:
 
     def all(self, session: Session) -> list[tuple[frozenset[int], Settings]]:
         """Every configuration of the session with its epochs, in the order in which they first acted."""
-        rows = self.of(session, NEVER)
+        rows = self.up_to(session, NEVER)
         found: list[tuple[frozenset[int], Settings]] = []
         for _, settings in rows:
             if all(settings != known for _, known in found):
@@ -68,7 +66,7 @@ class Configurations:
     def scored(self, session: Session, end: int) -> tuple[frozenset[int], frozenset[int]]:
         """Epochs whose word errors are those of the settings in force before `end`, and of the settings before them.
 
-        Without the turns of an A/B that was asked for while the run went on: it decodes one utterance again and again.
+        The turns of an A/B within a run do not count: it decodes one utterance again and again.
         """
         turns = turns_within(session)
         going = going_on(session, end) if turns else None
@@ -80,7 +78,7 @@ class Configurations:
     def since(self, session: Session, end: int) -> int:
         """The frame from which the settings in force before `end` have been so without a break."""
         rows = [row for row in session.configs if row.first_frame < max(end, 1)]
-        settings = self.of(session, end)
+        settings = self.up_to(session, end)
         first = 0
         for row, (_, these), (_, before) in zip(rows[1:], settings[1:], settings[:-1], strict=True):
             if these != before:
@@ -89,14 +87,14 @@ class Configurations:
 
     def alike(self, session: Session, end: int) -> frozenset[int]:
         """Epochs before `end` with the settings in force there."""
-        rows = self.of(session, end)
+        rows = self.up_to(session, end)
         return _epochs(rows, rows[-1][1]) if rows else frozenset()
 
     def before(
         self, session: Session, end: int, keys: Collection[str]
     ) -> dict[str, bool | int | float | str] | None:
         """Of the last settings that differ from those in force in nothing but `keys`: what differs."""
-        rows = self.of(session, end)
+        rows = self.up_to(session, end)
         for _, settings in reversed(rows[:-1]):
             changed = differing(settings, rows[-1][1])
             if changed and changed <= set(keys):
@@ -106,14 +104,14 @@ class Configurations:
 
     def sides(self, session: Session, end: int, keys: Collection[str] | None) -> Sides | None:
         """What to hold against each other after a change of `keys` (None: of whatever); None without one."""
-        rows = self.of(session, end)
+        rows = self.up_to(session, end)
         if not rows:
             return None
         going = going_on(session, end)
         by_epoch = dict(rows)
         if going is not None and not set(going.epochs) <= by_epoch.keys():
             # One of them has not had its turn: until then, what was known before.
-            rows, going = self.of(session, going.start), None
+            rows, going = self.up_to(session, going.start), None
         now = rows[-1][1]
         earlier = rows[:-1]
         if going is not None:

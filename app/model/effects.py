@@ -1,7 +1,7 @@
-"""What a change of settings did, for those who look at a session: which settings are held against which.
+"""The effect of a change of settings on time and words.
 
-The settings in force are held against the last ones before them that differ in no more than was changed, on speech that
-both have decoded (`profiler.analysis.comparison.same_speech`). While an A/B goes on it is its two arms.
+The settings in force are compared with the last ones before them that differ in no more than was changed, on speech
+that both decoded (`profiler.analysis.comparison.same_speech`); during an A/B, its two arms are compared.
 """
 
 from __future__ import annotations
@@ -32,27 +32,24 @@ tr = partial(QCoreApplication.translate, "effects")
 
 Kind = Literal["preparing", "other speech", "undecided", "no difference", "faster", "slower"]
 
-POINT: Final = 0.01
-"""A point of word error rate."""
+POINT: Final = 0.01  # A point of word error rate
 
 UNSCORED: Final = ErrorCount()
 
 TENFOLD: Final = 9.95
 """A factor is given with two significant figures or so; from here on without decimals …"""
 
-NEAR: Final = 1.095
-"""… and below with two of them: 1.04× faster."""
+NEAR: Final = 1.095  # … and below with two of them: 1.04× faster
 
 
 @dataclass(frozen=True)
 class Effect:
-    """What changing to the settings in force did.
+    """The effect of changing to the settings in force.
 
-    `kind`: how far it is known. `factor`: time before / time after, None where no speech is shared; `low`, `high`: its
-    interval, None where there is none yet. `before`, `after`: word errors over the same utterances. `seconds`: of
-    speech that the times are of. `turns`: of the A/B, 0 without one. `baseline`: stretches of frames that the time
-    before is of. `follows`: what is being decoded brings what lacks; `lacking`: only an A/B brings word errors, for
-    no utterance was decoded to its end with the settings before. `arm`: of an A/B, what B has that A has not.
+    `factor`: time before / time after with its interval `low`, `high`; None where no speech is shared. `before`,
+    `after`: word errors over the same utterances. `seconds`: of speech timed. `turns`: of the A/B, 0 without one.
+    `baseline`: ranges of frames that the time before is of. `follows`: the speech being decoded brings what is missing;
+    `lacking`: only an A/B brings word errors. `arm`: of an A/B, what B has that A has not.
     """
 
     kind: Kind
@@ -129,10 +126,7 @@ class Effect:
 
     @property
     def remark(self) -> str:
-        """What stands beside the headline: how far an A/B has come that decides nothing yet, or the words.
-
-        Without words, what is waited for.
-        """
+        """What stands beside the headline: turns of an undecided A/B, the words, or what is still awaited."""
         if self.turns and not self.decided:
             return self._turns_each
         if self.kind == "preparing" or self.points is not None:
@@ -221,10 +215,7 @@ class Effects:
         return self._found[keys]
 
     def in_force(self, session: Session, track: CostTrack, end: int) -> Effect | None:
-        """What the settings in force before frame `end` did; None where they are those that others are held against.
-
-        An A/B tells what B did, and ends with a turn of A as often as not.
-        """
+        """The effect of the settings in force before frame `end`; None where they are the baseline itself."""
         sides = self.configurations.sides(session, end, None)
         if sides is not None and sides.before & self.configurations.alike(session, end):
             return None
@@ -254,7 +245,7 @@ class Effects:
                     found = replace(turns, decoded=found.decoded)
         effect = _effect_of(found)
         if found.repeats:
-            of = dict(self.configurations.of(session, end))
+            of = dict(self.configurations.up_to(session, end))
             effect = replace(effect, arm=_arm(of[min(sides.before)], of[min(sides.after)]))
         if session.state != "recording" or effect.points is not None:
             return effect

@@ -18,15 +18,9 @@ MAX_MARKS = 1000
 
 
 def marks(session: Session, cursor_frame: int, frames: int) -> tuple[Marker, ...]:
-    """Markers as they were known when the playhead was first reached, in order of time.
+    """Markers as they were known when the playhead first reached `cursor_frame` of `frames`, in order of time.
 
-    What was asked for at the very frame of the playhead comes with the next one, live and replayed
-    alike; at the end of a finished session nothing comes any more, so all markers are shown.
-
-    Args:
-        session: where the markers are.
-        cursor_frame: frames before this one are shown.
-        frames: frames that the session has.
+    A marker set at the frame of the playhead comes with the next frame; at the end of a finished session all are shown.
     """
     all_over = cursor_frame >= frames and session.state != "recording"
     found = []

@@ -22,8 +22,7 @@ NOW_S = 3.0
 """While following, the large RTF is that of the last three seconds of audio: a toggle shows at once."""
 
 
-LEAST_RTF = 0.0005
-"""Smaller ones would be shown as 0.000."""
+LEAST_RTF = 0.0005  # Smaller ones would be shown as 0.000
 
 LOADED_LATER = (
     "app.model.alignment",
@@ -144,10 +143,7 @@ def recorder_cost(snapshot: Snapshot) -> RecorderCost:
 
 
 def rtf_text(rtf: float | None) -> str:
-    """Return an RTF with three decimals, two from 1 on; "<0.001" is not none.
-
-    An en dash where it is unknown: without audio, or where no time was recorded.
-    """
+    """An RTF with three decimals, two from 1 on; "<0.001" is not none; an en dash where it is unknown."""
     if rtf is None or not math.isfinite(rtf) or rtf <= 0:
         return "–"
     if rtf < LEAST_RTF:

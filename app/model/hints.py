@@ -12,8 +12,7 @@ from app.model.recent import Memory
 from app.model.runs import Runs
 from pipelines.config import Config, presets
 
-REMEMBERED = "hints"
-"""Under this key, the ids of hints that are over."""
+REMEMBERED = "hints"  # Under this key, the ids of hints that are over
 
 SELECTION, BLOCK = "gmm.selection.enabled", "block"
 LARGE_BLOCK = 16
@@ -26,7 +25,6 @@ class Hint:
 
     id: str
     text: Callable[[Config], str]
-    """True of these settings."""
     fits: Callable[[Config], bool]
     done: Callable[[Config], bool]
 

@@ -20,8 +20,7 @@ from profiler.session.reader import Session
 
 LABS = tuple(children.python("-m", "pipelines.labs"))
 
-MARK = "-lab-"
-"""In the names of sessions of labs, before the lab's."""
+MARK = "-lab-"  # In the names of sessions of labs, before the lab's
 
 
 @dataclass(frozen=True)
@@ -38,10 +37,8 @@ class LabRuns(QObject):
 
     changed = Signal()
     progress = Signal(str, object)
-    ended = Signal(str)
-    """The name of the lab, when its session is complete."""
-    failed = Signal(str)
-    """One sentence."""
+    ended = Signal(str)  # The name of the lab, when its session is complete
+    failed = Signal(str)  # One sentence
 
     def __init__(
         self,

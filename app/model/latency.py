@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from profiler.analysis.track import CostTrack
     from profiler.session.reader import Session
 
-BLOCK_KEY: Final = "block"
-"""The setting beside which it is shown."""
+BLOCK_KEY: Final = "block"  # The setting beside which it is shown
 
 LATEST_FRAMES: Final = 3000
 """It is that of the last half minute: few enough frames to sum up quickly."""
@@ -73,34 +72,21 @@ class Latency:
 
     def as_dict(self) -> dict[str, float | None]:
         """The parts as JSON values."""
-        return {
-            "block_frames": self.block_frames,
-            "block_s": self.block_s,
-            "context_frames": self.context_frames,
-            "context_s": self.context_s,
-            "score_s": self.score_s,
-            "total_s": self.total_s,
-        }
+        keys = ("block_frames", "block_s", "context_frames", "context_s", "score_s", "total_s")
+        return {key: getattr(self, key) for key in keys}
 
 
-def text(parts: Mapping[str, float | None]) -> str:
-    """One line of the latency as `Latency.as_dict` gives it, with what it consists of."""
-    return f"{_total(parts)}: {_consists_of(parts, ' ms')}"
-
-
-def shorter(parts: Mapping[str, float | None]) -> tuple[str, str]:
-    """The same where there is little room: the unit once, or the sum alone."""
-    return f"{_total(parts)}: {_consists_of(parts, '')}", _total(parts)
-
-
-def _total(parts: Mapping[str, float | None]) -> str:
-    least = sum(parts[key] or 0.0 for key in PARTS)
-    return f"latency {'' if parts['total_s'] is not None else 'over '}{_ms(least)} ms"
-
-
-def _consists_of(parts: Mapping[str, float | None], unit: str) -> str:
-    known = ((name, parts[key]) for key, name in PARTS.items())
-    return " + ".join(f"{_ms(seconds)}{unit} {name}" for name, seconds in known if seconds)
+def texts(parts: Mapping[str, float | None]) -> tuple[str, str, str]:
+    """The latency as `Latency.as_dict` gives it in a line: with its parts, with the unit once, or the sum alone."""
+    known = [(name, seconds) for key, name in PARTS.items() if (seconds := parts[key])]
+    over = "" if parts["total_s"] is not None else "over "
+    total = f"latency {over}{_ms(sum(seconds for _, seconds in known))} ms"
+    consists_of = (
+        " + ".join(f"{_ms(seconds)}{unit} {name}" for name, seconds in known)
+        for unit in (" ms", "")
+    )
+    with_units, shorter = (f"{total}: {text}" for text in consists_of)
+    return with_units, shorter, total
 
 
 def _ms(seconds: float) -> str:
@@ -111,10 +97,7 @@ def _ms(seconds: float) -> str:
 def of_session(
     session: Session, track: CostTrack, end: int | None = None, most: int | None = None
 ) -> Latency | None:
-    """The latency under the last settings that were in force before frame `end`; None without any.
-
-    `most`: take scoring time from no more than so many of the last frames.
-    """
+    """The latency under the last settings before frame `end`, by at most `most` frames; None without settings."""
     from profiler.analysis.categories import CATEGORIES
 
     end = track.n_frames if end is None else min(end, track.n_frames)
@@ -137,10 +120,7 @@ def of_session(
 
 
 def of_both(config: Config, shown: Snapshot | None, chosen: bool) -> Latency:
-    """Return the latency of `config`, as measured in the session shown if that has the same settings.
-
-    `chosen`: as in `of_settings`.
-    """
+    """The latency of `config`, measured if the session shown has the same settings; `chosen` as in `of_settings`."""
     measured = tree = None
     if shown is not None and shown.session.configs:
         end = shown.cursor_frame
@@ -164,10 +144,9 @@ def of_settings(
     tree: Mapping[str, Any] | None = None,
     chosen: bool = True,
 ) -> Latency:
-    """The latency of settings; `measured` is of a session with settings `tree` and counts where they agree.
+    """The latency of settings; `measured`, of a session with settings `tree`, counts where they agree.
 
-    `chosen`: whether a person chose the net. One that a session names is not looked for: no path from a
-    session is opened before somebody runs it.
+    `chosen`: whether a person chose the net; no path that a session names is opened before somebody runs it.
     """
     now = settings.to_dict(config)
     same = tree is not None and all(tree.get(key) == now[key] for key in SCORED_BY)

@@ -1,13 +1,16 @@
-"""How often something is brought up to date while the cursor moves by itself.
+"""When the window is updated while the cursor moves by itself: redraws, slower texts, and long work in slices.
 
-Charts move 30 times a second, but nobody reads figures and sentences that fast, and laying out and painting them costs
-more than the charts.
+Charts move 30 times a second (`RedrawClock`), but nobody reads figures and sentences that fast, and laying them out and
+painting them costs more than the charts (`Pace`). Work that would hold up the window runs in `Slices`. Frames arrive in
+bursts, through which `SmoothCursor` moves evenly: the writer commits about 20 times a second, a block may decode 160 ms
+of audio at once, and reading costs more than drawing.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from typing import Final, Generic, TypeVar
 
 from PySide6.QtCore import QObject, QTimer
 
@@ -22,8 +25,7 @@ EARLY_S = 0.005
 class Pace(QObject):
     """Calls `update` at once where a person acts, else at most every `every_ms`, and always after the last request.
 
-    `apart`: while the cursor moves by itself, only when the request is over: what takes long is not to be added to the
-    drawing of the charts, or the two together hold up the window.
+    `apart`: while the cursor moves by itself, slow work waits until the charts are drawn.
     """
 
     def __init__(
@@ -67,3 +69,118 @@ def single_shot(parent: QObject, milliseconds: int, call: Callable[[], None]) ->
     timer = QTimer(parent, singleShot=True, interval=milliseconds)
     timer.timeout.connect(call)
     return timer
+
+
+Result = TypeVar("Result")
+
+SLICE_S = 0.004  # So long a piece of it takes before the window is served again
+
+
+class Slices(QObject, Generic[Result]):
+    """Does one job at a time in slices, and hands over what it found."""
+
+    def __init__(self, parent: QObject, done: Callable[[Result], None]) -> None:
+        super().__init__(parent)
+        self._done = done
+        self._job: Generator[None, None, Result] | None = None
+        self._timer = single_shot(self, 0, lambda: self._go_on(SLICE_S))
+        self.took_s = 0.0  # How long the job has taken so far, without what was done in between
+
+    @property
+    def busy(self) -> bool:
+        """Whether a job is under way."""
+        return self._job is not None
+
+    def start(self, job: Generator[None, None, Result], after_ms: int = 0) -> None:
+        """Begin a job, which rests after every `yield`; one that is under way is dropped."""
+        self._job, self.took_s = job, 0.0
+        self._timer.start(after_ms)
+
+    def finish(self) -> None:
+        """Do the rest of the job at once."""
+        self._timer.stop()
+        self._go_on(float("inf"))
+
+    def drop(self) -> None:
+        """Forget the job."""
+        self._timer.stop()
+        self._job = None
+
+    def _go_on(self, seconds: float) -> None:
+        job, began = self._job, time.monotonic()
+        while job is not None:
+            try:
+                next(job)
+            except StopIteration as over:
+                self._job = None
+                self.took_s += time.monotonic() - began
+                self._done(over.value)
+                return
+            if time.monotonic() - began >= seconds:
+                self.took_s += time.monotonic() - began
+                self._timer.start(0)
+                return
+
+
+FASTEST_S, SLOWEST_S = 1 / 30, 0.1  # Update between 30 and 10 times a second
+
+SHARE: Final = 0.34
+"""Part of one core that the process may take: if it takes c between two redraws, they are c / share apart."""
+
+WEIGHT: Final = 0.2
+"""Of the newest interval in a running mean: one expensive update, of figures say, does not hold up the next."""
+
+
+class RedrawClock:
+    """Even redraws, in seconds of the monotonic clock; slower where the process needs more than `SHARE` of a core.
+
+    The redraws lie on a grid of their own: timed from the end of the last one, drawing would lengthen every interval.
+    """
+
+    def __init__(self) -> None:
+        self._due: float | None = None
+        self._spent_s: float | None = None
+        self._cost_s = 0.0
+
+    @property
+    def interval_s(self) -> float:
+        """Seconds between two redraws."""
+        return min(max(self._cost_s / SHARE, FASTEST_S), SLOWEST_S)
+
+    def spent(self, process_s: float) -> None:
+        """Take in the process's processor seconds until this redraw; after a pause at most one slow update counts."""
+        if self._spent_s is not None:
+            cost = min(process_s - self._spent_s, SLOWEST_S)
+            self._cost_s += WEIGHT * (cost - self._cost_s)
+        self._spent_s = process_s
+
+    def wait_s(self, now_s: float) -> float:
+        """How long to wait for the next redraw; one that was missed is not made up for."""
+        due = now_s if self._due is None else max(self._due, now_s - self.interval_s)
+        self._due = due + self.interval_s
+        return self._due - now_s
+
+
+SHORTEST_S, LONGEST_S = 0.03, 0.3  # Bounds of the time in which a burst is run through
+USUAL_S = 0.1  # Before any two bursts have come
+
+
+class SmoothCursor:
+    """Runs a cursor after the newest frame."""
+
+    def __init__(self) -> None:
+        self._interval_s = USUAL_S
+        self._arrived_s: float | None = None
+        self._frames_per_s = 0.0
+
+    def arrived(self, now_s: float, backlog: float) -> None:
+        """A burst came, and the cursor is `backlog` frames behind the newest: show them until the next one comes."""
+        if self._arrived_s is not None:
+            interval = min(max(now_s - self._arrived_s, SHORTEST_S), LONGEST_S)
+            self._interval_s += WEIGHT * (interval - self._interval_s)
+        self._arrived_s = now_s
+        self._frames_per_s = backlog / self._interval_s
+
+    def moved(self, position: float, newest: float, elapsed_s: float) -> float:
+        """The cursor's position `elapsed_s` after it was at `position`."""
+        return min(newest, position + self._frames_per_s * elapsed_s)

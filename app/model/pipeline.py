@@ -1,7 +1,6 @@
 """The settings a person edits: those of the next run, and those the running one has now.
 
-A live setting changed during a run is sent to the worker and kept for the next run; any other is
-only kept, and ``waits`` says so. What a live setting can do is judged by the run under way, not by the next one.
+A live setting changed during a run goes to the worker and is kept for the next run; any other is only kept (`waits`).
 Settings of a recording are shown instead and cannot be changed. Nothing here knows which settings exist.
 """
 
@@ -55,8 +54,7 @@ class Pipeline(QObject):
         super().__init__(parent)
         self.options: tuple[Option, ...] = tuple(settings.options())
         self._by_key = {option.key: option for option in self.options}
-        self.running: Config | None = None
-        """Configuration in force in the run under way."""
+        self.running: Config | None = None  # Configuration in force in the run under way
         self._before: dict[str, Value] = {}
         self._absent: Mapping[str, Mapping[str, str]] = {}
         self._adopted: Config | None = None
@@ -65,8 +63,7 @@ class Pipeline(QObject):
         self._recorded_with = ""
         self._waiting: presets.Preset | None = None
         self.preset = presets.load(preset)
-        self.next: Config = self.preset.config
-        """Configuration of the next run."""
+        self.next: Config = self.preset.config  # Configuration of the next run
         self.toggles = toggles_of(self)
         self._note_used()
 
@@ -112,24 +109,24 @@ class Pipeline(QObject):
         return modified(self.shown, self.preset_shown.config)
 
     def obstacle(self, key: str, choice: Value | None = None) -> str | None:
-        """Why a setting (or one choice of it) cannot act here or beside the others; None if it can."""
+        """Why a setting (or one choice of it) cannot act here or with the others; None if it can."""
         if choice is not None and (reason := self._absent.get(key, {}).get(str(choice))):
             return self.tr("{0}: not on this machine ({1}).").format(choice, reason)
-        beside = self._beside(key)
-        why = settings.obstacle(beside, key, choice)
-        if why and beside is self.running and not settings.obstacle(self.next, key, choice):
+        config = self._effective_config(key)
+        why = settings.obstacle(config, key, choice)
+        if why and config is self.running and not settings.obstacle(self.next, key, choice):
             return self.tr("{0} The next run has that, the one under way has not.").format(why)
         if why or choice is None or choice == self.value(key):
             return why
         # What is chosen elsewhere may also stand in the way of this choice.
         try:
-            settings.check(settings.replace(beside, key, choice))
+            settings.check(settings.replace(config, key, choice))
         except ConfigError as error:
             return str(error)
         return None
 
-    def _beside(self, key: str) -> Config:
-        """The settings beside which one acts: a live one is asked of the run under way."""
+    def _effective_config(self, key: str) -> Config:
+        """The configuration that a setting joins: for a live one, that of the run under way."""
         if self.recorded is None and self.running is not None and self._by_key[key].live:
             return self.running
         return self.shown
@@ -145,13 +142,13 @@ class Pipeline(QObject):
 
     def condition(self, option: Option) -> str:
         """Say in a few words which other settings one waits for; empty if for none."""
-        beside = self._beside(option.key)
+        config = self._effective_config(option.key)
         for key in option.hangs_on:
-            if settings.obstacle(beside, key):
+            if settings.obstacle(config, key):
                 return self.condition(self._by_key[key])
         parts = []
         for key, wanted in option.when.items():
-            if settings.get(beside, key) in wanted:
+            if settings.get(config, key) in wanted:
                 continue
             names = [settings.value_text(value) or self.tr("not set") for value in wanted]
             parts.append(f"{self._by_key[key].title.lower()} {', '.join(names)}")

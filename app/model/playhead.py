@@ -1,9 +1,7 @@
 """Live tail or replay cursor over one session file; the views cannot tell the two apart.
 
-A timer follows the file (``Session.refresh``), feeds what is new into a ``CostTrack`` and hands the
-views a frozen ``Snapshot``: session, track and the frame up to which to show them. Live, that frame
-is the newest one; in a replay, or while the view is paused, it is wherever the cursor stands. The
-timer slows down by itself when drawing is slow, so that watching disturbs the run less.
+A timer follows the file (``Session.refresh``), feeds what is new into a ``CostTrack`` and hands the views a frozen
+``Snapshot``. Its cursor is the newest frame of a live session, or where a person put it. Slow drawing slows the timer.
 """
 
 from __future__ import annotations
@@ -16,9 +14,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, Signal
 
-from app.model.pace import single_shot
-from app.model.redraw_clock import RedrawClock
-from app.model.smooth_cursor import SmoothCursor
+from app.model.pace import RedrawClock, SmoothCursor, single_shot
 from app.model.time_axis import TimeAxis
 from profiler.frames import FRAME_S
 
@@ -29,8 +25,7 @@ if TYPE_CHECKING:
 READ_S = 0.15
 """The file is read this often, which costs more than a drawing; in between, the cursor runs through what was read."""
 
-SPEEDS = (0.5, 1.0, 2.0, 4.0, 8.0)
-"""Replay speeds, relative to audio time."""
+SPEEDS = (0.5, 1.0, 2.0, 4.0, 8.0)  # Replay speeds, relative to audio time
 
 
 @dataclass(frozen=True)
@@ -43,8 +38,7 @@ class Snapshot:
     live: bool
     following: bool
     axis: TimeAxis
-    moving: bool = False
-    """Whether the cursor moves by itself."""
+    moving: bool = False  # Whether the cursor moves by itself
     reading: int | None = None
     """Number of the reading of the file: with the same one the data are the same. None: who knows."""
 
@@ -69,14 +63,10 @@ class Playhead(QObject):
         self.axis = axis
         self.session: Session | None = None
         self.track: CostTrack | None = None
-        self.live = False
-        """Whether the session is being recorded."""
-        self.following = False
-        """Whether the cursor is the newest frame of a live session."""
-        self.playing = False
-        """Whether a replay moves the cursor."""
-        self.speed = 1.0
-        """Replay speed relative to audio time."""
+        self.live = False  # Whether the session is being recorded
+        self.following = False  # Whether the cursor is the newest frame of a live session
+        self.playing = False  # Whether a replay moves the cursor
+        self.speed = 1.0  # Replay speed relative to audio time
         self._position = 0.0
         self._reading = 0
         self._last_tick = self._last_read = 0.0

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from profiler.session.reader import Session
 
 
-MAX_CHARACTERS = 2000
-"""Maximum characters of each part: a command line has a few hundred."""
+MAX_CHARACTERS = 2000  # Maximum characters of each part: a command line has a few hundred
 
 INNER: Final = frozenset(
     {

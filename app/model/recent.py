@@ -18,11 +18,8 @@ from app.application import APPLICATION, ORGANISATION
 SCHEMA = 1
 MAX_RECENT = 12
 
-EXPORT_FOLDER = "export/folder"
-"""Key of the folder into which a picture or data were written last."""
-
-LAYOUTS = "layouts"
-"""Group of the keys of the layouts that the user saved."""
+EXPORT_FOLDER = "export/folder"  # Key of the folder into which a picture or data were written last
+LAYOUTS = "layouts"  # Group of the keys of the layouts that the user saved
 
 SESSION_SUFFIX = ".asrs"
 

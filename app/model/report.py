@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from profiler.analysis.track import CostTrack
     from profiler.session.reader import Session
 
-Tree = dict[str, Any]
-"""A report: JSON values by key."""
+Tree = dict[str, Any]  # A report: JSON values by key
 
 ALTERNATIVES = ("nbest", "confidences")
 """What is recorded of an utterance besides its words, if a lattice was on."""
@@ -57,7 +56,9 @@ def report(session: Session) -> Tree:
         "utterances": utterances,
         "configurations": configurations(session),
         "categories": _categories(parts),
-        "parts": {group: _parts(parts.parts_of(group)) for group in ("scoring", "search")},
+        "parts": {
+            group: intervals(parts.parts_of(group))["parts"] for group in ("scoring", "search")
+        },
         "stages": [
             _stage(row) | _counters(counted.get((row.name, row.lane))) for row in parts.stages
         ],
@@ -69,13 +70,7 @@ def report(session: Session) -> Tree:
         "machine": session.meta.get("machine", {}),
         "preset": session.meta.get("preset"),
         "markers": [
-            {
-                "kind": m.kind,
-                "text": m.text,
-                "asked_frame": m.asked_frame,
-                "applied_frame": m.applied_frame,
-            }
-            for m in session.markers
+            _fields(m, "kind", "text", "asked_frame", "applied_frame") for m in session.markers
         ],
     }
 
@@ -118,12 +113,9 @@ def utterance(u: Any, alternatives: Any) -> dict[str, Any]:
 
 def words(count: ErrorCount | None) -> dict[str, Any]:
     """Word error rate, errors and words; all None without a transcript."""
-    known = count is not None and count.words > 0
-    return {
-        "wer": count.rate if count and known else None,
-        "wer_errors": count.errors if count and known else None,
-        "wer_words": count.words if count and known else None,
-    }
+    if count is None or not count.words:
+        return {"wer": None, "wer_errors": None, "wer_words": None}
+    return {"wer": count.rate, "wer_errors": count.errors, "wer_words": count.words}
 
 
 def configurations(session: Session) -> list[dict[str, Any]]:
@@ -141,9 +133,7 @@ def configurations(session: Session) -> list[dict[str, Any]]:
     ]
 
 
-def _by_settings(
-    session: Session,
-) -> list[tuple[frozenset[int], Mapping[str, object], ErrorCount]]:
+def _by_settings(session: Session) -> list[tuple[frozenset[int], Mapping[str, object], ErrorCount]]:
     """Every configuration: epochs, settings, and word errors without those of an A/B within the run."""
     from app.model.configurations import Configurations, turns_within
     from pipelines.audio.word_errors import word_errors
@@ -169,56 +159,34 @@ def _categories(parts: Breakdown) -> dict[str, float | None]:
 
 def _stage(row: Any) -> dict[str, Any]:
     return {
-        "name": row.name,
-        "group": row.group,
-        "lane": row.lane,
+        **_fields(row, "name", "group", "lane"),
         "time_s": row.time_ns / 1e9,
-        "share": row.share,
-        "calls": row.calls,
-        "flops": row.flops,
-        "bytes_min": row.bytes_min,
-        "bytes_max": row.bytes_max,
-        "work": row.work,
-        "verdict": row.verdict,
-        "evidence": row.evidence,
-        "sentence": row.sentence,
-        "defect": row.defect,
-        "too_close": row.too_close,
+        **_fields(row, "share", "calls", "flops", "bytes_min", "bytes_max", "work"),
+        **_fields(row, "verdict", "evidence", "sentence", "defect", "too_close"),
         **intervals(row.parts),
     }
 
 
-def _parts(parts: Parts | None) -> dict[str, float] | None:
-    """The likely seconds of each part."""
-    return None if parts is None else _seconds(parts.likely)
+def _fields(row: Any, *names: str) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in names}
 
 
 def intervals(parts: Parts | None) -> dict[str, dict[str, float] | None]:
     """The parts of a stage with the ends of their intervals; None each where its law names none."""
+    ends = {"parts": "likely", "parts_low": "low", "parts_high": "high"}
     if parts is None:
-        return {"parts": None, "parts_low": None, "parts_high": None}
+        return dict.fromkeys(ends)
     return {
-        "parts": _seconds(parts.likely),
-        "parts_low": _seconds(parts.low),
-        "parts_high": _seconds(parts.high),
+        key: {f"{name}_s": ns / 1e9 for name, ns in getattr(parts, end).items()}
+        for key, end in ends.items()
     }
-
-
-def _seconds(times: Mapping[str, float]) -> dict[str, float]:
-    return {f"{name}_s": ns / 1e9 for name, ns in times.items()}
 
 
 def _transfer(row: Transfers) -> dict[str, Any]:
     return {
-        "stage": row.stage,
-        "lane": row.lane,
-        "copies": row.copies,
-        "bytes": row.bytes,
-        "pinned_bytes": row.pinned_bytes,
+        **_fields(row, "stage", "lane", "copies", "bytes", "pinned_bytes"),
         "time_s": row.time_ns / 1e9,
-        "bytes_per_s": row.bytes_per_s,
-        "overlapped": row.overlapped,
-        "of_roof": row.of_roof,
+        **_fields(row, "bytes_per_s", "overlapped", "of_roof"),
     }
 
 

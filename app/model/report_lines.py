@@ -45,7 +45,7 @@ def headline(tree: Tree) -> list[str]:
     if len(tree.get("configurations") or ()) > 1:
         lines += [_words_with(row) for row in tree["configurations"] if row["wer"] is not None]
     if tree.get("latency"):
-        lines.append(f"{latency.text(tree['latency'])} (first frame of a block, to its scores)")
+        lines.append(f"{latency.texts(tree['latency'])[0]} (first frame of a block, to its scores)")
     done = [
         SHARES[key].format(share)
         for key, share in (tree.get("shares") or {}).items()
@@ -70,8 +70,7 @@ def hypothesis(row: Tree) -> str:
     return f"{said}  (no sentence of the grammar)" if row["complete"] is False else said
 
 
-NAMED: Final = 3
-"""Utterances that a note names."""
+NAMED: Final = 3  # Utterances that a note names
 
 
 def notes(tree: Tree) -> list[str]:

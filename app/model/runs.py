@@ -29,16 +29,10 @@ from profiler.plain import clock
 
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot
-    from app.window.notices import Banner, Notices
 
-PROGRESS_MS = 500
-"""Between two looks at how far a set-up has got."""
-
-SET_UP = "set-up"
-"""Key of the seconds that the phases of the last set-up took."""
-
-DEMO = "demo"
-"""Preset of the demo: a workload on which the purpose of the program can be seen."""
+PROGRESS_MS = 500  # Between two looks at how far a set-up has got
+SET_UP = "set-up"  # Key of the seconds that the phases of the last set-up took
+DEMO = "demo"  # Preset of the demo: a workload on which the purpose of the program can be seen
 
 COURSE_OF_DEMO: Mapping[str, Value] = {"pace": 1.0, "loop": True, "repeat_on_change": True}
 """For every preset that is tried: as fast as it can, it would be over before a switch could be flipped."""
@@ -56,27 +50,30 @@ def number(text: str) -> float:
 
 
 class Runs(QObject):
-    """Joins settings, worker, playhead and notices; the window only calls its methods."""
+    """Joins settings, worker and playhead; the window calls its methods and shows what it signals."""
 
     changed = Signal()
     shown = Signal()
     begun = Signal()
-    given_up = Signal()
-    """The run was cancelled before its first frame: there is no session of it."""
+    given_up = Signal()  # The run was cancelled before its first frame: there is no session of it
+    remarked = Signal(str)
+    failed = Signal(str, str)  # One sentence, and a report that may be empty
+    died = Signal(str, str)  # The same of a run that can be restarted
+    set_up_changed = Signal(str, object)  # What the set-up is doing, and the share done or None
+    set_up_ended = Signal()
+    asked = Signal(str, object)  # A question, and what each answer does
+    question_dropped = Signal()
 
     def __init__(
         self,
         pipeline: Pipeline,
         playhead: Playhead,
-        notices: Notices,
         memory: Memory,
         worker: Sequence[str] = WORKER,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
-        self._pipeline, self._playhead = pipeline, playhead
-        self._notices, self._memory = notices, memory
-        self._progress: Banner | None = None
+        self._pipeline, self._playhead, self._memory = pipeline, playhead, memory
         self._set_up: SetUp | None = None
         self._ticks = QTimer(self)
         self._ticks.setInterval(PROGRESS_MS)
@@ -87,7 +84,6 @@ class Runs(QObject):
         self._is_demo = False
         self._leaves_demo = False
         self._after: Callable[[], None] | None = None
-        self._asked: Banner | None = None
         self.other_run: Callable[[], str | None] = lambda: None
         """Why no run may begin although none is under way: a lab is, which it would disturb."""
         self.audio: AudioChoice | None = self._remembered() or audio_choice.bundled()
@@ -114,10 +110,7 @@ class Runs(QObject):
     # -- asked by a person -----------------------------------------------------------------
 
     def choose(self, audio: AudioChoice) -> bool:
-        """Decode ``audio`` from the next run on.
-
-        Returns whether loop and pace were the demo's, and files of one's own are decoded once, at full speed, instead.
-        """
+        """Decode ``audio`` from the next run on; returns whether loop and pace were the demo's and are set back."""
         self.audio = audio
         self._memory.remember("audio", [] if audio.bundled else list(audio.paths))
         now = self._pipeline.next
@@ -151,16 +144,14 @@ class Runs(QObject):
     def _start(self) -> None:
         if self.audio is None or self.control.busy or self._blocked():
             return
-        self._notices.clear("error")
         self._config = self._pipeline.next
         name = self._pipeline.preset.name
         try:
             changed = modified(self._config, self._pipeline.preset.config)
             out = new_session_path(f"{name}-modified" if changed else name)
         except OSError as error:
-            self._notices.error(
-                self.tr("Sessions cannot be written: {0}.").format(error.strerror or error)
-            )
+            text = self.tr("Sessions cannot be written: {0}.")
+            self.failed.emit(text.format(error.strerror or error), "")
             return
         self._last_audio = self.audio
         self.begun.emit()
@@ -178,7 +169,7 @@ class Runs(QObject):
         """Whether something else measures; says so."""
         why = self.obstacle()
         if why is not None:
-            self._notices.info(why)
+            self.remarked.emit(why)
         return why is not None
 
     def demo(self, preset: str = DEMO) -> None:
@@ -216,18 +207,14 @@ class Runs(QObject):
 
     def _ask(self, name: str, start: Callable[[], None]) -> None:
         """Ask whether a preset begins now, in place of the run under way, or waits for the next one."""
-        self._drop_question()
         title = self.tr(presets.load(name).title)
         text = self.tr("A run is under way. Shall “{0}” replace it, or wait for the next run?")
-        banner = self._asked = self._notices.ask(text.format(title))
-        banner.add_choice(self.tr("Finish this run and start"), partial(self._finish_then, start))
-        banner.add_choice(self.tr("For the next run"), partial(self._pipeline.choose, name))
-        banner.add_choice(self.tr("Cancel"))
-
-    def _drop_question(self) -> None:
-        if self._asked is not None:
-            self._notices.remove(self._asked)
-            self._asked = None
+        answers = {
+            self.tr("Finish this run and start"): partial(self._finish_then, start),
+            self.tr("For the next run"): partial(self._pipeline.choose, name),
+            self.tr("Cancel"): None,
+        }
+        self.asked.emit(text.format(title), answers)
 
     def _finish_then(self, start: Callable[[], None]) -> None:
         if not self.control.busy:
@@ -270,23 +257,22 @@ class Runs(QObject):
         if decoding or (self.control.state == "running" and not self.showing_run):
             return
         now = time.monotonic()
-        if self._progress is None or self._set_up is None:
+        if self._set_up is None:
             before = [number(text) for text in self._memory.texts(SET_UP)]
             self._set_up = SetUp(now, before or USUAL_S)
-            self._progress = self._notices.progress("", self.stop)
             self._ticks.start()
         self._set_up.update(stage, fraction, now)
         self._show_progress()
 
     def _show_progress(self) -> None:
         """One bar for all of the set-up, and how long it still takes."""
-        if self._progress is None or self._set_up is None:
+        if self._set_up is None:
             return
         now = time.monotonic()
         text, left = self.tr(self._set_up.text), self._set_up.left_to_show(now)
         if left is not None:
             text = self.tr("{0} · about {1} s left").format(text, left)
-        self._progress.set_progress(text, self._set_up.share(now))
+        self.set_up_changed.emit(text, self._set_up.share(now))
 
     def _end_progress(self) -> None:
         self._ticks.stop()
@@ -294,15 +280,13 @@ class Runs(QObject):
             took = self._set_up.durations(time.monotonic())
             self._memory.remember(SET_UP, [f"{seconds:.2f}" for seconds in took])
         self._set_up = None
-        if self._progress is not None:
-            self._notices.remove(self._progress)
-            self._progress = None
+        self.set_up_ended.emit()
 
     def _follow(self, path: str) -> bool:
         try:
             self._playhead.open(path)
         except (OSError, ValueError) as error:
-            self._notices.error(str(error))
+            self.failed.emit(str(error), "")
             return False
         self.shown.emit()
         return True
@@ -310,7 +294,7 @@ class Runs(QObject):
     def _on_frames(self, snapshot: Snapshot) -> None:
         if not self.showing_run:
             return
-        if self._progress is not None and self._playhead.n_frames > 0:
+        if self._set_up is not None and self._playhead.n_frames > 0:
             self._end_progress()
         if snapshot.live:
             self._tell_problems(snapshot)
@@ -322,7 +306,7 @@ class Runs(QObject):
             key = marker.text.partition("=")[0]
             if any(option.key == key for option in self._pipeline.options):
                 self._pipeline.not_taken(key)
-            self._notices.error(marker.text)
+            self.failed.emit(marker.text, "")
         self._problems_shown = len(problems)
 
     def _on_running(self, path: str) -> None:
@@ -345,7 +329,7 @@ class Runs(QObject):
 
     def _over(self) -> None:
         self._end_progress()
-        self._drop_question()
+        self.question_dropped.emit()
         self._pipeline.run_ended()
         self._leave_demo()
         self.changed.emit()
@@ -370,11 +354,11 @@ class Runs(QObject):
         self._over()
         if was_shown and self._playhead.live:
             self._playhead.tick()
-        self._notices.error(message, report=self._report(message))
+        self.failed.emit(message, self._report(message))
 
     def _on_refused(self, key: str, message: str) -> None:
         self._pipeline.not_taken(key)
-        self._notices.error(message)
+        self.failed.emit(message, "")
 
     def _on_died(self, reason: str, session: str | None) -> None:
         was_shown = self.showing_run
@@ -387,18 +371,13 @@ class Runs(QObject):
                 try:
                     self._playhead.reopen()
                 except (OSError, ValueError) as error:
-                    self._notices.error(str(error))
+                    self.failed.emit(str(error), "")
             at = clock(self._playhead.n_frames * FRAME_S)
             text = self.tr("The worker stopped ({0}) at {1}. The session up to then is saved: {2}")
             if not was_shown:
                 text = self.tr("The worker stopped ({0}). The session up to then is saved: {2}")
             message = text.format(reason, at, session)
-        banner = self._notices.error(message, report=self._report(message))
-        banner.add_button(self.tr("Restart"), lambda: self._restart_from(banner))
-
-    def _restart_from(self, banner: Banner) -> None:
-        banner.dismiss()
-        self.restart()
+        self.died.emit(message, self._report(message))
 
     def _report(self, message: str) -> str:
         return crash_report.compose(message, self.control.session, self.control.report)

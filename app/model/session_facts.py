@@ -6,12 +6,13 @@ No Qt, and no figure of what was measured (`app.model.report`).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from app.model import assignments
 from app.model.provenance import provenance_of
 from pipelines import config as settings
-from pipelines.config import ConfigError
+from pipelines.config import Config, ConfigError
 from pipelines.labs import record
 
 if TYPE_CHECKING:
@@ -41,9 +42,8 @@ def _settings(session: Session) -> Iterator[tuple[str, str]]:
     if preset:
         yield "preset", preset
     when = "" if len(session.configs) == 1 else " at the end"
-    try:
-        config = settings.from_dict(session.configs[-1].tree)
-    except ConfigError:
+    config = _last_config(session)
+    if config is None:
         yield f"settings{when}", "of another version"
         return
     changed = assignments.differing(config, preset)
@@ -53,11 +53,15 @@ def _settings(session: Session) -> Iterator[tuple[str, str]]:
         yield f"settings{when}", ", ".join(changed) or "as in the preset"
 
 
-def command(session: Session, run: Record | None) -> list[str]:
-    """The words of the command that records it again; none where the session does not tell.
+def _last_config(session: Session) -> Config | None:
+    """The settings at the end; None where this version cannot read them."""
+    with suppress(ConfigError):
+        return settings.from_dict(session.configs[-1].tree)
+    return None
 
-    Where a window recorded it, its settings at the end.
-    """
+
+def command(session: Session, run: Record | None) -> list[str]:
+    """The command that records it again (of a window's session: its settings at the end); empty where unknown."""
 
     words = session.meta.get("argv") or []
     if words and words[0] == "asrscope":
@@ -67,11 +71,8 @@ def command(session: Session, run: Record | None) -> list[str]:
     audio, preset = session.meta.get("audio"), str(session.meta.get("preset") or "")
     if not audio or not session.configs:
         return []
-    try:
-        config = settings.from_dict(session.configs[-1].tree)
-    except ConfigError:
-        return []
-    changed = assignments.differing(config, preset)
+    config = _last_config(session)
+    changed = None if config is None else assignments.differing(config, preset)
     if changed is None:
         return []
     sets = [word for text in changed for word in ("--set", text)]

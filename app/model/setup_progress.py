@@ -1,7 +1,7 @@
-"""How far a run has got with its set-up, as one bar with the time left, in words that a user knows.
+"""Progress of a run's set-up: one bar with the time left, in words that a user knows. No Qt.
 
-The worker reports steps with names and shares of their own (`net scalar/586`). Here they are phases of one
-whole: each has a usual duration, at first that of a start with nothing cached, later that of the set-up before. No Qt.
+The worker reports steps with names and shares of their own (`net scalar/586`). Here they are phases of one whole, each
+with a usual duration: that of a start with nothing cached, later that of the set-up before.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class SetUp:
         """What is being done."""
         return PHASE_NAMES[self._phase]
 
-    def _done(self, now: float) -> float:
+    def _phase_share(self, now: float) -> float:
         """How much of the present phase is done: the share reported, or at least what its usual duration suggests."""
         usual = max(self._usual[self._phase], SHORTEST_S)
         return max(self._within, 1.0 - math.exp(-(now - self._begun) / usual))
@@ -91,7 +91,7 @@ class SetUp:
     def left_s(self, now: float) -> float:
         """Seconds to go, if everything takes as long as it usually does."""
         after = sum(self._usual[self._phase + 1 :])
-        return self._usual[self._phase] * (1.0 - self._done(now)) + after
+        return self._usual[self._phase] * (1.0 - self._phase_share(now)) + after
 
     def share(self, now: float) -> float:
         """How much of the whole is done, 0…1; never less than before."""

@@ -1,7 +1,7 @@
 """The A/B switch: one utterance decoded under two settings in turn, until the interval says which is faster.
 
-The worker decodes; what it records says when there is enough, and then it is told to go on. Held against the
-settings in force are the last ones before them, or, if nothing has been changed yet, the first toggle's other side.
+The settings in force are compared with the last ones before them or, if nothing was changed yet, with the first
+toggle's other side. The worker decodes; what it records says when it can go on.
 """
 
 from __future__ import annotations
@@ -26,11 +26,7 @@ class SideBySide(QObject):
     changed = Signal()
 
     def __init__(
-        self,
-        pipeline: Pipeline,
-        runs: Runs,
-        playhead: Playhead,
-        parent: QObject | None = None,
+        self, pipeline: Pipeline, runs: Runs, playhead: Playhead, parent: QObject | None = None
     ) -> None:
         super().__init__(parent)
         self._pipeline, self._runs, self._playhead = pipeline, runs, playhead

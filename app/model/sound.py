@@ -22,11 +22,8 @@ if TYPE_CHECKING:
     from profiler.arrays import F32
     from profiler.session.model import Utterance
 
-FOLLOW_MS: Final = 30
-"""Between two looks at what is being heard."""
-
-LONGEST_S: Final = 600.0
-"""Of sound that is read at once: ten minutes at 48 kHz are 115 MB."""
+FOLLOW_MS: Final = 30  # Between two looks at what is being heard
+LONGEST_S: Final = 600.0  # Of sound that is read at once: ten minutes at 48 kHz are 115 MB
 
 
 class SoundError(Exception):
@@ -127,13 +124,13 @@ def together(
     return np.concatenate(parts), rate, places
 
 
-def frame_at(places: list[Piece], heard_s: float) -> int:
+def frame_at(places: list[Piece], played_s: float) -> int:
     """The frame that is heard at this second of the sound."""
     here = places[0]
     for piece in places:
-        if piece.begin_s <= heard_s:
+        if piece.begin_s <= played_s:
             here = piece
-    return min(here.first + int((heard_s - here.begin_s) / FRAME_S), here.last)
+    return min(here.first + int((played_s - here.begin_s) / FRAME_S), here.last)
 
 
 class Stream:
@@ -160,7 +157,7 @@ class Stream:
         self._at += frames
 
     @property
-    def heard_s(self) -> float:
+    def played_s(self) -> float:
         """Seconds of it that have been heard."""
         if self._zero_s is None:
             return 0.0
@@ -248,7 +245,7 @@ class Sound(QObject):
     def _follow(self) -> None:
         if self._playing is None:
             return
-        heard = self._playing.heard_s
+        heard = self._playing.played_s
         self._playhead.seek(frame_at(self._places, min(heard, self._length_s)))
         if heard >= self._length_s:
             self.stop()

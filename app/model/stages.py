@@ -10,19 +10,15 @@ from weakref import WeakKeyDictionary
 
 from PySide6.QtCore import QObject, Signal
 
-from app.model.pace import single_shot
-from app.model.slices import Slices
+from app.model.pace import Slices, single_shot
 
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot
     from app.model.time_axis import TimeAxis
     from profiler.analysis.breakdown import Breakdown
 
-EVERY_S = 0.7
-"""While live, stages are counted at most this often: counting goes through every span."""
-
-DUTY = 0.05
-"""Share of the time that counting the stages of a growing range may take."""
+EVERY_S = 0.7  # While live, stages are counted at most this often: counting goes through every span
+DUTY = 0.05  # Share of the time that counting the stages of a growing range may take
 
 Span = tuple[int, int]
 

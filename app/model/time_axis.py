@@ -39,11 +39,8 @@ class TimeAxis(QObject):
     zoom away from the cursor, ends it, and ``fit`` or ``follow`` starts it again.
     """
 
-    least_s = MINIMUM_SPAN_S
-    """Narrowest visible range."""
-
-    empty_s = EMPTY_SPAN_S
-    """Range shown before there is any data."""
+    least_s = MINIMUM_SPAN_S  # Narrowest visible range
+    empty_s = EMPTY_SPAN_S  # Range shown before there is any data
 
     visible_changed = Signal(float, float)
     selection_changed = Signal(object)
@@ -54,16 +51,11 @@ class TimeAxis(QObject):
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self.visible = (0.0, self.empty_s)
-        """First and last second in view."""
-        self.selected: tuple[float, float] | None = None
-        """Selected range in seconds, ascending."""
-        self.cursor = 0.0
-        """Second up to which data is shown."""
-        self.end = 0.0
-        """Length of the session in seconds, as far as it is known."""
-        self.following = True
-        """Whether the axis moves by itself to keep the cursor in view."""
+        self.visible = (0.0, self.empty_s)  # First and last second in view
+        self.selected: tuple[float, float] | None = None  # Selected range in seconds, ascending
+        self.cursor = 0.0  # Second up to which data is shown
+        self.end = 0.0  # Length of the session in seconds, as far as it is known
+        self.following = True  # Whether the axis moves by itself to keep the cursor in view
         self._mode: _Mode = "grow"
         self._chosen = False
         self._was_windowed = self.windowed

@@ -19,8 +19,7 @@ from pipelines.config import Toggle as Declared
 if TYPE_CHECKING:
     from app.model.pipeline import Pipeline
 
-KEEPS_ALL = "none"
-"""The choice, of a setting that hangs on a toggle, that does nothing."""
+KEEPS_ALL = "none"  # The choice, of a setting that hangs on a toggle, that does nothing
 
 
 tr = partial(QCoreApplication.translate, "toggles")

@@ -1,8 +1,7 @@
-"""The time at which frames were decoded, as a range of its own that goes along with that of the decoded audio.
+"""The time at which frames were decoded, as a range that moves together with that of the decoded audio.
 
-A chart of what ran when needs it: one frame may take a thousandth of another's time, and set-up has no frames at all.
-Whoever moves this range moves the shared one to the frames decoded in it, and the other way round. Selection, cursor
-and crosshair are the shared ones.
+One frame may take a thousandth of another's time, and set-up has no frames at all. Selection, cursor and crosshair are
+those of the audio axis.
 """
 
 from __future__ import annotations
@@ -18,8 +17,7 @@ from profiler.frames import FRAME_S
 if TYPE_CHECKING:
     from profiler.analysis.lod.spans import Timeline
 
-Range = tuple[float, float]
-"""First and last second."""
+Range = tuple[float, float]  # First and last second
 
 
 class WallAxis(TimeAxis):

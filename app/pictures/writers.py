@@ -16,12 +16,11 @@ from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QMarginsF, QSize, QSi
 from PySide6.QtGui import QImage, QImageWriter, QPageLayout, QPageSize, QPainter, QPdfWriter
 from PySide6.QtWidgets import QWidget
 
-from app.application import application, need_no_display
+from app.application import application, in_sentences, need_no_display
 from app.model.provenance import caption
 from app.pictures.layout import lay_out, paint, themed
 from app.pictures.request import KINDS, THEMES, PictureError
 from app.pictures.svg import DOTS_PER_INCH, svg
-from app.qt_messages import in_sentences
 from profiler.files.outputs import writing
 
 SUFFIXES = tuple(f".{kind}" for kind in KINDS)

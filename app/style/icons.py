@@ -8,8 +8,7 @@ from PySide6.QtWidgets import QAbstractButton
 
 from app.style.theme import Tokens, theme, theme_changed
 
-_SIZE = 64
-"""Pixels of the drawing; Qt scales it down to the size of a button."""
+_SIZE = 64  # Pixels of the drawing; Qt scales it down to the size of a button
 
 
 def _triangle(x0: float, x1: float) -> QPainterPath:

@@ -12,8 +12,7 @@ from PySide6.QtWidgets import QAbstractButton, QToolButton, QWidget
 
 ENTER = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 
-REACHED = Qt.FocusPolicy.TabFocus
-"""How a button gets the focus."""
+REACHED = Qt.FocusPolicy.TabFocus  # How a button gets the focus
 
 
 def pressed(button: QAbstractButton, event: QKeyEvent) -> bool:

@@ -35,8 +35,7 @@ HasTip = QWidget | QAction | QListWidgetItem | QStandardItem
 LONGEST_LINE: Final = 1000
 """Maximum characters of a line: a path can have a few hundred, our sentences have fewer."""
 
-MAX_LINES: Final = 40
-"""Maximum lines of a label or tool tip; more do not fit on a screen."""
+MAX_LINES: Final = 40  # Maximum lines of a label or tool tip; more do not fit on a screen
 
 
 _BEFORE_UNIT: Final = re.compile(
@@ -166,10 +165,7 @@ def new_menu(title: str, parent: QWidget) -> QMenu:
 
 
 def as_tip(text: str) -> str:
-    """Return a string that Qt shows in a tool tip as the plain `text`.
-
-    Tool tips have no text format setting: what Qt would interpret as HTML is passed as HTML that displays `text`.
-    """
+    """`text` for a tool tip, which has no text format: what Qt would take for HTML is passed as HTML that shows it."""
     text = shown(text)
     if not Qt.mightBeRichText(text):
         return text

@@ -1,11 +1,9 @@
 """One table of design tokens, light and dark, and the application's font.
 
-Every colour in the window, in the charts and in exported pictures comes from ``_TABLE``: a ``border`` parts what
-is shown, an ``outline`` is what one knows a control by. The
-category colours follow the Okabe-Ito palette (M. Okabe and K. Ito, *Color Universal Design*,
-2008), moved in lightness for each background, and every category carries a hatch as well, so that
-colour is never the only sign. Qt's own colour scheme is not relied upon: on the ``offscreen``
-platform it is unknown and cannot be set.
+Every colour in the window, the charts and exported pictures comes from ``_TABLE``: a ``border`` separates, an
+``outline`` marks a control. The category colours follow the Okabe-Ito palette (M. Okabe and K. Ito, *Color Universal
+Design*, 2008), adjusted in lightness; every category has a hatch too, so that colour is never the only sign. Qt's own
+colour scheme is not used: on the ``offscreen`` platform it is unknown.
 """
 
 from __future__ import annotations
@@ -184,8 +182,7 @@ _current = DARK
 _fonts_loaded = False
 
 
-SYSTEM = "system"
-"""Instead of a theme name: the theme of the desktop."""
+SYSTEM = "system"  # Instead of a theme name: the theme of the desktop
 
 
 def theme() -> Tokens:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from app.charts.readout import Line
 from app.model.alignment import errors_within
+from app.model.pace import Slices
 from app.model.playhead import Snapshot
-from app.model.slices import Slices
 from app.model.time_axis import TimeAxis
 from app.views.chart import ChartView
 from app.views.sentence import Sentence, written_columns

@@ -20,9 +20,9 @@ from app.views import VIEWS, create
 from app.window.actions.actions import Registry
 from app.window.bars.transport import Transport
 from app.window.docks import Docks
+from app.window.first_window import GAP, MARGIN, form_width
 from app.window.form.form import PipelineForm
 from app.window.layouts import EXPLORE, WITH_FORM
-from app.window.skeleton import GAP, MARGIN, form_width
 
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 FORM_FROM = 1100
 """Width below which charts beside form and breakdown would be too narrow to read: the form waits in *Panels* then."""
 
-FORM: Final = {b"f": True, b"-": False}
-"""First byte of a saved layout: with the form, or without."""
+FORM: Final = {b"f": True, b"-": False}  # First byte of a saved layout: with the form, or without
 
 
 class Desk(QWidget):

@@ -91,8 +91,7 @@ class DockTitle(QFrame):
 class ViewDock(QDockWidget):
     """A view in a dock, asleep while nobody sees it."""
 
-    woken = Signal()
-    """It came to the front: its view is to be updated."""
+    woken = Signal()  # It came to the front: its view is to be updated
 
     def __init__(self, view: View, parent: QWidget) -> None:
         super().__init__(parent)

@@ -12,21 +12,14 @@ from typing import Final
 
 from PySide6.QtCore import QByteArray, QChildEvent, QEvent, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QResizeEvent
-from PySide6.QtWidgets import (
-    QDockWidget,
-    QMainWindow,
-    QMenu,
-    QTabBar,
-    QTabWidget,
-)
+from PySide6.QtWidgets import QDockWidget, QMainWindow, QMenu, QTabBar, QTabWidget
 
 from app.style.plain_text import describe, new_menu
 from app.views.view import View
 from app.window.dock import NO_FOCUS, ViewDock
 from app.window.layouts import WIDTHS, columns
 
-VERSION: Final = 1
-"""Of saved states: one of another version is not restored."""
+VERSION: Final = 1  # Of saved states: one of another version is not restored
 
 AREA: Final = Qt.DockWidgetArea.LeftDockWidgetArea
 """All docks share one area, which takes all the room since there is nothing in the centre."""
@@ -41,8 +34,7 @@ LOW: Final = 460
 class Docks(QMainWindow):
     """All views in their docks."""
 
-    rearranged = Signal()
-    """A dock was opened, closed, moved, floated or brought to the front."""
+    rearranged = Signal()  # A dock was opened, closed, moved, floated or brought to the front
 
     def __init__(self, views: dict[str, View]) -> None:
         super().__init__()
@@ -55,8 +47,7 @@ class Docks(QMainWindow):
         self.setTabPosition(everywhere, QTabWidget.TabPosition.North)
         self.resize(FIRST_SIZE)
         self.offered: Sequence[QAction] = ()
-        self.begun_with = ""
-        """The layout that this began as, of those that come with the program."""
+        self.begun_with = ""  # The layout that this began as, of those that come with the program
         self._before: QByteArray | None = None
         self._later = QTimer(self, singleShot=True, interval=0)
         self._later.timeout.connect(self._arranged)
@@ -64,11 +55,7 @@ class Docks(QMainWindow):
         for view_id, dock in self.docks.items():
             dock.title.pressed.connect(dock.give_keys)
             dock.title.double_clicked.connect(partial(self._double_clicked, view_id))
-            for changed in (
-                dock.visibilityChanged,
-                dock.topLevelChanged,
-                dock.dockLocationChanged,
-            ):
+            for changed in (dock.visibilityChanged, dock.topLevelChanged, dock.dockLocationChanged):
                 changed.connect(lambda *_: self._later.start())
 
     # -- layouts -----------------------------------------------------------------------

@@ -1,11 +1,7 @@
-"""Explain this stage: runs `asrscope explain` on the session shown and shows what it found.
+"""Explain a stage: runs `asrscope explain --json` on the session shown and shows its result as two tables.
 
-The command runs in a process of its own, since it decodes and loads what the window must not. It can be cancelled;
-closing the dialog ends it, and waits for nothing. The next one begins when it has ended: they would disturb each other.
-What it found (`explain --json`) is shown as two tables: how long the stage took in each way, and what its time consists
-of, beside the figures of the run that the session recorded.
-
-Its temporary files lie in a folder that the window makes and removes, however the command ends.
+The command decodes, so it runs in a process of its own; closing the dialog ends it without waiting, and the next one
+starts when it is gone. Its temporary files lie in a folder that the window makes and removes, however it ends.
 """
 
 from __future__ import annotations
@@ -20,13 +16,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from PySide6.QtCore import QCoreApplication, QObject, QSize, Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import (
-    QDialog,
-    QHBoxLayout,
-    QProgressBar,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QDialog, QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
 
 from app.layout import REST, lay_out
 from app.model.processes.command import Command
@@ -49,17 +39,15 @@ SIZE: Final = QSize(860, 620)
 LINES: Final = {"ASRSCOPE_PROGRESS": "lines"}
 """The command is to say how much of a step is done although nobody reads it on a terminal."""
 
-FOLDER: Final = "asrscope-explain-"
-"""What the name of its folder for temporary files begins with."""
+FOLDER: Final = "asrscope-explain-"  # What the name of its folder for temporary files begins with
 
 SHARE: Final = re.compile(r"(?P<step>.*?) +(?P<share>\d+) ?%$")
 """A line of progress that says how much of a step is done."""
 
-LEAST_SHARE: Final = 0.05
-"""Of a step: from this share on, the time left is shown."""
+LEAST_SHARE: Final = 0.05  # Of a step: from this share on, the time left is shown
 
 
-class Way(msgspec.Struct, frozen=True):
+class Variant(msgspec.Struct, frozen=True):
     """One way of doing the stage again; times in µs per frame, `low` and `high` of the middle half of the rounds."""
 
     name: str
@@ -69,13 +57,13 @@ class Way(msgspec.Struct, frozen=True):
     high: float
 
 
-class Found(msgspec.Struct, frozen=True):
+class Result(msgspec.Struct, frozen=True):
     """What `asrscope explain --json` prints, as far as it is shown."""
 
     evidence: str
     sentence: str
     us_per_frame: float
-    ways: list[Way]
+    ways: list[Variant]
     conclusion: str
     audio: str
     rounds: int
@@ -131,7 +119,7 @@ class Explanation(QDialog):
         self.command.ended.connect(self._ended)
         if (application := QCoreApplication.instance()) is not None:
             application.aboutToQuit.connect(self._program_ends)
-        if (before := Leaving.of(EXPLAINS)) is None:
+        if (before := Leaving.find(EXPLAINS)) is None:
             self._start()
             return
         self.state.setText(self.tr("The explanation before is still ending …"))
@@ -190,16 +178,16 @@ class Explanation(QDialog):
             self.state.setText(why)
             return
         try:
-            self._show_found(msgspec.json.decode(printed, type=Found))
+            self._show_found(msgspec.json.decode(printed, type=Result))
         except (msgspec.MsgspecError, KeyError, IndexError):
             self.state.setText(self.tr("What the command printed cannot be read."))
 
-    def _show_found(self, tree: Found) -> None:
+    def _show_found(self, tree: Result) -> None:
         """Fill sentences and tables."""
         rounds = counted(tree.rounds, self.tr("round"), self.tr("rounds"))
         state = self.tr("Measured on this machine, now: {0} over {1}.").format(rounds, tree.audio)
         self.state.setText(" ".join([state, *tree.notes]))
-        self.sentence.setText(self._beside(tree))
+        self.sentence.setText(self._both_measurements(tree))
         whole = tree.ways[0].us_per_frame
         self._ways.replace(
             [
@@ -235,7 +223,7 @@ class Explanation(QDialog):
             table.fit_columns()
         self.copy.setEnabled(True)
 
-    def _beside(self, tree: Found) -> str:
+    def _both_measurements(self, tree: Result) -> str:
         """What the stage took here, and in the session: they are two measurements."""
         graded = " · ".join(filter(None, (tree.verdict, tree.evidence)))
         here = self.tr("Here {0} µs per frame ({1})").format(f"{tree.us_per_frame:.2f}", graded)
@@ -246,7 +234,7 @@ class Explanation(QDialog):
         beside = self.tr("in the session {0} µs per frame ({1})")
         return f"{here}; {beside.format(f'{1e3 * line.ms:.2f}', there)}. {tree.sentence}"
 
-    def _part_rows(self, tree: Found) -> list[list[object]]:
+    def _part_rows(self, tree: Result) -> list[list[object]]:
         recorded = {} if self._recorded is None else {p.name: p for p in self._recorded.parts}
         parts = tree.parts or {}
         total = sum(parts.values()) or 1.0
@@ -300,7 +288,7 @@ def command_with_a_folder(words: Sequence[str], parent: QObject) -> Command:
 
 def explain(window: MainWindow, stage: str = "") -> None:
     """Find out what the time of a stage consists of; without a name, of the one that the breakdown explains."""
-    why, session = window.cannot_explain(), window.playhead.session
+    why, session = window.explain_unavailable_reason(), window.playhead.session
     if why is not None or session is None:
         window.notices.info(why or "")
         return
@@ -319,6 +307,6 @@ def explain(window: MainWindow, stage: str = "") -> None:
 def closed(window: MainWindow, *_: object) -> None:
     """A run may begin when its process has ended, which is heard of later."""
     window.refresh()
-    leaving = Leaving.of(EXPLAINS)
+    leaving = Leaving.find(EXPLAINS)
     if leaving is not None:
         leaving.ended.connect(window.refresh)

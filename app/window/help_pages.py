@@ -120,12 +120,9 @@ class Doctor(Page):
         self.show_rows(
             [(name, tr("yes") if works else tr("no"), detail) for name, works, detail in checks]
         )
-        ready = report.get("ready") is True
-        self.lead.setText(
-            tr("Everything required is available.")
-            if ready
-            else tr("Something required is missing.")
-        )
+        missing = tr("Something required is missing.")
+        ready = tr("Everything required is available.")
+        self.lead.setText(ready if report.get("ready") is True else missing)
 
     def done(self, result: int) -> None:
         """Closed before it is known: nobody wants it any more."""

@@ -7,7 +7,18 @@ that it is found.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QWidget
+
+from app.model.recent import Memory
+from app.style.plain_text import TextQuestion, text_question
+from profiler.plain import one_line
+
+if TYPE_CHECKING:
+    from app.window.desk import Desk
+
 
 EXPLORE: Final = "explore"
 PRESENT: Final = "present"
@@ -23,7 +34,7 @@ class Row(NamedTuple):
     views: tuple[str, ...]
     closed: tuple[str, ...] = ()
 
-    def of(self, known: Iterable[str]) -> Row:
+    def restricted_to(self, known: Iterable[str]) -> Row:
         """The same without unknown views."""
         views, closed = (tuple(v for v in part if v in known) for part in self[1:])
         return Row(self.share, views, closed)
@@ -57,11 +68,8 @@ LAYOUTS: Final[dict[str, tuple[Column, ...]]] = {
 
 NAMES: Final = tuple(LAYOUTS)
 
-WIDTHS: Final = {EXPLORE: (64, 36), PRESENT: (62, 38)}
-"""Shares of the width that the columns take."""
-
-WITH_FORM: Final = (EXPLORE,)
-"""The layouts that show the form, and every view."""
+WIDTHS: Final = {EXPLORE: (64, 36), PRESENT: (62, 38)}  # Shares of the width that the columns take
+WITH_FORM: Final = (EXPLORE,)  # The layouts that show the form, and every view
 
 
 def columns(name: str, known: Iterable[str], low: bool = False) -> tuple[Column, ...]:
@@ -73,7 +81,7 @@ def columns(name: str, known: Iterable[str], low: bool = False) -> tuple[Column,
     share, views, closed = layout[-1][-1]
     last = Row(share, views + new, closed) if name in WITH_FORM else Row(share, views, closed + new)
     whole = [*layout[:-1], (*layout[-1][:-1], last)]
-    found = [[row.of(known) for row in column] for column in whole]
+    found = [[row.restricted_to(known) for row in column] for column in whole]
     shown = [[row for row in column if row.views] for column in found]
     return tuple(_fewer(rows) if low else tuple(rows) for rows in shown if rows)
 
@@ -87,3 +95,105 @@ def _fewer(rows: list[Row]) -> Column:
     views = (*fronts, *(view for row in upper for view in row.views[1:]))
     closed = tuple(view for row in upper for view in row.closed)
     return Row(upper[0].share, views, closed), last
+
+
+LONGEST_NAME: Final = 40
+
+NOW, NAME, WIDTH = "layout/now", "layout/name", "layout/form"
+"""Keys of what the desk looks like, of the layout that it was begun with, and of the width of the form."""
+
+
+class LayoutChoice(QObject):
+    """Takes on layouts, saves and deletes the user's own."""
+
+    changed = Signal()  # Another layout was taken on, or there are others now
+    refused = Signal(str)  # A layout could not be saved or taken on: why
+
+    def __init__(self, memory: Memory, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._memory, self._window = memory, parent
+        self._desk: Desk | None = None
+        self.name = EXPLORE
+
+    def restore(self, desk: Desk) -> None:
+        """Make the new desk look as the last one did; what cannot be read leaves the default."""
+        self._desk = desk
+        state, width = self._memory.state(NOW), self._memory.state(WIDTH)
+        name = self._memory.text(NAME, EXPLORE, known=(*NAMES, *self.own()))
+        if state is not None and desk.restore_layout(state, name if name in NAMES else ""):
+            self.name = name
+        if width is not None:
+            desk.restore_width(width)
+
+    def remember(self) -> None:
+        """Keep what the desk looks like for the next start."""
+        if self._desk is None:
+            return
+        self._memory.remember(NOW, self._desk.save_layout())
+        self._memory.remember(NAME, self.name)
+        width = self._desk.save_width()
+        if width is None:
+            self._memory.forget(WIDTH)
+        else:
+            self._memory.remember(WIDTH, width)
+
+    def own(self) -> list[str]:
+        """The names of the user's own layouts."""
+        return self._memory.layouts()
+
+    def is_taken(self, name: str) -> bool:
+        """Whether the desk began as this layout."""
+        return self.name == name
+
+    def take(self, name: str) -> None:
+        """Take on a layout."""
+        if self._desk is None:
+            return
+        if name in NAMES:
+            self._desk.arrange(name)
+        else:
+            state = self._memory.layout(name)
+            if state is None or not self._desk.restore_layout(state):
+                self.refused.emit(self.tr("The layout “{0}” cannot be read.").format(name))
+                return
+        self.name = name
+        self.changed.emit()
+
+    def reset(self) -> None:
+        """Take on the layout again that the desk was begun with."""
+        self.take(self.name)
+
+    def ask(self) -> TextQuestion:
+        """Ask for a name, and save the layout under it."""
+        dialog = text_question(
+            self._window,
+            self.tr("Save the layout"),
+            self.tr("Name of the layout"),
+            "" if self.name in NAMES else self.name,
+        )
+        dialog.textValueSelected.connect(self.save)
+        dialog.finished.connect(dialog.deleteLater)
+        dialog.open()
+        return dialog
+
+    def save(self, name: str) -> None:
+        """Save what the desk looks like as a layout of the user's own, in place of one of that name."""
+        name = one_line(name.strip())[:LONGEST_NAME]
+        if not name:
+            return
+        if name.lower() in NAMES:
+            text = self.tr("The layout “{0}” comes with the program; choose another name.")
+            self.refused.emit(text.format(name))
+            return
+        if self._desk is None:
+            return
+        self._memory.remember_layout(name, self._desk.save_layout())
+        self.name = name
+        self.changed.emit()
+
+    def delete(self, name: str) -> None:
+        """Forget a layout of the user's own; the desk stays as it is."""
+        self._memory.forget_layout(name)
+        if self.name == name:
+            self.name = EXPLORE
+        self.changed.emit()

@@ -12,8 +12,7 @@ from PySide6.QtGui import QCloseEvent, QDropEvent
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
 from app.style.theme import set_theme
-from app.window.first_window import FirstWindow
-from app.window.skeleton import Skeleton
+from app.window.first_window import FirstWindow, Skeleton
 from profiler.frames import FRAME_S
 from profiler.plain import counted
 
@@ -27,8 +26,7 @@ if TYPE_CHECKING:
     from pipelines.config import Value
     from profiler.session.reader import Session
 
-FIGURES_MS = 150
-"""The large figures are updated this often: faster, nobody could read them."""
+FIGURES_MS = 150  # The large figures are updated this often: faster, nobody could read them
 
 
 class MainWindow(FirstWindow):
@@ -58,8 +56,8 @@ class MainWindow(FirstWindow):
         from app.model.time_axis import TimeAxis
         from app.window.actions.actions import Registry
         from app.window.actions.files import Files
-        from app.window.layout_choice import LayoutChoice
-        from app.window.notices import Notices
+        from app.window.layouts import LayoutChoice
+        from app.window.notices import Notices, RunNotices
 
         self.pipeline = remembered(self.memory.text("preset"), parent=self)
         self.devices = DeviceProbe(parent=self)
@@ -69,9 +67,8 @@ class MainWindow(FirstWindow):
         self.recorded_settings = RecordedSettings(self.pipeline, self.playhead, self)
         self.notices = Notices()
         worker = self._worker or WORKER
-        self.runs = Runs(
-            self.pipeline, self.playhead, self.notices, self.memory, worker, parent=self
-        )
+        self.runs = Runs(self.pipeline, self.playhead, self.memory, worker, parent=self)
+        RunNotices(self.runs, self.notices)
         self.files = Files(self, self.playhead, self.notices, self.memory)
         self.when = Conditions(self.runs, self.playhead)
         self.hints = Hints(self.pipeline, self.runs, self.memory, parent=self)
@@ -98,7 +95,7 @@ class MainWindow(FirstWindow):
         from app.window.bars.menus import Menus
         from app.window.bars.statusline import StatusLine
         from app.window.bars.topbar import TopBar
-        from app.window.input_notes import InputNotes
+        from app.window.notices import InputNotes
         from app.window.welcome import Welcome
 
         self._snapshot: Snapshot | None = None
@@ -264,10 +261,12 @@ class MainWindow(FirstWindow):
     def open_palette(self) -> None:
         """Show the command palette."""
         if self._palette is None:
-            from app.window.actions import found
+            from app.window.actions import search_results
             from app.window.palette import Palette
 
-            self._palette = Palette(self.actions_, self, partial(found.presets_and_settings, self))
+            self._palette = Palette(
+                self.actions_, self, partial(search_results.presets_and_settings, self)
+            )
         self._palette.open_over(self)
 
     def explain_stage(self, stage: str = "") -> None:
@@ -306,7 +305,7 @@ class MainWindow(FirstWindow):
 
         comparison.compare_with(self)
 
-    def cannot_explain(self) -> str | None:
+    def explain_unavailable_reason(self) -> str | None:
         """Why no stage can be explained now, or None."""
         if not self.when.has_finished_session():
             return self.tr(
@@ -401,8 +400,7 @@ class MainWindow(FirstWindow):
 
         chosen = self.pipeline.chosen(latency.NET_KEY)
         parts = latency.of_both(self.pipeline.in_force, self._snapshot, chosen).as_dict()
-        note = latency.text(parts), *latency.shorter(parts)
-        self._desk.form.fields[latency.BLOCK_KEY].show_note(*note)
+        self._desk.form.fields[latency.BLOCK_KEY].show_note(*latency.texts(parts))
 
     def _on_opened(self, session: Session) -> None:
         if session.configs:

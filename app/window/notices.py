@@ -1,16 +1,15 @@
 """Non-modal notices over the desk: one sentence about what went wrong, or the progress of long work.
 
-A notice never takes the keyboard focus and never interrupts anything; it lies over the page, so that nothing moves
-when it comes or goes: at its upper end, or at its lower one where the page begins with what one clicks first. At most
-``MAX_NOTICES`` are shown; the oldest is dropped. Errors have a report that can be copied; a file that was written can
+A notice takes no focus and interrupts nothing; it lies over the upper end of the page, or the lower one where the page
+begins with what one clicks first. At most ``MAX_NOTICES`` are shown. Errors have a report to copy; a written file can
 be opened, shown in its folder, and its path copied.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from PySide6.QtCore import QEvent, QObject, QUrl, Signal
 from PySide6.QtGui import QDesktopServices, QGuiApplication
@@ -26,26 +25,27 @@ from PySide6.QtWidgets import (
 from app.charts.readout import NOTICES
 from app.layout import NONE, lay_out
 from app.model.pace import single_shot
+from app.model.playhead import Playhead
 from app.style.plain_text import Button, Label, Wrapped, describe, shown
 from app.style.theme import font
+
+if TYPE_CHECKING:
+    from app.model.playhead import Snapshot
+    from app.model.runs import Runs
+    from profiler.session.reader import Session
+
 
 Kind = Literal["info", "error", "progress", "question"]
 MAX_NOTICES = 3
 
-INFO_MS = 8000
-"""A remark disappears after this time; errors stay until dismissed."""
-
-WRITTEN_MS = 20_000
-"""A written file can be opened from its notice for so long."""
-
-WIDEST = 680
-"""Pixels of a notice: its sentence wraps rather than cover the whole page."""
+INFO_MS = 8000  # A remark disappears after this time; errors stay until dismissed
+WRITTEN_MS = 20_000  # A written file can be opened from its notice for so long
+WIDEST = 680  # Pixels of a notice: its sentence wraps rather than cover the whole page
 
 BESIDE, FROM_EDGE = 24, 10
 """Pixels left free at the sides of the page, and above or below the notices."""
 
-AT_LOWER_END = "notices-at-lower-end"
-"""Property of a page whose upper end notices leave free."""
+AT_LOWER_END = "notices-at-lower-end"  # Property of a page whose upper end notices leave free
 
 BUSY_MAXIMUM = 1000
 
@@ -248,6 +248,89 @@ class Notices(QWidget):
         return banner
 
 
+class RunNotices(QObject):
+    """Shows the set-up of a run, its problems, and the question what becomes of it."""
+
+    def __init__(self, runs: Runs, notices: Notices) -> None:
+        super().__init__(runs)
+        self._runs, self._notices = runs, notices
+        self._set_up: Banner | None = None
+        self._question: Banner | None = None
+        runs.begun.connect(lambda: notices.clear("error"))
+        runs.remarked.connect(notices.info)
+        runs.failed.connect(notices.error)
+        runs.died.connect(self._show_death)
+        runs.set_up_changed.connect(self._show_set_up)
+        runs.set_up_ended.connect(self._end_set_up)
+        runs.asked.connect(self._ask)
+        runs.question_dropped.connect(self._drop_question)
+
+    def _show_set_up(self, text: str, share: float | None) -> None:
+        if self._set_up is None:
+            self._set_up = self._notices.progress("", self._runs.stop)
+        self._set_up.set_progress(text, share)
+
+    def _end_set_up(self) -> None:
+        if self._set_up is not None:
+            self._notices.remove(self._set_up)
+            self._set_up = None
+
+    def _ask(self, text: str, answers: Mapping[str, Callable[[], object] | None]) -> None:
+        self._drop_question()
+        self._question = self._notices.ask(text)
+        for answer, do in answers.items():
+            self._question.add_choice(answer, do)
+
+    def _drop_question(self) -> None:
+        if self._question is not None:
+            self._notices.remove(self._question)
+            self._question = None
+
+    def _show_death(self, text: str, report: str) -> None:
+        banner = self._notices.error(text, report)
+
+        def restart() -> None:
+            banner.dismiss()
+            self._runs.restart()
+
+        banner.add_button(self.tr("Restart"), restart)
+
+
 def open_outside(path: Path) -> None:
     """Open a file or folder with the program that the desktop has for it."""
     QDesktopServices.openUrl(QUrl.fromLocalFile(str(path.resolve())))
+
+
+AT_ONCE = 3  # Sentences in one notice; the words view, `asrscope show` and the report have them all
+
+
+class InputNotes(QObject):
+    """Follows a playhead; a note that came up before in the same session is not shown again."""
+
+    def __init__(self, playhead: Playhead, notices: Notices) -> None:
+        super().__init__(playhead)
+        self._notices = notices
+        self._seen: set[str] = set()
+        self._counted = (0, 0)
+        playhead.opened.connect(self._opened)
+        playhead.changed.connect(self._follow)
+
+    def _opened(self, _session: Session) -> None:
+        self._seen, self._counted = set(), (0, 0)
+
+    def _follow(self, snapshot: Snapshot) -> None:
+        session = snapshot.session
+        general = session.meta.get("notes") or []
+        counted = (len(general), len(session.utterances))
+        if counted == self._counted:
+            return
+        new = [*general[self._counted[0] :]]
+        for utterance in session.utterances[self._counted[1] :]:
+            new += [
+                f"{utterance.name}: {note}" for note in utterance.notes if note not in self._seen
+            ]
+            self._seen.update(utterance.notes)
+        self._counted = counted
+        if new:
+            more = self.tr("and {0} more").format(len(new) - AT_ONCE)
+            self._notices.info("\n".join([*new[:AT_ONCE], *([more] if len(new) > AT_ONCE else [])]))

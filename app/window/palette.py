@@ -26,16 +26,15 @@ from app.layout import NONE, REST, heading, lay_out
 from app.style.keys import ENTER
 from app.style.plain_text import Button, Label, describe, set_tip, set_title, write
 from app.style.theme import font, theme
-from app.window.actions import found
+from app.window.actions import search_results
 from app.window.actions.actions import Registry, key_text
-from app.window.actions.found import Found
+from app.window.actions.search_results import SearchResult
 
 WIDTH, MAX_ROWS, ROW_HEIGHT = 560, 11, 30
 COLUMNS = 3
-WIDEST = 205
-"""Pixels of a text in the key sheet: a longer one goes on in the next line."""
-FOUND_ROLE = Qt.ItemDataRole.UserRole
-"""Of an item: what was found, a `Found`; none in the line that says that nothing was."""
+WIDEST = 205  # Pixels of a text in the key sheet: a longer one goes on in the next line
+RESULT_ROLE = Qt.ItemDataRole.UserRole
+"""Of an item: what was found, a `SearchResult`; none in the line that says that nothing was."""
 
 _Index = QModelIndex | QPersistentModelIndex
 
@@ -60,7 +59,7 @@ class Row(QStyledItemDelegate):
             painter.drawRoundedRect(area, 5, 5)
         text = area.adjusted(10, 0, -10, 0)
         name, middle = str(index.data()), Qt.AlignmentFlag.AlignVCenter
-        line: Found | None = index.data(FOUND_ROLE)
+        line: SearchResult | None = index.data(RESULT_ROLE)
         usable = line is None or line.usable
         loud = tokens.color("on_accent" if chosen else "text" if usable else "muted")
         quiet = tokens.color("on_accent" if chosen else "muted")
@@ -86,12 +85,12 @@ class Palette(QDialog):
     """
 
     def __init__(
-        self, actions: Registry, parent: QWidget, more: Callable[[], list[Found]] = list
+        self, actions: Registry, parent: QWidget, more: Callable[[], list[SearchResult]] = list
     ) -> None:
         super().__init__(parent, Qt.WindowType.Popup | Qt.WindowType.FramelessWindowHint)
         self.setAttribute(Qt.WidgetAttribute.WA_TranslucentBackground)
         self._registry, self._more = actions, more
-        self._found: list[Found] = []
+        self._results: list[SearchResult] = []
         frame = QFrame()
         frame.setObjectName("palette")
         self.line = QLineEdit()
@@ -123,16 +122,16 @@ class Palette(QDialog):
         self.show()
 
     def _filter(self, query: str) -> None:
-        lines = [*found.actions(self._registry), *self._more()]
-        self._found = found.best(query, lines)
+        lines = [*search_results.actions(self._registry), *self._more()]
+        self._results = search_results.best(query, lines)
         self.list.clear()
-        for line in self._found:
+        for line in self._results:
             item = QListWidgetItem(line.text)
-            item.setData(FOUND_ROLE, line)
+            item.setData(RESULT_ROLE, line)
             set_tip(item, line.why or "")
             self.list.addItem(item)
         self.list.setCurrentRow(0)
-        if not self._found:
+        if not self._results:
             nothing = QListWidgetItem(self.tr("nothing found"))
             nothing.setFlags(Qt.ItemFlag.NoItemFlags)
             self.list.addItem(nothing)
@@ -152,9 +151,9 @@ class Palette(QDialog):
 
     def _run(self) -> None:
         row = self.list.currentRow()
-        if 0 <= row < len(self._found) and self._found[row].usable:
+        if 0 <= row < len(self._results) and self._results[row].usable:
             self.close()
-            self._found[row].do()
+            self._results[row].do()
 
 
 _Block = tuple[str, list[tuple[str, str]]]

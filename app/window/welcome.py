@@ -6,13 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtWidgets import (
-    QBoxLayout,
-    QHBoxLayout,
-    QSizePolicy,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QBoxLayout, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
 
 import assets
 from app.layout import NONE, REST, Scrolled, heading, lay_out, muted, wrapped
@@ -21,8 +15,7 @@ from app.model.recent import SESSION_SUFFIX
 from app.style.plain_text import Button, Label, describe, set_tip
 from app.style.theme import font
 from app.widgets import Elided
-from app.window.actions.actions import Registry
-from app.window.actions.button import ActionButton
+from app.window.actions.actions import ActionButton, Registry
 from app.window.notices import AT_LOWER_END
 from pipelines.config import presets
 

@@ -1,32 +1,15 @@
-"""Figures and tables of the benches of attribution and prediction, from the JSON of commands."""
+"""What the benches of attribution and prediction, and the tables of the page, make of the JSON of commands."""
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import shutil
-import subprocess
-import sys
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import psutil
 import pytest
 
-from pipelines.config import presets
 from profiler.analysis.breakdown import breakdown
-from profiler.errors import BadInput
 from tests.bench import attribution, whatif_check
 from tests.bench._ablation import WITHOUT, without
-from tests.bench._entries_instrument import listed, roofs
-from tests.bench._load import programs
 from tests.profiler.made_laws import law, session_of
-from tests.profiler.profiler_sessions import spans_of
-from tests.waiting import wait_until
-
-KEPT = Path(__file__).parents[1] / "data" / "sessions" / "v1.asrs"
 
 
 def stage(name: str, share: float, verdict: str, **parts: float) -> dict[str, Any]:
@@ -91,62 +74,6 @@ def test_figures_of_several_runs() -> None:
     assert "| 3.0% | 10 | 0.20% |" in text
 
 
-def test_a_session_that_was_kept_is_looked_at_and_not_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[str] = []
-
-    def printed(command: str, names: dict[str, str], more: Sequence[str] = ()) -> list[Any]:
-        asked.append(command.split()[1])
-        shutil.copy(KEPT, names["SESSION"])
-        return [{}]
-
-    monkeypatch.setattr(attribution, "printed", printed)
-    path = tmp_path / "kept.asrs"
-    first = attribution.recorded("gmm", 16, path, ["a.wav"])
-    assert [file.name for file in tmp_path.iterdir()] == ["kept.asrs"]
-    assert attribution.recorded("gmm", 16, path, ["a.wav"]) == first
-    assert asked == ["run"]
-    assert {"wall_s", "parts", "added", "replays"} <= set(first)
-    # A folder of an older version: nothing was replayed in it.
-    assert first["replays"] == 0
-
-
-def test_every_configuration_is_a_preset_with_passes_for_each_block() -> None:
-    known = presets.names()
-    for runs in (attribution.CONFIGURATIONS | attribution.LADDER).values():
-        assert runs.settings.split()[1] in known
-        assert len(runs.passes) == len(attribution.BLOCKS)
-
-
-@pytest.mark.parametrize(
-    ("main", "options", "sentence"),
-    [
-        (attribution.main, ["--sessions", "nowhere"], "there is no folder nowhere"),
-        (attribution.main, ["--repeat", "0"], "--repeat must be at least 1 run, not 0."),
-        (attribution.main, ["--load", "-1"], "--load must be at least 0 programs, not -1."),
-        (whatif_check.main, ["--repeat", "0"], "--repeat must be at least 1 round, not 0."),
-    ],
-)
-def test_options_out_of_range_are_refused(
-    main: Callable[[list[str]], int],
-    options: list[str],
-    sentence: str,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert main(options) == 2
-    assert sentence in capsys.readouterr().err
-
-
-def test_what_a_run_takes_aside_is_of_its_wall_time() -> None:
-    names = ("score.a", "setup.replay", "replay.score.a", "setup.x")
-    stages = {i: SimpleNamespace(name=name) for i, name in enumerate(names)}
-    spans = spans_of([(0, 900, 0, 0, 1), *((1000 * i, 10 * i, i, 0, 1) for i in (1, 1, 2, 3))])
-    utterances = [SimpleNamespace(wall_ns=ns) for ns in (600, None, 400)]
-    session = SimpleNamespace(stages=stages, spans=spans, utterances=utterances)
-    assert attribution.added(session) == 0.04  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize("name", [None, *WITHOUT])
 def test_an_ingredient_is_left_out_and_put_back(name: str | None) -> None:
     calls = 30 if name == "least-calls" else 2
@@ -154,56 +81,11 @@ def test_an_ingredient_is_left_out_and_put_back(name: str | None) -> None:
     (whole,) = breakdown(session).stages
     with without(name):
         (some,) = breakdown(session).stages
-    assert some.parts is not None
     assert some.parts.time_ns == pytest.approx(some.time_ns)
     unreplayed = name in (None, "law", "replays")
     assert (some.parts.likely == whole.parts.likely) == unreplayed  # type: ignore[union-attr]
     (again,) = breakdown(session).stages
     assert again == whole
-
-
-STARTS = """
-import multiprocessing, time
-from tests.bench._load import programs
-if __name__ == "__main__":
-    with programs(1):
-        print(multiprocessing.active_children()[0].pid, flush=True)
-        time.sleep(600)
-"""
-
-
-def has_ended(process: psutil.Process) -> bool:
-    try:
-        return process.status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
-
-
-def test_other_programs_end_with_their_block_or_with_a_starter_that_is_killed(
-    tmp_path: Path,
-) -> None:
-    with programs(1):
-        assert len(multiprocessing.active_children()) == 1
-    assert not multiprocessing.active_children()
-    script = tmp_path / "starts.py"
-    script.write_text(STARTS)
-    repository = str(Path(__file__).parents[2])
-    with subprocess.Popen(
-        [sys.executable, str(script)],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": repository},
-    ) as starter:
-        assert starter.stdout is not None
-        busy = psutil.Process(int(starter.stdout.readline()))
-        assert not has_ended(busy)
-        starter.kill()
-    wait_until(lambda: has_ended(busy))
-
-
-def test_runs_without_parts_are_refused() -> None:
-    with pytest.raises(BadInput, match="parts"):
-        attribution.figures([{"stages": []}])
 
 
 def outcome(ratio: float, of_b: float) -> dict[str, object]:
@@ -226,7 +108,7 @@ def outcome(ratio: float, of_b: float) -> dict[str, object]:
     }
 
 
-def test_a_prediction_and_its_outcome_in_a_row() -> None:
+def test_a_prediction_beside_its_outcome() -> None:
     row = whatif_check.figures("block=64", [outcome(0.8, 1.5)])
     assert row["worst_stage"]["name"] == "b"
     text = whatif_check.table({"rows": [{"preset": "gmm", **row}]}).markdown()
@@ -235,38 +117,9 @@ def test_a_prediction_and_its_outcome_in_a_row() -> None:
     )
 
 
-def test_of_several_rounds_the_middle_counts_and_the_ends_are_shown() -> None:
+def test_of_several_rounds_the_middle_counts_and_the_ends_are_told() -> None:
     trees = [outcome(0.99, 1.02), outcome(0.45, 3.0), outcome(0.918, 1.01)]
     row = whatif_check.figures("block=64", trees)
     assert row["worst_stage"] == {"name": "a", "predicted": 1.0, "ratio": 0.9}
     text = whatif_check.table({"rows": [{"preset": "gmm", **row}]}).markdown()
     assert "| 0.918 (0.818 to 1.018) | +2.0% (-50.0% to +10.0%) | `a`" in text
-
-
-def test_roofs_as_tables_of_threads_and_sizes() -> None:
-    names = ("kind", "name", "bytes", "threads", "median", "steady")
-    rows = (
-        ("rate", "fma", 0, 1, 2e9, True),
-        ("rate", "fma", 0, 2, 4e9, False),
-        ("overhead", "python", 0, 1, 33.0, True),
-        ("overhead", "python", 1 << 20, 1, 99.0, True),
-        ("kernel", "tied", 0, 1, 1e9, True),
-        ("bandwidth", "read", 1 << 21, 1, 5e9, True),
-        ("latency", "chase", 1 << 14, 1, 1.5, True),
-    )
-    found = [{"dtype": None, **dict(zip(names, row, strict=True))} for row in rows]
-    plain, sized = roofs([{"roofs": found}])
-    assert list(plain.rows) == [
-        ("fma", "", "2 Gop/s", "4 Gop/s *"),
-        ("python", "", "33 ns", "–"),
-        ("python after 1 MiB", "", "99 ns", "–"),
-    ]
-    assert list(sized.rows) == [("16 KiB", "–", "1.5 ns"), ("2 MiB", "5 GB/s", "–")]
-
-
-def test_parts_of_a_session_by_block_or_alone() -> None:
-    (table,) = listed([{"block": 16, "a": 1.0}, {"block": 1, "a": None, "b": [1, 2]}])
-    assert table.head == ("figure", "block 16", "block 1")
-    assert list(table.rows) == [("a", "1", "–"), ("b", "–", "1, 2")]
-    (alone,) = listed([{"said": {"closed": 3}}])
-    assert (alone.head, list(alone.rows)) == (("figure", "value"), [("said", "closed: 3")])

@@ -161,12 +161,6 @@ def test_ctrl_c_stops_a_check(session: Path) -> None:
     assert "Traceback" not in errors
 
 
-def test_help_shows_the_three_questions() -> None:
-    text = here("whatif", "--help").stdout
-    for question in ("scoring free", "search twice as fast", "host-device copies removed"):
-        assert question in text
-
-
 def test_a_session_of_a_shipped_grammar_is_run_again_from_any_folder(
     bundled_speech: Path, tmp_path: Path, short_runs: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ from PySide6.QtGui import QTextDocument, QTextTable
 from sample_session import write_sample
 
 from app.cli import main
-from app.export import _gfm, markdown, writers
+from app.export import markdown, writers
 from app.model import report_lines
 from app.model.report import report
 from pipelines import config
@@ -51,7 +51,7 @@ def split(line: str) -> list[str]:
 
 
 def as_read(said: str) -> str:
-    return re.sub(" +", " ", one_line(said, _gfm.LONGEST)).strip()
+    return re.sub(" +", " ", one_line(said, markdown.LONGEST)).strip()
 
 
 def check(lines: list[str]) -> None:
@@ -79,7 +79,7 @@ cells = st.text(max_size=30) | st.text("|\\`<>&\n\r#*_~![]-: a", max_size=12)
 
 @given(st.lists(st.tuples(cells, cells, cells), max_size=4), cells)
 def test_a_table_has_the_cells_that_were_put_in(rows: list[tuple[str, ...]], name: str) -> None:
-    lines = [f"# {_gfm.text(name)}", "", *_gfm.table(("a", "b", "c"), rows, ("b",))]
+    lines = [f"# {markdown.escaped(name)}", "", *markdown.table(("a", "b", "c"), rows, ("b",))]
     check(lines)
     (found,) = read(lines)
     assert found[0] == ["a", "b", "c"]
@@ -90,7 +90,7 @@ def test_a_table_has_the_cells_that_were_put_in(rows: list[tuple[str, ...]], nam
 @example("a ````` b")
 @given(st.text("`~ a\n\\<", max_size=20))
 def test_nothing_in_a_command_ends_its_block(line: str) -> None:
-    lines = _gfm.code(line)
+    lines = markdown.code(line)
     assert len(lines) == 3
     assert lines[2] not in lines[1]
     check(lines)
@@ -103,7 +103,7 @@ def test_it_says_what_show_says(sample: Path) -> None:
     origin, categories, stages, *_ = read(lines)
     assert ["machine", "Imaginary CPU, 2 cores"] in origin
     for line in report_lines.headline(tree):
-        assert any(_gfm.text(line) in bullet for bullet in lines), line
+        assert any(markdown.escaped(line) in bullet for bullet in lines), line
     known = [row for row in report_lines.categories(tree) if row.seconds]
     assert [row[0] for row in categories[1:]] == [row.name for row in known]
     assert [float(row[1].removesuffix(" s")) for row in categories[1:]] == pytest.approx(

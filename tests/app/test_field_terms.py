@@ -19,7 +19,6 @@ from pipelines import config as settings
 from pipelines.audio.word_errors import ErrorCount, Transcribed
 from pipelines.config import presets
 from profiler import analysis
-from profiler.plain import counted
 
 SOURCES = sorted(
     file
@@ -93,10 +92,6 @@ def test_texts_use_the_terms_of_the_field(pattern: str, shown: list[tuple[str, s
         and text not in of_processors
     ]
     assert wrong == [], f"the field says: {OURS[pattern]}"
-
-
-def test_one_is_singular() -> None:
-    assert [counted(n, "word", "words") for n in (0, 1, 2)] == ["0 words", "1 word", "2 words"]
 
 
 def test_reports_count_one_error_in_one_word() -> None:

@@ -52,22 +52,19 @@ def test_what_is_no_session_is_refused_in_one_sentence(
     assert told is not None
 
 
-@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda p: p.stem)
-def test_painters_of_widgets_end_whatever_happens(path: Path) -> None:
+def test_painters_of_widgets_end_whatever_happens() -> None:
     """One that is left open by an exception crashes the process when Qt paints the next time."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    ended = {
-        id(item.context_expr)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.With)
-        for item in node.items
-    }
-    left_open = [
-        node.lineno
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call)
-        and getattr(node.func, "id", "") == "QPainter"
-        and node.args
-        and id(node) not in ended
-    ]
+    left_open = []
+    for path in PACKAGE.rglob("*.py"):
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        items = (item for node in nodes if isinstance(node, ast.With) for item in node.items)
+        ended = {id(item.context_expr) for item in items}
+        left_open += [
+            f"{path.relative_to(PACKAGE)}:{node.lineno}"
+            for node in nodes
+            if isinstance(node, ast.Call)
+            and getattr(node.func, "id", "") == "QPainter"
+            and node.args
+            and id(node) not in ended
+        ]
     assert not left_open

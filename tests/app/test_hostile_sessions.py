@@ -51,16 +51,6 @@ def test_it_can_be_drawn(name, tmp_path, monkeypatch):
     assert (tmp_path / "d.png").stat().st_size > 10_000
 
 
-def test_attacks_come_on_purpose_first_and_then_at_random(tmp_path):
-    known = len(_session_purposes.purposes())
-    found = list(sessions.attacks(random.Random(1), known + 200))
-    assert len(found) == known + 200
-    assert all(attack.window for attack in found[:known])
-    assert 30 < sum(bool(attack.window) for attack in found[known:]) < 80
-    again = sessions.attacks(random.Random(1), known + 200)
-    assert [attack.name for attack in again] == [attack.name for attack in found]
-
-
 def test_commands_succeed_or_say_one_sentence(tmp_path, monkeypatch):
     """In the attack's own folder, as the campaign gives them; what they write stays in it."""
     seed = random.randrange(1 << 32)

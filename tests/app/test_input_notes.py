@@ -14,8 +14,7 @@ from app.export import markdown
 from app.model import report_lines
 from app.model.playhead import Playhead
 from app.model.time_axis import TimeAxis
-from app.window.input_notes import InputNotes
-from app.window.notices import Notices
+from app.window.notices import InputNotes, Notices
 from profiler.session.reader import Session
 from tests.profiler.profiler_sessions import KEPT, edit
 

@@ -67,7 +67,6 @@ class Keyboard:
         """Find something in the palette and do it."""
         self.press(Qt.Key.Key_P, CONTROL, SHIFT)
         palette = self._window.findChild(Palette)
-        assert palette is not None
         self._qtbot.keyClicks(palette.line, words)
         self._qtbot.keyClick(palette.line, Qt.Key.Key_Return)
 
@@ -106,7 +105,7 @@ def test_run_toggle_pause_select_export(qtbot: QtBot, window: MainWindow, tmp_pa
         lambda: any(m.applied_frame for m in window.playhead.session.markers), timeout=SOON_MS
     )
     applied = next(m.applied_frame for m in window.playhead.session.markers if m.applied_frame)
-    qtbot.waitUntil(lambda: window.playhead.n_frames > applied + 100, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: window.playhead.cursor_frame > applied + 100, timeout=SOON_MS)
 
     # Pause: the view stands, the run goes on.
     keys.press(Qt.Key.Key_Space)
@@ -122,7 +121,6 @@ def test_run_toggle_pause_select_export(qtbot: QtBot, window: MainWindow, tmp_pa
             keys.press(Qt.Key.Key_Comma)
     assert window.playhead.cursor_frame == applied
     keys.press(Qt.Key.Key_I)
-    assert window.axis.selected is not None
     assert window.axis.selected[0] == pytest.approx(applied / 100)
     qtbot.waitUntil(lambda: window.desk.breakdown.model().first_frame == applied, timeout=SOON_MS)
 

@@ -11,12 +11,9 @@ import assets
 from app.cli import _report
 from app.model import latency
 from app.model.latency import Latency
-from app.model.pipeline import Pipeline
 from app.model.report import report
-from app.window.form.form import PipelineForm
 from pipelines import config as settings
 from pipelines.config import presets
-from profiler.analysis.track import CostTrack
 from profiler.session.reader import Session
 
 
@@ -51,7 +48,7 @@ def test_the_parts_are_block_context_and_scoring_of_the_block():
     assert (found.block_frames, found.context_frames) == (16, 7)
     assert found.score_s == pytest.approx(16 * 0.010)
     assert found.total_s == pytest.approx(0.16 + 0.07 + 0.16)
-    assert latency.text(found.as_dict()) == (
+    assert latency.texts(found.as_dict())[0] == (
         "latency 390 ms: 160 ms block + 70 ms context + 160 ms scoring"
     )
 
@@ -67,7 +64,7 @@ def test_what_is_not_known_is_left_out_and_the_whole_with_it():
     old = latency.of_session(session(300, [(0, tree(block=16))], None), Track())
     assert old.context_s is None
     assert old.total_s is None
-    assert latency.text(old.as_dict()).startswith("latency over 320 ms: 160 ms block + 160 ms")
+    assert latency.texts(old.as_dict())[0].startswith("latency over 320 ms: 160 ms block + 160 ms")
     assert latency.of_session(session(300, [], ABOUT), Track()) is None
     other = [(0, tree(block=16)), (50, tree(block=16, dnn__net="gone.onnx"))]
     assert latency.of_session(session(300, other, ABOUT), Track()).context_frames is None
@@ -151,19 +148,6 @@ def test_the_report_has_latency_and_the_shares_really_done(finished):
         found = report(recorded)
     assert found["latency"]["total_s"] is None
     assert set(found["shares"].values()) == {None}
-
-
-def test_the_block_says_its_latency_in_the_form(qtbot, finished):
-    form = PipelineForm(Pipeline("dnn"))
-    qtbot.addWidget(form)
-    field = form.fields[latency.BLOCK_KEY]
-    assert field.note.isHidden()
-    field.show_note("latency 230 ms")
-    assert not field.note.isHidden()
-    track = CostTrack()
-    with Session.open(finished) as recorded:
-        track.update(recorded)
-        assert latency.of_session(recorded, track).block_frames == 16
 
 
 def test_the_window_shows_it_and_follows_the_settings(qtbot, finished):

@@ -75,8 +75,7 @@ def test_live_and_replay_show_the_same_numbers(
     request = Request(config, "gmm-quick", audio, None, path)
     started = threading.Event()
     run = threading.Thread(
-        target=execute,
-        args=(request, Toggles(), lambda *_: None, lambda _: started.set()),
+        target=execute, args=(request, Toggles(), lambda *_: None, lambda _: started.set())
     )
     run.start()
     assert started.wait(60)

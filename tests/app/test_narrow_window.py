@@ -12,8 +12,8 @@ from app.model.effects import Effect
 from app.model.recent import Memory
 from app.pictures.layout import settle
 from app.views.view import View
+from app.window.first_window import MINIMUM
 from app.window.main_window import FIGURES_MS, MainWindow
-from app.window.placement import MINIMUM
 from pipelines.audio.word_errors import ErrorCount
 from tests.app.sample_session import write_sample
 from tests.app.text_geometry import cut_short, faults

@@ -77,10 +77,7 @@ FIGURES: dict[str, dict[str, Reader]] = {
         ),
         "breakdown": lambda o: o.view["breakdown"].model().rtf,
         "breakdown, sum": lambda o: Shown(
-            o.found(
-                r"RTF ([<\d.]+)",
-                sum_text(o.view["breakdown"].model()),
-            )[1]
+            o.found(r"RTF ([<\d.]+)", sum_text(o.view["breakdown"].model()))[1]
         ),
         "breakdown, sentence": lambda o: Shown(
             o.found(r"RTF ([<\d.]+)", o.view["breakdown"].summary())[1]
@@ -186,8 +183,7 @@ FIGURES: dict[str, dict[str, Reader]] = {
         "show": lambda o: category_of_page(o, 1),
         "breakdown": lambda o: category_of_window(o, 1, o.frames * MS),
         "cost": lambda o: categories(
-            o,
-            lambda name: o.view["cost"].model().shares[CATEGORIES.index(name)] * o.json["wall_s"],
+            o, lambda name: o.view["cost"].model().shares[CATEGORIES.index(name)] * o.json["wall_s"]
         ),
         "chrome trace": lambda o: categories(
             o, lambda name: o.chrome["otherData"]["categories"][f"{name}_s"]
@@ -348,9 +344,7 @@ def recorded(folder: Path, speech: Path, values: dict[str, Any]) -> tuple[Path, 
 
 @pytest.fixture(scope="module", params=[*RUNS, "tangled", *KEPT])
 def session_file(
-    request: pytest.FixtureRequest,
-    tmp_path_factory: pytest.TempPathFactory,
-    bundled_speech: Path,
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, bundled_speech: Path
 ) -> tuple[Path, dict[str, Any] | None]:
     folder = tmp_path_factory.mktemp(request.param)
     if request.param == "tangled":

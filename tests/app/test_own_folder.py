@@ -34,7 +34,6 @@ def test_the_next_window_removes_what_a_killed_one_left(folder: Path) -> None:
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as other:
-        assert other.stdout is not None
         left = Path(other.stdout.readline().strip())
         (left / "audio.wav").touch()
         mine = OwnFolder(PREFIX)

@@ -14,7 +14,7 @@ from PySide6.QtCore import qInstallMessageHandler, qWarning
 from pytestqt.qtbot import QtBot
 from sample_session import write_sample
 
-from app import gui, qt_messages
+from app import application, gui
 from app.cli import presets
 from app.window.main_window import MainWindow
 
@@ -47,26 +47,26 @@ def test_pictures_of_words_without_a_font_are_drawn_and_said_in_a_sentence(
     done = asrscope("export", unwritable, *options)
     assert done.returncode == 0, done.stderr
     assert all(path.stat().st_size > 10_000 for path in pictures)
-    assert done.stderr in ("", f"asrscope: {qt_messages.NO_FONT}\n")
+    assert done.stderr in ("", f"asrscope: {application.NO_FONT}\n")
 
 
 def test_the_window_says_once_that_a_font_is_missing(
     qtbot: QtBot, window: Callable[..., MainWindow], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(qt_messages, "_passed_on", set())
+    monkeypatch.setattr(application, "_passed_on", set())
     notices = window().notices
-    with gui._qt_heard(notices):
+    with gui._qt_messages_as_notices(notices):
         for script in range(40):
             qWarning(FONTS.format(script))
         assert not notices.banners, "it may be said while something is painted"
         qtbot.waitUntil(lambda: bool(notices.banners))
-    assert [banner.text for banner in notices.banners] == [qt_messages.NO_FONT]
+    assert [banner.text for banner in notices.banners] == [application.NO_FONT]
 
 
 def test_what_else_qt_says_is_one_line_each(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(qt_messages, "_passed_on", set())
+    monkeypatch.setattr(application, "_passed_on", set())
     before = qInstallMessageHandler(None)  # that of the tests, which would be given the rest
     try:
         _say_all()
@@ -74,13 +74,13 @@ def test_what_else_qt_says_is_one_line_each(
         qInstallMessageHandler(before)
     assert capsys.readouterr().err.splitlines() == [
         r"asrscope: Qt says: one\nand more",
-        f"asrscope: {qt_messages.NO_FONT}",
+        f"asrscope: {application.NO_FONT}",
     ]
 
 
 def _say_all() -> None:
     useless = "This plugin does not support propagateSizeHints()"
-    with qt_messages.in_sentences():
+    with application.in_sentences():
         for text in ("one\nand more", useless, "one\nand more"):
             qWarning(text)
         for script in (11, 12):

@@ -38,8 +38,6 @@ def view(finished: Path, qapp: QApplication) -> Iterator[TimelineView]:
 
 def test_lanes_have_the_spans_of_the_session(view: TimelineView) -> None:
     model, snapshot = view.model(), view.snapshot
-    assert model is not None
-    assert snapshot is not None
     assert [lane.title for lane in model.lanes[:3]] == ["utterance", "blocks", "stages"]
     everything = sum(len(lane.row) for lane in model.lanes if lane.row is not None)
     assert everything == len(snapshot.session.spans)
@@ -50,7 +48,6 @@ def test_lanes_have_the_spans_of_the_session(view: TimelineView) -> None:
     view.wall.fit()
     settle()
     model = view.model()
-    assert model is not None
     column_s = (model.last_s - model.first_s) / len(stages.busy)
     drawn_s = model.lanes[2].busy[:, KINDS.index("search")].sum() * column_s
     expected_s = spans["duration_ns"][np.isin(spans["stage"], search)].sum() * 1e-9
@@ -84,9 +81,7 @@ def test_a_click_on_a_span_selects_its_time_in_all_charts(view: TimelineView) ->
     view.axis.set_visible(3.0, 3.4)
     settle()
     model = view.model()
-    assert model is not None
     row = model.lanes[1].row
-    assert row is not None
     block = row.within(view.wall.ns_at(model.first_s), view.wall.ns_at(model.last_s))[1]
     middle = view.wall.second_of((block.start_ns + block.end_ns) / 2)
     rect = view.names.lane_rects()[1]

@@ -12,9 +12,9 @@ from shown_windows import show
 
 from app.model.conditions import Condition
 from app.window.actions.actions import Action, Registry, key_text
-from app.window.actions.found import score
+from app.window.actions.search_results import score
 from app.window.main_window import MainWindow
-from app.window.palette import FOUND_ROLE, KeySheet, Palette
+from app.window.palette import RESULT_ROLE, KeySheet, Palette
 
 #: Keys that were promised to people; the registry may hold more.
 PROMISED = {
@@ -135,10 +135,10 @@ def test_the_palette_finds_every_setting_by_name_key_and_help(qtbot, window):
 
     def found(query: str) -> list[str]:
         palette.line.setText(query)
-        return [line.beside.partition("=")[0] for line in palette._found]
+        return [line.beside.partition("=")[0] for line in palette._results]
 
     palette.line.setText("gmm.selection.enabled")
-    assert palette._found[0].beside == "gmm.selection.enabled=false", "as --set takes it"
+    assert palette._results[0].beside == "gmm.selection.enabled=false", "as --set takes it"
     for option in window.pipeline.options:
         sentence = option.help.partition(".")[0]
         for query in (option.title, option.title.lower(), option.key, sentence):
@@ -170,7 +170,7 @@ def test_the_palette_says_that_nothing_was_found(qtbot, window):
     assert [palette.list.item(row).text() for row in range(palette.list.count())] == [
         "nothing found"
     ]
-    assert palette.list.item(0).data(FOUND_ROLE) is None
+    assert palette.list.item(0).data(RESULT_ROLE) is None
     palette.grab()  # it was painted as None · not now … None
     qtbot.keyClick(palette.line, Qt.Key.Key_Down)
     qtbot.keyClick(palette.line, Qt.Key.Key_Return)
@@ -207,22 +207,12 @@ def test_words_beginnings_rank_first(query, better, worse):
 def test_the_key_sheet_shows_every_key(qtbot, window):
     qtbot.keyClick(window, Qt.Key.Key_Question)
     sheet = window.findChild(KeySheet)
-    assert sheet is not None
     shown = {label.text() for label in sheet.findChildren(QLabel)}
     for action in window.actions_:
         if action.keys:
             assert "  ".join(key_text(key) for key in action.keys) in shown
             assert action.text in shown
     sheet.accept()
-
-
-def test_themes_switch_by_key_and_reach_the_style(qtbot, window):
-    from app.style.theme import theme
-
-    assert theme().is_dark
-    qtbot.keyClick(window, Qt.Key.Key_T, Qt.KeyboardModifier.ControlModifier)
-    assert not theme().is_dark
-    assert window.actions_["theme.toggle"].isChecked() is False
 
 
 def test_panels_can_be_hidden_and_brought_back(qtbot, window):

@@ -16,12 +16,11 @@ from PySide6.QtWidgets import QAbstractButton, QAbstractSpinBox, QApplication, Q
 from app.cli import main
 from app.export import writers
 from app.pictures.request import PictureRequest
-from app.views import VIEWS
 from app.window.actions import exporting
 from app.window.actions.files import QFileDialog
 from app.window.main_window import MainWindow
 from app.window.pictures.dialog import PictureDialog
-from app.window.pictures.drawing import Drawing
+from app.window.pictures.drawing import PROCESS, Drawing
 from app.window.pictures.preview import Preview
 from tests.waiting import SOON_MS
 
@@ -149,7 +148,7 @@ def test_the_dialog_stays_for_another_picture_in_another_format(
     dialog.close()
 
 
-@pytest.mark.parametrize("view_id", list(VIEWS))
+@pytest.mark.parametrize("view_id", ["cost", "roofline"])
 def test_every_view_offers_a_name_of_its_own(window, picture, answer, view_id):
     dialog = picture(view_id, drawn=False)
     answer("x.png")
@@ -251,13 +250,6 @@ def test_a_session_being_recorded_is_pictured_up_to_now(qtbot, recording, window
     dialog.close()
 
 
-def test_one_pixel_is_singular(picture):
-    dialog = picture(drawn=False)
-    assert dialog.scale_box.itemText(0) == "1 pixel per point"
-    assert dialog.scale_box.itemText(1) == "2 pixels per point"
-    dialog.close()
-
-
 def test_what_the_choices_contradict_is_said_in_their_own_words(qtbot, window, picture):
     """Nobody in the window knows the options of `asrscope export`."""
     window.axis.select(7.0, 9.0)
@@ -271,24 +263,22 @@ def test_what_the_choices_contradict_is_said_in_their_own_words(qtbot, window, p
     dialog.close()
 
 
-def test_a_process_that_fails_is_said(qtbot, finished):
-    for command in (("/no/such/program",), (sys.executable, "-c", "pass")):
-        drawing = Drawing(finished, command=command)
-        said: list[str] = []
-        drawing.failed.connect(said.append)
-        drawing.preview(PictureRequest(), 1.0)
-        qtbot.waitUntil(lambda said=said: bool(said), timeout=DRAWN_MS)
-        assert not drawing.busy
-        drawing.stop()
-
-
-def test_a_session_that_cannot_be_read_is_said(qtbot, tmp_path):
-    drawing = Drawing(tmp_path / "none.asrs")
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        (("/no/such/program",), "could not be started"),
+        ((sys.executable, "-c", "pass"), "has ended"),
+        (PROCESS, "none.asrs"),
+    ],
+)
+def test_a_process_that_fails_is_said(qtbot, tmp_path, command, says):
+    drawing = Drawing(tmp_path / "none.asrs", command=command)
     said: list[str] = []
     drawing.failed.connect(said.append)
     drawing.preview(PictureRequest(), 1.0)
     qtbot.waitUntil(lambda: bool(said), timeout=DRAWN_MS)
-    assert "none.asrs" in said[0]
+    assert says in said[0]
+    assert command is PROCESS or not drawing.busy
     drawing.stop()
 
 

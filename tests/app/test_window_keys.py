@@ -306,9 +306,3 @@ def test_tab_does_not_stop_at_what_every_dock_has(
         stops += 1
         assert stops < 32
     assert {"panel.float", "panel.close"} <= {action.id for action in w.actions_}
-
-
-def test_tab_stops_at_no_scroll_area_of_the_form(live: MainWindow) -> None:
-    areas = live.desk.form.findChildren(QScrollArea)
-    assert areas
-    assert [area.focusPolicy() for area in areas] == [Qt.FocusPolicy.NoFocus] * len(areas)

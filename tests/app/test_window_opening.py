@@ -17,9 +17,8 @@ from text_geometry import faults, texts
 from app.model.figures import rtf_text
 from app.pictures.layout import settle
 from app.style.theme import FONT_FAMILY
+from app.window.first_window import FIRST_SIZE, MINIMUM, TITLE_BAR, fitted, place
 from app.window.main_window import MainWindow
-from app.window.placement import FIRST_SIZE, MINIMUM, TITLE_BAR, fitted, place
-from app.window.skeleton import Skeleton
 
 WORKER = Path(__file__).with_name("window_worker.py")
 ROOM = QRect(0, 32, 1280, 768)
@@ -107,16 +106,16 @@ def test_an_empty_desk_is_painted_in_its_own_face_before_any_chart_is_loaded(
         from PySide6.QtWidgets import QWidget
         from app import gui
         from app.style.theme import theme
-        from app.window import skeleton
+        from app.window import first_window
 
         painted = []
-        plain = skeleton.Skeleton.paintEvent
+        plain = first_window.Skeleton.paintEvent
 
         def paint(self, event):
             plain(self, event)
             painted.append("app.views.cost" in sys.modules)
 
-        skeleton.Skeleton.paintEvent = paint
+        first_window.Skeleton.paintEvent = paint
         first = gui._first_page
 
         def page(window, *rest):
@@ -153,7 +152,7 @@ def test_the_first_picture_has_its_bars_where_those_of_the_window_are(tmp_path: 
         from app.application import application
         from app.style.theme import set_theme
         from app.window.main_window import MainWindow
-        from app.window.skeleton import BARS
+        from app.window.first_window import BARS
         app = application()
         for name in ("dark", "light"):
             set_theme(name)
@@ -179,15 +178,6 @@ def test_the_first_picture_has_its_bars_where_those_of_the_window_are(tmp_path: 
         1000,
     ).split()
     assert told == ["True"] * 6
-
-
-def test_the_empty_desk_has_the_columns_of_the_desk(qtbot) -> None:
-    empty = Skeleton()
-    qtbot.addWidget(empty)
-    empty.resize(1280, 700)
-    picture = empty.grab().toImage()
-    colors = {picture.pixelColor(x, 350).name() for x in range(0, 1280, 4)}
-    assert len(colors) >= 2
 
 
 def test_a_session_of_almost_no_time_is_not_one_of_none(

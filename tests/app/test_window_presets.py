@@ -185,7 +185,6 @@ def test_files_of_ones_own_do_not_inherit_loop_and_pace_of_the_demo(
     assert said == (
         "The next run decodes 1 file, once and at full speed: loop and pace were the demo's."
     )
-    assert w.pipeline.running is not None
     assert w.pipeline.running.loop, "the demo goes on as it is"
     w.runs.stop()
     qtbot.waitUntil(w.when.is_idle, timeout=SOON_MS)
@@ -237,7 +236,6 @@ def test_a_title_says_that_settings_differ_from_the_preset_and_the_file_does(
 
 def test_the_demo_ends_its_round_with_the_rare_names() -> None:
     voices = audio_choice.bundled()
-    assert voices is not None
     names = [Path(path).stem for path in voices.paths]
     assert names[0] == "08-kal16-short"
     assert names[-1] == "07-awb-names"

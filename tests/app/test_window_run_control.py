@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
 from pathlib import Path
 
@@ -94,27 +92,6 @@ def test_two_runs_at_once_are_refused(qtbot, start, tmp_path):
         control.start(request(tmp_path / "other.asrs"))
 
 
-def test_an_error_of_the_worker_is_its_own_sentence(qtbot, start):
-    control, heard = start("error")
-    qtbot.waitUntil(lambda: bool(heard.of("failed")), timeout=SOON_MS)
-    assert heard.of("failed") == [["nosuch.wav cannot be read: no such file.", None]]
-    assert control.state == "idle"
-
-
-def test_a_killed_worker_is_reported_with_its_signal(qtbot, start, tmp_path):
-    control, heard = start()
-    qtbot.waitUntil(lambda: control.state == "running", timeout=SOON_MS)
-    qtbot.wait(300)
-    os.kill(process_id(control), signal.SIGKILL)
-    qtbot.waitUntil(lambda: bool(heard.of("died")), timeout=SOON_MS)
-    assert heard.of("died") == [["killed by signal 9, SIGKILL", str(tmp_path / "run.asrs")]]
-    assert heard.of("finished") == []
-    assert control.state == "idle"
-    session = Session.open(tmp_path / "run.asrs")
-    assert session.state == "crashed"
-    assert len(session.spans) > 0
-
-
 def test_giving_up_before_the_worker_is_ready_drops_all_it_says(qtbot, start):
     control, heard = start("short")
     control.stop()
@@ -133,15 +110,6 @@ def test_late_news_of_a_run_that_is_over_are_dropped(qtbot, start):
     assert len(heard.of("running")) == 1
     assert heard.of("failed") == []
     assert "still here" not in [stage for stage, _ in heard.of("progress")]
-    assert control.state == "idle"
-
-
-def test_building_can_be_cancelled(qtbot, start):
-    control, heard = start("slow")
-    qtbot.waitUntil(lambda: len(heard.of("progress")) > 1, timeout=SOON_MS)
-    control.stop()
-    qtbot.waitUntil(lambda: bool(heard.of("finished")), timeout=SOON_MS)
-    assert heard.of("running") == []
     assert control.state == "idle"
 
 
@@ -171,14 +139,6 @@ def test_a_worker_that_cannot_be_started_is_one_sentence(qtbot, tmp_path):
     qtbot.waitUntil(lambda: bool(heard.of("failed")), timeout=SOON_MS)
     assert "/nonexistent/python cannot be started" in heard.of("failed")[0][0]
     assert control.state == "idle"
-
-
-def test_shutdown_finishes_the_session(qtbot, start, tmp_path):
-    control, _ = start()
-    qtbot.waitUntil(lambda: control.state == "running", timeout=SOON_MS)
-    control.shutdown()
-    assert Session.open(tmp_path / "run.asrs").state in ("stopped", "closed")
-    assert not list(tmp_path.glob("run.asrs-*"))
 
 
 def test_speech_chosen_during_a_run_is_said_to_be_that_of_the_next(live, tmp_path, qtbot) -> None:

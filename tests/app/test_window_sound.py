@@ -31,11 +31,11 @@ class Heard:
     def __init__(self) -> None:
         self.samples: Any = None
         self.rate = 0
-        self.heard_s = 0.0
+        self.played_s = 0.0
         self.stopped = 0
 
     def __call__(self, samples: Any, rate: int) -> Heard:
-        self.samples, self.rate, self.heard_s = samples, rate, 0.0
+        self.samples, self.rate, self.played_s = samples, rate, 0.0
         return self
 
     def stop(self) -> None:
@@ -155,9 +155,9 @@ def test_the_utterance_at_the_cursor_is_heard_and_the_cursor_follows(
     assert opened.actions_["view.sound"].isChecked()
     assert levels(output.samples) == {-0.1, -0.2, -0.3, -0.4}, "its channel and time"
     for heard, frame in ((0.0, 300), (1.5, 450), (2.0, 500)):
-        output.heard_s = heard
+        output.played_s = heard
         qtbot.waitUntil(lambda: opened.playhead.cursor_frame == frame, timeout=SOON_MS)  # noqa: B023
-    output.heard_s = 3.1
+    output.played_s = 3.1
     qtbot.waitUntil(lambda: not opened.sound.playing, timeout=SOON_MS)
     assert opened.playhead.cursor_frame == 600
     assert output.stopped == 1

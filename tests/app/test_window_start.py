@@ -175,30 +175,6 @@ def test_qt_does_not_lose_references_to_none(qtbot):
     assert abs(drift) < rounds / 4, f"None lost {-drift} references in {rounds} rounds"
 
 
-def test_an_uncaught_exception_becomes_a_notice(qtbot, capsys):
-    from PySide6.QtCore import QTimer
-
-    from app.gui import caught
-    from app.window.main_window import MainWindow
-
-    window = MainWindow((sys.executable, "-c", "pass"))
-    qtbot.addWidget(window)
-
-    def fault() -> None:
-        raise RuntimeError("the moon is full")
-
-    with caught(window):
-        with qtbot.captureExceptions() as raised:
-            QTimer.singleShot(0, window, fault)
-            qtbot.wait(50)
-        for kind, value, trace in raised:  # pytest-qt stands before the hook; hand it on
-            sys.excepthook(kind, value, trace)
-        qtbot.waitUntil(lambda: bool(window.notices.banners))
-    assert "the moon is full" in window.notices.banners[0].text
-    assert "RuntimeError" in capsys.readouterr().err
-    window.close()
-
-
 def test_a_fault_in_a_thread_is_told_too(qtbot, capsys):
     import threading
 

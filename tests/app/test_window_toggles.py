@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QPushButton
@@ -15,7 +13,7 @@ from app.window.bars.topbar import Figure
 from app.window.form.path_box import PathBox
 from app.window.form.preset_button import PresetButton
 from app.window.main_window import MainWindow
-from app.window.palette import FOUND_ROLE, Palette
+from app.window.palette import RESULT_ROLE, Palette
 from pipelines import config as settings
 from pipelines.config import presets
 from tests.waiting import SOON_MS
@@ -120,10 +118,10 @@ def test_the_bar_the_menu_the_palette_and_the_keys_follow_the_model(qtbot, windo
     palette = Palette(w.actions_, w)
     qtbot.addWidget(palette)
     palette._filter("gaussian selection")
-    assert "acts only with model" in palette.list.item(0).data(FOUND_ROLE).why
+    assert "acts only with model" in palette.list.item(0).data(RESULT_ROLE).why
     palette._filter("lazy evaluation")
     assert palette.list.item(0).text() == "Lazy evaluation"
-    assert palette.list.item(0).data(FOUND_ROLE).why is None
+    assert palette.list.item(0).data(RESULT_ROLE).why is None
 
 
 def test_lazy_evaluation_is_asked_of_a_run_at_once_and_leaves_a_marker(qtbot, window, tmp_path):
@@ -188,14 +186,6 @@ def test_a_net_is_named_or_a_file_of_either_kind(qtbot, pipeline, tmp_path):
     box.set_path("other.onnx")
     entries["base"].trigger()
     assert told == ["base"]
-
-
-def test_what_ships_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The figures of a run asked the file system seven times a second."""
-    option = settings.option("dnn.net")
-    known = option.shipped()
-    monkeypatch.delattr(Path, "glob")
-    assert option.shipped() == known
 
 
 def test_presets_of_a_group_lie_in_a_submenu_and_fold_on_the_first_page(qtbot, window):

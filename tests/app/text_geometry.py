@@ -149,12 +149,7 @@ class _Paper(QPaintDevice):
         super().__init__()
         self.engine = _Engine()
         metric = QPaintDevice.PaintDeviceMetric
-        dots = (
-            metric.PdmDpiX,
-            metric.PdmDpiY,
-            metric.PdmPhysicalDpiX,
-            metric.PdmPhysicalDpiY,
-        )
+        dots = (metric.PdmDpiX, metric.PdmDpiY, metric.PdmPhysicalDpiX, metric.PdmPhysicalDpiY)
         self._metrics = {
             metric.PdmWidth: widget.width(),
             metric.PdmHeight: widget.height(),

@@ -150,13 +150,13 @@ def chart_views(window: Any) -> list[Any]:
 
 def live(seconds: str) -> dict[str, Any]:
     """The demo with every chart in sight."""
-    from app.gui import keep_what_is_there
+    from app.gui import freeze_objects
     from pipelines.config import presets
 
     window = window_shown()
     show_all(window)
     window.runs.demo("demo" if "demo" in presets.names() else None)
-    keep_what_is_there()  # as the application does at its start
+    freeze_objects()  # as the application does at its start
     until(lambda: window.playhead.live and window.playhead.n_frames > 0, READY_S)
     serve(SETTLE_S)
     playhead = window.playhead
@@ -257,11 +257,11 @@ def opening(path: str) -> dict[str, Any]:
 
 def _opened(path: str) -> tuple[Any, Paintings, dict[str, float]]:
     """A window with a session opened until every chart is painted; its paintings, and the times."""
-    from app.gui import keep_what_is_there
+    from app.gui import freeze_objects
 
     window = window_shown()
     show_all(window)
-    keep_what_is_there()  # as the application does at its start
+    freeze_objects()  # as the application does at its start
     app = qt()
     serve(0.5)
     seen = Paintings(charts(window))

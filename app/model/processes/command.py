@@ -2,35 +2,46 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Final
 
-from PySide6.QtCore import QObject, QProcess, Signal
+from PySide6.QtCore import QObject, QProcess, QProcessEnvironment, Signal
 
-from app.model.processes.child_process import child_process
 from profiler.plain import one_line
+from profiler.process import children
 
 BY_COMMAND: Final = "asrscope: "
 """Stands before what the command says: a terminal has many programs, the window does not."""
 
-LONGEST: Final = 1000
-"""Characters of a line that are passed on."""
+LONGEST: Final = 1000  # Characters of a line that are passed on
 
 ENDING_MS: Final = 3000
 """How long a process that is told to end may take to remove what it has begun to write."""
 
 
-class Command(QObject):
-    """Runs once, when it is started.
+def child_process(parent: QObject, **extra: str) -> QProcess:
+    """Return a process to start with `children.python(…)`, its environment that of children with `extra` on top.
 
-    Args:
-        words: program and arguments.
-        parent: Qt parent.
-        environment: variables on top of those of every child.
+    It stands in the folder that this process stands in, so that relative paths mean the same.
     """
+    process = QProcess(parent)
+    wanted = children.environment(extra)
+    # Only what differs: variables of other programs may hold bytes that are no text.
+    environment = QProcessEnvironment.systemEnvironment()
+    for name in os.environ.keys() - wanted.keys():
+        environment.remove(name)
+    for name, value in wanted.items():
+        if os.environ.get(name) != value:
+            environment.insert(name, value)
+    process.setProcessEnvironment(environment)
+    return process
 
-    said = Signal(str)
-    """A line of what it says meanwhile: its progress, or what is wrong."""
+
+class Command(QObject):
+    """Runs once, when it is started; `environment`: variables on top of those of every child."""
+
+    said = Signal(str)  # A line of what it says meanwhile: its progress, or what is wrong
     ended = Signal(bytes, str)
     """What it printed, and why it failed: empty if it did not. Not after one of the ways to end it."""
 
@@ -38,8 +49,7 @@ class Command(QObject):
         super().__init__(parent)
         self._words, self._last = tuple(words), ""
         self.process = child_process(self, **environment)
-        self._process: QProcess | None = self.process
-        """As long as somebody waits for its end."""
+        self._process: QProcess | None = self.process  # As long as somebody waits for its end
         self._process.readyReadStandardError.connect(self._hear)
         self._process.finished.connect(self._finished)
         self._process.errorOccurred.connect(self._failed)

@@ -1,7 +1,6 @@
-"""Processes that are told to end and not waited for: what compiles a kernel hears of it seconds later.
+"""Processes that were told to end: they remove their temporary files, and only the end of the program waits for them.
 
-They end in their own way, so that nothing of theirs is left in the folder for temporary files. Only the program's own
-end waits for them, since it would end them at once.
+What compiles a kernel hears of it seconds later.
 """
 
 from __future__ import annotations
@@ -12,40 +11,30 @@ from PySide6.QtCore import QCoreApplication, QObject, QProcess, Signal
 
 from app.model.pace import single_shot
 
-PATIENCE_MS: Final = 10_000
-"""How long a process may take to end before it is ended."""
-
-AT_QUIT_MS: Final = 3000
-"""How long the end of the program waits for it."""
+PATIENCE_MS: Final = 10_000  # How long a process may take to end before it is ended
+AT_QUIT_MS: Final = 3000  # How long the end of the program waits for it
 
 EXPLAINS: Final = "explain"
 """The kind of a process that explains a stage: until it is gone, it computes."""
 
-HAS_FINISHED: Final = "finished"
-"""The kind of a process that has done its work."""
+HAS_FINISHED: Final = "finished"  # The kind of a process that has done its work
 
 
 def obstacle() -> str | None:
     """Why nothing may be measured yet although everything was ended, or None."""
-    if Leaving.of(EXPLAINS) is None:
+    if Leaving.find(EXPLAINS) is None:
         return None
     text = "The explanation before is still ending, which a run would disturb; in a moment it can begin."
     return QCoreApplication.translate("leaving", text)
 
 
 class Leaving(QObject):
-    """Tells one process to end, unless it `knows`, and looks after it until there is neither any more.
+    """Tells a process to end, unless it `knows`, and kills it after `PATIENCE_MS`; `of` finds it by its `kind`.
 
-    Disconnect from its signals, before, whoever may be gone by then.
-
-    Args:
-        process: what is to end.
-        kind: what it does; `of` finds it by that.
-        knows: whether it has been told to end already.
+    Disconnect its signals before from whoever may be gone by then.
     """
 
-    ended = Signal()
-    """There is no process any more."""
+    ended = Signal()  # There is no process any more
 
     def __init__(self, process: QProcess, kind: str, knows: bool = False) -> None:
         super().__init__(process)
@@ -62,7 +51,7 @@ class Leaving(QObject):
             process.terminate()
 
     @staticmethod
-    def of(kind: str) -> Leaving | None:
+    def find(kind: str) -> Leaving | None:
         """One that is about to end and did this kind of thing, or None."""
         application = QCoreApplication.instance()
         return None if application is None else application.findChild(Leaving, kind)

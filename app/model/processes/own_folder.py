@@ -15,8 +15,7 @@ from typing import Final
 
 from PySide6.QtCore import QLockFile
 
-LOCK: Final = "window.lock"
-"""File in the folder that its window has locked."""
+LOCK: Final = "window.lock"  # File in the folder that its window has locked
 
 
 class OwnFolder:

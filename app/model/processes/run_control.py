@@ -17,7 +17,7 @@ from typing import Any, Literal
 from PySide6.QtCore import QObject, QProcess, Signal
 
 from app.crash_report import LastWords
-from app.model.processes.child_process import child_process
+from app.model.processes.command import child_process
 from app.model.processes.leaving import HAS_FINISHED, Leaving
 from profiler.process import children
 
@@ -63,8 +63,7 @@ class RunControl(QObject):
         self._command = tuple(command)
         self._process: QProcess | None = None
         self._ready = False
-        self.state: State = "idle"
-        """What the worker is doing for us."""
+        self.state: State = "idle"  # What the worker is doing for us
         self._buffer = b""
         self._errors = LastWords()
         self.request: RunRequest | None = None

@@ -14,18 +14,15 @@ from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QWidget
 
 from app.model.conditions import Condition
-from app.style.plain_text import new_action, set_tip
+from app.style.plain_text import Button, describe, new_action, set_tip
 
-WHY_NOT = "why-not"
-"""Property of a `QAction`: why it is unavailable, empty if it is available."""
-
-
-SUBMENU = " ▸ "
-"""Stands in a group between a menu and the submenu in it."""
+WHY_NOT = "why-not"  # Property of a `QAction`: why it is unavailable, empty if it is available
 
 
-ALWAYS = Condition(lambda: None)
-"""When an action that is always available is."""
+SUBMENU = " ▸ "  # Stands in a group between a menu and the submenu in it
+
+
+ALWAYS = Condition(lambda: None)  # When an action that is always available is
 
 
 @dataclass(frozen=True)
@@ -124,3 +121,24 @@ class Registry(QObject):
 def key_text(key: str) -> str:
     """Return a key as written on the keyboards of this platform."""
     return QKeySequence(key).toString(QKeySequence.SequenceFormat.NativeText)
+
+
+class ActionButton(Button):
+    """Triggers `action`; `text` stands on it, `name` is what a screen reader says (the action's text if not given)."""
+
+    def __init__(self, action: QAction, text: str = "", name: str | None = None) -> None:
+        super().__init__(text)
+        self.action, self._name = action, name
+        self.setCheckable(action.isCheckable())
+        self.clicked.connect(lambda _=False: action.trigger())
+        action.changed.connect(self._follow)
+        self._follow()
+
+    def _follow(self) -> None:
+        action, keys = self.action, self.action.shortcut().toString()
+        self.setEnabled(action.isEnabled())
+        self.setChecked(action.isChecked())
+        why = action.property(WHY_NOT) or ""
+        describe(self, action.text() if self._name is None else self._name, description=why)
+        said = f"{action.text()} ({key_text(keys)})" if keys else action.text()
+        set_tip(self, f"{said}\n{why}" if why else said)

@@ -130,7 +130,7 @@ def _run(w: MainWindow) -> list[Action]:
             "run.explain",
             tr("Explain the stage in the breakdown"),
             w.explain_stage,
-            enabled=Condition(w.cannot_explain),
+            enabled=Condition(w.explain_unavailable_reason),
             help=tr("Scores some seconds of the session again, hot, cold and reshaped"),
         ),
         add(
@@ -199,11 +199,7 @@ def _view(w: MainWindow) -> list[Action]:
     return [
         add("view.pause", tr("Pause or play; a run goes on"), playhead.toggle, keys=("Space",)),
         anytime(
-            "view.live",
-            tr("Back to live"),
-            playhead.go_live,
-            keys=("L",),
-            enabled=w.when.is_live,
+            "view.live", tr("Back to live"), playhead.go_live, keys=("L",), enabled=w.when.is_live
         ),
         add(
             "view.sound",

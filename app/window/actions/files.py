@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from app.model.processes.command import Command
 
 
-PATIENCE_MS = 10_000
-"""How long the end of the window waits for a file that is being written."""
+PATIENCE_MS = 10_000  # How long the end of the window waits for a file that is being written
 
 
 class Files(QObject):
@@ -137,11 +136,10 @@ class Files(QObject):
         if source is None or self._playhead.live:
             return
         kinds = self.tr("Sessions (*{0})").format(SESSION_SUFFIX)
-        start = str(self._memory.export_folder() / f"{source.stem}-copy{SESSION_SUFFIX}")
-        title = self.tr("Save a copy of the session")
-        target, _ = QFileDialog.getSaveFileName(self._window, title, start, kinds)
-        if target:
-            self.copy_to(source, Path(target))
+        name = f"{source.stem}-copy{SESSION_SUFFIX}"
+        target = self.ask_target(self.tr("Save a copy of the session"), name, kinds)
+        if target is not None:
+            self.copy_to(source, target)
 
     def copy_to(self, source: Path, target: Path) -> None:
         """Copy a finished session."""

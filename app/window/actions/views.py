@@ -16,14 +16,9 @@ if TYPE_CHECKING:
 
 tr = partial(QCoreApplication.translate, "views")
 
-WITH_KEY: Final = 9
-"""Number of views that have a digit of their own."""
-
-SCALE: Final = ("scale.lock", "scale.log")
-"""The actions in the menu of the cost view."""
-
-LAYOUT: Final = "layout."
-"""Ids of actions about layouts begin so."""
+WITH_KEY: Final = 9  # Number of views that have a digit of their own
+SCALE: Final = ("scale.lock", "scale.log")  # The actions in the menu of the cost view
+LAYOUT: Final = "layout."  # Ids of actions about layouts begin so
 
 
 def view_actions(w: MainWindow) -> list[Action]:

@@ -16,8 +16,7 @@ from app.style.theme import font
 from app.widgets import EffectLabel, Elided, Switch
 from app.window.actions.actions import key_text
 
-TOGGLE_WIDTH = 312
-"""Room for "2.7× faster · +1.0 point (n = 81 words)"."""
+TOGGLE_WIDTH = 312  # Room for "2.7× faster · +1.0 point (n = 81 words)"
 
 
 class LiveToggle(QWidget):

@@ -20,17 +20,14 @@ BEGIN_A_PART = frozenset(
 )
 """Actions that stand below a line in their menu."""
 
-GAP = 4
-"""Pixels between a button and the menu above it."""
+GAP = 4  # Pixels between a button and the menu above it
 
 
 class Menus(QObject):
     """Every action of the window, by group."""
 
-    open_session = Signal(object)
-    """The path of the chosen session."""
-    forgotten = Signal()
-    """The list of recent sessions was cleared."""
+    open_session = Signal(object)  # The path of the chosen session
+    forgotten = Signal()  # The list of recent sessions was cleared
 
     def __init__(self, window: QMainWindow, actions: Registry, memory: Memory) -> None:
         super().__init__(window)

@@ -7,13 +7,7 @@ from collections.abc import Callable
 
 from PySide6.QtCore import QPointF, QSize, Qt
 from PySide6.QtGui import QAction, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import (
-    QFrame,
-    QGridLayout,
-    QHBoxLayout,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
 
 from app.layout import REST, lay_out, muted
 from app.model.effects import Effect
@@ -24,8 +18,7 @@ from app.style.plain_text import Button, Label, describe, set_tip
 from app.style.stylesheet import restyle
 from app.style.theme import font, theme
 from app.widgets import Elided
-from app.window.actions.actions import Registry
-from app.window.actions.button import ActionButton
+from app.window.actions.actions import ActionButton, Registry
 from app.window.bars.live_toggle import LiveToggle
 from app.window.form.preset_button import PresetButton
 from profiler.plain import clock, counted
@@ -71,40 +64,40 @@ class Figure(QWidget):
         self._value = Label("–")
         self._value.setObjectName("big-figure")
         self._value.setFont(font(1.95, strong=True))
-        self._beside = muted(size=0.85)
+        self._note = muted(size=0.85)
         grid = QGridLayout(self)
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setHorizontalSpacing(7)
         grid.setVerticalSpacing(0)
         grid.addWidget(self._name, 0, 0)
         grid.addWidget(self._value, 1, 0)
-        grid.addWidget(self._beside, 1, 1, Qt.AlignmentFlag.AlignBottom)
+        grid.addWidget(self._note, 1, 1, Qt.AlignmentFlag.AlignBottom)
 
     @property
     def value(self) -> str:
         """The figure as shown."""
         return self._value.text()
 
-    def show_value(self, value: str, beside: str, tip: str, pale: bool = False) -> None:
+    def show_value(self, value: str, note: str, tip: str, pale: bool = False) -> None:
         """Show a figure; `pale`: one that must not be held against what stood there before."""
         self._value.setText(value)
         if self._value.objectName() != (name := "pale-figure" if pale else "big-figure"):
             self._value.setObjectName(name)
             restyle(self._value)
-        self._beside.setText(beside)
+        self._note.setText(note)
         self._kept_wide()
         set_tip(self, tip)
-        describe(self, f"{self._name.text()} {value} {beside}")
+        describe(self, f"{self._name.text()} {value} {note}")
 
     def show_scope(self, shown: bool) -> None:
-        """Show what the figure is of beside it, or (where there is no room) in its tool tip alone."""
-        if shown == self._beside.isHidden():
-            self._beside.setVisible(shown)
+        """Show the note at the figure, or (where there is no room) its tool tip alone."""
+        if shown == self._note.isHidden():
+            self._note.setVisible(shown)
             self.setMinimumWidth(0)
             self._kept_wide()
 
     def _kept_wide(self) -> None:
-        """As wide as it has been: what stands beside it would move with every digit."""
+        """Keep the greatest width so far: the neighbours would move with every digit."""
         self.setMinimumWidth(max(self.minimumWidth(), self.sizeHint().width()))
 
 
@@ -178,7 +171,7 @@ class TopBar(QFrame):
             self.refresh()
 
     def show_effects(self, effect_of: Callable[[frozenset[str]], Effect | None]) -> None:
-        """Show beside each toggle what flipping it did: `effect_of` the settings that it changes."""
+        """Show at each toggle what flipping it did: `effect_of` the settings that it changes."""
         for widget in self.toggles:
             toggle = widget.toggle
             widget.show_effect(None if toggle is None else effect_of(toggle.keys))

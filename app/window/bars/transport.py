@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from PySide6.QtCore import QEvent, QPointF, QRectF, QSignalBlocker, QSize, Qt, Signal
-from PySide6.QtGui import (
-    QHelpEvent,
-    QMouseEvent,
-    QPainter,
-    QPaintEvent,
-    QPen,
-    QResizeEvent,
-)
-from PySide6.QtWidgets import (
-    QFrame,
-    QHBoxLayout,
-    QSizePolicy,
-    QSlider,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtGui import QHelpEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QSlider, QVBoxLayout, QWidget
 
 from app.layout import REST, card_header, lay_out, muted
 from app.model.events import MAX_MARKS
@@ -32,36 +17,29 @@ from app.style.icons import ButtonIcon
 from app.style.plain_text import Button, describe, set_tip, show_tip
 from app.style.theme import theme
 from app.widgets import ChoiceBox
-from app.window.actions.actions import Registry
-from app.window.actions.button import ActionButton
+from app.window.actions.actions import ActionButton, Registry
 from profiler.frames import FRAME_S
 from profiler.plain import clock, counted, one_line
 
 if TYPE_CHECKING:
     from app.model.playhead import Snapshot
 
-MARGIN = 9
-"""Pixels at each end of the scrub bar, so that the knob is never cut off."""
-
-NEAR = 6
-"""Distance in pixels within which the mouse is on a marker."""
+MARGIN = 9  # Pixels at each end of the scrub bar, so that the knob is never cut off
+NEAR = 6  # Distance in pixels within which the mouse is on a marker
 
 SECOND = round(1 / FRAME_S)
 
-SHOWN_MS = 100
-"""While the cursor moves by itself, knob and clock follow this often."""
+SHOWN_MS = 100  # While the cursor moves by itself, knob and clock follow this often
 
 
-@dataclass(frozen=True)
-class Mark:
+class Mark(NamedTuple):
     """A tick on the scrub bar."""
 
     frame: int
     text: str
 
 
-AT_SIDE, GAP = 14, 6
-"""Pixels at the sides of the card, and between the buttons."""
+AT_SIDE, GAP = 14, 6  # Pixels at the sides of the card, and between the buttons
 
 
 class ScrubBar(QSlider):
@@ -205,13 +183,8 @@ class Transport(QFrame):
         self.mark = ActionButton(actions["run.mark"], self.tr("Mark"))
         self.export = ActionButton(actions["file.export"], self.tr("Export…"))
         self.clock = muted()
-        set_tip(
-            self.clock,
-            self.tr(
-                "Time in frames of 10 ms. The last 10 to 25 ms of an utterance make no frame, so that all of its "
-                "audio lasts a little longer."
-            ),
-        )
+        tip = "Time in frames of 10 ms. The last 10 to 25 ms of an utterance make no frame, so its audio is longer."
+        set_tip(self.clock, self.tr(tip))
         self.clock.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self._row = lay_out(
             QHBoxLayout(),

@@ -1,4 +1,1 @@
-"""The settings as a form, made from their declarations in `pipelines.config`.
-
-No setting is named here.
-"""
+"""The settings as a form, made from their declarations in `pipelines.config`. No setting is named here."""

@@ -20,19 +20,16 @@ from app.widgets import ChoiceBox, Elided, NumberBox, Switch
 from app.window.form.path_box import PathBox
 from pipelines.config import Option, Value, value_text
 
-LONGEST_SUFFIX = 7
-"""Longer units are shown in the tool tip, not in the field."""
+LONGEST_SUFFIX = 7  # Longer units are shown in the tool tip, not in the field
 
 FIELD_WIDTH = 104
 
-CHOICE_ROOM = 40
-"""Pixels of a choice for border, padding and arrow."""
+CHOICE_ROOM = 40  # Pixels of a choice for border, padding and arrow
 
 ROW_HEIGHT = 29
 """Pixels of a setting, whether it has something to say below its title or not: the rows do not jump."""
 
-TWO_LINES = 0.9
-"""Size of a title that takes two lines of a row."""
+TWO_LINES = 0.9  # Size of a title that takes two lines of a row
 
 UNBOUNDED = 2_000_000_000
 FOLDERS = ("directory", "folder")
@@ -94,8 +91,7 @@ class Field(QWidget):
     """One setting: dot, title, the widget of its type, and notes below them."""
 
     edited = Signal(str, object)
-    refused = Signal(str, str)
-    """Key, and why what was entered is not taken."""
+    refused = Signal(str, str)  # Key, and why what was entered is not taken
 
     def __init__(self, option: Option) -> None:
         super().__init__()

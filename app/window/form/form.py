@@ -1,10 +1,8 @@
-"""The pipeline as a form, generated from the configuration tree in pipeline order.
+"""The pipeline as a form, generated from the configuration tree in pipeline order; nothing here names a setting.
 
-Nothing here names a setting: a new one in the tree appears under its layer with the widget of its
-type, its range, unit and help. A dot marks what can change during a run; a change that
-waits for the next run says so. The main settings of each layer are shown; others, and those that cannot act
-beside the rest, are folded away under the heading of their layer, and layers without any main one follow at the end.
-While a recording is looked at, the form shows its settings at the cursor, and none can be changed.
+A dot marks what can change during a run; a change that waits for the next run says so. Each layer shows its main
+settings; others, and those that cannot act, are folded away under its heading, and layers without any come last. For a
+recording the form shows its settings at the cursor, and none can be changed.
 """
 
 from __future__ import annotations
@@ -31,8 +29,8 @@ from app.style.keys import ToolButton
 from app.style.plain_text import Button, Label, describe, set_tip
 from app.style.stylesheet import restyle
 from app.style.theme import font
+from app.widgets import Elided
 from app.window.form.fields import FIELD_WIDTH, Dot, Field
-from app.window.form.which import Which
 from pipelines.config import Value
 from profiler.plain import counted
 
@@ -80,6 +78,43 @@ class Layer(QWidget):
         describe(self.more, tip)
 
 
+HEIGHT = 24  # Pixels, whether there is a choice or not: the settings below do not jump
+
+
+class SettingsSource(QWidget):
+    """Says whose settings the form shows; beside a recording, a choice between its own and the next run's."""
+
+    asked = Signal(bool)
+    """Whether the settings of the next run are wanted, or those at the cursor of the recording."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said = Elided()
+        self.said.setObjectName("muted")
+        self.recorded = Button(self.tr("At the cursor"))
+        self.next = Button(self.tr("Next run"))
+        set_tip(self.recorded, self.tr("The settings in force at the cursor of the recording"))
+        set_tip(self.next, self.tr("The settings of the next run, to be changed"))
+        row = lay_out(QHBoxLayout(self), (self.said, 1), spacing=0, margins=(0, 0, 8, 0))
+        for button, wanted in ((self.recorded, False), (self.next, True)):
+            button.setObjectName("segment")
+            button.setCheckable(True)
+            button.setFont(font(0.92))
+            button.clicked.connect(lambda _=False, wanted=wanted: self.asked.emit(wanted))
+            row.addWidget(button, 1)
+        self.setFixedHeight(HEIGHT)
+        self.show_which(True, False, False)
+
+    def show_which(self, editing: bool, offered: bool, running: bool) -> None:
+        """Show the choice where there is one."""
+        text = self.tr("settings of this run") if running else self.tr("settings of the next run")
+        self.said.set_full(text)
+        self.said.setVisible(not offered)
+        for button, chosen in ((self.recorded, not editing), (self.next, editing)):
+            button.setVisible(offered)
+            button.setChecked(chosen)
+
+
 class PipelineForm(QFrame):
     """The card on the left: speech, then every setting by layer."""
 
@@ -100,7 +135,7 @@ class PipelineForm(QFrame):
         self.speech.setFixedWidth(FIELD_WIDTH)
         describe(self.speech, self.tr("Speech to decode"))
 
-        self.which = Which()
+        self.which = SettingsSource()
         rows = QWidget()
         rows.setObjectName("scrolled")
         self._main, self._rest = (lay_out(QVBoxLayout(), spacing=4) for _ in range(2))

@@ -23,13 +23,9 @@ BUTTON = QSize(20, 19)
 
 
 class PathBox(QLineEdit):
-    """A path with a button that opens the dialog for it.
+    """A path with a button that opens the dialog (`title`) for a file or, with `folder`, a folder.
 
-    Args:
-        folder: whether the path is that of a folder instead of a file.
-        title: title of the dialog.
-        names: files that need no path, offered by the button.
-        suffixes: of the files that the dialog shows; all files if empty.
+    `names`: files that need no path, offered by the button. `suffixes`: of the files that the dialog shows.
     """
 
     chosen = Signal(str)

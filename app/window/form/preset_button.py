@@ -13,8 +13,7 @@ from app.style.plain_text import Button, add_entry, describe, new_menu, set_tip
 from app.widgets import draw_arrow
 from pipelines.config import presets
 
-ARROW_ROOM = 34
-"""Pixels of the button for border, padding and arrow."""
+ARROW_ROOM = 34  # Pixels of the button for border, padding and arrow
 
 
 class PresetButton(Button):
@@ -54,10 +53,7 @@ class PresetButton(Button):
         self.choices.popup(self.mapToGlobal(self.rect().bottomLeft()))
 
     def show_preset(
-        self,
-        preset: presets.Preset,
-        waiting: presets.Preset | None = None,
-        modified: bool = False,
+        self, preset: presets.Preset, waiting: presets.Preset | None = None, modified: bool = False
     ) -> None:
         """Show which one is chosen, whether settings differ from it, and which waits for the next run."""
         for name, entry in self._entries.items():

@@ -12,24 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QImage, QResizeEvent
-from PySide6.QtWidgets import (
-    QDialog,
-    QFormLayout,
-    QHBoxLayout,
-    QLineEdit,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QDialog, QFormLayout, QHBoxLayout, QLineEdit, QVBoxLayout, QWidget
 
 from app.layout import NONE, REST, lay_out
 from app.model.pace import single_shot
-from app.pictures.request import (
-    PictureError,
-    PictureRequest,
-    is_range,
-    range_text,
-    read_range,
-)
+from app.pictures.request import PictureError, PictureRequest, is_range, range_text, read_range
 from app.style.plain_text import Button, Label, describe, set_title
 from app.style.theme import font
 from app.views import VIEWS
@@ -42,33 +29,24 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SIZE: Final = QSize(1120, 700)
-SIDE: Final = 300
-"""Width of the column of choices in pixels."""
+SIDE: Final = 300  # Width of the column of choices in pixels
 
 SIZES: Final = ((1600, 1000), (1280, 720), (1000, 560), (800, 450), (640, 400))
 SCALES: Final = (1.0, 2.0, 3.0, 4.0)
 LEAST_SIDE, MOST_SIDE = 120, 8000
 
-SOON_MS: Final = 150
-"""A preview is drawn this long after the last change of a choice."""
-
-LEAST_SCALE, MOST_SCALE = 0.25, 4.0
-"""Pixels per point of a preview."""
+SOON_MS: Final = 150  # A preview is drawn this long after the last change of a choice
+LEAST_SCALE, MOST_SCALE = 0.25, 4.0  # Pixels per point of a preview
 
 FORMATS = ("png", "svg", "pdf")
 
-MOST_PIXELS = 4e6
-"""Of a preview that is drawn finer than it is shown."""
+MOST_PIXELS = 4e6  # Of a preview that is drawn finer than it is shown
 
 
 class PictureDialog(QDialog):
-    """Chooses and writes one picture after the other of a session.
+    """Chooses and writes pictures of a session; `start`: what the window shows, and so the first choices.
 
-    Args:
-        session: its file.
-        start: what the window shows, and so the first choices; its range is the stretch in view, None for all.
-        ask: asks where to write a picture called like this, in a format (png, svg or pdf); None if that was given up.
-        parent: the window.
+    `ask`: asks for the file of a picture in a format (png, svg or pdf); None if that was given up.
     """
 
     written = Signal(Path)
@@ -279,10 +257,7 @@ class PictureDialog(QDialog):
             self.preview.say(self.tr("Drawing …"))
 
     def _scale(self, width: int, height: int) -> float:
-        """Pixels per point to draw a preview with.
-
-        At least one, unless that were very many: lines of a point are drawn as a pixel or, with fewer, not at all.
-        """
+        """Pixels per point of a preview: at least one unless too large, as thinner lines would not be drawn."""
         room, ratio = self.preview.size(), self.devicePixelRatioF()
         shown = ratio * min(room.width() / width, room.height() / height)
         whole = min(1.0, math.sqrt(MOST_PIXELS / (width * height)))

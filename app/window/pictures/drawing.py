@@ -11,25 +11,22 @@ from typing import Final
 import msgspec
 from PySide6.QtCore import QObject, QProcess, Signal
 
-from app.model.processes.child_process import child_process
+from app.model.processes.command import child_process
 from app.pictures.messages import Answer, Job, line
 from app.pictures.request import PictureRequest
 from profiler.process import children
 
 PROCESS: Final = tuple(children.python("-m", "app.pictures.process"))
 
-PATIENCE_MS: Final = 3000
-"""How long a process that is told to end may take."""
+PATIENCE_MS: Final = 3000  # How long a process that is told to end may take
 
 
 class Drawing(QObject):
     """Draws pictures of one session."""
 
-    drawn = Signal(int, bytes)
-    """Number of a job and the PNG."""
+    drawn = Signal(int, bytes)  # Number of a job and the PNG
     written = Signal(Path)
-    failed = Signal(str)
-    """Why a job, or all of them, came to nothing."""
+    failed = Signal(str)  # Why a job, or all of them, came to nothing
 
     def __init__(
         self, session: Path, parent: QObject | None = None, command: Sequence[str] = PROCESS

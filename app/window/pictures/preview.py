@@ -13,8 +13,7 @@ from app.style.plain_text import describe, write
 from app.style.theme import font, theme
 
 LEAST = QSize(420, 300)
-FAINT = 0.35
-"""Opacity of a picture that no longer is what is wanted."""
+FAINT = 0.35  # Opacity of a picture that no longer is what is wanted
 
 
 class Preview(QWidget):

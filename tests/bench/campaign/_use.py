@@ -110,7 +110,7 @@ def _window(session: Session, track: CostTrack) -> None:
         figures.recorder_cost(snapshot)
         waits = latency.of_session(session, track, end)
         if waits is not None:
-            latency.text(waits.as_dict())
+            latency.texts(waits.as_dict())[0]
             tree = configurations.settings_before(session, end).tree
             latency.of_settings(settings.Config(), waits, tree, chosen=False)
     provenance.caption(provenance.provenance_of(session))

@@ -19,16 +19,14 @@ if TYPE_CHECKING:
 BEGINS, NAMED, KEYED, HELPED = 0, 2, 6, 12
 """Ranks of settings and presets: their name begins so, has it, their key has it, their help has it."""
 
-NOT_NOW: Final = 100
-"""Added to the rank of what cannot be used now."""
+NOT_NOW: Final = 100  # Added to the rank of what cannot be used now
 
 
 @dataclass(frozen=True)
-class Found:
-    """One line of the palette: what it says, what it does, and why it cannot now.
+class SearchResult:
+    """One line of the palette: its text, its action, and why it is unavailable.
 
-    `usable`: a setting that does nothing now can be gone to all the same. `rank`: how well a query matches, the
-    least first; None if it does not.
+    `usable`: a setting that does nothing now can still be shown. `rank`: of a query, least first; None: no match.
     """
 
     text: str
@@ -69,7 +67,7 @@ def _least(*ranks: int | None) -> int | None:
     return min((rank for rank in ranks if rank is not None), default=None)
 
 
-def actions(registry: Registry) -> list[Found]:
+def actions(registry: Registry) -> list[SearchResult]:
     """Every action of the window."""
 
     def rank(text: str, group: str, help: str, query: str) -> int | None:
@@ -78,7 +76,7 @@ def actions(registry: Registry) -> list[Found]:
         return _least(score(query, text), None if beside is None else beside + 2, explained)
 
     return [
-        Found(
+        SearchResult(
             text=action.text,
             group=action.group,
             beside="  ".join(key_text(key) for key in action.keys),
@@ -101,19 +99,19 @@ def _rank(title: str, key: str, help: str, query: str) -> int | None:
     return next((rank for text, rank in places if _has(query, text)), None)
 
 
-def presets_and_settings(window: MainWindow) -> list[Found]:
+def presets_and_settings(window: MainWindow) -> list[SearchResult]:
     """What can be chosen besides actions."""
     return [*_presets(window), *_settings(window)]
 
 
-def _presets(window: MainWindow) -> list[Found]:
+def _presets(window: MainWindow) -> list[SearchResult]:
     """Every preset: choosing one takes it, or asks during a run."""
     found = []
     for name in presets.names():
         preset = presets.load(name)
         why = missing_file(preset.config)
         found.append(
-            Found(
+            SearchResult(
                 text=QCoreApplication.translate("PresetButton", preset.title),
                 group=QCoreApplication.translate("PresetButton", "Preset"),
                 beside=name,
@@ -126,7 +124,7 @@ def _presets(window: MainWindow) -> list[Found]:
     return found
 
 
-def _settings(window: MainWindow) -> list[Found]:
+def _settings(window: MainWindow) -> list[SearchResult]:
     """Every setting: choosing one brings it into view in the form."""
     line = window.pipeline
 
@@ -135,7 +133,7 @@ def _settings(window: MainWindow) -> list[Found]:
         window.desk.form.reveal(key)
 
     return [
-        Found(
+        SearchResult(
             text=QCoreApplication.translate("Field", option.title),
             group=QCoreApplication.translate("Layer", option.layer),
             beside=f"{option.key}={value_text(line.value(option.key))}",
@@ -147,7 +145,7 @@ def _settings(window: MainWindow) -> list[Found]:
     ]
 
 
-def best(query: str, lines: Sequence[Found]) -> list[Found]:
+def best(query: str, lines: Sequence[SearchResult]) -> list[SearchResult]:
     """Those that match, best first; what cannot be used now comes last."""
     ranked = [
         (rank + (0 if line.usable else NOT_NOW), at, line)
