@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,6 @@ from pipelines.experiments.audit import (
     NEAR_NAT,
     Audit,
     AuditedUtterance,
-    Difference,
     audit,
     exact_of,
     report,
@@ -136,16 +134,6 @@ def test_without_transcripts_there_is_no_error_rate() -> None:
     for key in ("wer", "wer_exact", "wer_change", "wer_change_ci95", "score_error_near"):
         assert tree[key] is None
     assert tree["shares"] == {}
-
-
-def test_differences_add_up() -> None:
-    some = Difference()
-    some.add(np.array([1.0, -3.0], np.float32))
-    some.add(np.empty(0, np.float32))
-    some.add(np.array([0.5], np.float32))
-    assert (some.mean, some.largest, some.scores) == (1.5, 3.0, 3)
-    assert Difference().mean is None
-    assert Audit(Config(), work=Counter(senones=3)).shares == {}
 
 
 def test_an_audit_can_be_stopped_and_refuses_what_cannot_be(

@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipelines import availability
 from pipelines import config as settings
-from pipelines.availability import Availability
 from pipelines.config import Config
 from pipelines.device import COMPUTE, DeviceWork, HostDevice
 from pipelines.models import sphinx
@@ -23,7 +21,6 @@ from pipelines.scoring.device.gmm import mixtures_of
 from pipelines.scoring.device.parameters import Parameters
 from pipelines.scoring.layered import with_context
 from profiler.arrays import Array
-from profiler.errors import BadInput
 from profiler.spans import NullLane, Recorder
 from tests.bench import device as bench
 from tests.bench.device_steps import __main__ as steps
@@ -35,21 +32,6 @@ from tests.pipelines.lazy_device import EAGER, LATE, SCHEDULES, LazyDevice
 from tests.pipelines.scoring_reference import brute_force, likely_features
 
 LANE = NullLane()
-
-
-def probed(**available: bool) -> Any:
-    return lambda: tuple(Availability(n, a, f"about {n}") for n, a in available.items())
-
-
-def test_the_device_that_is_required_is_asked_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(availability, "probe", probed(**{"torch-cpu": True, "cuda": False}))
-    assert bench.device(None) == bench.device("torch-cpu") == "torch-cpu"
-    for required in ("cuda", "any", "xpu"):
-        with pytest.raises(BadInput, match="there is none") as problem:
-            bench.device(required)
-        assert "\n" not in str(problem.value)
-    monkeypatch.setattr(availability, "probe", probed(**{"torch-cpu": True, "cuda": True}))
-    assert {bench.device(each) for each in (None, "any", "cuda")} == {"cuda"}
 
 
 def test_every_step_leaves_its_row_before_the_next(
@@ -81,16 +63,6 @@ def test_every_step_leaves_its_row_before_the_next(
     kept = [json.loads(file.read_text()) for file in sorted(tmp_path.glob("*.json"))]
     assert kept == tree["rows"]
     assert "| clock | no | its process" in as_table(kept)
-
-
-def test_what_breaks_a_step_is_its_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def lost(_: Task) -> Found:
-        raise RuntimeError("CUDA error: device lost\nmore")
-
-    monkeypatch.setitem(steps.STEPS, "busy", lost)
-    steps.main("busy", Task("cuda", tmp_path), tmp_path / "busy.json")
-    row = json.loads((tmp_path / "busy.json").read_text())
-    assert (row["proved"], row["why"]) == (False, "RuntimeError: CUDA error: device lost")
 
 
 def test_the_pairwise_combinations_hold_every_two_values_together() -> None:

@@ -11,7 +11,6 @@ from profiler.device.clock import ClockPair
 from profiler.device.time import LATENCY, RECORDING
 from profiler.machine.roofs.table import BANDWIDTH, OVERHEAD, RATE, Roof, RoofTable
 from tests.bench.device_steps import rules
-from tests.bench.device_steps.found import Found
 
 HERE = "torch-cpu"
 NAN = float("nan")
@@ -26,38 +25,6 @@ def test_a_device_is_named_and_multiplies_float32_as_float32() -> None:
         assert found.proved is False
         assert why in found.why
     assert rules.identity({}, False).proved is None
-
-
-PASSED = "........\n8 passed in 1.20s\n"
-SKIPPED = "SKIPPED [2] tests/a.py:3: needs two devices\n6 passed, 2 skipped in 1.20s\n"
-
-
-def test_tests_prove_what_passed_where_none_was_skipped_on_a_device() -> None:
-    assert rules.tested(0, PASSED, "", "cuda").proved is True
-    # With the reason; where there is no accelerator, or on MPS, some cannot but be skipped.
-    for device, proved in (("cuda", False), ("xpu", False), ("mps", True), (HERE, True)):
-        found = rules.tested(0, SKIPPED, "", device)
-        assert found.proved is proved
-        assert "needs two devices" in found.why
-        assert found.figures == {"passed": 6, "skipped": 2}
-    failed = "FAILED tests/a.py::test_b - assert 1\n1 failed, 7 passed in 1.20s\n"
-    assert rules.tested(1, failed, "", HERE) == Found(
-        False, "these do not pass: tests/a.py::test_b", {"failed": 1, "passed": 7}
-    )
-    # Nothing at all ran, or the process ended after its tests had passed.
-    assert rules.tested(0, "no tests ran in 0.01s", "", HERE).proved is False
-    died = rules.tested(-6, PASSED, "terminate called", HERE)
-    assert (died.proved, died.why) == (False, "it ended with -6: terminate called")
-
-
-def test_a_race_that_the_sanitizer_names_is_one_whatever_passed() -> None:
-    race = "CSAN detected a possible data race on tensor with data pointer 1\n"
-    passed = rules.tested(0, PASSED, "", "cuda")
-    assert rules.races(passed, PASSED).proved is True
-    found = rules.races(passed, PASSED + 2 * race)
-    assert (found.proved, found.figures["races"]) == (False, 2)
-    failed = rules.tested(1, "FAILED tests/a.py::test_b\n1 failed in 1.20s\n", "", "cuda")
-    assert rules.races(failed, "").proved is False
 
 
 def table(kind: str = "cuda", **changed: float) -> RoofTable:
@@ -165,57 +132,3 @@ def test_combinations_are_judged_one_by_one(changed: dict[str, Any], why: str) -
     rows = [combination("others") for _ in range(8)]
     judged = rules.combinations([*rows, combination("planted", **changed)], 72, True)
     assert (judged.proved, judged.why) == (False, f"planted: {why}")
-
-
-def test_words_may_differ_in_16_bits_and_that_is_said() -> None:
-    judged = rules.combinations(
-        [combination(), combination(exact=False, **{"same words": False})], 72, True
-    )
-    assert judged.proved is True
-    assert "hear the same but for 1 in 16 bits" in judged.why
-
-
-def test_many_reasons_are_counted() -> None:
-    rows = [combination(str(i), **{"same words": False}) for i in range(9)]
-    judged = rules.combinations(rows, 72, True)
-    assert judged.why.endswith("5: other words; and 3 more")
-
-
-def stage_row(events_us: float, kernels_us: float, kernels: int | None) -> dict[str, Any]:
-    gate = {"events behind a gate, µs": events_us, "kernels, µs": kernels_us}
-    return {"stage": "score.exp", "kernels": kernels, **gate}
-
-
-def test_events_behind_a_gate_are_the_kernels_time() -> None:
-    # 2 µs between two kernels of twenty are no mistake.
-    assert rules.busy([stage_row(150.0, 110.0, 20)], "cuda").proved is True
-    judged = rules.busy([stage_row(150.0, 110.0, 20), stage_row(150.0, 110.0, 2)], "cuda")
-    assert (judged.proved, judged.why) == (False, "events and kernels differ for score.exp")
-    for device in (HERE, "xpu", "mps"):
-        assert rules.busy([stage_row(150.0, 110.0, None)], device).proved is None
-
-
-def test_graphs_are_a_launch_a_stage_with_the_same_scores() -> None:
-    figures = {"launches as graphs": 4.0}
-    assert rules.graphs(figures, 4, True, True, [], "cuda").proved is True
-    judged = rules.graphs(figures, 4, True, False, [], "cuda")
-    assert (judged.proved, judged.why) == (False, "other scores from graphs")
-    judged = rules.graphs({"launches as graphs": 90.0}, 4, True, True, ["Each by itself."], "cuda")
-    assert judged.proved is False
-    assert judged.why.endswith("Each by itself.")
-    assert rules.graphs({"launches as graphs": 90.0}, 4, False, True, [], HERE).proved is None
-
-
-def test_utterances_in_company_are_as_alone_and_as_on_the_processor() -> None:
-    assert rules.search(4, 0, 0, {}).proved is True
-    assert rules.search(4, 1, 0, {}).proved is False
-    assert rules.search(4, 0, 1, {}).proved is False
-    assert rules.scoring(4, 1e-4, []).proved is True
-    assert rules.scoring(4, 0.2, []).proved is False
-    assert rules.scoring(4, NAN, []).proved is False
-
-
-def test_a_session_is_closed_and_small() -> None:
-    assert rules.session(1 << 20, "closed", {}).proved is True
-    assert rules.session(3 << 20, "closed", {}).proved is False
-    assert rules.session(1 << 20, "failed", {}).proved is False

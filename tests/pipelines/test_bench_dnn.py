@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.cli.bench import names
 from pipelines import config as settings
 from pipelines.config import Config
 from pipelines.models.nets import Layer
@@ -18,8 +17,8 @@ from pipelines.run.recogniser import build
 from pipelines.scoring import MAX_FRAMES
 from pipelines.scoring.dnn import DenseNet
 from profiler.spans import NullLane, Recorder
-from tests.bench import _data, _rounds, dnn
 from tests.bench import _dnn_runs as runs
+from tests.bench import _rounds, dnn
 from tests.pipelines.net_files import card, forward, net
 from tests.pipelines.onnx_files import needs_onnx, needs_onnxruntime
 
@@ -61,53 +60,6 @@ def test_files_of_any_length_are_decoded(
     assert small.work["search.emit", "tokens"] > 0
     assert set(small.rounds[0]) == set(whole.rounds[0])
     assert small.rounds[0]["search.emit"] > 0
-
-
-def test_what_was_wanted_stands_beside_what_was_found() -> None:
-    found: dict[str, float | None] = dict.fromkeys(dnn.WANTED, 1.2)
-    found["points of WER lost by int8"] = None
-    table = dnn.holds(found)
-    assert list(table) == list(dnn.WANTED)
-    assert [row["holds"] for row in table.values()] == [True, True, False, None, True]
-
-
-def test_a_loss_on_few_words_says_nothing() -> None:
-    assert dnn.points_lost({"words": dnn.WORDS, "points lost": 0.2}) == 0.2
-    assert dnn.points_lost({"words": dnn.WORDS - 1, "points lost": 0.2}) is None
-
-
-def test_the_bench_is_listed_and_its_helpers_are_not() -> None:
-    assert "dnn" in names()
-    assert not {name for name in names() if name.startswith("_")}
-
-
-def test_the_files_given_are_decoded(bundled_speech: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (item,) = dnn.speech_of([str(bundled_speech / "08-kal16-short.flac")], None)
-    assert item.name == "08-kal16-short"
-    monkeypatch.setattr(_data, "HUMAN", bundled_speech)
-    labelled = dnn.speech_of([], None)
-    assert labelled
-    assert all(item.reference for item in labelled)
-
-
-def test_efficiency_is_what_was_saved_of_what_could_be() -> None:
-    arms = {name: runs.Arm(name, None) for name in (runs.NET, runs.SINGLE, *runs.LAZY)}
-    whole, single = arms[runs.NET], arms[runs.SINGLE]
-    asked, ahead, alone = (arms[name] for name in runs.LAZY)
-    whole.work["score.output", "senones"] = 100 * 50
-    asked.work["score.active outputs", "senones"] = 25 * 50
-    ahead.work["score.active outputs", "senones"] = 40 * 50
-    alone.work["score.active outputs", "senones"] = 25 * 50
-    for ns in (800, 1600):
-        whole.rounds.append({"score.output": ns})
-        asked.rounds.append({"score.active outputs": ns // 2})
-        ahead.rounds.append({"score.active outputs": ns // 4})
-        single.rounds.append({"score.output": 4 * ns})
-        alone.rounds.append({"score.active outputs": ns})
-    lazy, batched, frame_by_frame = runs.lazy_rows(arms)
-    assert (lazy["share computed"], lazy["efficiency"]) == pytest.approx((0.25, 0.5))
-    assert (batched["share computed"], batched["efficiency"]) == pytest.approx((0.4, 1.0))
-    assert (frame_by_frame["share computed"], frame_by_frame["efficiency"]) == (0.25, 1.0)
 
 
 def test_files_whose_content_counts_are_there() -> None:

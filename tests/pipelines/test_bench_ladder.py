@@ -17,7 +17,6 @@ from pipelines.run import playlist
 from pipelines.run.playlist import Item
 from tests.bench import _rounds, ladder
 from tests.bench._ladder_text import markdown
-from tests.bench._rounds import Kept, Side, interleave, paired
 
 CHOSEN = (
     "gmm",
@@ -55,39 +54,12 @@ def items(bundled_speech: Path) -> list[Item]:
     return playlist.build(files, str(bundled_speech / "transcripts.tsv")).items
 
 
-def test_sides_take_turns_and_every_utterance_goes_through_all() -> None:
-    order: list[tuple[str, int]] = []
-
-    def side(name: str, seconds: float) -> Side:
-        def take(utterance: int) -> float:
-            order.append((name, utterance))
-            return seconds * utterance
-
-        return Side(name, take)
-
-    slow, fast = side("slow", 4.0), side("fast", 2.0)
-    interleave([slow, fast], [1, 2], 3)
-    assert slow.seconds == [12.0] * 3
-    assert paired(slow, fast) == [2.0] * 3
-    timed = order[2:]  # after a first time that is not counted
-    assert [name for name, _ in timed[:4]] == ["slow", "fast", "fast", "slow"]
-    assert sorted(timed) == sorted([("slow", 1), ("slow", 2), ("fast", 1), ("fast", 2)] * 3)
-
-
 def test_speech_is_taken_up_to_a_length_and_never_none(bundled_speech: Path) -> None:
     items = playlist.build([], None).items
     lengths = [sound.duration_s for _, sound in spoken(items, 8.0)]
     assert len(lengths) > 1
     assert sum(lengths[1:]) <= 8.0
     assert len(list(spoken(items, 0.1))) == 1
-
-
-@pytest.mark.usefixtures("kept_here")
-def test_what_is_kept_is_found_by_all_that_decides_it() -> None:
-    Kept("bench", ["speech", "code"]).put("block=1", {"wer": 0.25})
-    assert Kept("bench", ["speech", "code"]).get("block=1") == {"wer": 0.25}
-    assert Kept("bench", ["speech", "code"]).get("block=2") is None
-    assert Kept("bench", ["speech", "other code"]).get("block=1") is None
 
 
 @pytest.mark.usefixtures("kept_here")
@@ -146,12 +118,3 @@ def tree(rows: list[dict[str, Any]]) -> dict[str, Any]:
         "measured_at": 1.8e9,
         "load_before": 0.5,
     }
-
-
-def test_every_preset_of_the_ladder_is_in_the_table_after_what_it_comes_from() -> None:
-    names = [preset.name for preset in ladder.listed()]
-    assert set(presets.names(ladder.GROUP)) < set(names)
-    for preset in ladder.listed():
-        if preset.after:
-            assert names.index(preset.after) < names.index(preset.name)
-    assert ladder.change(presets.load("ladder-4-int8")) == "dnn.dtype=int8"

@@ -16,7 +16,6 @@ from pipelines.models.nets import Layer
 from pipelines.scoring.device import gmm as device_gmm
 from pipelines.scoring.device.scorer import DeviceScorer
 from pipelines.scoring.layered import with_context
-from pipelines.search.device.frontier import Buffers
 from pipelines.search.device.search import DeviceSearch
 from pipelines.search.device.viterbi import DeviceViterbi
 from profiler.spans import Cost, Linear, NullLane, Recorder
@@ -54,15 +53,6 @@ def sizes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str]]:
 
     monkeypatch.setattr(device_gmm.Tied, "score", noted)
     return seen
-
-
-def test_the_real_block_and_a_single_frame_are_scored_twice_beforehand(
-    tied: Any, sizes: list[tuple[int, str]]
-) -> None:
-    scorer = scorer_of(tied, HostDevice())
-    scorer.warm_up()
-    assert sizes.count((BLOCK, "fp32")) >= 2
-    assert sizes.count((1, "fp32")) >= 2
 
 
 def test_another_number_type_is_warm_before_the_next_block(
@@ -271,29 +261,6 @@ def test_unused_places_of_a_search_lead_to_different_states(
     places, states = search._room.arcs, search._arcs.n_states + 1
     arcs_into = int(np.bincount(search._arcs.target).max())
     assert max(most) <= -(-places // states) + arcs_into
-
-
-def test_an_adaptive_beam_does_not_charge_every_arc_anew(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    charged: list[float] = []
-    use: Callable[..., None] = Buffers.use_penalty
-
-    def noted(self: Buffers, penalty: float) -> None:
-        charged.append(penalty)
-        use(self, penalty)
-
-    monkeypatch.setattr(Buffers, "use_penalty", noted)
-    graph = search_graphs.random_graph(1, True)
-    chosen = search_graphs.settings(9.0, 60, adaptive_beam=True, target_rtf=0.1)
-    device = LazyDevice(EAGER)
-    work = DeviceWork(device, Recorder(), LANE)  # type: ignore[arg-type]
-    viterbi = DeviceViterbi(graph, chosen, work)
-    waits = device.calls["wait"]
-    for ns in (1_000_000, 2_000_000, 3_000_000):
-        viterbi.spent(4, ns)
-    assert len(charged) == 1
-    assert device.calls["wait"] == waits
 
 
 def test_every_class_that_device_code_names_has_a_roof_that_is_measured() -> None:

@@ -1,6 +1,5 @@
 """Pronouncing dictionaries."""
 
-import os
 import tracemalloc
 from collections import Counter
 
@@ -122,14 +121,6 @@ def test_too_many_lines_are_refused(tmp_path, monkeypatch):
     (tmp_path / "much.dict").write_text("a K\n" * 101)
     with pytest.raises(DictionaryError, match="has 101 lines"):
         dictionary.read(tmp_path / "much.dict")
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
-def test_what_never_ends_is_refused_at_once(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    for path in ("/dev/zero", tmp_path / "pipe"):
-        with pytest.raises(DictionaryError, match="pipe or a device"):
-            dictionary.read(path)
 
 
 def test_words_that_do_not_show_are_written_out():

@@ -2,7 +2,6 @@
 
 import bz2
 import gzip
-import os
 
 import numpy as np
 import pytest
@@ -256,17 +255,6 @@ def test_missing_and_foreign_files(tmp_path):
         lm_bin.read(tmp_path / "foreign")
     with pytest.raises(LanguageModelError):
         arpa.read(tmp_path / "foreign")
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
-def test_what_never_ends_is_refused_at_once(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    for reader in (arpa.read, lm_bin.read, read_language_model):
-        for path in ("/dev/zero", tmp_path / "pipe"):
-            with pytest.raises(LanguageModelError, match="pipe or a device"):
-                reader(path, 2)
-        with pytest.raises(LanguageModelError, match="folder"):
-            reader(tmp_path, 2)
 
 
 def arpa_text(levels):

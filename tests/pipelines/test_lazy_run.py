@@ -12,13 +12,13 @@ import pytest
 from pipelines.audio import loading as audio
 from pipelines.config import Config, assign, presets
 from pipelines.run.blocks import TALLIED_FROM, Blocks
-from pipelines.run.control import Control
 from pipelines.run.recogniser import build
-from pipelines.run.session_run import Outcome, Request, execute
+from pipelines.run.session_run import Outcome
 from pipelines.run.tally import Tally
 from profiler.analysis.breakdown import breakdown
 from profiler.session.reader import Session
 from profiler.spans import SPAN, TILING, NullLane, Recorder
+from tests.pipelines import whole_runs
 
 FILES = ("01-slt-morning.flac", "08-kal16-short.flac")
 
@@ -30,9 +30,7 @@ def quick() -> Config:
 
 def run(config: Config, folder: Path, out: Path | None, **changes: Any) -> Outcome:
     dotted = {key.replace("__", "."): value for key, value in changes.items()}
-    files = tuple(str(folder / name) for name in FILES)
-    request = Request(assign(config, dotted), "test", files, None, out)
-    return execute(request, Control(), lambda *_: None)
+    return whole_runs.run(assign(config, dotted), [folder / name for name in FILES], out)
 
 
 def words(outcome: Outcome) -> list[str]:
@@ -192,13 +190,3 @@ def test_between_scorer_and_search_no_time_is_in_no_stage(
     assert not (spans["start_ns"][1:] - ends[:-1])[between - 1].any()
     # Pruned before it is asked, the search has nothing to prune when it goes on, and says nothing of it.
     assert (spans["stage"] == one.recorder.stage_id("search.prune")).sum() == 1
-
-
-@pytest.mark.parametrize(("block", "asked"), [(1, False), (16, True)])
-def test_what_is_due_is_asked_only_where_frames_lie_ahead(
-    quick: Config, bundled_speech: Path, block: int, asked: bool
-) -> None:
-    one = OneBlock(quick, bundled_speech, block)
-    _, spans = one.decode()
-    assert (one.recorder.stage_id("score.due") in spans["stage"]) == asked
-    assert ("score.due" in one.recogniser.costs()) == asked

@@ -4,7 +4,6 @@ import itertools
 import os
 import subprocess
 import sys
-import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from importlib.util import find_spec
@@ -17,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.frontend import mfcc
-from pipelines.frontend.mfcc import BLOCK_FRAMES, Mfcc
+from pipelines.frontend.mfcc import Mfcc
 from pipelines.frontend.parameters import FeatureParameterError, FeatureParameters
 from profiler.spans import SPAN, Recorder
 
@@ -189,19 +188,6 @@ def test_utterances_in_turns_and_on_threads_are_what_they_are_alone(remove_dc: b
         found = list(threads.map(front_end.features, 10 * both))
     for i, features in enumerate(found):
         assert np.array_equal(features, alone[i % 2])
-
-
-def test_a_block_takes_no_large_memory_from_the_system() -> None:
-    """The pages of so much memory, given back after each block, cost as much as the work."""
-    utterance = Mfcc(DEFAULT).start(floats(speech()))
-    utterance.block(0, BLOCK_FRAMES)
-    tracemalloc.start()
-    try:
-        utterance.block(BLOCK_FRAMES, 2 * BLOCK_FRAMES)
-        _, most = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert most < 96 << 10, "the windows alone have 256 KiB"
 
 
 @pytest.mark.parametrize("n", [1, 200, 5_000])

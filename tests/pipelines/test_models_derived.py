@@ -8,7 +8,6 @@ import sphinx_writer as writer
 from scoring_reference import brute_force, likely_features
 
 from pipelines.config import Config, assign
-from pipelines.frontend.parameters import FeatureParameterError
 from pipelines.models import continuous, derived, estimation, opening, single_stream, sphinx
 from pipelines.models.errors import ModelError
 from pipelines.scoring import build_scorer
@@ -237,17 +236,3 @@ def test_a_model_re_estimated_on_speech_goes_before_the_resampled_one(base):
     assert found.origin == "re-estimated on a test"
     np.testing.assert_array_equal(found.means, resampled.means + 1)
     assert found.checksum != resampled.checksum
-
-
-def test_directories_that_do_not_fit_are_refused_by_file_and_field(tmp_path):
-    with pytest.raises(ModelError, match="is not a directory"):
-        opening.open_model(asked(model_directory=str(tmp_path / "nowhere")))
-    folder = writer.write_continuous(tmp_path / "own")
-    (folder / "feat.params").write_text("-feat 1s_c_d_dd\n-ncep 12\n")
-    with pytest.raises(FeatureParameterError, match=r"own/feat\.params: -ncep 12"):
-        opening.open_model(asked(model_directory=str(folder)))
-    (folder / "feat.params").write_text("-feat 1s_c_d_dd\n")
-    for name in ("means", "variances"):
-        (folder / name).write_bytes(writer.gaussians(np.ones((15, 1, 5, 32))))
-    with pytest.raises(ModelError, match=r"means has streams of \(32,\) dimensions"):
-        opening.open_model(asked(model_directory=str(folder)))

@@ -22,11 +22,10 @@ from search_graphs import (
     toy_recipe,
 )
 
-from pipelines.models.sphinx.definition import BEGIN, END, INTERNAL, SINGLE
 from pipelines.search.graph import cache as store
 from pipelines.search.graph import compile as graphs
 from pipelines.search.graph.build import compile_graph
-from pipelines.search.graph.lexicon import disambiguate, positions
+from pipelines.search.graph.lexicon import positions
 from pipelines.search.graph.sources import language
 from pipelines.search.graph.wfst import GraphError, load
 from profiler.errors import Cancelled
@@ -145,13 +144,6 @@ def test_every_state_on_a_path_costs_its_exit(tmp_path):
             leave -= np.log(transitions[definition.senone_phone[senone], state, state + 1])
         expected = backed_off(toy_language(), words) + (len(words) + 1) * QUIET + 0.5 * leave
         assert cost == pytest.approx(expected, abs=0.02)
-
-
-def test_disambiguation_is_by_base_phone():
-    assert disambiguate([(1, 2), (3,), (1, 2, 4)]) == [1, 0, 0]
-    assert disambiguate([(1, 2), (1, 2), (5,)]) == [1, 2, 0]
-    assert positions(1) == [SINGLE]
-    assert positions(4) == [BEGIN, INTERNAL, INTERNAL, END]
 
 
 def test_vocabulary_and_pruning_follow_the_recipe(tmp_path):

@@ -254,33 +254,6 @@ def test_settings_change_between_blocks(scores):
     assert active[6.0, 7000, 900] > 2 * active[6.0, 7000, 1]
 
 
-def test_a_narrower_beam_frees_room(scores):
-    decoder = DeviceViterbi(thousand_words(), settings(12.0), work())
-    reference = Viterbi(thousand_words(), settings(12.0))
-    rooms = []
-    for each in (decoder, reference):
-        each.start(0)
-        each.advance(scores[:60], 0)
-    for at, beam in ((60, 12.0), (80, 4.0), (100, 4.0), (120, 12.0), (140, 12.0)):
-        for each in (decoder, reference):
-            each.configure(settings(beam))
-            each.advance(scores[at : at + 20], at)
-        rooms.append(decoder._search._room.tokens)
-    assert rooms[2] < rooms[0]
-    assert rooms[4] > rooms[2]
-    assert decoder.finish() == reference.finish()
-    assert decoder.best_cost == pytest.approx(reference.best_cost, abs=0.02)
-
-
-def test_insertion_penalty_costs_each_word(scores):
-    costs = {}
-    for penalty in (0.0, 0.01):
-        decoder = DeviceViterbi(thousand_words(), settings(9.0, insertion_penalty=penalty), work())
-        words = decode(decoder, scores)
-        costs[penalty] = decoder.best_cost
-    assert costs[0.01] - costs[0.0] == pytest.approx(0.01 * len(words), abs=2e-3)
-
-
 def test_scores_that_kill_every_token_are_survived():
     graph = thousand_words()
     decoder = DeviceViterbi(graph, settings(11.0, 3000), work())

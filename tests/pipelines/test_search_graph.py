@@ -71,22 +71,6 @@ def test_changed_bytes_are_refused(tmp_path_factory, data):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("step", [8, 4096])
-def test_words_that_are_one_more_and_one_less_are_seen(tmp_path, step):
-    """Sums of 64-bit words stay the same: the graph would be another one."""
-    path = tmp_path / "g"
-    graph = random_graph(5, all_final=False)
-    save(graph, path)
-    content = bytearray(path.read_bytes())
-    at = content.index(graph.arcs.tobytes())
-    words = np.frombuffer(content, "<i8", offset=at)
-    words[0] += 1
-    words[min(step // 8, len(words) - 1)] -= 1
-    path.write_bytes(content)
-    with pytest.raises(GraphError, match="does not match its digest"):
-        load(path)
-
-
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
@@ -119,25 +103,6 @@ def forged(graph, **fields):
     made = object.__new__(Graph)
     made.__dict__.update(vars(graph) | fields)
     return made
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"n_epsilon_states": 10**9}, "start state"),
-        ({"n_epsilon_states": -1}, "start state"),
-        ({"n_senones": -1}, "senones"),
-        ({"n_senones": 10**15}, "senones"),
-        ({"start": -1}, "start state"),
-        ({"words": ()}, "word"),
-    ],
-)
-def test_figures_that_lie_are_refused(tmp_path, fields, message):
-    path = tmp_path / "g.graph"
-    save(forged(random_graph(3, all_final=False), **fields), path)
-    with pytest.raises(GraphError, match=message) as refused:
-        load(path)
-    assert str(path) in str(refused.value)
 
 
 @settings(max_examples=100, deadline=None)

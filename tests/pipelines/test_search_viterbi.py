@@ -24,7 +24,6 @@ from pipelines.search import workspace
 from pipelines.search.graph.openfst import from_arcs
 from pipelines.search.graph.topology import Topology
 from pipelines.search.graph.wfst import GraphError, Senones, from_topology
-from pipelines.search.kernels import layout
 from pipelines.search.viterbi import Viterbi
 from profiler.arrays import ArrayError
 from profiler.spans import SPAN, NullLane, Recorder
@@ -217,21 +216,6 @@ def test_long_utterances_keep_all_words_in_bounded_memory(real_scores):
     assert decode(decoder, np.concatenate([scores] * repeats)) == words
 
 
-def test_no_final_state_gives_the_best_partial_result(real_scores):
-    decoder = Viterbi(thousand_words(), settings(beam=13.0))
-    scores = real_scores[0]
-    middle = len(scores) * 2 // 3
-    decoder.start(0)
-    decoder.advance(scores[:middle], 0)
-    before = decoder.partial()
-    narrow = Viterbi(thousand_words(), settings(beam=0.01, max_active=1))
-    words = decode(narrow, scores[:middle])
-    assert isinstance(words, list)
-    assert before
-    if not narrow.complete:
-        assert np.isfinite(narrow.best_cost)
-
-
 def test_scores_that_kill_every_token_are_survived():
     graph = thousand_words()
     decoder = Viterbi(graph, settings())
@@ -395,21 +379,6 @@ def test_scores_that_are_no_numbers_count_as_impossible(wrong, lattice):
     assert decoder.best_cost == cost
     decode(decoder, np.full_like(scores, wrong))
     assert decoder.lost
-
-
-def test_listed_arcs_are_closed_up_without_a_trace(real_scores):
-    graph, scores = thousand_words(), real_scores[1]
-    decoder = Viterbi(graph, settings(beam=10.0))
-    whole = decode(decoder, scores)
-    arrays = decoder._space.arrays
-    places = int(arrays.books.decoder_state[layout.N])
-    alive = int(np.isfinite(arrays.tokens.cost[:places]).sum())
-    # No more dead than the rule allows, and every living token is found at its place.
-    assert alive * 2 > places
-    found = arrays.places.slot[arrays.tokens.state[:places]]
-    assert np.array_equal(found, np.arange(places))
-    assert len(np.unique(arrays.tokens.state[:places])) == places
-    assert spoken(whole)
 
 
 def test_words_heard_before_the_last_token_died_are_the_result(real_scores):

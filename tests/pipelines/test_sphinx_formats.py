@@ -33,22 +33,6 @@ def test_binary_and_text_definitions_say_the_same(tmp_path, order):
     np.testing.assert_array_equal(binary.sseq[binary.ssid], text.sseq[text.ssid])
 
 
-def test_unseen_triphones_fall_back_in_order(tmp_path):
-    (tmp_path / "mdef").write_bytes(writer.bmdf())
-    d = mdef.read(tmp_path / "mdef")
-    nsn, aa, b, sil = range(4)
-    assert d.triphone(aa, sil, b, BEGIN) == 5  # exact
-    assert d.triphone(aa, nsn, b, BEGIN) == 5  # a filler context counts as silence
-    assert d.triphone(aa, sil, b, END) == 5  # another word position
-    assert d.triphone(aa, b, b, SINGLE) == 4  # other positions come before silence
-    assert d.triphone(aa, aa, b, BEGIN) == 5  # silence for the left context at a word's begin
-    assert d.triphone(b, aa, b, END) == 6  # and for the right one at its end
-    assert d.triphone(aa, aa, aa, SINGLE) == 7  # both in a word of one phone
-    assert d.triphone(aa, aa, b, INTERNAL) == d.ci_ssid(aa)  # but not inside a word
-    assert d.triphone(sil, aa, b, INTERNAL) == d.ci_ssid(sil)
-    assert d.triphone(aa, -1, b, BEGIN) == d.ci_ssid(aa)
-
-
 def test_real_triphones_by_the_rules_one_by_one():
     d = sphinx.load(sphinx.default_directory()).mdef
     path = sphinx.default_directory() / "mdef"
