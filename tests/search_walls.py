@@ -260,11 +260,11 @@ def contexts(walls: Walls) -> None:
         base = walls([-1, *range(phones), -1, -1], np.int32)
         onward = walls(rng.integers(0, span, (labels, span)), np.int32)
         said, symbol = (walls(np.zeros(shape), np.int32) for shape in ((span, phones), labels))
-        given = _context.Given(first, ilabel, target, walls(np.ones(n), np.bool_))
+        given = _context.Transducer(first, ilabel, target, walls(np.ones(n), np.bool_))
         held = _context.Contexts(base, onward, said, symbol)
         keys, table = _context.find_places(given, 0, held)
         places, room = len(keys), 4 * len(keys)
-        made = _context.Made(
+        made = _context.ExpandedArcs(
             walls.empty(places + 2, np.int64),
             walls.empty(room, np.int32),
             walls.empty(room, np.int32),

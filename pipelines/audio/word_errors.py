@@ -50,8 +50,7 @@ _GAPS = _Gaps()
 class Aligned(NamedTuple):
     """One step of an alignment. The side that has no word there is None, as is its index.
 
-    Indices count the words as they were given: a given word may be two compared ones (well-known) or
-    none (a filler).
+    Indices count the words as they were given: a given word may be two compared ones (well-known) or none (a filler).
     """
 
     kind: Kind

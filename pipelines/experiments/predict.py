@@ -15,6 +15,7 @@ from typing import Final
 from pipelines import config as settings
 from pipelines.config import Config
 from pipelines.experiments import rerun
+from pipelines.experiments.ab import differences
 from pipelines.experiments.rerun import Arm, Recording, Stretch
 from pipelines.run.recogniser import Progress
 from profiler.analysis import whatif
@@ -73,11 +74,7 @@ class Predictor:
         what `recogniser.build` raises.
         """
         before, after = self._before, self._after
-        keys = [
-            option.key
-            for option in settings.options()
-            if settings.get(before, option.key) != settings.get(after, option.key)
-        ]
+        keys = differences(before, after)
         if not keys:
             return _assumed(prediction, "The session ran with these settings already."), []
         acting = [key for key in keys if key not in FREE]

@@ -19,10 +19,10 @@ from pipelines import config as settings
 from pipelines.audio import loading as audio
 from pipelines.audio import word_errors as wer
 from pipelines.config import Config
-from pipelines.run.beside import Beside
 from pipelines.run.blocks import Blocks
 from pipelines.run.control import Control, Mark
 from pipelines.run.live_changes import Asked, LiveChanges
+from pipelines.run.measurements import RunMeasurements
 from pipelines.run.null_writer import NullWriter
 from pipelines.run.pace import Pace
 from pipelines.run.playlist import Item
@@ -76,11 +76,11 @@ class Decoder:
         lane: Lane | NullLane,
         journal: Journal,
         control: Control,
-        beside: Beside | None = None,
+        measurements: RunMeasurements | None = None,
     ) -> None:
-        """`beside`: what a recorded run measures besides."""
+        """`measurements`: what a recorded run measures besides its stages."""
         self.recogniser = recogniser
-        self._beside = beside
+        self._measurements = measurements
         self.result = Result()
         self._recorder, self._lane, self._journal = recorder, lane, journal
         self._control = control
@@ -167,9 +167,9 @@ class Decoder:
     def _begin(self, item: Item) -> _Begun:
         clock, lane, stage, recogniser = self._clock, self._lane, self._stage, self.recogniser
         first = self._frame
-        if self._beside is not None:
-            self._beside.forget()
-            self._beside.begin()
+        if self._measurements is not None:
+            self._measurements.forget()
+            self._measurements.begin()
         start = clock()
         sound = audio.load(item.path, item.part, recogniser.frontend.parameters.target)
         n_frames = recogniser.frontend.n_frames(len(sound.samples))
@@ -206,8 +206,8 @@ class Decoder:
         context, padded = (0, 0), begun.features
         self._pace.begin(first)
         partial_due = clock() + PARTIAL_EVERY_NS
-        if self._beside is not None:
-            self._beside.begin()
+        if self._measurements is not None:
+            self._measurements.begin()
         scores_ahead = recogniser.scores_ahead
         block_start_ns = clock()
         while True:
@@ -224,7 +224,7 @@ class Decoder:
             done = begin + count == n_frames
             last = done or self._stopping
             # The search goes on for a partial result; a block that is to be done again comes first.
-            chosen = self._beside is not None and self._beside.chosen
+            chosen = self._measurements is not None and self._measurements.chosen
             told = not last and not chosen and block_start_ns >= partial_due
             words = []
             if last:
@@ -256,21 +256,25 @@ class Decoder:
             block_ns, block_start_ns = now - block_start_ns, now
             if last:
                 break
-            if self._beside is not None:
-                block_start_ns = self._beside.between(
+            if self._measurements is not None:
+                block_start_ns = self._measurements.between(
                     recogniser, scores, now, self._frame - count, block_ns
                 )
             if recogniser.config.pace > 0:
                 idle_ns = self._pace.keep(block_start_ns, self._frame, recogniser.config.pace)
                 block_start_ns += idle_ns
                 self.result.idle_ns += idle_ns
-                if self._beside is not None:
-                    self._beside.begin()
+                if self._measurements is not None:
+                    self._measurements.begin()
         audio_s = begun.duration_s * (self._frame - first) / n_frames
         self._done(item, begun, words, wall_ns, audio_s, done)
 
     def _other_programs_ns(self, now: int, *, surely: bool) -> int:
-        return 0 if self._beside is None else self._beside.other_programs_ns(now, surely=surely)
+        return (
+            0
+            if self._measurements is None
+            else self._measurements.other_programs_ns(now, surely=surely)
+        )
 
     def _adapt_beam(self, now: int, frames: int, spent_ns: int) -> None:
         """Let the adaptive beam, if it is on, follow how long the last block took."""
@@ -361,8 +365,8 @@ class Decoder:
         if due is None:
             return
         self.recogniser.configure(due.config, due.prepared)
-        if self._beside is not None:
-            self._beside.changed()
+        if self._measurements is not None:
+            self._measurements.changed()
         self._begin_epoch(due.config, self._newest + 1)
         self._epochs.append(self._epoch)
         self.configs_met.append(due.config)

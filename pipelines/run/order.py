@@ -46,7 +46,7 @@ class Past:
     configs: tuple[Config, ...]
 
 
-class Straight:
+class PlaylistOrder:
     """Every file in order, `repeat` times over and then for as long as the setting `loop` is on."""
 
     about: Mapping[str, object] = {}

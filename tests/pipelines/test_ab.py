@@ -40,12 +40,12 @@ def run(
     control: Control | None = None,
     files: tuple[str, ...] = FILES,
 ) -> tuple[Outcome, Interleaved]:
-    course = Interleaved(a, b, repeat)
+    order = Interleaved(a, b, repeat)
     paths, said = [folder / name for name in files], folder / "transcripts.tsv"
     outcome = whole_runs.run(
-        a.config, paths, out, control, transcripts=said, repeat=repeat, course=course
+        a.config, paths, out, control, transcripts=said, repeat=repeat, order=order
     )
-    return outcome, course
+    return outcome, order
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +54,8 @@ def recorded(
 ) -> tuple[Outcome, Path]:
     path = tmp_path_factory.mktemp("ab") / "ab.asrs"
     b = arm(quick, search__beam=6.0, gmm__selection__method="top-n")
-    outcome, course = run(arm(quick), b, bundled_speech, path)
-    assert course.recognisers[0] is course.recognisers[1]
+    outcome, order = run(arm(quick), b, bundled_speech, path)
+    assert order.recognisers[0] is order.recognisers[1]
     return outcome, path
 
 
@@ -115,9 +115,9 @@ def test_settings_that_cannot_change_live_get_a_second_recogniser(
     quick: Config, bundled_speech: Path, tmp_path: Path
 ) -> None:
     a, b = arm(quick), arm(quick, graph__order=1)
-    outcome, course = run(a, b, bundled_speech, tmp_path / "ab.asrs", 1, files=FILES[:1])
+    outcome, order = run(a, b, bundled_speech, tmp_path / "ab.asrs", 1, files=FILES[:1])
     assert outcome.state == "closed"
-    first, second = course.recognisers
+    first, second = order.recognisers
     assert first is not second
     assert first.search.graph.n_arcs != second.search.graph.n_arcs
     with closing(Session.open(tmp_path / "ab.asrs")) as session:
@@ -145,8 +145,8 @@ def test_an_unreadable_file_is_refused_and_the_others_compared(
     bad = tmp_path / "bad.wav"
     bad.write_bytes(b"RIFF\x00\x00\x00\x00WAVEnothing")
     path = tmp_path / "ab.asrs"
-    course = Interleaved(arm(quick), arm(quick), 1)
-    outcome = whole_runs.run(quick, [bad, bundled_speech / FILES[0]], path, course=course)
+    order = Interleaved(arm(quick), arm(quick), 1)
+    outcome = whole_runs.run(quick, [bad, bundled_speech / FILES[0]], path, order=order)
     assert set(outcome.result.refused) == {outcome.result.refused[0]}
     with closing(Session.open(path)) as session:
         assert [key for key, _ in compare(session).matched] == ["08-kal16-short"]

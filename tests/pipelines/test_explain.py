@@ -13,7 +13,7 @@ from pipelines import config as settings
 from pipelines.audio import loading as audio
 from pipelines.config import presets
 from pipelines.experiments import explain, replays
-from pipelines.experiments.explain import Explanation, Way
+from pipelines.experiments.explain import Explanation, Variant
 from pipelines.experiments.replays import (
     COLD,
     FRAME_LESS,
@@ -259,7 +259,7 @@ def _found(**likely: float) -> Explanation:
         "score.x", "scoring", "decode", 100.0, 1.0, 1, 1.0, 1.0, 1.0, {}, 1.0, None, "B", "",
         parts=Parts(values, values, values),
     )  # fmt: skip
-    return Explanation(row, (Way(RUN, 1.0, 1.0, 1.0),), (0.1, 0.2, 0.3), 5, 3)
+    return Explanation(row, (Variant(RUN, 1.0, 1.0, 1.0),), (0.1, 0.2, 0.3), 5, 3)
 
 
 def test_it_is_said_how_much_fits_neither_the_replays_nor_the_law():

@@ -11,10 +11,9 @@ import pytest
 
 from pipelines.audio import loading as audio
 from pipelines.config import Config, assign, presets
-from pipelines.run.blocks import TALLIED_FROM, Blocks
+from pipelines.run.blocks import TALLIED_FROM, Blocks, Tally
 from pipelines.run.recogniser import build
 from pipelines.run.session_run import Outcome
-from pipelines.run.tally import Tally
 from profiler.analysis.breakdown import breakdown
 from profiler.session.reader import Session
 from profiler.spans import SPAN, TILING, NullLane, Recorder

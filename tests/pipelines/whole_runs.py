@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pipelines.config import Config
 from pipelines.run.control import Control
-from pipelines.run.session_run import Course, Outcome, Request, execute
+from pipelines.run.session_run import Outcome, Request, RunOrder, execute
 
 
 def run(
@@ -18,11 +18,11 @@ def run(
     *,
     transcripts: Path | None = None,
     repeat: int = 1,
-    course: Course | None = None,
+    order: RunOrder | None = None,
 ) -> Outcome:
     said = str(transcripts) if transcripts else None
     request = Request(config, "test", tuple(map(str, audio)), said, out, repeat)
-    return execute(request, control or Control(), lambda *_: None, course=course)
+    return execute(request, control or Control(), lambda *_: None, order=order)
 
 
 class Person(Control):

@@ -1,10 +1,9 @@
 """A back-off n-gram language model as arrays, with restriction to a vocabulary and pruning.
 
-The back-off form is Katz's (1987): P(w|h) is the explicit probability where the n-gram is listed
-and `backoff(h) * P(w|h')` with the history shortened by its oldest word where it is not. Pruning
-follows Stolcke, "Entropy-based Pruning of Backoff Language Models" (1998): an n-gram is worth the
-relative entropy that its removal would add, weighted by the probability of its history.
-All logarithms are natural.
+The back-off form is Katz's (1987): P(w|h) is the explicit probability where the n-gram is listed and `backoff(h) *
+P(w|h')` with the history shortened by its oldest word where it is not. Pruning follows Stolcke, "Entropy-based Pruning
+of Backoff Language Models" (1998): an n-gram is worth the relative entropy that its removal would add, weighted by the
+probability of its history. All logarithms are natural.
 """
 
 from __future__ import annotations

@@ -201,7 +201,7 @@ class DeviceSearch:
             first_step: Callable[[], None] = partial(shared.take, scores, self._scale)
             while True:
                 self._run(frontier, frames, first_frame, first_step)
-                told = frontier.told(frames)
+                told = frontier.counts(frames)
                 larger = self._larger(frontier.room, told)
                 if larger is None:
                     break

@@ -1,9 +1,8 @@
 """Finds a search graph in the cache, or has a child process compile it.
 
-Compilation takes seconds to minutes and up to some GB, inside library calls that cannot be
-interrupted; in a child process (`python -m pipelines.search.graph.compile`) it can be killed at any
-moment and its memory goes with it. The child reports its steps as JSON lines on stdout and ends
-when its stdin closes, so that it never outlives the parent.
+Compilation takes seconds to minutes and up to some GB, inside library calls that cannot be interrupted; in a child
+process (`python -m pipelines.search.graph.compile`) it can be killed at any moment and its memory goes with it. The
+child reports its steps as JSON lines on stdout and ends when its stdin closes, so that it never outlives the parent.
 """
 
 from __future__ import annotations
@@ -47,10 +46,7 @@ def load_or_build(
     progress: Progress = lambda stage, fraction: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Graph:
-    """The graph for these settings, from the cache or compiled now.
-
-    BadInput in one sentence; Cancelled.
-    """
+    """The graph for these settings, from the cache or compiled now. BadInput in one sentence; Cancelled."""
     recipe = recipe_of(config, model)
     path, graph = obtain(recipe, progress, cancelled)
     if graph.n_senones != model.n_senones:

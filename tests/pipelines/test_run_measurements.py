@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from pipelines.config import Config, assign
-from pipelines.run import beside, hot_replay
-from pipelines.run.beside import OTHERS_EVERY_NS, Beside
+from pipelines.run import hot_replay, measurements
 from pipelines.run.hot_replay import LIMIT, USUAL_TIMES
+from pipelines.run.measurements import OTHERS_EVERY_NS, RunMeasurements
 from pipelines.search.viterbi import Viterbi
 from profiler.spans import Recorder
 from tests.fake_clock import FakeClock
@@ -35,11 +35,11 @@ class Queue:
 class Rig:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.clock, self.queue = FakeClock(10**9), Queue()
-        monkeypatch.setattr(beside, "RunQueue", lambda: self.queue)
+        monkeypatch.setattr(measurements, "RunQueue", lambda: self.queue)
         monkeypatch.setattr(hot_replay, "EARLY_SHARE", 0.0)
         self.recorder = Recorder(self.clock)
         self.lane = self.recorder.lane("decode", decode=True)
-        self.beside = Beside(self.recorder, self.lane, 0.01)
+        self.measurements = RunMeasurements(self.recorder, self.lane, 0.01)
         self.began = self.clock()
 
 
@@ -62,13 +62,13 @@ def test_a_search_whose_beam_follows_the_time_is_not_kept(
     )
     for _ in range(100 * USUAL_TIMES + 1):
         rig.clock.advance(1000)
-        rig.beside.between(who, None, rig.clock(), 0, 1000)
+        rig.measurements.between(who, None, rig.clock(), 0, 1000)
     assert len(kept) == (not adaptive)
 
 
 def test_a_span_holds_what_other_programs_took_however_long(rig: Rig) -> None:
     rig.queue.answers = [7, LIMIT + 5]
-    assert rig.beside.other_programs_ns(0, surely=True) == 7
-    held = rig.beside.other_programs_ns(OTHERS_EVERY_NS)
+    assert rig.measurements.other_programs_ns(0, surely=True) == 7
+    held = rig.measurements.other_programs_ns(OTHERS_EVERY_NS)
     assert held == LIMIT
     rig.lane.put(rig.recorder.stage("decode.block", "decode"), 0, 1, 0, 1, held)

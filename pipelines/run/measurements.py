@@ -19,7 +19,7 @@ OTHERS_EVERY_NS: Final = 4_000_000
 takes ten microseconds and more. A block in which one of them had the processor for longer is longer itself."""
 
 
-class Beside:
+class RunMeasurements:
     """Made and used on the thread that decodes."""
 
     def __init__(self, recorder: Recorder, lane: Lane, replay: float) -> None:
