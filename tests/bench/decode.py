@@ -24,8 +24,7 @@ from pipelines import config as settings
 from pipelines.audio import loading as audio
 from pipelines.audio import word_errors as wer
 from pipelines.config import Config, presets
-from pipelines.models import dictionary, sphinx
-from pipelines.models.language import arpa
+from pipelines.models import sphinx
 from pipelines.run import playlist
 from pipelines.run.control import Control
 from pipelines.run.decode import Decoder
@@ -37,6 +36,7 @@ from pipelines.search.graph.recipe import Recipe, recipe_of
 from pipelines.search.graph.sources import language
 from profiler.files.paths import cache_dir
 from profiler.spans import NullLane, Recorder
+from tests.pipelines.language_models import write_arpa, write_dictionary
 
 Progress = Callable[[str, float | None], None]
 
@@ -173,8 +173,8 @@ def _language_files(recipe: Recipe, folder: Path) -> tuple[Path, Path]:
     """The pruned language model (ARPA) and dictionary of `recipe`, as files for the peer."""
     model, words = language(recipe, sphinx.mdef.read(Path(recipe.model) / "mdef"))
     paths = folder / "language.arpa", folder / "words.dict"
-    arpa.write(model, paths[0])
-    dictionary.write(words, paths[1])
+    write_arpa(model, paths[0])
+    write_dictionary(words, paths[1])
     return paths
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import kaldi_decoder
 import kaldifst
 import numpy as np
-from language_models import random_model
+from language_models import random_model, restricted, write_arpa, write_dictionary
 
 from pipelines.config import Graph as GraphConfig
 from pipelines.config import Search
 from pipelines.models import dictionary, sphinx
 from pipelines.models.dictionary import Dictionary
-from pipelines.models.language import arpa, ngram
+from pipelines.models.language import ngram
 from pipelines.search.graph import compile as graphs
 from pipelines.search.graph import topology
 from pipelines.search.graph.openfst import from_arcs, from_kaldifst, to_kaldifst
@@ -61,9 +61,9 @@ def toy_language(order: int = 2) -> ngram.NGram:
 def toy_recipe(folder: Path, order: int = 2, **changes) -> Recipe:
     """Files of the toy language in `folder`, and the recipe that compiles them."""
     folder.mkdir(exist_ok=True)
-    arpa.write(toy_language(order), folder / "toy.arpa")
-    words = full_dictionary().restrict(TOY_WORDS)
-    dictionary.write(Dictionary(words.pronunciations), folder / "toy.dict")
+    write_arpa(toy_language(order), folder / "toy.arpa")
+    words = restricted(full_dictionary(), TOY_WORDS)
+    write_dictionary(Dictionary(words.pronunciations), folder / "toy.dict")
     values = {
         "model": str(sphinx.default_directory()),
         "dictionary": str(folder / "toy.dict"),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from language_models import random_model, write_lm_bin
+from language_models import random_model, write_arpa, write_lm_bin
 
 from pipelines.models.language import arpa, lm_bin, ngram
 from pipelines.models.language.ngram import LanguageModelError
@@ -67,7 +67,7 @@ def test_lm_bin_equals_pocketsphinx():
 
 def test_arpa_round_trip(small, tmp_path):
     model, _ = small
-    arpa.write(model, tmp_path / "m.arpa")
+    write_arpa(model, tmp_path / "m.arpa")
     same(arpa.read(tmp_path / "m.arpa"), model, 3e-6)
     (tmp_path / "m.arpa.gz").write_bytes(gzip.compress((tmp_path / "m.arpa").read_bytes()))
     same(arpa.read(tmp_path / "m.arpa.gz"), model, 3e-6)
@@ -82,7 +82,7 @@ def test_arpa_is_read_by_pocketsphinx(small, tmp_path):
     import pocketsphinx
 
     model, _ = small
-    arpa.write(model, tmp_path / "m.arpa")
+    write_arpa(model, tmp_path / "m.arpa")
     logmath = pocketsphinx.LogMath()
     config = pocketsphinx.Config(loglevel="FATAL")
     peer = pocketsphinx.NGramModel(config, logmath, str(tmp_path / "m.arpa"))
@@ -236,7 +236,7 @@ def test_a_vocabulary_too_large_for_its_order_is_refused():
 
 def test_damaged_packing_is_refused(small, tmp_path):
     model, _ = small
-    arpa.write(model, tmp_path / "m.arpa")
+    write_arpa(model, tmp_path / "m.arpa")
     text = (tmp_path / "m.arpa").read_bytes()
     path = tmp_path / "m.arpa.gz"
     for kind, packed in (("gzip", gzip.compress(text)), ("bzip2", bz2.compress(text))):

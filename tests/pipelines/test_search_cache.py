@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from language_models import restricted, write_dictionary
 from search_graphs import TOY_WORDS, full_dictionary, model, random_graph, toy_recipe
 
 from pipelines.config import Graph as GraphConfig
-from pipelines.models import dictionary
 from pipelines.search.graph import cache as store
 from pipelines.search.graph import compile as graphs
 from pipelines.search.graph import wfst
@@ -165,7 +165,7 @@ def test_bad_inputs_are_one_sentence_and_leave_nothing(tmp_path, cache):
 
 def test_settings_reach_the_recipe(tmp_path):
     words = tmp_path / "own.dict"
-    dictionary.write(full_dictionary().restrict(TOY_WORDS), words)
+    write_dictionary(restricted(full_dictionary(), TOY_WORDS), words)
     config = GraphConfig(
         vocabulary=9,
         order=3,

@@ -7,6 +7,7 @@ import pytest
 from grammar_examples import EXPRESSIONS, WORDS, sentences
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from language_models import restricted, write_dictionary
 from search_graphs import QUIET, best_path, full_dictionary, model
 
 import assets
@@ -160,7 +161,7 @@ def test_the_graph_accepts_exactly_the_grammars_sentences(tmp_path_factory, expr
     path = folder / "accepts.gram"
     path.write_text(f"{HEADER}public <x> = {jsgf_text(Sequence((Word('four', 1), expression)))};\n")
     small = folder / "accepts.dict"
-    dictionary.write(full_dictionary().restrict([*WORDS]), small)
+    write_dictionary(restricted(full_dictionary(), [*WORDS]), small)
     chosen = recipe(path, dictionary=str(small))
     graph = unless_refused(lambda: compile_graph(chosen, lambda *_: None))
     expected = sentences(expression, {}, LONGEST)
@@ -177,7 +178,7 @@ def test_the_graph_accepts_exactly_the_grammars_sentences(tmp_path_factory, expr
 def test_words_are_found_in_lower_case_and_missing_ones_are_listed(tmp_path):
     path = tmp_path / "list.txt"
     small = str(tmp_path / "small.dict")
-    dictionary.write(full_dictionary().restrict(["go", "forward", "ten"]), small)
+    write_dictionary(restricted(full_dictionary(), ["go", "forward", "ten"]), small)
     path.write_text("GO forward\nTen\n")
     graph = compile_graph(recipe(path, dictionary=small), lambda *_: None)
     assert graph.words == ("go", "forward", "ten")

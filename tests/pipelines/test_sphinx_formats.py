@@ -29,7 +29,7 @@ def test_binary_and_text_definitions_say_the_same(tmp_path, order):
             4,
             5,
         ]
-        assert [definition.tmat(p) for p in range(4)] == [0, 1, 2, 3]
+        assert [definition.tmats[p] for p in range(4)] == [0, 1, 2, 3]
     np.testing.assert_array_equal(binary.sseq[binary.ssid], text.sseq[text.ssid])
 
 

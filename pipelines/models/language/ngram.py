@@ -97,19 +97,6 @@ class NGram:
         result[listed] = self.log_prob[k - 1][row[listed]]
         return result
 
-    def sentence(self, words: Sequence[str]) -> float:
-        """ln P of a sentence with its end; LanguageModelError for a word outside the model."""
-        index = self.index()
-        try:
-            ids = [index[w] for w in (SENTENCE_START, *words, SENTENCE_END)]
-        except KeyError as missing:
-            raise LanguageModelError(f"The language model lacks the word {missing}.") from None
-        total = 0.0
-        for i in range(1, len(ids)):
-            gram = ids[max(0, i + 1 - self.order) : i + 1]
-            total += float(self.score(np.array([gram], dtype=np.int32))[0])
-        return total
-
 
 def make(
     words: Sequence[str],

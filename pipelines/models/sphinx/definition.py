@@ -76,10 +76,6 @@ class ModelDefinition:
         """State sequence of the context-independent phone."""
         return int(self.ci_ssids[phone])
 
-    def tmat(self, phone: int) -> int:
-        """Transition matrix of the phone."""
-        return int(self.tmats[phone])
-
 
 def assemble(
     path: Path,

@@ -85,11 +85,6 @@ class Graph:
         """Number of arcs, self-loops included."""
         return len(self.arcs) + int((self.states["loop_label"] > 0).sum())
 
-    @property
-    def n_bytes(self) -> int:
-        """Bytes of states and arcs."""
-        return int(self.states.nbytes + self.arcs.nbytes + self.final.nbytes)
-
 
 class Senones(NamedTuple):
     """What a graph knows of the senones: `phone` and `state` of each, and for each phone whether it is a `filler`."""
