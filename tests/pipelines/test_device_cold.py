@@ -41,47 +41,6 @@ def scorer_of(
     return DeviceScorer(config, tied, work, lambda: pytest.fail("no spare"))
 
 
-@pytest.fixture
-def sizes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str]]:
-    """Frames and number type of every piece that is scored."""
-    seen: list[tuple[int, str]] = []
-    score = device_gmm.Tied.score
-
-    def noted(self: Any, p: Any, x: Any, out: Any, stages: Any) -> None:
-        seen.append((len(x), stages.on.dtype))
-        score(self, p, x, out, stages)
-
-    monkeypatch.setattr(device_gmm.Tied, "score", noted)
-    return seen
-
-
-def test_another_number_type_is_warm_before_the_next_block(
-    tied: Any, sizes: list[tuple[int, str]]
-) -> None:
-    features = likely_features(tied, 3 * BLOCK)
-    chosen = {"frames.skip": 3}
-    changed, same = (scorer_of(tied, LazyDevice(EAGER), **chosen) for _ in range(2))
-    for scorer in (changed, same):
-        scorer.warm_up()
-        scorer.score(features[:BLOCK], 0, LANE)
-    sizes.clear()
-    changed.configure(settings.assign(changed._config, {"placement.dtype": "bf16"}))
-    scored = len(range(0, BLOCK, 3))
-    assert sizes.count((scored, "bf16")) >= 2
-    # The utterance goes on where it was: the same frames are left out.
-    changed.configure(settings.assign(changed._config, {"placement.dtype": "fp32"}))
-    sizes.clear()
-    for at in (BLOCK, 2 * BLOCK):
-        block = features[at : at + BLOCK]
-        np.testing.assert_allclose(
-            changed.score(block, at, LANE), same.score(block, at, LANE), atol=1e-4
-        )
-    # A setting that needs nothing new warms nothing.
-    sizes.clear()
-    same.configure(same._config)
-    assert sizes == []
-
-
 def given(cost: Cost, name: str = "launch") -> list[Linear]:
     """How many kernels a law says that a device is given; or views; or kernels of graphs."""
     return [count for kind, count in cost.calls.items() if kind == f"{name}@cuda"]
@@ -158,28 +117,6 @@ def test_memory_of_a_device_is_taken_by_the_stream_that_first_touches_it(
     assert outside == []
 
 
-def test_kernels_of_a_search_are_counted_by_frame_and_a_graph_is_one() -> None:
-    for graphs in (False, True):
-        device = LazyDevice(EAGER)
-        device.can_capture = graphs
-        work = DeviceWork(device, Recorder(), LANE)  # type: ignore[arg-type]
-        viterbi = DeviceViterbi(search_graphs.random_graph(1, True), search_graphs.settings(), work)
-        viterbi.warm_up()
-        for advanced in (False, True):
-            if advanced:
-                viterbi.advance(search_graphs.smooth_scores(1, 6, 7), 0)
-            device.where = "cuda"
-            cost = viterbi.costs()["search.frames"]
-            device.where = "cpu"
-            (each,) = given(cost)
-            # Some sixty operations on tensors pass the tokens over a frame.
-            kernels = given(cost, "held")[0] if graphs else each
-            assert 30 <= kernels.per_frame <= 120
-            assert kernels.fixed == each.fixed == 0.0
-            assert each.per_frame == (1.0 if graphs else kernels.per_frame)
-            assert given(cost, "piece") == [Linear(fixed=1.0)]
-
-
 def watching(note: Callable[[str, Any], None]) -> Any:
     """While it is entered, `note` is told of every operation that torch dispatches: its name and arguments."""
     from torch.utils._python_dispatch import TorchDispatchMode
@@ -192,27 +129,6 @@ def watching(note: Callable[[str, Any], None]) -> Any:
             return func(*args, **(kwargs or {}))
 
     return Watching()  # type: ignore[no-untyped-call]
-
-
-@pytest.mark.parametrize("owned", [False, True])
-def test_products_of_features_are_as_long_as_tensor_cores_want_them(tied: Any, owned: bool) -> None:
-    """Squares, values and a one of 13 features are 27: in 16 bits, multiples of 8 are faster."""
-    import torch
-
-    lengths: list[int] = []
-
-    def note(name: str, args: Any) -> None:
-        if name.startswith(("aten.mm", "aten.bmm")):
-            lengths.append(args[0].shape[-1])
-
-    model = continuous.untied(tied, 2) if owned else tied
-    scorer = scorer_of(model, LazyDevice(EAGER), **{"placement.dtype": "bf16"})
-    features = likely_features(model, 3)
-    with watching(note):
-        scorer.score(features, 0, LANE)
-    assert 2 * features.shape[1] // model.means.shape[1] + 1 <= lengths[0]
-    assert lengths[0] % 8 == 0
-    assert torch.bfloat16 == scorer._parameters.there["gaussians"].dtype  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])

@@ -199,18 +199,6 @@ def test_the_budget_is_kept() -> None:
     assert rig.scorer.times == PASSES * replays
 
 
-def test_a_pause_is_not_made_up_for() -> None:
-    rig = Rig(0.01)
-    found = []
-    for turn in range(6):
-        if turn == 3:
-            rig.clock.advance(10**12)
-        found.append(rig.choose())
-        rig.again()
-    # What was left of the time for the first went into the second.
-    assert min(found[2:]) > 100
-
-
 @pytest.mark.parametrize(
     "why", ["no share", "remembers", "another kind", "frame by frame", "forgotten"]
 )
@@ -232,29 +220,6 @@ def test_what_must_not_be_replayed_is_not(why: str) -> None:
     assert rig.scorer.times == 0
     names = [rig.recorder.stages[n].name for n in rig.taken()["stage"]]
     assert not [name for name in names if name.startswith(REPLAYED)]
-
-
-@pytest.mark.parametrize("all_of_them", [True, False])
-def test_what_another_program_disturbed_is_not_compared(all_of_them: bool) -> None:
-    rig = Rig(0.1)
-    rig.choose()
-    rig.lane.take()
-    before, _ = rig.block()
-    again = rig.scorer.again
-
-    def disturbed(first_frame: int, lane: Any) -> bool:
-        # The first two passes were slow, and would be taken for hot.
-        rig.queue.waited += 10_000 if all_of_them or rig.scorer.times < 2 else 0
-        return again(first_frame, lane)
-
-    rig.scorer.again = disturbed  # type: ignore[method-assign]
-    assert rig.replay.take(rig.scorer, SCORES, before, 0)
-    spans = rig.taken()
-    names = [rig.recorder.stages[n].name for n in spans["stage"]]
-    assert len(names) == (1 if all_of_them else 3)
-    assert "setup.replay" in names
-    hot_spans = spans[np.array(names) != "setup.replay"]
-    assert hot_spans["duration_ns"].tolist() == ([] if all_of_them else [400, 400])
 
 
 def test_what_other_programs_took_of_block_and_passes_is_off() -> None:
@@ -458,19 +423,3 @@ def test_the_search_is_done_again_over_several_frames(
         each for each in rig.taken() if rig.recorder.stages[each["stage"]].name == SEARCHED[0]
     )
     assert (span["work0"], span["duration_ns"]) == (1000 * wanted, 500)
-
-
-def test_a_search_that_went_on_otherwise_is_not_done_again_with_blocks_before(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(hot_replay, "SearchReplay", Search)
-    rig = Rig(0.1)
-    rig.scorer.can = False
-    search = with_search(rig)
-    rig.choose(search)
-    one = np.zeros((1, 3), np.float32)
-    before, _ = rig.block()
-    rig.replay.take(rig.scorer, one, before, 0)
-    rig.replay.forget_search()
-    assert not rig.replay.chosen
-    assert not rig.replay._scores
