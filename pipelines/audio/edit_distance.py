@@ -1,6 +1,4 @@
-"""The way from some words to others with the fewest errors: minimum edit distance with unit costs (Levenshtein 1966).
-
-In memory that long texts do not grow (Hirschberg 1975).
+"""Minimum edit distance with unit costs (Levenshtein 1966) between word sequences, in bounded memory (Hirschberg 1975).
 """
 
 from __future__ import annotations

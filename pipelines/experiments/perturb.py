@@ -1,7 +1,7 @@
-"""Confirming a verdict by changing what it rests on: blocks, threads, sizes, and what the stage does then.
+"""Confirms a verdict by changing what it depends on (block, threads, sizes) and observing the stage.
 
-Which changes exist for which stage is said here, next to the reasons why others do not. The judgement is
-`profiler.analysis.comparison.perturbation`, the running `pipelines.experiments.rerun`.
+This module says which changes exist for which stage, and why others do not. `profiler.analysis.comparison.perturbation`
+judges, `pipelines.experiments.rerun` runs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What other settings would cost, from a session of one: both are tried on a few seconds of its speech.
+"""What other settings would cost in a session: both settings decode a few seconds of its speech in turns.
 
-They decode in turns, whole, so that caches, tokens and what lies between the stages are those of a run; each stage of
-the session then changes as it did there. Settings that cannot be tried are named, and nothing is predicted then.
+Each stage of the session is then scaled as it changed in the trial. Where a setting cannot be tried, it is named and
+nothing is predicted.
 """
 
 from __future__ import annotations

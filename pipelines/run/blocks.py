@@ -1,7 +1,7 @@
 """A block of frames on its way through scorer and search.
 
-A dense scorer hands its scores to the search a block at a time; a lazy one takes turns with it frame by frame,
-since what is wanted of a frame is known only when the search has done the one before.
+A dense scorer hands its scores to the search block by block. A lazy scorer and the search alternate frame by frame,
+because the search must finish a frame before it knows which senones it needs next.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a person asks of a decode while it runs: change a setting, compare two settings, leave a mark, stop.
+"""Requests to a running decode: change a setting, compare two settings, leave a mark, stop.
 
-Asked from any thread; taken by the decode loop at its next block boundary. The decode loop keeps
-`frame` up to date, so that a request remembers at which frame it was made.
+Any thread may make them; the decode loop takes them at its next block boundary. The loop keeps `frame` up to date, so
+that each request remembers at which frame it was made.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """The decode loop: utterance by utterance, block by block, with every nanosecond of wall time accounted for.
 
-Spans of group `decode` tile the time spent on decoding without a gap: one for what is done once for an
-utterance (reading audio, features, spread over all its frames) and one for each block. What their
-leaves (front end, scoring, search) do not cover is overhead; what this loop itself takes at the two ends of a block
-has stages there. Waiting for the pace is `idle`; what is
-done for the person and not for the recogniser (waveform, word errors) is `setup`. Both lie outside.
+Spans of group `decode` tile the decoding time without a gap: one for the work done once per utterance (reading,
+features; spread over its frames) and one per block. What their leaves (front end, scoring, search) do not cover is
+overhead; the loop's own Python has stages there. Waiting for the pace is `idle`; the waveform and word errors, which
+only the user needs, are `setup`. Both lie outside the wall time.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from pipelines.run.null_writer import NullWriter
 from pipelines.run.pace import Pace
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser
-from pipelines.run.result import Decoded, Result
+from pipelines.run.request import Decoded, Result
 from pipelines.scoring import with_context
 from profiler.analysis.categories import OVERHEAD
 from profiler.analysis.conditions import OTHER_COUNT

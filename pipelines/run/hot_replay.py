@@ -1,18 +1,14 @@
-"""Hot replay: a block done once more with its data hot, so that waiting for caches and memory is measured.
+"""Hot replay: a block is repeated at once with its data in the caches, which measures how long it waits for memory.
 
-Between two blocks, and outside the wall time, the block just decoded is scored or searched again until it gets no
-faster: a cache may take data back only after they were asked for several times. What the block took
-longer, it waited for data that what lies between (the other of the two, other programs) had pushed out. The spans are
-compared stage by stage; the result is recorded on the decode lane as spans of the stages "replay.…" in the group
-`setup`: their duration is the hot time, their count the time that the block had taken.
+Replays run between two blocks and outside the wall time. A block is scored or searched again until it gets no faster,
+because a cache may take data back only after several requests. The time the block took longer is waiting for data that
+other work had evicted. The result is recorded on the decode lane as spans of the stages "replay.…" in the group
+`setup`: their duration is the hot time, their work count the time that the block had taken.
 
-Scoring and search take turns, and the one that takes less is done until it has taken as long as the other does. So
-each has half of the time, and what is cheap to do again is done more often.
-
-Only where scoring is a pure function of the block (`LayeredScorer.again`); the search is done again on its state as it
-was before (`SearchReplay`), which is kept when the block is chosen, and over FRAMES frames or more, in as many blocks
-as that takes. The first EARLY replays of both may take EARLY_SHARE of the time, the pauses of a paced run included;
-after them, and in the long run, replays take at most `share` of it.
+Scoring and search share the time equally: the cheaper one is replayed more often. Scoring must be a pure function of
+the block (`LayeredScorer.again`); the search restarts from a saved state (`SearchReplay`) and covers at least FRAMES
+frames. The first EARLY replays of both may take EARLY_SHARE of the time; in the long run replays take at most `share`
+of it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Changes asked for while frames are being decoded: which act now, and which must be made ready first.
+"""Changes requested during a run: which act now, and which must be prepared first.
 
-What a setting needs (a codebook, shortlists, a table) is made by one thread while decoding goes on by the
-present settings; at the first block boundary after it is done, the change acts. Changes that need nothing do not
-wait for those that do. A later change that makes an earlier one's preparation pointless cancels it.
+One thread prepares what a setting needs (a codebook, shortlists, a table) while decoding goes on; the change acts at
+the first block boundary afterwards. Changes that need nothing do not wait. A later change that makes a preparation
+pointless cancels it.
 """
 
 from __future__ import annotations

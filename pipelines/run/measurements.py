@@ -1,6 +1,6 @@
-"""What a recorded run measures beside its stages: other programs, and hot replays.
+"""What a recorded run measures in addition to its stages: the time of other programs, and hot replays.
 
-All of it between blocks and outside the wall time, but for reading how long the thread waited for its processor.
+Everything runs between blocks and outside the wall time, except reading how long the thread waited for its processor.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""One run from start to end: session file, recorder, samplers, recogniser, decode loop, in that order.
+"""One run from start to end: session file, recorder, samplers, recogniser, decode loop.
 
-Used in-process by the command line and by the worker process of the window; the two differ only in
-how they report progress and receive requests.
+The command line uses it in-process, the window through its worker process; the two differ only in how they report
+progress and receive requests.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ from pipelines.run.null_writer import NullWriter
 from pipelines.run.order import PlaylistOrder
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Progress, Recogniser, build
-from pipelines.run.request import Request
-from pipelines.run.result import Result
+from pipelines.run.request import Request, Result
 from pipelines.scoring import peaks
 from profiler import counting
 from profiler.counting import CountingLane

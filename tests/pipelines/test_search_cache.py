@@ -52,9 +52,9 @@ def test_two_processes_build_one_graph_once(tmp_path, cache):
     code = textwrap.dedent("""
         import json, sys
         from pipelines.search.graph import compile as graphs
-        from pipelines.search.graph.recipe import from_mapping
+        from pipelines.search.graph.recipe import Recipe
         steps = []
-        path, graph = graphs.obtain(from_mapping(json.loads(sys.argv[1])), lambda s, f: steps.append(s))
+        path, graph = graphs.obtain(Recipe(**json.loads(sys.argv[1])), lambda s, f: steps.append(s))
         print(path.name, graph.n_arcs, sum(s.startswith("building graph") for s in steps) > 0)
     """)
     children = [

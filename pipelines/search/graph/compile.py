@@ -23,7 +23,7 @@ from pipelines.config import Graph as GraphConfig
 from pipelines.models.sphinx import AcousticModel
 from pipelines.search.graph import cache as store
 from pipelines.search.graph.build import compile_graph
-from pipelines.search.graph.recipe import Recipe, from_mapping, recipe_of
+from pipelines.search.graph.recipe import Recipe, recipe_of
 from pipelines.search.graph.wfst import Graph, GraphError, load, save
 from profiler.errors import Cancelled
 from profiler.files import cache
@@ -198,7 +198,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     limits.lower(RLIMIT_AS=MEMORY_BYTES, RLIMIT_DATA=MEMORY_BYTES, RLIMIT_CORE=0)
     try:
         graph = compile_graph(
-            from_mapping(json.loads(recipe)),
+            Recipe(**json.loads(recipe)),
             lambda stage, fraction: say(stage=stage, fraction=fraction),
         )
         save(graph, Path(target))
