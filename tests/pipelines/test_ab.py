@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.audio.word_errors import word_errors
-from pipelines.config import Config, ConfigError, assign, presets
+from pipelines.config import Config, ConfigError, assign
 from pipelines.experiments.ab import Arm, Interleaved, differences
 from pipelines.run.control import Control
 from pipelines.run.session_run import Outcome
@@ -24,11 +24,6 @@ FILES = ("08-kal16-short.flac", "04-kal16-numbers.flac")
 def arm(config: Config, **assignments: bool | float | str) -> Arm:
     dotted = {key.replace("__", "."): value for key, value in assignments.items()}
     return Arm(assign(config, dotted), dotted)
-
-
-@pytest.fixture(scope="module")
-def quick() -> Config:
-    return presets.load("gmm-quick").config
 
 
 def run(

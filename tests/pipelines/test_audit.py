@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from run_again import never, quiet
 
 from app.cli.main import main
 from pipelines.audio import loading as audio
@@ -29,19 +30,6 @@ from pipelines.scoring import build_scorer
 from profiler.errors import Cancelled
 from profiler.spans import NullLane, Recorder
 from tests.pipelines import net_files
-
-
-def quiet(stage: str, fraction: float | None) -> None:
-    """Nobody watches."""
-
-
-def never() -> bool:
-    return False
-
-
-@pytest.fixture(scope="module")
-def quick() -> Config:
-    return presets.load("gmm-quick").config
 
 
 @pytest.fixture(scope="module")

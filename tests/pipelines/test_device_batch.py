@@ -11,21 +11,15 @@ import pytest
 from pipelines import config as settings
 from pipelines.config import Config
 from pipelines.device import COMPUTE, DeviceWork, HostDevice
-from pipelines.models import sphinx
 from pipelines.scoring.device.batch import BLOCK_FRAMES, Batch
 from pipelines.scoring.layered import with_context
 from profiler.arrays import Array
 from profiler.spans import NullLane, Recorder
-from tests.pipelines import net_files, sphinx_writer
+from tests.pipelines import net_files
 from tests.pipelines.lazy_device import EAGER, SCHEDULES, LazyDevice
 from tests.pipelines.scoring_reference import brute_force, likely_features
 
 LANE = NullLane()
-
-
-@pytest.fixture(scope="module")
-def tied(tmp_path_factory: Any) -> Any:
-    return sphinx.load(sphinx_writer.write_model(tmp_path_factory.mktemp("tied"), 4, 5))
 
 
 def test_utterances_scored_together_score_as_if_alone(tied: Any) -> None:

@@ -19,18 +19,13 @@ from pipelines.scoring.layered import with_context
 from pipelines.search.device.search import DeviceSearch
 from pipelines.search.device.viterbi import DeviceViterbi
 from profiler.spans import Cost, Linear, NullLane, Recorder
-from tests.pipelines import search_graphs, sphinx_writer
+from tests.pipelines import search_graphs
 from tests.pipelines.lazy_device import EAGER, LazyDevice
 from tests.pipelines.net_files import card, forward, net, utterance, write
 from tests.pipelines.scoring_reference import likely_features
 
 LANE = NullLane()
 BLOCK = 8
-
-
-@pytest.fixture(scope="module")
-def tied(tmp_path_factory: Any) -> Any:
-    return sphinx.load(sphinx_writer.write_model(tmp_path_factory.mktemp("tied"), 4, 5))
 
 
 def scorer_of(

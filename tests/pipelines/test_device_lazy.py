@@ -15,7 +15,6 @@ import pytest
 from pipelines import config as settings
 from pipelines.config import Config
 from pipelines.device import COMPUTE, DeviceWork
-from pipelines.models import sphinx
 from pipelines.scoring.device import scorer as device_scorer
 from pipelines.scoring.device.scorer import DeviceScorer
 from pipelines.search.device import search as device_search
@@ -24,7 +23,7 @@ from pipelines.search.device.search import DeviceSearch
 from profiler.arrays import Array
 from profiler.span_layout import SPAN
 from profiler.spans import NullLane, Recorder
-from tests.pipelines import search_graphs, sphinx_writer
+from tests.pipelines import search_graphs
 from tests.pipelines.lazy_device import EAGER, LATE, SCHEDULES, LazyDevice
 from tests.pipelines.net_files import card, net, write
 from tests.pipelines.scoring_reference import likely_features
@@ -37,11 +36,6 @@ PLACEMENTS = [
         ("resident", "each-block"), ("block", "frame"), (False, True), (False, True)
     )
 ]
-
-
-@pytest.fixture(scope="module")
-def tied(tmp_path_factory: Any) -> Any:
-    return sphinx.load(sphinx_writer.write_model(tmp_path_factory.mktemp("tied"), 4, 5))
 
 
 @pytest.fixture(scope="module")

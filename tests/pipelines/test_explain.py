@@ -6,12 +6,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from run_again import QUICK, quiet
 from search_graphs import settings as settings_of
 from search_graphs import smooth_scores, thousand_words
 
 from pipelines import config as settings
 from pipelines.audio import loading as audio
-from pipelines.config import presets
 from pipelines.experiments import explain, replays
 from pipelines.experiments.explain import Explanation, Variant
 from pipelines.experiments.replays import (
@@ -35,12 +35,6 @@ from profiler.analysis.parts import Parts
 from profiler.drained_lane import DrainedLane
 from profiler.errors import BadInput, Cancelled
 from profiler.spans import NullLane, Recorder
-
-QUICK = presets.load("gmm-quick").config
-
-
-def quiet(what: str, share: float | None) -> None:
-    """Progress that nobody sees."""
 
 
 @pytest.fixture(scope="module")

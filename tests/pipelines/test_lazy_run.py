@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipelines.config import Config, assign, presets
+from pipelines.config import Config, assign
 from pipelines.run.blocks import TALLIED_FROM
 from pipelines.run.session_run import Outcome
 from profiler.analysis.breakdown import breakdown
@@ -18,11 +18,6 @@ from profiler.spans import TILING
 from tests.pipelines import whole_runs
 
 FILES = ("01-slt-morning.flac", "08-kal16-short.flac")
-
-
-@pytest.fixture(scope="module")
-def quick() -> Config:
-    return presets.load("gmm-quick").config
 
 
 def run(config: Config, folder: Path, out: Path | None, **changes: Any) -> Outcome:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from pipelines import config as settings
-from pipelines.config import Config, ConfigError, presets
+from pipelines.config import Config, ConfigError
 from pipelines.run.control import Change, Control
 from pipelines.run.live_changes import Asked, Due, LiveChanges
 from pipelines.scoring import scorer as scoring
@@ -143,11 +143,6 @@ def join_preparing(person: Person) -> None:
     for thread in threading.enumerate():
         if thread.name == "preparing":
             thread.join(TIMEOUT_S)
-
-
-@pytest.fixture(scope="module")
-def quick() -> Config:
-    return presets.load("gmm-quick").config
 
 
 def run(config: Config, folder: Path, out: Path, control: Control) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import soundfile
 
-from pipelines.config import Config, assign, presets
+from pipelines.config import Config, assign
 from pipelines.experiments import rerun
 from pipelines.run import decode, playlist
 from pipelines.run.control import Control
@@ -23,11 +23,6 @@ from profiler.spans import TILING
 from tests.pipelines.whole_runs import Person, ask, run
 
 UTTERANCES = ("01-slt-morning.flac", "08-kal16-short.flac")
-
-
-@pytest.fixture(scope="module")
-def quick() -> Config:
-    return presets.load("gmm-quick").config
 
 
 @pytest.fixture(scope="module")

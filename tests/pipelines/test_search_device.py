@@ -10,18 +10,18 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from search_graphs import (
+    decode,
     min_cost,
-    model,
     random_graph,
+    scores_of,
     settings,
     smooth_scores,
+    spoken,
     thousand_words,
 )
 
-from pipelines.config import Config
+from pipelines.audio import collecting
 from pipelines.device import DeviceError, DeviceWork, HostDevice, open_device
-from pipelines.frontend.mfcc import Mfcc
-from pipelines.scoring import build_scorer
 from pipelines.search.device import frontier as device_frontier
 from pipelines.search.device import history as device_history
 from pipelines.search.device import search as device_search
@@ -47,33 +47,13 @@ def work(recorder=None, lane=None) -> DeviceWork:
     return DeviceWork(HostDevice(), recorder or Recorder(), lane or NullLane())
 
 
-def decode(decoder, scores, first_frame=0, block=16):
-    decoder.start(first_frame)
-    for at in range(0, len(scores), block):
-        decoder.advance(scores[at : at + block], first_frame + at)
-    return decoder.finish()
-
-
-def spoken(words):
-    return [word for word, _, _ in words]
-
-
 @pytest.fixture(scope="module")
 def scores(bundled_speech, request) -> np.ndarray:
-    """Scores of speech by the exact model, f32 [frames, senones]."""
-    from pipelines.audio import collecting
-    from pipelines.audio import loading as audio
-
+    """Of speech, f32 [frames, senones]."""
     path = collecting.collect([str(bundled_speech)])[0]
     with contextlib.suppress(pytest.skip.Exception):
         path = request.getfixturevalue("shared_audio") / "goforward.flac"
-    features = Mfcc(model().feat_params).features(audio.load(path).samples)
-    scorer = build_scorer(Config(), model())
-    blocks = [
-        scorer.score(features[at : at + 16], at, NullLane()).copy()
-        for at in range(0, len(features), 16)
-    ]
-    return np.concatenate(blocks)
+    return scores_of(path)
 
 
 # -- against the definition ------------------------------------------------------------------------

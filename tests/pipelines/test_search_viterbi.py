@@ -1,25 +1,27 @@
 """The decoder against Kaldi's on the same graphs and scores, and against itself."""
 
+import contextlib
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from search_graphs import (
+    decode,
     equal_orders,
     kaldi_decode,
     kaldi_graph,
     min_cost,
-    model,
     random_graph,
+    scores_of,
     settings,
     smooth_scores,
+    spoken,
     thousand_words,
 )
 
-from pipelines.config import Config
-from pipelines.frontend.mfcc import Mfcc
-from pipelines.scoring import build_scorer
+from pipelines.audio import collecting
 from pipelines.search import workspace
 from pipelines.search.graph.openfst import from_arcs
 from pipelines.search.graph.topology import Topology
@@ -29,44 +31,14 @@ from profiler.arrays import ArrayError
 from profiler.spans import SPAN, NullLane, Recorder
 
 
-def decode(decoder, scores, first_frame=0, block=None):
-    decoder.start(first_frame)
-    for at in range(0, len(scores), block or len(scores)):
-        decoder.advance(scores[at : at + (block or len(scores))], first_frame + at)
-    return decoder.finish()
-
-
-def spoken(words):
-    return [word for word, _, _ in words]
-
-
 @pytest.fixture(scope="module")
 def real_scores(bundled_speech, request):
-    """Scores of two utterances by the exact model."""
-    from pipelines.audio import collecting
-    from pipelines.audio import loading as audio
-
+    """Of two utterances: of people, where their speech lies beside the checkout."""
     paths = collecting.collect([str(bundled_speech)])[:2]
-    try:
+    with contextlib.suppress(pytest.skip.Exception):
         folder = request.getfixturevalue("shared_audio")
-    except pytest.skip.Exception:
-        pass
-    else:
         paths = [folder / "librivox-0870.flac", folder / "goforward.flac"]
-    recorder = Recorder()
-    front_end, scorer = Mfcc(model().feat_params), build_scorer(Config(), model())
-    front_end.stages(recorder)
-    scorer.stages(recorder)
-    result = []
-    for path in paths:
-        features = front_end.features(audio.load(path).samples, 0, NullLane())
-        scorer.reset()
-        blocks = [
-            scorer.score(features[at : at + 16], at, NullLane()).copy()
-            for at in range(0, len(features), 16)
-        ]
-        result.append(np.concatenate(blocks))
-    return result
+    return [scores_of(path) for path in paths]
 
 
 @pytest.fixture(scope="module")
