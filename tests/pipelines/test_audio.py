@@ -206,15 +206,6 @@ def test_one_channel_alone_is_read(tmp_path: Path) -> None:
         audio.load(tmp_path / "a.wav", Part(channel=2))
 
 
-@pytest.mark.parametrize("channels", [2, 3, 6])
-def test_any_channel_count_is_mixed_down_and_said_so(channels: int, tmp_path: Path) -> None:
-    many = np.random.default_rng(1).uniform(-0.5, 0.5, (200_000, channels))
-    soundfile.write(tmp_path / "a.wav", many, RATE, subtype="FLOAT")
-    sound = audio.load(tmp_path / "a.wav")
-    assert sound.notes == [f"mixed down from {channels} channels"]
-    assert np.abs(sound.samples - many.mean(axis=1)).max() < 1e-6
-
-
 def test_very_short_sound_is_read_and_said_so(tmp_path: Path) -> None:
     soundfile.write(tmp_path / "a.wav", np.full(5, 0.1), RATE)
     sound = audio.load(tmp_path / "a.wav")

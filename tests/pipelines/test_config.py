@@ -229,11 +229,6 @@ def test_any_node_of_any_other_type_is_read_or_refused_in_a_sentence(
             assert type(settings.get(config, key)) is type(settings.get(Config(), key))
 
 
-@pytest.mark.parametrize("tree", [None, "x", 3, 10**400, [], [["block", 3]], True])
-def test_a_configuration_that_is_no_table_is_refused(tree: Any) -> None:
-    assert reads_or_refuses(tree) is None
-
-
 @given(
     st.recursive(
         st.sampled_from(STRANGE),

@@ -122,15 +122,6 @@ def test_a_wait_between_streams_that_is_left_out_shows(tied: Any, features: Arra
         assert wrong, number
 
 
-def test_a_wait_of_the_host_that_is_left_out_shows(tied: Any, features: Array) -> None:
-    config = config_of()
-    eager = LazyDevice(EAGER)
-    expected = scored(eager, config, tied, features, False)
-    last = frozenset({eager.calls["wait"]})
-    found = scored(LazyDevice(LATE, waits_left_out=last), config, tied, features, False)
-    assert not np.array_equal(found, expected)
-
-
 def test_buffers_used_again_too_early_show(
     tied: Any, features: Array, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -185,24 +176,6 @@ def test_searches_find_the_same_under_every_schedule(
         device = LazyDevice(schedule)
         assert heard(device, graph, batches) == expected
         assert device.captured
-
-
-def test_a_wait_of_the_search_that_is_left_out_shows() -> None:
-    graph = search_graphs.random_graph(1, True)
-    batches = [search_graphs.smooth_scores(1, 19, 7)]
-    eager = LazyDevice(EAGER)
-    expected = heard(eager, graph, batches)
-    caught = []
-    for number in range(eager.calls["follow"] - 5, eager.calls["follow"] + 1):
-        wrong = False
-        for schedule in SCHEDULES:
-            device = LazyDevice(schedule, follows_left_out=frozenset({number}))
-            try:
-                wrong |= heard(device, graph, batches) != expected
-            except Exception:  # numbers that were never written may lead anywhere
-                wrong = True
-        caught.append(wrong)
-    assert sum(caught) >= 4
 
 
 def test_whatever_the_search_waits_for_is_no_work_of_the_host() -> None:

@@ -186,17 +186,17 @@ def test_bad_arpa_is_refused_in_one_sentence(tmp_path, text, message):
 
 
 PACKED = [
-    ("blank", b"\\data\\\nngram 1=2\n\n\\1-grams:\n" + b"\n" * 40_000_000, "are blank"),
-    ("before", b"hello\n" * 8_000_000, "no .data. block"),
+    ("blank", b"\\data\\\nngram 1=2\n\n\\1-grams:\n" + b"\n" * 20_000_000, "are blank"),
+    ("before", b"hello\n" * 4_000_000, "no .data. block"),
     (
         "word",
-        b"\\data\\\nngram 1=40000000\n\\1-grams:\n" + b"-1 a\n" * 9_000_000,
+        b"\\data\\\nngram 1=40000000\n\\1-grams:\n" + b"-1 a\n" * 4_500_000,
         "unpacks to more than 16 times its size",
     ),
     (
         "pair",
         b"\\data\\\nngram 1=2\nngram 2=40000000\n\\1-grams:\n-1 <s>\n-1 </s>\n\\2-grams:\n"
-        + b"-1 <s> </s>\n" * 4_000_000,
+        + b"-1 <s> </s>\n" * 2_000_000,
         "unpacks to more than 16 times its size",
     ),
 ]

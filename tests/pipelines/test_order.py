@@ -10,10 +10,9 @@ import pytest
 import soundfile
 
 from pipelines import config as settings
-from pipelines.config import Config, ConfigError, presets
+from pipelines.config import ConfigError, presets
 from pipelines.run import order
 from pipelines.run.control import Control
-from pipelines.run.order import alike
 from pipelines.run.session_run import Request, execute
 from profiler.analysis.comparison.arms import arms_of
 from profiler.session.model import Utterance
@@ -171,14 +170,6 @@ def test_what_cannot_be_compared_is_refused(other: dict, why: str) -> None:
     with pytest.raises(ConfigError, match=why):
         control.compare(other)
     assert control.other is None
-
-
-def test_settings_of_the_course_make_no_difference() -> None:
-    plain = Config()
-    assert alike(plain, settings.replace(plain, "pace", 4.0))
-    assert alike(plain, settings.replace(plain, "loop", True))
-    assert not alike(plain, settings.replace(plain, "block", 8))
-    assert all(settings.option(key).live for key in settings.COURSE)
 
 
 def test_selection_prepared_in_advance_acts_at_the_next_block(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 from contextlib import closing
 from pathlib import Path
 
@@ -299,14 +298,6 @@ def test_a_session_that_goes_away_ends_as_failed_with_one_sentence(
     assert len(outcome.result.utterances) < 5  # nothing is decoded that cannot be recorded
     assert str(path) in (outcome.problem or "")
     assert "\n" not in (outcome.problem or "")
-
-
-def test_the_session_is_plain_sqlite_without_side_files(recorded: tuple[Outcome, Path]) -> None:
-    _, path = recorded
-    assert [p.name for p in path.parent.iterdir()] == [path.name]
-    with closing(sqlite3.connect(path)) as database:
-        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        assert database.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 
 
 def test_what_was_done_to_the_sound_and_a_half_sentence_are_told(

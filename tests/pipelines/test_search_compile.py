@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
 import time
 from dataclasses import replace
 from itertools import pairwise, product
@@ -27,8 +26,7 @@ from pipelines.search.graph import compile as graphs
 from pipelines.search.graph.build import compile_graph
 from pipelines.search.graph.lexicon import positions
 from pipelines.search.graph.sources import language
-from pipelines.search.graph.wfst import GraphError, load
-from profiler.errors import Cancelled
+from pipelines.search.graph.wfst import GraphError
 from profiler.files import cache as kept
 
 
@@ -178,29 +176,6 @@ def test_the_second_time_comes_from_the_cache(tmp_path, cache):
     with (tmp_path / "toy" / "toy.dict").open("a") as more:
         more.write("yes Y EH S\n")
     assert store.key(recipe) not in path.name
-
-
-def test_a_damaged_cache_is_made_again(tmp_path, cache):
-    recipe = toy_recipe(tmp_path / "toy")
-    path, _ = graphs.obtain(recipe)
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-64])
-    with pytest.raises(GraphError, match="is damaged"):
-        load(path)
-    steps = []
-    assert graphs.obtain(recipe, lambda stage, fraction: steps.append(stage))[0] == path
-    assert "replacing a damaged graph in the cache" in steps
-    load(path)
-    assert path.stat().st_size == len(whole)
-
-
-def test_cancelling_kills_the_child_and_leaves_nothing(tmp_path, cache):
-    recipe = toy_recipe(tmp_path / "toy")
-    started, before = threading.Event(), set(threading.enumerate())
-    with pytest.raises(Cancelled):
-        graphs.obtain(recipe, lambda stage, fraction: started.set(), started.is_set)
-    assert list(cache.iterdir()) == []
-    assert all(thread.daemon for thread in set(threading.enumerate()) - before)
 
 
 def test_the_child_ends_with_its_parent(tmp_path):

@@ -13,7 +13,6 @@ from search_graphs import QUIET, best_path, full_dictionary, model
 import assets
 from pipelines.config import Graph as GraphConfig
 from pipelines.models import dictionary, sphinx
-from pipelines.models.dictionary import DictionaryError
 from pipelines.models.grammar.expression import (
     Alternatives,
     Grammar,
@@ -173,27 +172,6 @@ def test_the_graph_accepts_exactly_the_grammars_sentences(tmp_path_factory, expr
                 assert cost == pytest.approx(quiet - np.log(expected[rest]), abs=ROUNDING)
             else:
                 assert cost == np.inf
-
-
-def test_words_are_found_in_lower_case_and_missing_ones_are_listed(tmp_path):
-    path = tmp_path / "list.txt"
-    small = str(tmp_path / "small.dict")
-    write_dictionary(restricted(full_dictionary(), ["go", "forward", "ten"]), small)
-    path.write_text("GO forward\nTen\n")
-    graph = compile_graph(recipe(path, dictionary=small), lambda *_: None)
-    assert graph.words == ("go", "forward", "ten")
-    path.write_text("go\n" + "\n".join(f"qqx{i}" for i in range(7)))
-    with pytest.raises(DictionaryError, match="'qqx0', 'qqx1', 'qqx2', 'qqx3' and 3 more"):
-        compile_graph(recipe(path, dictionary=small), lambda *_: None)
-
-
-def test_a_phone_that_the_model_lacks_is_named(tmp_path):
-    (tmp_path / "own.dict").write_text("go G OW\nstop S T AX P\n")
-    (tmp_path / "list.txt").write_text("go\nstop\n")
-    with pytest.raises(DictionaryError, match=r"pronounces 'stop' with phones .* lacks: 'AX'"):
-        compile_graph(
-            recipe(tmp_path / "list.txt", dictionary=str(tmp_path / "own.dict")), lambda *_: None
-        )
 
 
 @pytest.mark.parametrize("name", ["digits", "cards", "robot"])

@@ -16,7 +16,6 @@ from pipelines.search.graph.openfst import from_arcs, from_kaldifst, read, to_ka
 from pipelines.search.graph.wfst import ARRAYS, Graph, GraphError, load, save
 from pipelines.search.viterbi import Viterbi
 from profiler.arrays import ArrayError, check_offsets
-from profiler.errors import BadInput
 from profiler.files import cache
 from tests.graph_fst import fst_of, loopless_of
 
@@ -33,13 +32,6 @@ def test_save_and_load(tmp_path_factory, seed):
     assert (again.start, again.n_epsilon_states) == (graph.start, graph.n_epsilon_states)
     assert (again.words, again.n_arcs) == (graph.words, graph.n_arcs)
     path.unlink()
-
-
-def test_saving_leaves_no_temporary_file(tmp_path):
-    save(random_graph(1, all_final=False), tmp_path / "g.graph")
-    assert [p.name for p in tmp_path.iterdir()] == ["g.graph"]
-    with pytest.raises(BadInput, match="nowhere"):
-        save(random_graph(1, all_final=False), tmp_path / "nowhere" / "g.graph")
 
 
 def test_every_truncation_is_refused(tmp_path):

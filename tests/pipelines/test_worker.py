@@ -156,7 +156,7 @@ def test_a_window_that_goes_away_ends_the_run_cleanly(
         assert session.state == "stopped"
 
 
-@pytest.mark.parametrize("number", ["SIGTERM", "SIGHUP", "SIGINT"])
+@pytest.mark.parametrize("number", ["SIGTERM", "SIGINT"])
 def test_a_signal_ends_the_run_cleanly(
     number: str, window: Window, bundled_speech: Path, tmp_path: Path
 ) -> None:
