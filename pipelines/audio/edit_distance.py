@@ -1,5 +1,4 @@
-"""Minimum edit distance with unit costs (Levenshtein 1966) between word sequences, in bounded memory (Hirschberg 1975).
-"""
+"""Minimum edit distance with unit costs (Levenshtein 1966) between words, in bounded memory (Hirschberg 1975)."""
 
 from __future__ import annotations
 
