@@ -96,11 +96,7 @@ class Explanation:
 
 
 def explain(
-    config: Config,
-    stage: str,
-    stretch: Stretch,
-    progress: Progress,
-    cancelled: Callable[[], bool],
+    config: Config, stage: str, stretch: Stretch, progress: Progress, cancelled: Callable[[], bool]
 ) -> Explanation:
     """Run `stretch` with `config` and explain `stage` of scoring or search.
 

@@ -87,9 +87,7 @@ class Predictor:
             return prediction, []
         then, now = self._tried
         prediction = _assumed(
-            prediction,
-            TRIED.format(self._stretch.note),
-            COUNTED.format(then.tokens, now.tokens),
+            prediction, TRIED.format(self._stretch.note), COUNTED.format(then.tokens, now.tokens)
         )
         for group in dict.fromkeys((*then.groups, *now.groups)):
             old, new = (side.groups.get(group, {}) for side in (then, now))

@@ -22,11 +22,7 @@ import numpy as np
 
 from pipelines.frontend import _kernels
 from pipelines.frontend.dynamic import layout
-from pipelines.frontend.parameters import (
-    FEATURE_TYPE,
-    FeatureParameterError,
-    FeatureParameters,
-)
+from pipelines.frontend.parameters import FEATURE_TYPE, FeatureParameterError, FeatureParameters
 from profiler.arrays import F32, F64, I64, Array, check, check_indices, check_offsets
 from profiler.clock import now_ns
 from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
@@ -132,10 +128,7 @@ class Mfcc:
         return Utterance(self, samples)
 
     def features(
-        self,
-        samples: F32,
-        first_frame: int = 0,
-        lane: Lane | NullLane | None = None,
+        self, samples: F32, first_frame: int = 0, lane: Lane | NullLane | None = None
     ) -> F32:
         """All features of an utterance, f32[n_frames, dimension]: of `1s_c_d_dd` cepstra, differences, seconds.
 

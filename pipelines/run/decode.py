@@ -285,13 +285,7 @@ class Decoder:
         search.spent(frames, spent_ns)
 
     def _done(
-        self,
-        item: Item,
-        begun: _Begun,
-        words: list[Word],
-        wall_ns: int,
-        audio_s: float,
-        done: bool,
+        self, item: Item, begun: _Begun, words: list[Word], wall_ns: int, audio_s: float, done: bool
     ) -> None:
         start, utterance, search = self._clock(), begun.number, self.recogniser.search
         hypothesis = _text(words)

@@ -175,11 +175,7 @@ class HotReplay:
             self.forget()
 
     def plan(
-        self,
-        scorer: Scorer,
-        search: Viterbi | DeviceViterbi | None,
-        recorded: int,
-        took_ns: int,
+        self, scorer: Scorer, search: Viterbi | DeviceViterbi | None, recorded: int, took_ns: int
     ) -> int:
         """Choose the block that comes next, if there is time; returns when its state was kept, 0 if it is not chosen.
 

@@ -290,13 +290,7 @@ class Viterbi:
         first = self._first_frame
         return [(word, first + start, frames) for word, start, frames in words]
 
-    def _alternatives(
-        self,
-        history: I32,
-        entry: int,
-        ends: I32,
-        above: F32,
-    ) -> None:
+    def _alternatives(self, history: I32, entry: int, ends: I32, above: F32) -> None:
         """Fill `nbest` and `confidences` from the lattice, whose paths end as said."""
         beam, kept = self._space.numbers.lattice_beam, self._space.arrays.lattice
         near = above <= beam

@@ -89,9 +89,7 @@ class WordTracer:
             done = len(anchor.emitted) + int(np.searchsorted(at_label, at, side="right"))
             if done >= settled and at >= 0:
                 self._anchor = _Anchor(
-                    int(backpointers[at]),
-                    [*anchor.words, *found[:settled]],
-                    emitted[settled:done],
+                    int(backpointers[at]), [*anchor.words, *found[:settled]], emitted[settled:done]
                 )
         return self._named(result)
 

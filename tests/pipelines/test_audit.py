@@ -14,14 +14,7 @@ from pipelines.audio import loading as audio
 from pipelines.audio import transcripts
 from pipelines.audio.word_errors import Count
 from pipelines.config import Config, ConfigError, assign, presets
-from pipelines.experiments.audit import (
-    NEAR_NAT,
-    Audit,
-    AuditedUtterance,
-    audit,
-    exact_of,
-    report,
-)
+from pipelines.experiments.audit import NEAR_NAT, Audit, AuditedUtterance, audit, exact_of, report
 from pipelines.frontend.mfcc import Mfcc
 from pipelines.models import sphinx
 from pipelines.models.nets import Layer

@@ -281,10 +281,7 @@ def test_any_text_assigned_is_read_or_refused_in_a_sentence(
         ("[config]\nblock = " + "9" * 6000, "not TOML"),
         ("[config]\nblock = " + "9" * 400, "bits"),
         ("[config]\nblock = [1]", "block must be a whole number from 1 to 256, not a list."),
-        (
-            "[config]\nblock = 2024-01-01",
-            "block must be a whole number from 1 to 256, not a date.",
-        ),
+        ("[config]\nblock = 2024-01-01", "block must be a whole number from 1 to 256, not a date."),
         ("[config.graph]\ndictionary = 'a'\ngrammar = \"a\\u0000b\"", "none of them NUL"),
         ("title = 3\n[config]", "title must be a text"),
         (f"title = '{'x' * 3000}'\n[config]", "title must be a text of at most"),

@@ -12,16 +12,14 @@ from pipelines import config as settings
 from pipelines.config import Config
 from pipelines.device import DeviceWork, HostDevice
 from pipelines.models import continuous, sphinx
-from pipelines.models.nets import Layer
 from pipelines.scoring.device import gmm as device_gmm
 from pipelines.scoring.device.scorer import DeviceScorer
-from pipelines.scoring.layered import with_context
 from pipelines.search.device.search import DeviceSearch
 from pipelines.search.device.viterbi import DeviceViterbi
 from profiler.spans import Cost, Linear, NullLane, Recorder
 from tests.pipelines import search_graphs
 from tests.pipelines.lazy_device import EAGER, LazyDevice
-from tests.pipelines.net_files import card, forward, net, utterance, write
+from tests.pipelines.net_files import card, net
 from tests.pipelines.scoring_reference import likely_features
 
 LANE = NullLane()
@@ -124,31 +122,6 @@ def watching(note: Callable[[str, Any], None]) -> Any:
             return func(*args, **(kwargs or {}))
 
     return Watching()  # type: ignore[no-untyped-call]
-
-
-@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
-def test_layers_of_nets_are_as_wide_as_tensor_cores_want_them(
-    tied: Any, tmp_path: Any, dtype: str
-) -> None:
-    """15 frames of 39 features are 585, and 5126 senones no multiple of 8 either; scores stay what they are."""
-    sizes: list[int] = []
-
-    def note(name: str, args: Any) -> None:
-        if name.startswith("aten.addmm"):
-            sizes.extend(args[2].shape)
-
-    made = net(card(Layer(20), Layer(13, relu=False), senones=tied.n_senones))
-    assert {made.card.inputs % 8, tied.n_senones % 8} != {0}
-    path = write(tmp_path, made, np.float32)
-    chosen = {"model": "dnn", "dnn.net": str(path), "dnn.senones": "all", "placement.dtype": dtype}
-    scorer = scorer_of(tied, LazyDevice(EAGER), **chosen)
-    features = utterance(BLOCK)
-    with watching(note):
-        scores = scorer.score(with_context(features, scorer.context), 0, LANE)
-    assert len(sizes) == 6
-    assert [size for size in sizes if size % 8] == []
-    expected = forward(made, features)
-    assert np.abs(scores - expected).max() < (1e-4 if dtype == "fp32" else 0.1)
 
 
 def test_unused_places_of_a_search_lead_to_different_states(

@@ -17,11 +17,7 @@ from hypothesis import strategies as st
 
 from pipelines.frontend import mfcc
 from pipelines.frontend.mfcc import Mfcc
-from pipelines.frontend.parameters import (
-    FeatureParameterError,
-    FeatureParameters,
-    options_of,
-)
+from pipelines.frontend.parameters import FeatureParameterError, FeatureParameters, options_of
 from profiler.spans import SPAN, Recorder
 
 pocketsphinx = pytest.importorskip("pocketsphinx")

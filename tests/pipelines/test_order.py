@@ -89,11 +89,7 @@ def test_with_no_utterance_before_it_the_one_changed_within_comes_again(
     bundled_speech: Path, tmp_path: Path
 ) -> None:
     found = run(Person((IN_SHORT, flip)), bundled_speech, tmp_path / "a.asrs", repeat=1)
-    assert [(u.name, u.epochs) for u in found] == [
-        (SHORT, (0, 1)),
-        (SHORT, (1,)),
-        (NUMBERS, (1,)),
-    ]
+    assert [(u.name, u.epochs) for u in found] == [(SHORT, (0, 1)), (SHORT, (1,)), (NUMBERS, (1,))]
 
 
 def test_nothing_comes_again_unless_wanted_or_when_only_the_pace_changed(

@@ -75,11 +75,7 @@ def test_the_best_path_of_random_graphs_at_an_infinite_beam(seed, n_frames, bloc
 
 
 @hypothesis_settings(max_examples=40, deadline=None)
-@given(
-    seed=st.integers(0, 100_000),
-    n_frames=st.integers(1, 30),
-    beam=st.sampled_from([2.0, 6.0]),
-)
+@given(seed=st.integers(0, 100_000), n_frames=st.integers(1, 30), beam=st.sampled_from([2.0, 6.0]))
 def test_beams_prune_as_in_the_compiled_decoder(seed, n_frames, beam):
     # No min_active: which tokens beyond the beam are left depends there on the order they were made in.
     graph = random_graph(seed, all_final=True)
@@ -332,12 +328,9 @@ def test_kernels_launches_and_copies_are_told_apart(tmp_path, scores):
         frames = rows["torch-cpu compute", "search.frames"]
         assert frames.work["frames"] >= 96
         host = {name: row for (lane, name), row in rows.items() if lane == "decode"}
-        assert {
-            "search.frames.wait",
-            "search.launch",
-            "search.history",
-            "search.backtrace",
-        } <= set(host)
+        assert {"search.frames.wait", "search.launch", "search.history", "search.backtrace"} <= set(
+            host
+        )
         assert host["search.frames.wait"].time_ns <= frames.time_ns
         assert host["search.history"].work["tokens"] > 96
         assert parts.categories["search"] > 0.5 * parts.wall_ns

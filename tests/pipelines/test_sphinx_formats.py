@@ -24,11 +24,7 @@ def test_binary_and_text_definitions_say_the_same(tmp_path, order):
         assert definition.senone_phone.tolist() == [0] * 3 + [1] * 3 + [2] * 3 + [3] * 3 + [1, 2, 2]
         # Tied senone 12 is a first, a middle and a last state; any of the three would do.
         assert definition.senone_state[:12].tolist() == [0, 1, 2] * 4
-        assert definition.sseq[definition.triphone(1, 2, 2, INTERNAL)].tolist() == [
-            12,
-            4,
-            5,
-        ]
+        assert definition.sseq[definition.triphone(1, 2, 2, INTERNAL)].tolist() == [12, 4, 5]
         assert [definition.tmats[p] for p in range(4)] == [0, 1, 2, 3]
     np.testing.assert_array_equal(binary.sseq[binary.ssid], text.sseq[text.ssid])
 
@@ -58,10 +54,7 @@ def test_real_triphones_by_the_rules_one_by_one():
                     return known[at, base, lc, rc]
             return None
 
-        edge_l, edge_r = (
-            position in (BEGIN, SINGLE),
-            position in (END, SINGLE),
-        )
+        edge_l, edge_r = (position in (BEGIN, SINGLE), position in (END, SINGLE))
         found = find(left, right)
         if found is None:
             found = find(d.silence if edge_l else left, d.silence if edge_r else right)

@@ -92,11 +92,7 @@ def test_a_run_takes_changes_and_marks_and_refuses_the_rest(
     window.say(do="set", key="model", value="ptm")
     assert "cannot change while a run goes on" in window.hear("refused")["message"]
     window.say(do="set", key="pace", value=0)
-    assert window.hear("finished") == {
-        "event": "finished",
-        "session": str(path),
-        "state": "closed",
-    }
+    assert window.hear("finished") == {"event": "finished", "session": str(path), "state": "closed"}
     with closing(Session.open(path)) as session:
         markers = {m.kind: m for m in session.markers}
         assert markers["user"].text == "here"

@@ -170,12 +170,7 @@ def advance(
 
 @njit_inner
 def _record(
-    recording: Recording,
-    begun: int,
-    done: int,
-    work: I64,
-    took: tuple[int, int, int],
-    ranked: bool,
+    recording: Recording, begun: int, done: int, work: I64, took: tuple[int, int, int], ranked: bool
 ) -> None:  # pragma: no cover - compiled
     """Put the spans of `done` frames from the run's `begun` on, one after another; emit's is left open.
 

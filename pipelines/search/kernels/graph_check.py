@@ -15,11 +15,7 @@ _LARGEST_BITS = np.int32(LARGEST.view(np.int32))  # bits of positive floats are 
 
 @numba.njit(cache=True, nogil=True)
 def fault(
-    states: I32,
-    arcs: I32,
-    n_senones: int,
-    n_words: int,
-    n_epsilon_states: int,
+    states: I32, arcs: I32, n_senones: int, n_words: int, n_epsilon_states: int
 ) -> int:  # pragma: no cover - compiled
     """The first thing that is wrong, or SOUND.
 

@@ -76,9 +76,7 @@ def _check(fst: Fst, contexts: Contexts, silence: int) -> None:
     check_indices("silence", np.array([silence]), phones)
 
 
-def _tied(
-    definition: ModelDefinition,
-) -> tuple[I32, I32, I32, I32]:
+def _tied(definition: ModelDefinition) -> tuple[I32, I32, I32, I32]:
     """Sequences of senones, and all that can be held: a base phone in a left context.
 
     `said` [held, phones]: label of what is held when that phone follows; `held` [phones, left, positions]: the number
