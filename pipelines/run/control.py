@@ -105,7 +105,7 @@ class Control:
         self._requests.append(Mark(text, self.frame))
 
     @property
-    def asked(self) -> bool:
+    def has_requests(self) -> bool:
         """Whether `take` would return anything."""
         return bool(self._requests)
 

@@ -20,7 +20,7 @@ from pipelines.audio import word_errors as wer
 from pipelines.config import Config
 from pipelines.run.blocks import Blocks
 from pipelines.run.control import Control, Mark
-from pipelines.run.live_changes import Asked, LiveChanges
+from pipelines.run.live_changes import LiveChanges, PendingChange
 from pipelines.run.measurements import RunMeasurements
 from pipelines.run.null_writer import NullWriter
 from pipelines.run.pace import Pace
@@ -224,21 +224,21 @@ class Decoder:
             last = done or self._stopping
             # The search goes on for a partial result; a block that is to be done again comes first.
             chosen = self._measurements is not None and self._measurements.chosen
-            told = not last and not chosen and block_start_ns >= partial_due
+            wants_partial = not last and not chosen and block_start_ns >= partial_due
             words = []
             if last:
                 words = recogniser.search.finish(lane)
-            elif told:
-                asked_ns = clock()
+            elif wants_partial:
+                partial_ns = clock()
                 words = recogniser.search.partial(lane)
             # Coming back from there, out of caches that scoring has emptied, is Python of the run as well.
             begun_ns = self._blocks.begun_ns
             searched_ns = max(lane.last_end_ns, begun_ns)
-            if told:
+            if wants_partial:
                 # The search has gone on from where the block ended: it is no longer to be done again.
                 scores = None
                 self._journal.utterance_partial(utterance, _text(words), words)
-                took_ns = clock() - asked_ns
+                took_ns = clock() - partial_ns
                 partial_due = block_start_ns + max(PARTIAL_EVERY_NS, int(took_ns / PARTIAL_SHARE))
             other_ns = self._other_programs_ns(searched_ns, surely=last)
             # Before the block's end is read: to record it is part of it.
@@ -339,7 +339,7 @@ class Decoder:
 
     def _follow_requests(self) -> None:
         """Take what was asked for since the last block; apply what can act now, as one new configuration."""
-        if self._held or not (self._control.asked or self._live.waiting):
+        if self._held or not (self._control.has_requests or self._live.waiting):
             return
         asked = []
         for request in self._control.take():
@@ -349,7 +349,7 @@ class Decoder:
                 marker = self._journal.marker(
                     "option", request.text, request.asked_frame, request.key, request.value
                 )
-                asked.append(Asked(request, marker))
+                asked.append(PendingChange(request, marker))
         before = self.recogniser.config
         due = self._live.due(before, asked, self.recogniser.scorer)
         for sentence in self._live.take_failures():

@@ -16,7 +16,7 @@ import pytest
 from pipelines import config as settings
 from pipelines.config import Config, ConfigError
 from pipelines.run.control import Change, Control
-from pipelines.run.live_changes import Asked, Due, LiveChanges
+from pipelines.run.live_changes import Due, LiveChanges, PendingChange
 from pipelines.scoring import scorer as scoring
 from pipelines.scoring.frames import conditional
 from profiler.errors import Cancelled
@@ -71,8 +71,8 @@ def slow() -> Iterator[Slow]:
     made.go.set()
 
 
-def asked(key: str, value: Any, marker: int = 0) -> Asked:
-    return Asked(Change(key, value, 0), marker)
+def asked(key: str, value: Any, marker: int = 0) -> PendingChange:
+    return PendingChange(Change(key, value, 0), marker)
 
 
 def wait(changes: LiveChanges, config: Config, slow: Slow) -> Due:
@@ -133,7 +133,7 @@ def test_live_changes_that_cannot_act_together_are_refused_in_one_sentence() -> 
     with pytest.raises(ConfigError) as refused:
         control.ask(target.key, choice)
     assert other in str(refused.value)
-    assert not control.asked
+    assert not control.has_requests
 
 
 # -- in a real run ------------------------------------------------------------------------------------
