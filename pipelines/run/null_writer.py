@@ -13,8 +13,12 @@ class NullWriter:
         return 0
 
     utterance = marker
-    config = marker_applied = utterance_partial = utterance_done = marker
-    sample = calibration = counters = meta = marker
+
+    def meta(self, *_: object) -> None:
+        """Nothing is kept."""
+
+    config = marker_applied = utterance_partial = utterance_done = meta
+    sample = calibration = counters = meta
 
     def close(self, state: str = "closed") -> None:
         """The run ended."""
