@@ -368,8 +368,8 @@ def test_confirming_a_stage_of_real_speech(short, tmp_path, monkeypatch) -> None
     assert 0 < double.measured.low <= double.measured.ratio <= double.measured.high
     shrunk = made["model shrunk"]
     assert shrunk.per == "components"
-    # Of the few senones that two codebooks have most lanes are padding.
-    assert shrunk.by_verdict["compute-bound"] >= 1.0
+    # Of the few senones that two codebooks have most lanes are padding; a ratio of 1 is rounded.
+    assert shrunk.by_verdict["compute-bound"] >= 1.0 - 1e-6
     assert shrunk.by_verdict["call-bound"] > 5.0
     idle = perturb.confirm(
         QUICK,
