@@ -28,7 +28,7 @@ PATIENCE_S = 120.0
 
 SEARCH_OBSTACLES = {
     # In torch, min and max of scatter_reduce are not there for int64 on MPS.
-    "mps": "torch has no 64-bit scatter-minimum on MPS, which the device search needs",
+    "mps": "torch has no 64-bit scatter-minimum on MPS, which the device search needs"
 }
 
 

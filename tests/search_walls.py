@@ -228,7 +228,7 @@ def back_pointers(walls: Walls) -> None:
 # -- graphs as they are made -----------------------------------------------------------------------
 
 
-@runs(_arcs, "sort_by_source", "count", "unpack", "pack", "reach")
+@runs(_arcs, "sort_by_source", "count", "reach")
 def arcs(walls: Walls) -> None:
     """Arcs of no state, of one, and of some; files of them, whole and cut short."""
     for n in SIZES:
@@ -237,16 +237,16 @@ def arcs(walls: Walls) -> None:
         first, order = walls(np.zeros(n + 1), np.int64), walls.empty(m, np.int64)
         _arcs.sort_by_source(walls(rng.integers(0, max(n, 1), m)), first, order)
         assert first[-1] == m
-        columns = [walls(rng.integers(0, max(n, 1), m), np.int32) for _ in range(4)]
-        final, body = walls(np.zeros(n), np.int32), walls.empty(3 * n + 4 * m, np.int32)
-        _arcs.pack(first, final, *columns, body)
+        degrees = np.diff(first).tolist()
+        words = [word for degree in degrees for word in (0, degree, 0, *[7] * (4 * degree))]
+        body = walls(np.array(words), np.int32)
         again = walls(np.zeros(n + 1), np.int64)
         assert _arcs.count(body, again) == len(body)
-        _arcs.unpack(body, again, final, *(walls.empty(m, np.int32) for _ in range(4)))
         for length in range(0, len(body), 5):
             assert _arcs.count(walls(body[:length]), walls(np.zeros(n + 1), np.int64)) == -1
         if n:
-            _arcs.reach(first, columns[3], 0, walls(np.zeros(n), np.bool_))
+            target = walls(rng.integers(0, n, m), np.int32)
+            _arcs.reach(first, target, 0, walls(np.zeros(n), np.bool_))
 
 
 @runs(_context, "_slot", "find_places", "fill_arcs")
@@ -260,11 +260,11 @@ def contexts(walls: Walls) -> None:
         base = walls([-1, *range(phones), -1, -1], np.int32)
         onward = walls(rng.integers(0, span, (labels, span)), np.int32)
         said, symbol = (walls(np.zeros(shape), np.int32) for shape in ((span, phones), labels))
-        given = _context.Given(first, ilabel, target, walls(np.ones(n), np.bool_))
+        given = _context.Transducer(first, ilabel, target, walls(np.ones(n), np.bool_))
         held = _context.Contexts(base, onward, said, symbol)
         keys, table = _context.find_places(given, 0, held)
         places, room = len(keys), 4 * len(keys)
-        made = _context.Made(
+        made = _context.ExpandedArcs(
             walls.empty(places + 2, np.int64),
             walls.empty(room, np.int32),
             walls.empty(room, np.int32),

@@ -50,14 +50,14 @@ def run(arguments: argparse.Namespace) -> int:
 
     control = Control()
     with _output.Progress() as progress, signals.stopping(control.stop) as stop:
-        course = Interleaved(
+        order = Interleaved(
             Arm(a, assignments[0]),
             Arm(b, assignments[1]),
             arguments.repeat,
             progress=progress,
             cancelled=lambda: control.stopping,
         )
-        outcome = execute(request, control, progress, course=course)
+        outcome = execute(request, control, progress, order=order)
     status = _pipeline.status(outcome, stop)
     assert request.out is not None
     with closing(Session.open(request.out)) as session:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from app.charts.scale import milliseconds
 from app.model.figures import rtf_text
+from app.model.pace import Slices
 from app.model.playhead import Snapshot
-from app.model.slices import Slices
 from app.model.time_axis import TimeAxis
 from app.views.scope import Scope
 from app.views.table_twin import Table

@@ -69,7 +69,7 @@ class CommandDialog(QDialog):
         self.command.ended.connect(self._ended)
         if (application := QCoreApplication.instance()) is not None:
             application.aboutToQuit.connect(self._program_ends)
-        if (before := Leaving.of(EXPLAINS)) is None:
+        if (before := Leaving.find(EXPLAINS)) is None:
             self._start()
             return
         self.state.setText(self.tr("The command before is still ending …"))

@@ -101,7 +101,7 @@ def _number(value: float | None) -> str:
 
 def confirm(window: MainWindow, stage: str = "") -> None:
     """Confirm the verdict of a stage; without a name, of the one that the breakdown explains."""
-    why, session = window.cannot_explain(), window.playhead.session
+    why, session = window.explain_unavailable_reason(), window.playhead.session
     if why is not None or session is None:
         window.notices.info(why or "")
         return

@@ -287,7 +287,7 @@ class MainWindow(FirstWindow):
 
         calibration.calibrate(self)
 
-    def cannot_calibrate(self) -> str | None:
+    def calibrate_unavailable_reason(self) -> str | None:
         """Why the machine cannot be measured now, or None."""
         if not self.when.is_idle():
             return self.tr("A run is under way, which would disturb the measurement.")

@@ -136,7 +136,7 @@ def _ratio(value: float | None, ends: tuple[float, float] | None) -> str:
 
 def try_change(window: MainWindow, settings: Mapping[str, Value]) -> None:
     """Try settings on the session shown."""
-    why, session = window.cannot_explain(), window.playhead.session
+    why, session = window.explain_unavailable_reason(), window.playhead.session
     if why is not None or session is None:
         window.notices.info(why or "")
         return

@@ -1,12 +1,9 @@
-"""What a sound file consists of: one recording or several joined ones, whole or cut.
+"""The structure of a sound file: one recording or several joined ones, complete or cut.
 
-libsndfile reads a file that was cut in the middle without complaint and returns what is left, and of joined files
-it reads the first alone. Half a recording decodes to half the words, and nothing would say why; so the container's
-own structure is walked here before decoding. Each recording found becomes a `Link`, which is decoded as a file of
-its own; what is not decoded is said in a note. (A cut FLAC makes the decoder fail.)
-
-A walk reads a few bytes at each place and takes a bounded number of steps, whatever the file says. (Nothing is
-mapped into memory: a mapped file that shrinks kills the process.)
+libsndfile reads a truncated file without complaint, and only the first of joined files. So the container is walked here
+before decoding. Each recording becomes a `Link`, which is decoded as a file of its own; notes say what is not decoded.
+(A cut FLAC makes the decoder fail.) A walk reads a few bytes at each place and takes a bounded number of steps,
+whatever the file says. Nothing is mapped into memory: a mapped file that shrinks kills the process.
 
 Formats: RIFF/RF64 (EBU Tech 3306), Wave64, AIFF, CAF, AU, NIST SPHERE, Ogg (RFC 3533), FLAC (RFC 9639), MPEG audio
 (`pipelines.audio.mpeg`).

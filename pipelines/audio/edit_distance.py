@@ -1,7 +1,4 @@
-"""The way from some words to others with the fewest errors: minimum edit distance with unit costs (Levenshtein 1966).
-
-In memory that long texts do not grow (Hirschberg 1975).
-"""
+"""Minimum edit distance with unit costs (Levenshtein 1966) between words, in bounded memory (Hirschberg 1975)."""
 
 from __future__ import annotations
 
@@ -12,42 +9,42 @@ import numpy as np
 from profiler.arrays import Array
 
 TABLE_CELLS = 4_000_000
-"""Largest table of costs (16 MB) that is filled at once; beyond it the texts are cut in two where they align."""
+"""Largest table of costs (16 MB) that is filled at once; longer texts are cut in two where they align."""
 
 Step = tuple[int | None, int | None]
-"""Places of a word said and of a word heard; None on the side that has none."""
+"""Indices of a reference word and a hypothesis word; None on the side that has none."""
 
 
-def steps_between(said: Sequence[str], heard: Sequence[str], partial: bool) -> list[Step]:
-    """The steps from what was said to what is heard; `partial`: what was said may go on after it at no cost.
+def steps_between(reference: Sequence[str], hypothesis: Sequence[str], partial: bool) -> list[Step]:
+    """The steps from reference to hypothesis; `partial`: the reference may go on after the hypothesis at no cost.
 
-    Of beginnings that fit equally well the longest is taken: a word heard is rather another one than one too many.
+    Of beginnings that fit equally well the longest is taken, which prefers substitutions to insertions.
     """
     codes: dict[str, int] = {}
     left, right = (
         np.array([codes.setdefault(word, len(codes)) for word in side], dtype=np.int64)
-        for side in (said, heard)
+        for side in (reference, hypothesis)
     )
     if partial:
         costs = _costs(right, left)
         left = left[: len(left) - int(np.argmin(costs[::-1]))]
-    return _way(left, right)
+    return _steps(left, right)
 
 
-def _way(left: Array, right: Array) -> list[Step]:
+def _steps(left: Array, right: Array) -> list[Step]:
     """The steps between two lists of codes."""
     if len(left) > len(right):  # numpy goes along the longer one
-        return [(i, j) for j, i in _way(right, left)]
+        return [(i, j) for j, i in _steps(right, left)]
     if len(left) < 2 or (len(left) + 1) * (len(right) + 1) <= TABLE_CELLS:
         return _by_table(left, right)
     middle = len(left) // 2
     before = _costs(left[:middle], right)
     cut = int(np.argmin(before + _costs(left[middle:][::-1], right[::-1])[::-1]))
-    after = _way(left[middle:], right[cut:])
+    after = _steps(left[middle:], right[cut:])
     shifted = [
         (None if i is None else i + middle, None if j is None else j + cut) for i, j in after
     ]
-    return _way(left[:middle], right[:cut]) + shifted
+    return _steps(left[:middle], right[:cut]) + shifted
 
 
 def _costs(left: Array, right: Array, table: Array | None = None) -> Array:

@@ -1,7 +1,7 @@
-"""MPEG audio (MP3): the frames of a file one by one, and which of them are a recording of their own.
+"""MPEG audio (MP3): finds the frames and which of them form a recording.
 
-The decoder is given frames alone, no tags and nothing else between them, and a note of how many there are: it stops
-where a note of the encoder is too small, at a tag in the middle, and tells stderr of either.
+The decoder gets frames only, without tags or gaps, and a correct note of their number: otherwise it stops early and
+writes to stderr.
 
 Formats: MPEG audio frames (ISO 11172-3, 13818-3), the Xing and Info frames of encoders, ID3v1, ID3v2, APEv2.
 """

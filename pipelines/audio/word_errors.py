@@ -50,8 +50,7 @@ _GAPS = _Gaps()
 class Aligned(NamedTuple):
     """One step of an alignment. The side that has no word there is None, as is its index.
 
-    Indices count the words as they were given: a given word may be two compared ones (well-known) or
-    none (a filler).
+    Indices count the words as they were given: a given word may be two compared ones (well-known) or none (a filler).
     """
 
     kind: Kind
@@ -114,25 +113,27 @@ def spelled(given: str) -> str:
     return _VARIANT.sub("", given)
 
 
-def align(said: Sequence[str], heard: Sequence[str], partial: bool = False) -> list[Aligned]:
-    """The alignment of given words with the fewest errors, in order; every compared word occurs once.
+def align(
+    reference: Sequence[str], hypothesis: Sequence[str], partial: bool = False
+) -> list[Aligned]:
+    """The alignment with the fewest errors, in order; every compared word occurs once.
 
-    `partial`: what is heard is still growing, so what was said may go on after it at no cost.
+    `partial`: the hypothesis is still growing, so the reference may go on after it at no cost.
     """
     # Not before there are words: the window is shown while numpy is not loaded yet.
     from pipelines.audio.edit_distance import steps_between
 
-    left, right = _indexed(said), _indexed(heard)
+    left, right = _indexed(reference), _indexed(hypothesis)
     steps = []
     for i, j in steps_between([word for word, _ in left], [word for word, _ in right], partial):
-        reference, at = (None, None) if i is None else left[i]
-        hypothesis, place = (None, None) if j is None else right[j]
-        kind = SAME if reference == hypothesis else SUBSTITUTED
-        if reference is None:
+        spoken, at = (None, None) if i is None else left[i]
+        recognised, place = (None, None) if j is None else right[j]
+        kind = SAME if spoken == recognised else SUBSTITUTED
+        if spoken is None:
             kind = INSERTED
-        elif hypothesis is None:
+        elif recognised is None:
             kind = DELETED
-        steps.append(Aligned(kind, reference, hypothesis, at, place))
+        steps.append(Aligned(kind, spoken, recognised, at, place))
     return steps
 
 
@@ -239,9 +240,6 @@ def transcribed(utterances: Iterable[Decoded]) -> Transcribed:
     """How many utterances have a transcript; one that is decoded again counts once."""
     known = {(u.name, u.path): u.reference is not None for u in utterances}
     return Transcribed(sum(known.values()), len(known))
-
-
-# -- the shortest way from one list of words to the other ------------------------------------------
 
 
 def _indexed(given: Sequence[str]) -> list[tuple[str, int]]:

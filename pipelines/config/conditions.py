@@ -12,10 +12,7 @@ ALL_SENONES = {"gmm.senones": ("all",)}
 UNTIED = {"model": ("continuous", "single-stream")}
 """Models in which each senone has its own Gaussians."""
 
-LISTED = {
-    "gmm.selection.enabled": (True,),
-    "gmm.selection.method": ("vq", "vq-tree"),
-} | UNTIED
+LISTED = {"gmm.selection.enabled": (True,), "gmm.selection.method": ("vq", "vq-tree")} | UNTIED
 """Shortlists of Gaussians that can be computed in more than one way."""
 
 WHOLE = {"gmm.selection.enabled": (False,)} | ALL_SENONES

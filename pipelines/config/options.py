@@ -1,8 +1,7 @@
 """What describes a setting, and how the settings of a tree are found, read, changed and checked.
 
-This module knows no particular setting: :mod:`pipelines.config.tree` holds those. The form in the window,
-``--set key=value``, ``asrscope options``, the presets and the configuration stored in a session all
-come from :func:`options`.
+This module knows no particular setting: :mod:`pipelines.config.tree` holds those. The form in the window, ``--set
+key=value``, ``asrscope options``, the presets and the configuration stored in a session all come from :func:`options`.
 """
 
 from __future__ import annotations
@@ -10,7 +9,17 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import msgspec
 
@@ -51,65 +60,46 @@ class Toggle:
     says: Mapping[str, str] = field(default_factory=dict)
 
 
+class Traits(TypedDict, total=False):
+    """What else a setting may have, as `setting` explains it."""
+
+    layer: str
+    unit: str
+    live: bool
+    switched_by: str
+    when: Condition
+    choices_when: Mapping[str, Condition | tuple[Condition, ...]]
+    toggle: Toggle
+    names_in: str
+    suffixes: tuple[str, ...]
+    like: str
+    main: bool
+    words: Mapping[Value, str]
+    steps: tuple[float, ...]
+    reasons: Mapping[str, str]
+
+
 def setting(
     title: str,
     help: str,
     *,
-    layer: str = "",
-    unit: str = "",
-    live: bool = False,
-    switched_by: str = "",
-    when: Condition | None = None,
-    choices_when: Mapping[str, Condition | tuple[Condition, ...]] | None = None,
-    toggle: Toggle | None = None,
-    names_in: str = "",
-    suffixes: tuple[str, ...] = (),
-    like: str = "",
-    main: bool = False,
-    words: Mapping[Value, str] | None = None,
-    steps: tuple[float, ...] = (),
-    reasons: Mapping[str, str] | None = None,
     ge: float | None = None,
     le: float | None = None,
+    **traits: Unpack[Traits],
 ) -> msgspec.Meta:
     """Describe one field of the tree.
 
-    `layer` is the heading under which the form shows it (default: that of the struct). `live` settings take
-    effect at the next block of a running decode. `switched_by` names the boolean setting that must be on for
-    this one to act; assigning this one on the command line turns the switch on. `when` says which values
-    other settings must have for this one to act. `choices_when` says the same for some of its choices; if it
-    gives several conditions, one is enough (see :func:`obstacle`). `names_in` is the folder of assets whose
-    files a text may name, without the first of `suffixes`; any other text is the path of a file with one of
-    these suffixes (an empty one: whatever its name). `like` is an example of a text that is no path. `reasons`:
-    why a choice needs the values of `choices_when`, by the setting that has another one. `main`: whether the form
-    shows it without being asked for more. `words` says values that a number does not explain. `steps`: values that
-    the arrow keys go through, where a number is not counted up.
+    `layer` is the heading under which the form shows it (default: that of the struct). `live` settings take effect at
+    the next block of a running decode. `switched_by` names the boolean setting that must be on for this one to act;
+    assigning this one on the command line turns the switch on. `when` says which values other settings must have for
+    this one to act. `choices_when` says the same for some of its choices; if it gives several conditions, one is enough
+    (see :func:`obstacle`). `names_in` is the folder of assets whose files a text may name, without the first of
+    `suffixes`; any other text is the path of a file with one of these suffixes (an empty one: whatever its name).
+    `like` is an example of a text that is no path. `reasons`: why a choice needs the values of `choices_when`, by the
+    setting that has another one. `main`: whether the form shows it without being asked for more. `words` says values
+    that a number does not explain. `steps`: values that the arrow keys go through, where a number is not counted up.
     """
-    return msgspec.Meta(
-        title=title,
-        description=help,
-        ge=ge,
-        le=le,
-        extra={
-            "layer": layer,
-            "unit": unit,
-            "live": live,
-            "switched_by": switched_by,
-            "when": when or {},
-            "choices_when": {
-                choice: some if isinstance(some, tuple) else (some,)
-                for choice, some in (choices_when or {}).items()
-            },
-            "toggle": toggle,
-            "names_in": names_in,
-            "suffixes": suffixes,
-            "like": like,
-            "main": main,
-            "words": words or {},
-            "steps": steps,
-            "reasons": reasons or {},
-        },
-    )
+    return msgspec.Meta(title=title, description=help, ge=ge, le=le, extra=dict(traits))
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +174,11 @@ def _walk(tree: type[msgspec.Struct], prefix: str) -> Iterator[Option]:
             raise TypeError(f"{tree.__name__}.{member.name} has no setting(...) next to its type")
         kind, meta = get_args(hint)
         choices = get_args(kind) if get_origin(kind) is Literal else ()
-        extra = meta.extra or {}
+        traits: Traits = meta.extra or Traits()
+        conditions = {
+            choice: some if isinstance(some, tuple) else (some,)
+            for choice, some in traits.get("choices_when", {}).items()
+        }
         yield Option(
             key=key,
             title=meta.title,
@@ -194,20 +188,7 @@ def _walk(tree: type[msgspec.Struct], prefix: str) -> Iterator[Option]:
             choices=choices,
             minimum=meta.ge,
             maximum=meta.le,
-            unit=extra.get("unit", ""),
-            live=extra.get("live", False),
-            layer=extra.get("layer", "") or tree.__name__,
-            switched_by=extra.get("switched_by", ""),
-            when=extra.get("when", {}),
-            choices_when=extra.get("choices_when", {}),
-            reasons=extra.get("reasons", {}),
-            toggle=extra.get("toggle"),
-            names_in=extra.get("names_in", ""),
-            suffixes=extra.get("suffixes", ()),
-            like=extra.get("like", ""),
-            main=extra.get("main", False),
-            words=extra.get("words", {}),
-            steps=extra.get("steps", ()),
+            **{"layer": tree.__name__, **traits, "choices_when": conditions},  # type: ignore[arg-type]
         )
 
 

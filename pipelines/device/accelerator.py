@@ -63,7 +63,7 @@ class _Torch:
         held = int(reserved()) - int(used()) if reserved and used else 0
         return free + max(held, 0)
 
-    def _told(self, problem: RuntimeError) -> Exception:
+    def _translated(self, problem: RuntimeError) -> Exception:
         """The device's own failure in one sentence; any other as it is."""
         if not is_lost(problem):
             return problem
@@ -75,26 +75,23 @@ class _Torch:
         return lost
 
 
-def _telling(
+def _translating_losses(
     method: Callable[Concatenate[Own, P], Result],
 ) -> Callable[Concatenate[Own, P], Result]:
-    """`method`, with a device that is lost told in one sentence: any call may be the first to hear of it."""
+    """`method`; where the device is lost, which any call may be the first to notice, DeviceLost in one sentence."""
 
     @functools.wraps(method)
-    def told(self: Own, *args: P.args, **kwargs: P.kwargs) -> Result:
+    def guarded(self: Own, *args: P.args, **kwargs: P.kwargs) -> Result:
         try:
             return method(self, *args, **kwargs)
         except RuntimeError as problem:
-            raise self._told(problem) from None
+            raise self._translated(problem) from None
 
-    return told
+    return guarded
 
 
 class TorchDevice(_Torch):
-    """A device of torch with streams and timed events (tests bring a `backend` of their own).
-
-    `empty`: torch.empty.
-    """
+    """A device of torch with streams and timed events (tests bring a `backend` of their own). `empty`: torch.empty."""
 
     host_time = False
     can_pin = True
@@ -121,31 +118,31 @@ class TorchDevice(_Torch):
         self._base_is_spare = True
         self._base.synchronize()
 
-    @_telling
+    @_translating_losses
     def record(self, stream: int) -> Event:
         """Enqueue a timed event."""
         event = self._spare.pop() if self._spare else self._backend.Event(enable_timing=True)
         event.record(self._streams[stream])
         return event
 
-    @_telling
+    @_translating_losses
     def mark(self, stream: int) -> Event:
         """Enqueue an event that only orders."""
         event = self._backend.Event()
         event.record(self._streams[stream])
         return event
 
-    @_telling
+    @_translating_losses
     def done(self, event: Event) -> bool:
         """Whether the event has happened."""
         return bool(event.query())
 
-    @_telling
+    @_translating_losses
     def wait(self, event: Event) -> None:
         """Block the host until the event has happened."""
         event.synchronize()
 
-    @_telling
+    @_translating_losses
     def time_ns(self, event: Event) -> int:
         """When the event happened, counted from the device's opening."""
         since: float = self._base.elapsed_time(event)
@@ -166,13 +163,13 @@ class TorchDevice(_Torch):
         else:
             self._spare.append(event)
 
-    @_telling
+    @_translating_losses
     def run(self, stream: int, work: Callable[[], object]) -> None:
         """Do `work` now: torch gives it to `stream` and does not wait for it."""
         with self._on(stream):
             work()
 
-    @_telling
+    @_translating_losses
     def follow(self, stream: int, event: Event) -> None:
         """What is given to `stream` from now on waits for `event`."""
         self._streams[stream].wait_event(event)
@@ -181,7 +178,7 @@ class TorchDevice(_Torch):
         """An uninitialised tensor in the host's memory, page-locked where asked for."""
         return self._empty(shape, dtype=dtype, pin_memory=pinned)
 
-    @_telling
+    @_translating_losses
     def device_tensor(self, stream: int, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
         """An uninitialised tensor in the stream's own memory; that of torch's own stream no other stream waits for."""
         with self._on(stream):
@@ -211,7 +208,7 @@ class TorchDevice(_Torch):
                 work()
         except RuntimeError as problem:
             if is_out_of_memory(problem) or is_lost(problem):
-                raise self._told(problem) from None
+                raise self._translated(problem) from None
             self.can_capture = False
             self.notices.append(
                 f"{self.name} launches each kernel by itself, since they cannot be held as a graph: "
@@ -227,7 +224,7 @@ class TorchDevice(_Torch):
         return context
 
 
-class _Moment:
+class _QueueEvent:
     """A moment of the one queue; `at_ns` is 0 until the host has seen it."""
 
     __slots__ = ("at_ns",)
@@ -259,48 +256,48 @@ class QueueDevice(_Torch):
         self._clock = clock
         backend.synchronize()
 
-    def record(self, stream: int) -> _Moment:
+    def record(self, stream: int) -> _QueueEvent:
         """Wait for all that was given, and read the clock."""
         self._synchronize()
-        return _Moment(self._clock())
+        return _QueueEvent(self._clock())
 
-    def mark(self, stream: int) -> _Moment:
+    def mark(self, stream: int) -> _QueueEvent:
         """A moment that is known when somebody waits for it."""
-        return _Moment()
+        return _QueueEvent()
 
-    def done(self, event: _Moment) -> bool:
+    def done(self, event: _QueueEvent) -> bool:
         """Whether the host has seen it."""
         return event.at_ns > 0
 
-    def wait(self, event: _Moment) -> None:
+    def wait(self, event: _QueueEvent) -> None:
         """Wait for all that was given."""
         if not event.at_ns:
             self._synchronize()
             event.at_ns = self._clock()
 
-    def time_ns(self, event: _Moment) -> int:
+    def time_ns(self, event: _QueueEvent) -> int:
         """When the host saw it."""
         return event.at_ns
 
-    def rebase(self, event: _Moment) -> None:
+    def rebase(self, event: _QueueEvent) -> None:
         """The host's clock needs no base."""
 
-    def recycle(self, event: _Moment) -> None:
+    def recycle(self, event: _QueueEvent) -> None:
         """A moment costs nothing to keep."""
 
-    @_telling
+    @_translating_losses
     def run(self, stream: int, work: Callable[[], object]) -> None:
         """Do `work` now: torch puts it into the queue."""
         work()
 
-    def follow(self, stream: int, event: _Moment) -> None:
+    def follow(self, stream: int, event: _QueueEvent) -> None:
         """The queue works in order."""
 
     def host_tensor(self, shape: tuple[int, ...], dtype: torch.dtype, *, pinned: bool) -> Tensor:
         """An uninitialised tensor."""
         return self._empty(shape, dtype=dtype)
 
-    @_telling
+    @_translating_losses
     def device_tensor(self, stream: int, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
         """An uninitialised tensor on the device, which has one queue."""
         return self._empty(shape, dtype=dtype, device=self.where)
@@ -309,6 +306,6 @@ class QueueDevice(_Torch):
         """torch has no graphs for it."""
         return None
 
-    @_telling
+    @_translating_losses
     def _synchronize(self) -> None:
         self._backend.synchronize()

@@ -96,23 +96,13 @@ class DeviceWork:
             self._since = self.now()
 
     def upload(
-        self,
-        target: Tensor,
-        source: Tensor,
-        first_frame: int,
-        frames: int,
-        directly: bool = False,
+        self, target: Tensor, source: Tensor, first_frame: int, frames: int, directly: bool = False
     ) -> None:
         """Copy host → device. From pinned memory it overlaps; otherwise the host waits for it."""
         self._copy(self._upload, target, source, source, first_frame, frames, directly)
 
     def download(
-        self,
-        target: Tensor,
-        source: Tensor,
-        first_frame: int,
-        frames: int,
-        directly: bool = False,
+        self, target: Tensor, source: Tensor, first_frame: int, frames: int, directly: bool = False
     ) -> None:
         """Copy device → host. Into pinned memory it overlaps: `wait_for` it before reading."""
         self._copy(self._download, target, source, target, first_frame, frames, directly)

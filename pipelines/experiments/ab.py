@@ -1,10 +1,8 @@
 """Two configurations interleaved on the same audio in one session: the order of an honest A/B.
 
-Each utterance is decoded by one arm and at once by the other, A B for one and B A for the next, and the
-other way round in the next repeat (`interleave`): clock rate, other programs and memory hit both alike. Each
-arm is one configuration epoch, 0 and 1, that comes back at every turn. The
-first passes over the files warm caches and branch predictors up; they are recorded, and marked by the
-frame from which on it counts (key `measured_from` of the session's meta `ab`).
+Both arms decode each utterance in direct succession; which one begins alternates (`interleave`), so that clock rate,
+other programs and memory affect both alike. Arm A is configuration epoch 0, arm B epoch 1. The first passes warm caches
+and branch predictors up; they are recorded but not counted (`measured_from` in the session's meta `ab`).
 """
 
 from __future__ import annotations
@@ -38,7 +36,7 @@ class Arm:
 
 
 class Interleaved:
-    """The course of an A/B run (`pipelines.run.session_run.Course`).
+    """The order of an A/B run (`pipelines.run.session_run.RunOrder`).
 
     Arms that differ in live settings alone share one recogniser, so that they also share the places
     of their data in memory; otherwise each has its own, made before anything is measured. `recognisers`:

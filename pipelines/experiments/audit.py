@@ -1,9 +1,8 @@
-"""What a configuration costs in accuracy: its scores and words beside those of exact scoring, on the same audio.
+"""What a configuration costs in accuracy: its scores and words compared with those of exact scoring, on the same audio.
 
-Nothing here is timed. Every utterance is decoded twice by the same graph and search settings, once by the
-configuration and once with every senone of every frame computed, by every Gaussian or by the whole net in float32;
-in the first pass each frame's scores are compared with the exact ones, where it matters: near the best senone, and
-where the search looks.
+Nothing is timed. Every utterance is decoded twice with the same graph and search settings: by the configuration, and
+with every senone of every frame computed exactly (all Gaussians, or the whole net in float32). Scores are compared
+where they matter: near the best senone, and where the search looks.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ MOST_BLOCKS: Final = 48
 
 
 @dataclass(frozen=True)
-class Way:
+class Variant:
     """The stage's ns per frame in one way: median of the rounds, and the ends of their middle half.
 
     `shown`: what was done, in words.
@@ -70,7 +70,7 @@ class Explanation:
     """
 
     row: StageRow
-    ways: tuple[Way, ...]
+    ways: tuple[Variant, ...]
     waiting: tuple[float, float, float]
     rounds: int
     blocks: int
@@ -96,11 +96,7 @@ class Explanation:
 
 
 def explain(
-    config: Config,
-    stage: str,
-    stretch: Stretch,
-    progress: Progress,
-    cancelled: Callable[[], bool],
+    config: Config, stage: str, stretch: Stretch, progress: Progress, cancelled: Callable[[], bool]
 ) -> Explanation:
     """Run `stretch` with `config` and explain `stage` of scoring or search.
 
@@ -262,7 +258,7 @@ class _Again:
         if row is None or hot is None or not any(run):
             raise BadInput(f"The stage {self._stage_name} did not run with these settings.")
         ways = tuple(
-            Way(name, *_middle(ns), shown)
+            Variant(name, *_middle(ns), shown)
             for name, shown in self._replays.ways.items()
             if (ns := self._ns.get(name))
         )

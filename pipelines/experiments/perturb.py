@@ -1,7 +1,7 @@
-"""Confirming a verdict by changing what it rests on: blocks, threads, sizes, and what the stage does then.
+"""Confirms a verdict by changing what it depends on (block, threads, sizes) and observing the stage.
 
-Which changes exist for which stage is said here, next to the reasons why others do not. The judgement is
-`profiler.analysis.comparison.perturbation`, the running `pipelines.experiments.rerun`.
+This module says which changes exist for which stage, and why others do not. `profiler.analysis.comparison.perturbation`
+judges, `pipelines.experiments.rerun` runs.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from typing import Final
 from pipelines import config as settings
 from pipelines.audio import loading as audio
 from pipelines.config import Config, presets
-from pipelines.experiments import alone, rerun
+from pipelines.experiments import rerun
 from pipelines.experiments.rerun import Arm, Stretch
 from pipelines.frontend.mfcc import Mfcc
 from pipelines.models import opening
 from pipelines.models.sphinx import AcousticModel
+from pipelines.run.interleave import turns
 from pipelines.run.recogniser import Progress
+from pipelines.scoring import build_scorer, with_context
 from pipelines.scoring.blocks import MAX_FRAMES
 from pipelines.scoring.costs.tied import block_bytes
 from pipelines.scoring.dnn.onnx import check as check_graph
@@ -28,9 +30,14 @@ from pipelines.scoring.tied.packing import pack
 from profiler.analysis.breakdown import StageRow, breakdown
 from profiler.analysis.comparison.perturbation import Perturbation, expected, per_unit, weigh
 from profiler.analysis.comparison.statistics import Ratio, alternated
+from profiler.analysis.conditions import OTHER_COUNT
+from profiler.arrays import Array
 from profiler.errors import BadInput
+from profiler.frames import FRAME_S
 from profiler.machine.describe import describe
 from profiler.machine.roofs.table import RoofTable
+from profiler.recording.drained_lane import DrainedLane
+from profiler.spans import Recorder
 
 SMALL_PRESET: Final = "gmm-quick"
 """Its graph of 1 000 words is what the search shrinks to: a fifth, and built in seconds."""
@@ -302,7 +309,12 @@ def _with_fewer_codebooks(
     sound = audio.load(item.path, item.part, target)
     features = frontend.features(sound.samples[: int(ALONE_S * target.rate)])
     arms = Arm("all", config), Arm("fewer", config)
-    alone.score([(arms[0], model), (arms[1], fewer_codebooks(model, count))], features, roof_table)
+    models = model, fewer_codebooks(model, count)
+    scorers = [ScorerAlone(config, each, roof_table) for each in models]
+    for turn in turns(len(arms), 1, range(-rerun.WARM_UP_ROUNDS, rerun.MAX_ROUNDS)):
+        scorers[turn.arm].score(features)
+    for arm, scorer in zip(arms, scorers, strict=True):
+        scorer.taken.hand_over(arm, 1)
     before, after = (_row(arm, row.name) for arm in arms)
     measured = _ratio(*arms, row.name)
     if before is None or after is None or measured is None:
@@ -311,6 +323,35 @@ def _with_fewer_codebooks(
     text = f"codebooks {model.n_codebooks} → {count}, scorer alone"
     measured = per_unit(measured, before, after, change.per)
     return weigh(change.name, text, row.verdict, by_verdict, measured, change.per)
+
+
+class ScorerAlone:
+    """A scorer without front end and search before and after it, and what it recorded."""
+
+    def __init__(self, config: Config, model: AcousticModel, roof_table: RoofTable) -> None:
+        self._recorder, self._block, self._frame = Recorder(), config.block, 0
+        self._lane = self._recorder.lane("decode", decode=True, make=DrainedLane)
+        self._scorer = build_scorer(config, model)
+        self._scorer.stages(self._recorder)
+        self._of_blocks = self._recorder.stage("decode.block", "decode", (OTHER_COUNT,))
+        laws = self._scorer.costs().items()
+        costs = {(self._recorder.stage_id(stage), 0): cost for stage, cost in laws}
+        self.taken = rerun.Taken(self._recorder, costs, roof_table)
+
+    def score(self, features: Array) -> None:
+        """Score f32 [frames, 39] block by block."""
+        clock, first = self._recorder.clock, self._frame
+        scorer, block = self._scorer, self._block
+        scorer.reset()
+        beyond = sum(scorer.context)
+        padded = with_context(features, scorer.context)
+        for at in range(0, len(features), block):
+            n = min(block, len(features) - at)
+            start = clock()
+            scorer.score(padded[at : at + n + beyond], first + at, self._lane)
+            self._lane.put(self._of_blocks, start, clock(), first + at, n)
+        self._frame += len(features)
+        self.taken.add(self._lane, rerun.Piece(first, len(features), len(features) * FRAME_S))
 
 
 def _second_level() -> float:

@@ -1,7 +1,7 @@
-"""What other settings would cost, from a session of one: both are tried on a few seconds of its speech.
+"""What other settings would cost in a session: both settings decode a few seconds of its speech in turns.
 
-They decode in turns, whole, so that caches, tokens and what lies between the stages are those of a run; each stage of
-the session then changes as it did there. Settings that cannot be tried are named, and nothing is predicted then.
+Each stage of the session is then scaled as it changed in the trial. Where a setting cannot be tried, it is named and
+nothing is predicted.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Final
 from pipelines import config as settings
 from pipelines.config import Config
 from pipelines.experiments import rerun
+from pipelines.experiments.ab import differences
 from pipelines.experiments.rerun import Arm, Recording, Stretch
 from pipelines.run.recogniser import Progress
 from profiler.analysis import whatif
@@ -73,11 +74,7 @@ class Predictor:
         what `recogniser.build` raises.
         """
         before, after = self._before, self._after
-        keys = [
-            option.key
-            for option in settings.options()
-            if settings.get(before, option.key) != settings.get(after, option.key)
-        ]
+        keys = differences(before, after)
         if not keys:
             return _assumed(prediction, "The session ran with these settings already."), []
         acting = [key for key in keys if key not in FREE]
@@ -90,9 +87,7 @@ class Predictor:
             return prediction, []
         then, now = self._tried
         prediction = _assumed(
-            prediction,
-            TRIED.format(self._stretch.note),
-            COUNTED.format(then.tokens, now.tokens),
+            prediction, TRIED.format(self._stretch.note), COUNTED.format(then.tokens, now.tokens)
         )
         for group in dict.fromkeys((*then.groups, *now.groups)):
             old, new = (side.groups.get(group, {}) for side in (then, now))

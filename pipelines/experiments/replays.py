@@ -1,11 +1,9 @@
-"""How blocks are done again to explain a stage: those of scoring, and those of the search.
+"""How blocks of scoring and of the search are repeated to explain a stage.
 
-Scoring is a pure function of its block, so a block can be scored again at once with its data hot (what it took longer
-in the run, it waited for), after everything has been pushed out of the caches, by a scorer whose parameters lie at
-other places in memory, and with one frame more or less (whether cost is stepwise in the rows of a tile). The search is
-done again from a copy of its state (`search.replay`): hot, cold, by a search whose graph and lists lie elsewhere, with
-half as many tokens, and with one frame less. What is done until the data are hot is that of the replays beside a run
-(`run.hot_replay.hot`).
+Scoring is a pure function of its block, so a block is scored again at once with its data hot, after the caches were
+flushed, by a scorer whose parameters lie elsewhere in memory, and with one frame more or less (is the cost stepwise in
+the rows of a tile?). The search restarts from a copy of its state (`search.replay`): hot, cold, with graph and lists
+elsewhere, with half as many tokens, and with one frame less. `run.hot_replay.hot` repeats until the data are hot.
 """
 
 from __future__ import annotations

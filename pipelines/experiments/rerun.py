@@ -1,8 +1,7 @@
 """Running a session's audio again, under its own settings and changed ones, interleaved.
 
-`audio_of` takes a bounded stretch of what a session decoded (or of the bundled voices), `decode` decodes it by
-several arms in turns. Nothing is written: each arm ends as a `Recording`, which the analysis reads as it reads a
-session.
+`audio_of` takes a bounded stretch of what a session decoded (or of the bundled voices), `decode` decodes it by several
+arms in turns. Nothing is written: each arm ends as a `Recording`, which the analysis reads as it reads a session.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Scoring alone, as a search would have it: what it asks a lazy scorer for is recorded from its own decode.
-
-So a scorer is timed on what it really computes, without front end and search before and after it.
-"""
+"""Scoring without front end and search, on the senones that the scorer's own decode requested."""
 
 from __future__ import annotations
 

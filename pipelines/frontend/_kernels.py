@@ -32,8 +32,7 @@ POWER, NOISE, FLOOR, PEAK = range(4)  # rows of the noise state
 def remove_noise(mel, state, gain, started):  # type: ignore[no-untyped-def]
     """Scale the mel energies of one frame in place by the smoothed gain that removes its noise.
 
-    mel f64[n]; state f64[4, n], rows POWER…PEAK, initialised when `started` is false;
-    gain f64[n] is workspace.
+    mel f64[n]; state f64[4, n], rows POWER…PEAK, initialised when `started` is false; gain f64[n] is workspace.
     """
     n = mel.shape[0]
     for i in range(n):

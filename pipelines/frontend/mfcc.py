@@ -1,16 +1,14 @@
 """Mel-frequency cepstra with differences, equal to those of pocketsphinx 5.
 
-Pre-emphasis, Hamming window, power spectrum, triangular mel filters, noise removal, log, DCT,
-lifter; then the mean of the utterance is subtracted (batch CMN), if need be variance and gain are
-normalised, and differences are put beside the cepstra (`dynamic`, mostly `1s_c_d_dd`). Against
-pocketsphinx' own log of its cepstra the largest error is about 2e-5, the rounding of its
-single-precision sums. Some things differ on purpose: noise is estimated again in every utterance
-(pocketsphinx carries its estimate into the next one, so its features depend on what was decoded
-before), so is the gain of `-agc emax`; and the mean of an utterance without any energy is its plain
-mean (pocketsphinx divides by zero).
+Pre-emphasis, Hamming window, power spectrum, triangular mel filters, noise removal, log, DCT, lifter; then the mean of
+the utterance is subtracted (batch CMN), if need be variance and gain are normalised, and differences are put beside the
+cepstra (`dynamic`, mostly `1s_c_d_dd`). Against pocketsphinx' own log of its cepstra the largest error is about 2e-5,
+the rounding of its single-precision sums. Some things differ on purpose: noise is estimated again in every utterance
+(pocketsphinx carries its estimate into the next one, so its features depend on what was decoded before), so is the gain
+of `-agc emax`; and the mean of an utterance without any energy is its plain mean (pocketsphinx divides by zero).
 
-The work is done in pieces of a few milliseconds, each of them a span, so that no call runs for
-long even in an hour of sound. How it is cut changes no bit of the result.
+The work is done in pieces of a few milliseconds, each of them a span, so that no call runs for long even in an hour of
+sound. How it is cut changes no bit of the result.
 """
 
 from __future__ import annotations
@@ -24,11 +22,7 @@ import numpy as np
 
 from pipelines.frontend import _kernels
 from pipelines.frontend.dynamic import layout
-from pipelines.frontend.parameters import (
-    FEATURE_TYPE,
-    FeatureParameterError,
-    FeatureParameters,
-)
+from pipelines.frontend.parameters import FEATURE_TYPE, FeatureParameterError, FeatureParameters
 from profiler.arrays import F32, F64, I64, Array, check, check_indices, check_offsets
 from profiler.clock import now_ns
 from profiler.spans import Cost, Lane, Linear, NullLane, Recorder
@@ -134,15 +128,11 @@ class Mfcc:
         return Utterance(self, samples)
 
     def features(
-        self,
-        samples: F32,
-        first_frame: int = 0,
-        lane: Lane | NullLane | None = None,
+        self, samples: F32, first_frame: int = 0, lane: Lane | NullLane | None = None
     ) -> F32:
         """All features of an utterance, f32[n_frames, dimension]: of `1s_c_d_dd` cepstra, differences, seconds.
 
-        With a `lane` (after `stages`) each piece is recorded; `first_frame` is the utterance's
-        first frame in the run.
+        With a `lane` (after `stages`) each piece is recorded; `first_frame` is the utterance's first frame in the run.
         """
         utterance = self.start(samples)
         start = now_ns()
@@ -172,9 +162,8 @@ class Mfcc:
     def costs(self) -> dict[str, Cost]:
         """Cost law per stage: exact operation counts, modelled traffic, all linear in frames.
 
-        A real FFT of n points counts 2.5 n log2 n operations, half the usual count for a complex
-        one. Least traffic: samples in, cepstra out. Most: every temporary of a block written and
-        read once.
+        A real FFT of n points counts 2.5 n log2 n operations, half the usual count for a complex one. Least traffic:
+        samples in, cepstra out. Most: every temporary of a block written and read once.
         """
         p = self.parameters
         bins = p.nfft // 2 + 1

@@ -129,11 +129,6 @@ class FeatureParameters:
         return int(self.samprate / self.frate + 0.5)
 
     @classmethod
-    def from_text(cls, text: str, source: str = "feat.params") -> FeatureParameters:
-        """Parse the text of a `feat.params` file; `source` names it in errors."""
-        return cls.from_mapping(options_of(text, source), source)
-
-    @classmethod
     def from_mapping(
         cls, pairs: Mapping[str, str], source: str = "feat.params"
     ) -> FeatureParameters:

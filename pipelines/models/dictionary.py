@@ -89,14 +89,6 @@ class Dictionary:
             p for prons in self.pronunciations.values() for pron in prons for p in pron
         )
 
-    def restrict(self, words: Iterable[str]) -> Dictionary:
-        """Only these words; DictionaryError when some have no pronunciation."""
-        chosen = list(words)
-        missing = [word for word in chosen if word not in self.pronunciations]
-        if missing:
-            raise DictionaryError(f"{self._name} has no pronunciation of {listed(missing)}.")
-        return Dictionary({w: self.pronunciations[w] for w in chosen}, self.path)
-
     def without_stress(self, phones: Collection[str]) -> Dictionary:
         """The same without the stress digits of vowels that are not among `phones` as they stand."""
         return replace(
@@ -204,12 +196,3 @@ def default_path() -> Path:
 def default() -> Dictionary:
     """The dictionary at `default_path`."""
     return read(default_path())
-
-
-def write(dictionary: Dictionary, path: str | os.PathLike[str]) -> None:
-    """Writes cmudict's format, alternates as `word(2)`; OSError where that is impossible."""
-    with Path(path).open("w", encoding="utf-8", newline="\n") as out:
-        for word, prons in dictionary.pronunciations.items():
-            for number, pron in enumerate(prons, start=1):
-                label = word if number == 1 else f"{word}({number})"
-                out.write(f"{label} {' '.join(pron)}\n")

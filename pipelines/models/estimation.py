@@ -193,13 +193,7 @@ def _maximise(
 
 @njit(nogil=True, cache=True)
 def _fit(
-    old: Densities,
-    frames: Frames,
-    new: Mixtures,
-    effort: _Effort,
-    rng: Any,
-    first: int,
-    last: int,
+    old: Densities, frames: Frames, new: Mixtures, effort: _Effort, rng: Any, first: int, last: int
 ) -> None:
     """As `fit`, which has checked the arrays."""
     mix = np.empty(new.means.shape[2], np.float32)

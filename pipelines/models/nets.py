@@ -1,16 +1,14 @@
 """Feed-forward acoustic nets: `NAME.safetensors` with the weights and `NAME.json`, the card that explains them.
 
-The card says what goes in (frames of context, mean and scale of each feature), which layers follow, and what
-comes out; whatever else it says (data, command, word errors) is kept as `about`. `docs/nets.md` explains it. A net
-of K heads answers for K frames at once: the frame in the middle of its context and the K − 1 that follow
-(multi-frame DNN, Vanhoucke 2013). Outputs are natural log posteriors under an even prior, which search takes as log
-likelihoods.
+The card says what goes in (frames of context, mean and scale of each feature), which layers follow, and what comes out;
+whatever else it says (data, command, word errors) is kept as `about`. `docs/nets.md` explains it. A net of K heads
+answers for K frames at once: the frame in the middle of its context and the K − 1 that follow (multi-frame DNN,
+Vanhoucke 2013). Outputs are natural log posteriors under an even prior, which search takes as log likelihoods.
 
-Tensors, all f16 or f32: `layers.0.weight` [outputs, inputs], `layers.0.bias` [outputs] and so on;
-`heads.0.weight` [senones, outputs of the last layer], `heads.0.bias` and so on. Weights that are mostly zero may
-instead be two tensors: `NAME.mask` u8 [outputs, ceil(inputs / 8)], a bit for each weight, the first in the highest,
-and `NAME.kept` [n], those whose bit is set, row by row; others are zero. A mask of ceil(outputs / 16) rows says
-the same for 16 outputs at a time.
+Tensors, all f16 or f32: `layers.0.weight` [outputs, inputs], `layers.0.bias` [outputs] and so on; `heads.0.weight`
+[senones, outputs of the last layer], `heads.0.bias` and so on. Weights that are mostly zero may instead be two tensors:
+`NAME.mask` u8 [outputs, ceil(inputs / 8)], a bit for each weight, the first in the highest, and `NAME.kept` [n], those
+whose bit is set, row by row; others are zero. A mask of ceil(outputs / 16) rows says the same for 16 outputs at a time.
 """
 
 from __future__ import annotations

@@ -43,12 +43,11 @@ class _Stretch:
 def low_rank(net: Net, share: float, only: int | None = None) -> Net:
     """`net` with `share` of its weights: what lies between two ReLUs becomes two layers of low rank.
 
-    `only`: the number of the one stretch between two ReLUs that is factored, 0 the one that takes the input and −1
-    that of the outputs; the others stay as they are.
+    `only`: the number of the one stretch between two ReLUs that is factored, 0 the one that takes the input and −1 that
+    of the outputs; the others stay as they are.
 
-    A bottleneck and the output layer behind it are one matrix here, of the rank of the bottleneck, and get a
-    lower rank together. Every such matrix is left the same share; those whose rank is no higher than that allows
-    stay as they are.
+    A bottleneck and the output layer behind it are one matrix here, of the rank of the bottleneck, and get a lower rank
+    together. Every such matrix is left the same share; those whose rank is no higher than that allows stay as they are.
     """
     layers: list[Layer] = []
     tensors: dict[str, Array] = {}

@@ -1,22 +1,61 @@
 """A block of frames on its way through scorer and search.
 
-A dense scorer hands its scores to the search a block at a time; a lazy one takes turns with it frame by frame,
-since what is wanted of a frame is known only when the search has done the one before.
+A dense scorer hands its scores to the search block by block. A lazy scorer and the search alternate frame by frame,
+because the search must finish a frame before it knows which senones it needs next.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
+
+import numpy as np
 
 from pipelines.run.recogniser import Recogniser
-from pipelines.run.tally import Tally
 from pipelines.scoring import MAX_FRAMES
 from pipelines.scoring.scorer import Scores
 from profiler.arrays import F32, Array
-from profiler.spans import Lane, NullLane
+from profiler.spans import SPAN, WORK_COUNTS, Lane, NullLane
 
 TALLIED_FROM = 4
 """Frames from which adding spans up costs less than recording them one by one."""
+
+CAPACITY: Final = 1 << 12
+"""Spans that can wait: some sixty for each frame of the largest block."""
+
+
+class Tally(Lane):
+    """Adds the spans of single frames up, stage by stage, until `pour` hands the sums to the lane that is recorded.
+
+    Where scoring and search take turns, each frame has some ten spans: recorded one by one, they would fill the session
+    tenfold and only tell where in a block of a tenth of a second each of them lay.
+    """
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(0, "tally", "cpu", False, CAPACITY)
+
+    def pour(self, lane: Lane, start_ns: int, first_frame: int, frames: int) -> None:
+        """Put one span per stage, one after another from `start_ns` on, and begin anew.
+
+        A stage is charged from the end of the one before it, so with what calling it costs. Where in the
+        block it ran is lost: each begins where another ends.
+        """
+        spans = np.frombuffer(self.take(), SPAN)
+        stage = spans["stage"]
+        ends = spans["start_ns"] + spans["duration_ns"]
+        charged = np.diff(np.maximum.accumulate(ends), prepend=start_ns)
+        ns = np.bincount(stage, charged).astype(np.int64).tolist()
+        work = [
+            np.bincount(stage, spans[f"work{i}"]).astype(np.int64).tolist()
+            for i in range(WORK_COUNTS)
+        ]
+        at = start_ns
+        for number in np.flatnonzero(np.bincount(stage)).tolist():
+            end = at + ns[number]
+            lane.put(number, at, end, first_frame, frames, *(counts[number] for counts in work))
+            at = end
 
 
 class Blocks:

@@ -1,7 +1,7 @@
-"""What a person asks of a decode while it runs: change a setting, compare two settings, leave a mark, stop.
+"""Requests to a running decode: change a setting, compare two settings, leave a mark, stop.
 
-Asked from any thread; taken by the decode loop at its next block boundary. The decode loop keeps
-`frame` up to date, so that a request remembers at which frame it was made.
+Any thread may make them; the decode loop takes them at its next block boundary. The loop keeps `frame` up to date, so
+that each request remembers at which frame it was made.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pipelines.config import Config, ConfigError, Value
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A live setting to change, asked for when the loop was at `asked_frame`."""
+    """A live setting to change; the request came when the loop was at `asked_frame`."""
 
     key: str
     value: Value
@@ -49,7 +49,7 @@ class Mark:
 
 
 class Control:
-    """The way from a person's hands into the decode loop."""
+    """Takes requests from any thread to the decode loop."""
 
     def __init__(self) -> None:
         self.frame = 0  # written by the decode loop alone
@@ -63,8 +63,8 @@ class Control:
     def ask(self, key: str, value: Value) -> None:
         """Ask for a live setting to change.
 
-        ConfigError when it cannot change while running, or cannot act beside the others as they are or
-        have been asked to become.
+        ConfigError when it cannot change during a run, or cannot act together with the others, changes requested so
+        far included.
         """
         option = settings.option(key)
         if not option.live:
@@ -97,7 +97,7 @@ class Control:
 
     @property
     def changing(self) -> bool:
-        """Whether a setting has been asked to change and nobody has taken it yet."""
+        """Whether a requested change of a setting waits to be taken."""
         return any(isinstance(request, Change) for request in list(self._requests))
 
     def mark(self, text: str) -> None:
@@ -105,7 +105,7 @@ class Control:
         self._requests.append(Mark(text, self.frame))
 
     @property
-    def asked(self) -> bool:
+    def has_requests(self) -> bool:
         """Whether `take` would return anything."""
         return bool(self._requests)
 

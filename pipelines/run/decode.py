@@ -1,10 +1,9 @@
 """The decode loop: utterance by utterance, block by block, with every nanosecond of wall time accounted for.
 
-Spans of group `decode` tile the time spent on decoding without a gap: one for what is done once for an
-utterance (reading audio, features, spread over all its frames) and one for each block. What their
-leaves (front end, scoring, search) do not cover is overhead; what this loop itself takes at the two ends of a block
-has stages there. Waiting for the pace is `idle`; what is
-done for the person and not for the recogniser (waveform, word errors) is `setup`. Both lie outside.
+Spans of group `decode` tile the decoding time without a gap: one for the work done once per utterance (reading,
+features; spread over its frames) and one per block. What their leaves (front end, scoring, search) do not cover is
+overhead; the loop's own Python has stages there. Waiting for the pace is `idle`; the waveform and word errors, which
+only the user needs, are `setup`. Both lie outside the wall time.
 """
 
 from __future__ import annotations
@@ -19,15 +18,15 @@ from pipelines import config as settings
 from pipelines.audio import loading as audio
 from pipelines.audio import word_errors as wer
 from pipelines.config import Config
-from pipelines.run.beside import Beside
 from pipelines.run.blocks import Blocks
 from pipelines.run.control import Control, Mark
-from pipelines.run.live_changes import Asked, LiveChanges
+from pipelines.run.live_changes import LiveChanges, PendingChange
+from pipelines.run.measurements import RunMeasurements
 from pipelines.run.null_writer import NullWriter
 from pipelines.run.pace import Pace
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser
-from pipelines.run.result import Decoded, Result
+from pipelines.run.request import Decoded, Result
 from pipelines.scoring import with_context
 from profiler.analysis.categories import OVERHEAD
 from profiler.analysis.conditions import OTHER_COUNT
@@ -76,11 +75,11 @@ class Decoder:
         lane: Lane | NullLane,
         journal: Journal,
         control: Control,
-        beside: Beside | None = None,
+        measurements: RunMeasurements | None = None,
     ) -> None:
-        """`beside`: what a recorded run measures besides."""
+        """`measurements`: what a recorded run measures besides its stages."""
         self.recogniser = recogniser
-        self._beside = beside
+        self._measurements = measurements
         self.result = Result()
         self._recorder, self._lane, self._journal = recorder, lane, journal
         self._control = control
@@ -167,9 +166,9 @@ class Decoder:
     def _begin(self, item: Item) -> _Begun:
         clock, lane, stage, recogniser = self._clock, self._lane, self._stage, self.recogniser
         first = self._frame
-        if self._beside is not None:
-            self._beside.forget()
-            self._beside.begin()
+        if self._measurements is not None:
+            self._measurements.forget()
+            self._measurements.begin()
         start = clock()
         sound = audio.load(item.path, item.part, recogniser.frontend.parameters.target)
         n_frames = recogniser.frontend.n_frames(len(sound.samples))
@@ -206,8 +205,8 @@ class Decoder:
         context, padded = (0, 0), begun.features
         self._pace.begin(first)
         partial_due = clock() + PARTIAL_EVERY_NS
-        if self._beside is not None:
-            self._beside.begin()
+        if self._measurements is not None:
+            self._measurements.begin()
         scores_ahead = recogniser.scores_ahead
         block_start_ns = clock()
         while True:
@@ -224,22 +223,22 @@ class Decoder:
             done = begin + count == n_frames
             last = done or self._stopping
             # The search goes on for a partial result; a block that is to be done again comes first.
-            chosen = self._beside is not None and self._beside.chosen
-            told = not last and not chosen and block_start_ns >= partial_due
+            chosen = self._measurements is not None and self._measurements.chosen
+            wants_partial = not last and not chosen and block_start_ns >= partial_due
             words = []
             if last:
                 words = recogniser.search.finish(lane)
-            elif told:
-                asked_ns = clock()
+            elif wants_partial:
+                partial_ns = clock()
                 words = recogniser.search.partial(lane)
             # Coming back from there, out of caches that scoring has emptied, is Python of the run as well.
             begun_ns = self._blocks.begun_ns
             searched_ns = max(lane.last_end_ns, begun_ns)
-            if told:
+            if wants_partial:
                 # The search has gone on from where the block ended: it is no longer to be done again.
                 scores = None
                 self._journal.utterance_partial(utterance, _text(words), words)
-                took_ns = clock() - asked_ns
+                took_ns = clock() - partial_ns
                 partial_due = block_start_ns + max(PARTIAL_EVERY_NS, int(took_ns / PARTIAL_SHARE))
             other_ns = self._other_programs_ns(searched_ns, surely=last)
             # Before the block's end is read: to record it is part of it.
@@ -256,21 +255,25 @@ class Decoder:
             block_ns, block_start_ns = now - block_start_ns, now
             if last:
                 break
-            if self._beside is not None:
-                block_start_ns = self._beside.between(
+            if self._measurements is not None:
+                block_start_ns = self._measurements.between(
                     recogniser, scores, now, self._frame - count, block_ns
                 )
             if recogniser.config.pace > 0:
                 idle_ns = self._pace.keep(block_start_ns, self._frame, recogniser.config.pace)
                 block_start_ns += idle_ns
                 self.result.idle_ns += idle_ns
-                if self._beside is not None:
-                    self._beside.begin()
+                if self._measurements is not None:
+                    self._measurements.begin()
         audio_s = begun.duration_s * (self._frame - first) / n_frames
         self._done(item, begun, words, wall_ns, audio_s, done)
 
     def _other_programs_ns(self, now: int, *, surely: bool) -> int:
-        return 0 if self._beside is None else self._beside.other_programs_ns(now, surely=surely)
+        return (
+            0
+            if self._measurements is None
+            else self._measurements.other_programs_ns(now, surely=surely)
+        )
 
     def _adapt_beam(self, now: int, frames: int, spent_ns: int) -> None:
         """Let the adaptive beam, if it is on, follow how long the last block took."""
@@ -282,13 +285,7 @@ class Decoder:
         search.spent(frames, spent_ns)
 
     def _done(
-        self,
-        item: Item,
-        begun: _Begun,
-        words: list[Word],
-        wall_ns: int,
-        audio_s: float,
-        done: bool,
+        self, item: Item, begun: _Begun, words: list[Word], wall_ns: int, audio_s: float, done: bool
     ) -> None:
         start, utterance, search = self._clock(), begun.number, self.recogniser.search
         hypothesis = _text(words)
@@ -342,7 +339,7 @@ class Decoder:
 
     def _follow_requests(self) -> None:
         """Take what was asked for since the last block; apply what can act now, as one new configuration."""
-        if self._held or not (self._control.asked or self._live.waiting):
+        if self._held or not (self._control.has_requests or self._live.waiting):
             return
         asked = []
         for request in self._control.take():
@@ -352,7 +349,7 @@ class Decoder:
                 marker = self._journal.marker(
                     "option", request.text, request.asked_frame, request.key, request.value
                 )
-                asked.append(Asked(request, marker))
+                asked.append(PendingChange(request, marker))
         before = self.recogniser.config
         due = self._live.due(before, asked, self.recogniser.scorer)
         for sentence in self._live.take_failures():
@@ -361,8 +358,8 @@ class Decoder:
         if due is None:
             return
         self.recogniser.configure(due.config, due.prepared)
-        if self._beside is not None:
-            self._beside.changed()
+        if self._measurements is not None:
+            self._measurements.changed()
         self._begin_epoch(due.config, self._newest + 1)
         self._epochs.append(self._epoch)
         self.configs_met.append(due.config)

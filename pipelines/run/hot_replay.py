@@ -1,18 +1,14 @@
-"""Hot replay: a block done once more with its data hot, so that waiting for caches and memory is measured.
+"""Hot replay: a block is repeated at once with its data in the caches, which measures how long it waits for memory.
 
-Between two blocks, and outside the wall time, the block just decoded is scored or searched again until it gets no
-faster: a cache may take data back only after they were asked for several times. What the block took
-longer, it waited for data that what lies between (the other of the two, other programs) had pushed out. The spans are
-compared stage by stage; the result is recorded on the decode lane as spans of the stages "replay.…" in the group
-`setup`: their duration is the hot time, their count the time that the block had taken.
+Replays run between two blocks and outside the wall time. A block is scored or searched again until it gets no faster,
+because a cache may take data back only after several requests. The time the block took longer is waiting for data that
+other work had evicted. The result is recorded on the decode lane as spans of the stages "replay.…" in the group
+`setup`: their duration is the hot time, their work count the time that the block had taken.
 
-Scoring and search take turns, and the one that takes less is done until it has taken as long as the other does. So
-each has half of the time, and what is cheap to do again is done more often.
-
-Only where scoring is a pure function of the block (`LayeredScorer.again`); the search is done again on its state as it
-was before (`SearchReplay`), which is kept when the block is chosen, and over FRAMES frames or more, in as many blocks
-as that takes. The first EARLY replays of both may take EARLY_SHARE of the time, the pauses of a paced run included;
-after them, and in the long run, replays take at most `share` of it.
+Scoring and search share the time equally: the cheaper one is replayed more often. Scoring must be a pure function of
+the block (`LayeredScorer.again`); the search restarts from a saved state (`SearchReplay`) and covers at least FRAMES
+frames. The first EARLY replays of both may take EARLY_SHARE of the time; in the long run replays take at most `share`
+of it.
 """
 
 from __future__ import annotations
@@ -39,26 +35,25 @@ LIMIT = (1 << 32) - 1
 MOST_TIMES: Final = 8
 GAIN: Final = 0.03
 IN_VAIN: Final = 2
-"""So many passes in a row that take less by no more than the part GAIN were hot already. Data that were pushed out of
-a large last cache need more than one pass to be back in it, and a pass may gain nothing before the next one does
+"""After this number of passes in a row that gain no more than the part GAIN, the data count as hot. Data evicted from a
+large last cache need more than one pass to return, and a pass may gain nothing before the next one does
 (`python -m tests.bench.constants --only system`)."""
 
 USUAL_TIMES: Final = 4
-"""A first replay is planned as if it took so many times what its half of a block takes."""
+"""A first replay is planned to take this multiple of what its half of a block takes."""
 
 PAUSE: Final = 16
-"""What lies between two blocks earns at most as much as so many of them: an utterance is prepared there, but a run may
-also have been paused."""
+"""The time between two blocks earns at most as much as this number of blocks: a run may also have been paused."""
 
 TURNS: Final = 4
-"""A later replay is planned with what about so many of the latest took."""
+"""A later replay is planned with the mean of about this number of the latest."""
 
 BLOCKS: Final = 32
-"""What a block takes is a mean of about so many."""
+"""Number of blocks over which the time of a block is averaged."""
 
 LEAST_OWN: Final = 0.25
-"""Part of its time that a block, or a pass over it, must have had the processor to be compared. What other programs
-took is subtracted, by the length of the stages as anywhere; of less, what remains would be mostly error."""
+"""Share of its time for which a block, or a pass over it, must have had the processor to be compared. The time of other
+programs is subtracted; with a smaller share, the remainder would be mostly error."""
 
 FRAMES: Final = 16
 """Frames of the search that are done again together, at least. A single frame that is repeated at once is faster
@@ -76,10 +71,7 @@ Stage = TypeVar("Stage")
 
 
 def hot(once: Callable[[], dict[Stage, int]]) -> dict[Stage, int]:
-    """Do `once` again and again until it takes no less; returns the ns by stage of the fastest.
-
-    Where it gives nothing, that time does not count.
-    """
+    """Repeat `once` until it gets no faster; returns the ns by stage of the fastest pass. Empty passes do not count."""
     least: dict[Stage, int] = {}
     times = in_vain = 0
     while times < MOST_TIMES and in_vain < IN_VAIN:
@@ -106,13 +98,13 @@ def _frames(scores: Scores) -> int:
 
 @dataclass
 class _Half:
-    """Scoring or search: as long as how many `blocks` its replay takes, by the latest of its `turns`."""
+    """Scoring or search; `blocks`: how long its replay takes, in blocks, as a mean over the latest of its `turns`."""
 
     group: str
     turns: int = 0
     blocks: float = 0.0
     early: int = EARLY
-    """How often it may still be tried at EARLY_SHARE of the time."""
+    """How often it may still be replayed at EARLY_SHARE of the time."""
 
     def took(self, blocks: float) -> None:
         """One more took as long as so many blocks."""
@@ -158,7 +150,7 @@ class HotReplay:
         return max(self._share, EARLY_SHARE) if early else self._share
 
     def begin_again(self) -> None:
-        """Other settings act from now on: what replays have said so far tells nothing of them."""
+        """Other settings act from now on, about which no replay says anything yet."""
         for half in self._halves:
             half.early = EARLY
 
@@ -183,11 +175,7 @@ class HotReplay:
             self.forget()
 
     def plan(
-        self,
-        scorer: Scorer,
-        search: Viterbi | DeviceViterbi | None,
-        recorded: int,
-        took_ns: int,
+        self, scorer: Scorer, search: Viterbi | DeviceViterbi | None, recorded: int, took_ns: int
     ) -> int:
         """Choose the block that comes next, if there is time; returns when its state was kept, 0 if it is not chosen.
 

@@ -1,8 +1,8 @@
-"""Changes asked for while frames are being decoded: which act now, and which must be made ready first.
+"""Changes requested during a run: which act now, and which must be prepared first.
 
-What a setting needs (a codebook, shortlists, a table) is made by one thread while decoding goes on by the
-present settings; at the first block boundary after it is done, the change acts. Changes that need nothing do not
-wait for those that do. A later change that makes an earlier one's preparation pointless cancels it.
+One thread prepares what a setting needs (a codebook, shortlists, a table) while decoding goes on; the change acts at
+the first block boundary afterwards. Changes that need nothing do not wait. A later change that makes a preparation
+pointless cancels it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Preparing(Protocol):
 
 
 @dataclass
-class Asked:
+class PendingChange:
     """A change, and the marker that stands for it in the session."""
 
     change: Change
@@ -48,7 +48,7 @@ class Due:
 
     config: Config
     prepared: Made
-    changes: list[Asked]
+    changes: list[PendingChange]
 
 
 class _Thread:
@@ -81,10 +81,10 @@ class _Thread:
 
 
 class LiveChanges:
-    """The changes that were asked for and do not act yet."""
+    """The requested changes that do not act yet."""
 
     def __init__(self) -> None:
-        self._waiting: list[Asked] = []
+        self._waiting: list[PendingChange] = []
         self._thread: _Thread | None = None
         self._failures: list[str] = []
 
@@ -93,9 +93,9 @@ class LiveChanges:
         """Whether a change does not act yet."""
         return bool(self._waiting)
 
-    def due(self, config: Config, asked: list[Asked], scorer: Preparing) -> Due | None:
-        """What acts from this block on, where `config` acts now and `asked` has been asked for since."""
-        self._waiting += asked
+    def due(self, config: Config, new: list[PendingChange], scorer: Preparing) -> Due | None:
+        """What acts from this block on, after the settings `config` and the `new` requests."""
+        self._waiting += new
         wanted = self.wanted(config)
         key = scorer.needs(wanted)
         if key is None:
@@ -112,7 +112,7 @@ class LiveChanges:
             if thread.error is None:
                 return self._take(wanted, thread.prepared, list(self._waiting))
             self._give_up(config, thread.error, scorer)
-        now: list[Asked] = []
+        now: list[PendingChange] = []
         for one in self._waiting:
             if _acts_at_once(_with(config, [*now, one]), scorer):
                 now.append(one)
@@ -128,12 +128,12 @@ class LiveChanges:
         return taken
 
     def cancel(self, wait: bool = False) -> None:
-        """Stop preparing; what has been asked for and does not act yet never will, unless asked again."""
+        """Stop preparing; requested changes that do not act yet never will, unless requested again."""
         if self._thread is not None:
             self._thread.cancel(wait)
             self._thread = None
 
-    def _take(self, config: Config, prepared: Made, changes: list[Asked]) -> Due | None:
+    def _take(self, config: Config, prepared: Made, changes: list[PendingChange]) -> Due | None:
         self._waiting = [one for one in self._waiting if one not in changes]
         return Due(config, prepared, changes) if changes else None
 
@@ -154,7 +154,7 @@ def _acts_at_once(config: Config, scorer: Preparing) -> bool:
     return scorer.needs(config) is None
 
 
-def _with(config: Config, changes: list[Asked]) -> Config:
+def _with(config: Config, changes: list[PendingChange]) -> Config:
     for one in changes:
         config = settings.replace(config, one.change.key, one.change.value)
     return config

@@ -1,8 +1,7 @@
-"""In which order a run decodes its files: straight on, once more after a change, and two settings in turn.
+"""The order in which a run decodes its files: in sequence, again after a change of settings, and two settings in turns.
 
-Whoever changes a setting wants to know what it did, and only the same speech tells: so what was
-decoded last may be decoded again after a change, and on request one utterance is decoded in turn with two settings
-(`Control.compare`) until whoever asked has seen enough.
+Only the same speech shows what a changed setting does. So after a change the last utterances may be decoded again, and
+on request one utterance is decoded in turns with two settings (`Control.compare`) until the user stops it.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class Past:
     configs: tuple[Config, ...]
 
 
-class Straight:
+class PlaylistOrder:
     """Every file in order, `repeat` times over and then for as long as the setting `loop` is on."""
 
     about: Mapping[str, object] = {}

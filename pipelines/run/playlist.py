@@ -17,7 +17,6 @@ import assets
 from pipelines.audio import collecting, suffixes
 from pipelines.audio import loading as audio
 from pipelines.audio import transcripts as texts
-from pipelines.audio.channels import parts_of
 from pipelines.audio.transcripts import Row
 from pipelines.config import Audio
 from profiler.plain import counted, one_line
@@ -25,6 +24,7 @@ from profiler.plain import counted, one_line
 NAMED = 3
 """Rows that a note names."""
 ALL = Audio()
+SIDES = ("left", "right")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +88,23 @@ def build(paths: Sequence[str], transcripts: str | None, choice: Audio = ALL) ->
         for ending, part, said_of in _parts_of(file, row, choice)
     ]
     return Playlist(_numbered(items), tuple(notes))
+
+
+def parts_of(path: Path, choice: Audio) -> dict[str, audio.Part]:
+    """The parts of a sound file to decode (all channels mixed, one, or each), by what is added to its name."""
+    whole = audio.Part(raw=choice.raw if path.suffix.lower() in suffixes.RAW else "")
+    if choice.channel == "mix":
+        return {"": whole}
+    try:
+        n = audio.look(path, whole)
+    except audio.AudioError:  # said when its turn comes
+        return {"": whole}
+    if n == 1:
+        return {"": whole}
+    if choice.channel != "each":
+        return {"": audio.Part(channel=SIDES.index(choice.channel), raw=whole.raw)}
+    names = SIDES if n == len(SIDES) else tuple(map(str, range(1, n + 1)))
+    return {f"-{name}": audio.Part(channel=at, raw=whole.raw) for at, name in enumerate(names)}
 
 
 def _parts_of(file: Path, row: Row, choice: Audio) -> Iterator[tuple[str, audio.Part, str]]:

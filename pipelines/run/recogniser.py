@@ -1,7 +1,7 @@
-"""A recogniser made ready from its settings: front end, scorer and search, in the order of the data.
+"""A recogniser built from its settings: front end, scorer and search.
 
-Everything slow happens here, before the first frame: reading the model, compiling (or finding) the
-search graph, compiling kernels. Each step reports progress and can be cancelled between steps.
+Everything slow happens here, before the first frame: reading the model, compiling (or finding) the search graph,
+compiling kernels. Each step reports progress and can be cancelled.
 """
 
 from __future__ import annotations

@@ -1,8 +1,11 @@
-"""What is to be run. This module loads neither numba nor torch: a wrong name is reported before they are loaded."""
+"""What is to be run, and what came of it.
+
+This module loads neither numba nor torch: a wrong name is reported before they are loaded.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -34,3 +37,36 @@ class Request:
     def playlist(self) -> Playlist:
         """The files to decode, looked for once. Raises AudioError where there is none that can be decoded."""
         return playlist.build(self.audio, self.transcripts, self.config.audio)
+
+
+@dataclass
+class Decoded:
+    """What came of one utterance. `errors` is None where nothing can be said about word errors.
+
+    `audio_s`: of its whole length the part that its decoded frames are. `done`: decoded to its end. `complete`:
+    whether the words are a sentence of the grammar, None without one. `notes`: what was done to the sound.
+    """
+
+    name: str
+    audio_s: float
+    wall_ns: int
+    hypothesis: str
+    reference: str | None
+    errors: int | None
+    reference_words: int | None
+    done: bool
+    epochs: tuple[int, ...]  # the configurations it ran under
+    complete: bool | None = None
+    notes: tuple[str, ...] = ()
+    alternatives: dict[str, object] | None = None  # nbest and confidences, as JSON values
+    path: str = ""
+
+
+@dataclass
+class Result:
+    """What came of a run."""
+
+    utterances: list[Decoded] = field(default_factory=list)
+    wall_ns: int = 0
+    idle_ns: int = 0
+    refused: list[str] = field(default_factory=list)  # a sentence for each file that cannot be read

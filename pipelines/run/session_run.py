@@ -1,7 +1,7 @@
-"""One run from start to end: session file, recorder, samplers, recogniser, decode loop, in that order.
+"""One run from start to end: session file, recorder, samplers, recogniser, decode loop.
 
-Used in-process by the command line and by the worker process of the window; the two differ only in
-how they report progress and receive requests.
+The command line uses it in-process, the window through its worker process; the two differ only in how they report
+progress and receive requests.
 """
 
 from __future__ import annotations
@@ -18,15 +18,14 @@ from threadpoolctl import threadpool_limits
 
 from pipelines.config import Config
 from pipelines.device import HOST
-from pipelines.run.beside import Beside
 from pipelines.run.control import Control
 from pipelines.run.decode import Decoder, Journal
+from pipelines.run.measurements import RunMeasurements
 from pipelines.run.null_writer import NullWriter
-from pipelines.run.order import Straight
+from pipelines.run.order import PlaylistOrder
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Progress, Recogniser, build
-from pipelines.run.request import Request
-from pipelines.run.result import Result
+from pipelines.run.request import Request, Result
 from pipelines.scoring import peaks
 from profiler import counting
 from profiler.counting import CountingLane
@@ -56,7 +55,7 @@ class Outcome:
     notes: tuple[str, ...] = ()
 
 
-class Course(Protocol):
+class RunOrder(Protocol):
     """What a run decodes, in which order and with which settings."""
 
     @property
@@ -75,30 +74,30 @@ def execute(
     control: Control,
     progress: Progress,
     running: Callable[[Path | None], None] = lambda session: None,
-    course: Course | None = None,
+    order: RunOrder | None = None,
 ) -> Outcome:
     """Run `request`; `running` is told when the session file exists and can be followed.
 
-    `course`: another order than that of the files, such as two configurations interleaved.
+    `order`: another order than that of the files, such as two configurations interleaved.
 
     Raises BadInput or OSError (one sentence) for what makes a run impossible; once frames are
     being decoded, problems end up in the outcome and what was recorded stays.
     """
     control.config = request.config
     items, earlier = request.playlist.items, request.playlist.notes
-    course = course or Straight(request.repeat, control, progress)
+    order = order or PlaylistOrder(request.repeat, control, progress)
     recorder = Recorder()
     group = Group() if request.config.counters and request.out is not None else None
-    journal, lane = _open(request, recorder, items, course.about, group)
+    journal, lane = _open(request, recorder, items, order.about, group)
     running(request.out)
     outcome = Outcome(request.out, "stopped", Result())
     state = "failed"
-    beside: Beside | None = None
+    measurements: RunMeasurements | None = None
     try:
         start = recorder.clock()
         try:
             recogniser = _prepare(
-                request, control, progress, recorder, journal, lane, course, earlier
+                request, control, progress, recorder, journal, lane, order, earlier
             )
         except Cancelled:
             state = "stopped"
@@ -106,8 +105,8 @@ def execute(
         outcome.setup_ns = recorder.clock() - start
         outcome.notes = (*earlier, *recogniser.notes)
         if isinstance(lane, Lane) and isinstance(journal, SessionWriter):
-            beside = Beside(recorder, lane, request.config.replay)
-        decoder = Decoder(recogniser, recorder, lane, journal, control, beside)
+            measurements = RunMeasurements(recorder, lane, request.config.replay)
+        decoder = Decoder(recogniser, recorder, lane, journal, control, measurements)
         progress("decoding", None)
         outcome.result = decoder.result
         threads = request.config.threads
@@ -116,7 +115,7 @@ def execute(
             counting.counting(lane, group, journal, threads) as report,
             watching(journal, report) if request.out is not None else nullcontext(),
         ):
-            course.run(decoder, items, journal)
+            order.run(decoder, items, journal)
         _tell_of_devices(recogniser, journal)
         state = outcome.state = "stopped" if control.stopping else "closed"
         if isinstance(journal, SessionWriter):
@@ -124,8 +123,8 @@ def execute(
     finally:
         if group is not None:
             group.close()
-        if beside is not None:
-            beside.close()
+        if measurements is not None:
+            measurements.close()
         journal.close(state)
     if journal.failed:
         outcome.state, outcome.problem = "failed", str(journal.failed)
@@ -177,7 +176,7 @@ def _prepare(
     recorder: Recorder,
     journal: Journal,
     lane: Lane | NullLane,
-    course: Course,
+    order: RunOrder,
     earlier: Sequence[str],
 ) -> Recogniser:
     """Everything slow that comes before the first frame; `earlier`: notes from before. Raises Cancelled."""
@@ -216,7 +215,7 @@ def _prepare(
         return recogniser
 
     recogniser = made(request.config)
-    course.prepare(recogniser, made)
+    order.prepare(recogniser, made)
     return recogniser
 
 

@@ -1,8 +1,7 @@
 """The adaptive beam: holds a target real-time factor by moving the beam, as Kaldi's OnlineFasterDecoder does.
 
-After each block it looks at processing time / audio time over the last second. The number of tokens,
-and with it the time, grows about exponentially with the beam, so a step proportional to the logarithm
-of (time / target time) brings a plant of that kind back at the same pace wherever it is.
+After each block it looks at processing time / audio time over the last second. The time grows about exponentially with
+the beam, so a step proportional to log(time / target time) corrects at the same pace everywhere.
 """
 
 from __future__ import annotations

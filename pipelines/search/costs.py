@@ -38,14 +38,10 @@ def _emit(graph: Graph, touched: float, turns: bool) -> Cost:
     """
     senones, slots = graph.n_senones, SLOT_BYTES * graph.n_states
     return Cost(
-        {
-            "scalar": Linear(per_work=(3.0, 4.0, 0.0)),
-            "fma": Linear(per_frame=1.0 * senones),
-        },
+        {"scalar": Linear(per_work=(3.0, 4.0, 0.0)), "fma": Linear(per_frame=1.0 * senones)},
         Linear(per_frame=4.0 * senones, per_work=(20.0, 16.0, 0.0)),
         Linear(
-            per_frame=12.0 * senones,
-            per_work=(2 * TOKEN_BYTES, LISTED_BYTES + 2 * LINE_BYTES, 0.0),
+            per_frame=12.0 * senones, per_work=(2 * TOKEN_BYTES, LISTED_BYTES + 2 * LINE_BYTES, 0.0)
         ),
         touched,
         scattered=True,
@@ -71,10 +67,7 @@ def _epsilon(graph: Graph, touched: float) -> Cost:
         Linear(per_work=(LISTED_EPSILON_BYTES + 3 * LINE_BYTES, 0.0, 0.0)),
         touched,
         scattered=True,
-        accesses=(
-            Accesses(followed, SLOT_BYTES * graph.n_states),
-            Accesses(followed, silent),
-        ),
+        accesses=(Accesses(followed, SLOT_BYTES * graph.n_states), Accesses(followed, silent)),
     )
 
 

@@ -1,7 +1,7 @@
-"""A block of the search run again with its data hot: what it takes less then is waiting for memory, measured.
+"""A block of the search repeated with its data hot: the time it takes less is waiting for memory.
 
-Before the block a copy is kept of what `advance` changes, and afterwards put back before each repeat. The search is
-then where it was, to the bit: what follows from the same tokens and scores is the same.
+Before the block, what `advance` changes is copied; before each repeat it is restored, so that the search is in the same
+state to the bit.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The decoder: token passing over a compiled graph, block by block, with partial results.
 
-The class keeps the books; the arrays are in `workspace`, the rules in `kernels`. Costs are negative log
-likelihoods (nat), acoustics scaled; the best token's cost is taken off every frame, so that float32
-stays accurate over hours.
+The class keeps the books; the arrays are in `workspace`, the rules in `kernels`. Costs are negative log likelihoods
+(nat), acoustics scaled; the best token's cost is taken off every frame, so that float32 stays accurate over hours.
 """
 
 from __future__ import annotations
@@ -147,14 +146,13 @@ class Viterbi:
     def advance(self, scores: F32, first_frame: int, lane: Lane | NullLane = _NO_LANE) -> None:
         """Pass tokens over the frames of `scores` f32 [frames, n_senones] (natural logs, unscaled).
 
-        Each call of the kernel has one span of search.epsilon, search.prune and search.emit, laid one after
-        another; what the call takes around them belongs to emit. `tokens` counts those expanded per frame,
-        `arcs` those whose cost was computed (self-loops, and arcs of tokens that died lately, included),
-        `passed` those that led to a token, `senones` the different ones that living tokens looked up per
-        frame; `followed` are epsilon arcs of tokens that this frame made or bettered, `entered` the new tokens
-        that lived on, `closed up` the entries of lists rid of dead ones. Where
-        max_active or min_active decides which tokens are dropped, a span of search.rank follows that of
-        search.prune, with those that were `ranked` for it. ValueError when the shape is wrong.
+        Each call of the kernel has one span of search.epsilon, search.prune and search.emit, laid one after another;
+        what the call takes around them belongs to emit. `tokens` counts those expanded per frame, `arcs` those whose
+        cost was computed (self-loops, and arcs of tokens that died lately, included), `passed` those that led to a
+        token, `senones` the different ones that living tokens looked up per frame; `followed` are epsilon arcs of
+        tokens that this frame made or bettered, `entered` the new tokens that lived on, `closed up` the entries of
+        lists rid of dead ones. Where max_active or min_active decides which tokens are dropped, a span of search.rank
+        follows that of search.prune, with those that were `ranked` for it. ValueError when the shape is wrong.
         """
         called_ns = now_ns()
         self._latest = (first_frame, len(scores))
@@ -292,13 +290,7 @@ class Viterbi:
         first = self._first_frame
         return [(word, first + start, frames) for word, start, frames in words]
 
-    def _alternatives(
-        self,
-        history: I32,
-        entry: int,
-        ends: I32,
-        above: F32,
-    ) -> None:
+    def _alternatives(self, history: I32, entry: int, ends: I32, above: F32) -> None:
         """Fill `nbest` and `confidences` from the lattice, whose paths end as said."""
         beam, kept = self._space.numbers.lattice_beam, self._space.arrays.lattice
         near = above <= beam

@@ -1,9 +1,7 @@
 """Word hypotheses with times, from the arcs of a best path.
 
-In a determinised graph a word's label sits wherever the word became certain, up to a phone before
-it or at its very end; it says nothing of time. The arcs that enter a first HMM state do: they spell
-the phones with their first frames. So the phones are aligned with the pronunciations of the words
-in order, fillers in between.
+In a determinised graph a word's label lies where the word became certain, which says nothing about time. Arcs into a
+first HMM state spell the phones with their first frames; these phones are aligned with the words' pronunciations.
 """
 
 from __future__ import annotations
@@ -91,9 +89,7 @@ class WordTracer:
             done = len(anchor.emitted) + int(np.searchsorted(at_label, at, side="right"))
             if done >= settled and at >= 0:
                 self._anchor = _Anchor(
-                    int(backpointers[at]),
-                    [*anchor.words, *found[:settled]],
-                    emitted[settled:done],
+                    int(backpointers[at]), [*anchor.words, *found[:settled]], emitted[settled:done]
                 )
         return self._named(result)
 

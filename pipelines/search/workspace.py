@@ -1,8 +1,8 @@
-"""What the decoder's kernels work on: the arrays of one graph's search, and the only way to those kernels.
+"""The arrays that the decoder's kernels work on, and the only way to those kernels.
 
-Kernels check no bounds. Here each array is made as long as the graph can ever need and checked once against what
-the kernels take it for; the graph is sound or does not exist (`wfst.Graph`); and what is given per call (scores,
-settings, a token's place) is checked per call. `layout` says what the arrays and the decoder state are.
+Kernels check no bounds. Each array is made as long as the graph can ever need and checked once; the graph itself is
+checked when it is made (`wfst.Graph`); what is given per call (scores, settings, a token's place) is checked per call.
+`layout` describes the arrays.
 """
 
 from __future__ import annotations

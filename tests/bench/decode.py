@@ -21,8 +21,7 @@ from pipelines import config as settings
 from pipelines.audio import loading as audio
 from pipelines.audio import word_errors as wer
 from pipelines.config import Config, presets
-from pipelines.models import dictionary, sphinx
-from pipelines.models.language import arpa
+from pipelines.models import sphinx
 from pipelines.run import playlist
 from pipelines.run.playlist import Item
 from pipelines.run.recogniser import Recogniser, build
@@ -41,6 +40,7 @@ from tests.bench._rounds import (
     spread,
     timed,
 )
+from tests.pipelines.language_models import write_arpa, write_dictionary
 
 PRESET = "gmm"
 """The default: exact scores, although the peer selects densities."""
@@ -165,8 +165,8 @@ def _language_files(recipe: Recipe, folder: Path) -> tuple[Path, Path]:
     """The pruned language model (ARPA) and dictionary of `recipe`, as files for the peer."""
     model, words = language(recipe, sphinx.mdef.read(Path(recipe.model) / "mdef"))
     paths = folder / "language.arpa", folder / "words.dict"
-    arpa.write(model, paths[0])
-    dictionary.write(words, paths[1])
+    write_arpa(model, paths[0])
+    write_dictionary(words, paths[1])
     return paths
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import sphinx_writer as writer
-from run_again import NET
+from run_again import NET, QUICK
 from selection_reference import family_of
 
 from pipelines import config as settings
@@ -22,6 +22,18 @@ from tests.short_runs import shorten
 def model() -> AcousticModel:
     """The shipped one."""
     return shipped.model()
+
+
+@pytest.fixture(scope="session")
+def quick() -> Config:
+    """The settings of the preset with the smallest graph."""
+    return QUICK
+
+
+@pytest.fixture(scope="session")
+def tied(tmp_path_factory: pytest.TempPathFactory) -> AcousticModel:
+    """A small one of four codebooks."""
+    return sphinx.load(writer.write_model(tmp_path_factory.mktemp("tied"), 4, 5))
 
 
 @pytest.fixture(scope="module")

@@ -19,10 +19,7 @@ Sentences = dict[tuple[str, ...], float]
 
 
 def sentences(
-    expression: Expression,
-    rules: dict[str, Expression],
-    longest: int,
-    depth: int = 0,
+    expression: Expression, rules: dict[str, Expression], longest: int, depth: int = 0
 ) -> Sentences:
     """Probability of the most probable way to say each sentence of at most `longest` words."""
     if depth > 3 * longest + 12:

@@ -1,13 +1,16 @@
-"""Small random language models and a writer of `.lm.bin` files, for the tests beside this file."""
+"""Small random language models, and writers of language models and dictionaries."""
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 
+from pipelines.models.dictionary import Dictionary
 from pipelines.models.language import ngram
+from pipelines.models.language.arpa import LN10
 from pipelines.models.language.ngram import NGram
 
 LN_BASE = float(np.log(1.0001))
@@ -124,3 +127,35 @@ def write_lm_bin(model: NGram, path: Path, extra_bigrams: int = 0) -> None:
         + struct.pack("<I", len(text))
         + text
     )
+
+
+def write_arpa(model: NGram, path: Path) -> None:
+    """The model as ARPA text with seven digits."""
+    with path.open("w", encoding="utf-8", newline="\n") as out:
+        out.write("\\data\\\n")
+        out.writelines(f"ngram {k}={n}\n" for k, n in enumerate(model.counts, start=1))
+        words = np.array(model.words, dtype=object)
+        for k in range(1, model.order + 1):
+            out.write(f"\n\\{k}-grams:\n")
+            probs = model.log_prob[k - 1] / LN10
+            weights = [""] * len(probs)
+            if k < model.order:
+                weights = [f"\t{max(b / LN10, -99.0):.7f}" for b in model.log_backoff[k - 1]]
+            grams = words[model.ids[k - 1]].tolist()
+            for prob, gram, weight in zip(probs, grams, weights, strict=True):
+                out.write(f"{prob:.7f}\t{' '.join(gram)}{weight}\n")
+        out.write("\n\\end\\\n")
+
+
+def restricted(dictionary: Dictionary, words: Iterable[str]) -> Dictionary:
+    """Only these words."""
+    return Dictionary({word: dictionary[word] for word in words})
+
+
+def write_dictionary(dictionary: Dictionary, path: Path) -> None:
+    """cmudict's format, alternates as `word(2)`."""
+    with path.open("w", encoding="utf-8", newline="\n") as out:
+        for word, prons in dictionary.pronunciations.items():
+            for number, pron in enumerate(prons, start=1):
+                label = word if number == 1 else f"{word}({number})"
+                out.write(f"{label} {' '.join(pron)}\n")

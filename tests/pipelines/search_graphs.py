@@ -8,19 +8,23 @@ from pathlib import Path
 import kaldi_decoder
 import kaldifst
 import numpy as np
-from language_models import random_model
+from language_models import random_model, restricted, write_arpa, write_dictionary
 
+from pipelines.audio import loading
+from pipelines.config import Config, Search
 from pipelines.config import Graph as GraphConfig
-from pipelines.config import Search
+from pipelines.frontend.mfcc import Mfcc
 from pipelines.models import dictionary, sphinx
 from pipelines.models.dictionary import Dictionary
-from pipelines.models.language import arpa, ngram
+from pipelines.models.language import ngram
+from pipelines.scoring import build_scorer
 from pipelines.search.graph import compile as graphs
 from pipelines.search.graph import topology
 from pipelines.search.graph.openfst import from_arcs, from_kaldifst, to_kaldifst
 from pipelines.search.graph.recipe import Recipe
 from pipelines.search.graph.topology import Topology
 from pipelines.search.graph.wfst import Graph, Senones, from_topology
+from profiler.spans import NullLane
 from tests.graph_fst import fst_of, loopless_of
 from tests.pipelines.shipped import model
 
@@ -61,9 +65,9 @@ def toy_language(order: int = 2) -> ngram.NGram:
 def toy_recipe(folder: Path, order: int = 2, **changes) -> Recipe:
     """Files of the toy language in `folder`, and the recipe that compiles them."""
     folder.mkdir(exist_ok=True)
-    arpa.write(toy_language(order), folder / "toy.arpa")
-    words = full_dictionary().restrict(TOY_WORDS)
-    dictionary.write(Dictionary(words.pronunciations), folder / "toy.dict")
+    write_arpa(toy_language(order), folder / "toy.arpa")
+    words = restricted(full_dictionary(), TOY_WORDS)
+    write_dictionary(Dictionary(words.pronunciations), folder / "toy.dict")
     values = {
         "model": str(sphinx.default_directory()),
         "dictionary": str(folder / "toy.dict"),
@@ -167,6 +171,28 @@ def smooth_scores(seed: int, n_frames: int, n_senones: int, spread: float = 12.0
     at, part = np.divmod(np.arange(n_frames) / 8, 1.0)
     rows = at.astype(int)
     return (knots[rows] * (1 - part[:, None]) + knots[rows + 1] * part[:, None]).astype(np.float32)
+
+
+def scores_of(path: Path) -> np.ndarray:
+    """Scores of a sound file by the exact model, f32 [frames, senones]."""
+    features = Mfcc(model().feat_params).features(loading.load(path).samples)
+    scorer = build_scorer(Config(), model())
+    blocks = range(0, len(features), 16)
+    return np.concatenate(
+        [scorer.score(features[at : at + 16], at, NullLane()).copy() for at in blocks]
+    )
+
+
+def decode(decoder, scores, first_frame=0, block=16):
+    """The words of an utterance, given in blocks."""
+    decoder.start(first_frame)
+    for at in range(0, len(scores), block):
+        decoder.advance(scores[at : at + block], first_frame + at)
+    return decoder.finish()
+
+
+def spoken(words):
+    return [word for word, _, _ in words]
 
 
 def kaldi_graph(graph: Graph):

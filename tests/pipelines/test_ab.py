@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 
 from pipelines.audio.word_errors import word_errors
-from pipelines.config import Config, ConfigError, assign, presets
+from pipelines.config import Config, ConfigError, assign
 from pipelines.experiments.ab import Arm, Interleaved, differences
 from pipelines.run.control import Control
-from pipelines.run.session_run import Outcome, Request, execute
+from pipelines.run.session_run import Outcome
 from profiler.analysis.comparison.arms import arms_of
 from profiler.analysis.comparison.compare import compare
 from profiler.session.reader import Session
+from tests.pipelines import whole_runs
+from tests.pipelines.whole_runs import Person
 
 FILES = ("08-kal16-short.flac", "04-kal16-numbers.flac")
 
@@ -22,11 +24,6 @@ FILES = ("08-kal16-short.flac", "04-kal16-numbers.flac")
 def arm(config: Config, **assignments: bool | float | str) -> Arm:
     dotted = {key.replace("__", "."): value for key, value in assignments.items()}
     return Arm(assign(config, dotted), dotted)
-
-
-@pytest.fixture(scope="module")
-def quick() -> Config:
-    return presets.load("gmm-quick").config
 
 
 def run(
@@ -38,16 +35,12 @@ def run(
     control: Control | None = None,
     files: tuple[str, ...] = FILES,
 ) -> tuple[Outcome, Interleaved]:
-    request = Request(
-        a.config,
-        "test",
-        tuple(str(folder / name) for name in files),
-        str(folder / "transcripts.tsv"),
-        out,
-        repeat,
+    order = Interleaved(a, b, repeat)
+    paths, said = [folder / name for name in files], folder / "transcripts.tsv"
+    outcome = whole_runs.run(
+        a.config, paths, out, control, transcripts=said, repeat=repeat, order=order
     )
-    course = Interleaved(a, b, repeat)
-    return execute(request, control or Control(), lambda *_: None, course=course), course
+    return outcome, order
 
 
 @pytest.fixture(scope="module")
@@ -56,8 +49,8 @@ def recorded(
 ) -> tuple[Outcome, Path]:
     path = tmp_path_factory.mktemp("ab") / "ab.asrs"
     b = arm(quick, search__beam=6.0, gmm__selection__method="top-n")
-    outcome, course = run(arm(quick), b, bundled_speech, path)
-    assert course.recognisers[0] is course.recognisers[1]
+    outcome, order = run(arm(quick), b, bundled_speech, path)
+    assert order.recognisers[0] is order.recognisers[1]
     return outcome, path
 
 
@@ -117,9 +110,9 @@ def test_settings_that_cannot_change_live_get_a_second_recogniser(
     quick: Config, bundled_speech: Path, tmp_path: Path
 ) -> None:
     a, b = arm(quick), arm(quick, graph__order=1)
-    outcome, course = run(a, b, bundled_speech, tmp_path / "ab.asrs", 1, files=FILES[:1])
+    outcome, order = run(a, b, bundled_speech, tmp_path / "ab.asrs", 1, files=FILES[:1])
     assert outcome.state == "closed"
-    first, second = course.recognisers
+    first, second = order.recognisers
     assert first is not second
     assert first.search.graph.n_arcs != second.search.graph.n_arcs
     with closing(Session.open(tmp_path / "ab.asrs")) as session:
@@ -129,14 +122,10 @@ def test_settings_that_cannot_change_live_get_a_second_recogniser(
 def test_a_stop_leaves_a_valid_session_with_what_was_done(
     quick: Config, bundled_speech: Path, tmp_path: Path
 ) -> None:
-    class Impatient(Control):
-        @property
-        def stopping(self) -> bool:
-            # In the middle of the second repeat.
-            return self.frame > 2.3 * 2 * (131 + 377) or super().stopping
-
+    in_second_repeat = round(2.3 * 2 * (131 + 377))
     path = tmp_path / "stopped.asrs"
-    outcome, _ = run(arm(quick), arm(quick), bundled_speech, path, 5, Impatient())
+    impatient = Person((in_second_repeat, Control.stop))
+    outcome, _ = run(arm(quick), arm(quick), bundled_speech, path, 5, impatient)
     assert outcome.state == "stopped"
     with closing(Session.open(path)) as session:
         assert session.state == "stopped"
@@ -151,11 +140,8 @@ def test_an_unreadable_file_is_refused_and_the_others_compared(
     bad = tmp_path / "bad.wav"
     bad.write_bytes(b"RIFF\x00\x00\x00\x00WAVEnothing")
     path = tmp_path / "ab.asrs"
-    request = Request(
-        quick, "test", (str(bad), str(bundled_speech / FILES[0])), None, path, 1
-    )  # fmt: skip
-    course = Interleaved(arm(quick), arm(quick), 1)
-    outcome = execute(request, Control(), lambda *_: None, course=course)
+    order = Interleaved(arm(quick), arm(quick), 1)
+    outcome = whole_runs.run(quick, [bad, bundled_speech / FILES[0]], path, order=order)
     assert set(outcome.result.refused) == {outcome.result.refused[0]}
     with closing(Session.open(path)) as session:
         assert [key for key, _ in compare(session).matched] == ["08-kal16-short"]

@@ -47,21 +47,6 @@ def test_16_bit_samples_arrive_exactly(tmp_path: Path) -> None:
     assert np.array_equal(audio.load(tmp_path / "a.flac").samples * 32_768, samples)
 
 
-@pytest.mark.parametrize("name", ["a.wav", "c.flac", "d.ogg", "e.ogg", "f.mp3", "g.aiff"])
-@pytest.mark.parametrize("part", [0.97, 0.5, 0.1])
-def test_a_file_cut_in_the_middle_is_noticed(name: str, part: float, tmp_path: Path) -> None:
-    whole = tmp_path / name
-    soundfile.write(whole, voice(), RATE, subtype=dict(CONTAINERS)[name])
-    with whole.open("rb") as file:
-        assert len(containers.contents(file).links) == 1
-    data = whole.read_bytes()
-    cut = tmp_path / f"cut-{name}"
-    cut.write_bytes(data[: int(part * len(data))])
-    with pytest.raises(AudioError) as error:
-        audio.load(cut)
-    sentence(error, str(cut), "flac" if name == "c.flac" else "is cut short")
-
-
 @settings(deadline=None, max_examples=40)
 @given(part=st.floats(0.001, 0.999), which=st.sampled_from(["a.wav", "c.flac", "d.ogg", "f.mp3"]))
 def test_no_cut_goes_unnoticed(
@@ -135,13 +120,6 @@ def test_a_decoder_that_stops_early_is_noticed(
     with pytest.raises(AudioError) as error:
         audio.load(tmp_path / "a.flac")
     sentence(error, "promises 100000 samples", "only 48000 are there")
-
-
-def test_joined_mp3_files_are_read_to_their_end(tmp_path: Path) -> None:
-    soundfile.write(tmp_path / "a.mp3", voice(), RATE)
-    data = (tmp_path / "a.mp3").read_bytes()
-    (tmp_path / "b.mp3").write_bytes(data * 3)
-    assert audio.load(tmp_path / "b.mp3").duration_s == pytest.approx(9.3, abs=0.4)
 
 
 def test_an_mp3_cut_within_the_header_of_a_frame(tmp_path: Path) -> None:
@@ -226,15 +204,6 @@ def test_one_channel_alone_is_read(tmp_path: Path) -> None:
         assert np.abs(sound.samples - both[:, channel]).max() < 1e-6
     with pytest.raises(AudioError, match="has 2 channels; there is no channel 3"):
         audio.load(tmp_path / "a.wav", Part(channel=2))
-
-
-@pytest.mark.parametrize("channels", [2, 3, 6])
-def test_any_channel_count_is_mixed_down_and_said_so(channels: int, tmp_path: Path) -> None:
-    many = np.random.default_rng(1).uniform(-0.5, 0.5, (200_000, channels))
-    soundfile.write(tmp_path / "a.wav", many, RATE, subtype="FLOAT")
-    sound = audio.load(tmp_path / "a.wav")
-    assert sound.notes == [f"mixed down from {channels} channels"]
-    assert np.abs(sound.samples - many.mean(axis=1)).max() < 1e-6
 
 
 def test_very_short_sound_is_read_and_said_so(tmp_path: Path) -> None:

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
+from run_again import never, quiet
 
 from app.cli.main import main
 from pipelines.audio import loading as audio
 from pipelines.audio import transcripts
 from pipelines.audio.word_errors import Count
 from pipelines.config import Config, ConfigError, assign, presets
-from pipelines.experiments.audit import (
-    NEAR_NAT,
-    Audit,
-    AuditedUtterance,
-    Difference,
-    audit,
-    exact_of,
-    report,
-)
+from pipelines.experiments.audit import NEAR_NAT, Audit, AuditedUtterance, audit, exact_of, report
 from pipelines.frontend.mfcc import Mfcc
 from pipelines.models import sphinx
 from pipelines.models.nets import Layer
@@ -31,19 +23,6 @@ from pipelines.scoring import build_scorer
 from profiler.errors import Cancelled
 from profiler.spans import NullLane, Recorder
 from tests.pipelines import net_files
-
-
-def quiet(stage: str, fraction: float | None) -> None:
-    """Nobody watches."""
-
-
-def never() -> bool:
-    return False
-
-
-@pytest.fixture(scope="module")
-def quick() -> Config:
-    return presets.load("gmm-quick").config
 
 
 @pytest.fixture(scope="module")
@@ -136,16 +115,6 @@ def test_without_transcripts_there_is_no_error_rate() -> None:
     for key in ("wer", "wer_exact", "wer_change", "wer_change_ci95", "score_error_near"):
         assert tree[key] is None
     assert tree["shares"] == {}
-
-
-def test_differences_add_up() -> None:
-    some = Difference()
-    some.add(np.array([1.0, -3.0], np.float32))
-    some.add(np.empty(0, np.float32))
-    some.add(np.array([0.5], np.float32))
-    assert (some.mean, some.largest, some.scores) == (1.5, 3.0, 3)
-    assert Difference().mean is None
-    assert Audit(Config(), work=Counter(senones=3)).shares == {}
 
 
 def test_an_audit_can_be_stopped_and_refuses_what_cannot_be(

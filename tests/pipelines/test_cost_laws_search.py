@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 from search_graphs import settings, thousand_words
 
-from pipelines.config import Config, assign
-from pipelines.run.recogniser import Recogniser
 from pipelines.search.viterbi import Viterbi
 from profiler.costs import KERNEL_CALL, Cost, Linear
 
@@ -46,14 +42,3 @@ def test_accesses_lie_in_the_graph_or_its_slots(search):
     ]
     assert len(sizes) == 5
     assert all(0 < size <= most for size in sizes)
-
-
-def test_a_run_tells_the_search_whether_it_takes_turns():
-    scoring = {"a": Cost(working_set_bytes=5e6)}
-    given = []
-    search = SimpleNamespace(costs=lambda *of: given.append(of) or {})
-    config = assign(Config(), {"block": 16})
-    for lazy in (False, True):
-        scorer = SimpleNamespace(costs=lambda: scoring, lazy=lazy)
-        assert Recogniser(config, None, scorer, search).decoding_costs() == scoring
-    assert given == [(False,), (True,)]

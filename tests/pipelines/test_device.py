@@ -15,13 +15,7 @@ import numpy as np
 import pytest
 
 from pipelines import availability, device
-from pipelines.device import (
-    COMPUTE,
-    COPY,
-    DeviceError,
-    DeviceWork,
-    HostDevice,
-)
+from pipelines.device import COMPUTE, COPY, DeviceError, DeviceWork, HostDevice
 from profiler.analysis.device import hidden_ns, transfers
 from profiler.session.reader import Session
 from profiler.session.writer import SessionWriter

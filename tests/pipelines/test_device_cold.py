@@ -12,26 +12,18 @@ from pipelines import config as settings
 from pipelines.config import Config
 from pipelines.device import DeviceWork, HostDevice
 from pipelines.models import continuous, sphinx
-from pipelines.models.nets import Layer
 from pipelines.scoring.device import gmm as device_gmm
 from pipelines.scoring.device.scorer import DeviceScorer
-from pipelines.scoring.layered import with_context
-from pipelines.search.device.frontier import Buffers
 from pipelines.search.device.search import DeviceSearch
 from pipelines.search.device.viterbi import DeviceViterbi
 from profiler.spans import Cost, Linear, NullLane, Recorder
-from tests.pipelines import search_graphs, sphinx_writer
+from tests.pipelines import search_graphs
 from tests.pipelines.lazy_device import EAGER, LazyDevice
-from tests.pipelines.net_files import card, forward, net, utterance, write
+from tests.pipelines.net_files import card, net
 from tests.pipelines.scoring_reference import likely_features
 
 LANE = NullLane()
 BLOCK = 8
-
-
-@pytest.fixture(scope="module")
-def tied(tmp_path_factory: Any) -> Any:
-    return sphinx.load(sphinx_writer.write_model(tmp_path_factory.mktemp("tied"), 4, 5))
 
 
 def scorer_of(
@@ -40,56 +32,6 @@ def scorer_of(
     config = settings.assign(Config(), {"device": "torch-cpu", "block": BLOCK, **chosen})
     work = work or DeviceWork(device, Recorder(), LANE)
     return DeviceScorer(config, tied, work, lambda: pytest.fail("no spare"))
-
-
-@pytest.fixture
-def sizes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, str]]:
-    """Frames and number type of every piece that is scored."""
-    seen: list[tuple[int, str]] = []
-    score = device_gmm.Tied.score
-
-    def noted(self: Any, p: Any, x: Any, out: Any, stages: Any) -> None:
-        seen.append((len(x), stages.on.dtype))
-        score(self, p, x, out, stages)
-
-    monkeypatch.setattr(device_gmm.Tied, "score", noted)
-    return seen
-
-
-def test_the_real_block_and_a_single_frame_are_scored_twice_beforehand(
-    tied: Any, sizes: list[tuple[int, str]]
-) -> None:
-    scorer = scorer_of(tied, HostDevice())
-    scorer.warm_up()
-    assert sizes.count((BLOCK, "fp32")) >= 2
-    assert sizes.count((1, "fp32")) >= 2
-
-
-def test_another_number_type_is_warm_before_the_next_block(
-    tied: Any, sizes: list[tuple[int, str]]
-) -> None:
-    features = likely_features(tied, 3 * BLOCK)
-    chosen = {"frames.skip": 3}
-    changed, same = (scorer_of(tied, LazyDevice(EAGER), **chosen) for _ in range(2))
-    for scorer in (changed, same):
-        scorer.warm_up()
-        scorer.score(features[:BLOCK], 0, LANE)
-    sizes.clear()
-    changed.configure(settings.assign(changed._config, {"placement.dtype": "bf16"}))
-    scored = len(range(0, BLOCK, 3))
-    assert sizes.count((scored, "bf16")) >= 2
-    # The utterance goes on where it was: the same frames are left out.
-    changed.configure(settings.assign(changed._config, {"placement.dtype": "fp32"}))
-    sizes.clear()
-    for at in (BLOCK, 2 * BLOCK):
-        block = features[at : at + BLOCK]
-        np.testing.assert_allclose(
-            changed.score(block, at, LANE), same.score(block, at, LANE), atol=1e-4
-        )
-    # A setting that needs nothing new warms nothing.
-    sizes.clear()
-    same.configure(same._config)
-    assert sizes == []
 
 
 def given(cost: Cost, name: str = "launch") -> list[Linear]:
@@ -168,28 +110,6 @@ def test_memory_of_a_device_is_taken_by_the_stream_that_first_touches_it(
     assert outside == []
 
 
-def test_kernels_of_a_search_are_counted_by_frame_and_a_graph_is_one() -> None:
-    for graphs in (False, True):
-        device = LazyDevice(EAGER)
-        device.can_capture = graphs
-        work = DeviceWork(device, Recorder(), LANE)  # type: ignore[arg-type]
-        viterbi = DeviceViterbi(search_graphs.random_graph(1, True), search_graphs.settings(), work)
-        viterbi.warm_up()
-        for advanced in (False, True):
-            if advanced:
-                viterbi.advance(search_graphs.smooth_scores(1, 6, 7), 0)
-            device.where = "cuda"
-            cost = viterbi.costs()["search.frames"]
-            device.where = "cpu"
-            (each,) = given(cost)
-            # Some sixty operations on tensors pass the tokens over a frame.
-            kernels = given(cost, "held")[0] if graphs else each
-            assert 30 <= kernels.per_frame <= 120
-            assert kernels.fixed == each.fixed == 0.0
-            assert each.per_frame == (1.0 if graphs else kernels.per_frame)
-            assert given(cost, "piece") == [Linear(fixed=1.0)]
-
-
 def watching(note: Callable[[str, Any], None]) -> Any:
     """While it is entered, `note` is told of every operation that torch dispatches: its name and arguments."""
     from torch.utils._python_dispatch import TorchDispatchMode
@@ -202,52 +122,6 @@ def watching(note: Callable[[str, Any], None]) -> Any:
             return func(*args, **(kwargs or {}))
 
     return Watching()  # type: ignore[no-untyped-call]
-
-
-@pytest.mark.parametrize("owned", [False, True])
-def test_products_of_features_are_as_long_as_tensor_cores_want_them(tied: Any, owned: bool) -> None:
-    """Squares, values and a one of 13 features are 27: in 16 bits, multiples of 8 are faster."""
-    import torch
-
-    lengths: list[int] = []
-
-    def note(name: str, args: Any) -> None:
-        if name.startswith(("aten.mm", "aten.bmm")):
-            lengths.append(args[0].shape[-1])
-
-    model = continuous.untied(tied, 2) if owned else tied
-    scorer = scorer_of(model, LazyDevice(EAGER), **{"placement.dtype": "bf16"})
-    features = likely_features(model, 3)
-    with watching(note):
-        scorer.score(features, 0, LANE)
-    assert 2 * features.shape[1] // model.means.shape[1] + 1 <= lengths[0]
-    assert lengths[0] % 8 == 0
-    assert torch.bfloat16 == scorer._parameters.there["gaussians"].dtype  # type: ignore[union-attr]
-
-
-@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
-def test_layers_of_nets_are_as_wide_as_tensor_cores_want_them(
-    tied: Any, tmp_path: Any, dtype: str
-) -> None:
-    """15 frames of 39 features are 585, and 5126 senones no multiple of 8 either; scores stay what they are."""
-    sizes: list[int] = []
-
-    def note(name: str, args: Any) -> None:
-        if name.startswith("aten.addmm"):
-            sizes.extend(args[2].shape)
-
-    made = net(card(Layer(20), Layer(13, relu=False), senones=tied.n_senones))
-    assert {made.card.inputs % 8, tied.n_senones % 8} != {0}
-    path = write(tmp_path, made, np.float32)
-    chosen = {"model": "dnn", "dnn.net": str(path), "dnn.senones": "all", "placement.dtype": dtype}
-    scorer = scorer_of(tied, LazyDevice(EAGER), **chosen)
-    features = utterance(BLOCK)
-    with watching(note):
-        scores = scorer.score(with_context(features, scorer.context), 0, LANE)
-    assert len(sizes) == 6
-    assert [size for size in sizes if size % 8] == []
-    expected = forward(made, features)
-    assert np.abs(scores - expected).max() < (1e-4 if dtype == "fp32" else 0.1)
 
 
 def test_unused_places_of_a_search_lead_to_different_states(
@@ -271,29 +145,6 @@ def test_unused_places_of_a_search_lead_to_different_states(
     places, states = search._room.arcs, search._arcs.n_states + 1
     arcs_into = int(np.bincount(search._arcs.target).max())
     assert max(most) <= -(-places // states) + arcs_into
-
-
-def test_an_adaptive_beam_does_not_charge_every_arc_anew(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    charged: list[float] = []
-    use: Callable[..., None] = Buffers.use_penalty
-
-    def noted(self: Buffers, penalty: float) -> None:
-        charged.append(penalty)
-        use(self, penalty)
-
-    monkeypatch.setattr(Buffers, "use_penalty", noted)
-    graph = search_graphs.random_graph(1, True)
-    chosen = search_graphs.settings(9.0, 60, adaptive_beam=True, target_rtf=0.1)
-    device = LazyDevice(EAGER)
-    work = DeviceWork(device, Recorder(), LANE)  # type: ignore[arg-type]
-    viterbi = DeviceViterbi(graph, chosen, work)
-    waits = device.calls["wait"]
-    for ns in (1_000_000, 2_000_000, 3_000_000):
-        viterbi.spent(4, ns)
-    assert len(charged) == 1
-    assert device.calls["wait"] == waits
 
 
 def test_every_class_that_device_code_names_has_a_roof_that_is_measured() -> None:

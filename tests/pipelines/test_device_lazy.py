@@ -15,7 +15,6 @@ import pytest
 from pipelines import config as settings
 from pipelines.config import Config
 from pipelines.device import COMPUTE, DeviceWork
-from pipelines.models import sphinx
 from pipelines.scoring.device import scorer as device_scorer
 from pipelines.scoring.device.scorer import DeviceScorer
 from pipelines.search.device import search as device_search
@@ -24,7 +23,7 @@ from pipelines.search.device.search import DeviceSearch
 from profiler.arrays import Array
 from profiler.recording.layout import SPAN
 from profiler.spans import NullLane, Recorder
-from tests.pipelines import search_graphs, sphinx_writer
+from tests.pipelines import search_graphs
 from tests.pipelines.lazy_device import EAGER, LATE, SCHEDULES, LazyDevice
 from tests.pipelines.net_files import card, net, write
 from tests.pipelines.scoring_reference import likely_features
@@ -37,11 +36,6 @@ PLACEMENTS = [
         ("resident", "each-block"), ("block", "frame"), (False, True), (False, True)
     )
 ]
-
-
-@pytest.fixture(scope="module")
-def tied(tmp_path_factory: Any) -> Any:
-    return sphinx.load(sphinx_writer.write_model(tmp_path_factory.mktemp("tied"), 4, 5))
 
 
 @pytest.fixture(scope="module")
@@ -128,15 +122,6 @@ def test_a_wait_between_streams_that_is_left_out_shows(tied: Any, features: Arra
         assert wrong, number
 
 
-def test_a_wait_of_the_host_that_is_left_out_shows(tied: Any, features: Array) -> None:
-    config = config_of()
-    eager = LazyDevice(EAGER)
-    expected = scored(eager, config, tied, features, False)
-    last = frozenset({eager.calls["wait"]})
-    found = scored(LazyDevice(LATE, waits_left_out=last), config, tied, features, False)
-    assert not np.array_equal(found, expected)
-
-
 def test_buffers_used_again_too_early_show(
     tied: Any, features: Array, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,24 +176,6 @@ def test_searches_find_the_same_under_every_schedule(
         device = LazyDevice(schedule)
         assert heard(device, graph, batches) == expected
         assert device.captured
-
-
-def test_a_wait_of_the_search_that_is_left_out_shows() -> None:
-    graph = search_graphs.random_graph(1, True)
-    batches = [search_graphs.smooth_scores(1, 19, 7)]
-    eager = LazyDevice(EAGER)
-    expected = heard(eager, graph, batches)
-    caught = []
-    for number in range(eager.calls["follow"] - 5, eager.calls["follow"] + 1):
-        wrong = False
-        for schedule in SCHEDULES:
-            device = LazyDevice(schedule, follows_left_out=frozenset({number}))
-            try:
-                wrong |= heard(device, graph, batches) != expected
-            except Exception:  # numbers that were never written may lead anywhere
-                wrong = True
-        caught.append(wrong)
-    assert sum(caught) >= 4
 
 
 def test_whatever_the_search_waits_for_is_no_work_of_the_host() -> None:

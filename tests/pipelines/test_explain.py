@@ -5,16 +5,15 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
+from run_again import QUICK, quiet
 from search_graphs import settings as settings_of
 from search_graphs import smooth_scores, thousand_words
 
 from pipelines import config as settings
 from pipelines.audio import loading as audio
-from pipelines.config import presets
 from pipelines.experiments import explain, replays
-from pipelines.experiments.explain import Explanation, Way
+from pipelines.experiments.explain import Explanation, Variant
 from pipelines.experiments.replays import (
     COLD,
     FRAME_LESS,
@@ -27,9 +26,7 @@ from pipelines.experiments.replays import (
     OfSearch,
 )
 from pipelines.experiments.rerun import Stretch
-from pipelines.models.opening import open_model
 from pipelines.run.playlist import Item
-from pipelines.scoring import build_scorer
 from pipelines.search import workspace
 from pipelines.search.viterbi import Viterbi
 from profiler.analysis.breakdown import StageRow
@@ -37,13 +34,7 @@ from profiler.analysis.categories import PARTS
 from profiler.analysis.parts import Parts
 from profiler.errors import BadInput, Cancelled
 from profiler.recording.drained_lane import DrainedLane
-from profiler.spans import Lane, NullLane, Recorder
-
-QUICK = presets.load("gmm-quick").config
-
-
-def quiet(what: str, share: float | None) -> None:
-    """Progress that nobody sees."""
+from profiler.spans import NullLane, Recorder
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +92,6 @@ def test_a_stage_of_search_is_done_again_in_every_way(stretch):
 @pytest.mark.parametrize(
     ("changes", "stage", "ways"),
     [
-        ({"gmm.senones": "active"}, "search.emit", [RUN, HOT, COLD, PLACED, FRAME_LESS]),
         ({"gmm.senones": "active"}, "search.active", [RUN, HOT, COLD, PLACED, FRAME_LESS]),
         ({"gmm.senones": "active"}, "score.lazy", [RUN, HOT, COLD, PLACED, LESS]),
         (
@@ -123,10 +113,9 @@ def test_where_scoring_and_search_take_turns_a_block_is_done_again_frame_by_fram
     assert found.conclusion.startswith("Replayed hot")
 
 
-@pytest.mark.parametrize("block", [1, 16])
-def test_decoding_in_turns_and_doing_blocks_again_changes_no_word(stretch, block, monkeypatch):
+def test_decoding_in_turns_and_doing_blocks_again_changes_no_word(stretch, monkeypatch):
     """What the explanation decodes is what a run decodes, before its replays and after them."""
-    config = settings.assign(QUICK, {"gmm.senones": "active", "block": block})
+    config = settings.assign(QUICK, {"gmm.senones": "active", "block": 1})
     words, finish = [], Viterbi.finish
 
     def told(self, *args):
@@ -152,29 +141,6 @@ def test_decoding_in_turns_and_doing_blocks_again_changes_no_word(stretch, block
         lambda: False,
     )
     assert words[-1] == decoded[0]
-
-
-def test_another_scorer_of_the_same_model_follows_what_was_asked_of_one():
-    config = settings.assign(QUICK, {"gmm.senones": "active"})
-    model = open_model(config)
-    asked, follows = (build_scorer(config, model) for _ in range(2))
-    own = Lane(0, "replay", "cpu", False)
-    features = np.random.default_rng(1).standard_normal((8, 39)).astype(np.float32)
-    asked.stages(Recorder())
-    follows.stages(Recorder())
-    asked.note()
-    state = asked.prepare(features, 0, NullLane())
-    active = [np.arange(t, 400, 3 + t) for t in range(8)]
-    rows = [asked.frame(state, t, active[t]).copy() for t in range(8)]
-    for frames in (8, 7):
-        follows.follow(asked, frames)
-        if follows._spare is not None:
-            follows._spare[:] = np.nan
-        assert follows.again(0, own)
-        for t in range(frames):
-            np.testing.assert_array_equal(follows._spare[t, active[t]], rows[t][active[t]])
-    # Of the frame that was left out nothing was computed.
-    assert np.isnan(follows._spare[7]).all()
 
 
 def test_rounds_that_other_programs_took_are_taken_again(stretch, monkeypatch):
@@ -242,19 +208,6 @@ def searched(scores, again: bool):
     return decoder.finish(), decoder.best_cost, ways
 
 
-def test_searching_again_in_every_way_changes_no_word():
-    scores = smooth_scores(6, 80, thousand_words().n_senones)
-    words, cost, _ = searched(scores, False)
-    same, same_cost, ways = searched(scores, True)
-    assert (same, same_cost) == (words, cost)
-    assert words
-    for block in ways:
-        assert [(way, n) for way, _, n in block] == [
-            (PLACED, 16), (HALVED, 16), (FRAME_LESS, 15), (COLD, 16), (HOT, 16),
-        ]  # fmt: skip
-        assert all(ns > 0 for _, ns, _ in block)
-
-
 def test_a_block_in_which_the_history_was_collected_is_left_out(monkeypatch):
     """It ended in a fault of the program: the others' histories are as long as what is left of that one."""
     monkeypatch.setattr(workspace, "FIRST_HISTORY", 256)
@@ -294,35 +247,13 @@ def test_it_can_be_cancelled(stretch):
         explain.explain(QUICK, "score.exp", stretch, quiet, lambda: True)
 
 
-@pytest.mark.parametrize("skip", [1, 2])
-def test_scoring_again_leaves_no_trace(skip):
-    config = settings.replace(QUICK, "frames.skip", skip)
-    model = open_model(config)
-    features = np.random.default_rng(1).standard_normal((48, 39)).astype(np.float32)
-    plain, replayed = (build_scorer(config, model) for _ in range(2))
-    own = Lane(0, "replay", "cpu", False)
-    for scorer in (plain, replayed):
-        scorer.reset()
-    for at in range(0, 48, 16):
-        block = features[at : at + 16]
-        wanted = plain.score(block, at, NullLane()).copy()
-        got = replayed.score(block, at, NullLane())
-        assert replayed.replayable
-        replayed.again(at, own)
-        assert np.array_equal(got, wanted)
-        # What is scored again is what was scored: the spare room holds the same figures.
-        where = np.flatnonzero((wanted[1:] != wanted[:-1]).any(axis=1)) if skip > 1 else None
-        if where is None:
-            assert np.array_equal(replayed._spare[:16], wanted)
-
-
 def _found(**likely: float) -> Explanation:
     values = dict.fromkeys(PARTS, 0.0) | likely
     row = StageRow(
         "score.x", "scoring", "decode", 100.0, 1.0, 1, 1.0, 1.0, 1.0, {}, 1.0, None, "B", "",
         parts=Parts(values, values, values),
     )  # fmt: skip
-    return Explanation(row, (Way(RUN, 1.0, 1.0, 1.0),), (0.1, 0.2, 0.3), 5, 3)
+    return Explanation(row, (Variant(RUN, 1.0, 1.0, 1.0),), (0.1, 0.2, 0.3), 5, 3)
 
 
 def test_it_is_said_how_much_fits_neither_the_replays_nor_the_law():

@@ -1,8 +1,5 @@
 """JSGF files and lists of phrases: what is read, and what is refused."""
 
-import os
-from pathlib import Path
-
 import pytest
 from grammar_examples import EXPRESSIONS, jsgf_text, sentences
 from hypothesis import given, settings
@@ -251,11 +248,3 @@ def test_a_byte_order_mark_and_any_name_will_do(tmp_path):
     grammar = read_grammar(path)
     assert grammar.rules == {"a": optional(Word("b", 3))}
     assert optional(NOTHING) != NOTHING
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
-def test_what_never_ends_is_refused_at_once(tmp_path):
-    os.mkfifo(tmp_path / "pipe.gram")
-    for path in (Path("/dev/zero"), tmp_path / "pipe.gram"):
-        with pytest.raises(GrammarError, match="pipe or a device"):
-            read_grammar(path)

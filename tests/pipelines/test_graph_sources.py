@@ -4,11 +4,12 @@ import unicodedata
 
 import numpy as np
 import pytest
+from language_models import write_arpa
 from search_graphs import model
 
 from pipelines.config import Graph as GraphConfig
 from pipelines.models.dictionary import DictionaryError
-from pipelines.models.language import arpa, ngram
+from pipelines.models.language import ngram
 from pipelines.search.graph.build import compile_graph
 from pipelines.search.graph.recipe import recipe_of
 from pipelines.search.graph.sources import source
@@ -32,7 +33,7 @@ def language_file(folder, *words, marks=("<s>", "</s>")):
         [-1.0 - 0.1 * np.arange(v), np.full(len(pairs), -0.5)],
         [np.full(v, -0.3)],
     )
-    arpa.write(made, folder / "own.arpa")
+    write_arpa(made, folder / "own.arpa")
     return str(folder / "own.arpa")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable
 from functools import partial
@@ -17,6 +18,7 @@ from pipelines.audio import transcripts
 from pipelines.config import presets
 from pipelines.frontend.parameters import SAMPLE_RATE
 from pipelines.models import dictionary
+from pipelines.models.language import arpa, lm_bin
 from pipelines.run import playlist
 from pipelines.search.graph import grammar
 from pipelines.search.graph.sources import read_grammar, read_language_model
@@ -113,3 +115,31 @@ def test_spoiled_texts_are_read_or_refused_in_a_sentence(
     assert len(said) == SHARE
     assert any(said)
     assert not all(said)
+
+
+READERS: dict[str, Callable[[Path], object]] = {
+    "preset": presets.from_file,
+    "transcripts": transcripts.read,
+    "dictionary": dictionary.read,
+    "grammar": read_grammar,
+    "language model": lambda path: read_language_model(path, 2),
+    "arpa": arpa.read,
+    "lm.bin": lm_bin.read,
+}
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+@pytest.mark.parametrize("read", READERS.values(), ids=READERS)
+def test_what_is_no_file_or_never_ends_is_refused_at_once(
+    read: Callable[[Path], object], tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("/dev/zero")
+    for path, said in (
+        (tmp_path / "pipe", "pipe or a device"),
+        (tmp_path / "link", "pipe or a device"),
+        (Path("/dev/zero"), "pipe or a device"),
+        (tmp_path, "folder"),
+        (tmp_path / "none", "no such file"),
+    ):
+        assert said in problem_of(partial(read, path))

@@ -199,41 +199,6 @@ def test_the_budget_is_kept() -> None:
     assert rig.scorer.times == PASSES * replays
 
 
-def test_what_was_prepared_before_the_first_block_earns_no_time() -> None:
-    rig = Rig(0.01)
-    late = HotReplay(rig.recorder, rig.lane, rig.queue, 0.01)  # type: ignore[arg-type]
-    rig.clock.advance(10**12)
-    assert late.plan(rig.scorer, None, 0, 10**12) == 0
-    rig.replay = late
-    assert rig.choose() == DUE
-
-
-def test_a_pause_is_not_made_up_for() -> None:
-    rig = Rig(0.01)
-    found = []
-    for turn in range(6):
-        if turn == 3:
-            rig.clock.advance(10**12)
-        found.append(rig.choose())
-        rig.again()
-    # What was left of the time for the first went into the second.
-    assert min(found[2:]) > 100
-
-
-def test_what_was_earned_while_nothing_could_be_done_is_not_made_up_for() -> None:
-    rig = Rig(0.01)
-    rig.scorer.can = False
-    for _ in range(100 * DUE):
-        assert rig.plan() == 0
-    rig.scorer.can = True
-    found = []
-    for _ in range(3):
-        found.append(rig.choose())
-        rig.again()
-    assert found[:2] == [1, 1]
-    assert found[2] > 0.9 * SPENT / 3000 * 100
-
-
 @pytest.mark.parametrize(
     "why", ["no share", "remembers", "another kind", "frame by frame", "forgotten"]
 )
@@ -255,29 +220,6 @@ def test_what_must_not_be_replayed_is_not(why: str) -> None:
     assert rig.scorer.times == 0
     names = [rig.recorder.stages[n].name for n in rig.taken()["stage"]]
     assert not [name for name in names if name.startswith(REPLAYED)]
-
-
-@pytest.mark.parametrize("all_of_them", [True, False])
-def test_what_another_program_disturbed_is_not_compared(all_of_them: bool) -> None:
-    rig = Rig(0.1)
-    rig.choose()
-    rig.lane.take()
-    before, _ = rig.block()
-    again = rig.scorer.again
-
-    def disturbed(first_frame: int, lane: Any) -> bool:
-        # The first two passes were slow, and would be taken for hot.
-        rig.queue.waited += 10_000 if all_of_them or rig.scorer.times < 2 else 0
-        return again(first_frame, lane)
-
-    rig.scorer.again = disturbed  # type: ignore[method-assign]
-    assert rig.replay.take(rig.scorer, SCORES, before, 0)
-    spans = rig.taken()
-    names = [rig.recorder.stages[n].name for n in spans["stage"]]
-    assert len(names) == (1 if all_of_them else 3)
-    assert "setup.replay" in names
-    hot_spans = spans[np.array(names) != "setup.replay"]
-    assert hot_spans["duration_ns"].tolist() == ([] if all_of_them else [400, 400])
 
 
 def test_what_other_programs_took_of_block_and_passes_is_off() -> None:
@@ -304,15 +246,6 @@ def test_what_other_programs_took_of_block_and_passes_is_off() -> None:
     rig.choose()
     before, _ = rig.block()
     assert not rig.replay.take(rig.scorer, SCORES, before, 0, own=hot_replay.LEAST_OWN - 0.01)
-
-
-def test_what_a_block_was_asked_for_is_noted_only_where_it_is_done_again() -> None:
-    rig = Rig(0.1)
-    for _ in range(3):
-        before = rig.scorer.noted
-        rig.choose()
-        assert rig.scorer.noted == before + 1
-        rig.again()
 
 
 def test_keeping_the_search_for_nothing_is_paid_for_like_a_replay(
@@ -444,33 +377,6 @@ def test_what_blocks_take_does_not_say_which_is_chosen(then: list[int]) -> None:
     assert chosen.index(True) == DUE - 2
 
 
-def test_a_replay_is_planned_by_what_its_half_of_the_block_takes() -> None:
-    rig = Rig(0.01)
-    before, took = rig.block()
-    # Two of the three stages score.
-    assert rig.choose(None, took, before) == ceil(DUE * 2 / 3)
-
-
-def test_later_replays_are_planned_with_what_the_latest_took(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Of several: after one in silence the next would come soon, in silence again."""
-    monkeypatch.setattr(hot_replay, "TURNS", 2)
-    rig = Rig(0.01)
-    counted = []
-    for hot_ns in (400, 200, 200, 200):
-        rig.scorer.hot_ns = hot_ns
-        rig.choose()
-        rig.again()
-        rig.replay._left_ns = 0.0
-        counted.append(rig.choose())
-        rig.replay.forget()
-        # What was waited for has not had its turn.
-        assert rig.choose() == 1
-    first, later = SPENT / 3000 * 100, SPENT / 6000 * 100
-    assert counted == pytest.approx([later + (first - later) / 2**n for n in range(4)], abs=1)
-
-
 def test_the_first_replays_come_early_and_the_later_ones_at_their_share() -> None:
     rig = Rig(0.01)
     waited = []
@@ -485,20 +391,6 @@ def test_the_first_replays_come_early_and_the_later_ones_at_their_share() -> Non
     rig.choose()
     rig.again()
     assert rig.choose() == max(early[1:])
-
-
-def test_without_a_share_none_comes_early_either() -> None:
-    rig = Rig(0.0)
-    assert not any(rig.plan() for _ in range(1000))
-
-
-def test_early_ones_are_not_tried_for_ever_where_nothing_can_be_done_again() -> None:
-    rig = Rig(0.01)
-    for _ in range(hot_replay.EARLY):
-        rig.choose()
-        assert rig.replay.take(rig.scorer, None, 0, 0) == 0
-    rig.choose()
-    assert rig.replay._rate == 0.01
 
 
 @pytest.mark.parametrize("block", [1, 5, 16, 64])
@@ -531,19 +423,3 @@ def test_the_search_is_done_again_over_several_frames(
         each for each in rig.taken() if rig.recorder.stages[each["stage"]].name == SEARCHED[0]
     )
     assert (span["work0"], span["duration_ns"]) == (1000 * wanted, 500)
-
-
-def test_a_search_that_went_on_otherwise_is_not_done_again_with_blocks_before(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(hot_replay, "SearchReplay", Search)
-    rig = Rig(0.1)
-    rig.scorer.can = False
-    search = with_search(rig)
-    rig.choose(search)
-    one = np.zeros((1, 3), np.float32)
-    before, _ = rig.block()
-    rig.replay.take(rig.scorer, one, before, 0)
-    rig.replay.forget_search()
-    assert not rig.replay.chosen
-    assert not rig.replay._scores

@@ -10,12 +10,12 @@ import pytest
 
 from pipelines.config import Config, assign, presets
 from pipelines.run import hot_replay
-from pipelines.run.control import Control
-from pipelines.run.session_run import Outcome, Request, execute
+from pipelines.run.session_run import Outcome
 from pipelines.search.viterbi import Viterbi
 from profiler.analysis.breakdown import breakdown
 from profiler.analysis.replays import REPLAYED, HotReplays
 from profiler.session.reader import Session
+from tests.pipelines import whole_runs
 
 SPEECH = "08-kal16-short.flac"
 
@@ -32,8 +32,7 @@ def run(config: Config, audio: Path, out: Path, watch: pytest.MonkeyPatch) -> tu
 
     with watch.context() as patch:
         patch.setattr(Viterbi, "advance", advance)
-        request = Request(config, "test", (str(audio),), None, out, repeat=8)
-        outcome = execute(request, Control(), lambda *_: None)
+        outcome = whole_runs.run(config, [audio], out, repeat=8)
     return outcome, b"".join(given)
 
 

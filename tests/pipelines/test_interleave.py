@@ -28,16 +28,3 @@ def test_each_arm_begins_as_often_as_the_others_for_every_item(arms: int) -> Non
     order = list(turns(arms, 3, range(-arms, arms)))
     began = Counter((turn.place, turn.arm) for turn in order[::arms])
     assert began == {(place, arm): 2 for place in range(3) for arm in range(arms)}
-
-
-def test_a_round_is_asked_for_when_the_one_before_it_is_done() -> None:
-    done: list[int] = []
-
-    def rounds():
-        yield -1
-        assert done == [-1] * 4
-        yield 0
-
-    for turn in turns(2, 2, rounds()):
-        done.append(turn.round)
-    assert done == [-1] * 4 + [0] * 4

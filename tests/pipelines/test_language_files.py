@@ -2,13 +2,12 @@
 
 import bz2
 import gzip
-import os
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from language_models import random_model, write_lm_bin
+from language_models import random_model, write_arpa, write_lm_bin
 
 from pipelines.models.language import arpa, lm_bin, ngram
 from pipelines.models.language.ngram import LanguageModelError
@@ -68,7 +67,7 @@ def test_lm_bin_equals_pocketsphinx():
 
 def test_arpa_round_trip(small, tmp_path):
     model, _ = small
-    arpa.write(model, tmp_path / "m.arpa")
+    write_arpa(model, tmp_path / "m.arpa")
     same(arpa.read(tmp_path / "m.arpa"), model, 3e-6)
     (tmp_path / "m.arpa.gz").write_bytes(gzip.compress((tmp_path / "m.arpa").read_bytes()))
     same(arpa.read(tmp_path / "m.arpa.gz"), model, 3e-6)
@@ -83,7 +82,7 @@ def test_arpa_is_read_by_pocketsphinx(small, tmp_path):
     import pocketsphinx
 
     model, _ = small
-    arpa.write(model, tmp_path / "m.arpa")
+    write_arpa(model, tmp_path / "m.arpa")
     logmath = pocketsphinx.LogMath()
     config = pocketsphinx.Config(loglevel="FATAL")
     peer = pocketsphinx.NGramModel(config, logmath, str(tmp_path / "m.arpa"))
@@ -187,17 +186,17 @@ def test_bad_arpa_is_refused_in_one_sentence(tmp_path, text, message):
 
 
 PACKED = [
-    ("blank", b"\\data\\\nngram 1=2\n\n\\1-grams:\n" + b"\n" * 40_000_000, "are blank"),
-    ("before", b"hello\n" * 8_000_000, "no .data. block"),
+    ("blank", b"\\data\\\nngram 1=2\n\n\\1-grams:\n" + b"\n" * 20_000_000, "are blank"),
+    ("before", b"hello\n" * 4_000_000, "no .data. block"),
     (
         "word",
-        b"\\data\\\nngram 1=40000000\n\\1-grams:\n" + b"-1 a\n" * 9_000_000,
+        b"\\data\\\nngram 1=40000000\n\\1-grams:\n" + b"-1 a\n" * 4_500_000,
         "unpacks to more than 16 times its size",
     ),
     (
         "pair",
         b"\\data\\\nngram 1=2\nngram 2=40000000\n\\1-grams:\n-1 <s>\n-1 </s>\n\\2-grams:\n"
-        + b"-1 <s> </s>\n" * 4_000_000,
+        + b"-1 <s> </s>\n" * 2_000_000,
         "unpacks to more than 16 times its size",
     ),
 ]
@@ -237,7 +236,7 @@ def test_a_vocabulary_too_large_for_its_order_is_refused():
 
 def test_damaged_packing_is_refused(small, tmp_path):
     model, _ = small
-    arpa.write(model, tmp_path / "m.arpa")
+    write_arpa(model, tmp_path / "m.arpa")
     text = (tmp_path / "m.arpa").read_bytes()
     path = tmp_path / "m.arpa.gz"
     for kind, packed in (("gzip", gzip.compress(text)), ("bzip2", bz2.compress(text))):
@@ -256,17 +255,6 @@ def test_missing_and_foreign_files(tmp_path):
         lm_bin.read(tmp_path / "foreign")
     with pytest.raises(LanguageModelError):
         arpa.read(tmp_path / "foreign")
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
-def test_what_never_ends_is_refused_at_once(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    for reader in (arpa.read, lm_bin.read, read_language_model):
-        for path in ("/dev/zero", tmp_path / "pipe"):
-            with pytest.raises(LanguageModelError, match="pipe or a device"):
-                reader(path, 2)
-        with pytest.raises(LanguageModelError, match="folder"):
-            reader(tmp_path, 2)
 
 
 def arpa_text(levels):

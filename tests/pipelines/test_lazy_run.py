@@ -9,30 +9,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipelines.audio import loading as audio
-from pipelines.config import Config, assign, presets
-from pipelines.run.blocks import TALLIED_FROM, Blocks
-from pipelines.run.control import Control
-from pipelines.run.recogniser import build
-from pipelines.run.session_run import Outcome, Request, execute
-from pipelines.run.tally import Tally
+from pipelines.config import Config, assign
+from pipelines.run.blocks import TALLIED_FROM
+from pipelines.run.session_run import Outcome
 from profiler.analysis.breakdown import breakdown
 from profiler.session.reader import Session
-from profiler.spans import SPAN, TILING, NullLane, Recorder
+from profiler.spans import TILING
+from tests.pipelines import whole_runs
 
 FILES = ("01-slt-morning.flac", "08-kal16-short.flac")
 
 
-@pytest.fixture(scope="module")
-def quick() -> Config:
-    return presets.load("gmm-quick").config
-
-
 def run(config: Config, folder: Path, out: Path | None, **changes: Any) -> Outcome:
     dotted = {key.replace("__", "."): value for key, value in changes.items()}
-    files = tuple(str(folder / name) for name in FILES)
-    request = Request(assign(config, dotted), "test", files, None, out)
-    return execute(request, Control(), lambda *_: None)
+    return whole_runs.run(assign(config, dotted), [folder / name for name in FILES], out)
 
 
 def words(outcome: Outcome) -> list[str]:
@@ -112,93 +102,3 @@ def test_what_was_asked_for_is_what_was_computed_and_looked_up(recorded: Path) -
     assert rows["score.lazy"].work["weights"] < 0.5 * active * 3 * 128
     assert 0.01 < active / (frames * 5126) < 0.9
     assert rows["score.gaussians"].work["gaussians"] == frames * 42 * 3 * 128
-
-
-def test_a_tally_adds_up_by_stage_and_charges_the_gaps_to_what_follows() -> None:
-    recorder = Recorder()
-    stages = [recorder.stage(name, "scoring", ("a", "b", "c")) for name in "xyz"]
-    lane, tally = recorder.lane("decode"), Tally()
-    for frame in range(3):
-        base = 1000 * frame
-        tally.put(stages[2], base + 100, base + 300, frame, 1, 1, 2, 3)
-        tally.put(stages[0], base + 350, base + 900, frame, 1, 10, 20, 30)
-    tally.pour(lane, 50, 40, 3)
-    first, second = np.frombuffer(lane.take(), SPAN)
-    assert (first["stage"], second["stage"]) == (stages[0], stages[2])
-    assert (first["start_ns"], first["duration_ns"]) == (50, 3 * 600)
-    assert second["start_ns"] == 50 + 3 * 600
-    assert second["duration_ns"] == 250 + 2 * 400
-    assert [first[f"work{i}"] for i in range(3)] == [30, 60, 90]
-    assert [second[f"work{i}"] for i in range(3)] == [3, 6, 9]
-    assert (first["first_frame"], first["frames"]) == (40, 3)
-    tally.put(stages[1], 5000, 5100, 43, 1, 7)
-    tally.pour(lane, 5000, 43, 1)
-    (third,) = np.frombuffer(lane.take(), SPAN)
-    assert (third["stage"], third["duration_ns"], third["work0"]) == (stages[1], 100, 7)
-
-
-class OneBlock:
-    """A recogniser that scores lazily, and the spans of its first block."""
-
-    def __init__(self, config: Config, folder: Path, block: int) -> None:
-        self.recorder = Recorder()
-        lane = self.recorder.lane("decode", decode=True)
-        config = assign(config, {"gmm.senones": "active", "block": block})
-        self.recogniser = build(config, self.recorder, lane, lambda *_: None, lambda: False)
-        self.recogniser.register(self.recorder)
-        self.between = self.recorder.stage("decode.between", "overhead")
-        samples = audio.load(folder / FILES[1]).samples
-        self._features = self.recogniser.frontend.features(samples, 0, NullLane())
-        self._lane, self._block = lane, block
-
-    def decode(self) -> tuple[Any, np.ndarray]:
-        """What the search was given, as the block hands it on, and the spans in order."""
-        self.recogniser.search.start(0)
-        self._lane.take()
-        blocks = Blocks(self._lane, self.recorder.clock, self.between)
-        rows = blocks.decode(self.recogniser, self._features, 0, self._block, 0, False)
-        spans = np.frombuffer(self._lane.take(), SPAN)
-        return rows, spans[np.argsort(spans["start_ns"], kind="stable")]
-
-
-@pytest.mark.parametrize(("block", "handed_over"), [(1, True), (16, True), (100, False)])
-def test_what_the_search_was_given_frame_by_frame_is_handed_on_while_it_stands(
-    quick: Config, bundled_speech: Path, block: int, handed_over: bool
-) -> None:
-    one = OneBlock(quick, bundled_speech, block)
-    search, given = one.recogniser.search, []
-    advance = search.advance
-
-    def watched(scores: np.ndarray, *more: Any) -> None:
-        given.append(scores[0].copy())
-        advance(scores, *more)
-
-    search.advance = watched  # type: ignore[method-assign]
-    rows, _ = one.decode()
-    assert len(given) == block
-    assert (rows is not None) == handed_over
-    for row, copy in zip(rows or (), given, strict=handed_over):
-        np.testing.assert_array_equal(row, copy)
-
-
-def test_between_scorer_and_search_no_time_is_in_no_stage(
-    quick: Config, bundled_speech: Path
-) -> None:
-    one = OneBlock(quick, bundled_speech, 1)
-    _, spans = one.decode()
-    between = np.flatnonzero(spans["stage"] == one.between)
-    assert len(between) == 3, "before the search is asked, after it answered, and before it goes on"
-    ends = spans["start_ns"] + spans["duration_ns"]
-    assert not (spans["start_ns"][1:] - ends[:-1])[between - 1].any()
-    # Pruned before it is asked, the search has nothing to prune when it goes on, and says nothing of it.
-    assert (spans["stage"] == one.recorder.stage_id("search.prune")).sum() == 1
-
-
-@pytest.mark.parametrize(("block", "asked"), [(1, False), (16, True)])
-def test_what_is_due_is_asked_only_where_frames_lie_ahead(
-    quick: Config, bundled_speech: Path, block: int, asked: bool
-) -> None:
-    one = OneBlock(quick, bundled_speech, block)
-    _, spans = one.decode()
-    assert (one.recorder.stage_id("score.due") in spans["stage"]) == asked
-    assert ("score.due" in one.recogniser.costs()) == asked

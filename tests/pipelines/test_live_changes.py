@@ -14,14 +14,15 @@ import numpy as np
 import pytest
 
 from pipelines import config as settings
-from pipelines.config import Config, ConfigError, presets
+from pipelines.config import Config, ConfigError
 from pipelines.run.control import Change, Control
-from pipelines.run.live_changes import Asked, Due, LiveChanges
-from pipelines.run.session_run import Request, execute
+from pipelines.run.live_changes import Due, LiveChanges, PendingChange
 from pipelines.scoring import scorer as scoring
 from pipelines.scoring.frames import conditional
 from profiler.errors import Cancelled
 from profiler.session.reader import Session
+from tests.pipelines import whole_runs
+from tests.pipelines.whole_runs import Person, ask
 
 TIMEOUT_S = 20.0
 
@@ -70,8 +71,8 @@ def slow() -> Iterator[Slow]:
     made.go.set()
 
 
-def asked(key: str, value: Any, marker: int = 0) -> Asked:
-    return Asked(Change(key, value, 0), marker)
+def asked(key: str, value: Any, marker: int = 0) -> PendingChange:
+    return PendingChange(Change(key, value, 0), marker)
 
 
 def wait(changes: LiveChanges, config: Config, slow: Slow) -> Due:
@@ -83,33 +84,6 @@ def wait(changes: LiveChanges, config: Config, slow: Slow) -> Due:
             return due
         time.sleep(0.001)
     raise AssertionError("nothing became due")
-
-
-def test_what_needs_nothing_acts_at_once(slow: Slow) -> None:
-    changes = LiveChanges()
-    due = changes.due(Config(), [asked("block", 8, 1), asked("search.beam", 9.0, 2)], slow)
-    assert due is not None
-    assert (due.config.block, due.config.search.beam, due.prepared) == (8, 9.0, None)
-    assert [one.marker for one in due.changes] == [1, 2]
-    assert not changes.waiting
-    assert not slow.started
-
-
-def test_what_is_slow_acts_when_it_is_ready_and_holds_nothing_else_up(slow: Slow) -> None:
-    changes, config = LiveChanges(), Config()
-    assert changes.due(config, [asked("frames.codewords", 64, 1)], slow) is None
-    due = changes.due(config, [asked("block", 8, 2)], slow)
-    assert due is not None
-    assert (due.config.block, due.config.frames.codewords) == (8, 256)
-    assert [one.marker for one in due.changes] == [2]
-    assert changes.waiting
-    assert changes.due(due.config, [], slow) is None
-    slow.go.set()
-    later = wait(changes, due.config, slow)
-    assert (later.config.block, later.config.frames.codewords) == (8, 64)
-    assert later.prepared == "codebook of 64"
-    assert [one.marker for one in later.changes] == [1]
-    assert slow.started == [64]
 
 
 def test_a_later_wish_cancels_what_an_earlier_one_was_making(slow: Slow) -> None:
@@ -134,23 +108,6 @@ def test_a_wish_taken_back_cancels_and_acts_at_once(slow: Slow) -> None:
     slow.until_cancelled(64)
 
 
-def test_an_error_gives_up_the_change_and_nothing_else(slow: Slow) -> None:
-    changes, config = LiveChanges(), Config()
-    slow.error = OSError("no space left")
-    slow.go.set()
-    assert changes.due(config, [asked("frames.codewords", 64, 1)], slow) is None
-    until = time.monotonic() + TIMEOUT_S
-    failures: list[str] = []
-    while not failures and time.monotonic() < until:
-        assert changes.due(config, [], slow) is None
-        failures = changes.take_failures()
-    assert failures == ["frames.codewords=64 could not be made ready: no space left"]
-    assert changes.wanted(config) == config
-    slow.error = None
-    assert changes.due(config, [asked("frames.codewords", 32, 2)], slow) is None
-    assert wait(changes, config, slow).config.frames.codewords == 32
-
-
 def test_what_was_being_made_survives_a_later_wish_that_cannot_be(slow: Slow) -> None:
     changes, config = LiveChanges(), Config()
     slow.bad = 128
@@ -161,15 +118,6 @@ def test_what_was_being_made_survives_a_later_wish_that_cannot_be(slow: Slow) ->
     assert due.config.frames.codewords == 64
     assert [one.marker for one in due.changes] == [64]
     assert changes.take_failures() == ["frames.codewords=128 could not be made ready: 128 is bad"]
-
-
-def test_a_stop_ends_the_thread(slow: Slow) -> None:
-    changes = LiveChanges()
-    before = threading.active_count()
-    assert changes.due(Config(), [asked("frames.codewords", 64)], slow) is None
-    changes.cancel(wait=True)
-    assert slow.cancelled == [64]
-    assert threading.active_count() == before
 
 
 def test_live_changes_that_cannot_act_together_are_refused_in_one_sentence() -> None:
@@ -185,44 +133,28 @@ def test_live_changes_that_cannot_act_together_are_refused_in_one_sentence() -> 
     with pytest.raises(ConfigError) as refused:
         control.ask(target.key, choice)
     assert other in str(refused.value)
-    assert not control.asked
+    assert not control.has_requests
 
 
 # -- in a real run ------------------------------------------------------------------------------------
 
 
-class Person(Control):
-    """Asks for changes at given frames; `then` is called at every block boundary."""
-
-    def __init__(self, *asks: tuple[int, str, object]) -> None:
-        super().__init__()
-        self.asks = list(asks)
-        self.then: Callable[[Person], None] = lambda person: None
-
-    @property
-    def stopping(self) -> bool:
-        while self.asks and self.frame >= self.asks[0][0]:
-            _, key, value = self.asks.pop(0)
-            self.ask(key, value)
-        self.then(self)
-        return super().stopping
-
-
-@pytest.fixture(scope="module")
-def quick() -> Config:
-    return presets.load("gmm-quick").config
+def join_preparing(person: Person) -> None:
+    for thread in threading.enumerate():
+        if thread.name == "preparing":
+            thread.join(TIMEOUT_S)
 
 
 def run(config: Config, folder: Path, out: Path, control: Control) -> Any:
-    files = tuple(str(folder / name) for name in ("01-slt-morning.flac", "08-kal16-short.flac"))
-    request = Request(config, "test", files, str(folder / "transcripts.tsv"), out)
-    return execute(request, control, lambda *_: None)
+    files = [folder / name for name in ("01-slt-morning.flac", "08-kal16-short.flac")]
+    said = folder / "transcripts.tsv"
+    return whole_runs.run(config, files, out, control, transcripts=said)
 
 
 def test_every_layer_changes_while_it_runs(
     quick: Config, bundled_speech: Path, tmp_path: Path
 ) -> None:
-    person = Person(
+    changes = (
         (40, "gmm.senones", "active"),
         (80, "frames.skip", 2),
         (120, "gmm.senones", "active-ci"),
@@ -233,6 +165,7 @@ def test_every_layer_changes_while_it_runs(
         (300, "frames.skip", 3),
         (320, "gmm.selection.enabled", False),
     )
+    person = Person(*(ask(*change) for change in changes))
     path = tmp_path / "layers.asrs"
     outcome = run(quick, bundled_speech, path, person)
     assert outcome.state == "closed"
@@ -283,16 +216,14 @@ def test_a_slow_change_waits_for_its_codebook_and_the_run_does_not(
         return made(self, config, progress, cancelled)
 
     monkeypatch.setattr(conditional.Rule, "prepare", prepare)
-    person = Person((32, "frames.rule", "conditional"), (48, "frames.skip", 3), (64, "block", 8))
 
     def later(person: Person) -> None:
         if person.frame >= 200:
             gate.set()
-            for thread in threading.enumerate():
-                if thread.name == "preparing":
-                    thread.join(TIMEOUT_S)
+            join_preparing(person)
 
-    person.then = later
+    changes = (32, "frames.rule", "conditional"), (48, "frames.skip", 3), (64, "block", 8)
+    person = Person(*(ask(*change) for change in changes), then=later)
     path = tmp_path / "slow.asrs"
     run(quick, bundled_speech, path, person)
     with closing(Session.open(path)) as session:
@@ -319,16 +250,8 @@ def test_a_change_that_cannot_be_made_ready_leaves_an_error_and_the_run_goes_on(
         raise OSError("the cache is gone")
 
     monkeypatch.setattr(conditional.Rule, "prepare", prepare)
-    person = Person(
-        (32, "frames.rule", "conditional"), (48, "frames.skip", 2), (200, "search.beam", 12.0)
-    )
-
-    def patient(person: Person) -> None:
-        for thread in threading.enumerate():
-            if thread.name == "preparing":
-                thread.join(TIMEOUT_S)
-
-    person.then = patient
+    changes = (32, "frames.rule", "conditional"), (48, "frames.skip", 2), (200, "search.beam", 12.0)
+    person = Person(*(ask(*change) for change in changes), then=join_preparing)
     path = tmp_path / "failed.asrs"
     outcome = run(quick, bundled_speech, path, person)
     assert outcome.state == "closed"
@@ -357,8 +280,8 @@ def test_a_stop_does_not_wait_for_what_is_being_made(
         raise Cancelled
 
     monkeypatch.setattr(conditional.Rule, "prepare", prepare)
-    person = Person((32, "frames.rule", "conditional"), (48, "frames.skip", 2))
-    person.then = lambda p: p.stop() if p.frame >= 100 else None
+    changes = ask(32, "frames.rule", "conditional"), ask(48, "frames.skip", 2)
+    person = Person(*changes, (100, Control.stop))
     outcome = run(quick, bundled_speech, tmp_path / "stopped.asrs", person)
     assert outcome.state == "stopped"
     assert seen == ["cancelled"]

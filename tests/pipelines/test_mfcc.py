@@ -4,7 +4,6 @@ import itertools
 import os
 import subprocess
 import sys
-import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from importlib.util import find_spec
@@ -17,15 +16,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.frontend import mfcc
-from pipelines.frontend.mfcc import BLOCK_FRAMES, Mfcc
-from pipelines.frontend.parameters import FeatureParameterError, FeatureParameters
+from pipelines.frontend.mfcc import Mfcc
+from pipelines.frontend.parameters import FeatureParameterError, FeatureParameters, options_of
 from profiler.spans import SPAN, Recorder
 
 pocketsphinx = pytest.importorskip("pocketsphinx")
 
 MODEL = Path(find_spec("pocketsphinx").origin).parent / "model" / "en-us" / "en-us"
 SPEECH = Path(__file__).parents[2] / "assets" / "speech"
-DEFAULT = FeatureParameters.from_text((MODEL / "feat.params").read_text())
+
+
+def parsed(text: str, source: str = "feat.params") -> FeatureParameters:
+    return FeatureParameters.from_mapping(options_of(text, source), source)
+
+
+DEFAULT = parsed((MODEL / "feat.params").read_text())
 TOLERANCE = 1e-4
 
 
@@ -114,7 +119,7 @@ def test_other_parameters_equal_pocketsphinx(changes: str, tmp_path: Path) -> No
     samples = speech()[:48_000]
     expected = logged_cepstra(samples, log, model)
     assert np.abs(expected - our_cepstra(samples)).max() > 0.1, "the change must change something"
-    ours = our_cepstra(samples, FeatureParameters.from_text(text))
+    ours = our_cepstra(samples, parsed(text))
     assert np.abs(ours - expected).max() <= TOLERANCE
 
 
@@ -191,19 +196,6 @@ def test_utterances_in_turns_and_on_threads_are_what_they_are_alone(remove_dc: b
         assert np.array_equal(features, alone[i % 2])
 
 
-def test_a_block_takes_no_large_memory_from_the_system() -> None:
-    """The pages of so much memory, given back after each block, cost as much as the work."""
-    utterance = Mfcc(DEFAULT).start(floats(speech()))
-    utterance.block(0, BLOCK_FRAMES)
-    tracemalloc.start()
-    try:
-        utterance.block(BLOCK_FRAMES, 2 * BLOCK_FRAMES)
-        _, most = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert most < 96 << 10, "the windows alone have 256 KiB"
-
-
 @pytest.mark.parametrize("n", [1, 200, 5_000])
 def test_digital_silence_has_finite_features(n: int) -> None:
     features = Mfcc(DEFAULT).features(np.zeros(n, np.float32))
@@ -244,7 +236,7 @@ def test_each_piece_is_a_span_on_the_lane() -> None:
 def test_costs_count_what_is_computed() -> None:
     cost = Mfcc(DEFAULT).costs()[mfcc.MFCC]
     assert cost.operations["log"].per_frame == 25
-    quiet = Mfcc(FeatureParameters.from_text("-nfilt 25 -lowerf 130 -upperf 6800")).costs()
+    quiet = Mfcc(parsed("-nfilt 25 -lowerf 130 -upperf 6800")).costs()
     assert quiet[mfcc.MFCC].operations["fma"].per_frame < cost.operations["fma"].per_frame
     # FFT 2.5·512·9, DCT 2·13·25, power 3·257, and a filter weight for each bin twice at most.
     fixed = 2.5 * 512 * 9 + 2 * 13 * 25 + 3 * 257
@@ -255,14 +247,14 @@ def test_costs_count_what_is_computed() -> None:
 
 
 def test_pocketsphinx_names_and_defaults() -> None:
-    assert FeatureParameters.from_text("") == FeatureParameters()
-    parameters = FeatureParameters.from_text("# trained 2015\n-nfilt 25 -lowerf 130\n-upperf 6800")
+    assert parsed("") == FeatureParameters()
+    parameters = parsed("# trained 2015\n-nfilt 25 -lowerf 130\n-upperf 6800")
     assert (parameters.nfilt, parameters.lowerf, parameters.remove_noise) == (25, 130.0, False)
     assert parameters == FeatureParameters.from_mapping(
         {"nfilt": "25", "-lowerf": "130", "upperf": "6800"}
     )
-    assert FeatureParameters.from_text("-nfft 0").nfft == 512
-    assert FeatureParameters.from_text("-cmn current").cmn == "batch"
+    assert parsed("-nfft 0").nfft == 512
+    assert parsed("-cmn current").cmn == "batch"
     assert DEFAULT.window_samples == 410
     assert DEFAULT.hop_samples == 160
 
@@ -296,14 +288,14 @@ def test_pocketsphinx_names_and_defaults() -> None:
 )
 def test_features_that_are_not_implemented_are_refused_by_name(text: str, named: str) -> None:
     with pytest.raises(FeatureParameterError) as error:
-        FeatureParameters.from_text(text, "model/feat.params")
+        parsed(text, "model/feat.params")
     assert named in str(error.value)
     assert str(error.value).startswith("model/feat.params: ")
     assert "\n" not in str(error.value)
 
 
 def test_filters_narrower_than_a_bin_are_refused() -> None:
-    parameters = FeatureParameters.from_text("-nfilt 200")
+    parameters = parsed("-nfilt 200")
     with pytest.raises(ValueError, match="-nfilt 200 is too many for -nfft 512"):
         Mfcc(parameters)
 

@@ -16,12 +16,10 @@ import psutil
 import pytest
 from safetensors.numpy import save_file
 
-from pipelines.config import Dnn
 from pipelines.models import foreign, nets
 from pipelines.models.errors import ModelError
 from pipelines.models.nets import Layer
 from pipelines.models.onnx import graph as onnx
-from pipelines.scoring import dnn
 from pipelines.scoring.blocks import MAX_FRAMES
 from profiler.errors import Cancelled
 from profiler.process.children import ROOT
@@ -70,22 +68,6 @@ def test_a_graph_comes_back_as_the_reader_in_this_process_gives_it(tmp_path: Pat
     path = onnx_files.write(tmp_path, net(card(Layer(16))))
     found, wanted = foreign.load(path, SENONES, 39, MAX_FRAMES), onnx.load(path)
     assert found == wanted
-
-
-def test_settings_that_name_a_file_use_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[Path] = []
-    real = foreign.load
-
-    def load(path: Path, *more: Any) -> Any:
-        asked.append(path)
-        return real(path, *more)
-
-    monkeypatch.setattr(foreign, "load", load)
-    path = write(tmp_path, MADE)
-    assert dnn.read(msgspec.structs.replace(Dnn(), net=str(path)), SENONES, 39).card == MADE.card
-    assert asked == [path]
-    assert dnn.read(Dnn(), 5126, 39).card.senones == 5126
-    assert asked == [path]
 
 
 def test_it_can_be_cancelled_and_leaves_no_process(tmp_path: Path) -> None:

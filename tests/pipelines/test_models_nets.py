@@ -12,12 +12,10 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from app.cli.main import main
 from pipelines.models import nets, shrink
 from pipelines.models.errors import ModelError
 from pipelines.models.nets import Layer
 from profiler.process.children import ROOT
-from tests.pipelines import onnx_files
 from tests.pipelines.net_files import card, forward, net, write
 
 SHAPE = (Layer(16), Layer(8), Layer(4, relu=False))
@@ -243,40 +241,6 @@ def test_a_net_must_fit_the_model_and_the_front_end(tmp_path: Path) -> None:
         nets.load(path, senones=5126)
     with pytest.raises(ModelError, match="takes 39 features per frame and the front end makes 40"):
         nets.load(path, dimension=40)
-
-
-def refused_by_a_run(net: Path | str, short: Path, capsys: pytest.CaptureFixture[str]) -> str:
-    """What `asrscope run` says of a net; exit status 2, one line, nothing else."""
-    words = ["run", "--preset", "dnn", "--set", f"dnn.net={net}", "--audio", str(short), "--json"]
-    assert main(words) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    (line,) = [line for line in said.err.splitlines() if line.startswith("asrscope: ")]
-    assert "Traceback" not in said.err
-    return line
-
-
-def test_a_run_says_what_is_wrong_with_a_net(
-    tmp_path: Path, bundled_speech: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    short = bundled_speech / "08-kal16-short.flac"
-    # Each run takes seconds: a name and a shape stand for all that is said above.
-    said = refused_by_a_run("nobody.safetensors", short, capsys)
-    assert "There is no net 'nobody.safetensors'" in said
-    path = write(tmp_path, net(card(*SHAPE, senones=5126)))
-    retyped(too_wide)(path)
-    said = refused_by_a_run(path, short, capsys)
-    assert f"{path}: layers.0.weight has the shape [16, 99], its card asks for [16, 234]." in said
-
-
-@onnx_files.needs_onnx
-def test_a_run_says_what_is_wrong_with_a_graph(
-    tmp_path: Path, bundled_speech: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    short = bundled_speech / "08-kal16-short.flac"
-    graph = onnx_files.write(tmp_path, net(card(Layer(8), senones=5126)))
-    graph.write_bytes(graph.read_bytes()[:-9])
-    assert f"{graph} is not a whole ONNX file" in refused_by_a_run(graph, short, capsys)
 
 
 def test_the_page_about_cards_shows_one_that_is_read_and_names_every_field(tmp_path: Path) -> None:

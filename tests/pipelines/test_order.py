@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -11,33 +10,20 @@ import pytest
 import soundfile
 
 from pipelines import config as settings
-from pipelines.config import Config, ConfigError, presets
+from pipelines.config import ConfigError, presets
 from pipelines.run import order
 from pipelines.run.control import Control
-from pipelines.run.order import alike
 from pipelines.run.session_run import Request, execute
 from profiler.analysis.comparison.arms import arms_of
 from profiler.session.model import Utterance
 from profiler.session.reader import Session
+from tests.pipelines import whole_runs
+from tests.pipelines.whole_runs import Person
 
 SHORT, NUMBERS = "08-kal16-short", "04-kal16-numbers"
 SELECTION = "gmm.selection.enabled"
 IN_SHORT, IN_NUMBERS = 60, 300
 """Frames within the first and the second utterance, which are 130 and 377 frames long."""
-
-
-class Person(Control):
-    """Does things when the run has come to given frames."""
-
-    def __init__(self, *does: tuple[int, Callable[[Control], object]]) -> None:
-        super().__init__()
-        self.does = list(does)
-
-    @property
-    def stopping(self) -> bool:
-        while self.does and self.frame >= self.does[0][0]:
-            self.does.pop(0)[1](self)
-        return super().stopping
 
 
 def run(
@@ -46,9 +32,9 @@ def run(
     config = presets.load("gmm-quick").config
     for key, value in {"repeat_on_change": True, **changed}.items():
         config = settings.replace(config, key, value)
-    audio = tuple(str(folder / f"{name}.flac") for name in (SHORT, NUMBERS))
-    request = Request(config, "test", audio, str(folder / "transcripts.tsv"), out, repeat)
-    outcome = execute(request, control, lambda *_: None)
+    audio = [folder / f"{name}.flac" for name in (SHORT, NUMBERS)]
+    said = folder / "transcripts.tsv"
+    outcome = whole_runs.run(config, audio, out, control, transcripts=said, repeat=repeat)
     assert outcome.problem is None
     with closing(Session.open(out)) as session:
         return list(session.utterances)
@@ -85,16 +71,6 @@ def test_after_a_short_one_the_one_changed_within_comes_again_as_well(
     ]
 
 
-def test_short_ones_come_again_until_they_are_enough_each_once(
-    bundled_speech: Path, tmp_path: Path
-) -> None:
-    in_third_pass = 3 * 507 + 300
-    found = run(Person((in_third_pass, flip)), bundled_speech, tmp_path / "a.asrs", repeat=4)
-    names = [SHORT, NUMBERS] * 4
-    assert [u.name for u in found] == [*names, *names[-2:]]
-    assert [u.epochs for u in found[-3:]] == [(0, 1), (1,), (1,)]
-
-
 def test_a_change_while_something_comes_again_overtakes_it(
     bundled_speech: Path, tmp_path: Path
 ) -> None:
@@ -113,11 +89,7 @@ def test_with_no_utterance_before_it_the_one_changed_within_comes_again(
     bundled_speech: Path, tmp_path: Path
 ) -> None:
     found = run(Person((IN_SHORT, flip)), bundled_speech, tmp_path / "a.asrs", repeat=1)
-    assert [(u.name, u.epochs) for u in found] == [
-        (SHORT, (0, 1)),
-        (SHORT, (1,)),
-        (NUMBERS, (1,)),
-    ]
+    assert [(u.name, u.epochs) for u in found] == [(SHORT, (0, 1)), (SHORT, (1,)), (NUMBERS, (1,))]
 
 
 def test_nothing_comes_again_unless_wanted_or_when_only_the_pace_changed(
@@ -196,14 +168,6 @@ def test_what_cannot_be_compared_is_refused(other: dict, why: str) -> None:
     assert control.other is None
 
 
-def test_settings_of_the_course_make_no_difference() -> None:
-    plain = Config()
-    assert alike(plain, settings.replace(plain, "pace", 4.0))
-    assert alike(plain, settings.replace(plain, "loop", True))
-    assert not alike(plain, settings.replace(plain, "block", 8))
-    assert all(settings.option(key).live for key in settings.COURSE)
-
-
 def test_selection_prepared_in_advance_acts_at_the_next_block(
     bundled_speech: Path, tmp_path: Path
 ) -> None:
@@ -241,9 +205,7 @@ def empty(folder: Path) -> Path:
 def test_a_loop_over_files_without_a_frame_ends_and_says_why_once(tmp_path: Path) -> None:
     config = settings.replace(presets.load("gmm-quick").config, "loop", True)
     out = tmp_path / "a.asrs"
-    outcome = execute(
-        Request(config, "test", (str(empty(tmp_path)),), None, out), Control(), lambda *_: None
-    )
+    outcome = whole_runs.run(config, [empty(tmp_path)], out)
     assert outcome.state == "closed"
     assert len(outcome.result.refused) == 1
     with closing(Session.open(out)) as session:
@@ -254,11 +216,9 @@ def test_a_file_without_a_frame_is_told_once_in_all_passes(
     bundled_speech: Path, tmp_path: Path
 ) -> None:
     config = presets.load("gmm-quick").config
-    files = (str(empty(tmp_path)), str(bundled_speech / f"{SHORT}.flac"))
+    files = [empty(tmp_path), bundled_speech / f"{SHORT}.flac"]
     out = tmp_path / "a.asrs"
-    outcome = execute(
-        Request(config, "test", files, None, out, repeat=3), Control(), lambda *_: None
-    )
+    outcome = whole_runs.run(config, files, out, repeat=3)
     assert [u.name for u in outcome.result.utterances] == [SHORT] * 3
     with closing(Session.open(out)) as session:
         assert [marker.kind for marker in session.markers] == ["error"]

@@ -43,22 +43,13 @@ def recogniser():
 
 def configurations() -> list[Config]:
     """Every selection method, frame rule and senone rule that there is, one thread and two."""
-    found = []
-    for method in selection.methods():
-        for skip in (1, 2):
-            for rule in frames.rules():
-                found.append(
-                    settings.assign(
-                        QUICK,
-                        {
-                            "gmm.selection.method": method,
-                            "frames.skip": skip,
-                            "frames.rule": rule,
-                        },
-                    )
-                )
-    found += [settings.replace(QUICK, "gmm.senones", rule) for rule in senones.rules()]
-    return [*found, settings.replace(QUICK, "threads", 2)]
+    chosen = [
+        *({"gmm.selection.method": method} for method in selection.methods()),
+        *({"frames.skip": 2, "frames.rule": rule} for rule in frames.rules()),
+        *({"gmm.senones": rule} for rule in senones.rules()),
+        {"threads": 2},
+    ]
+    return [settings.assign(QUICK, changes) for changes in chosen]
 
 
 def test_every_stage_has_a_cost_law_or_a_reason_why_not(recogniser, short) -> None:
@@ -377,8 +368,8 @@ def test_confirming_a_stage_of_real_speech(short, tmp_path, monkeypatch) -> None
     assert 0 < double.measured.low <= double.measured.ratio <= double.measured.high
     shrunk = made["model shrunk"]
     assert shrunk.per == "components"
-    # Of the few senones that two codebooks have most lanes are padding.
-    assert shrunk.by_verdict["compute-bound"] >= 1.0
+    # Of the few senones that two codebooks have most lanes are padding; a ratio of 1 is rounded.
+    assert shrunk.by_verdict["compute-bound"] >= 1.0 - 1e-6
     assert shrunk.by_verdict["call-bound"] > 5.0
     idle = perturb.confirm(
         QUICK,

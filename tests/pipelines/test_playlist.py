@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.audio.loading import WHOLE, AudioError, Part
+from pipelines.experiments.scoring_replay import spoken
 from pipelines.run import playlist
 from pipelines.run.playlist import Item
 from tests.pipelines.sound_files import make, sentence, table
@@ -164,3 +165,11 @@ def test_no_two_utterances_have_one_name(paths: list[list[str]], suffixes: list[
     for item, stem in zip(items, stems, strict=True):
         if stems.count(stem) == 1 and ".wav" not in stem:
             assert item.name == stem
+
+
+def test_speech_is_taken_up_to_a_length_and_never_none() -> None:
+    items = playlist.build([], None).items
+    lengths = [sound.duration_s for _, sound in spoken(items, 8.0)]
+    assert len(lengths) > 1
+    assert sum(lengths[1:]) <= 8.0
+    assert len(list(spoken(items, 0.1))) == 1

@@ -6,10 +6,9 @@ import pytest
 
 from pipelines import config as settings
 from pipelines.config import Config
-from pipelines.run.control import Control
-from pipelines.run.session_run import Request, execute
 from profiler.analysis.breakdown import breakdown
 from profiler.session.reader import Session
+from tests.pipelines.whole_runs import run
 
 
 @pytest.mark.parametrize(
@@ -25,9 +24,8 @@ def test_a_run_on_a_device_hears_the_same_words(tmp_path, bundled_speech, chosen
     skip = {key: value for key, value in chosen.items() if key == "frames.skip"}
     heard, path = [], tmp_path / "device.asrs"
     for values, out in ((small | skip, None), (small | chosen, path)):
-        speech = str(min(bundled_speech.glob("*.flac")))
-        request = Request(settings.assign(Config(), values), "test", (speech,), None, out)
-        outcome = execute(request, Control(), lambda *_: None)
+        speech = min(bundled_speech.glob("*.flac"))
+        outcome = run(settings.assign(Config(), values), [speech], out)
         assert outcome.state == "closed"
         heard.append(outcome.result.utterances[0].hypothesis)
     assert heard[1] == heard[0] != ""
@@ -47,10 +45,9 @@ def test_full_memory_in_a_run_is_marked(tmp_path, bundled_speech, monkeypatch):
 
     monkeypatch.setattr(device_gmm.Tied, "score", full)
     values = {"graph.vocabulary": 1000, "graph.bigrams": 50_000, "device": "torch-cpu"}
-    speech = str(min(bundled_speech.glob("*.flac")))
     path = tmp_path / "full.asrs"
-    request = Request(settings.assign(Config(), values), "test", (speech,), None, path)
-    outcome = execute(request, Control(), lambda *_: None)
+    speech = min(bundled_speech.glob("*.flac"))
+    outcome = run(settings.assign(Config(), values), [speech], path)
     assert outcome.result.utterances[0].hypothesis
     with Session.open(path) as session:
         assert any("goes on on the processor" in marker.text for marker in session.markers)

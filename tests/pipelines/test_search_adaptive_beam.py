@@ -55,15 +55,6 @@ def test_a_busy_spell_narrows_the_beam_and_its_end_widens_it_again():
     assert rtf[seconds > 55].mean() == pytest.approx(0.045, rel=0.05)
 
 
-def test_it_looks_back_for_about_a_second():
-    adaptive = AdaptiveBeam()
-    for _ in range(50):
-        adaptive.after(10, 10**9, 1.0, 13.0)
-    for _ in range(10):
-        adaptive.after(10, 10**6, 1.0, 13.0)
-    assert adaptive.rtf == pytest.approx(0.01)
-
-
 def test_the_search_uses_what_the_adaptive_beam_sets():
     graph = random_graph(3, all_final=True)
     decoder = Viterbi(graph, settings(beam=9.0, adaptive_beam=True, target_rtf=0.1))

@@ -163,17 +163,6 @@ def test_collecting_loses_no_alternative(seed, settled):
 
 
 @hypothesis_settings(max_examples=30, deadline=None)
-@given(seed=st.integers(0, 100_000), nbest=st.integers(1, 12))
-def test_the_few_best_are_the_first_of_many(seed, nbest):
-    graph = random_graph(seed, all_final=True)
-    scores = smooth_scores(seed, 12, graph.n_senones, spread=20.0)
-    many, few = (Viterbi(graph, wide(lattice_beam=4.0, nbest=n)) for n in (100, nbest))
-    decode(many, scores)
-    decode(few, scores)
-    assert [h.cost for h in few.nbest] == [h.cost for h in many.nbest[:nbest]]
-
-
-@hypothesis_settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 100_000))
 def test_a_lattice_without_room_is_pruned_by_a_narrower_beam(seed):
     graph = random_graph(seed, all_final=True)

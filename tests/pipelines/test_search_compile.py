@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
 import time
 from dataclasses import replace
 from itertools import pairwise, product
@@ -22,14 +21,12 @@ from search_graphs import (
     toy_recipe,
 )
 
-from pipelines.models.sphinx.definition import BEGIN, END, INTERNAL, SINGLE
 from pipelines.search.graph import cache as store
 from pipelines.search.graph import compile as graphs
 from pipelines.search.graph.build import compile_graph
-from pipelines.search.graph.lexicon import disambiguate, positions
+from pipelines.search.graph.lexicon import positions
 from pipelines.search.graph.sources import language
-from pipelines.search.graph.wfst import GraphError, load
-from profiler.errors import Cancelled
+from pipelines.search.graph.wfst import GraphError
 from profiler.files import cache as kept
 
 
@@ -147,13 +144,6 @@ def test_every_state_on_a_path_costs_its_exit(tmp_path):
         assert cost == pytest.approx(expected, abs=0.02)
 
 
-def test_disambiguation_is_by_base_phone():
-    assert disambiguate([(1, 2), (3,), (1, 2, 4)]) == [1, 0, 0]
-    assert disambiguate([(1, 2), (1, 2), (5,)]) == [1, 2, 0]
-    assert positions(1) == [SINGLE]
-    assert positions(4) == [BEGIN, INTERNAL, INTERNAL, END]
-
-
 def test_vocabulary_and_pruning_follow_the_recipe(tmp_path):
     recipe = toy_recipe(tmp_path / "toy", vocabulary=5, bigrams=4)
     lm, words = language(recipe, model().mdef)
@@ -186,29 +176,6 @@ def test_the_second_time_comes_from_the_cache(tmp_path, cache):
     with (tmp_path / "toy" / "toy.dict").open("a") as more:
         more.write("yes Y EH S\n")
     assert store.key(recipe) not in path.name
-
-
-def test_a_damaged_cache_is_made_again(tmp_path, cache):
-    recipe = toy_recipe(tmp_path / "toy")
-    path, _ = graphs.obtain(recipe)
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-64])
-    with pytest.raises(GraphError, match="is damaged"):
-        load(path)
-    steps = []
-    assert graphs.obtain(recipe, lambda stage, fraction: steps.append(stage))[0] == path
-    assert "replacing a damaged graph in the cache" in steps
-    load(path)
-    assert path.stat().st_size == len(whole)
-
-
-def test_cancelling_kills_the_child_and_leaves_nothing(tmp_path, cache):
-    recipe = toy_recipe(tmp_path / "toy")
-    started, before = threading.Event(), set(threading.enumerate())
-    with pytest.raises(Cancelled):
-        graphs.obtain(recipe, lambda stage, fraction: started.set(), started.is_set)
-    assert list(cache.iterdir()) == []
-    assert all(thread.daemon for thread in set(threading.enumerate()) - before)
 
 
 def test_the_child_ends_with_its_parent(tmp_path):
@@ -247,20 +214,6 @@ def test_a_graph_too_large_to_compile_is_refused_with_what_it_may_take(
     )
     with pytest.raises(GraphError, match=r"over 4\.3 GB to compile; fewer words \(graph"):
         graphs.obtain(toy_recipe(tmp_path / "toy"))
-    assert list(cache.iterdir()) == []
-
-
-def test_bad_inputs_are_refused_in_one_sentence(tmp_path, cache):
-    recipe = toy_recipe(tmp_path / "toy")
-    with pytest.raises(GraphError, match="there is no such file"):
-        graphs.obtain(replace(recipe, dictionary=str(tmp_path / "nothing")))
-    for name in ("dictionary", "language_model", "grammar"):
-        with pytest.raises(GraphError, match="pipe or a device"):
-            graphs.obtain(replace(recipe, **{name: os.devnull}))
-    (tmp_path / "toy" / "toy.arpa").write_text("no model\n")
-    with pytest.raises(GraphError, match="is not an ARPA file") as caught:
-        graphs.obtain(recipe)
-    assert "\n" not in str(caught.value)
     assert list(cache.iterdir()) == []
 
 

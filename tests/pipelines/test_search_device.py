@@ -10,18 +10,18 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from search_graphs import (
+    decode,
     min_cost,
-    model,
     random_graph,
+    scores_of,
     settings,
     smooth_scores,
+    spoken,
     thousand_words,
 )
 
-from pipelines.config import Config
+from pipelines.audio import collecting
 from pipelines.device import DeviceError, DeviceWork, HostDevice, open_device
-from pipelines.frontend.mfcc import Mfcc
-from pipelines.scoring import build_scorer
 from pipelines.search.device import frontier as device_frontier
 from pipelines.search.device import history as device_history
 from pipelines.search.device import search as device_search
@@ -47,33 +47,13 @@ def work(recorder=None, lane=None) -> DeviceWork:
     return DeviceWork(HostDevice(), recorder or Recorder(), lane or NullLane())
 
 
-def decode(decoder, scores, first_frame=0, block=16):
-    decoder.start(first_frame)
-    for at in range(0, len(scores), block):
-        decoder.advance(scores[at : at + block], first_frame + at)
-    return decoder.finish()
-
-
-def spoken(words):
-    return [word for word, _, _ in words]
-
-
 @pytest.fixture(scope="module")
 def scores(bundled_speech, request) -> np.ndarray:
-    """Scores of speech by the exact model, f32 [frames, senones]."""
-    from pipelines.audio import collecting
-    from pipelines.audio import loading as audio
-
+    """Of speech, f32 [frames, senones]."""
     path = collecting.collect([str(bundled_speech)])[0]
     with contextlib.suppress(pytest.skip.Exception):
         path = request.getfixturevalue("shared_audio") / "goforward.flac"
-    features = Mfcc(model().feat_params).features(audio.load(path).samples)
-    scorer = build_scorer(Config(), model())
-    blocks = [
-        scorer.score(features[at : at + 16], at, NullLane()).copy()
-        for at in range(0, len(features), 16)
-    ]
-    return np.concatenate(blocks)
+    return scores_of(path)
 
 
 # -- against the definition ------------------------------------------------------------------------
@@ -95,11 +75,7 @@ def test_the_best_path_of_random_graphs_at_an_infinite_beam(seed, n_frames, bloc
 
 
 @hypothesis_settings(max_examples=40, deadline=None)
-@given(
-    seed=st.integers(0, 100_000),
-    n_frames=st.integers(1, 30),
-    beam=st.sampled_from([2.0, 6.0]),
-)
+@given(seed=st.integers(0, 100_000), n_frames=st.integers(1, 30), beam=st.sampled_from([2.0, 6.0]))
 def test_beams_prune_as_in_the_compiled_decoder(seed, n_frames, beam):
     # No min_active: which tokens beyond the beam are left depends there on the order they were made in.
     graph = random_graph(seed, all_final=True)
@@ -254,33 +230,6 @@ def test_settings_change_between_blocks(scores):
     assert active[6.0, 7000, 900] > 2 * active[6.0, 7000, 1]
 
 
-def test_a_narrower_beam_frees_room(scores):
-    decoder = DeviceViterbi(thousand_words(), settings(12.0), work())
-    reference = Viterbi(thousand_words(), settings(12.0))
-    rooms = []
-    for each in (decoder, reference):
-        each.start(0)
-        each.advance(scores[:60], 0)
-    for at, beam in ((60, 12.0), (80, 4.0), (100, 4.0), (120, 12.0), (140, 12.0)):
-        for each in (decoder, reference):
-            each.configure(settings(beam))
-            each.advance(scores[at : at + 20], at)
-        rooms.append(decoder._search._room.tokens)
-    assert rooms[2] < rooms[0]
-    assert rooms[4] > rooms[2]
-    assert decoder.finish() == reference.finish()
-    assert decoder.best_cost == pytest.approx(reference.best_cost, abs=0.02)
-
-
-def test_insertion_penalty_costs_each_word(scores):
-    costs = {}
-    for penalty in (0.0, 0.01):
-        decoder = DeviceViterbi(thousand_words(), settings(9.0, insertion_penalty=penalty), work())
-        words = decode(decoder, scores)
-        costs[penalty] = decoder.best_cost
-    assert costs[0.01] - costs[0.0] == pytest.approx(0.01 * len(words), abs=2e-3)
-
-
 def test_scores_that_kill_every_token_are_survived():
     graph = thousand_words()
     decoder = DeviceViterbi(graph, settings(11.0, 3000), work())
@@ -379,12 +328,9 @@ def test_kernels_launches_and_copies_are_told_apart(tmp_path, scores):
         frames = rows["torch-cpu compute", "search.frames"]
         assert frames.work["frames"] >= 96
         host = {name: row for (lane, name), row in rows.items() if lane == "decode"}
-        assert {
-            "search.frames.wait",
-            "search.launch",
-            "search.history",
-            "search.backtrace",
-        } <= set(host)
+        assert {"search.frames.wait", "search.launch", "search.history", "search.backtrace"} <= set(
+            host
+        )
         assert host["search.frames.wait"].time_ns <= frames.time_ns
         assert host["search.history"].work["tokens"] > 96
         assert parts.categories["search"] > 0.5 * parts.wall_ns

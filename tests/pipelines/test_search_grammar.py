@@ -7,12 +7,12 @@ import pytest
 from grammar_examples import EXPRESSIONS, WORDS, sentences
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from language_models import restricted, write_dictionary
 from search_graphs import QUIET, best_path, full_dictionary, model
 
 import assets
 from pipelines.config import Graph as GraphConfig
 from pipelines.models import dictionary, sphinx
-from pipelines.models.dictionary import DictionaryError
 from pipelines.models.grammar.expression import (
     Alternatives,
     Grammar,
@@ -160,7 +160,7 @@ def test_the_graph_accepts_exactly_the_grammars_sentences(tmp_path_factory, expr
     path = folder / "accepts.gram"
     path.write_text(f"{HEADER}public <x> = {jsgf_text(Sequence((Word('four', 1), expression)))};\n")
     small = folder / "accepts.dict"
-    dictionary.write(full_dictionary().restrict([*WORDS]), small)
+    write_dictionary(restricted(full_dictionary(), [*WORDS]), small)
     chosen = recipe(path, dictionary=str(small))
     graph = unless_refused(lambda: compile_graph(chosen, lambda *_: None))
     expected = sentences(expression, {}, LONGEST)
@@ -172,27 +172,6 @@ def test_the_graph_accepts_exactly_the_grammars_sentences(tmp_path_factory, expr
                 assert cost == pytest.approx(quiet - np.log(expected[rest]), abs=ROUNDING)
             else:
                 assert cost == np.inf
-
-
-def test_words_are_found_in_lower_case_and_missing_ones_are_listed(tmp_path):
-    path = tmp_path / "list.txt"
-    small = str(tmp_path / "small.dict")
-    dictionary.write(full_dictionary().restrict(["go", "forward", "ten"]), small)
-    path.write_text("GO forward\nTen\n")
-    graph = compile_graph(recipe(path, dictionary=small), lambda *_: None)
-    assert graph.words == ("go", "forward", "ten")
-    path.write_text("go\n" + "\n".join(f"qqx{i}" for i in range(7)))
-    with pytest.raises(DictionaryError, match="'qqx0', 'qqx1', 'qqx2', 'qqx3' and 3 more"):
-        compile_graph(recipe(path, dictionary=small), lambda *_: None)
-
-
-def test_a_phone_that_the_model_lacks_is_named(tmp_path):
-    (tmp_path / "own.dict").write_text("go G OW\nstop S T AX P\n")
-    (tmp_path / "list.txt").write_text("go\nstop\n")
-    with pytest.raises(DictionaryError, match=r"pronounces 'stop' with phones .* lacks: 'AX'"):
-        compile_graph(
-            recipe(tmp_path / "list.txt", dictionary=str(tmp_path / "own.dict")), lambda *_: None
-        )
 
 
 @pytest.mark.parametrize("name", ["digits", "cards", "robot"])

@@ -16,7 +16,6 @@ from pipelines.search.graph.openfst import from_arcs, from_kaldifst, read, to_ka
 from pipelines.search.graph.wfst import ARRAYS, Graph, GraphError, load, save
 from pipelines.search.viterbi import Viterbi
 from profiler.arrays import ArrayError, check_offsets
-from profiler.errors import BadInput
 from profiler.files import cache
 from tests.graph_fst import fst_of, loopless_of
 
@@ -33,13 +32,6 @@ def test_save_and_load(tmp_path_factory, seed):
     assert (again.start, again.n_epsilon_states) == (graph.start, graph.n_epsilon_states)
     assert (again.words, again.n_arcs) == (graph.words, graph.n_arcs)
     path.unlink()
-
-
-def test_saving_leaves_no_temporary_file(tmp_path):
-    save(random_graph(1, all_final=False), tmp_path / "g.graph")
-    assert [p.name for p in tmp_path.iterdir()] == ["g.graph"]
-    with pytest.raises(BadInput, match="nowhere"):
-        save(random_graph(1, all_final=False), tmp_path / "nowhere" / "g.graph")
 
 
 def test_every_truncation_is_refused(tmp_path):
@@ -69,22 +61,6 @@ def test_changed_bytes_are_refused(tmp_path_factory, data):
         load(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("step", [8, 4096])
-def test_words_that_are_one_more_and_one_less_are_seen(tmp_path, step):
-    """Sums of 64-bit words stay the same: the graph would be another one."""
-    path = tmp_path / "g"
-    graph = random_graph(5, all_final=False)
-    save(graph, path)
-    content = bytearray(path.read_bytes())
-    at = content.index(graph.arcs.tobytes())
-    words = np.frombuffer(content, "<i8", offset=at)
-    words[0] += 1
-    words[min(step // 8, len(words) - 1)] -= 1
-    path.write_bytes(content)
-    with pytest.raises(GraphError, match="does not match its digest"):
-        load(path)
 
 
 @pytest.mark.parametrize(
@@ -119,25 +95,6 @@ def forged(graph, **fields):
     made = object.__new__(Graph)
     made.__dict__.update(vars(graph) | fields)
     return made
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"n_epsilon_states": 10**9}, "start state"),
-        ({"n_epsilon_states": -1}, "start state"),
-        ({"n_senones": -1}, "senones"),
-        ({"n_senones": 10**15}, "senones"),
-        ({"start": -1}, "start state"),
-        ({"words": ()}, "word"),
-    ],
-)
-def test_figures_that_lie_are_refused(tmp_path, fields, message):
-    path = tmp_path / "g.graph"
-    save(forged(random_graph(3, all_final=False), **fields), path)
-    with pytest.raises(GraphError, match=message) as refused:
-        load(path)
-    assert str(path) in str(refused.value)
 
 
 @settings(max_examples=100, deadline=None)

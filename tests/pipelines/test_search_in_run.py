@@ -11,20 +11,19 @@ import pytest
 
 from app.model import report
 from pipelines.config import assign, presets
-from pipelines.run.control import Control
-from pipelines.run.session_run import Outcome, Request, execute
+from pipelines.run.session_run import Outcome
 from pipelines.search import workspace
 from pipelines.search.adaptive_beam import MIN_BEAM
 from pipelines.search.viterbi import Viterbi
 from profiler.session.reader import Session
+from tests.pipelines import whole_runs
 
 FILES = ("01-slt-morning.flac", "08-kal16-short.flac")
 
 
 def run(folder: Path, out: Path | None, settings: dict[str, Any]) -> Outcome:
     config = assign(presets.load("gmm-quick").config, settings)
-    files = tuple(str(folder / name) for name in FILES)
-    return execute(Request(config, "test", files, None, out), Control(), lambda *_: None)
+    return whole_runs.run(config, [folder / name for name in FILES], out)
 
 
 def test_alternatives_are_kept_with_the_session(bundled_speech: Path, tmp_path: Path) -> None:

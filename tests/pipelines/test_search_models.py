@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from language_models import random_model
+from language_models import random_model, write_arpa, write_dictionary
 from search_graphs import QUIET, backed_off, best_path
 
-from pipelines.models import dictionary, sphinx
+from pipelines.models import sphinx
 from pipelines.models.dictionary import Dictionary
-from pipelines.models.language import arpa, ngram
+from pipelines.models.language import ngram
 from pipelines.search.graph import ngrams
 from pipelines.search.graph.build import compile_graph
 from pipelines.search.graph.recipe import Recipe
@@ -49,8 +49,8 @@ def test_best_paths_cost_what_the_language_model_says(tmp_path_factory, prons, o
     folder = tmp_path_factory.getbasetemp()
     lm = random_model(seed, len(prons), order)
     names = [w for w in lm.words if w.startswith("w")]
-    dictionary.write(Dictionary(dict(zip(names, prons, strict=True))), folder / "words.dict")
-    arpa.write(lm, folder / "words.arpa")
+    write_dictionary(Dictionary(dict(zip(names, prons, strict=True))), folder / "words.dict")
+    write_arpa(lm, folder / "words.arpa")
     graph = compile_graph(recipe(folder, order=order), lambda *_: None)
     for _ in range(3):
         said = data.draw(st.lists(st.sampled_from(names), min_size=1, max_size=4))

@@ -1,73 +1,44 @@
 """The decoder against Kaldi's on the same graphs and scores, and against itself."""
 
+import contextlib
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from search_graphs import (
+    decode,
     equal_orders,
     kaldi_decode,
     kaldi_graph,
     min_cost,
-    model,
     random_graph,
+    scores_of,
     settings,
     smooth_scores,
+    spoken,
     thousand_words,
 )
 
-from pipelines.config import Config
-from pipelines.frontend.mfcc import Mfcc
-from pipelines.scoring import build_scorer
+from pipelines.audio import collecting
 from pipelines.search import workspace
 from pipelines.search.graph.openfst import from_arcs
 from pipelines.search.graph.topology import Topology
 from pipelines.search.graph.wfst import GraphError, Senones, from_topology
-from pipelines.search.kernels import layout
 from pipelines.search.viterbi import Viterbi
 from profiler.arrays import ArrayError
 from profiler.spans import SPAN, NullLane, Recorder
 
 
-def decode(decoder, scores, first_frame=0, block=None):
-    decoder.start(first_frame)
-    for at in range(0, len(scores), block or len(scores)):
-        decoder.advance(scores[at : at + (block or len(scores))], first_frame + at)
-    return decoder.finish()
-
-
-def spoken(words):
-    return [word for word, _, _ in words]
-
-
 @pytest.fixture(scope="module")
 def real_scores(bundled_speech, request):
-    """Scores of two utterances by the exact model."""
-    from pipelines.audio import collecting
-    from pipelines.audio import loading as audio
-
+    """Of two utterances: of people, where their speech lies beside the checkout."""
     paths = collecting.collect([str(bundled_speech)])[:2]
-    try:
+    with contextlib.suppress(pytest.skip.Exception):
         folder = request.getfixturevalue("shared_audio")
-    except pytest.skip.Exception:
-        pass
-    else:
         paths = [folder / "librivox-0870.flac", folder / "goforward.flac"]
-    recorder = Recorder()
-    front_end, scorer = Mfcc(model().feat_params), build_scorer(Config(), model())
-    front_end.stages(recorder)
-    scorer.stages(recorder)
-    result = []
-    for path in paths:
-        features = front_end.features(audio.load(path).samples, 0, NullLane())
-        scorer.reset()
-        blocks = [
-            scorer.score(features[at : at + 16], at, NullLane()).copy()
-            for at in range(0, len(features), 16)
-        ]
-        result.append(np.concatenate(blocks))
-    return result
+    return [scores_of(path) for path in paths]
 
 
 @pytest.fixture(scope="module")
@@ -215,21 +186,6 @@ def test_long_utterances_keep_all_words_in_bounded_memory(real_scores):
     assert len(decoder._space.arrays.books.history) <= 4 * workspace.FIRST_HISTORY
     # The same words as without looking at partial results on the way.
     assert decode(decoder, np.concatenate([scores] * repeats)) == words
-
-
-def test_no_final_state_gives_the_best_partial_result(real_scores):
-    decoder = Viterbi(thousand_words(), settings(beam=13.0))
-    scores = real_scores[0]
-    middle = len(scores) * 2 // 3
-    decoder.start(0)
-    decoder.advance(scores[:middle], 0)
-    before = decoder.partial()
-    narrow = Viterbi(thousand_words(), settings(beam=0.01, max_active=1))
-    words = decode(narrow, scores[:middle])
-    assert isinstance(words, list)
-    assert before
-    if not narrow.complete:
-        assert np.isfinite(narrow.best_cost)
 
 
 def test_scores_that_kill_every_token_are_survived():
@@ -395,21 +351,6 @@ def test_scores_that_are_no_numbers_count_as_impossible(wrong, lattice):
     assert decoder.best_cost == cost
     decode(decoder, np.full_like(scores, wrong))
     assert decoder.lost
-
-
-def test_listed_arcs_are_closed_up_without_a_trace(real_scores):
-    graph, scores = thousand_words(), real_scores[1]
-    decoder = Viterbi(graph, settings(beam=10.0))
-    whole = decode(decoder, scores)
-    arrays = decoder._space.arrays
-    places = int(arrays.books.decoder_state[layout.N])
-    alive = int(np.isfinite(arrays.tokens.cost[:places]).sum())
-    # No more dead than the rule allows, and every living token is found at its place.
-    assert alive * 2 > places
-    found = arrays.places.slot[arrays.tokens.state[:places]]
-    assert np.array_equal(found, np.arange(places))
-    assert len(np.unique(arrays.tokens.state[:places])) == places
-    assert spoken(whole)
 
 
 def test_words_heard_before_the_last_token_died_are_the_result(real_scores):

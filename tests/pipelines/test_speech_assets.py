@@ -11,7 +11,6 @@ from assets.speech import build
 from pipelines.audio import collecting, transcripts
 from pipelines.audio import loading as audio
 from pipelines.audio import word_errors as wer
-from tests.bench import corpus
 
 SPEECH = Path(build.__file__).parent
 
@@ -90,65 +89,3 @@ def test_without_flite_nothing_is_changed(
     assert build.main([]) == 0
     assert "stays as it is: flite is not installed" in capsys.readouterr().err
     assert (SPEECH / "transcripts.tsv").stat().st_mtime_ns == before
-
-
-def book(folder: Path, n: int = 700) -> Path:
-    numbers = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
-    lines = [" ".join(numbers[int(d)] for d in str(i)) + " 'Tis so!" for i in range(n)]
-    (folder / "book.txt").write_text("\n".join(lines + lines[:50]))
-    return folder / "book.txt"
-
-
-def test_splits_are_fixed_and_share_no_sentence(tmp_path: Path) -> None:
-    text = book(tmp_path)
-    splits = {split: corpus.sentences(text, split) for split in corpus.SPLITS}
-    assert [len(s) for s in splits.values()] == [300, 300, 100]
-    assert len(set().union(*splits.values())) == 700
-    assert all(sentence.endswith("tis so") for sentence in splits["test"])
-    assert corpus.sentences(text, "test") == splits["test"]
-    assert corpus.sentences(text, "test", seed=2) != splits["test"]
-
-
-def test_the_test_split_is_long_enough() -> None:
-    if not corpus.SENTENCES.exists():
-        pytest.skip("no text beside the checkout")
-    chosen = corpus.sentences(corpus.SENTENCES, "test")[: corpus.N_SENTENCES]
-    assert len(chosen) == 200
-    assert sum(len(sentence.split()) for sentence in chosen) >= 1_500
-
-
-@needs_flite
-def test_a_corpus_is_made_once(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path / "cache"))
-    text = book(tmp_path)
-    arguments = ["--split", "development", "--sentences", "5", "--text", str(text)]
-    assert corpus.main(arguments) == 0
-    folder = Path(capsys.readouterr().out.strip())
-    assert folder.is_relative_to(tmp_path / "cache")
-    said = transcripts.read_transcripts(folder / "transcripts.tsv")
-    assert list(said.values()) == corpus.sentences(text, "development")[:5]
-    assert [path.name for path in said][:2] == ["0000-slt.flac", "0001-rms.flac"]
-    assert all(audio.load(path).duration_s > 0.5 for path in said)
-    monkeypatch.setenv("PATH", str(tmp_path))  # no flite: only what is there can be returned
-    assert corpus.main(arguments) == 0
-    assert Path(capsys.readouterr().out.strip()) == folder
-
-
-def test_what_cannot_be_spoken_is_said_in_a_sentence(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path / "cache"))
-    text = str(book(tmp_path))
-    monkeypatch.setenv("PATH", str(tmp_path))
-    for arguments, part in (
-        (["--text", str(tmp_path / "none.txt")], "cannot be read"),
-        (["--text", text, "--sentences", "301"], "has 300 sentences for the 301 asked"),
-        (["--text", text, "--sentences", "2"], "flite is not installed"),
-    ):
-        assert corpus.main(arguments) == 2
-        message = capsys.readouterr().err
-        assert part in message
-        assert message.count("\n") == 1
-    assert not list((tmp_path / "cache").rglob("transcripts.tsv"))

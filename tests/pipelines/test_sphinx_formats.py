@@ -24,29 +24,9 @@ def test_binary_and_text_definitions_say_the_same(tmp_path, order):
         assert definition.senone_phone.tolist() == [0] * 3 + [1] * 3 + [2] * 3 + [3] * 3 + [1, 2, 2]
         # Tied senone 12 is a first, a middle and a last state; any of the three would do.
         assert definition.senone_state[:12].tolist() == [0, 1, 2] * 4
-        assert definition.sseq[definition.triphone(1, 2, 2, INTERNAL)].tolist() == [
-            12,
-            4,
-            5,
-        ]
-        assert [definition.tmat(p) for p in range(4)] == [0, 1, 2, 3]
+        assert definition.sseq[definition.triphone(1, 2, 2, INTERNAL)].tolist() == [12, 4, 5]
+        assert [definition.tmats[p] for p in range(4)] == [0, 1, 2, 3]
     np.testing.assert_array_equal(binary.sseq[binary.ssid], text.sseq[text.ssid])
-
-
-def test_unseen_triphones_fall_back_in_order(tmp_path):
-    (tmp_path / "mdef").write_bytes(writer.bmdf())
-    d = mdef.read(tmp_path / "mdef")
-    nsn, aa, b, sil = range(4)
-    assert d.triphone(aa, sil, b, BEGIN) == 5  # exact
-    assert d.triphone(aa, nsn, b, BEGIN) == 5  # a filler context counts as silence
-    assert d.triphone(aa, sil, b, END) == 5  # another word position
-    assert d.triphone(aa, b, b, SINGLE) == 4  # other positions come before silence
-    assert d.triphone(aa, aa, b, BEGIN) == 5  # silence for the left context at a word's begin
-    assert d.triphone(b, aa, b, END) == 6  # and for the right one at its end
-    assert d.triphone(aa, aa, aa, SINGLE) == 7  # both in a word of one phone
-    assert d.triphone(aa, aa, b, INTERNAL) == d.ci_ssid(aa)  # but not inside a word
-    assert d.triphone(sil, aa, b, INTERNAL) == d.ci_ssid(sil)
-    assert d.triphone(aa, -1, b, BEGIN) == d.ci_ssid(aa)
 
 
 def test_real_triphones_by_the_rules_one_by_one():
@@ -74,10 +54,7 @@ def test_real_triphones_by_the_rules_one_by_one():
                     return known[at, base, lc, rc]
             return None
 
-        edge_l, edge_r = (
-            position in (BEGIN, SINGLE),
-            position in (END, SINGLE),
-        )
+        edge_l, edge_r = (position in (BEGIN, SINGLE), position in (END, SINGLE))
         found = find(left, right)
         if found is None:
             found = find(d.silence if edge_l else left, d.silence if edge_r else right)

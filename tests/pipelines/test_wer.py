@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import unicodedata
 
 import jiwer
 import pytest
@@ -79,21 +78,6 @@ def test_as_many_errors_as_jiwer_counts(reference: str, hypothesis: str) -> None
         assert found.errors == truth.substitutions + truth.deletions + truth.insertions
         assert found.rate == pytest.approx(truth.wer)
     assert found.reference_words == len(said)
-
-
-@settings(max_examples=300)
-@given(text=TEXTS)
-def test_one_form_whole_or_word_by_word_and_whatever_it_is_written_in(text: str) -> None:
-    form = wer.words(text)
-    assert [word for given in text.split() for word in wer.parts(given)] == form
-    assert wer.words(unicodedata.normalize("NFD", text)) == wer.words(
-        unicodedata.normalize("NFC", text)
-    )
-    for word in form:
-        assert word
-        assert not word.startswith("'")
-        assert not any(c.isspace() or c in "-,.!?\u2014\u2019" for c in word)
-    assert wer.count(text, " ".join(form)).errors == 0
 
 
 @given(said=WORDS, heard=WORDS)

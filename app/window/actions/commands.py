@@ -137,7 +137,7 @@ def _run(w: MainWindow) -> list[Action]:
             "run.confirm",
             tr("Confirm the verdict of that stage"),
             w.confirm_stage,
-            enabled=Condition(w.cannot_explain),
+            enabled=Condition(w.explain_unavailable_reason),
             help=tr(
                 "Changes block, threads and parameters of the stage, and compares with what is predicted"
             ),
@@ -146,7 +146,7 @@ def _run(w: MainWindow) -> list[Action]:
             "run.calibrate",
             tr("Measure the roofs of this machine"),
             w.calibrate,
-            enabled=Condition(w.cannot_calibrate),
+            enabled=Condition(w.calibrate_unavailable_reason),
             help=tr("Rates and bandwidth, which verdicts are judged by"),
         ),
         add(

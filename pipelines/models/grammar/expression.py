@@ -1,8 +1,7 @@
 """What a grammar says, as a tree of five kinds of nodes.
 
-A grammar is a probability distribution over the ways to say something: alternatives share their
-probability by their weights, what may be left out is said half of the time, and a repetition goes
-on half of the time.
+A grammar is a probability distribution over the ways to say something: alternatives share their probability by their
+weights, what may be left out is said half of the time, and a repetition goes on half of the time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reads and writes language models in the ARPA text format (also packed with gzip or bzip2).
+"""Reads language models in the ARPA text format (also packed with gzip or bzip2).
 
 The format is that of the CMU toolkit and SRILM (ngram-format(5)): a `\\data\\` block of counts, a
 `\\k-grams:` block per order with `log10(prob) word… [log10(backoff)]`, and `\\end\\`.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from array import array
-from pathlib import Path
 
 import numpy as np
 
@@ -36,28 +35,6 @@ def read(path: str | os.PathLike[str], max_order: int = MAX_ORDER) -> NGram:
     """The model, cut to n-grams of at most `max_order` words; LanguageModelError in one sentence."""
     with opened(path) as lines:
         return _parse(lines, max_order)
-
-
-def write(model: NGram, path: str | os.PathLike[str]) -> None:
-    """Writes the model as ARPA text with seven digits; OSError where that is impossible."""
-    with Path(path).open("w", encoding="utf-8", newline="\n") as out:
-        out.write("\\data\\\n")
-        out.writelines(f"ngram {k}={n}\n" for k, n in enumerate(model.counts, start=1))
-        words = np.array(model.words, dtype=object)
-        for k in range(1, model.order + 1):
-            out.write(f"\n\\{k}-grams:\n")
-            prob = model.log_prob[k - 1] / LN10
-            grams = words[model.ids[k - 1]].tolist()
-            if k == model.order:
-                lines = (f"{p:.7f}\t{' '.join(g)}\n" for p, g in zip(prob, grams, strict=True))
-            else:
-                backoff = np.maximum(model.log_backoff[k - 1] / LN10, -99.0)
-                lines = (
-                    f"{p:.7f}\t{' '.join(g)}\t{b:.7f}\n"
-                    for p, g, b in zip(prob, grams, backoff, strict=True)
-                )
-            out.writelines(lines)
-        out.write("\n\\end\\\n")
 
 
 def _parse(lines: Lines, max_order: int) -> NGram:

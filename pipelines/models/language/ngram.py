@@ -1,10 +1,9 @@
 """A back-off n-gram language model as arrays, with restriction to a vocabulary and pruning.
 
-The back-off form is Katz's (1987): P(w|h) is the explicit probability where the n-gram is listed
-and `backoff(h) * P(w|h')` with the history shortened by its oldest word where it is not. Pruning
-follows Stolcke, "Entropy-based Pruning of Backoff Language Models" (1998): an n-gram is worth the
-relative entropy that its removal would add, weighted by the probability of its history.
-All logarithms are natural.
+The back-off form is Katz's (1987): P(w|h) is the explicit probability where the n-gram is listed and `backoff(h) *
+P(w|h')` with the history shortened by its oldest word where it is not. Pruning follows Stolcke, "Entropy-based Pruning
+of Backoff Language Models" (1998): an n-gram is worth the relative entropy that its removal would add, weighted by the
+probability of its history. All logarithms are natural.
 """
 
 from __future__ import annotations
@@ -97,19 +96,6 @@ class NGram:
         listed = row >= 0
         result[listed] = self.log_prob[k - 1][row[listed]]
         return result
-
-    def sentence(self, words: Sequence[str]) -> float:
-        """ln P of a sentence with its end; LanguageModelError for a word outside the model."""
-        index = self.index()
-        try:
-            ids = [index[w] for w in (SENTENCE_START, *words, SENTENCE_END)]
-        except KeyError as missing:
-            raise LanguageModelError(f"The language model lacks the word {missing}.") from None
-        total = 0.0
-        for i in range(1, len(ids)):
-            gram = ids[max(0, i + 1 - self.order) : i + 1]
-            total += float(self.score(np.array([gram], dtype=np.int32))[0])
-        return total
 
 
 def make(

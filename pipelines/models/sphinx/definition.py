@@ -29,11 +29,10 @@ SILENCE = "SIL"  # the phone that pocketsphinx looks up by this name
 class ModelDefinition:
     """Phones, triphones and the tying of their states to senones.
 
-    `phones`: names of the CI phones [n_ci]; `filler`: bool [n_ci]; `silence`: index of `SIL`;
-    `sseq`: uint16 [n_sseq, 3], senones of each state sequence; `senone_phone`: int32 [n_senones],
-    the CI phone of each senone; `senone_state`: int32 [n_senones], its state 0…2;
-    `ssid`: int32 [n_ci, n_ci, n_ci, 4], the state sequence of (base, left, right, position) after
-    the fall-back chain; `ci_ssids`, `tmats`: int32 [n_ci].
+    `phones`: names of the CI phones [n_ci]; `filler`: bool [n_ci]; `silence`: index of `SIL`; `sseq`: uint16 [n_sseq,
+    3], senones of each state sequence; `senone_phone`: int32 [n_senones], the CI phone of each senone; `senone_state`:
+    int32 [n_senones], its state 0…2; `ssid`: int32 [n_ci, n_ci, n_ci, 4], the state sequence of (base, left, right,
+    position) after the fall-back chain; `ci_ssids`, `tmats`: int32 [n_ci].
     """
 
     phones: list[str]
@@ -76,10 +75,6 @@ class ModelDefinition:
     def ci_ssid(self, phone: int) -> int:
         """State sequence of the context-independent phone."""
         return int(self.ci_ssids[phone])
-
-    def tmat(self, phone: int) -> int:
-        """Transition matrix of the phone."""
-        return int(self.tmats[phone])
 
 
 def assemble(

@@ -18,14 +18,7 @@ from pipelines.models.errors import ModelError
 from pipelines.models.sphinx import definition
 
 VERSION = "0.3"
-COUNTS = (
-    "n_base",
-    "n_tri",
-    "n_state_map",
-    "n_tied_state",
-    "n_tied_ci_state",
-    "n_tied_tmat",
-)
+COUNTS = ("n_base", "n_tri", "n_state_map", "n_tied_state", "n_tied_ci_state", "n_tied_tmat")
 POSITION_LETTERS = {
     "i": definition.INTERNAL,
     "b": definition.BEGIN,

@@ -1,8 +1,7 @@
 """A CMUSphinx acoustic model directory put together and checked.
 
-Phonetically tied mixtures (PTM): one codebook of Gaussians per CI phone and stream; every senone
-of that phone mixes the same Gaussians with weights of its own. Semi-continuous: one codebook for
-all. Continuous: one for each senone.
+Phonetically tied mixtures (PTM): one codebook of Gaussians per CI phone and stream; every senone of that phone mixes
+the same Gaussians with weights of its own. Semi-continuous: one codebook for all. Continuous: one for each senone.
 """
 
 from __future__ import annotations

@@ -55,9 +55,7 @@ def read_gaussians(path: Path, what: str) -> GaussianTable:
     densities = cursor.i32("number of densities", 1)
     lengths = [cursor.i32(f"dimensions of stream {s}", 1, 1024) for s in range(streams)]
     values = _floats(
-        cursor,
-        codebooks * densities * sum(lengths),
-        f"{codebooks} × {densities} × {sum(lengths)}",
+        cursor, codebooks * densities * sum(lengths), f"{codebooks} × {densities} × {sum(lengths)}"
     )
     if float(np.abs(values).max()) > LARGEST:
         raise ModelError(f"{path}: a value is beyond ±{LARGEST:.0e}, that is no {what} file")

@@ -4,7 +4,7 @@ The tokens of an utterance are a list of fixed capacity, best first, so that the
 beforehand and the host never has to ask for one within a block (and a CUDA graph can hold a frame). A frame
 spreads the tokens' arcs over `arcs` places, adds scores, finds the best arc into each state by a 64-bit
 scatter-minimum over (cost, place) as Chen et al. (2018) do with atomicMin, and keeps the best tokens by a
-partial sort (`pruning`). What was too small is seen after the block, which is done again with more room.
+partial sort (`survivors`). What was too small is seen after the block, which is done again with more room.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import numpy as np
 
 from pipelines.device import Device, Dispatched, dispatched_by
 from pipelines.search.device.graph import ARC_BYTES, DirectArcs
-from pipelines.search.device.pruning import survivors
 from profiler.arrays import Array
 
 if TYPE_CHECKING:
@@ -108,7 +107,7 @@ class Buffers:
 class Frontier:
     """The tokens of some utterances in a `room`, and what a frame does to them.
 
-    Everything but `told` and `found` is called on the device's compute stream.
+    Everything but `counts` and `found` is called on the device's compute stream.
     """
 
     def __init__(self, buffers: Buffers, room: Room, min_active: int) -> None:
@@ -210,7 +209,7 @@ class Frontier:
             part = slice(frames if here.ndim and name not in ("state", "cost") else None)
             yield here[part], self._there[name][part]
 
-    def told(self, frames: int) -> Array:
+    def counts(self, frames: int) -> Array:
         """COUNTS of a block that has come down, int32 [frames, batch, 4]."""
         counts: Array = self._here["counts"].numpy()[:frames]
         return counts
@@ -290,6 +289,34 @@ class Frontier:
         ):
             self._there[name].index_copy_(0, t, value.unsqueeze(0))
         t.add_(1)
+
+
+class Survivors(NamedTuple):
+    """Of each utterance the best, in no order: `cost` and `chosen`, the columns they come from, [batch, max_active];
+    `lowest` cost [batch, 1]; and which of them are `kept`."""
+
+    cost: Tensor
+    chosen: Tensor
+    lowest: Tensor
+    kept: Tensor
+
+
+def survivors(cost: Tensor, max_active: int, beam: Tensor, min_active: int) -> Survivors:
+    """The best `max_active` of `cost` float32 [batch, n] (+inf: no token), as Kaldi's GetCutoff would prune them.
+
+    The beam [1], in nat, is wider where fewer than `min_active` tokens are in it.
+    """
+    import torch
+
+    top, chosen = cost.topk(max_active, dim=1, largest=False, sorted=False)
+    lowest = top.amin(1, keepdim=True)
+    limit = lowest + beam
+    if min_active < max_active:
+        enough = top.topk(min_active + 1, dim=1, largest=False).values[:, -1:]
+        limit = torch.maximum(limit, enough)
+    else:
+        limit = torch.full_like(limit, torch.inf)
+    return Survivors(top, chosen, lowest, top < limit)
 
 
 def tables_of(arcs: DirectArcs, where: str) -> dict[str, Tensor]:

@@ -90,13 +90,7 @@ class UtteranceHistory:
         )
         while True:
             used = _backpointers.absorb(
-                previous,
-                arc,
-                direct,
-                self._frames,
-                self._entry,
-                self._history,
-                self._used,
+                previous, arc, direct, self._frames, self._entry, self._history, self._used
             )
             if used >= 0:
                 break

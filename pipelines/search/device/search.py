@@ -201,22 +201,22 @@ class DeviceSearch:
             first_step: Callable[[], None] = partial(shared.take, scores, self._scale)
             while True:
                 self._run(frontier, frames, first_frame, first_step)
-                told = frontier.told(frames)
-                larger = self._larger(frontier.room, told)
+                counts = frontier.counts(frames)
+                larger = self._larger(frontier.room, counts)
                 if larger is None:
                     break
                 smaller, frontier = frontier, self._made(larger)
                 first_step = partial(frontier.take_over, *smaller.saved)
             self._frontier, self._room = frontier, frontier.room
         begin = work.now()
-        told = np.where(np.arange(frames)[:, None, None] < np.array(lengths)[:, None], told, 0)
-        self._keep(frontier, told, lengths)
-        alive, arcs, senones = (int(told[:, :, i].sum()) for i in range(3))
+        counts = np.where(np.arange(frames)[:, None, None] < np.array(lengths)[:, None], counts, 0)
+        self._keep(frontier, counts, lengths)
+        alive, arcs, senones = (int(counts[:, :, i].sum()) for i in range(3))
         lane.put(
             ids["search.history"], begin, work.now(), first_frame, frames, alive, arcs, senones
         )
         work.end_block(first_frame, frames)
-        peak = Room(*(int(told[:, :, i].max()) for i in range(2)))
+        peak = Room(*(int(counts[:, :, i].max()) for i in range(2)))
         self._peak = Room(*map(max, peak, self._peak))
         # Places without an arc cost as much as others: where half of them would do, half there will be.
         enough = self._fitting(Room(*(int(SPARE * amount) for amount in peak)))
@@ -241,12 +241,14 @@ class DeviceSearch:
             work.download(target, source, first_frame, frames, directly=i > 0)
         work.wait_for(work.mark(COPY), COPY)
 
-    def _keep(self, frontier: Frontier, told: Array, lengths: list[int]) -> None:
+    def _keep(self, frontier: Frontier, counts: Array, lengths: list[int]) -> None:
         """Take the block's back-pointers into the histories, and the tokens after it."""
         names = ("previous", "arc", "best", "state", "cost")
         previous, arc, best, states, costs = (frontier.found(name) for name in names)
         for b, (one, n) in enumerate(zip(self.utterances, lengths, strict=True)):
-            one.take(previous[:n, b], arc[:n, b], best[:n, b], told[:n, b, 0], states[b], costs[b])
+            one.take(
+                previous[:n, b], arc[:n, b], best[:n, b], counts[:n, b, 0], states[b], costs[b]
+            )
 
     def _ready(self, first_frame: int, frames: int) -> Frontier:
         """The frontier with the present room, holding the tokens as they are now, for a block of these frames."""
@@ -279,14 +281,14 @@ class DeviceSearch:
         self._frontiers[room] = found
         return found
 
-    def _larger(self, room: Room, told: Array) -> Room | None:
+    def _larger(self, room: Room, counts: Array) -> Room | None:
         """What room the block needs that did not fit into `room`; None if it did."""
-        full = int(np.bitwise_or.reduce(told[:, :, COUNTS.index("full")], axis=None))
+        full = int(np.bitwise_or.reduce(counts[:, :, COUNTS.index("full")], axis=None))
         tokens, arcs = room
         if full & 1 and tokens < self._token_limit():
             tokens *= 2
         if full & 2:
-            arcs = max(2 * arcs, int(told[:, :, 1].max()))
+            arcs = max(2 * arcs, int(counts[:, :, 1].max()))
         larger = self._fitting(Room(tokens, arcs))
         if full & 2 and larger.arcs <= room.arcs:
             raise DeviceError(

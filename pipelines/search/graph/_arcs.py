@@ -9,11 +9,10 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from profiler.arrays import F32, I32, I64, Bool
+from profiler.arrays import I32, I64, Bool
 
 Words = I32
 Offsets = I64
-Weights = F32
 
 
 @numba.njit(cache=True, nogil=True)
@@ -42,54 +41,6 @@ def count(body: Words, first: Offsets) -> int:  # pragma: no cover - compiled
             return -1
         first[state + 1] = first[state] + arcs
     return at
-
-
-@numba.njit(cache=True, nogil=True)
-def unpack(
-    body: Words,
-    first: Offsets,
-    final: Words,
-    ilabel: Words,
-    olabel: Words,
-    weight: Words,
-    target: Words,
-) -> None:  # pragma: no cover - compiled
-    """Words of a file that `count` went through into arrays; weights as the bits of floats."""
-    at = 0
-    for state in range(len(first) - 1):
-        final[state] = body[at]
-        at += 3
-        for arc in range(first[state], first[state + 1]):
-            ilabel[arc] = body[at]
-            olabel[arc] = body[at + 1]
-            weight[arc] = body[at + 2]
-            target[arc] = body[at + 3]
-            at += 4
-
-
-@numba.njit(cache=True, nogil=True)
-def pack(
-    first: Offsets,
-    final: Words,
-    ilabel: Words,
-    olabel: Words,
-    weight: Words,
-    target: Words,
-    body: Words,
-) -> None:  # pragma: no cover - compiled
-    """The reverse of `unpack`."""
-    at = 0
-    for state in range(len(first) - 1):
-        body[at] = final[state]
-        body[at + 1] = first[state + 1] - first[state]
-        body[at + 2] = 0
-        at += 3
-        for arc in range(first[state], first[state + 1]):
-            body[at] = ilabel[arc]
-            body[at + 1] = olabel[arc]
-            body[at + 2] = weight[arc]
-            body[at + 3] = target[arc]
-            at += 4
 
 
 @numba.njit(cache=True, nogil=True)

@@ -1,12 +1,10 @@
 """Compiles HCLG from a model, a dictionary and a language model or grammar, in this process.
 
-The recipe is Kaldi's (Mohri, Pereira & Riley 2002; Povey et al. 2011) less what brings nothing
-here: L and G are composed, determinised and minimised, phones put into context and tied, and the
-senones spelled out and determinised. Since contexts that the tying does not tell apart are one
-from the beginning (`expansion.expand`) and endings are shared (`expansion.spell`), determinising and
-minimising between the two made the same graph (2 206 109 arcs with, 2 203 349 without, 5 000
-words) in a quarter more time, and a minimisation at the end removes 0.2 % of the states and takes
-two thirds as long as all the rest.
+The recipe is Kaldi's (Mohri, Pereira & Riley 2002; Povey et al. 2011), shortened: L and G are composed, determinised
+and minimised, phones are put into context and tied, senones are spelled out and determinised. `expansion` already
+merges contexts that the tying does not distinguish and shares endings. Determinising and minimising in between gave the
+same graph (2 206 109 arcs with, 2 203 349 without, 5 000 words) in a quarter more time; a final minimisation removes
+0.2 % of the states and takes two thirds of the time of everything else.
 """
 
 from __future__ import annotations
@@ -67,17 +65,19 @@ def compile_graph(recipe: Recipe, progress: Progress) -> Graph:
     transitions = parameters.read_transitions(folder / "transition_matrices")
     fillers = filler_phones(folder, definition, recipe)
     progress("reading language model or grammar", 0.02)
-    said = source(recipe, definition)
+    language = source(recipe, definition)
 
-    _check_phones(said, recipe)
+    _check_phones(language, recipe)
     progress("composing words and pronunciations", 0.15)
-    labels = {word: i for i, word in enumerate(said.words, start=1) if word in said.dictionary}
+    labels = {
+        word: i for i, word in enumerate(language.words, start=1) if word in language.dictionary
+    }
     lex, phone_labels = lexicon.transducer(
-        definition, said.dictionary, labels, backoff_label(len(said.words)), fillers
+        definition, language.dictionary, labels, backoff_label(len(language.words)), fillers
     )
     lex_fst = to_kaldifst(lex)
     kaldifst.arcsort(lex_fst, "olabel")
-    grammar_fst = to_kaldifst(said.acceptor)
+    grammar_fst = to_kaldifst(language.acceptor)
     kaldifst.arcsort(grammar_fst, "ilabel")
     fst = kaldifst.StdVectorFst(kaldifst.compose(lex_fst, grammar_fst))
     del lex, lex_fst, grammar_fst
@@ -109,24 +109,26 @@ def compile_graph(recipe: Recipe, progress: Progress) -> Graph:
     return from_topology(
         result,
         Senones(definition.senone_phone, definition.senone_state, definition.filler),
-        said.words,
-        [_phones(said.dictionary, word, definition) for word in said.words],
+        language.words,
+        [_phones(language.dictionary, word, definition) for word in language.words],
         {
             "recipe": recipe.as_dict(),
-            "words": len(said.dictionary),
-            "notes": list(said.notes),
-            **said.about,
+            "words": len(language.dictionary),
+            "notes": list(language.notes),
+            **language.about,
         },
     )
 
 
-def _check_phones(said: Source, recipe: Recipe) -> None:
+def _check_phones(language: Source, recipe: Recipe) -> None:
     """GraphError when the pronunciations would be more than can be put together."""
-    lengths = {word: sum(map(len, said.dictionary[word])) for word in said.dictionary.words()}
+    lengths = {
+        word: sum(map(len, language.dictionary[word])) for word in language.dictionary.words()
+    }
     total = sum(lengths.values())
     if recipe.grammar:
-        each = np.array([0, *(lengths.get(word, 0) for word in said.words)], np.int64)
-        total = int(each[said.acceptor.ilabel].sum())
+        each = np.array([0, *(lengths.get(word, 0) for word in language.words)], np.int64)
+        total = int(each[language.acceptor.ilabel].sum())
     if total > MAX_PHONES:
         raise GraphError(
             f"{one_line(recipe.grammar or recipe.dictionary)} says too much for one graph: its words, as often "

@@ -1,8 +1,8 @@
-"""Search graphs in the cache: what a graph is called, and who may build it.
+"""Search graphs in the cache: their names, and who may build them.
 
-A graph is named by the content of all it is made from. Building takes a lock on the folder it is
-built in, so that two processes that want the same graph do not both make it; the finished file is
-renamed into place. A graph that another process has mapped may be removed: its pages stay with it.
+A graph is named by the content of everything it is made from. A build locks its folder, so that two processes do not
+build the same graph; the finished file is renamed into place. A graph that another process has mapped may be removed:
+its pages stay with that process.
 """
 
 from __future__ import annotations

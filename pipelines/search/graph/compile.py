@@ -1,9 +1,8 @@
 """Finds a search graph in the cache, or has a child process compile it.
 
-Compilation takes seconds to minutes and up to some GB, inside library calls that cannot be
-interrupted; in a child process (`python -m pipelines.search.graph.compile`) it can be killed at any
-moment and its memory goes with it. The child reports its steps as JSON lines on stdout and ends
-when its stdin closes, so that it never outlives the parent.
+Compilation takes seconds to minutes and up to some GB, inside library calls that cannot be interrupted; in a child
+process (`python -m pipelines.search.graph.compile`) it can be killed at any moment and its memory goes with it. The
+child reports its steps as JSON lines on stdout and ends when its stdin closes, so that it never outlives the parent.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from pipelines.config import Graph as GraphConfig
 from pipelines.models.sphinx import AcousticModel
 from pipelines.search.graph import cache as store
 from pipelines.search.graph.build import compile_graph
-from pipelines.search.graph.recipe import Recipe, from_mapping, recipe_of
+from pipelines.search.graph.recipe import Recipe, recipe_of
 from pipelines.search.graph.wfst import Graph, GraphError, load, save
 from profiler.errors import Cancelled
 from profiler.files import cache
@@ -47,10 +46,7 @@ def load_or_build(
     progress: Progress = lambda stage, fraction: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Graph:
-    """The graph for these settings, from the cache or compiled now.
-
-    BadInput in one sentence; Cancelled.
-    """
+    """The graph for these settings, from the cache or compiled now. BadInput in one sentence; Cancelled."""
     recipe = recipe_of(config, model)
     path, graph = obtain(recipe, progress, cancelled)
     if graph.n_senones != model.n_senones:
@@ -202,7 +198,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     limits.lower(RLIMIT_AS=MEMORY_BYTES, RLIMIT_DATA=MEMORY_BYTES, RLIMIT_CORE=0)
     try:
         graph = compile_graph(
-            from_mapping(json.loads(recipe)),
+            Recipe(**json.loads(recipe)),
             lambda stage, fraction: say(stage=stage, fraction=fraction),
         )
         save(graph, Path(target))

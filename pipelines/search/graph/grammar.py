@@ -1,9 +1,8 @@
 """G: a grammar that a person wrote as a weighted acceptor of words.
 
-Every rule is copied to where it is used (Thompson's construction), epsilons are removed and the
-whole is determinised. Of several ways to say a sentence the most probable counts, as everywhere in
-the search. Only what is regular can be built: a rule may use itself as the last thing it says
-(JSGF's right recursion), which becomes a loop, and nowhere else.
+Every rule is copied to where it is used (Thompson's construction), epsilons are removed and the whole is determinised.
+Of several ways to say a sentence the most probable counts, as everywhere in the search. Only what is regular can be
+built: a rule may use itself as the last thing it says (JSGF's right recursion), which becomes a loop, and nowhere else.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """L: the dictionary as a transducer from position-dependent phones to words, with fillers.
 
-As in Kaldi's make_lexicon_fst, silence (and here each filler word of the model's noise list) may
-stand before, between and after words with a fixed probability. Homophones, and pronunciations that
-are the beginning of others, end in a disambiguation symbol. The comparison is by *base* phone: the
-tying of triphones can erase a word's position, and two words that differ in it alone would make
-the graph nondeterminisable.
+As in Kaldi's make_lexicon_fst, silence (and here each filler word of the model's noise list) may stand before, between
+and after words with a fixed probability. Homophones, and pronunciations that are the beginning of others, end in a
+disambiguation symbol. The comparison is by *base* phone: the tying of triphones can erase a word's position, and two
+words that differ in it alone would make the graph nondeterminisable.
 """
 
 from __future__ import annotations

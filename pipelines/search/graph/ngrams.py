@@ -1,12 +1,11 @@
 """G: a back-off n-gram model as a weighted acceptor of words.
 
-One state per history that has longer n-grams; an n-gram arc goes to the longest suffix of
-history + word that is a state, a back-off arc (input `#0`, no output) to the shortened history.
-The decoder therefore takes the better of an explicit n-gram and its back-off path, as in Kaldi, and
-not what the model says where an n-gram lies below its back-off. Exact would be failure arcs, which a
-decoder over a static graph cannot follow, or a copy of the shorter history without those words
-(Allauzen, Mohri & Roark 2003), which multiplies the graph. An n-gram that can never win is left out,
-which changes no best path.
+One state per history that has longer n-grams; an n-gram arc goes to the longest suffix of history + word that is a
+state, a back-off arc (input `#0`, no output) to the shortened history. The decoder therefore takes the better of an
+explicit n-gram and its back-off path, as in Kaldi, and not what the model says where an n-gram lies below its back-off.
+Exact would be failure arcs, which a decoder over a static graph cannot follow, or a copy of the shorter history without
+those words (Allauzen, Mohri & Roark 2003), which multiplies the graph. An n-gram that can never win is left out, which
+changes no best path.
 """
 
 from __future__ import annotations

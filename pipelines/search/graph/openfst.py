@@ -124,19 +124,27 @@ def reached(fst: Fst) -> Bool:
     return found
 
 
+def _places(first: I64) -> tuple[I64, I64]:
+    """Where each state and each arc begins in the words of a file: a state has 3 words of 32 bits, an arc has 4."""
+    n, degree = len(first) - 1, np.diff(first)
+    states = 3 * np.arange(n) + 4 * first[:-1]
+    return states, 3 * np.repeat(np.arange(1, n + 1), degree) + 4 * np.arange(first[-1])
+
+
+def _body(fst: Fst) -> Words:
+    """The words of a file: of a state its final weight and number of arcs (64 bits), then those of its arcs."""
+    body = np.zeros(3 * fst.n_states + 4 * fst.n_arcs, dtype="<i4")
+    states, arcs = _places(fst.first)
+    body[states], body[states + 1] = fst.final.view(np.int32), np.diff(fst.first)
+    columns = fst.ilabel, fst.olabel, fst.weight.view(np.int32), fst.target
+    for i, column in enumerate(columns):
+        body[arcs + i] = column
+    return body
+
+
 def write(fst: Fst, path: str | os.PathLike[str]) -> None:
     """Writes `fst` as an OpenFst vector file."""
-    # A state is 3 words of 32 bits (final, arc count as 64 bits), an arc is 4.
-    body = np.empty(3 * fst.n_states + 4 * fst.n_arcs, dtype="<i4")
-    _arcs.pack(
-        fst.first,
-        fst.final.view(np.int32),
-        fst.ilabel,
-        fst.olabel,
-        fst.weight.view(np.int32),
-        fst.target,
-        body,
-    )
+    body = _body(fst)
     with Path(path).open("wb") as out:
         out.write(struct.pack("<i", MAGIC))
         out.writelines(struct.pack("<i", len(text)) + text for text in (b"vector", b"standard"))
@@ -167,18 +175,10 @@ def read(path: str | os.PathLike[str]) -> Fst:
     first = np.zeros(n_states + 1, dtype=np.int64)
     if _arcs.count(body, first) != len(body):
         raise ValueError(f"{path} is cut short")
-    final = np.empty(n_states, dtype=np.int32)
-    ilabel, olabel, weight, target = (np.empty(int(first[-1]), dtype=np.int32) for _ in range(4))
-    _arcs.unpack(body, first, final, ilabel, olabel, weight, target)
-    return Fst(
-        int(start),
-        final.view(np.float32),
-        first,
-        ilabel,
-        olabel,
-        weight.view(np.float32),
-        target,
-    )
+    states, arcs = _places(first)
+    final = body[states].view(np.float32)
+    ilabel, olabel, weight, target = (body[arcs + i] for i in range(4))
+    return Fst(int(start), final, first, ilabel, olabel, weight.view(np.float32), target)
 
 
 def to_kaldifst(fst: Fst) -> kaldifst.StdVectorFst:

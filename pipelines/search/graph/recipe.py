@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -51,11 +50,6 @@ class Recipe:
     def as_dict(self) -> dict[str, Any]:
         """Return the recipe as JSON values."""
         return asdict(self)
-
-
-def from_mapping(values: Mapping[str, Any]) -> Recipe:
-    """A recipe from its JSON form."""
-    return Recipe(**values)
 
 
 def default_language_model() -> Path:

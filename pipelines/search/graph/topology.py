@@ -1,9 +1,8 @@
 """The last steps from HCLG without self-loops to the graph that is searched.
 
-Disambiguation symbols become epsilons; epsilon chains are folded into their neighbours; a state
-entered by several senones, or by a senone and by an epsilon, is split so that its self-loop belongs
-to the senone that was entered; transition probabilities are added; states are numbered so that
-those with epsilon arcs come first.
+Disambiguation symbols become epsilons; epsilon chains are folded into their neighbours; a state entered by several
+senones, or by a senone and by an epsilon, is split so that its self-loop belongs to the senone that was entered;
+transition probabilities are added; states are numbered so that those with epsilon arcs come first.
 """
 
 from __future__ import annotations

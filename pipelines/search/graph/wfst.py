@@ -34,14 +34,13 @@ class GraphError(BadInput):
 class Graph:
     """HCLG ready for token passing. Labels: senone + 1 and word + 1; 0 is epsilon.
 
-    `states` STATE [n + 1] (the last one only closes the ranges), `arcs` ARC [m] without self-loops,
-    `final` float32 [n], states below `n_epsilon_states` are those with epsilon arcs. `words` by
-    word number. Pronunciations for word times: those of word w are `pron_first[w]` …
-    `pron_first[w + 1]`, pronunciation p holds `pron_phones[phone_first[p] : phone_first[p + 1]]`.
-    `senone_phone`, `senone_state` [n_senones]; `filler` bool [phones].
+    `states` STATE [n + 1] (the last one only closes the ranges), `arcs` ARC [m] without self-loops, `final` float32
+    [n], states below `n_epsilon_states` are those with epsilon arcs. `words` by word number. Pronunciations for word
+    times: those of word w are `pron_first[w]` … `pron_first[w + 1]`, pronunciation p holds `pron_phones[phone_first[p]
+    : phone_first[p + 1]]`. `senone_phone`, `senone_state` [n_senones]; `filler` bool [phones].
 
-    One that exists is sound, GraphError otherwise: the kernels that follow its indices check no bounds, so
-    they are checked here, once, and nobody can write to the arrays afterwards.
+    One that exists is sound, GraphError otherwise: the kernels that follow its indices check no bounds, so they are
+    checked here, once, and nobody can write to the arrays afterwards.
     """
 
     start: int
@@ -85,11 +84,6 @@ class Graph:
     def n_arcs(self) -> int:
         """Number of arcs, self-loops included."""
         return len(self.arcs) + int((self.states["loop_label"] > 0).sum())
-
-    @property
-    def n_bytes(self) -> int:
-        """Bytes of states and arcs."""
-        return int(self.states.nbytes + self.arcs.nbytes + self.final.nbytes)
 
 
 class Senones(NamedTuple):

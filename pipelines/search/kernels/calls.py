@@ -1,8 +1,8 @@
-"""What Python calls of the search's kernels, compiled.
+"""The compiled functions of the search that Python calls.
 
-What a search keeps crosses as a `table` of where it lies, what differs from call to call in plain tuples, and all of it
-is called by name only inside: numba works out the types of NamedTuples in Python, so that a call with them takes two to
-three times as long (`python -m tests.bench.constants --only calls`).
+The arrays cross as a `table` of addresses, everything else in plain tuples, and names exist only inside: numba derives
+the types of NamedTuples in Python, which makes a call two to three times as slow (`python -m tests.bench.constants
+--only calls`).
 """
 
 from __future__ import annotations
@@ -170,12 +170,7 @@ def advance(
 
 @njit_inner
 def _record(
-    recording: Recording,
-    begun: int,
-    done: int,
-    work: I64,
-    took: tuple[int, int, int],
-    ranked: bool,
+    recording: Recording, begun: int, done: int, work: I64, took: tuple[int, int, int], ranked: bool
 ) -> None:  # pragma: no cover - compiled
     """Put the spans of `done` frames from the run's `begun` on, one after another; emit's is left open.
 

@@ -15,17 +15,12 @@ _LARGEST_BITS = np.int32(LARGEST.view(np.int32))  # bits of positive floats are 
 
 @numba.njit(cache=True, nogil=True)
 def fault(
-    states: I32,
-    arcs: I32,
-    n_senones: int,
-    n_words: int,
-    n_epsilon_states: int,
+    states: I32, arcs: I32, n_senones: int, n_words: int, n_epsilon_states: int
 ) -> int:  # pragma: no cover - compiled
     """The first thing that is wrong, or SOUND.
 
-    `states` int32 [n + 1, 4] and `arcs` int32 [m, 4] are the records of wfst.STATE and wfst.ARC as
-    words. A state's arcs with senones come before its epsilons, and states without epsilons after
-    `n_epsilon_states`.
+    `states` int32 [n + 1, 4] and `arcs` int32 [m, 4] are the records of wfst.STATE and wfst.ARC as words. A state's
+    arcs with senones come before its epsilons, and states without epsilons after `n_epsilon_states`.
     """
     n, m = len(states) - 1, len(arcs)
     if n < 0 or states[0, 0] != 0 or states[n, 0] != m:

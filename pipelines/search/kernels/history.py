@@ -101,8 +101,7 @@ def trace(
 ) -> tuple[int, bool]:  # pragma: no cover - compiled
     """Entries from `entry` back to (without) `anchor` or the beginning, last one first, in `out`.
 
-    Returns their number and whether the anchor was met; beyond the length of `out` they are only
-    counted.
+    Returns their number and whether the anchor was met; beyond the length of `out` they are only counted.
     """
     n = 0
     while entry >= 0 and entry != anchor:

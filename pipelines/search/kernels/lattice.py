@@ -1,16 +1,15 @@
 """The lattice, compiled: which ways into a token lost to the best one, by how much, and what follows.
 
-Recorded only when alternatives are wanted, in a pass of its own after each frame: every way into every
-token (self-loop, emitting arcs, epsilon arcs) is priced again, and one that lies within the lattice
-beam of the best becomes an alternative of a history entry made for that purpose (arc -1). Two ways
-from the same entry differ in neither words nor alternatives and need none. An entry's cost is thus 0
-for its best way and `delta` for the others, so that a path's cost above the best is the sum of the
-deltas along it. This is the raw state-level lattice of Kaldi's lattice-faster decoder, stored by what
-was lost at each recombination; alternatives that no path within the beam can use are dropped whenever
-the history is collected (`history.collect`).
+Recorded only when alternatives are wanted, in a pass of its own after each frame: every way into every token
+(self-loop, emitting arcs, epsilon arcs) is priced again, and one that lies within the lattice beam of the best becomes
+an alternative of a history entry made for that purpose (arc -1). Two ways from the same entry differ in neither words
+nor alternatives and need none. An entry's cost is thus 0 for its best way and `delta` for the others, so that a path's
+cost above the best is the sum of the deltas along it. This is the raw state-level lattice of Kaldi's lattice-faster
+decoder, stored by what was lost at each recombination; alternatives that no path within the beam can use are dropped
+whenever the history is collected (`history.collect`).
 
-Word posteriors: F. Wessel, R. Schlueter, K. Macherey, H. Ney, "Confidence measures for large vocabulary
-continuous speech recognition", IEEE Trans. Speech and Audio Processing 9(3), 2001.
+Word posteriors: F. Wessel, R. Schlueter, K. Macherey, H. Ney, "Confidence measures for large vocabulary continuous
+speech recognition", IEEE Trans. Speech and Audio Processing 9(3), 2001.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How numba compiles the search's kernels.
 
-References to arrays are not counted in them (`_nrt`; so they can allocate nothing): whoever calls has the arrays for
-as long as that takes. Counted, they cost time in each call (`python -m tests.bench.constants --only calls`) and an
-atomic operation each time that an inner loop takes an array out of a NamedTuple.
+References to arrays are not counted (`_nrt`, so kernels cannot allocate): the caller keeps the arrays alive. Counting
+costs time in each call (`python -m tests.bench.constants --only calls`) and an atomic operation for each array that an
+inner loop takes out of a NamedTuple.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""How the arrays of a search cross from Python into its kernels: as one table of where each lies and how long it is.
+"""One table of addresses and lengths, by which the arrays of a search cross from Python into its kernels.
 
-Handed over one by one, numba looks at every array in every call, in several places of memory each. Where scoring has
-emptied the caches between two calls, a call waits for all of them (`python -m tests.bench.constants --only calls`).
-
-What lies there is checked once, when the table is made. The table keeps nothing alive: whoever has it has the arrays.
+Given one by one, numba inspects every array in every call, in several places of memory each; after scoring has emptied
+the caches, a call waits for all of them (`python -m tests.bench.constants --only calls`). The arrays are checked once,
+when the table is made. The table keeps nothing alive: its owner keeps the arrays.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ _EMPTY = -1
 _FIRST_TABLE = 1 << 12
 
 
-class Given(NamedTuple):
+class Transducer(NamedTuple):
     """The given transducer: `first` [states + 1] offsets into the arcs' columns, and which states are final."""
 
     first: I64
@@ -41,7 +41,7 @@ class Contexts(NamedTuple):
     symbol: I32
 
 
-class Made(NamedTuple):
+class ExpandedArcs(NamedTuple):
     """Room for the arcs of all places, `first` [places + 2], the last of them the common end; `origin`: the given arc
     of each, -1 - state for the arc from a final state to the end."""
 
@@ -64,7 +64,7 @@ def _slot(table: I64, keys: I64, key: int) -> int:
 
 @numba.njit(cache=True, nogil=True)
 def find_places(
-    given: Given, start: int, contexts: Contexts
+    given: Transducer, start: int, contexts: Contexts
 ) -> tuple[I64, I64]:  # pragma: no cover - compiled
     """Keys of all places that are reached from the start, and the table that finds them."""
     first, ilabel, target, _ = given
@@ -101,7 +101,7 @@ def find_places(
 
 @numba.njit(cache=True, nogil=True)
 def fill_arcs(
-    keys: I64, table: I64, given: Given, contexts: Contexts, silence: int, made: Made
+    keys: I64, table: I64, given: Transducer, contexts: Contexts, silence: int, made: ExpandedArcs
 ) -> None:  # pragma: no cover - compiled
     """The arcs of all places, in their order."""
     first, ilabel, target, is_final = given

@@ -1,11 +1,10 @@
 """C and H: from position-dependent phones to senones.
 
-Composition with a context transducer gives every phone its left and right neighbour: an arc says
-the phone before it, now that the one after it is known. Phones in context are tied to sequences of
-senones at once, and left contexts that the tying does not tell apart are one, so that there are
-fewer states than with OpenFst's context transducer and tying after it. Each sequence is then
-spelled out as three arcs in series, which is composition with H for a left-to-right HMM without
-skips. Self-loops come later, as in Kaldi.
+Composition with a context transducer gives every phone its left and right neighbour: an arc says the phone before it,
+now that the one after it is known. Phones in context are tied to sequences of senones at once, and left contexts that
+the tying does not tell apart are one, so that there are fewer states than with OpenFst's context transducer and tying
+after it. Each sequence is then spelled out as three arcs in series, which is composition with H for a left-to-right HMM
+without skips. Self-loops come later, as in Kaldi.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import numpy as np
 
 from pipelines.models.sphinx.definition import POSITIONS, ModelDefinition
 from pipelines.search.graph.context import _kernels
-from pipelines.search.graph.context._kernels import Contexts, Given, Made
+from pipelines.search.graph.context._kernels import Contexts, ExpandedArcs, Transducer
 from pipelines.search.graph.lexicon import PhoneLabels
 from pipelines.search.graph.openfst import Fst, from_arcs
 from pipelines.search.graph.wfst import GraphError
@@ -41,10 +40,10 @@ def expand(fst: Fst, definition: ModelDefinition, labels: PhoneLabels) -> tuple[
     contexts = Contexts(base.astype(np.int32), onward, said, symbol)
     _check(fst, contexts, definition.silence)
     is_final = np.isfinite(fst.final)
-    given = Given(fst.first, fst.ilabel, fst.target, is_final)
+    given = Transducer(fst.first, fst.ilabel, fst.target, is_final)
     keys, table = _kernels.find_places(given, fst.start, contexts)
     n_arcs = int((np.diff(fst.first) + is_final)[keys // span].sum())
-    made = Made(
+    made = ExpandedArcs(
         np.empty(len(keys) + 2, dtype=np.int64),
         np.empty(n_arcs, dtype=np.int32),
         np.empty(n_arcs, dtype=np.int32),
@@ -77,15 +76,12 @@ def _check(fst: Fst, contexts: Contexts, silence: int) -> None:
     check_indices("silence", np.array([silence]), phones)
 
 
-def _tied(
-    definition: ModelDefinition,
-) -> tuple[I32, I32, I32, I32]:
+def _tied(definition: ModelDefinition) -> tuple[I32, I32, I32, I32]:
     """Sequences of senones, and all that can be held: a base phone in a left context.
 
-    `said` [held, phones]: label of what is held when that phone follows; `held` [phones, left,
-    positions]: the number of a phone in a left context, the same for all that no right context
-    tells apart; `left` [held]: its base phone. The last one is held before the first phone: it
-    says the symbol that begins every path and is silence to the next phone.
+    `said` [held, phones]: label of what is held when that phone follows; `held` [phones, left, positions]: the number
+    of a phone in a left context, the same for all that no right context tells apart; `left` [held]: its base phone. The
+    last one is held before the first phone: it says the symbol that begins every path and is silence to the next phone.
     """
     # Two state sequences with the same senones are one: transitions follow from the senones.
     sequences, number = np.unique(definition.sseq, axis=0, return_inverse=True)

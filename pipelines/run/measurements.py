@@ -1,6 +1,6 @@
-"""What a recorded run measures beside its stages: other programs, and hot replays.
+"""What a recorded run measures in addition to its stages: the time of other programs, and hot replays.
 
-All of it between blocks and outside the wall time, but for reading how long the thread waited for its processor.
+Everything runs between blocks and outside the wall time, except reading how long the thread waited for its processor.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from profiler.recording.lanes import Lane
 from profiler.spans import Recorder
 
 OTHERS_EVERY_NS: Final = 4_000_000
-"""How long other programs ran is asked at most so often: a system call whose code scoring has pushed out of the caches
-takes ten microseconds and more. A block in which one of them had the processor for longer is longer itself."""
+"""Least time between two readings of how long other programs ran: the system call takes ten microseconds and more when
+scoring has evicted its code. A block in which another program had the processor for longer is longer itself."""
 
 
-class Beside:
+class RunMeasurements:
     """Made and used on the thread that decodes."""
 
     def __init__(self, recorder: Recorder, lane: Lane, replay: float) -> None:
@@ -31,7 +31,7 @@ class Beside:
 
     @property
     def chosen(self) -> bool:
-        """Whether the block being decoded is to be done again."""
+        """Whether the block being decoded is to be replayed."""
         return self._replay.chosen
 
     def close(self) -> None:
@@ -39,14 +39,14 @@ class Beside:
         self._queue.close()
 
     def begin(self) -> None:
-        """What is counted begins anew: a block follows."""
+        """Start counting anew: a block follows."""
         self._recorded = self._lane.recorded
         self._queue.waited_ns()
 
     def other_programs_ns(self, now: int, *, surely: bool = False) -> int:
-        """For how long another program had the processor since the last answer or `begin`; at most what a span holds.
+        """How long other programs had the processor since the last answer or `begin`; at most what a span holds.
 
-        Before it is time it is not asked, and 0; but `surely`, and after a block that is to be done again, it is.
+        0 without a reading before OTHERS_EVERY_NS have passed, unless `surely` or the block is to be replayed.
         """
         self._other_ns = 0
         if surely or self._replay.chosen or now - self._asked_ns >= OTHERS_EVERY_NS:
@@ -55,7 +55,7 @@ class Beside:
         return self._other_ns
 
     def forget(self) -> None:
-        """What was kept of the search for the next block no longer is its state."""
+        """Drop the search state kept for a replay: it is no longer current."""
         self._replay.forget_search()
 
     def changed(self) -> None:

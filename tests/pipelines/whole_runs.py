@@ -1,0 +1,49 @@
+"""Whole runs of the real recogniser, and a person who asks for things while one goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from pipelines.config import Config
+from pipelines.run.control import Control
+from pipelines.run.session_run import Outcome, Request, RunOrder, execute
+
+
+def run(
+    config: Config,
+    audio: Iterable[Path],
+    out: Path | None = None,
+    control: Control | None = None,
+    *,
+    transcripts: Path | None = None,
+    repeat: int = 1,
+    order: RunOrder | None = None,
+) -> Outcome:
+    said = str(transcripts) if transcripts else None
+    request = Request(config, "test", tuple(map(str, audio)), said, out, repeat)
+    return execute(request, control or Control(), lambda *_: None, order=order)
+
+
+class Person(Control):
+    """Does things when the run has come to given frames; `then` is called at every block boundary."""
+
+    def __init__(
+        self,
+        *does: tuple[int, Callable[[Control], object]],
+        then: Callable[[Person], object] = lambda person: None,
+    ) -> None:
+        super().__init__()
+        self.does, self.then = list(does), then
+
+    @property
+    def stopping(self) -> bool:
+        while self.does and self.frame >= self.does[0][0]:
+            self.does.pop(0)[1](self)
+        self.then(self)
+        return super().stopping
+
+
+def ask(frame: int, key: str, value: object) -> tuple[int, Callable[[Control], object]]:
+    """For `Person`: at `frame`, a setting is to change."""
+    return frame, lambda control: control.ask(key, value)  # type: ignore[arg-type]
