@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import QDateTime
 from PySide6.QtWidgets import QWidget
 
-from app.window.command_dialog import VERB, CommandDialog
+from app.window.command_dialog import VERB, CommandDialog, open_over
 from pipelines.labs.texts import figure
 
 if TYPE_CHECKING:
@@ -62,5 +62,4 @@ class CalibrationDialog(CommandDialog):
 def calibrate(window: MainWindow) -> None:
     """Measure the roofs of this machine."""
     dialog = CalibrationDialog(window)
-    dialog.finished.connect(lambda _: window.refresh())
-    dialog.open()
+    open_over(window, dialog)

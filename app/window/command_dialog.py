@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from PySide6.QtCore import QCoreApplication, QObject, QSize, Qt
@@ -24,6 +24,9 @@ from app.model.processes.own_folder import OwnFolder
 from app.style.plain_text import Button, Wrapped, describe, set_title
 from app.views.table_twin import Table, TableModel, TableTwin
 from profiler.process import children
+
+if TYPE_CHECKING:
+    from app.window.main_window import MainWindow
 
 VERB: Final = tuple(children.python("-m", "app.cli.main"))
 SIZE: Final = QSize(860, 620)
@@ -62,6 +65,8 @@ class CommandDialog(QDialog):
         self.column = lay_out(QVBoxLayout(self), self.state, self.bar)
         self.column.addStretch(0)  # takes the room as long as there are no tables
         self.column.addLayout(self.buttons)
+        self.sentences: list[Wrapped] = []
+        self.tables: list[TableTwin] = []
         self._shown: list[Wrapped | TableModel] = []
         self._step, self._since = "", time.monotonic()
         self.command = _command_with_a_folder(words, self)
@@ -72,7 +77,7 @@ class CommandDialog(QDialog):
         if (before := Leaving.find(EXPLAINS)) is None:
             self._start()
             return
-        self.state.setText(self.tr("The command before is still ending …"))
+        self.state.setText(self.tr("The measurement before is still ending …"))
         before.ended.connect(self._start)
 
     # -- for subclasses --------------------------------------------------------------------------
@@ -85,6 +90,7 @@ class CommandDialog(QDialog):
         """Show a sentence below what is there."""
         label = Wrapped(text)
         self.column.insertWidget(self.column.count() - 2, label)
+        self.sentences.append(label)
         self._shown.append(label)
 
     def add_table(self, title: str, table: Table, stretch: int = 1) -> None:
@@ -95,6 +101,7 @@ class CommandDialog(QDialog):
         model.replace(*table)
         self.column.insertWidget(self.column.count() - 2, twin, stretch)
         twin.fit_columns()
+        self.tables.append(twin)
         self._shown.append(model)
 
     def add_widget(self, widget: QWidget, stretch: int = 1) -> None:
@@ -166,6 +173,18 @@ class CommandDialog(QDialog):
             else:
                 parts.append(one.text())
         QGuiApplication.clipboard().setText("\n\n".join(parts))
+
+
+def open_over(window: MainWindow, dialog: CommandDialog) -> None:
+    """Open a dialog over the window; a run may begin when its process has ended, which may be after it is closed."""
+
+    def closed(*_: object) -> None:
+        window.refresh()
+        if (leaving := Leaving.find(EXPLAINS)) is not None:
+            leaving.ended.connect(window.refresh)
+
+    dialog.finished.connect(closed)
+    dialog.open()
 
 
 def _command_with_a_folder(words: Sequence[str], parent: QObject) -> Command:

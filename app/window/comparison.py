@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.model.recent import SESSION_SUFFIX
 from app.views.ratios import RatioRow, Ratios
-from app.window.command_dialog import VERB, CommandDialog
+from app.window.command_dialog import VERB, CommandDialog, open_over
 from pipelines.config import Value, value_text
 from profiler.plain import counted
 
@@ -153,4 +153,4 @@ def compare_with(window: MainWindow) -> None:
         if not path:
             return
         sessions.append(Path(path))
-    Comparison(sessions, window).open()
+    open_over(window, Comparison(sessions, window))

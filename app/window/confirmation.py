@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 from PySide6.QtWidgets import QWidget
 
-from app.window.command_dialog import VERB, CommandDialog
+from app.window.command_dialog import VERB, CommandDialog, open_over
 from profiler.plain import counted
 
 if TYPE_CHECKING:
@@ -108,5 +108,4 @@ def confirm(window: MainWindow, stage: str = "") -> None:
     shown = window.desk.breakdown.tree.explained()
     wanted = stage or (shown.name if shown is not None else "")
     dialog = Confirmation(session.path, wanted, window)
-    dialog.finished.connect(lambda _: window.refresh())
-    dialog.open()
+    open_over(window, dialog)

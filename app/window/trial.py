@@ -13,7 +13,7 @@ import msgspec
 from PySide6.QtWidgets import QWidget
 
 from app.style.plain_text import Button
-from app.window.command_dialog import VERB, CommandDialog
+from app.window.command_dialog import VERB, CommandDialog, open_over
 from pipelines.config import Value, value_text
 from profiler.plain import counted
 
@@ -146,5 +146,4 @@ def try_change(window: MainWindow, settings: Mapping[str, Value]) -> None:
             window.pipeline.set(key, value)
 
     dialog = Trial(session.path, settings, window, keep)
-    dialog.finished.connect(lambda _: window.refresh())
-    dialog.open()
+    open_over(window, dialog)

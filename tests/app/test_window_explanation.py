@@ -114,15 +114,19 @@ def cells(table: TableTwin) -> list[list[str]]:
 def test_the_figures_of_the_session_stand_beside_those_of_now(qtbot, parent):
     made = explanation(parent, SAYS, RECORDED)
     qtbot.waitUntil(lambda: not made.working, timeout=SOON_MS)
-    assert made.sentence.text().startswith(
-        "Here 21.60 µs per frame (undecided · C); in the session 33.50 µs per frame (call-bound · B)."
+    assert (
+        made.sentences[0]
+        .text()
+        .startswith(
+            "Here 21.60 µs per frame (undecided · C); in the session 33.50 µs per frame (call-bound · B)."
+        )
     )
-    assert cells(made.parts) == [
+    assert cells(made.tables[1]) == [
         ["memory bandwidth", "60 %", "50 – 70 %", "20 %", "10 – 30 %"],
         ["call overhead", "40 %", "30 – 50 %", "40 %", "30 – 50 %"],
     ]
-    assert [row[0] for row in cells(made.ways)] == ["in the run", "hot"]
-    assert made.parts.isVisible()
+    assert [row[0] for row in cells(made.tables[0])] == ["in the run", "hot"]
+    assert made.tables[1].isVisible()
     made.close()
 
 
@@ -149,7 +153,7 @@ def test_its_sentence_is_shown_when_it_fails(qtbot, parent, command, says):
     made.show()
     qtbot.waitUntil(lambda: not made.working, timeout=SOON_MS)
     assert made.state.text() == says
-    assert not made.ways.isVisible()
+    assert not made.tables
     assert not made.copy.isEnabled()
     made.close()
 
@@ -202,7 +206,7 @@ def test_what_is_killed_leaves_no_temporary_files(qtbot, parent, monkeypatch):
 def test_what_has_ended_leaves_no_temporary_files(qtbot, parent):
     made = explanation(parent, concluding("tempfile.mkdtemp()"))
     qtbot.waitUntil(lambda: not made.working, timeout=SOON_MS)
-    folder = Path(made.conclusion.text())
+    folder = Path(made.sentences[-1].text())
     assert folder.is_absolute()
     assert not folder.parent.exists()
     made.close()
@@ -217,7 +221,7 @@ def test_the_next_begins_when_the_one_before_has_ended(qtbot, parent, tmp_path, 
     second = explanation(parent, begun)
     qtbot.waitUntil((tmp_path / "told").exists, timeout=SOON_MS)
     assert second.working
-    assert second.state.text() == "The explanation before is still ending …"
+    assert second.state.text() == "The measurement before is still ending …"
     if not waits:
         second.close()
         qtbot.waitUntil(lambda: not shiboken6.isValid(second), timeout=SOON_MS)
@@ -225,7 +229,7 @@ def test_the_next_begins_when_the_one_before_has_ended(qtbot, parent, tmp_path, 
     qtbot.waitUntil((tmp_path / "ended").exists, timeout=SOON_MS)
     if waits:
         qtbot.waitUntil(lambda: not second.working, timeout=SOON_MS)
-        assert second.conclusion.text() == "True"
+        assert second.sentences[-1].text() == "True"
         second.close()
     qtbot.waitUntil(lambda: leaving.Leaving.find("explain") is None, timeout=SOON_MS)
 
@@ -282,7 +286,8 @@ def test_stages_of_scoring_and_search_have_the_entry_and_others_have_it_greyed(
         line = view.tree.stage_at(QPoint(40, y))
         if line in view.tree.stages and line.name not in found:
             menu = view.menu_at(QPoint(40, y))
-            (entry,) = menu.actions()
+            entry, confirm = menu.actions()
+            assert confirm.isEnabled() == entry.isEnabled()
             assert entry.isEnabled() or "scoring and search" in entry.toolTip()
             assert entry.isEnabled() or menu.toolTipsVisible()
             found[line.name] = entry.isEnabled() == (line.name in can)
@@ -310,7 +315,7 @@ def test_no_run_begins_while_a_closed_explanation_still_computes(
     assert not window.top.run.isEnabled()
     window.runs.start()
     assert window.when.is_idle()
-    assert window.notices.banners[-1].text.startswith("The explanation before is still ending")
+    assert window.notices.banners[-1].text.startswith("The measurement before is still ending")
     window.show_lab()
     told = []
     window._lab.runs.failed.connect(told.append)

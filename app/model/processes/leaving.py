@@ -24,7 +24,7 @@ def obstacle() -> str | None:
     """Why nothing may be measured yet although everything was ended, or None."""
     if Leaving.find(EXPLAINS) is None:
         return None
-    text = "The explanation before is still ending, which a run would disturb; in a moment it can begin."
+    text = "The measurement before is still ending, which a run would disturb; in a moment it can begin."
     return QCoreApplication.translate("leaving", text)
 
 
