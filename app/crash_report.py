@@ -81,7 +81,4 @@ def versions() -> str:
     from profiler.machine.describe import own_version
 
     python = ".".join(str(part) for part in sys.version_info[:3])
-    return (
-        f"asrscope {own_version()}, Python {python}, Qt for Python {PySide6.__version__}, "
-        f"{platform.platform()}"
-    )
+    return f"asrscope {own_version()}, Python {python}, Qt for Python {PySide6.__version__}, {platform.platform()}"

@@ -59,9 +59,7 @@ class _Faults(QObject):
         self._log = log
         self._known: set[tuple[str, str]] = set()
 
-    def tell(
-        self, kind: type[BaseException], value: BaseException, trace: TracebackType | None
-    ) -> None:
+    def tell(self, kind: type[BaseException], value: BaseException, trace: TracebackType | None) -> None:
         """Write the trace to standard error and the log, and pass a sentence to the window."""
         import traceback
 
@@ -181,9 +179,7 @@ def _qt_messages_as_notices(notices: Notices) -> Iterator[None]:
         yield
 
 
-def open_window(
-    session_path: str | os.PathLike[str] | None, demo: bool, worker: Sequence[str] | None = None
-) -> int:
+def open_window(session_path: str | os.PathLike[str] | None, demo: bool, worker: Sequence[str] | None = None) -> int:
     """Show the window until it is closed: on a session, on the demo, or in its last state."""
     app = application()
     memory = Memory()
@@ -217,9 +213,7 @@ def open_window(
         return int(app.exec())
 
 
-def _first_page(
-    window: MainWindow, session_path: str | os.PathLike[str] | None, demo: bool
-) -> None:
+def _first_page(window: MainWindow, session_path: str | os.PathLike[str] | None, demo: bool) -> None:
     if session_path is not None:
         window.open_session(Path(session_path))
     elif demo:

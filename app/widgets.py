@@ -278,9 +278,7 @@ def draw_arrow(widget: QWidget) -> None:
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(QPen(theme().color("muted"), 1.4))
         x, y = widget.width() - 12.0, widget.height() / 2.0
-        painter.drawPolyline(
-            [QPointF(x - 3.2, y - 1.6), QPointF(x, y + 1.8), QPointF(x + 3.2, y - 1.6)]
-        )
+        painter.drawPolyline([QPointF(x - 3.2, y - 1.6), QPointF(x, y + 1.8), QPointF(x + 3.2, y - 1.6)])
 
 
 class CheckBox(QCheckBox):
@@ -302,9 +300,7 @@ class CheckBox(QCheckBox):
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             painter.setPen(QPen(theme().color("on_accent"), 1.8))
             x, y = box.center().x(), box.center().y()
-            painter.drawPolyline(
-                [QPointF(x - 3.4, y + 0.2), QPointF(x - 0.9, y + 2.8), QPointF(x + 3.6, y - 2.8)]
-            )
+            painter.drawPolyline([QPointF(x - 3.4, y + 0.2), QPointF(x - 0.9, y + 2.8), QPointF(x + 3.6, y - 2.8)])
 
 
 class ChoiceBox(QComboBox):

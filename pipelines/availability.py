@@ -159,9 +159,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.write(json.dumps(told) + "\n")
     else:
         for each in found:
-            sys.stdout.write(
-                f"{'here' if each.available else 'absent':8} {each.name:10} {each.reason}\n"
-            )
+            sys.stdout.write(f"{'here' if each.available else 'absent':8} {each.name:10} {each.reason}\n")
     return 0
 
 

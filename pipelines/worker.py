@@ -61,9 +61,7 @@ class Worker:
                     break
                 self._obey(command)
             except (KeyError, TypeError, RecursionError, json.JSONDecodeError) as problem:
-                self.say(
-                    "error", message=f"Not a command: {one_line(line)} ({problem}).", session=None
-                )
+                self.say("error", message=f"Not a command: {one_line(line)} ({problem}).", session=None)
             except BadInput as problem:
                 self.say("refused", key=command.get("key"), message=str(problem))
 
@@ -94,9 +92,7 @@ class Worker:
 
     def _start(self, command: dict[str, Any]) -> None:
         if self._busy.is_set():
-            self.say(
-                "error", message="A run is going on; stop it before starting another.", session=None
-            )
+            self.say("error", message="A run is going on; stop it before starting another.", session=None)
             return
         self._busy.set()
         control = self._control = Control()
@@ -120,8 +116,7 @@ class Worker:
         except Exception as problem:  # whatever it was, the worker stays for the next run
             traceback.print_exc(file=sys.stderr)
             sentences = [
-                limits.shortage(problem)
-                or f"The run failed through a fault of the program: {one_line(repr(problem))}."
+                limits.shortage(problem) or f"The run failed through a fault of the program: {one_line(repr(problem))}."
             ]
         # Before the last word: whoever hears it may ask for the next run at once.
         self._busy.clear()

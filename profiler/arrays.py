@@ -62,9 +62,7 @@ def check(
 def check_indices(name: str, array: Array, limit: int) -> None:
     """ArrayError unless every element of an integer array lies in 0 … limit − 1."""
     if array.size and (int(array.min()) < 0 or int(array.max()) >= limit):
-        raise ArrayError(
-            f"{name} holds {int(array.min())} to {int(array.max())}, and only 0 to {limit - 1} exist"
-        )
+        raise ArrayError(f"{name} holds {int(array.min())} to {int(array.max())}, and only 0 to {limit - 1} exist")
 
 
 def check_offsets(name: str, array: Array, end: int) -> None:

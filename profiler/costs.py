@@ -106,9 +106,7 @@ class Accesses:
     def from_list(cls, values: object) -> "Accesses":
         """Read what `as_list` wrote; ValueError when it is anything else."""
         if not isinstance(values, list) or len(values) != 3 or values[2] not in PATTERNS:
-            raise ValueError(
-                f"accesses need a count, a size in bytes and a pattern, not {values!r:.60}"
-            )
+            raise ValueError(f"accesses need a count, a size in bytes and a pattern, not {values!r:.60}")
         return cls(Linear.from_list(values[0]), _size(values[1]), values[2])
 
 
@@ -198,9 +196,7 @@ def _size(value: object) -> float:
 
 def _calls(values: object) -> dict[str, Linear]:
     if not isinstance(values, dict) or len(values) > MOST_CALLS:
-        raise ValueError(
-            f"a cost needs a table of at most {MOST_CALLS} kinds of calls, not {values!r:.60}"
-        )
+        raise ValueError(f"a cost needs a table of at most {MOST_CALLS} kinds of calls, not {values!r:.60}")
     return {str(name)[:LONGEST_REASON]: Linear.from_list(law) for name, law in values.items()}
 
 

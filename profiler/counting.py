@@ -140,9 +140,7 @@ class CountingLane(Lane):
             self._sharing = False
             self._mark = self._clock()
 
-    def lap_before(
-        self, later_ns: int, stage: int, work0: int = 0, work1: int = 0, work2: int = 0
-    ) -> None:
+    def lap_before(self, later_ns: int, stage: int, work0: int = 0, work1: int = 0, work2: int = 0) -> None:
         """Record one span as Lane.lap_before does; the laps up to the next `lap` share its reading."""
         Lane.lap_before(self, later_ns, stage, work0, work1, work2)
         self._sharing = self._read is not None
@@ -165,9 +163,7 @@ class CountingLane(Lane):
             slots = [ring[self._lent_at :], ring[:end]]
         for some in slots:
             durations = (some["end_ns"] - some["start_ns"]).tolist()
-            for spent, stage, ended in zip(
-                durations, some["stage"].tolist(), some["end_ns"].tolist(), strict=True
-            ):
+            for spent, stage, ended in zip(durations, some["stage"].tolist(), some["end_ns"].tolist(), strict=True):
                 self._account(stage, spent, ended)
 
     def _account(self, stage: int, spent_ns: int, end_ns: int) -> None:
@@ -308,9 +304,7 @@ def added_cost_ns(group: Group, rounds: int = 7, spans: int = 200) -> float | No
 
 
 @contextmanager
-def counting(
-    lane: Lane | NullLane, group: Group | None, sink: Sink, threads: int = 1
-) -> Iterator[Callable[[], None]]:
+def counting(lane: Lane | NullLane, group: Group | None, sink: Sink, threads: int = 1) -> Iterator[Callable[[], None]]:
     """Count on `lane` for as long as the context lasts; it gives what is to be called now and then.
 
     That stores the totals so far, on whichever thread calls it (one alone). Without a group, or on a

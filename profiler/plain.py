@@ -20,9 +20,7 @@ def printable(text: str, keep: str = "") -> str:
     """Return `text` with every character that does not show written as its escape, those in `keep` aside."""
     if text.isprintable():
         return text
-    return "".join(
-        c if c in keep or unicodedata.category(c) not in _HIDDEN else _escape(c) for c in text
-    )
+    return "".join(c if c in keep or unicodedata.category(c) not in _HIDDEN else _escape(c) for c in text)
 
 
 def one_line(text: str, limit: int = SHOWN_CHARACTERS) -> str:

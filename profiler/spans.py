@@ -93,8 +93,7 @@ class Recorder:
             if known is not None:
                 if (known.group, known.work) != (group, tuple(work)):
                     raise ValueError(
-                        f"stage {name!r} is already registered as {known.group} {known.work}, "
-                        f"not {group} {tuple(work)}"
+                        f"stage {name!r} is already registered as {known.group} {known.work}, not {group} {tuple(work)}"
                     )
                 return known.id
             if len(self.stages) >= _LIMIT_16:
@@ -127,13 +126,9 @@ class Recorder:
     def lane(self, name: str, kind: str = "cpu", decode: bool = False) -> Lane: ...
 
     @overload
-    def lane(
-        self, name: str, kind: str = "cpu", decode: bool = False, *, make: type[Made]
-    ) -> Made: ...
+    def lane(self, name: str, kind: str = "cpu", decode: bool = False, *, make: type[Made]) -> Made: ...
 
-    def lane(
-        self, name: str, kind: str = "cpu", decode: bool = False, make: type[Lane] = Lane
-    ) -> Lane:
+    def lane(self, name: str, kind: str = "cpu", decode: bool = False, make: type[Lane] = Lane) -> Lane:
         """Make a lane for one producer thread; `decode` marks the lane whose wall time counts.
 
         `make`: a kind of lane that does more than recording, such as reading counters.

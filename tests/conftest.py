@@ -105,9 +105,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     seed = config.getoption("--hypothesis-seed")
     if seed is None:
         last = len(LONGEST)
-        items.sort(
-            key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else last
-        )
+        items.sort(key=lambda item: LONGEST.index(item.path.stem) if item.path.stem in LONGEST else last)
         return
     draw = random.Random(str(seed))
     files = sorted({item.path for item in items})

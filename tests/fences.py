@@ -43,14 +43,10 @@ class Fenced:
         inside[:] = PATTERN
         start = PAGE if side == "before" else PAGE + room - extent
         start -= start % align
-        self.array: Array = np.ndarray(
-            data.shape, data.dtype, self._map, start if data.size else PAGE, data.strides
-        )
+        self.array: Array = np.ndarray(data.shape, data.dtype, self._map, start if data.size else PAGE, data.strides)
         # What belongs to the array and what only lies between its elements.
         mine = np.zeros(room + 2 * PAGE, np.bool_)
-        cells = np.ndarray(
-            (*data.shape, data.itemsize), np.bool_, mine, start % len(mine), (*data.strides, 1)
-        )
+        cells = np.ndarray((*data.shape, data.itemsize), np.bool_, mine, start % len(mine), (*data.strides, 1))
         if data.size:
             cells[:] = True
             self.array[:] = data

@@ -146,9 +146,7 @@ def products(walls: Walls) -> None:
 OVER_TWO = ("fma_vector", "exp_loop", "log_loop", "exp_vector", "log_vector")
 
 
-@runs(
-    machine, *OVER_TWO, "fma_scalar", "read", "write", "triad", "nothing", "some", "chase", "gather"
-)
+@runs(machine, *OVER_TWO, "fma_scalar", "read", "write", "triad", "nothing", "some", "chase", "gather")
 def probes(walls: Walls) -> None:
     """What measures the machine's roofs."""
     for n in SIZES:
@@ -163,9 +161,7 @@ def probes(walls: Walls) -> None:
         machine.fma_scalar(walls(np.ones(whole), np.float32), order, 2)
         lines = np.roll(np.arange(n), 1)
         machine.chase(walls(lines, np.uint32), walls(np.zeros(1), np.uint32), 2 * n + 1)
-        machine.gather(
-            walls(lines, np.uint32), walls(lines, np.uint32), walls(np.zeros(1), np.int64), 2 * n
-        )
+        machine.gather(walls(lines, np.uint32), walls(lines, np.uint32), walls(np.zeros(1), np.int64), 2 * n)
     machine.nothing(1)
     machine.some(*(walls(np.ones((4, 16)), np.float32) for _ in range(3)), 0, 4)
 

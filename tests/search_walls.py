@@ -44,9 +44,7 @@ def graph(seed: int, n: int, crowded: bool = False, n_senones: int = 5) -> Graph
         ]
         # States with epsilon arcs come first, and these lead upwards.
         if state < n // 2:
-            arcs += [
-                (state, 0, int(rng.integers(0, 3)), rng.random(), g) for g in (state + 1, n - 1)
-            ]
+            arcs += [(state, 0, int(rng.integers(0, 3)), rng.random(), g) for g in (state + 1, n - 1)]
     columns = [np.array(column) for column in zip(*arcs, strict=True)] or [np.empty(0, int)] * 5
     fst = from_arcs(n, 0, np.zeros(n, np.float32), *columns)
     return from_topology(
@@ -100,9 +98,7 @@ def decode(made: Viterbi, scores: Array, walls: Walls, block: int) -> None:
 
 
 def loud(seed: int, frames: int, n_senones: int = 5) -> Array:
-    return (
-        np.random.default_rng(seed).normal(scale=4.0, size=(frames, n_senones)).astype(np.float32)
-    )
+    return np.random.default_rng(seed).normal(scale=4.0, size=(frames, n_senones)).astype(np.float32)
 
 
 SEARCH = {
@@ -155,9 +151,7 @@ for _room, _kernels_of_room in SEARCH.items():
         """Scores and beams from a damaged model."""
         rng = np.random.default_rng(5)
         for beam in (1e-30, 3.0, np.inf):
-            made = decoder(
-                walled(graph(4, 13, True), walls), walls, settings(beam=beam, max_active=3)
-            )
+            made = decoder(walled(graph(4, 13, True), walls), walls, settings(beam=beam, max_active=3))
             for worst in (np.nan, np.inf, -np.inf, 3e38, -3e38):
                 scores = loud(1, 9)
                 scores[rng.random(scores.shape) < 0.3] = worst
@@ -177,9 +171,7 @@ def search_with_alternatives(walls: Walls) -> None:
     used, kept = int(registers[layout.HISTORY]), int(registers[layout.ALTERNATIVES])
     alternative, delta = space.arrays.lattice.alternative, space.arrays.lattice.delta
     ends, above = np.arange(-1, used), np.zeros(used + 1)
-    lattice = alternatives.Lattice(
-        history[:used], alternative[:kept], delta[:kept], ends, above, 0.0
-    )
+    lattice = alternatives.Lattice(history[:used], alternative[:kept], delta[:kept], ends, above, 0.0)
     ways = _lattice.Ways(*(walls(column) for column in lattice.ways()))
     _lattice.posteriors(ways, walls(ends), walls(above), 1e4)
     scratch = walls(np.full(used, np.inf))

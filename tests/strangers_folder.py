@@ -18,9 +18,7 @@ def plant(folder: Path) -> Path:
     marks.mkdir()
     for name in NAMES:
         mark = str(marks / name)
-        (folder / f"{name}.py").write_text(
-            f"open({mark!r}, 'w').close()\nraise SystemExit('code of a stranger ran')\n"
-        )
+        (folder / f"{name}.py").write_text(f"open({mark!r}, 'w').close()\nraise SystemExit('code of a stranger ran')\n")
     cache = str(marks / "cache")
     (folder / ".numba_config.yaml").write_text(f"disable_jit: 1\ncache_dir: {cache}\n")
     return marks

@@ -22,9 +22,7 @@ def test_a_compiled_way_records_its_spans(record: Callable[[Any, int], int]) -> 
     assert len(lane.take()) // 42 == 100
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("viztracer") is None, reason="viztracer is not installed"
-)
+@pytest.mark.skipif(importlib.util.find_spec("viztracer") is None, reason="viztracer is not installed")
 def test_no_way_of_recording_loses_an_event(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(overhead, "EVENTS", 200)
     for name, variant in overhead.Events().variants.items():

@@ -13,9 +13,7 @@ from app.cli import bench
 from profiler.process.children import ROOT
 from tests.bench import _data, constants
 
-MODULE = re.compile(
-    r"python -m\s+((?:tests|pipelines|assets)(?:\.\w+)+)((?:\s+--?[\w-]+(?:\s[\w-]+)?)*)"
-)
+MODULE = re.compile(r"python -m\s+((?:tests|pipelines|assets)(?:\.\w+)+)((?:\s+--?[\w-]+(?:\s[\w-]+)?)*)")
 BENCH = re.compile(r"asrscope bench ([a-z_]+)")
 KIND = re.compile(r"--only\s+([\w-]+)")
 

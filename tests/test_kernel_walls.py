@@ -32,8 +32,7 @@ ENTRIES = {
 """Files of kernels, and the one module that calls them: it checks what they are given."""
 TIMED = "pipelines.labs._kernels"
 LABS = {
-    f"pipelines.labs.{lab}"
-    for lab in ("access_orders", "call_costs", "clocks_cores", "matrix_orders", "simd_int8")
+    f"pipelines.labs.{lab}" for lab in ("access_orders", "call_costs", "clocks_cores", "matrix_orders", "simd_int8")
 }
 """Who calls the kernels of the labs, each on arrays that it makes itself."""
 MACHINE = "profiler.machine.roofs._kernels"
@@ -44,10 +43,7 @@ WITHIN = ("pipelines.models.estimation", "pipelines.training.align")
 ROOMS = ("app", "pipelines", "profiler")
 FROM_KERNELS = ("profiler.recording.kernel_spans",)
 """What only kernels call, with what a lane has lent."""
-INNER = tuple(
-    f"pipelines.search.kernels.{name}"
-    for name in ("epsilon", "pruning", "sparse_set", "token_passing")
-)
+INNER = tuple(f"pipelines.search.kernels.{name}" for name in ("epsilon", "pruning", "sparse_set", "token_passing"))
 """What only kernels import."""
 
 
@@ -75,9 +71,7 @@ def test_kernels_are_called_from_one_place():
 
 def _importers() -> dict[str, set[str]]:
     """Which modules import each file of kernels; of files that hold more than kernels, those that import one."""
-    found: dict[str, set[str]] = {
-        name: set() for name in (*ENTRIES, *WITHIN, *INNER, MACHINE, TIMED)
-    }
+    found: dict[str, set[str]] = {name: set() for name in (*ENTRIES, *WITHIN, *INNER, MACHINE, TIMED)}
     modules = re.compile("|".join(name.rpartition(".")[2] for name in found))
     for file in [path for room in ROOMS for path in (ROOT / room).rglob("*.py")]:
         text = file.read_text(encoding="utf-8")

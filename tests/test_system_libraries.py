@@ -75,9 +75,7 @@ def test_all_that_the_x11_plugin_of_qt_loads_is_probed():
     pyside = pytest.importorskip("PySide6")
     qt = Path(pyside.__file__).parent / "Qt"
     files = [qt / "plugins/platforms/libqxcb.so", *(qt / "lib").glob("libQt6XcbQpa.so.6")]
-    ldd = subprocess.run(
-        ["ldd", *map(os.fspath, files)], capture_output=True, text=True, check=False
-    ).stdout
+    ldd = subprocess.run(["ldd", *map(os.fspath, files)], capture_output=True, text=True, check=False).stdout
     loaded = set(re.findall(r"\b(lib(?:xcb-|xkbcommon-|X11-)[\w-]+\.so\.\d+)", ldd))
     assert len(loaded) >= 9
     # libxcb-util comes with libxcb-cursor, which depends on it.

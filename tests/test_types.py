@@ -40,9 +40,7 @@ follow_imports_for_stubs = true
 MIN_PLANTED = 120
 """Places that read a setting; fewer found would say that this test looks in the wrong way."""
 
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("mypy") is None, reason="mypy is not installed"
-)
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("mypy") is None, reason="mypy is not installed")
 
 
 def is_setting(node: ast.Attribute) -> bool:
@@ -62,14 +60,10 @@ def reads(tree: ast.Module) -> Iterator[ast.Attribute]:
 def planted(source: str) -> tuple[str, set[int]]:
     """`source` with every such name spelled wrongly, and the lines where."""
     lines = source.encode().split(b"\n")
-    found = sorted(
-        reads(ast.parse(source)), key=lambda n: (n.end_lineno, n.end_col_offset), reverse=True
-    )
+    found = sorted(reads(ast.parse(source)), key=lambda n: (n.end_lineno, n.end_col_offset), reverse=True)
     for node in found:
         line = lines[node.end_lineno - 1]
-        lines[node.end_lineno - 1] = (
-            line[: node.end_col_offset] + TYPO.encode() + line[node.end_col_offset :]
-        )
+        lines[node.end_lineno - 1] = line[: node.end_col_offset] + TYPO.encode() + line[node.end_col_offset :]
     return b"\n".join(lines).decode(), {node.end_lineno for node in found}
 
 

@@ -26,9 +26,7 @@ SET_HANDLER = 304
 VERSION = 1
 
 _word = types.intp
-_mmap = types.ExternalFunction(
-    "mmap", _word(_word, _word, types.int32, types.int32, types.int32, _word)
-)
+_mmap = types.ExternalFunction("mmap", _word(_word, _word, types.int32, types.int32, types.int32, _word))
 _munmap = types.ExternalFunction("munmap", types.int32(_word, _word))
 _mprotect = types.ExternalFunction("mprotect", types.int32(_word, _word, types.int32))
 _memcpy = types.ExternalFunction("memcpy", _word(_word, _word, _word))

@@ -99,9 +99,7 @@ class RasterItem(QGraphicsItem):
         """In seconds and values."""
         return QRectF(self._place)
 
-    def paint(
-        self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None
-    ) -> None:
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         """Put the pixels onto whole pixels, whatever the transform of the data is."""
         if self._place.isEmpty():
             return
@@ -122,9 +120,7 @@ class RasterItem(QGraphicsItem):
         if (height, scale) != self._drawn or self._pixels is None:
             self._pixels, self._drawn = self.draw_pixels(height, scale), (height, scale)
         rows, across = self._pixels.shape
-        image = QImage(
-            self._pixels.data, across, rows, 4 * across, QImage.Format.Format_ARGB32_Premultiplied
-        )
+        image = QImage(self._pixels.data, across, rows, 4 * across, QImage.Format.Format_ARGB32_Premultiplied)
         painter.drawImage(place, image)
 
 
@@ -153,9 +149,7 @@ class PixelItem(QGraphicsItem):
         first, last = self.plot.visible
         return (second - first) / (last - first) * self.plot.columns
 
-    def paint(
-        self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None
-    ) -> None:
+    def paint(self, painter: QPainter, option: QStyleOptionGraphicsItem, widget: QWidget | None = None) -> None:
         """Hand over to `paint_pixels` with a clean painter."""
         painter.save()
         try:

@@ -48,9 +48,7 @@ class Still:
         """Draw it afresh when it is painted next."""
         self._pixels = None
 
-    def paint(
-        self, painter: QPainter, area: QRectF, key: object, draw: Callable[[QPainter], None]
-    ) -> None:
+    def paint(self, painter: QPainter, area: QRectF, key: object, draw: Callable[[QPainter], None]) -> None:
         """Paint what `draw` draws into `area`; it is drawn again when `key`, size or scale is another."""
         if not is_pixels(painter):
             draw(painter)

@@ -95,9 +95,7 @@ class StillPlot(pg.GraphicsView):
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setContextMenuPolicy(Qt.ContextMenuPolicy.PreventContextMenu)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self._box = pg.ViewBox(
-            enableMenu=False, enableMouse=False, defaultPadding=0.0, invertY=True
-        )
+        self._box = pg.ViewBox(enableMenu=False, enableMouse=False, defaultPadding=0.0, invertY=True)
         self._box.disableAutoRange()
         self._axes = (pg.AxisItem("left"), pg.AxisItem("bottom"))
         self._texts = _Texts()
@@ -188,9 +186,7 @@ class StillPlot(pg.GraphicsView):
                 x0, y0, x1, y1 = ends
                 self._add(pg.BarGraphItem(x0=x0, x1=x1, y0=y0, y1=y1, pen=None, brush=brush))
 
-    def curve(
-        self, points: Sequence[QPointF], pen: QPen, *, steps: bool = False, pairs: bool = False
-    ) -> None:
+    def curve(self, points: Sequence[QPointF], pen: QPen, *, steps: bool = False, pairs: bool = False) -> None:
         """A line through points: in steps that hold until the next, or one between each pair of them."""
         if len(points) < 2:
             return
@@ -281,10 +277,7 @@ class StillPlot(pg.GraphicsView):
         """Whether a box lies on nothing `taken`; a turned one is a polygon."""
         shape = QPolygonF(box)
         around = shape.boundingRect()
-        return not any(
-            around.intersects(other.boundingRect()) and shape.intersects(other)
-            for other in self.taken
-        )
+        return not any(around.intersects(other.boundingRect()) and shape.intersects(other) for other in self.taken)
 
     def spot(self, place: QRectF, tip: str, name: str = "") -> None:
         """Say what the mouse hits here."""

@@ -83,9 +83,7 @@ class TimeAxisItem(_Axis):
         super().__init__("bottom")
         self.setHeight(TIME_LABELS)
 
-    def paint(
-        self, p: QPainter, opt: QStyleOptionGraphicsItem | None, widget: QWidget | None = None
-    ) -> None:
+    def paint(self, p: QPainter, opt: QStyleOptionGraphicsItem | None, widget: QWidget | None = None) -> None:
         """Write the labels that are whole within the plot and its margins."""
         first, last = self.range
         width, flags = (
@@ -107,9 +105,7 @@ class ValueAxisItem(_Axis):
         self.setWidth(GUTTER)
         self.labels: Sequence[tuple[float, str]] = ()
 
-    def paint(
-        self, p: QPainter, opt: QStyleOptionGraphicsItem | None, widget: QWidget | None = None
-    ) -> None:
+    def paint(self, p: QPainter, opt: QStyleOptionGraphicsItem | None, widget: QWidget | None = None) -> None:
         """Write the labels beside their values, those at the ends within the axis."""
         (low, high), height = self.range, self.size().height()
         flags = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter

@@ -38,14 +38,10 @@ def prepare(session: Session) -> Again:
     track = CostTrack()
     track.update(session)
     if not track.n_frames:
-        raise BadInput(
-            f"{session.path} contains no decoded frames, so there is nothing to run again."
-        )
+        raise BadInput(f"{session.path} contains no decoded frames, so there is nothing to run again.")
     # An A/B of one utterance within a run has an end, and the run around it.
     if "ended" not in session.meta.get("ab", {"ended": None}):
-        raise BadInput(
-            f"{session.path} contains two interleaved configurations; use a session of `asrscope run`."
-        )
+        raise BadInput(f"{session.path} contains two interleaved configurations; use a session of `asrscope run`.")
     if not session.calibration:
         raise BadInput(
             f"{session.path} contains no measured roofs of its machine, so nothing can be predicted "
@@ -94,9 +90,7 @@ def with_files(again: Again, session: Session, moved: Mapping[str, Value]) -> Ag
     return replace(again, config=config, notes=[*again.notes, *notes])
 
 
-def roof_table(
-    threads: Iterable[int], progress: _output.Progress, cancelled: Callable[[], bool]
-) -> RoofTable:
+def roof_table(threads: Iterable[int], progress: _output.Progress, cancelled: Callable[[], bool]) -> RoofTable:
     """The roofs of this machine for these numbers of threads, if it has that many; measured unless known."""
     from pipelines.scoring import peaks
     from profiler.machine.roofs import calibration

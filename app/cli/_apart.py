@@ -33,9 +33,7 @@ class Ended:
     said: str = ""
 
 
-def run(
-    words: Sequence[str], progress: Callable[[str], object], stopping: Callable[[], bool]
-) -> Ended:
+def run(words: Sequence[str], progress: Callable[[str], object], stopping: Callable[[], bool]) -> Ended:
     """Run `asrscope lab` with these words and --json; ends the child when `stopping`."""
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as printed:
         child = subprocess.Popen(
@@ -62,9 +60,7 @@ def run(
             follower.join()
             child.stderr.close()
         printed.seek(0)
-        return Ended(
-            _row(printed.read()), child.returncode, _last_sentence(list(last), child.returncode)
-        )
+        return Ended(_row(printed.read()), child.returncode, _last_sentence(list(last), child.returncode))
 
 
 def _follow(stream: IO[str], last: deque[str], progress: Callable[[str], object]) -> None:

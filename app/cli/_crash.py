@@ -43,9 +43,7 @@ def report(problem: BaseException, words: Sequence[str]) -> Path | None:
     )
     for folder in (_folder, tempfile.gettempdir):
         with contextlib.suppress(OSError):
-            handle, name = tempfile.mkstemp(
-                prefix=time.strftime("%Y%m%d-%H%M%S-"), suffix=".txt", dir=folder()
-            )
+            handle, name = tempfile.mkstemp(prefix=time.strftime("%Y%m%d-%H%M%S-"), suffix=".txt", dir=folder())
             with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(text)
             return Path(name)

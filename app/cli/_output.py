@@ -24,9 +24,7 @@ LONGEST = 600  # Characters of a sentence: some list the available choices
 
 def json_flag(parser: argparse.ArgumentParser) -> None:
     """Add ``--json``."""
-    parser.add_argument(
-        "--json", action="store_true", help="print one JSON object and nothing else"
-    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
 
 
 def repeatable(parser: argparse.ArgumentParser, option: str, metavar: str, help: str) -> None:
@@ -67,9 +65,7 @@ def whole_number(least: int, most: int) -> Callable[[str], int]:
             number = int(digits)
             if least <= number <= most:
                 return number
-        raise argparse.ArgumentTypeError(
-            f"must be a whole number from {least} to {most}, not {one_line(text)!r}"
-        )
+        raise argparse.ArgumentTypeError(f"must be a whole number from {least} to {most}, not {one_line(text)!r}")
 
     return read
 

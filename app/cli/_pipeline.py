@@ -64,9 +64,7 @@ def spooled(paths: Sequence[str], raw: str) -> list[str]:
 def add_arguments(parser: argparse.ArgumentParser, repeat: bool = True) -> None:
     """Add --preset, --config, --set, --audio, --transcripts and, if `repeat`, --repeat."""
     source = parser.add_mutually_exclusive_group()
-    source.add_argument(
-        "--preset", metavar="NAME", help=f"a shipped configuration (default: {presets.DEFAULT})"
-    )
+    source.add_argument("--preset", metavar="NAME", help=f"a shipped configuration (default: {presets.DEFAULT})")
     source.add_argument("--config", metavar="FILE.toml", help="your own configuration file")
     help = "change one setting; can be repeated (`asrscope options` lists the keys)"
     _output.repeatable(parser, "--set", "key=value", help)

@@ -22,8 +22,7 @@ def as_text(tree: Tree) -> str:
     if tree["categories"]:
         lines += ["", f"{'category':28} {'time':>10} {'share':>7}"]
         lines += [
-            f"{row.name:28} {row.seconds:8.3f} s {number(row.share, '.1%'):>7}"
-            for row in report_lines.categories(tree)
+            f"{row.name:28} {row.seconds:8.3f} s {number(row.share, '.1%'):>7}" for row in report_lines.categories(tree)
         ]
     if tree["stages"]:
         lines += ["", f"{'stage':28} {'time':>10} {'share':>7} {'calls':>8}  verdict · evidence"]

@@ -53,11 +53,7 @@ def spans() -> Iterator[Tier]:
     from profiler.recording import kernel_spans
 
     has_clock = kernel_spans.HAS_CLOCK
-    how = (
-        "compiled kernels read the same clock"
-        if has_clock
-        else "kernels can read a clock only on Linux"
-    )
+    how = "compiled kernels read the same clock" if has_clock else "kernels can read a clock only on Linux"
     yield _tier("time spans in kernels", has_clock, MEASURED, how)
 
 

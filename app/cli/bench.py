@@ -44,9 +44,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         choices=("cuda", "xpu", "mps", "torch-cpu", "any"),
         help="device: what must be here (any: an accelerator); default: an accelerator, else the processor",
     )
-    parser.add_argument(
-        "--repeat", metavar="N", type=_output.whole_number(1, 1000), default=3, help="pairs of runs"
-    )
+    parser.add_argument("--repeat", metavar="N", type=_output.whole_number(1, 1000), default=3, help="pairs of runs")
     _output.json_flag(parser)
 
 
@@ -76,9 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
         _check_speech(arguments.audio, arguments.transcripts)
         more = {"require": arguments.require} if arguments.name == "device" else {}
         with _output.Progress() as progress:
-            tree = bench.run(
-                arguments.audio, arguments.transcripts, arguments.repeat, progress, **more
-            )
+            tree = bench.run(arguments.audio, arguments.transcripts, arguments.repeat, progress, **more)
     except ModuleNotFoundError as error:
         raise BadInput(
             f"The bench {arguments.name} needs {error.name}, which is not installed here; "

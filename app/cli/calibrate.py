@@ -54,9 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     from profiler.machine.roofs import calibration
 
     with _output.Progress() as progress:
-        known = calibration.calibrate(
-            arguments.threads, progress, fresh=arguments.fresh, kernels=peaks.everywhere()
-        )
+        known = calibration.calibrate(arguments.threads, progress, fresh=arguments.fresh, kernels=peaks.everywhere())
     tree = as_json(known)
     if arguments.png:
         from app.pictures.calibration import calibration_picture

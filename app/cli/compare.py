@@ -129,9 +129,7 @@ def measured_floor(session: Session) -> float | None:
     try:
         stored = json.loads((cache_dir() / FLOOR_FILE).read_text(encoding="utf-8"))
         machine = session.meta.get("machine")
-        same = isinstance(machine, dict) and all(
-            stored["machine"][key] == machine.get(key) for key in ("host", "cpu")
-        )
+        same = isinstance(machine, dict) and all(stored["machine"][key] == machine.get(key) for key in ("host", "cpu"))
         return float(stored["floor"]) if same else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -157,9 +155,7 @@ def as_text(tree: Tree) -> str:
     if tree["floor"] is not None:
         lines.append(f"one configuration differs from itself by at most ±{tree['floor']:.1%} here")
     if wer["a"] is not None and wer["b"] is not None:
-        lines.append(
-            f"WER {wer['a']:.1%} in A, {wer['b']:.1%} in B{report_lines.transcribed(tree)}"
-        )
+        lines.append(f"WER {wer['a']:.1%} in A, {wer['b']:.1%} in B{report_lines.transcribed(tree)}")
     lines += ["", f"{'stage':22} {'A':>9} {'B':>9}  B/A {'':22} {'p (adj.)':>8}  verdict"]
     for row in tree["stages"]:
         p = report_lines.number(row["p_adjusted"], ".4f")

@@ -90,9 +90,7 @@ def as_text(tree: Tree) -> str:
     if tree["sentence_now"]:
         lines.append(f"  run again:      {tree['sentence_now']} ({tree['verdict_now']})")
     if tree["rounds"]:
-        lines.append(
-            f"  {counted(tree['rounds'], 'round', 'rounds')}, interleaved, of {tree['audio']}."
-        )
+        lines.append(f"  {counted(tree['rounds'], 'round', 'rounds')}, interleaved, of {tree['audio']}.")
     lines += [
         *(f"  {note}" for note in tree["notes"]),
         "",

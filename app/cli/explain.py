@@ -31,9 +31,7 @@ US = 1e3
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
     parser.add_argument("session", metavar="SESSION", help=f"a session file (.asrs), or `{RUN}`")
-    parser.add_argument(
-        "stage", metavar="STAGE", help="a stage of scoring or search, as in `asrscope show`"
-    )
+    parser.add_argument("stage", metavar="STAGE", help="a stage of scoring or search, as in `asrscope show`")
     _pipeline.add_arguments(parser, repeat=False)
     _output.json_flag(parser)
 
@@ -122,9 +120,7 @@ def as_text(tree: report.Tree) -> str:
     for way in tree["ways"]:
         ends = f"{way['low']:.2f} … {way['high']:.2f}"
         share = way["us_per_frame"] / whole
-        lines.append(
-            f"{way['name']:26} {way['us_per_frame']:>10.2f}  {ends:27} {share:>6.2f}  {way['what']}"
-        )
+        lines.append(f"{way['name']:26} {way['us_per_frame']:>10.2f}  {ends:27} {share:>6.2f}  {way['what']}")
     if tree["parts"]:
         total = sum(tree["parts"].values())
         lines += ["", f"{'by its cost law':26} {'share':>10}  interval"]

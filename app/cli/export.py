@@ -35,17 +35,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{kind}", metavar="F", help=f"write a picture as {kind.upper()}")
     for writer in writers():
         parser.add_argument(f"--{writer.FORMAT.option}", metavar="F", help=writer.FORMAT.help)
-    parser.add_argument(
-        "--view", metavar="NAME", action="append", help="only this view; may be given several times"
-    )
+    parser.add_argument("--view", metavar="NAME", action="append", help="only this view; may be given several times")
     parser.add_argument("--size", metavar="WxH", help="of the picture, in points (1600x1000)")
     parser.add_argument("--scale", metavar="N", help="pixels per point of a PNG (2)")
-    parser.add_argument(
-        "--range", metavar="FROM..TO", help="show and count this stretch, in seconds or m:ss"
-    )
-    parser.add_argument(
-        "--at", metavar="T", help="the cursor: nothing after it is shown or counted"
-    )
+    parser.add_argument("--range", metavar="FROM..TO", help="show and count this stretch, in seconds or m:ss")
+    parser.add_argument("--at", metavar="T", help="the cursor: nothing after it is shown or counted")
     parser.add_argument(
         "--select",
         metavar="WHAT",
@@ -68,9 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     ]
     if not pictures and not tables:
         known = [*PICTURES, *(writer.FORMAT.option for writer in writers())]
-        raise BadInput(
-            f"export needs at least one of {', '.join(f'--{option}' for option in known)}."
-        )
+        raise BadInput(f"export needs at least one of {', '.join(f'--{option}' for option in known)}.")
     _check_names([os.fspath(path) for path in [*pictures, *(path for _, path in tables)]])
     request = _request(arguments) if pictures else None
     # The list of written files goes to the stream without data.
@@ -103,9 +95,7 @@ def _check_names(names: list[str]) -> None:
     """BadInput if one output would overwrite another."""
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise BadInput(
-            f"{one_line(twice)}: only one export can be written there; give each its own file."
-        )
+        raise BadInput(f"{one_line(twice)}: only one export can be written there; give each its own file.")
 
 
 def _request(given: argparse.Namespace) -> PictureRequest:

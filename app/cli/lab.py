@@ -34,13 +34,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     which.add_argument("--all", action="store_true", help="run all of them, one after the other")
     help = "change one parameter; can be repeated (`asrscope lab NAME --parameters` lists them)"
     _output.repeatable(parser, "--set", "key=value", help)
-    parser.add_argument(
-        "--parameters", action="store_true", help="list the parameters of the lab and end"
-    )
+    parser.add_argument("--parameters", action="store_true", help="list the parameters of the lab and end")
     parser.add_argument("--out", metavar="FILE.asrs", help="session file to write")
-    parser.add_argument(
-        "--sessions", metavar="FOLDER", help="--all: where the sessions go, as NAME.asrs"
-    )
+    parser.add_argument("--sessions", metavar="FOLDER", help="--all: where the sessions go, as NAME.asrs")
     parser.add_argument(
         "--docs",
         metavar="FOLDER",
@@ -55,15 +51,11 @@ def run(arguments: argparse.Namespace) -> int:
     """List, or run and report."""
     one = arguments.name is not None
     if not one and (arguments.set or arguments.out or arguments.parameters):
-        raise BadInput(
-            "--set, --out and --parameters are for one lab: asrscope lab NAME --set key=value."
-        )
+        raise BadInput("--set, --out and --parameters are for one lab: asrscope lab NAME --set key=value.")
     if (arguments.sessions or arguments.docs) and one:
         raise BadInput("--sessions and --docs are for all labs: asrscope lab --all --docs FOLDER.")
     if arguments.docs and not arguments.sessions:
-        raise BadInput(
-            "--docs is made of the sessions in a folder; name it with --sessions FOLDER."
-        )
+        raise BadInput("--docs is made of the sessions in a folder; name it with --sessions FOLDER.")
     if not one and not arguments.all:
         return _docs(arguments) if arguments.docs else _list(arguments.json)
     if arguments.parameters:

@@ -36,8 +36,6 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             span = option.type
         live = "live" if option.live else "    "
-        print(
-            f"  {option.key:28} {live}  {span} [{config.value_text(option.default)}] {option.unit}"
-        )
+        print(f"  {option.key:28} {live}  {span} [{config.value_text(option.default)}] {option.unit}")
         print(f"  {'':28}       {option.help}")
     return 0

@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what the verb takes."""
     parser.add_argument("session", metavar="SESSION", help="a session file (.asrs)")
-    parser.add_argument(
-        "other", metavar="SESSION", nargs="?", help="a session that it is compared with"
-    )
+    parser.add_argument("other", metavar="SESSION", nargs="?", help="a session that it is compared with")
     _output.json_flag(parser)
 
 

@@ -59,13 +59,9 @@ def run(arguments: argparse.Namespace) -> int:
     from profiler.session.reader import Session
 
     if not arguments.scale and not arguments.set:
-        raise BadInput(
-            "Give --scale STAGE=FACTOR or --set key=value, otherwise there is nothing to predict."
-        )
+        raise BadInput("Give --scale STAGE=FACTOR or --set key=value, otherwise there is nothing to predict.")
     if arguments.check and not arguments.set:
-        raise BadInput(
-            "--check runs what --set changes; a stage that is only scaled cannot be run."
-        )
+        raise BadInput("--check runs what --set changes; a stage that is only scaled cannot be run.")
     factors = [whatif.parse_factor(text) for text in arguments.scale]
     assignments = dict(settings.parse_assignment(text) for text in arguments.set)
     with ExitStack() as stack:
@@ -79,9 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
 
             given = {settings.option(key).key: value for key, value in assignments.items()}
             if changed := [key for key in settings.SOUND if key in given]:
-                raise BadInput(
-                    f"{changed[0]} says what is decoded; what it changes is not predicted."
-                )
+                raise BadInput(f"{changed[0]} says what is decoded; what it changes is not predicted.")
             again = _again.with_files(again, session, given)
         new = settings.assign(again.config, assignments)
         tree: Tree = {"schema": 1, "session": str(session.path), "check": None}
@@ -94,9 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
             spoken = rerun.items_of(session.utterances, session.path)
             stretch = rerun.audio_of(spoken, folder)
-            predictor = Predictor(
-                again.config, new, session.calibration, stretch, progress, cancelled
-            )
+            predictor = Predictor(again.config, new, session.calibration, stretch, progress, cancelled)
             of_settings, without = predictor.changed(start)
         prediction = whatif.scaled(of_settings, factors)
         tree |= _report(prediction, without, again.notes)
@@ -106,9 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
                 frames = round(stretch.audio_s / FRAME_S)
                 start = whatif.unchanged(breakdown(session, 0, frames))
                 of_settings, without = predictor.changed(start)
-            tree["check"] = _check(
-                again.config, new, stretch, of_settings, without, progress, cancelled
-            )
+            tree["check"] = _check(again.config, new, stretch, of_settings, without, progress, cancelled)
     _output.print_report(tree, arguments.json, as_text)
     return 0
 
@@ -190,9 +180,7 @@ def as_text(tree: Tree) -> str:
     lines.append(f"{'stage':28} {'time':>10} {'predicted':>10} {'factor':>7}")
     for row in tree["stages"]:
         predicted = "–" if row["predicted_s"] is None else f"{row['predicted_s']:8.3f} s"
-        lines.append(
-            f"{row['name']:28} {row['time_s']:8.3f} s {predicted:>10} {number(row['factor'], '.2f'):>7}"
-        )
+        lines.append(f"{row['name']:28} {row['time_s']:8.3f} s {predicted:>10} {number(row['factor'], '.2f'):>7}")
     lines += ["", *(f"- {sentence}" for sentence in tree["assumptions"])]
     check = tree["check"]
     if check:
@@ -208,8 +196,5 @@ def as_text(tree: Tree) -> str:
             f"{'stage':28} {'predicted':>10} {'measured':>10}",
         ]
         for row in check["stages"]:
-            lines.append(
-                f"{row['name']:28} {number(row['predicted'], '.2f'):>10} "
-                f"{number(row['ratio'], '.2f'):>10}"
-            )
+            lines.append(f"{row['name']:28} {number(row['predicted'], '.2f'):>10} {number(row['ratio'], '.2f'):>10}")
     return _output.page(lines)

@@ -15,6 +15,4 @@ def writers() -> list[Writer]:
     """All writers, in the order in which they are offered."""
     from app.export import markdown
 
-    return sorted(
-        [*of_profiler(), cast("Writer", markdown)], key=lambda writer: writer.FORMAT.place
-    )
+    return sorted([*of_profiler(), cast("Writer", markdown)], key=lambda writer: writer.FORMAT.place)

@@ -32,11 +32,7 @@ def details(session: Session) -> Tree:
     known = [one for one in every if one is not None]
     tokens = track.work_rows.get(TOKENS)
     whole = next((one for one in known if one.name == WHOLE), None)
-    slowest = (
-        []
-        if whole is None
-        else list(zip(whole.slowest.tolist(), whole.slowest_ms.tolist(), strict=True))
-    )
+    slowest = [] if whole is None else list(zip(whole.slowest.tolist(), whole.slowest_ms.tolist(), strict=True))
     words, _ = word_costs(session, track, frames)
     return {
         "percentiles": [

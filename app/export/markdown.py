@@ -66,9 +66,7 @@ def escaped(said: str) -> str:
     return shown.translate(_REFERENCES | _MARKS)
 
 
-def table(
-    head: Sequence[str], rows: Iterable[Sequence[str]], numbers: Collection[str] = ()
-) -> list[str]:
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], numbers: Collection[str] = ()) -> list[str]:
     """The lines of a table of any texts; `numbers`: titles of the columns that are aligned on the right."""
     rule = ["--:" if title in numbers else "---" for title in head]
     # Some readers join an empty cell to its neighbour.
@@ -138,11 +136,7 @@ def _categories(tree: Tree) -> list[str]:
 
     return table(
         ("category", "time", "share"),
-        (
-            (row.name, _time(row.seconds), _share(row.share))
-            for row in categories(tree)
-            if row.seconds > 0
-        ),
+        ((row.name, _time(row.seconds), _share(row.share)) for row in categories(tree) if row.seconds > 0),
         NUMBERS,
     )
 
@@ -177,10 +171,7 @@ def _distribution(known: Tree) -> list[str]:
     if rows := known["percentiles"]:
         keys = ("mean_ms", *QUANTILE_KEYS, "highest_ms")
         head = ("stage", "frames", *(key.removesuffix("_ms") + " ms" for key in keys))
-        body = (
-            (row["name"], count(row["frames"]), *(milliseconds(row[key]) for key in keys))
-            for row in rows
-        )
+        body = ((row["name"], count(row["frames"]), *(milliseconds(row[key]) for key in keys)) for row in rows)
         found += _section("Time per frame", table(head, body, head[1:]))
     if rows := known["slowest_frames"]["rows"]:
         head = ("at", "ms", "word", "tokens")

@@ -88,9 +88,7 @@ def aligned(
     for step, place in zip(steps, at, strict=True):
         above = below = None
         if step.reference_index is not None and step.reference is not None:
-            above = Token(
-                _shown(reference[step.reference_index], step.reference), step.kind, *place
-            )
+            above = Token(_shown(reference[step.reference_index], step.reference), step.kind, *place)
         if step.hypothesis_index is not None and step.hypothesis is not None:
             below = Token(_shown(given[step.hypothesis_index], step.hypothesis), step.kind, *place)
         columns.append((above, below))

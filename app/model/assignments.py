@@ -8,11 +8,7 @@ from pipelines.config import Config, presets
 
 def all_set(config: Config) -> list[str]:
     """Every setting that has a value."""
-    return [
-        _assignment(config, option.key)
-        for option in settings.options()
-        if settings.get(config, option.key) != ""
-    ]
+    return [_assignment(config, option.key) for option in settings.options() if settings.get(config, option.key) != ""]
 
 
 def differing(config: Config, preset: str) -> list[str] | None:

@@ -79,9 +79,7 @@ def bundled() -> AudioChoice | None:
 def recorded(session: Session) -> AudioChoice | None:
     """What a session was to decode: files that need not be there any more. None where it does not say."""
     listed = session.meta.get("audio")
-    paths = (
-        listed if isinstance(listed, list) else dict.fromkeys(u.path for u in session.utterances)
-    )
+    paths = listed if isinstance(listed, list) else dict.fromkeys(u.path for u in session.utterances)
     names = tuple(str(path) for path in paths)
     folder = str(assets.path("speech"))
     bundled = all(os.path.dirname(name) == folder for name in names)
@@ -106,9 +104,7 @@ def chosen(paths: Sequence[str | Path]) -> AudioChoice:
         elif not os.path.exists(path):
             raise ValueError(f"{path} does not exist.")
         elif path.suffix.lower() in suffixes.CONVERTIBLE:
-            raise ValueError(
-                f"{path.name} is not read; ffmpeg converts it: ffmpeg -i {path.name} {path.stem}.wav."
-            )
+            raise ValueError(f"{path.name} is not read; ffmpeg converts it: ffmpeg -i {path.name} {path.stem}.wav.")
         elif not is_audio(path):
             raise ValueError(f"{path.name} is no audio file; {suffixes.READ} can be read.")
         elif not regular(path):

@@ -90,9 +90,7 @@ class Configurations:
         rows = self.up_to(session, end)
         return _epochs(rows, rows[-1][1]) if rows else frozenset()
 
-    def before(
-        self, session: Session, end: int, keys: Collection[str]
-    ) -> dict[str, bool | int | float | str] | None:
+    def before(self, session: Session, end: int, keys: Collection[str]) -> dict[str, bool | int | float | str] | None:
         """Of the last settings that differ from those in force in nothing but `keys`: what differs."""
         rows = self.up_to(session, end)
         for _, settings in reversed(rows[:-1]):

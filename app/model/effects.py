@@ -169,9 +169,7 @@ class Effect:
             same = tr("Time before / time after, over {0} s of speech decoded both ways: {1}")
             span = f"{self.factor:.2f}"
             if self.low is not None and self.high is not None:
-                span = tr("{0}, 95 % interval {1} to {2}").format(
-                    span, f"{self.low:.2f}", f"{self.high:.2f}"
-                )
+                span = tr("{0}, 95 % interval {1} to {2}").format(span, f"{self.low:.2f}", f"{self.high:.2f}")
             parts.append(same.format(f"{self.seconds:.1f}", span))
         if self.turns:
             parts.append(self._turns_each)
@@ -199,9 +197,7 @@ class Effects:
         self._found: dict[frozenset[str] | None, Effect | None] = {}
         self.configurations = Configurations()
 
-    def at(
-        self, session: Session, track: CostTrack, end: int, keys: frozenset[str] | None = None
-    ) -> Effect | None:
+    def at(self, session: Session, track: CostTrack, end: int, keys: frozenset[str] | None = None) -> Effect | None:
         """What the last change of `keys` (None: of whatever) before frame `end` did; None without one."""
         from profiler.analysis.comparison.same_speech import UNIT
 
@@ -221,9 +217,7 @@ class Effects:
             return None
         return self.at(session, track, end)
 
-    def _effect(
-        self, session: Session, track: CostTrack, end: int, keys: frozenset[str] | None
-    ) -> Effect | None:
+    def _effect(self, session: Session, track: CostTrack, end: int, keys: frozenset[str] | None) -> Effect | None:
         from profiler.analysis.categories import CATEGORIES, OTHER_PROGRAMS
         from profiler.analysis.comparison import same_speech as same
         from profiler.analysis.comparison.arms import arms_of
@@ -283,9 +277,7 @@ def _effect_of(found: SameSpeech) -> Effect:
     from profiler.analysis.comparison.compare import A_FASTER, B_FASTER, NO_DIFFERENCE
 
     before, after = (
-        (word_errors(side) for side in zip(*found.decoded, strict=True))
-        if (found.decoded)
-        else (UNSCORED, UNSCORED)
+        (word_errors(side) for side in zip(*found.decoded, strict=True)) if (found.decoded) else (UNSCORED, UNSCORED)
     )
     ratio = found.ratio
     if ratio is None:
@@ -296,12 +288,8 @@ def _effect_of(found: SameSpeech) -> Effect:
         NO_DIFFERENCE: "no difference",
     }
     kind = kinds.get(found.verdict, "undecided")
-    factor, low, high = (
-        None if value is None else 1 / value for value in (ratio.ratio, ratio.high, ratio.low)
-    )
-    return Effect(
-        kind, factor, low, high, before, after, found.seconds, found.repeats, found.baseline
-    )
+    factor, low, high = (None if value is None else 1 / value for value in (ratio.ratio, ratio.high, ratio.low))
+    return Effect(kind, factor, low, high, before, after, found.seconds, found.repeats, found.baseline)
 
 
 def _waits(session: Session, end: int, keys: frozenset[str] | None) -> bool:

@@ -34,9 +34,7 @@ class Change:
     @property
     def text(self) -> str:
         """As written after `--set`."""
-        return ", ".join(
-            f"{key}={settings.value_text(value)}" for key, value in self.settings.items()
-        )
+        return ", ".join(f"{key}={settings.value_text(value)}" for key, value in self.settings.items())
 
 
 @dataclass(frozen=True)
@@ -121,16 +119,12 @@ _RULES: Final = (
     _Rule(
         "scoring",
         lambda c: c.model != "dnn" and not c.gmm.selection.enabled,
-        lambda c: Change(
-            {"gmm.selection.enabled": True}, "Gaussian selection", "fewer Gaussians for each frame"
-        ),
+        lambda c: Change({"gmm.selection.enabled": True}, "Gaussian selection", "fewer Gaussians for each frame"),
     ),
     _Rule(
         "scoring",
         lambda c: c.model != "dnn" and c.gmm.senones == "all",
-        lambda c: Change(
-            {"gmm.senones": "active"}, "active senones", "only the senones that the search needs"
-        ),
+        lambda c: Change({"gmm.senones": "active"}, "active senones", "only the senones that the search needs"),
     ),
     _Rule(
         "scoring",
@@ -145,9 +139,7 @@ _RULES: Final = (
     _Rule(
         "scoring",
         lambda c: c.model == "dnn" and c.dnn.senones == "all",
-        lambda c: Change(
-            {"dnn.senones": "active"}, "lazy outputs", "only the outputs that the search needs"
-        ),
+        lambda c: Change({"dnn.senones": "active"}, "lazy outputs", "only the outputs that the search needs"),
     ),
     _Rule(
         "scoring",

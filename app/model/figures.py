@@ -137,9 +137,7 @@ def recorder_cost(snapshot: Snapshot) -> RecorderCost:
     from profiler.analysis import own_cost
 
     track = snapshot.track
-    return own_cost.recorder_cost(
-        snapshot.session, track.wall_row.total(0, track.n_frames), track.misplaced
-    )
+    return own_cost.recorder_cost(snapshot.session, track.wall_row.total(0, track.n_frames), track.misplaced)
 
 
 def rtf_text(rtf: float | None) -> str:

@@ -46,11 +46,7 @@ class FrameRange(NamedTuple):
         return text.format(f"{seconds:.1f}" if seconds >= 1 else f"{seconds:.2f}")
 
 
-def range_of_figures(
-    left: float, right: float, end: int, selected: tuple[int, int] | None
-) -> FrameRange:
+def range_of_figures(left: float, right: float, end: int, selected: tuple[int, int] | None) -> FrameRange:
     """The frames that figures are of, with `left` to `right` (frames) in view and the cursor at frame `end`."""
     first, last = selected or (round(max(left, 0.0)), round(max(right, 0.0)))
-    return FrameRange(
-        min(first, end), min(last, end), selected is not None, first <= 0 < end <= last
-    )
+    return FrameRange(min(first, end), min(last, end), selected is not None, first <= 0 < end <= last)

@@ -34,9 +34,7 @@ class Hints(QObject):
 
     changed = Signal()
 
-    def __init__(
-        self, pipeline: Pipeline, runs: Runs, memory: Memory, parent: QObject | None = None
-    ) -> None:
+    def __init__(self, pipeline: Pipeline, runs: Runs, memory: Memory, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._pipeline, self._runs, self._memory = pipeline, runs, memory
         self._over = set(memory.texts(REMEMBERED))

@@ -81,10 +81,7 @@ def texts(parts: Mapping[str, float | None]) -> tuple[str, str, str]:
     known = [(name, seconds) for key, name in PARTS.items() if (seconds := parts[key])]
     over = "" if parts["total_s"] is not None else "over "
     total = f"latency {over}{_ms(sum(seconds for _, seconds in known))} ms"
-    consists_of = (
-        " + ".join(f"{_ms(seconds)}{unit} {name}" for name, seconds in known)
-        for unit in (" ms", "")
-    )
+    consists_of = (" + ".join(f"{_ms(seconds)}{unit} {name}" for name, seconds in known) for unit in (" ms", ""))
     with_units, shorter = (f"{total}: {text}" for text in consists_of)
     return with_units, shorter, total
 
@@ -94,9 +91,7 @@ def _ms(seconds: float) -> str:
     return f"{ms:.0f}" if ms >= 10 else f"{ms:.1f}"
 
 
-def of_session(
-    session: Session, track: CostTrack, end: int | None = None, most: int | None = None
-) -> Latency | None:
+def of_session(session: Session, track: CostTrack, end: int | None = None, most: int | None = None) -> Latency | None:
     """The latency under the last settings before frame `end`, by at most `most` frames; None without settings."""
     from profiler.analysis.categories import CATEGORIES
 

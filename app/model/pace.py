@@ -28,9 +28,7 @@ class Pace(QObject):
     `apart`: while the cursor moves by itself, slow work waits until the charts are drawn.
     """
 
-    def __init__(
-        self, parent: QObject, every_ms: int, update: Callable[[], None], apart: bool = False
-    ) -> None:
+    def __init__(self, parent: QObject, every_ms: int, update: Callable[[], None], apart: bool = False) -> None:
         super().__init__(parent)
         self._every_s = every_ms / 1e3
         self._apart = apart

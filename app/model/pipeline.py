@@ -136,9 +136,7 @@ class Pipeline(QObject):
         """Why nothing can be changed: a recording has had its settings. None if settings can be changed."""
         if self.recorded is None:
             return None
-        return self.tr(
-            "Recorded: these were the settings at the cursor. For others, choose “Next run” in the form."
-        )
+        return self.tr("Recorded: these were the settings at the cursor. For others, choose “Next run” in the form.")
 
     def condition(self, option: Option) -> str:
         """Say in a few words which other settings one waits for; empty if for none."""

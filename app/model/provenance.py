@@ -80,9 +80,7 @@ def device_names(session: Session) -> list[str]:
     """Names of the devices that the session ran on, besides the processor."""
     devices = session.meta.get("devices")
     rows = devices.values() if isinstance(devices, dict) else ()
-    return [
-        row["name"] for row in rows if isinstance(row, dict) and isinstance(row.get("name"), str)
-    ]
+    return [row["name"] for row in rows if isinstance(row, dict) and isinstance(row.get("name"), str)]
 
 
 def _machine_text(machine: Mapping[str, Any]) -> str:

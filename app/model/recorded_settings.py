@@ -47,9 +47,7 @@ class RecordedSettings(QObject):
 
     changed = Signal()
 
-    def __init__(
-        self, pipeline: Pipeline, playhead: Playhead, parent: QObject | None = None
-    ) -> None:
+    def __init__(self, pipeline: Pipeline, playhead: Playhead, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._pipeline, self._playhead = pipeline, playhead
         self._shown: tuple[bool, bool] | None = None

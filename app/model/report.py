@@ -36,9 +36,7 @@ def report(session: Session) -> Tree:
     parts = breakdown(session, track=track)
     waits = latency.of_session(session, track)
     counted = counting.by_stage(session)
-    utterances = [
-        utterance(u, session.meta.get(f"alternatives/{u.id}")) for u in session.utterances
-    ]
+    utterances = [utterance(u, session.meta.get(f"alternatives/{u.id}")) for u in session.utterances]
     return {
         "schema": 1,
         "session": str(session.path),
@@ -56,12 +54,8 @@ def report(session: Session) -> Tree:
         "utterances": utterances,
         "configurations": configurations(session),
         "categories": _categories(parts),
-        "parts": {
-            group: intervals(parts.parts_of(group))["parts"] for group in ("scoring", "search")
-        },
-        "stages": [
-            _stage(row) | _counters(counted.get((row.name, row.lane))) for row in parts.stages
-        ],
+        "parts": {group: intervals(parts.parts_of(group))["parts"] for group in ("scoring", "search")},
+        "stages": [_stage(row) | _counters(counted.get((row.name, row.lane))) for row in parts.stages],
         "counters": _about_counters(session),
         "transfers": [_transfer(row) for row in device.transfers(session)],
         "recorder": parts.recorder.as_dict(),
@@ -69,9 +63,7 @@ def report(session: Session) -> Tree:
         "config": session.configs[-1].tree if session.configs else {},
         "machine": session.meta.get("machine", {}),
         "preset": session.meta.get("preset"),
-        "markers": [
-            _fields(m, "kind", "text", "asked_frame", "applied_frame") for m in session.markers
-        ],
+        "markers": [_fields(m, "kind", "text", "asked_frame", "applied_frame") for m in session.markers],
     }
 
 
@@ -150,9 +142,7 @@ def _by_settings(session: Session) -> list[tuple[frozenset[int], Mapping[str, ob
 
 
 def _categories(parts: Breakdown) -> dict[str, float | None]:
-    seconds: dict[str, float | None] = {
-        f"{name}_s": ns / 1e9 for name, ns in parts.categories.items()
-    }
+    seconds: dict[str, float | None] = {f"{name}_s": ns / 1e9 for name, ns in parts.categories.items()}
     seconds["hidden_s"] = None if parts.hidden_ns is None else parts.hidden_ns / 1e9
     return seconds
 
@@ -176,10 +166,7 @@ def intervals(parts: Parts | None) -> dict[str, dict[str, float] | None]:
     ends = {"parts": "likely", "parts_low": "low", "parts_high": "high"}
     if parts is None:
         return dict.fromkeys(ends)
-    return {
-        key: {f"{name}_s": ns / 1e9 for name, ns in getattr(parts, end).items()}
-        for key, end in ends.items()
-    }
+    return {key: {f"{name}_s": ns / 1e9 for name, ns in getattr(parts, end).items()} for key, end in ends.items()}
 
 
 def _transfer(row: Transfers) -> dict[str, Any]:

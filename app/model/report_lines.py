@@ -46,11 +46,7 @@ def headline(tree: Tree) -> list[str]:
         lines += [_words_with(row) for row in tree["configurations"] if row["wer"] is not None]
     if tree.get("latency"):
         lines.append(f"{latency.texts(tree['latency'])[0]} (first frame of a block, to its scores)")
-    done = [
-        SHARES[key].format(share)
-        for key, share in (tree.get("shares") or {}).items()
-        if share is not None
-    ]
+    done = [SHARES[key].format(share) for key, share in (tree.get("shares") or {}).items() if share is not None]
     if done:
         lines.append(", ".join(done))
     return lines
@@ -135,8 +131,7 @@ def parts(
         ends = (low[key] / time, high[key] / time) if low and high else (share, share)
         wide = ends[1] - ends[0] >= TOLD_FROM
         said.append(
-            f"{PART_NAMES[key.removesuffix('_s')]} {share:.0%}"
-            + (f" ({ends[0]:.0%} to {ends[1]:.0%})" if wide else "")
+            f"{PART_NAMES[key.removesuffix('_s')]} {share:.0%}" + (f" ({ends[0]:.0%} to {ends[1]:.0%})" if wide else "")
         )
     return ", ".join(said)
 
@@ -167,9 +162,7 @@ def parts_of_groups(tree: Tree) -> list[str]:
 def defects(tree: Tree) -> list[str]:
     """The stages that were faster than their roofs allow, by name."""
     return [
-        f"flagged as a defect of the tool: {row['name']}. {row['defect']}"
-        for row in tree["stages"]
-        if row["defect"]
+        f"flagged as a defect of the tool: {row['name']}. {row['defect']}" for row in tree["stages"] if row["defect"]
     ]
 
 

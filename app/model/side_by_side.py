@@ -25,9 +25,7 @@ class SideBySide(QObject):
 
     changed = Signal()
 
-    def __init__(
-        self, pipeline: Pipeline, runs: Runs, playhead: Playhead, parent: QObject | None = None
-    ) -> None:
+    def __init__(self, pipeline: Pipeline, runs: Runs, playhead: Playhead, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._pipeline, self._runs, self._playhead = pipeline, runs, playhead
         self._asked_frame: int | None = None
@@ -86,9 +84,7 @@ class SideBySide(QObject):
         if about.get("ended") is not None:
             self._over()
             return
-        effect = effects_of(snapshot.session).at(
-            snapshot.session, snapshot.track, self._playhead.n_frames
-        )
+        effect = effects_of(snapshot.session).at(snapshot.session, snapshot.track, self._playhead.n_frames)
         if effect is not None and effect.turns and effect.decided:
             self._runs.control.compare(None)
             self._over()

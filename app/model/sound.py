@@ -39,9 +39,7 @@ class Piece:
     last: int
 
 
-def pieces_of(
-    utterances: Iterable[Utterance], first: int, last: int
-) -> list[tuple[Utterance, int, int]]:
+def pieces_of(utterances: Iterable[Utterance], first: int, last: int) -> list[tuple[Utterance, int, int]]:
     """The frames of [first, last) by utterance, each counted from the utterance's own first frame."""
     found = []
     for utterance in utterances:
@@ -95,9 +93,7 @@ def read(utterance: Utterance, begin: int, end: int) -> tuple[F32, int]:
     return np.ascontiguousarray(np.nan_to_num(mono).clip(-1.0, 1.0)), rate
 
 
-def together(
-    utterances: Iterable[Utterance], first: int, last: int
-) -> tuple[F32, int, list[Piece]]:
+def together(utterances: Iterable[Utterance], first: int, last: int) -> tuple[F32, int, list[Piece]]:
     """The sound of frames [first, last) in one, at the rate of its beginning, and which frames are when."""
     import numpy as np
 
@@ -116,9 +112,7 @@ def together(
         parts.append(sound)
         samples += len(sound)
         if samples > LONGEST_S * rate:
-            raise SoundError(
-                f"At most {LONGEST_S / 60:.0f} minutes are played at once; select less."
-            )
+            raise SoundError(f"At most {LONGEST_S / 60:.0f} minutes are played at once; select less.")
     if not parts:
         raise SoundError("There is no utterance at the cursor to play.")
     return np.concatenate(parts), rate, places
@@ -141,9 +135,7 @@ class Stream:
         self._samples, self._rate, self._at = samples, rate, 0
         self._zero_s: float | None = None
         try:
-            self._stream = sounddevice.OutputStream(
-                samplerate=rate, channels=1, dtype="float32", callback=self._fill
-            )
+            self._stream = sounddevice.OutputStream(samplerate=rate, channels=1, dtype="float32", callback=self._fill)
             self._stream.start()
         except (OSError, ValueError, RuntimeError, sounddevice.PortAudioError) as error:
             raise SoundError(f"Sound cannot be played: {one_line(str(error), 200)}.") from None
@@ -184,9 +176,7 @@ def _sounddevice() -> ModuleType:
     try:
         sounddevice.query_devices(kind="output")
     except (ValueError, sounddevice.PortAudioError):
-        raise SoundError(
-            "Sound cannot be played: there is no audio device on this machine."
-        ) from None
+        raise SoundError("Sound cannot be played: there is no audio device on this machine.") from None
     found: ModuleType = sounddevice
     return found
 

@@ -67,9 +67,7 @@ def stage_names(session: Session) -> tuple[str, ...]:
     return WHOLE, *dict.fromkeys(stages)
 
 
-def statistics(
-    session: Session, track: CostTrack, name: str, first: int, last: int
-) -> Statistics | None:
+def statistics(session: Session, track: CostTrack, name: str, first: int, last: int) -> Statistics | None:
     """Return how the time of frames [first, last) is spread, of a stage or of WHOLE; None where it did not run."""
     last = min(last, int(track.n_frames))
     if last <= first:

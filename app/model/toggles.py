@@ -31,9 +31,7 @@ class Toggle:
     def __init__(self, option: Option, declared: Declared, pipeline: Pipeline) -> None:
         self.key, self.declared = option.key, declared
         self._pipeline = pipeline
-        self._hanging = [
-            o for o in pipeline.options if o.switched_by == option.key and o.type == "choice"
-        ]
+        self._hanging = [o for o in pipeline.options if o.switched_by == option.key and o.type == "choice"]
         self._last: dict[str, Value] = {option.key: declared.on}
         self._last |= {o.key: o.default for o in self._hanging}
 

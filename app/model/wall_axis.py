@@ -119,9 +119,7 @@ class WallAxis(TimeAxis):
 
     def _hovered_here(self) -> None:
         second = self.hover
-        self._pass_on(
-            lambda: self._shared.set_hover(None if second is None else self.audio_at(second))
-        )
+        self._pass_on(lambda: self._shared.set_hover(None if second is None else self.audio_at(second)))
 
 
 def _select(axis: TimeAxis, selected: Range | None, convert: Callable[[float], float]) -> None:

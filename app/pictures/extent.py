@@ -87,9 +87,7 @@ def extent_of(wanted: PictureRequest, snapshot: Snapshot) -> Extent:
                 f"which is {seconds_text(frames * FRAME_S)} s long."
             )
         if wanted.range_s is not None and not first < cursor <= last:
-            raise PictureError(
-                f"--at {seconds_text(wanted.at_s)} is not within --range {range_text(wanted.range_s)}."
-            )
+            raise PictureError(f"--at {seconds_text(wanted.at_s)} is not within --range {range_text(wanted.range_s)}.")
     selected, names, stage = None, [], None
     for what in wanted.select:
         found = _selected(what, snapshot, frames)
@@ -115,8 +113,7 @@ def _stretch(ends: Range, frames: int, option: str) -> tuple[int, int]:
     last = frames if ends[1] is None else round(ends[1] / FRAME_S)
     if not 0 <= first < last <= frames:
         raise PictureError(
-            f"{option} {range_text(ends)} is not within the session, "
-            f"which is {seconds_text(frames * FRAME_S)} s long."
+            f"{option} {range_text(ends)} is not within the session, which is {seconds_text(frames * FRAME_S)} s long."
         )
     return first, last
 

@@ -89,9 +89,7 @@ def _small(png: bytes) -> bytes:
     pixels = np.frombuffer(image.constBits(), np.uint32, image.width() * image.height())
     values, counts = np.unique(pixels, return_counts=True)
     palette = values[np.argsort(-counts, kind="stable")[:COLOURS]].tolist()
-    few = image.convertToFormat(
-        QImage.Format.Format_Indexed8, palette, Qt.ImageConversionFlag.AvoidDither
-    )
+    few = image.convertToFormat(QImage.Format.Format_Indexed8, palette, Qt.ImageConversionFlag.AvoidDither)
     for key in whole.textKeys():
         few.setText(key, whole.text(key))
     return png_file(few)

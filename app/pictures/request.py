@@ -70,9 +70,7 @@ class PictureRequest:
                 known = ", ".join(VIEWS)
                 raise PictureError(f"no view is called {one_line(name)!r}; the views are {known}.")
         if self.theme not in THEMES:
-            raise PictureError(
-                f"the theme of a picture is {' or '.join(THEMES)}, not {one_line(self.theme)!r}."
-            )
+            raise PictureError(f"the theme of a picture is {' or '.join(THEMES)}, not {one_line(self.theme)!r}.")
         return self
 
     @property
@@ -110,9 +108,7 @@ def read_size(text: str) -> tuple[int, int]:
     sides = re.fullmatch(r"([0-9]{1,9})[xX×]([0-9]{1,9})", text.strip())
     if sides is None:
         example = f"{SIZE[0]}x{SIZE[1]}"
-        raise PictureError(
-            f"--size must be WIDTHxHEIGHT, for example {example}, not {one_line(text)!r}."
-        )
+        raise PictureError(f"--size must be WIDTHxHEIGHT, for example {example}, not {one_line(text)!r}.")
     return int(sides[1]), int(sides[2])
 
 
@@ -131,8 +127,7 @@ def read_seconds(text: str, option: str) -> float:
     found = _TIME.fullmatch(text.strip())
     if found is None:
         raise PictureError(
-            f"{option} must be a time of the session, for example 12.5 or 1:02.5, "
-            f"not {one_line(text)!r}."
+            f"{option} must be a time of the session, for example 12.5 or 1:02.5, not {one_line(text)!r}."
         )
     hours, minutes = int(found["hours"] or 0), int(found["minutes"] or 0)
     return 3600.0 * hours + 60.0 * minutes + float(found["seconds"])
@@ -142,9 +137,7 @@ def read_range(text: str, option: str = "--range") -> Range:
     """Read ``10..20``, ``..20`` or ``10..``; PictureError otherwise."""
     first, dots, last = text.strip().partition("..")
     if not dots or not (first or last):
-        raise PictureError(
-            f"{option} must be FROM..TO in seconds, for example 10..20, not {one_line(text)!r}."
-        )
+        raise PictureError(f"{option} must be FROM..TO in seconds, for example 10..20, not {one_line(text)!r}.")
     ends = tuple(read_seconds(end, option) if end else None for end in (first, last))
     if ends[0] is not None and ends[1] is not None and not ends[0] < ends[1]:
         raise PictureError(f"{option} must end after it begins, unlike {one_line(text)!r}.")

@@ -84,9 +84,7 @@ class SessionPictures:
         run = None if wanted.views else record.read(whole.session.meta)
         # A lab's run has its card instead of the desk.
         make = partial(lab_picture, run, whole.session) if run else self._views(wanted, whole, kind)
-        return picture(
-            make, kind, wanted.size, scale=scale or wanted.scale, theme=wanted.theme, name=name
-        )
+        return picture(make, kind, wanted.size, scale=scale or wanted.scale, theme=wanted.theme, name=name)
 
     def _views(self, wanted: PictureRequest, whole: Snapshot, kind: str) -> Make:
         """What makes the views between headline and caption."""
@@ -99,9 +97,7 @@ class SessionPictures:
                 extent,
                 wanted.command(self._path.name, kind),
             )
-            shown = ViewPicture(
-                [view for view, _ in views], text.headline, text.caption, wanted.size[0]
-            )
+            shown = ViewPicture([view for view, _ in views], text.headline, text.caption, wanted.size[0])
             for view, axis in views:
                 view.update_snapshot(_snapshot(whole, extent, axis))
             return shown, text.origin

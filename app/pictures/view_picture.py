@@ -68,9 +68,7 @@ class ViewPicture(QWidget):
         width: in points; what the arrangement depends on.
     """
 
-    def __init__(
-        self, views: Sequence[View], headline: Headline, caption: Sequence[str], width: int
-    ) -> None:
+    def __init__(self, views: Sequence[View], headline: Headline, caption: Sequence[str], width: int) -> None:
         super().__init__()
         self.setObjectName("desk")
         column = QVBoxLayout(self)

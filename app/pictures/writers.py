@@ -97,19 +97,14 @@ def kind_of(target: Path) -> str:
     """Which kind of file a name asks for: png, svg or pdf; PictureError otherwise."""
     if target.suffix.lower() not in SUFFIXES:
         known = ", ".join(SUFFIXES)
-        raise PictureError(
-            f"{target}: the name of a picture ends in {known}, not in {target.suffix!r}."
-        )
+        raise PictureError(f"{target}: the name of a picture ends in {known}, not in {target.suffix!r}.")
     return target.suffix.lower().removeprefix(".")
 
 
 def check_size(name: str, kind: str, width: int, height: int, scale: float) -> None:
     """PictureError for a size that no picture has; `name` begins the sentence."""
     if not (MIN_SIDE <= width <= MAX_SIDE and MIN_SIDE <= height <= MAX_SIDE):
-        raise PictureError(
-            f"{name}: a picture is {MIN_SIDE} to {MAX_SIDE} points wide and high, "
-            f"not {width}×{height}."
-        )
+        raise PictureError(f"{name}: a picture is {MIN_SIDE} to {MAX_SIDE} points wide and high, not {width}×{height}.")
     if not (math.isfinite(scale) and 0.25 <= scale <= 8):
         raise PictureError(f"{name}: a picture's scale is 0.25 to 8, not {scale:g}.")
     pixels = width * scale * height * scale

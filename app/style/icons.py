@@ -60,9 +60,7 @@ class ButtonIcon(QObject):
     `ink` and `dimmed` are the tokens of its colour, and of that of a disabled button.
     """
 
-    def __init__(
-        self, button: QAbstractButton, name: str, ink: str = "text", dimmed: str = "muted"
-    ) -> None:
+    def __init__(self, button: QAbstractButton, name: str, ink: str = "text", dimmed: str = "muted") -> None:
         super().__init__(button)
         self._button, self._name, self._inks = button, name, (ink, dimmed)
         theme_changed.connect(self._apply_theme)

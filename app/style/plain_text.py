@@ -79,8 +79,7 @@ def breakable(text: str) -> str:
 
     def parts(word: re.Match[str]) -> str:
         return "".join(
-            c if n == 0 or unicodedata.category(c).startswith("M") else _BREAK + c
-            for n, c in enumerate(word[0])
+            c if n == 0 or unicodedata.category(c).startswith("M") else _BREAK + c for n, c in enumerate(word[0])
         )
 
     return _LONG_WORD.sub(parts, text)
@@ -118,9 +117,7 @@ class Wrapped(Label):
         broken = breakable(shown(text))
         QLabel.setText(self, broken)
         kind = Qt.TextInteractionFlag
-        self.setTextInteractionFlags(
-            kind.NoTextInteraction if _BREAK in broken else kind.TextSelectableByMouse
-        )
+        self.setTextInteractionFlags(kind.NoTextInteraction if _BREAK in broken else kind.TextSelectableByMouse)
 
 
 class Button(QPushButton):

@@ -182,11 +182,7 @@ QSplitter::handle:hover { background: $accent; }
 
 def stylesheet(tokens: Tokens) -> str:
     """Return the style sheet for ``tokens``."""
-    colours = {
-        field.name: value
-        for field in fields(tokens)
-        if isinstance(value := getattr(tokens, field.name), str)
-    }
+    colours = {field.name: value for field in fields(tokens) if isinstance(value := getattr(tokens, field.name), str)}
     return _SHEET.substitute(colours)
 
 

@@ -22,9 +22,7 @@ from PySide6.QtWidgets import QApplication
 from app.style.stylesheet import stylesheet
 from profiler.analysis.categories import CATEGORY_NAMES
 
-Hatch = Literal[
-    "solid", "diagonal", "back", "cross", "dots", "horizontal", "vertical", "dense", "grid"
-]
+Hatch = Literal["solid", "diagonal", "back", "cross", "dots", "horizontal", "vertical", "dense", "grid"]
 
 #: name -> (dark, light). Alpha, where there is any, comes first: #AARRGGBB, as Qt writes it.
 _TABLE: dict[str, tuple[str, str]] = {

@@ -27,10 +27,7 @@ MAX_UNDER_WAY: Final = 32
 
 def bounded(utterance: Utterance) -> Utterance:
     """Return `utterance` with texts that can be drawn; a reference too long to align is left out."""
-    words = tuple(
-        (one_line(word, MAX_LETTERS), first, frames)
-        for word, first, frames in utterance.words[:MAX_HEARD]
-    )
+    words = tuple((one_line(word, MAX_LETTERS), first, frames) for word, first, frames in utterance.words[:MAX_HEARD])
     reference = utterance.reference
     if reference is not None:
         said = reference.split(maxsplit=MAX_SAID)

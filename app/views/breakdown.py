@@ -125,9 +125,7 @@ class BreakdownView(StageView):
 
     def draw(self, snapshot: Snapshot) -> None:
         """Update the categories at once, the stages when they are due."""
-        model = breakdown_model(
-            snapshot.session, snapshot.track, snapshot.cursor_frame, self.axis.selected_frames
-        )
+        model = breakdown_model(snapshot.session, snapshot.track, snapshot.cursor_frame, self.axis.selected_frames)
         self._model = model
         if not self.ask(snapshot, Stretch(model.scope, model.first_frame, model.last_frame)):
             self._show()
@@ -207,9 +205,7 @@ class BreakdownView(StageView):
         if model is None or not model.frames:
             return self.tr("No frames in range yet.")
         largest = int(np.argmax(model.ms))
-        text = self.tr(
-            "A frame of 10 ms takes {0} ms (RTF {1}); {2} is the largest part ({3})."
-        ).format(
+        text = self.tr("A frame of 10 ms takes {0} ms (RTF {1}); {2} is the largest part ({3}).").format(
             milliseconds(model.wall_ms),
             rtf_text(model.rtf),
             CATEGORY_TITLES[CATEGORIES[largest]],
@@ -266,7 +262,5 @@ class BreakdownView(StageView):
             return self.tr("selection {0} – {1}").format(clock(first_s, 2), clock(last_s, 2))
         if model.scope == bm.SINCE_CHANGE:
             # A change that an A/B made has no name.
-            return self.tr("since {0}").format(
-                f"“{model.change}”" if model.change else clock(first_s, 1)
-            )
+            return self.tr("since {0}").format(f"“{model.change}”" if model.change else clock(first_s, 1))
         return self.tr("start to cursor")

@@ -311,9 +311,7 @@ def _under_memory(row: StageRow) -> bool | None:
     return row.traffic_min_ns > row.arithmetic_ns
 
 
-def _of_group(
-    row: StageRow, rows: Sequence[StageRow]
-) -> tuple[float | None, float | None, float | None]:
+def _of_group(row: StageRow, rows: Sequence[StageRow]) -> tuple[float | None, float | None, float | None]:
     mine = [other for other in rows if (other.group, other.lane) == (row.group, row.lane)]
 
     def part(values: list[float | None]) -> float | None:

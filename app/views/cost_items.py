@@ -130,9 +130,7 @@ class CostItems:
             return
         starts = np.flatnonzero(np.diff(model.p95_ms[there], prepend=-1.0))
         middle = (there[starts] + np.append(there[starts[1:]], there[-1] + 1)) / 2
-        self._p95.show_points(
-            first_s + middle * width, model.scale.place(model.p95_ms[there[starts]])
-        )
+        self._p95.show_points(first_s + middle * width, model.scale.place(model.p95_ms[there[starts]]))
 
 
 class CostLabels(PixelItem):
@@ -176,9 +174,7 @@ class CostLabels(PixelItem):
         painter.fillRect(QRectF(left - 14, top, 13, TAG_HEIGHT - 1), theme().color("card"))
         paint_spike(painter, left - 7, top + 5, theme().color("danger"))
 
-    def _paint_text(
-        self, painter: QPainter, text: str, top: float, right: float, ink: str
-    ) -> float:
+    def _paint_text(self, painter: QPainter, text: str, top: float, right: float, ink: str) -> float:
         """Write at the right end, on the card's colour; return where the text begins."""
         width = QFontMetricsF(painter.font()).horizontalAdvance(text)
         place = QRectF(right - width - 4 - BESIDE, top, width + 4, TAG_HEIGHT - 1)

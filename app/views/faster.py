@@ -50,9 +50,7 @@ class FasterView(StageView):
     def __init__(self, axis: TimeAxis) -> None:
         super().__init__(axis)
         self.tree = QTreeWidget()
-        self.tree.setHeaderLabels(
-            [self.tr(text) for text in ("stage", "share × headroom", "lowest RTF")]
-        )
+        self.tree.setHeaderLabels([self.tr(text) for text in ("stage", "share × headroom", "lowest RTF")])
         self.tree.setFrameShape(QFrame.Shape.NoFrame)
         self.tree.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.tree.setUniformRowHeights(True)
@@ -181,13 +179,9 @@ class FasterView(StageView):
         if not self._candidates:
             return self.tr("No stage with known time yet.")
         first = self._candidates[0]
-        text = self.tr("{0} could give most: at most {1} of the time.").format(
-            first.name, percent(first.could_give)
-        )
+        text = self.tr("{0} could give most: at most {1} of the time.").format(first.name, percent(first.could_give))
         if first.largest is not None:
-            text += " " + self.tr("Most of what is not arithmetic is {0}.").format(
-                PART_NAMES[first.largest]
-            )
+            text += " " + self.tr("Most of what is not arithmetic is {0}.").format(PART_NAMES[first.largest])
         if first.changes:
             names = ", ".join(self.tr(change.title) for change in first.changes)
             text += " " + self.tr("What would help: {0}.").format(names)

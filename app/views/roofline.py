@@ -61,9 +61,7 @@ class RooflineView(StageView):
         marked = self._choice if self._choice in names else next(iter(names), None)
         where = place_of(self.snapshot.session, marked, self._threads) if marked else None
         self.plot.show_points(self._points, marked, where)
-        self.set_note(
-            self.tr("operations per second over operations per byte"), self.tr("op/s over op/byte")
-        )
+        self.set_note(self.tr("operations per second over operations per byte"), self.tr("op/s over op/byte"))
 
     def clear(self) -> None:
         """Show nothing."""
@@ -101,7 +99,4 @@ class RooflineView(StageView):
                 f"{100 * point.rate / point.roof:.0f} %",
             ]
             for point in self._points
-        ] + [
-            [level.name, "", "", f"{prefixed(level.bandwidth)}B/s", ""]
-            for level in self.plot.where.levels
-        ]
+        ] + [[level.name, "", "", f"{prefixed(level.bandwidth)}B/s", ""] for level in self.plot.where.levels]

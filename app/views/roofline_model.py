@@ -140,9 +140,7 @@ def cache_sizes(machine: object) -> tuple[int, ...]:
     return sizes if numbered and all(a < b for a, b in pairwise((0, *sizes))) else ()
 
 
-def levels(
-    rungs: Sequence[Roof], caches: Sequence[int], memory: Sequence[Roof] = ()
-) -> tuple[Level, ...]:
+def levels(rungs: Sequence[Roof], caches: Sequence[int], memory: Sequence[Roof] = ()) -> tuple[Level, ...]:
     """The levels that a ladder of bandwidths shows, each at the middle of its sizes.
 
     Without the sizes of the caches, they are the plateaus of the ladder, named by their sizes. `memory`: what of the

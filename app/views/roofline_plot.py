@@ -94,9 +94,7 @@ class Roofline(StillPlot):
         """The stages that have their names, and where."""
         self.setMinimumHeight(HEIGHT)
 
-    def show_points(
-        self, points: Sequence[Point], marked: str | None, where: Place | None = None
-    ) -> None:
+    def show_points(self, points: Sequence[Point], marked: str | None, where: Place | None = None) -> None:
         """Show these stages; the roofs are those of `marked`, or of the most expensive one, which works `where`."""
         where = where or Place()
         if (tuple(points), marked, where) == (self._points, self._marked, self.where):
@@ -123,9 +121,7 @@ class Roofline(StillPlot):
         if point is None:
             return ""
         limit = self.tr("arithmetic") if point.intensity > point.ridge else self.tr("bandwidth")
-        text = self.tr(
-            "{0}: {1} operations per byte, {2}op/s, {3} of what its {4} allows (ridge at {5})."
-        )
+        text = self.tr("{0}: {1} operations per byte, {2}op/s, {3} of what its {4} allows (ridge at {5}).")
         sentence: str = text.format(
             point.name,
             f"{point.intensity:.3g}",
@@ -209,10 +205,7 @@ class Roofline(StillPlot):
         area, ((left, right), (low, high)) = self._area(), self._ranges
         along = [(self.place(10.0**p, 1.0).x(), f"{10.0**p:g}") for p in range(left, right + 1)]
         # The corner belongs to the axis below.
-        up = [
-            (self.place(1.0, 10.0**p).y(), rate(10.0**p) if p > low else "")
-            for p in range(low, high + 1)
-        ]
+        up = [(self.place(1.0, 10.0**p).y(), rate(10.0**p) if p > low else "") for p in range(low, high + 1)]
         self.frame(area, up, along)
         of = self.tr("roofs of {0}").format(marked.name)
         if self.where.device:

@@ -148,9 +148,7 @@ def written_columns(spoken: Spoken) -> list[tuple[str, str, str, float]]:
     return cells
 
 
-def _window(
-    width_of: Callable[[int], float], count: int, at: int, room: float
-) -> tuple[int, list[float]]:
+def _window(width_of: Callable[[int], float], count: int, at: int, room: float) -> tuple[int, list[float]]:
     """Index of the first of those of `count` cells around `at` that fit into `room` pixels, and their widths."""
     first = at
     widths = deque([width_of(at)])

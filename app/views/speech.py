@@ -94,9 +94,7 @@ class SpokenItem(PixelItem):
             # Zoomed out far: the few that would fit say nothing. The wrong ones have their marks.
             return
         first, frames = column_grid(first_s / FRAME_S, last_s / FRAME_S, columns)
-        self.placed = self._places.place(
-            model.spoken, 1.0 / (frames * FRAME_S), first, columns, self.rows
-        )
+        self.placed = self._places.place(model.spoken, 1.0 / (frames * FRAME_S), first, columns, self.rows)
 
     def paint_pixels(self, painter: QPainter, area: QRectF) -> None:
         """Draw words and lines."""

@@ -95,9 +95,7 @@ def explanation(line: StageLine, stages: Sequence[StageLine]) -> str:
 def _of_group(line: StageLine, stages: Sequence[StageLine]) -> str:
     largest = max(line.parts, key=lambda part: part.share)
     text = tr("All stages of {0} take {1} ms per 10 ms frame; {2} is the largest part ({3}).")
-    whole = text.format(
-        line.name, milliseconds(line.ms), PART_NAMES[largest.name], percent(largest.share)
-    )
+    whole = text.format(line.name, milliseconds(line.ms), PART_NAMES[largest.name], percent(largest.share))
     mine = [stage for stage in stages if stage.group == line.group]
     dearest = max(mine, key=lambda stage: stage.ms, default=None)
     return whole if dearest is None else f"{whole} {explanation(dearest, stages)}"

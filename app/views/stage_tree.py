@@ -114,9 +114,7 @@ class StageTree(QTreeWidget):
         """Whether bars have hatches, as in a picture."""
         self._keys: list[str] = []
         self._rows: dict[str, _Row] = {}
-        self.setHeaderLabels(
-            [self.tr("part"), "", self.tr("ms"), self.tr("share"), self.tr("verdict")]
-        )
+        self.setHeaderLabels([self.tr("part"), "", self.tr("ms"), self.tr("share"), self.tr("verdict")])
         for column in (MS, SHARE):
             self.headerItem().setTextAlignment(column, RIGHT)
         self.setItemDelegate(_Delegate(self))
@@ -224,9 +222,7 @@ class StageTree(QTreeWidget):
 
     def _rebuild(self, entries: Sequence[tuple[str, Entry]]) -> None:
         """Make rows for other keys; what was closed stays so, and the place is kept."""
-        closed = {
-            key for key, row in self._rows.items() if row.childCount() and not row.isExpanded()
-        }
+        closed = {key for key, row in self._rows.items() if row.childCount() and not row.isExpanded()}
         place = self.verticalScrollBar().value()
         self.clear()
         self._rows = {}
@@ -277,9 +273,7 @@ class StageTree(QTreeWidget):
     def set_picture(self, on: bool) -> None:
         """Hatch the bars, and show only rows that are whole."""
         self.hatched = on
-        policy = (
-            Qt.ScrollBarPolicy.ScrollBarAlwaysOff if on else Qt.ScrollBarPolicy.ScrollBarAsNeeded
-        )
+        policy = Qt.ScrollBarPolicy.ScrollBarAlwaysOff if on else Qt.ScrollBarPolicy.ScrollBarAsNeeded
         self.setVerticalScrollBarPolicy(policy)
         self.setMaximumHeight(16_777_215)
         if on:
@@ -296,10 +290,7 @@ class StageTree(QTreeWidget):
         metrics = QFontMetricsF(font())
         name = metrics.horizontalAdvance("score.gaussians") + 38
         ms, share = (metrics.horizontalAdvance(text) + 10 for text in ("00.000", "00.0 %"))
-        short, long = (
-            metrics.horizontalAdvance(text) + 12
-            for text in ("instructions", "instruction-bound · B")
-        )
+        short, long = (metrics.horizontalAdvance(text) + 12 for text in ("instructions", "instruction-bound · B"))
         room = self.viewport().width() - name - ms
         # Bars first, then the verdict's first word, then shares, then all of the verdict.
         verdict = short if room >= LEAST_BAR + short else 0.0

@@ -70,9 +70,7 @@ class Histogram(StillPlot):
                 QPointF(x_of(low), y_of(number)),
                 QPointF(max(x_of(low) + 1.0, x_of(high) - 1.0), area.bottom()),
             )
-            for (low, high), number in zip(
-                pairwise(shown.edges.tolist()), shown.counts.tolist(), strict=True
-            )
+            for (low, high), number in zip(pairwise(shown.edges.tolist()), shown.counts.tolist(), strict=True)
             if number
         ]
         self.bars(bars, theme().color("accent"))
@@ -95,9 +93,7 @@ class Histogram(StillPlot):
             text = f"{title} {milliseconds(value)}"
             wide = metrics.horizontalAdvance(text) + 6
             x = min(max(x, area.left() + wide / 2), self.width() - wide / 2)
-            rows = (
-                QRectF(x - wide / 2, area.top() - (n + 1) * LINE - 2, wide, LINE) for n in (0, 1)
-            )
+            rows = (QRectF(x - wide / 2, area.top() - (n + 1) * LINE - 2, wide, LINE) for n in (0, 1))
             if (box := self.free(rows)) is not None:
                 self.text(text, box, token="text")
 
@@ -228,8 +224,7 @@ class StatisticsView(View):
         if model is None:
             return self.tr("No frames in range yet.")
         quantiles = ", ".join(
-            f"{title} {milliseconds(value)} ms"
-            for title, value in zip(TITLES, model.quantiles, strict=True)
+            f"{title} {milliseconds(value)} ms" for title, value in zip(TITLES, model.quantiles, strict=True)
         )
         return self.tr("{0}: mean {1} ms per frame, {2}, highest {3} ms at {4}.").format(
             model.name,
@@ -242,9 +237,7 @@ class StatisticsView(View):
     def table(self) -> Table:
         """Return one row for whole frames and one per stage."""
         headers = ["stage", "mean ms", *(f"p{100 * q:.0f} ms" for q in QUANTILES)]
-        headers = [
-            self.tr(text) for text in (*headers, "highest ms", "frames", "highest at", "at frame")
-        ]
+        headers = [self.tr(text) for text in (*headers, "highest ms", "frames", "highest at", "at frame")]
         snapshot = self.snapshot
         rows: list[list[object]] = []
         for name in () if snapshot is None else stage_names(snapshot.session):

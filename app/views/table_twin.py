@@ -214,9 +214,7 @@ class TableTwin(QTableView):
         first.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         first.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         first.setContextMenuPolicy(Qt.ContextMenuPolicy.NoContextMenu)
-        self.verticalScrollBar().valueChanged.connect(
-            lambda value: first.verticalScrollBar().setValue(value)
-        )
+        self.verticalScrollBar().valueChanged.connect(lambda value: first.verticalScrollBar().setValue(value))
         self.horizontalScrollBar().valueChanged.connect(self._place_first)
         for one, other in ((self, first), (first, self)):
             one.horizontalHeader().sortIndicatorChanged.connect(
@@ -297,8 +295,7 @@ class TableTwin(QTableView):
             return
         columns = header.count()
         widths = [
-            max(self.sizeHintForColumn(column), header.sectionSizeHint(column)) + AIR
-            for column in range(columns)
+            max(self.sizeHintForColumn(column), header.sectionSizeHint(column)) + AIR for column in range(columns)
         ]
         spare = max(0, self.viewport().width() - sum(widths))
         for column, width in enumerate(widths):

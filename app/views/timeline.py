@@ -81,9 +81,7 @@ class TimelineView(ChartView[TimelineModel]):
         self.plot.clicked.connect(self._choose)
         self.setMinimumHeight(120)
 
-    def reduce(
-        self, snapshot: Snapshot, columns: int, visible: tuple[float, float]
-    ) -> TimelineModel:
+    def reduce(self, snapshot: Snapshot, columns: int, visible: tuple[float, float]) -> TimelineModel:
         """Return the busy time of each lane per pixel column."""
         return timeline_model(snapshot.session, visible, columns)
 
@@ -108,10 +106,7 @@ class TimelineView(ChartView[TimelineModel]):
         self.plot.set_height_range(0.0, height)
         rects = self.names.lane_rects()
         self.plot.set_ticks(
-            [
-                (height - rect.center().y(), self.tr(lane.title))
-                for lane, rect in zip(model.lanes, rects, strict=True)
-            ]
+            [(height - rect.center().y(), self.tr(lane.title)) for lane, rect in zip(model.lanes, rects, strict=True)]
         )
         self.raster.show_lanes(model.lanes, rects)
         self.raster.show_columns(model.first_s, model.last_s, 0.0, height)
@@ -179,15 +174,11 @@ class TimelineView(ChartView[TimelineModel]):
             f"{self.tr(lane.title)} {100 * float(np.minimum(lane.busy.sum(axis=1), 1).mean()):.0f} %"
             for lane in model.lanes
         )
-        return self.tr("{0} spans in {1}; busy: {2}.").format(
-            model.spans, duration(model.last_s - model.first_s), busy
-        )
+        return self.tr("{0} spans in {1}; busy: {2}.").format(model.spans, duration(model.last_s - model.first_s), busy)
 
     def table(self) -> Table:
         """Return the first `TABLE_ROWS` spans in view, lane by lane."""
-        headers = [
-            self.tr(t) for t in ("lane", "stage", "start s", "duration µs", "first frame", "frames")
-        ]
+        headers = [self.tr(t) for t in ("lane", "stage", "start s", "duration µs", "first frame", "frames")]
         model = self.model()
         rows: list[list[object]] = []
         if model is None or self.snapshot is None:

@@ -126,9 +126,7 @@ class View(QFrame):
         menu = new_menu(text, self)
         menu.addActions(list(actions))
         # Popped up and not run: a menu that Qt runs for a button holds up whatever clicked it.
-        button.clicked.connect(
-            lambda _=False: menu.popup(button.mapToGlobal(button.rect().bottomLeft()))
-        )
+        button.clicked.connect(lambda _=False: menu.popup(button.mapToGlobal(button.rect().bottomLeft())))
         self.add_control(button)
 
     def update_snapshot(self, snapshot: Snapshot) -> None:

@@ -41,9 +41,7 @@ class WordCostsView(TableView):
     def draw(self, snapshot: Snapshot) -> None:
         """Renew the rows; where many utterances are still to be aligned, do so a little at a time."""
         within = self.scope.frames()
-        self._words, self._left = word_costs(
-            snapshot.session, snapshot.track, snapshot.cursor_frame, within, AT_ONCE
-        )
+        self._words, self._left = word_costs(snapshot.session, snapshot.track, snapshot.cursor_frame, within, AT_ONCE)
         if self._left:
             self._ahead.start(align(snapshot.session, self._left, snapshot.cursor_frame))
         else:
@@ -116,9 +114,7 @@ class WordCostsView(TableView):
         )
         if right and wrong:
             means = (milliseconds(_per_frame(words)) for words in (wrong, right))
-            text += " " + self.tr(
-                "A frame of a wrong word takes {0} ms, one of a right word {1} ms."
-            ).format(*means)
+            text += " " + self.tr("A frame of a wrong word takes {0} ms, one of a right word {1} ms.").format(*means)
         return text
 
 

@@ -71,9 +71,7 @@ class WordPlaces:
         """Let go of all utterances: their session was closed."""
         self._known.clear()
 
-    def place(
-        self, spoken: Iterable[Spoken], pixels_per_s: float, first: int, width: int, rows: int
-    ) -> list[Placed]:
+    def place(self, spoken: Iterable[Spoken], pixels_per_s: float, first: int, width: int, rows: int) -> list[Placed]:
         """Return the words that are whole in view, their places counted from the left of the chart.
 
         Args:
@@ -88,16 +86,13 @@ class WordPlaces:
         for one in spoken:
             placed = self._utterance(one, pixels_per_s, ends)
             ends = tuple(
-                max((p.left + p.width for p in placed if p.row == row), default=ends[row])
-                for row in range(rows)
+                max((p.left + p.width for p in placed if p.row == row), default=ends[row]) for row in range(rows)
             )
             found += placed
         seen = [one._replace(left=one.left - first) for one in found]
         return _within(seen, width, rows)
 
-    def _utterance(
-        self, spoken: Spoken, pixels_per_s: float, ends: tuple[int, ...]
-    ) -> tuple[Placed, ...]:
+    def _utterance(self, spoken: Spoken, pixels_per_s: float, ends: tuple[int, ...]) -> tuple[Placed, ...]:
         # Only what reaches into it matters of the utterance before.
         start = math.floor(spoken.first_s * pixels_per_s) - ASIDE - GAP
         where = pixels_per_s, tuple(end if end > start else NOWHERE for end in ends)
@@ -109,9 +104,7 @@ class WordPlaces:
             known = self._known[id(spoken)] = _Known(spoken, where, placed)
         return known.placed
 
-    def _lay_out(
-        self, tokens: tuple[Token, ...], pixels_per_s: float, ends: tuple[int, ...]
-    ) -> tuple[Placed, ...]:
+    def _lay_out(self, tokens: tuple[Token, ...], pixels_per_s: float, ends: tuple[int, ...]) -> tuple[Placed, ...]:
         """Find room for as many words as possible, the wrong ones first: they are what users look for."""
         order = sorted(range(len(tokens)), key=lambda i: (tokens[i].kind == SAME, i))
         taken: list[list[tuple[int, int]]] = [[(NOWHERE, end)] for end in ends]
@@ -131,11 +124,7 @@ class WordPlaces:
 
 def _room(taken: list[tuple[int, int]], start: int, long: int) -> int | None:
     """Where a text fits less than `ASIDE` pixels from `start`, the nearest place first; None where nowhere."""
-    near = [
-        (begin, end)
-        for begin, end in taken
-        if end + GAP > start - ASIDE and begin - GAP < start + long + ASIDE
-    ]
+    near = [(begin, end) for begin, end in taken if end + GAP > start - ASIDE and begin - GAP < start + long + ASIDE]
     places = [start, *(end + GAP for _, end in near), *(begin - GAP - long for begin, _ in near)]
     for left in sorted(places, key=lambda x: abs(x - start)):
         if abs(left - start) >= ASIDE:
@@ -155,8 +144,6 @@ def _within(placed: list[Placed], width: int, rows: int) -> list[Placed]:
             before = here[number - 1].left + here[number - 1].width + GAP if number else 0
             left = min(max(one.left, 0), width - one.width)
             moved = abs(left - one.left)
-            if left == one.left or (
-                moved < ASIDE and max(before, 0) <= left and left + one.width <= min(after, width)
-            ):
+            if left == one.left or (moved < ASIDE and max(before, 0) <= left and left + one.width <= min(after, width)):
                 found.append(one if not moved else one._replace(left=left))
     return sorted(found, key=lambda one: one.token.first_s)

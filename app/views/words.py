@@ -62,9 +62,7 @@ class WordsView(ChartView[WordsModel]):
         at_s, selected = snapshot.cursor_frame * FRAME_S, self.axis.selected_frames
         if current_of(model.spoken, at_s, self.axis.visible, selected) != model.current:
             return False
-        self.sentence.show_spoken(
-            None if model.current is None else model.spoken[model.current], at_s
-        )
+        self.sentence.show_spoken(None if model.current is None else model.spoken[model.current], at_s)
         before = self.spoken.areas()
         self.spoken.lay_out()
         return self.spoken.areas() == before

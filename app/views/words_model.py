@@ -179,15 +179,9 @@ def spoken_in(
     unknown = [(number, one) for number, one in found if over[number - 1] and one.id not in known]
     left: dict[int, Utterance] = {}
     if at_once is not None and len(unknown) > at_once:
-        left = {
-            number: one
-            for number, one in unknown
-            if number != len(begun) and not _runs(one, at_frame)
-        }
+        left = {number: one for number, one in unknown if number != len(begun) and not _runs(one, at_frame)}
     spoken = tuple(
-        _aligned_once(known, one, number, cursor_frame)
-        if over[number - 1]
-        else _spoken(one, number, cursor_frame)
+        _aligned_once(known, one, number, cursor_frame) if over[number - 1] else _spoken(one, number, cursor_frame)
         for number, one in found
         if number not in left
     )
@@ -248,9 +242,7 @@ def _spoken(utterance: Utterance, number: int, cursor_frame: int) -> Spoken:
     partial = not utterance.done or last > cursor_frame
     heard = tuple(word for word in utterance.words if word[1] < cursor_frame)
     said = None if not utterance.reference else tuple(utterance.reference.split())
-    heard_tokens, said_tokens, columns, so_far = aligned(
-        said, heard, partial, utterance.first_frame
-    )
+    heard_tokens, said_tokens, columns, so_far = aligned(said, heard, partial, utterance.first_frame)
     score = so_far
     if not partial:
         # What the run itself scored is what its WER is made of.

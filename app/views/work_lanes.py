@@ -194,9 +194,7 @@ class HeadingsItem(PixelItem):
             (titles, nothing),
             (short, nothing),
         ):
-            needed = sum(
-                31 + wide(names[n]) + (7 + wide(means[n]) if means[n] else 0) for n in names
-            )
+            needed = sum(31 + wide(names[n]) + (7 + wide(means[n]) if means[n] else 0) for n in names)
             if needed - 16 <= room:
                 break
         note = tr("logarithmic") if panel.scale.log else ""

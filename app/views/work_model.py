@@ -151,9 +151,7 @@ def work_model(
     end = min(int(cursor_frame), len(series))
     first_s, last_s = visible
     edges = column_edges(first_s / FRAME_S, last_s / FRAME_S, max(1, columns))
-    over = range_of_figures(
-        edges[0], edges[-1], end if counted_to is None else counted_to, selected
-    )
+    over = range_of_figures(edges[0], edges[-1], end if counted_to is None else counted_to, selected)
     size = block_frames(edges[-1] - edges[0], len(edges) - 1) if in_blocks else 0
     window = _Window(session, track, series, edges, under(edges, end, size), over[:2], end)
     known = marks(session, end, len(series))
@@ -206,9 +204,7 @@ class _Window:
         grid, end = self.below.grid, self.end
         blocks = (*work.extremes.columns(grid, end), work.sums.means(grid, end))
         by_row = [self.below.spread_rows(values) for values in blocks]
-        return dict(
-            zip(work.names, zip(*by_row, work.sums.total(*self.shown), strict=True), strict=True)
-        )
+        return dict(zip(work.names, zip(*by_row, work.sums.total(*self.shown), strict=True), strict=True))
 
     def _time(self) -> Curve | None:
         costs = self.series.costs
@@ -252,8 +248,7 @@ def _held(curves: list[Curve], before: Mapping[str, Scale]) -> Scale:
 
 def _scale(curves: list[Curve]) -> Scale:
     high, mean = (
-        np.sort(np.concatenate(parts))
-        for parts in ([curve.high for curve in curves], [curve.mean for curve in curves])
+        np.sort(np.concatenate(parts)) for parts in ([curve.high for curve in curves], [curve.mean for curve in curves])
     )
     there = int(np.searchsorted(high, np.inf))  # no data (NaN) comes last
     top = robust_top_of(high[:there])

@@ -57,9 +57,7 @@ class Result(msgspec.Struct, frozen=True):
 class Comparison(CommandDialog):
     """What differs, what it does to the time of each stage and to the words, and how sure that is."""
 
-    def __init__(
-        self, sessions: Sequence[Path], parent: QWidget, command: Sequence[str] = COMPARE
-    ) -> None:
+    def __init__(self, sessions: Sequence[Path], parent: QWidget, command: Sequence[str] = COMPARE) -> None:
         names = self.tr(" and ").join(path.name for path in sessions)
         super().__init__(
             self.tr("Compare {0}").format(names),
@@ -75,9 +73,9 @@ class Comparison(CommandDialog):
         one = found.a == found.b
         what = self.tr("A and B of {0}") if one else self.tr("A: {0} · B: {1}")
         said = [what.format(Path(found.a).name, Path(found.b).name)]
-        said += [
-            f"{key}: {_value(a)} → {_value(b)}" for key, (a, b) in found.differences.items()
-        ] or [self.tr("the same settings")]
+        said += [f"{key}: {_value(a)} → {_value(b)}" for key, (a, b) in found.differences.items()] or [
+            self.tr("the same settings")
+        ]
         self.state.setText(" · ".join(said))
         for warning in found.warnings:
             self.add_sentence(self.tr("Note: {0}").format(warning))
@@ -95,9 +93,7 @@ class Comparison(CommandDialog):
         rows += [RatioRow(row.name, *_judged(row)) for row in found.stages]
         self.chart = Ratios(rows)
         self.add_widget(self.chart, 3)
-        headers = [
-            self.tr(t) for t in ("stage", "A s", "B s", "B / A", "95 % interval", "p", "verdict")
-        ]
+        headers = [self.tr(t) for t in ("stage", "A s", "B s", "B / A", "95 % interval", "p", "verdict")]
         table: list[list[object]] = [
             [
                 row.name,
@@ -110,12 +106,8 @@ class Comparison(CommandDialog):
             ]
             for row in found.stages
         ]
-        table += [
-            [n, f"{s:.3f}", "", "", "", "", self.tr("only in A")] for n, s in found.only_a.items()
-        ]
-        table += [
-            [n, "", f"{s:.3f}", "", "", "", self.tr("only in B")] for n, s in found.only_b.items()
-        ]
+        table += [[n, f"{s:.3f}", "", "", "", "", self.tr("only in A")] for n, s in found.only_a.items()]
+        table += [[n, "", f"{s:.3f}", "", "", "", self.tr("only in B")] for n, s in found.only_b.items()]
         self.add_table(self.tr("Stages of A and B"), (headers, table), 2)
 
     def _whole(self, found: Result) -> str:

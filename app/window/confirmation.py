@@ -51,9 +51,7 @@ class Result(msgspec.Struct, frozen=True):
 class Confirmation(CommandDialog):
     """Whether the verdict of a stage survives when the stage is changed."""
 
-    def __init__(
-        self, session: Path, stage: str, parent: QWidget, command: Sequence[str] = CONFIRM
-    ) -> None:
+    def __init__(self, session: Path, stage: str, parent: QWidget, command: Sequence[str] = CONFIRM) -> None:
         super().__init__(
             self.tr("Confirm the verdict of {0}").format(stage),
             (*command, str(session), stage),

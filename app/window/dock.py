@@ -40,15 +40,9 @@ class DockTitle(QFrame):
         assert around is not None
         around.removeItem(view.header)
         around.setContentsMargins(*BODY_MARGINS)
-        self.float_button = self._button(
-            "float", self.tr("Float {0}"), self.tr("Float, or dock again")
-        )
-        self.close_button = self._button(
-            "close", self.tr("Close {0}"), self.tr("Close; the menu View has it")
-        )
-        view.header.addLayout(
-            lay_out(QHBoxLayout(), self.float_button, self.close_button, spacing=0)
-        )
+        self.float_button = self._button("float", self.tr("Float {0}"), self.tr("Float, or dock again"))
+        self.close_button = self._button("close", self.tr("Close {0}"), self.tr("Close; the menu View has it"))
+        view.header.addLayout(lay_out(QHBoxLayout(), self.float_button, self.close_button, spacing=0))
         view.header.setParent(None)
         view.header.setContentsMargins(*TITLE_MARGINS)
         self.setLayout(view.header)

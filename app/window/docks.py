@@ -89,9 +89,7 @@ class Docks(QMainWindow):
             self._share(docks, [row.share for row in column], Qt.Orientation.Vertical)
         self._later.start()
 
-    def _share(
-        self, docks: Sequence[QDockWidget], shares: Sequence[int], along: Qt.Orientation
-    ) -> None:
+    def _share(self, docks: Sequence[QDockWidget], shares: Sequence[int], along: Qt.Orientation) -> None:
         """Divide the room among docks that lie side by side."""
         shares = shares[: len(docks)]
         room = self.width() if along == Qt.Orientation.Horizontal else self.height()

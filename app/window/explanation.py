@@ -66,9 +66,7 @@ class Explanation(CommandDialog):
         super().__init__(
             self.tr("Explain {0}").format(stage),
             (*command, str(session), stage),
-            self.tr(
-                "Decoding some seconds of the session's audio again, the stage hot, cold and reshaped …"
-            ),
+            self.tr("Decoding some seconds of the session's audio again, the stage hot, cold and reshaped …"),
             parent,
         )
 
@@ -118,9 +116,7 @@ class Explanation(CommandDialog):
         rows: list[list[object]] = []
         for key, value in parts.items():
             name, there = key.removesuffix("_s"), recorded.get(key.removesuffix("_s"))
-            low, high = (
-                (ends or {}).get(key, 0.0) / total for ends in (tree.parts_low, tree.parts_high)
-            )
+            low, high = ((ends or {}).get(key, 0.0) / total for ends in (tree.parts_low, tree.parts_high))
             row: list[object] = [PART_NAMES[name], _percent(value / total), _interval(low, high)]
             if there is not None:
                 row += [_percent(there.share), _interval(there.low, there.high)]

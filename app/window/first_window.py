@@ -54,9 +54,7 @@ class Skeleton(QWidget):
             lay_out(QVBoxLayout(), *((_frame("card"), row.share) for row in column), spacing=GAP)
             for column in layouts.columns(EXPLORE, VIEWS)
         ]
-        views = lay_out(
-            QHBoxLayout(), *zip(columns, layouts.WIDTHS[EXPLORE], strict=False), spacing=GAP
-        )
+        views = lay_out(QHBoxLayout(), *zip(columns, layouts.WIDTHS[EXPLORE], strict=False), spacing=GAP)
         self._form, transport = _frame("card"), _frame("card")
         transport.setFixedHeight(TRANSPORT)
         right = lay_out(QVBoxLayout(), (views, 1), transport, spacing=GAP)

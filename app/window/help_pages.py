@@ -117,9 +117,7 @@ class Doctor(Page):
         except (ValueError, KeyError, TypeError):
             self.lead.setText(tr("The command ended without saying what works."))
             return
-        self.show_rows(
-            [(name, tr("yes") if works else tr("no"), detail) for name, works, detail in checks]
-        )
+        self.show_rows([(name, tr("yes") if works else tr("no"), detail) for name, works, detail in checks])
         missing = tr("Something required is missing.")
         ready = tr("Everything required is available.")
         self.lead.setText(ready if report.get("ready") is True else missing)

@@ -32,9 +32,7 @@ FIGURES_MS = 150  # The large figures are updated this often: faster, nobody cou
 class MainWindow(FirstWindow):
     """The desk or the welcome page, between the top bar and the status line."""
 
-    def __init__(
-        self, worker: Sequence[str] | None = None, memory: Memory | None = None, bare: bool = False
-    ) -> None:
+    def __init__(self, worker: Sequence[str] | None = None, memory: Memory | None = None, bare: bool = False) -> None:
         """Make all of it, or with `bare` what is painted first; `worker`: command that decodes, None: our own."""
         super().__init__(memory)
         self._worker = worker
@@ -144,9 +142,7 @@ class MainWindow(FirstWindow):
             desk.breakdown.confirm.connect(self.confirm_stage)
             desk.faster.tried.connect(self.try_change)
             desk.docks.rearranged.connect(self.actions_.refresh)
-            desk.docks.offered = [
-                self.actions_[a.id] for a in self.actions_ if a.id.startswith("panel.")
-            ]
+            desk.docks.offered = [self.actions_[a.id] for a in self.actions_ if a.id.startswith("panel.")]
             self.pages.addWidget(desk)
             self.menus.fill()
             self._show_latency()
@@ -202,9 +198,7 @@ class MainWindow(FirstWindow):
         self.show_desk()
         said = counted(choice.files, self.tr("file"), self.tr("files"))
         if as_demo:
-            said = self.tr("{0}, once and at full speed: loop and pace were the demo's").format(
-                said
-            )
+            said = self.tr("{0}, once and at full speed: loop and pace were the demo's").format(said)
         banner = self.notices.info(self.tr("The next run decodes {0}.").format(said))
         if self.when.can_start():
             banner.add_button(self.tr("Run"), self.runs.start)
@@ -264,9 +258,7 @@ class MainWindow(FirstWindow):
             from app.window.actions import search_results
             from app.window.palette import Palette
 
-            self._palette = Palette(
-                self.actions_, self, partial(search_results.presets_and_settings, self)
-            )
+            self._palette = Palette(self.actions_, self, partial(search_results.presets_and_settings, self))
         self._palette.open_over(self)
 
     def explain_stage(self, stage: str = "") -> None:
@@ -308,9 +300,7 @@ class MainWindow(FirstWindow):
     def explain_unavailable_reason(self) -> str | None:
         """Why no stage can be explained now, or None."""
         if not self.when.has_finished_session():
-            return self.tr(
-                "A stage is explained from a finished session; stop the run or open one."
-            )
+            return self.tr("A stage is explained from a finished session; stop the run or open one.")
         if not self.when.is_idle():
             return self.tr("A run is under way, which explaining a stage would disturb.")
         return self.runs.other_run()
@@ -385,9 +375,7 @@ class MainWindow(FirstWindow):
         shown = self._snapshot
         self.top.show_figures(figures(shown))
         effects = effects_of(shown.session)
-        self.top.show_effects(
-            lambda keys: effects.at(shown.session, shown.track, shown.cursor_frame, keys)
-        )
+        self.top.show_effects(lambda keys: effects.at(shown.session, shown.track, shown.cursor_frame, keys))
         self.status.show_snapshot(self._snapshot)
         self._show_recording()
         self._show_latency()

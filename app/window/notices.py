@@ -67,9 +67,7 @@ class Banner(QFrame):
         if kind == "error":
             self._sign.setObjectName("danger-text")
         self._sign.setFixedWidth(12)
-        self._row = lay_out(
-            QHBoxLayout(self), self._sign, (self._text, 1), spacing=8, margins=(12, 7, 8, 7)
-        )
+        self._row = lay_out(QHBoxLayout(self), self._sign, (self._text, 1), spacing=8, margins=(12, 7, 8, 7))
         self.bar: QProgressBar | None = None
         if kind == "progress":
             self.bar = QProgressBar()
@@ -326,9 +324,7 @@ class InputNotes(QObject):
             return
         new = [*general[self._counted[0] :]]
         for utterance in session.utterances[self._counted[1] :]:
-            new += [
-                f"{utterance.name}: {note}" for note in utterance.notes if note not in self._seen
-            ]
+            new += [f"{utterance.name}: {note}" for note in utterance.notes if note not in self._seen]
             self._seen.update(utterance.notes)
         self._counted = counted
         if new:

@@ -84,9 +84,7 @@ class Palette(QDialog):
     `more` gives lines that are no actions: settings and presets.
     """
 
-    def __init__(
-        self, actions: Registry, parent: QWidget, more: Callable[[], list[SearchResult]] = list
-    ) -> None:
+    def __init__(self, actions: Registry, parent: QWidget, more: Callable[[], list[SearchResult]] = list) -> None:
         super().__init__(parent, Qt.WindowType.Popup | Qt.WindowType.FramelessWindowHint)
         self.setAttribute(Qt.WidgetAttribute.WA_TranslucentBackground)
         self._registry, self._more = actions, more
@@ -177,9 +175,7 @@ def _in_columns(blocks: list[_Block]) -> list[list[_Block]]:
 class KeySheet(QDialog):
     """All keys by group, in three columns, with mouse and wheel."""
 
-    def __init__(
-        self, actions: Registry, mouse: tuple[tuple[str, str], ...], parent: QWidget
-    ) -> None:
+    def __init__(self, actions: Registry, mouse: tuple[tuple[str, str], ...], parent: QWidget) -> None:
         super().__init__(parent)
         set_title(self, self.tr("Keys"))
         blocks = [

@@ -92,9 +92,7 @@ class Trial(CommandDialog):
         found = msgspec.json.decode(printed, type=Result)
         check = found.check
         rounds = counted(check.rounds, self.tr("round"), self.tr("rounds"))
-        self.state.setText(
-            self.tr("Measured on this machine, now: {0} of {1}.").format(rounds, check.audio)
-        )
+        self.state.setText(self.tr("Measured on this machine, now: {0} of {1}.").format(rounds, check.audio))
         self.add_sentence(
             self.tr("Time with the change: {0} of the time without it; predicted were {1}.").format(
                 _ratio(check.ratio, check.ci95), _ratio(check.predicted_ratio, None)
@@ -106,10 +104,7 @@ class Trial(CommandDialog):
             )
         )
         headers = [self.tr(t) for t in ("stage", "predicted", "measured", "95 % interval")]
-        rows = [
-            [row.name, _plain(row.predicted), _plain(row.ratio), _interval(row.ci95)]
-            for row in check.stages
-        ]
+        rows = [[row.name, _plain(row.predicted), _plain(row.ratio), _interval(row.ci95)] for row in check.stages]
         self.add_table(self.tr("Time with the change over time without it"), (headers, rows))
         for sentence in found.assumptions:
             self.add_sentence(sentence)

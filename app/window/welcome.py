@@ -114,10 +114,7 @@ class Welcome(Scrolled):
         lead = heading(self.tr("Run the demo with"))
         left = lay_out(QVBoxLayout(), lead, *choices, REST, spacing=8)
         self._recent = lay_out(QVBoxLayout(), spacing=2)
-        samples = (
-            self._session_row(path, "sample-session", _size(path.stat().st_size))
-            for path in sample_sessions()
-        )
+        samples = (self._session_row(path, "sample-session", _size(path.stat().st_size)) for path in sample_sessions())
         right = lay_out(
             QVBoxLayout(),
             *(heading(self.tr("Recent sessions")), self._recent, 18),

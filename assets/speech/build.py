@@ -63,9 +63,7 @@ UTTERANCES = (
         "she read the letter twice put it back on the table and said that nobody "
         "in the house had ever heard of such a thing",
     ),
-    Utterance(
-        "kal16", "numbers", "four seven two nine one zero six five eight three seven one nine"
-    ),
+    Utterance("kal16", "numbers", "four seven two nine one zero six five eight three seven one nine"),
     Utterance(
         "slt",
         "market",
@@ -116,9 +114,7 @@ def speak(text: str, voice: str) -> NDArray[np.int16]:
         raise FliteMissing(f"flite has no voice {voice}; it has {', '.join(available_voices())}.")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "spoken.wav"
-        subprocess.run(
-            ["flite", "-voice", voice, "-t", text, "-o", str(file)], check=True, capture_output=True
-        )
+        subprocess.run(["flite", "-voice", voice, "-t", text, "-o", str(file)], check=True, capture_output=True)
         samples, rate = soundfile.read(file, dtype="int16")
     if rate != SAMPLE_RATE:
         raise FliteMissing(f"flite's voice {voice} speaks at {rate} Hz; 16000 Hz is needed.")

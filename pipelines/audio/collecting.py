@@ -35,9 +35,7 @@ def collected(paths: Iterable[str | Path], matched: Collection[str] = SUFFIXES) 
             try:
                 inside = [p for p in path.iterdir() if _is_sound(p, matched)]
             except OSError as error:
-                raise AudioError(
-                    f"The folder {shown(path)} cannot be read: {error.strerror or error}."
-                ) from None
+                raise AudioError(f"The folder {shown(path)} cannot be read: {error.strerror or error}.") from None
             if not inside:
                 raise AudioError(
                     f"The folder {shown(path)} has no sound files directly in it ({', '.join(sorted(matched))})."
@@ -70,9 +68,7 @@ def _matching(pattern: Path) -> list[Path]:
     parts = list(pattern.parts)
     parts = [p for p, before in zip(parts, ["", *parts], strict=False) if p != "**" or before != p]
     if len(parts) > MAX_PARTS:
-        raise AudioError(
-            f"{shown(pattern)} has {len(parts)} parts; a pattern of at most {MAX_PARTS} is looked for."
-        )
+        raise AudioError(f"{shown(pattern)} has {len(parts)} parts; a pattern of at most {MAX_PARTS} is looked for.")
     first = next(at for at, part in enumerate(parts) if glob.has_magic(part))
     wild = [part if part == "**" else part.replace("**", "*") for part in parts[first:]]
     base = Path(*parts[:first])

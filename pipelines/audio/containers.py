@@ -171,9 +171,7 @@ def _chunks(data: Content, at: int, found: Contents) -> int:
         if form.name == "WAV" and size & 1 and _unpadded(data, at):
             unpadded, at = True, at - 1
     else:
-        raise Fault(
-            f"has more than {MAX_CHUNKS:,} chunks before its sound, as no {form.name} recording has"
-        )
+        raise Fault(f"has more than {MAX_CHUNKS:,} chunks before its sound, as no {form.name} recording has")
     is_mpeg = False
     if form.name == "WAV":
         found.bytes_per_s, is_mpeg = _codec(heads.get(b"fmt ", b""), form)
@@ -355,9 +353,7 @@ def _ogg(data: Content, at: int, found: Contents) -> int:
         at = end
         found.steps += 1
         if found.steps > MAX_PAGES:
-            raise Fault(
-                f"has more than {MAX_PAGES:,} Ogg pages, as no recording has that can be decoded"
-            )
+            raise Fault(f"has more than {MAX_PAGES:,} Ogg pages, as no recording has that can be decoded")
     if at == start:
         return _as_it_is(data, start, found)
     found.links.append(Link(((start, at),)))

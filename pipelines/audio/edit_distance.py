@@ -41,9 +41,7 @@ def _steps(left: Array, right: Array) -> list[Step]:
     before = _costs(left[:middle], right)
     cut = int(np.argmin(before + _costs(left[middle:][::-1], right[::-1])[::-1]))
     after = _steps(left[middle:], right[cut:])
-    shifted = [
-        (None if i is None else i + middle, None if j is None else j + cut) for i, j in after
-    ]
+    shifted = [(None if i is None else i + middle, None if j is None else j + cut) for i, j in after]
     return _steps(left[:middle], right[:cut]) + shifted
 
 

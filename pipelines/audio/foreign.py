@@ -35,9 +35,7 @@ _FORMATS: Final = (  # place, bytes there, name; all at most 40 bytes from the b
     (0, b".ra\xfd", "a RealAudio file"),
 )
 
-_READ_IN_WAV: Final = frozenset(
-    {0x01, 0x02, 0x03, 0x06, 0x07, 0x11, 0x31, 0x38, 0x40, MP3_IN_WAV, 0xFFFE}
-)
+_READ_IN_WAV: Final = frozenset({0x01, 0x02, 0x03, 0x06, 0x07, 0x11, 0x31, 0x38, 0x40, MP3_IN_WAV, 0xFFFE})
 """Codecs by their numbers in WAV (RFC 2361) that libsndfile reads."""
 
 _IN_WAV: Final = {

@@ -87,9 +87,7 @@ class Level:
         if self._peak == 0:
             notes.append("silent: every sample is 0")
         elif self._peak < SILENT:
-            notes.append(
-                f"almost silent: at most {20 * math.log10(self._peak):.0f} dB of full scale"
-            )
+            notes.append(f"almost silent: at most {20 * math.log10(self._peak):.0f} dB of full scale")
         return notes
 
 

@@ -63,9 +63,7 @@ class LinkFile(io.RawIOBase):
     def __init__(self, file: BinaryIO, link: Link) -> None:
         self._file, self._head, self._pieces = file, link.head, link.pieces
         lengths = [end - begin for begin, end in link.pieces]
-        self._places = list(
-            accumulate(lengths, initial=len(link.head))
-        )  # of the pieces, and the end
+        self._places = list(accumulate(lengths, initial=len(link.head)))  # of the pieces, and the end
         self._size = self._places[-1]
         self._at = 0
         self.error: OSError | None = None

@@ -35,9 +35,7 @@ from profiler.plain import one_line
 from profiler.spans import Cost
 
 STAGE = "frontend.audio"
-COST = Cost(
-    unmodelled="a library reads and decodes the file, and what that computes depends on its format"
-)
+COST = Cost(unmodelled="a library reads and decodes the file, and what that computes depends on its format")
 """Reading has no cost law: libsndfile and soxr do the work."""
 
 SHORTEST_WINDOW_S = 0.0256  # one analysis window of the front end
@@ -196,9 +194,7 @@ def _opened(path: Path, part: Part) -> Iterator[_Source]:
             f"{name} cannot be read as sound: it has no header, and its rate and sample format are to be given, "
             "for example by --set audio.raw=16000:s16le."
         )
-    raise AudioError(
-        f"{name} cannot be read as sound (WAV, FLAC, OGG or MP3 with a header, whole): {reason}."
-    )
+    raise AudioError(f"{name} cannot be read as sound (WAV, FLAC, OGG or MP3 with a header, whole): {reason}.")
 
 
 _stderr = threading.Lock()
@@ -227,18 +223,13 @@ def _quiet(link: Link) -> Iterator[None]:
 def _check_header(name: str, file: soundfile.SoundFile) -> None:
     rate = file.samplerate
     if not LOWEST_RATE <= rate <= HIGHEST_RATE:
-        raise AudioError(
-            f"{name} claims a sample rate of {rate} Hz; {LOWEST_RATE} to {HIGHEST_RATE} Hz "
-            "can be used."
-        )
+        raise AudioError(f"{name} claims a sample rate of {rate} Hz; {LOWEST_RATE} to {HIGHEST_RATE} Hz can be used.")
     if LONGEST_S * rate < file.frames < UNKNOWN_FRAMES:
         raise _too_long(name, f"is {_clock(file.frames / rate)} long")
 
 
 def _too_long(name: str, how: str) -> AudioError:
-    return AudioError(
-        f"{name} {how}; recordings of at most {_clock(LONGEST_S)} can be decoded: cut it into parts."
-    )
+    return AudioError(f"{name} {how}; recordings of at most {_clock(LONGEST_S)} can be decoded: cut it into parts.")
 
 
 def _clock(seconds: float) -> str:
@@ -285,9 +276,7 @@ def _read(source: _Source, part: Part, target: Target) -> _Sound:
         raise AudioError(f"{name} contains no sound: it has a header and no samples.")
     sound = samples.taken()
     if len(sound) == 0 and part.begin_s >= at_s:
-        raise AudioError(
-            f"{name} is {at_s:.2f} s long; there is nothing of it from {part.begin_s:.2f} s on."
-        )
+        raise AudioError(f"{name} is {at_s:.2f} s long; there is nothing of it from {part.begin_s:.2f} s on.")
     if len(sound) == 0:
         raise AudioError(
             f"{name} contains no sound: {level.n} samples at {next(iter(rates))} Hz are less than one at "
@@ -305,9 +294,7 @@ def _read(source: _Source, part: Part, target: Target) -> _Sound:
 def _of_rate(rate: int, target: Target) -> str:
     note = f"resampled from {rate} Hz"
     if rate / 2 < target.band:
-        note += (
-            f", with nothing above {rate // 2} Hz where the model listens up to {target.band:.0f}"
-        )
+        note += f", with nothing above {rate // 2} Hz where the model listens up to {target.band:.0f}"
     return note
 
 
@@ -319,9 +306,7 @@ def _of_channels(sound: _Sound, channel: int | None, mixed: Level) -> list[str]:
     if channel is not None:
         return [f"channel {channel + 1} of {n}"]
     if mixed.channels_cancel:
-        return [
-            f"its {n} channels cancel each other (opposite polarity): channel {mixed.loudest + 1} alone is decoded"
-        ]
+        return [f"its {n} channels cancel each other (opposite polarity): channel {mixed.loudest + 1} alone is decoded"]
     return [f"mixed down from {n} channels"]
 
 
@@ -361,8 +346,7 @@ def _read_one(
     # The length of MPEG sound is an estimate of the decoder; its frames were counted before.
     if n_read < min(known, end) and not file.subtype.startswith("MPEG"):
         raise AudioError(
-            f"{name} is cut short: its header promises {file.frames} samples per channel and "
-            f"only {n_read} are there."
+            f"{name} is cut short: its header promises {file.frames} samples per channel and only {n_read} are there."
         )
     if resampler is not None:
         samples.add(resampler.resample_chunk(np.empty(0, np.float32), last=True))
@@ -397,9 +381,7 @@ class _Samples:
         return self._array
 
 
-def _blocks(
-    source: _Source, number: int, file: soundfile.SoundFile, position: int
-) -> Iterator[F32]:
+def _blocks(source: _Source, number: int, file: soundfile.SoundFile, position: int) -> Iterator[F32]:
     """The sound of a recording from a sample on in blocks f32[n, channels], checked."""
     link = source.found.links[number]
     while True:

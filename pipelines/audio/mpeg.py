@@ -89,9 +89,7 @@ class _Recording:
         noted = _noted(first)
         if noted is not None:
             if frames < noted:  # some encoders count the frame with the note
-                raise Fault(
-                    f"is cut short: its header promises {noted} MPEG frames, but only {frames} are there"
-                )
+                raise Fault(f"is cut short: its header promises {noted} MPEG frames, but only {frames} are there")
             if noted >= frames - 1:
                 return Link(tuple(pieces), mpeg=True)
             begin, end = pieces[0]
@@ -124,9 +122,7 @@ def recordings(data: Content, at: int, found: Contents) -> int:
         at, tagged = at + length, False
         found.steps += 1
         if found.steps > MAX_FRAMES:
-            raise Fault(
-                f"has more than {MAX_FRAMES:,} MPEG frames, as no recording has that can be decoded"
-            )
+            raise Fault(f"has more than {MAX_FRAMES:,} MPEG frames, as no recording has that can be decoded")
         if at > data.size:
             raise _incomplete(one)
     if one.frames:
@@ -187,9 +183,7 @@ def _note(first: bytes, frames: int) -> bytes:
     mpeg1, mono = first[1] >> 3 & 3 == 3, first[3] >> 6 == 3
     rate = _KBIT[mpeg1, 3].index(128) + 1
     header = bytes([0xFF, first[1] | 1, rate << 4 | first[2] & 0x0C, first[3]])
-    note = (
-        header + bytes(_SIDE_INFORMATION[mpeg1, mono]) + b"Xing\0\0\0\1" + frames.to_bytes(4, "big")
-    )
+    note = header + bytes(_SIDE_INFORMATION[mpeg1, mono]) + b"Xing\0\0\0\1" + frames.to_bytes(4, "big")
     return note.ljust(_frame_bytes(header) or 0, b"\0")
 
 

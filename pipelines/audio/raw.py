@@ -40,6 +40,4 @@ def format_of(text: str) -> Format | None:
     return Format(int(said[1]), *FORMATS[said[2]], int(said[3] or 1))
 
 
-WANTED: Final = (
-    f"rate:format or rate:format:channels, such as 16000:s16le; formats are {', '.join(FORMATS)}"
-)
+WANTED: Final = f"rate:format or rate:format:channels, such as 16000:s16le; formats are {', '.join(FORMATS)}"

@@ -132,9 +132,7 @@ def read(path: str | Path, plain: bool = False) -> Transcripts:
                 f"a transcript of {len(row.text):,} characters; one file says at most {MAX_TRANSCRIPT:,}.",
             )
         if rows.setdefault((row.place or row.file, row.part, row.name), row).text != row.text:
-            raise text.error(
-                row.line, f"{shown(row.name or row.file)} has two different transcripts."
-            )
+            raise text.error(row.line, f"{shown(row.name or row.file)} has two different transcripts.")
     if not rows:
         raise AudioError(f"The transcripts {name}, {form.title}, name no file.")
     return Transcripts(list(rows.values()), form.title)
@@ -272,9 +270,7 @@ _ALTERNATIVES = re.compile(r"\{([^{}]*)\}")
 
 def _first_of_each(said: str) -> str:
     """The first of alternatives as NIST writes them: `{ it is / it's / @ }`, where @ is nothing."""
-    return _ALTERNATIVES.sub(
-        lambda found: found[1].partition("/")[0].replace("@", "").strip(), said
-    )
+    return _ALTERNATIVES.sub(lambda found: found[1].partition("/")[0].replace("@", "").strip(), said)
 
 
 # -- NIST's tables of times -------------------------------------------------------------------------
@@ -324,9 +320,7 @@ def _stm(text: _Text) -> Iterator[Row]:
     for number, line in text.numbered():
         fields = line.split(None, 5)
         if len(fields) < 5:
-            raise text.error(
-                number, "file, channel, speaker, begin, end and words are needed by STM."
-            )
+            raise text.error(number, "file, channel, speaker, begin, end and words are needed by STM.")
         file, channel, _, begin, end = fields[:5]
         said = re.sub(r"^<[^<>\s]*>", "", fields[5] if len(fields) > 5 else "").strip()
         part = _part(text, number, begin, end, _channel(text, number, channel))

@@ -113,9 +113,7 @@ def spelled(given: str) -> str:
     return _VARIANT.sub("", given)
 
 
-def align(
-    reference: Sequence[str], hypothesis: Sequence[str], partial: bool = False
-) -> list[Aligned]:
+def align(reference: Sequence[str], hypothesis: Sequence[str], partial: bool = False) -> list[Aligned]:
     """The alignment with the fewest errors, in order; every compared word occurs once.
 
     `partial`: the hypothesis is still growing, so the reference may go on after it at no cost.

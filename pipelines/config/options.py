@@ -202,9 +202,7 @@ def option_of(tree: type[msgspec.Struct], key: str) -> Option:
     shown = one_line(key, SHOWN)
     near = _nearest(shown, [o.key for o in known])
     hint = f"; did you mean {near}?" if near else "."
-    raise ConfigError(
-        f"There is no setting called '{shown}'{hint} `asrscope options` lists them all."
-    )
+    raise ConfigError(f"There is no setting called '{shown}'{hint} `asrscope options` lists them all.")
 
 
 def _nearest(given: str, keys: list[str]) -> str:

@@ -82,8 +82,7 @@ def from_file(path: str | Path) -> Preset:
     if unknown or not isinstance(settings, dict):
         found = one_line(", ".join(sorted(unknown)) or repr(settings))
         raise ConfigError(
-            f"{name}: expected title, description and a table [config] (and group, step, after), "
-            f"not {found}."
+            f"{name}: expected title, description and a table [config] (and group, step, after), not {found}."
         )
     step: Any = tree.get("step", 0)
     if type(step) is not int:
@@ -91,9 +90,7 @@ def from_file(path: str | Path) -> Preset:
     texts: dict[str, Any] = {key: tree[key] for key in _TEXTS if key in tree}
     for key, text in texts.items():
         if not isinstance(text, str) or len(text) > LONGEST_HEAD:
-            raise ConfigError(
-                f"{name}: {key} must be a text of at most {LONGEST_HEAD:,} characters."
-            )
+            raise ConfigError(f"{name}: {key} must be a text of at most {LONGEST_HEAD:,} characters.")
     return Preset(
         name=path.stem,
         config=from_dict(settings, where=name),

@@ -53,9 +53,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = 0.0
     loop: Annotated[
         bool,
-        setting(
-            "Loop", "Start again with the first file after the last.", layer="Audio", live=True
-        ),
+        setting("Loop", "Start again with the first file after the last.", layer="Audio", live=True),
     ] = False
     repeat_on_change: Annotated[
         bool,
@@ -171,9 +169,7 @@ def parse_assignment(text: str, option_name: str = "--set") -> tuple[str, Value]
     key, equals, value = text.partition("=")
     key = key.strip()
     if not equals or not key:
-        raise ConfigError(
-            f"{option_name} must be key=value, for example search.beam=13, not {quoted(text)}."
-        )
+        raise ConfigError(f"{option_name} must be key=value, for example search.beam=13, not {quoted(text)}.")
     target = option(key)
     return target.key, fitted(target, value.strip())
 

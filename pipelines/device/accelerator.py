@@ -43,9 +43,7 @@ class _Torch:
 
     copies_wait = True
 
-    def __init__(
-        self, name: str, backend: Any, empty: Callable[..., Tensor], streams: tuple[str, ...]
-    ) -> None:
+    def __init__(self, name: str, backend: Any, empty: Callable[..., Tensor], streams: tuple[str, ...]) -> None:
         self.name = self.where = name
         self.streams = streams
         self._backend, self._empty = backend, empty
@@ -57,9 +55,7 @@ class _Torch:
         free = free_memory(self._backend)
         if free is None:
             return None
-        reserved, used = (
-            getattr(self._backend, f"memory_{kind}", None) for kind in ("reserved", "allocated")
-        )
+        reserved, used = (getattr(self._backend, f"memory_{kind}", None) for kind in ("reserved", "allocated"))
         held = int(reserved()) - int(used()) if reserved and used else 0
         return free + max(held, 0)
 

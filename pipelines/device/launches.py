@@ -13,9 +13,7 @@ from typing import NamedTuple, Protocol
 
 from profiler.costs import Cost, Linear
 
-FREE = frozenset(
-    f"aten.{name}" for name in ("empty", "empty_like", "empty_strided", "new_empty", "_unsafe_view")
-)
+FREE = frozenset(f"aten.{name}" for name in ("empty", "empty_like", "empty_strided", "new_empty", "_unsafe_view"))
 """What torch dispatches without any kernel, beside views."""
 
 

@@ -95,15 +95,11 @@ class DeviceWork:
         if self.device.blocking:
             self._since = self.now()
 
-    def upload(
-        self, target: Tensor, source: Tensor, first_frame: int, frames: int, directly: bool = False
-    ) -> None:
+    def upload(self, target: Tensor, source: Tensor, first_frame: int, frames: int, directly: bool = False) -> None:
         """Copy host → device. From pinned memory it overlaps; otherwise the host waits for it."""
         self._copy(self._upload, target, source, source, first_frame, frames, directly)
 
-    def download(
-        self, target: Tensor, source: Tensor, first_frame: int, frames: int, directly: bool = False
-    ) -> None:
+    def download(self, target: Tensor, source: Tensor, first_frame: int, frames: int, directly: bool = False) -> None:
         """Copy device → host. Into pinned memory it overlaps: `wait_for` it before reading."""
         self._copy(self._download, target, source, target, first_frame, frames, directly)
 
@@ -173,9 +169,7 @@ class DeviceWork:
         size = source.numel() * source.element_size()
         with (
             self._waited(waits or (self.device.blocking and self.timer.recording)),
-            self.timer.transfer(
-                stage, size, pinned, COPY, first_frame, frames, blocking=waits, directly=directly
-            ),
+            self.timer.transfer(stage, size, pinned, COPY, first_frame, frames, blocking=waits, directly=directly),
         ):
             # Never blocking here: the timer waits where waiting is due, behind its own event.
             self.device.run(COPY, lambda: target.copy_(source, non_blocking=True))

@@ -172,9 +172,7 @@ def exact_of(config: Config) -> Config:
     return config
 
 
-def audit(
-    config: Config, items: Sequence[Item], progress: Progress, cancelled: Callable[[], bool]
-) -> Audit:
+def audit(config: Config, items: Sequence[Item], progress: Progress, cancelled: Callable[[], bool]) -> Audit:
     """Decode `items` by `config` and by exact scoring, and compare.
 
     Raises ConfigError, what `recogniser.build` raises, and Cancelled. A file that cannot be read is left out
@@ -197,18 +195,14 @@ def audits(
     recogniser = build(first, recorder, NullLane(), progress, cancelled)
     recogniser.register(recorder)
     ready = [recogniser.scorer.make_ready(config, progress, cancelled) for config in configs]
-    exact = build_scorer(
-        exact_of(first), open_model(first, progress, cancelled), progress, cancelled
-    )
+    exact = build_scorer(exact_of(first), open_model(first, progress, cancelled), progress, cancelled)
     exact.warm_up()
     results = [Audit(config) for config in configs]
     ours = _Counted(recogniser.scorer)
     for place, item in enumerate(items):
         progress("decoding by both", place / max(1, len(items)))
         try:
-            samples = audio.load(
-                item.path, item.part, recogniser.frontend.parameters.target
-            ).samples
+            samples = audio.load(item.path, item.part, recogniser.frontend.parameters.target).samples
         except audio.AudioError as error:
             for result in results:
                 result.refused.append(str(error))
@@ -281,9 +275,7 @@ class _Exact:
         return self._kept[first:last]
 
     def _score(self, first: int, last: int) -> Array:
-        scores: Array = self._counted.scorer.score(
-            self.block(first, last), first, self._counted.lane
-        )
+        scores: Array = self._counted.scorer.score(self.block(first, last), first, self._counted.lane)
         self._counted.settle()
         return scores
 
@@ -335,9 +327,7 @@ def _decode(recogniser: Recogniser, exact: _Exact, cancelled: Callable[[], bool]
 
 def _utterance(item: Item, frames: int, words: str, exact: str, same: int) -> AuditedUtterance:
     count, exact_count = (wer.scored(item.reference, each) for each in (words, exact))
-    return AuditedUtterance(
-        item.name, frames, words, exact, item.reference, count, exact_count, same
-    )
+    return AuditedUtterance(item.name, frames, words, exact, item.reference, count, exact_count, same)
 
 
 def report(audit: Audit) -> dict[str, Any]:

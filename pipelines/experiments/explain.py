@@ -79,20 +79,14 @@ class Explanation:
     def conclusion(self) -> str:
         """What the replays say, and whether the counts of the cost law fit them, in one sentence."""
         low, likely, high = self.waiting
-        text = (
-            f"Replayed hot, it takes {1 - likely:.0%} of its time ({1 - high:.0%} to {1 - low:.0%})"
-        )
+        text = f"Replayed hot, it takes {1 - likely:.0%} of its time ({1 - high:.0%} to {1 - low:.0%})"
         parts = self.row.parts
         if parts is None:
             return f"{text}; it has no cost law to say what it waits for."
         beyond, memory = parts.share(NOT_ATTRIBUTED), sum(map(parts.share, MEMORY_PARTS))
         if beyond >= TOLD_FROM:
-            return (
-                f"{text}; {beyond:.0%} of its time fits neither that nor what its cost law counts."
-            )
-        return (
-            f"{text}; memory takes {memory:.0%}, part of which is also there when its data are hot."
-        )
+            return f"{text}; {beyond:.0%} of its time fits neither that nor what its cost law counts."
+        return f"{text}; memory takes {memory:.0%}, part of which is also there when its data are hot."
 
 
 def explain(
@@ -109,8 +103,7 @@ def explain(
     found = replays.KINDS[group](recogniser, recorder.stage_id(stage))
     target = recogniser.frontend.parameters.target
     features = [
-        recogniser.frontend.features(audio.load(item.path, item.part, target).samples)
-        for item in stretch.items
+        recogniser.frontend.features(audio.load(item.path, item.part, target).samples) for item in stretch.items
     ]
     found.refuse(with_context(features[0][:1], recogniser.scorer.context))
     table = _roofs(config, progress, cancelled)
@@ -162,11 +155,7 @@ class _Again:
         context = recogniser.scorer.context
         self._padded = [with_context(x, context) for x in features]
         self._beyond, self._block = sum(context), min(recogniser.config.block, MAX_FRAMES)
-        places = [
-            (u, at)
-            for u, x in enumerate(features)
-            for at in range(0, len(x) - self._block, self._block)
-        ]
+        places = [(u, at) for u, x in enumerate(features) for at in range(0, len(x) - self._block, self._block)]
         if not places:
             raise BadInput(f"The audio is shorter than a block of {self._block} frames.")
         step = -(-len(places) // MOST_BLOCKS)
@@ -227,9 +216,7 @@ class _Again:
                 continue
             longest = min(self._lengths[utterance] - at, MAX_FRAMES)
 
-            def rows(
-                frames: int, utterance: int = utterance, at: int = at, longest: int = longest
-            ) -> Array | None:
+            def rows(frames: int, utterance: int = utterance, at: int = at, longest: int = longest) -> Array | None:
                 return self._of(utterance, at, frames) if 0 < frames <= longest else None
 
             for way, ns, of in self._replays.again(rows, scores, n, at):

@@ -247,9 +247,7 @@ def confirm(
                 otherwise=shared,
                 judged=row,
             )
-            done.append(
-                weigh(change.name, change.text, row.verdict, by_verdict, measured, change.per)
-            )
+            done.append(weigh(change.name, change.text, row.verdict, by_verdict, measured, change.per))
     return Confirmation(unchanged, done, rounds)
 
 
@@ -301,9 +299,7 @@ def _with_fewer_codebooks(
     whole = block_bytes(pack(model), config.block)
     count = int(model.n_codebooks * CACHE_SHARE * _second_level() / whole)
     if not 1 <= count < model.n_codebooks:
-        return Perturbation(
-            change.name, unavailable="the whole model fits the cache, or nothing does"
-        )
+        return Perturbation(change.name, unavailable="the whole model fits the cache, or nothing does")
     frontend, item = Mfcc(model.feat_params, transform=model.transform), stretch.items[0]
     target = frontend.parameters.target
     sound = audio.load(item.path, item.part, target)

@@ -31,9 +31,7 @@ FREE: Final = ("pace", "loop")
 """Settings that change when frames come, and not what they cost."""
 
 ON_A_DEVICE: Final = ("device", "search.device")
-OF_THE_PROCESSOR: Final = (
-    "a trial follows the processor alone, and not what a device does meanwhile"
-)
+OF_THE_PROCESSOR: Final = "a trial follows the processor alone, and not what a device does meanwhile"
 
 TRIED: Final = "Tried here with both settings in turns: {0}. Each stage of the session changes as it did there."
 COUNTED: Final = "{0:.0f} tokens lived in a frame, {1:.0f} with the change."
@@ -80,15 +78,12 @@ class Predictor:
         acting = [key for key in keys if key not in FREE]
         if acting and (_on_a_device(before) or _on_a_device(after)):
             return prediction, [
-                f"There is no model of {key}: {OF_THE_PROCESSOR}. Only --check tells."
-                for key in acting
+                f"There is no model of {key}: {OF_THE_PROCESSOR}. Only --check tells." for key in acting
             ]
         if not acting:
             return prediction, []
         then, now = self._tried
-        prediction = _assumed(
-            prediction, TRIED.format(self._stretch.note), COUNTED.format(then.tokens, now.tokens)
-        )
+        prediction = _assumed(prediction, TRIED.format(self._stretch.note), COUNTED.format(then.tokens, now.tokens))
         for group in dict.fromkeys((*then.groups, *now.groups)):
             old, new = (side.groups.get(group, {}) for side in (then, now))
             prediction = whatif.changed(prediction, old, new, group)
@@ -144,10 +139,7 @@ def _tokens(recording: Recording) -> float:
 
 
 def _on_a_device(config: Config) -> bool:
-    return any(
-        settings.obstacle(config, key) is None and settings.get(config, key) != "cpu"
-        for key in ON_A_DEVICE
-    )
+    return any(settings.obstacle(config, key) is None and settings.get(config, key) != "cpu" for key in ON_A_DEVICE)
 
 
 def _assumed(prediction: Prediction, *sentences: str) -> Prediction:

@@ -68,17 +68,13 @@ class Replays(Protocol):
     def refuse(self, block: Array) -> None:
         """BadInput where doing a block again would not be the same work; `block`: one to try it on."""
 
-    def prepare(
-        self, recorder: Recorder, progress: Progress, cancelled: Callable[[], bool]
-    ) -> None:
+    def prepare(self, recorder: Recorder, progress: Progress, cancelled: Callable[[], bool]) -> None:
         """Make what is needed besides the recogniser. Raises Cancelled."""
 
     def keep(self) -> None:
         """A block follows that is done again when it has ended."""
 
-    def again(
-        self, rows: Rows, scores: Scores, n: int, at: int
-    ) -> Iterator[tuple[str, float, int]]:
+    def again(self, rows: Rows, scores: Scores, n: int, at: int) -> Iterator[tuple[str, float, int]]:
         """Do the block of `n` frames, from `at` on, again: (way, ns of the stage, frames).
 
         `scores`: what scoring gave for it, of a lazy scorer frame by frame. Afterwards scorer and search are as they
@@ -132,9 +128,7 @@ class OfScoring(_OfBlocks):
                 "no method that follows the last frame."
             )
 
-    def prepare(
-        self, recorder: Recorder, progress: Progress, cancelled: Callable[[], bool]
-    ) -> None:
+    def prepare(self, recorder: Recorder, progress: Progress, cancelled: Callable[[], bool]) -> None:
         """Make scorers with the same parameters once more: what is read and packed again lies elsewhere."""
         config = self._recogniser.config
         for _ in range(ELSEWHERE):
@@ -148,9 +142,7 @@ class OfScoring(_OfBlocks):
         """The scorer keeps its block, and what the search asks for of it."""
         self._scorer.note()
 
-    def again(
-        self, rows: Rows, scores: Scores, n: int, at: int
-    ) -> Iterator[tuple[str, float, int]]:
+    def again(self, rows: Rows, scores: Scores, n: int, at: int) -> Iterator[tuple[str, float, int]]:
         """Score the block again in every way."""
         scorer = self._scorer
         yield HOT, self._hot(scorer), n
@@ -174,9 +166,7 @@ class OfScoring(_OfBlocks):
     def _scorer(self) -> LayeredScorer:
         scorer = self._recogniser.scorer
         if not isinstance(scorer, LayeredScorer):
-            raise BadInput(
-                "Scoring on a device cannot be replayed; its stages have times of their own."
-            )
+            raise BadInput("Scoring on a device cannot be replayed; its stages have times of their own.")
         return scorer
 
     def _hot(self, scorer: LayeredScorer) -> float:
@@ -209,9 +199,7 @@ class OfSearch(_OfBlocks):
         """BadInput where searching a block again would not be the same work."""
         config = self._recogniser.config
         if not isinstance(self._recogniser.search, Viterbi):
-            raise BadInput(
-                "The search on a device cannot be replayed; its stages have times of their own."
-            )
+            raise BadInput("The search on a device cannot be replayed; its stages have times of their own.")
         if config.search.adaptive_beam:
             raise BadInput(
                 "With search.adaptive_beam a block of the search is not the same work again, since its beam follows "
@@ -224,17 +212,13 @@ class OfSearch(_OfBlocks):
                 "again; choose device=cpu."
             )
 
-    def prepare(
-        self, recorder: Recorder, progress: Progress, cancelled: Callable[[], bool]
-    ) -> None:
+    def prepare(self, recorder: Recorder, progress: Progress, cancelled: Callable[[], bool]) -> None:
         """Make searches over copies of the graph."""
         self._name = recorder.stages[self._stage].name
         config, search = self._recogniser.config, self._viterbi
         self._kept = SearchReplay(search)
         for _ in range(ELSEWHERE):
-            graph = dataclasses.replace(
-                search.graph, states=search.graph.states.copy(), arcs=search.graph.arcs.copy()
-            )
+            graph = dataclasses.replace(search.graph, states=search.graph.states.copy(), arcs=search.graph.arcs.copy())
             other = Viterbi(graph, config.search)
             other.stages(recorder)
             self._elsewhere.append(SearchReplay(other))
@@ -246,9 +230,7 @@ class OfSearch(_OfBlocks):
         """Keep the search's state before the block."""
         self._kept.keep()
 
-    def again(
-        self, rows: Rows, scores: Scores, n: int, at: int
-    ) -> Iterator[tuple[str, float, int]]:
+    def again(self, rows: Rows, scores: Scores, n: int, at: int) -> Iterator[tuple[str, float, int]]:
         """Search the block again in every way; the last one leaves the state as the block had left it.
 
         In no way where the history was collected in the block.

@@ -73,9 +73,7 @@ class Recording:
     stages: dict[int, StageInfo]
     costs: dict[tuple[int, int], Cost]
     calibration: RoofTable
-    lanes: dict[int, LaneInfo] = field(
-        default_factory=lambda: {0: LaneInfo(0, "decode", "cpu", True, 0, 0)}
-    )
+    lanes: dict[int, LaneInfo] = field(default_factory=lambda: {0: LaneInfo(0, "decode", "cpu", True, 0, 0)})
     spans: Array = field(default_factory=lambda: np.empty(0, SPAN))
     generation: int = 0
     meta: dict[str, Any] = field(default_factory=dict)
@@ -107,9 +105,7 @@ def settings_of(configs: Sequence[Any], n_frames: int) -> tuple[Config, int, int
     return config, *spans[longest]
 
 
-def named_files(
-    config: Config, session: Path, instead: Mapping[str, Value] = NO_SETTINGS
-) -> tuple[Config, list[str]]:
+def named_files(config: Config, session: Path, instead: Mapping[str, Value] = NO_SETTINGS) -> tuple[Config, list[str]]:
     """Settings of a session with the files found that they name, and a sentence on these, which running again opens.
 
     `instead`: settings, of which those are taken whose file is gone. The files may be a stranger's choice: BadInput
@@ -122,9 +118,7 @@ def named_files(
         if not value or value in option.shipped():
             continue
         folder = option.key == FOLDER_KEY
-        if not named.of_this_machine(value) or not (
-            os.path.isdir(value) if folder else inputs.regular(Path(value))
-        ):
+        if not named.of_this_machine(value) or not (os.path.isdir(value) if folder else inputs.regular(Path(value))):
             if option.key not in instead:
                 kind, tried = "folder" if folder else "file", ""
                 if not os.path.isabs(value):
@@ -179,14 +173,10 @@ def audio_of(spoken: Iterable[Item], folder: Path, limit_s: float = STRETCH_S) -
     if wanted:
         others = f" and {len(wanted) - 1} more" if len(wanted) > 1 else ""
         why = f"the session's audio is gone ({one_line(str(wanted[0][0]))}{others})"
-    return Stretch(
-        items, seconds, f"{why}: {seconds:.1f} s of the bundled synthetic voices instead"
-    )
+    return Stretch(items, seconds, f"{why}: {seconds:.1f} s of the bundled synthetic voices instead")
 
 
-def _gather(
-    wanted: list[Item], folder: Path, limit_s: float
-) -> tuple[tuple[Item, ...], float, bool]:
+def _gather(wanted: list[Item], folder: Path, limit_s: float) -> tuple[tuple[Item, ...], float, bool]:
     """Items, their seconds, and whether a file was left out before the last of them."""
     items: list[Item] = []
     seconds, left_out = 0.0, False
@@ -306,9 +296,7 @@ class Piece:
 class Taken:
     """What an arm recorded, decode after decode."""
 
-    def __init__(
-        self, recorder: Recorder, costs: Mapping[tuple[int, int], Cost], roof_table: RoofTable
-    ) -> None:
+    def __init__(self, recorder: Recorder, costs: Mapping[tuple[int, int], Cost], roof_table: RoofTable) -> None:
         stages = {stage.id: stage for stage in recorder.stages}
         self.recording = Recording(stages, dict(costs), roof_table)
         self._spans: list[Array] = []
@@ -333,9 +321,7 @@ class Taken:
 class Runner:
     """Decodes by one arm and takes the spans out each time."""
 
-    def __init__(
-        self, config: Config, recogniser: Recogniser, prepared: Prepared, roof_table: RoofTable
-    ) -> None:
+    def __init__(self, config: Config, recogniser: Recogniser, prepared: Prepared, roof_table: RoofTable) -> None:
         self._config, self._recogniser, self._prepared = config, recogniser, prepared
         self._recorder = Recorder()
         self._lane = self._recorder.lane("decode", decode=True, make=DrainedLane)

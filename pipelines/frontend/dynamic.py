@@ -47,9 +47,7 @@ class Layout:
         return len(self.widths) * max(self.widths)
 
 
-def layout(
-    p: FeatureParameters, transform: Array | None = None, source: str = "feat.params"
-) -> Layout:
+def layout(p: FeatureParameters, transform: Array | None = None, source: str = "feat.params") -> Layout:
     """The layout of `-feat`, `-svspec` and `-ldadim`; FeatureParameterError when they do not fit each other.
 
     `transform` f32 [m, n]: what a model's `feature_transform` does to a frame of n values.
@@ -103,9 +101,7 @@ def in_order(p: FeatureParameters) -> bool:
     if not (whole and p.svspec):
         return whole
     numbers = [int(number) for number in re.findall(r"\d+", p.svspec)]
-    return p.svspec == spec_of(
-        tuple(b - a + 1 for a, b in zip(numbers[::2], numbers[1::2], strict=False))
-    )
+    return p.svspec == spec_of(tuple(b - a + 1 for a, b in zip(numbers[::2], numbers[1::2], strict=False)))
 
 
 def _streams(p: FeatureParameters, source: str) -> list[list[Column]]:

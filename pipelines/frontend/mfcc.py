@@ -127,9 +127,7 @@ class Mfcc:
         """Begin an utterance: f32[n] samples in -1…1 at the target's rate, all of it (the mean needs it)."""
         return Utterance(self, samples)
 
-    def features(
-        self, samples: F32, first_frame: int = 0, lane: Lane | NullLane | None = None
-    ) -> F32:
+    def features(self, samples: F32, first_frame: int = 0, lane: Lane | NullLane | None = None) -> F32:
         """All features of an utterance, f32[n_frames, dimension]: of `1s_c_d_dd` cepstra, differences, seconds.
 
         With a `lane` (after `stages`) each piece is recorded; `first_frame` is the utterance's first frame in the run.
@@ -206,8 +204,7 @@ class Utterance:
     def __init__(self, front_end: Mfcc, samples: F32) -> None:
         if samples.ndim != 1 or samples.dtype != np.float32:
             raise ValueError(
-                f"The front end needs one channel of float32 samples, got {samples.dtype} "
-                f"of shape {samples.shape}."
+                f"The front end needs one channel of float32 samples, got {samples.dtype} of shape {samples.shape}."
             )
         p = front_end.parameters
         self._tables = front_end
@@ -239,9 +236,7 @@ class Utterance:
         check("features", self.features, np.float32, shape, writable=True)
         for first in range(0, self.n_frames, piece_frames):
             last = min(first + piece_frames, self.n_frames)
-            _kernels.normalise(
-                self.cepstra, mean, scale, made.columns, made.matrix, first, last, self.features
-            )
+            _kernels.normalise(self.cepstra, mean, scale, made.columns, made.matrix, first, last, self.features)
             yield Piece(NORMALISE, first, last - first)
 
     def block(self, first: int, last: int) -> None:
@@ -304,11 +299,7 @@ class Utterance:
         if self.n_frames and p.cmn != "none":
             # Frames without energy, of which pocketsphinx counts none, are all that there is in silence.
             counted = self._sums[-1] > 0
-            mean = (
-                self._sums[:-1] / self._sums[-1]
-                if counted
-                else self.cepstra.mean(axis=0, dtype=np.float64)
-            )
+            mean = self._sums[:-1] / self._sums[-1] if counted else self.cepstra.mean(axis=0, dtype=np.float64)
             if p.varnorm:
                 squares = np.square(self.cepstra - mean).sum(axis=0)
                 np.sqrt(self.n_frames / squares, out=scale, where=squares > 0)

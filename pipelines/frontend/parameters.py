@@ -108,9 +108,7 @@ class FeatureParameters:
     agc: str = "none"
     agcthresh: float = 2.0  # nat above the quietest frame that still count as noise (agc noise)
     feat: str = FEATURE_TYPE
-    svspec: str = (
-        ""  # dimensions of each stream, such as 0-12/13-25/26-38; empty: as `feat` has them
-    )
+    svspec: str = ""  # dimensions of each stream, such as 0-12/13-25/26-38; empty: as `feat` has them
     ldadim: int = 0  # rows of a model's `feature_transform` that are used; 0: all
 
     @property
@@ -129,9 +127,7 @@ class FeatureParameters:
         return int(self.samprate / self.frate + 0.5)
 
     @classmethod
-    def from_mapping(
-        cls, pairs: Mapping[str, str], source: str = "feat.params"
-    ) -> FeatureParameters:
+    def from_mapping(cls, pairs: Mapping[str, str], source: str = "feat.params") -> FeatureParameters:
         """Take already split options, with or without the leading dash of their names."""
         values: dict[str, Any] = {}
         for dashed, value in pairs.items():
@@ -185,8 +181,7 @@ class FeatureParameters:
         demand(self.frate == 100, f"-frate {self.frate} is not implemented (only 100)")
         demand(
             self.hop_samples <= self.window_samples <= self.nfft <= 1 << 15,
-            f"-wlen {self.wlen:g} s must hold one frame of {self.hop_samples} samples "
-            f"and fit into -nfft {self.nfft}",
+            f"-wlen {self.wlen:g} s must hold one frame of {self.hop_samples} samples and fit into -nfft {self.nfft}",
         )
         demand(self.nfft & (self.nfft - 1) == 0, f"-nfft {self.nfft} must be a power of two")
         demand(
@@ -205,9 +200,7 @@ def options_of(text: str, source: str = "feat.params") -> dict[str, str]:
     for i in range(0, len(words), 2):
         name = words[i]
         if not name.startswith("-") or len(name) < 2:
-            raise FeatureParameterError(
-                f"{source}: expected an option such as -nfilt, found {one_line(name)!r}."
-            )
+            raise FeatureParameterError(f"{source}: expected an option such as -nfilt, found {one_line(name)!r}.")
         if i + 1 == len(words):
             raise FeatureParameterError(f"{source}: option {one_line(name)} has no value.")
         pairs[name[1:]] = words[i + 1]

@@ -33,9 +33,7 @@ NOISE = 0.08
 def drawn(count: int, seed: int) -> tuple[F32, I64]:
     """`count` digits f32 [count, 28, 28] in 0…1 and their classes i64 [count]."""
     draw = np.random.default_rng(seed)
-    glyphs = np.array([[int(dot) for dot in glyph] for glyph in GLYPHS], np.float32).reshape(
-        -1, 7, 5
-    )
+    glyphs = np.array([[int(dot) for dot in glyph] for glyph in GLYPHS], np.float32).reshape(-1, 7, 5)
     classes = draw.integers(0, 10, count)
     images = np.empty((count, SIDE, SIDE), np.float32)
     rows, columns = np.mgrid[:SIDE, :SIDE] - (SIDE - 1) / 2

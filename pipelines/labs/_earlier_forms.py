@@ -80,9 +80,7 @@ def by_name(cell: Callable[[Old, str], tuple[str, int]], name: str = "seconds") 
 
 def at(size: str | int, name: str = "seconds") -> Reader:
     """Rounds by variant, all of one size: a number, or that of a field."""
-    return by_name(
-        lambda old, text: (text, size if isinstance(size, int) else _read(old, size, int)), name
-    )
+    return by_name(lambda old, text: (text, size if isinstance(size, int) else _read(old, size, int)), name)
 
 
 def named(pattern: str) -> Reader:
@@ -116,10 +114,7 @@ def _clocks_cores(old: Old) -> Cells:
 
 
 def _cold(old: Old) -> Cells:
-    return {
-        v: {_read(old, "n", int): [seconds]}
-        for v, seconds in _read(old, "cold", dict[str, float]).items()
-    }
+    return {v: {_read(old, "n", int): [seconds]} for v, seconds in _read(old, "cold", dict[str, float]).items()}
 
 
 def _exp_cost(old: Old, text: str) -> tuple[str, int]:
@@ -136,11 +131,7 @@ def _scoring_free(old: Old) -> Cells:
 
 
 def _simd_int8(old: Old) -> Old:
-    return {
-        "counts": dict(
-            zip(("outputs", "inputs"), _read(old, "shape", tuple[int, int]), strict=True)
-        )
-    }
+    return {"counts": dict(zip(("outputs", "inputs"), _read(old, "shape", tuple[int, int]), strict=True))}
 
 
 def _sparse(_: Old, text: str) -> tuple[str, int]:
@@ -150,9 +141,7 @@ def _sparse(_: Old, text: str) -> tuple[str, int]:
 
 def _vq_lookup(old: Old) -> Old:
     facts = {name: old[name] for name in ("error", "same_best", "bytes_read", "exps")}
-    codewords = {
-        f"{way} {size}": size for size in _read(old, "sizes", list[int]) for way in ("flat", "tree")
-    }
+    codewords = {f"{way} {size}": size for size in _read(old, "sizes", list[int]) for way in ("flat", "tree")}
     return {"by_variant": {"codewords": codewords, **facts}}
 
 
@@ -162,14 +151,10 @@ def _matrix_200(old: Old) -> Old:
 
 
 FORMS: Final[Mapping[str, Form]] = {
-    "access-orders": Form(
-        columns("sizes", "by_size"), {"strides": columns("strides", {"strided": "by_stride"})}
-    ),
+    "access-orders": Form(columns("sizes", "by_size"), {"strides": columns("strides", {"strided": "by_stride"})}),
     "bandwidth-ladder": Form(columns("sizes", {"one core": "one", "all cores": "all_cores"})),
     "batching": Form(named(r"(?P<variant>.+), (?P<size>\d+) frames")),
-    "call-costs": Form(
-        columns("sizes", "times"), changed=lambda old: {"device": old["device"] or ""}
-    ),
+    "call-costs": Form(columns("sizes", "times"), changed=lambda old: {"device": old["device"] or ""}),
     "clocks-cores": Form(_clocks_cores, changed=lambda old: {"device": old["device_name"]}),
     "exp-cost": Form(by_name(_exp_cost)),
     "exp-share": Form(named(r"(?P<variant>.+) (?P<size>\d+)")),
@@ -177,9 +162,7 @@ FORMS: Final[Mapping[str, Form]] = {
     "gpu-scoring-search": Form(at("frames")),
     "lazy-outputs": Form(named(r"(?P<variant>.+), blocks of (?P<size>\d+)")),
     "low-rank": Form(at("frames")),
-    "matrix-200": Form(
-        columns("sizes", "by_size"), {"parts": at("n", "parts"), "cold": _cold}, _matrix_200
-    ),
+    "matrix-200": Form(columns("sizes", "by_size"), {"parts": at("n", "parts"), "cold": _cold}, _matrix_200),
     "matrix-orders": Form(
         at("n", "at_n"),
         {"sizes": columns("sizes", "by_size"), "blocks": columns("blocks", {"blocks": "by_block"})},

@@ -145,10 +145,7 @@ def trained(desk: Desk, job: Job, workers: Workers) -> tuple[list[Curve], list[l
             loss = float(np.mean(piece.segments))
             name = job.tasks[piece.task].name
             desk.progress(f"training, {name}: loss {loss:.3f}", done / everything)
-    curves = [
-        _curve(task.name, task.workers, found)
-        for task, found in zip(job.tasks, pieces, strict=True)
-    ]
+    curves = [_curve(task.name, task.workers, found) for task, found in zip(job.tasks, pieces, strict=True)]
     last = [found[-1].reports for found in pieces]
     for task, reports in zip(job.tasks, last, strict=True):
         for report in reports:
@@ -191,9 +188,7 @@ def _blocks(reports: Sequence[Report]) -> list[Block]:
     """Each worker's spans since the first of its machine began: clocks of machines differ by anything."""
     begin = min((report.spans[0].begin for report in reports if report.spans), default=0)
     return [
-        Block(
-            report.rank, span.kind, (span.begin - begin) / 1e9, (span.end - begin) / 1e9, span.batch
-        )
+        Block(report.rank, span.kind, (span.begin - begin) / 1e9, (span.end - begin) / 1e9, span.batch)
         for report in reports
         for span in report.spans
     ]

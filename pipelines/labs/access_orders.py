@@ -99,9 +99,7 @@ def per_access(timings: Timings) -> Timings:
 def measure(params: Params, desk: Desk) -> SweepResult:
     """Every way over data of every size (in bytes), then every stride (in bytes) over the largest."""
     sizes = sizes_of(params.largest_mib)
-    by_size = Sweep(
-        accesses, sizes, "accesses over {size} B of data", label="{variant}, {size} B", share=0.75
-    )
+    by_size = Sweep(accesses, sizes, "accesses over {size} B of data", label="{variant}, {size} B", share=0.75)
     by_stride = Sweep(
         lambda distance: {"strided": stride(sizes[-1], distance // WORD)},
         [words * WORD for words in STRIDES],
@@ -184,7 +182,5 @@ LAB = Lab(
         "does not hold here": "So: on this machine the order of the rows matters less than their number.",
         "undecided": "So: give it more time (--set seconds=120), with nothing else running.",
     },
-    bytes_needed=lambda params: (
-        4 * (params.largest_mib << 20) + len(STRIDES) * (params.largest_mib << 20)
-    ),
+    bytes_needed=lambda params: 4 * (params.largest_mib << 20) + len(STRIDES) * (params.largest_mib << 20),
 )

@@ -27,22 +27,14 @@ COMPUTING = ("gradient", "update", "local")
 class Params(shared.Workers, frozen=True, kw_only=True):
     """How many workers, and how much is trained."""
 
-    workers: Annotated[
-        int, setting("Workers", "Workers beside the parameter server.", ge=2, le=64)
-    ] = 2
-    batch: Annotated[
-        int, setting("Minibatch", "Examples of a worker's minibatch.", unit="frames", ge=1, le=4096)
-    ] = 128
+    workers: Annotated[int, setting("Workers", "Workers beside the parameter server.", ge=2, le=64)] = 2
+    batch: Annotated[int, setting("Minibatch", "Examples of a worker's minibatch.", unit="frames", ge=1, le=4096)] = 128
     accumulate: Annotated[
         int,
         setting("Accumulated", "Minibatches whose mean gradient is sent at once.", ge=2, le=256),
     ] = 4
-    batches: Annotated[
-        int, setting("Minibatches", "Minibatches in a round of each way.", ge=16, le=1_000_000)
-    ] = 480
-    rounds: Annotated[
-        int, setting("Rounds", "Rounds in turns; each is one time of each way.", ge=3, le=100)
-    ] = 7
+    batches: Annotated[int, setting("Minibatches", "Minibatches in a round of each way.", ge=16, le=1_000_000)] = 480
+    rounds: Annotated[int, setting("Rounds", "Rounds in turns; each is one time of each way.", ge=3, le=100)] = 7
 
 
 class Result(Measured, frozen=True, kw_only=True):
@@ -172,9 +164,7 @@ def picture(result: Result) -> Chart:
             part = sum(each.seconds.get(kind, 0.0) for each in workers for kind in kinds)
             shares.append(100 * part / whole)
         parts.append(Bars(title, tuple(shares), stacked=True))
-    late = tuple(
-        Line(curve.name, *_histogram(curve.by_worker[0].delays)) for curve in result.curves[EACH:]
-    )
+    late = tuple(Line(curve.name, *_histogram(curve.by_worker[0].delays)) for curve in result.curves[EACH:])
     by_time = tuple(c.line(c.name, c.seconds) for c in result.curves)
     by_examples = tuple(c.line(c.name, c.examples) for c in result.curves)
     loss = Axis("loss", "nat")
@@ -237,8 +227,6 @@ LAB = Lab(
         "here it is too much, or old gradients cost too much.",
         UNDECIDED: "So: give it more rounds (--set rounds=20) with nothing else running.",
     },
-    published=(
-        PublishedValue("speed-up on 4 GPUs, modelled here", SAID_4, "×", "modelled_speed_up_4"),
-    ),
+    published=(PublishedValue("speed-up on 4 GPUs, modelled here", SAID_4, "×", "modelled_speed_up_4"),),
     bytes_needed=bytes_needed,
 )

@@ -152,9 +152,7 @@ LAB = Lab(
         "undecided": "So: give it more time (--set seconds=120), with nothing else running.",
     },
     published=(
-        PublishedValue(
-            "what 16 cores can take", PROCESSOR, "B/s", "first_cache_bytes_per_s_of_16_cores"
-        ),
+        PublishedValue("what 16 cores can take", PROCESSOR, "B/s", "first_cache_bytes_per_s_of_16_cores"),
         PublishedValue("main memory", MEMORY, "B/s", "memory_bytes_per_s"),
     ),
     bytes_needed=lambda _: 1 << 30,

@@ -30,9 +30,7 @@ class Params(Parameters, frozen=True, kw_only=True):
 
     largest: Annotated[
         int,
-        setting(
-            "Largest batch", "Batches go in powers of two up to it.", unit="frames", ge=2, le=128
-        ),
+        setting("Largest batch", "Batches go in powers of two up to it.", unit="frames", ge=2, le=128),
     ] = 128
     net: NetName = "base"
     gaussians: Annotated[

@@ -36,9 +36,7 @@ JUDGED: Final = ("numpy", "torch")
 class Params(Parameters, frozen=True, kw_only=True):
     """What may be changed."""
 
-    largest: Annotated[
-        int, setting("Largest vector", "Numbers of the longest vectors.", ge=16, le=1 << 26)
-    ] = 1 << 20
+    largest: Annotated[int, setting("Largest vector", "Numbers of the longest vectors.", ge=16, le=1 << 26)] = 1 << 20
     seconds: Seconds = 20.0
     threads: Annotated[int, setting("Threads", "Of torch.", ge=1, le=256)] = 1
 
@@ -125,9 +123,7 @@ def judge(result: SweepResult) -> Finding:
     lasts = {name: enough(result, name) for name in timings.variants if name != PYTHON}
     calls = ", ".join(f"{name} {figure(seconds, 's')}" for name, seconds in first.items())
     most = whole(timings.sizes()[-1])
-    from_here = ", ".join(
-        f"{name} {whole(n)}" if n else f"{name} more than {most}" for name, n in lasts.items()
-    )
+    from_here = ", ".join(f"{name} {whole(n)}" if n else f"{name} more than {most}" for name, n in lasts.items())
     why = (
         f"One sum of two numbers takes {calls}. {at_once} of them one by one take {ci(gains['numpy'])} times as "
         f"long as at once in numpy and {ci(gains['torch'])} times in torch. The call is a tenth of the time from "

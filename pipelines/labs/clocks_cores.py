@@ -145,9 +145,7 @@ def picture(result: SweepResult) -> Chart:
     cycles = (LAPTOP_HZ * LAPTOP_CORES, _clock_hz(result) * cores, K80_HZ * K80_CORES)
     names = {ONE: "one core", EVERY: f"{cores} cores", DEVICE: result.device}
     computing = [variant for variant in timings.variants if variant != CLOCK]
-    rates = timings.bars(
-        "measured", timings.cells(computing), lambda n, s: 1e-9 * flops_per_s(n, s)
-    )
+    rates = timings.bars("measured", timings.cells(computing), lambda n, s: 1e-9 * flops_per_s(n, s))
     return Chart(
         Axis("machine", categories=machines),
         Axis("clock × cores", "1e9/s", log=True),
@@ -186,9 +184,7 @@ LAB = Lab(
         UNDECIDED: "So: give it more time (--set seconds=60), with nothing else running.",
     },
     published=(
-        PublishedValue(
-            "K80 over laptop, clock × cores", 227.0, "×", "k80_over_laptop_by_clock_and_cores"
-        ),
+        PublishedValue("K80 over laptop, clock × cores", 227.0, "×", "k80_over_laptop_by_clock_and_cores"),
         PublishedValue("the laptop's clock", LAPTOP_HZ, "Hz", "clock_hz"),
     ),
     bytes_needed=lambda params: 3 * 4 * params.n**2,

@@ -45,9 +45,7 @@ class Params(Parameters, frozen=True, kw_only=True):
 
     frames: Annotated[
         int,
-        setting(
-            "Frames", "Frames that each net is trained on.", unit="frames", ge=1024, le=100_000_000
-        ),
+        setting("Frames", "Frames that each net is trained on.", unit="frames", ge=1024, le=100_000_000),
     ] = 100_000
     threads: Annotated[int, setting("Threads", "Threads that torch computes on.", ge=1, le=64)] = 1
 
@@ -129,9 +127,7 @@ def measure(params: Params, desk: Desk) -> Result:
     base = nets.load(nets.find("base"))
     temperature = recipes.find("base").temperature
     apart, wrong = exam.taken(_module(base), temperature)
-    whole = Course(
-        name="base", weights=_weights(base), frames=[0], seconds=[0.0], apart=[apart], wrong=wrong
-    )
+    whole = Course(name="base", weights=_weights(base), frames=[0], seconds=[0.0], apart=[apart], wrong=wrong)
     courses = []
     for place, name in enumerate(WAYS):
         recipe = replace(recipes.find(name), frames=params.frames)
@@ -212,9 +208,7 @@ def judge(result: Result) -> Finding:
     base = result.base
     errors = {c.name: quotient(c.wrong, base.wrong) for c in (low_rank, sparse)}
     taught = quotient(small.wrong, hard.wrong)
-    verdict = all_of(
-        *(at_most(ratio, PRACTICALLY_NOTHING) for ratio in errors.values()), at_most(taught, 1.0)
-    )
+    verdict = all_of(*(at_most(ratio, PRACTICALLY_NOTHING) for ratio in errors.values()), at_most(taught, 1.0))
 
     def apart(course: Course) -> str:
         return f"{course.divergences[0]:.2g} nat before and {course.divergences[-1]:.2g} after training"
@@ -253,10 +247,7 @@ def picture(result: Result) -> Chart:
         Axis("frames of training"),
         apart,
         (
-            *(
-                Line(WAYS[c.name], tuple(map(float, c.frames)), tuple(c.divergences))
-                for c in result.courses
-            ),
+            *(Line(WAYS[c.name], tuple(map(float, c.frames)), tuple(c.divergences)) for c in result.courses),
             whole,
         ),
         title="By frames",
@@ -265,10 +256,7 @@ def picture(result: Result) -> Chart:
                 Axis("training", "s"),
                 apart,
                 (
-                    *(
-                        Line(WAYS[c.name], tuple(c.seconds), tuple(c.divergences))
-                        for c in result.courses
-                    ),
+                    *(Line(WAYS[c.name], tuple(c.seconds), tuple(c.divergences)) for c in result.courses),
                     whole,
                 ),
                 title="By time",

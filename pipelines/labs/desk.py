@@ -143,9 +143,7 @@ class Desk:
         `costs`: by stage, what one call does (`per_call`).
         """
         stages = {name: self._stage_of_calls(name, costs.get(name)) for name in variants}
-        calls = {
-            name: self._calls(function, inner.get(name)) for name, function in variants.items()
-        }
+        calls = {name: self._calls(function, inner.get(name)) for name, function in variants.items()}
         found: Times = {name: [] for name in variants}
         by_number = list(variants)
         most = MOST_ROUNDS if rounds is None else rounds
@@ -214,9 +212,7 @@ class Desk:
 
     # -- recording by oneself -------------------------------------------------------------------
 
-    def stage(
-        self, name: str, group: str, cost: Cost | None = None, work: tuple[str, ...] = ()
-    ) -> int:
+    def stage(self, name: str, group: str, cost: Cost | None = None, work: tuple[str, ...] = ()) -> int:
         """The number of a stage of the session (groups: `profiler.spans.GROUPS`), for `lane.put` and `hand_over`."""
         number = self.recorder.stage(name, group, work)
         if cost is not None:
@@ -233,9 +229,7 @@ class Desk:
         finally:
             self.lane.put(self._tile, start, now_ns(), number, 1)
 
-    def hand_over(
-        self, lane: str, spans: Iterable[tuple[str, int, int]], groups: Mapping[str, str]
-    ) -> None:
+    def hand_over(self, lane: str, spans: Iterable[tuple[str, int, int]], groups: Mapping[str, str]) -> None:
         """Put spans (stage, start_ns, end_ns by `profiler.clock`) of another process on a new lane, in order of time.
 
         `groups`: of each stage. On Linux the clock is the same for all processes of a machine.

@@ -118,11 +118,7 @@ def judge(result: Result) -> Finding:
     raised = [t for t in mixed if t.error]
     named = [t for t in raised if "device" in t.error.lower() and result.device in t.error]
     moved = [t for t in result.trials if t.place == PLACES[3]]
-    stays = [
-        t
-        for t in result.trials
-        if t.place == PLACES[1] and result.device.startswith(t.lives) and t.lives
-    ]
+    stays = [t for t in result.trials if t.place == PLACES[1] and result.device.startswith(t.lives) and t.lives]
     kept = [t for t in result.trials if t.place == PLACES[1]]
     right = (
         len(raised) == len(mixed)
@@ -140,15 +136,11 @@ def judge(result: Result) -> Finding:
     figures: dict[str, float | None] = {
         "operations_refused": float(len(raised)),
         "operations_tried": float(len(mixed)),
-        "operations_allowed_across": float(
-            len([t for t in result.trials if t.place == PLACES[2] and not t.error])
-        ),
+        "operations_allowed_across": float(len([t for t in result.trials if t.place == PLACES[2] and not t.error])),
         "results_on_device": float(len(stays)),
     }
     # The rules are torch's own; that a device keeps to them only a device can show.
-    return Finding(
-        all_of(HOLDS if right else FAILS, HOLDS if result.real else IMPOSSIBLE), why, figures
-    )
+    return Finding(all_of(HOLDS if right else FAILS, HOLDS if result.real else IMPOSSIBLE), why, figures)
 
 
 def picture(result: Result) -> Chart:

@@ -46,12 +46,10 @@ Operations = dict[str, Work]
 class Params(Parameters, frozen=True, kw_only=True):
     """How much is computed."""
 
-    elements: Annotated[
-        int, setting("Elements", "Length of an array; 4 096 stay in the caches.", ge=64, le=10**7)
-    ] = 4096
-    items: Annotated[
-        int, setting("List items", "Length of the lists that Python loops over.", ge=10, le=10**7)
-    ] = 5000
+    elements: Annotated[int, setting("Elements", "Length of an array; 4 096 stay in the caches.", ge=64, le=10**7)] = (
+        4096
+    )
+    items: Annotated[int, setting("List items", "Length of the lists that Python loops over.", ge=10, le=10**7)] = 5000
     seconds: Seconds = 14.0
 
 

@@ -129,9 +129,7 @@ def judge(result: SweepResult) -> Finding:
     """It holds where exp takes less than half of the time at every number of frames."""
     mine, library = shares(result, SUM, BEST), shares(result, LIBRARY_SUM, LIBRARY_BEST)
     numbers = {f"exp_share_at_{n}": value(share) for n, share in mine.items()}
-    numbers |= result.timings.per(frames_of).table(
-        "ms_per_frame_at_{size}", milliseconds, [(SUM, n) for n in mine]
-    )
+    numbers |= result.timings.per(frames_of).table("ms_per_frame_at_{size}", milliseconds, [(SUM, n) for n in mine])
     numbers |= {f"library_exp_share_at_{n}": value(share) for n, share in library.items()}
     first, last = min(mine), max(mine)
     why = (
@@ -191,7 +189,5 @@ LAB: Final = Lab(
         FAILS: "So: a faster exp, or the best Gaussian instead of the sum, comes first here.",
         UNDECIDED: "So: take more rounds (--set seconds=60), with nothing else running.",
     },
-    bytes_needed=lambda params: (
-        4 * 5126 * params.components * 81 * 3 + 4 * 16 * 5126 * params.components * 4
-    ),
+    bytes_needed=lambda params: 4 * 5126 * params.components * 81 * 3 + 4 * 16 * 5126 * params.components * 4,
 )

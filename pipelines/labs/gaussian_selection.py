@@ -27,13 +27,10 @@ Settings = dict[str, Value]
 EXACT: Final = "all Gaussians"
 FAMILIES: Final[dict[str, dict[str, Settings]]] = {
     "shortlists (VQ)": {
-        f"radius {radius}": {METHOD: "vq", "gmm.selection.threshold": radius}
-        for radius in (0.3, 0.5, 0.8, 1.5)
+        f"radius {radius}": {METHOD: "vq", "gmm.selection.threshold": radius} for radius in (0.3, 0.5, 0.8, 1.5)
     },
     "shortlists (VQ, tree)": {"radius 0.8": {METHOD: "vq-tree", "gmm.selection.threshold": 0.8}},
-    "clusters": {
-        f"{n} expanded": {METHOD: "clusters", "gmm.selection.expand": n} for n in (32, 64)
-    },
+    "clusters": {f"{n} expanded": {METHOD: "clusters", "gmm.selection.expand": n} for n in (32, 64)},
 }
 """Points of the picture by strategy: what each sets."""
 
@@ -55,11 +52,7 @@ class Params(Parameters, frozen=True, kw_only=True):
 
 def points() -> dict[str, Settings]:
     """What every variant sets, by "strategy, point"."""
-    return {
-        f"{family}, {point}": settings
-        for family, every in FAMILIES.items()
-        for point, settings in every.items()
-    }
+    return {f"{family}, {point}": settings for family, every in FAMILIES.items() for point, settings in every.items()}
 
 
 def measure(params: Params, desk: Desk) -> SweepResult:

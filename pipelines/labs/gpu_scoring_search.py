@@ -41,12 +41,8 @@ class Params(Parameters, frozen=True, kw_only=True):
     """How much is scored and searched."""
 
     vocabulary: Vocabulary = 5000
-    frames: Annotated[
-        int, setting("Frames", "Frames of the first utterance that a turn takes.", ge=1, le=10000)
-    ] = 100
-    block: Annotated[
-        int, setting("Block", "Frames given to the device at a time.", unit="frames", ge=1, le=256)
-    ] = 64
+    frames: Annotated[int, setting("Frames", "Frames of the first utterance that a turn takes.", ge=1, le=10000)] = 100
+    block: Annotated[int, setting("Block", "Frames given to the device at a time.", unit="frames", ge=1, le=256)] = 64
     seconds: Seconds = 20.0
 
 
@@ -71,9 +67,7 @@ def measure(params: Params, desk: Desk) -> SweepResult:
     def made(settings: dict[str, Value]) -> Recogniser:
         desk.check()
         recorder = Recorder()
-        recogniser = build(
-            assign(base, settings), recorder, NullLane(), desk.progress, desk.stopping
-        )
+        recogniser = build(assign(base, settings), recorder, NullLane(), desk.progress, desk.stopping)
         recogniser.register(recorder)
         return recogniser
 
@@ -103,9 +97,7 @@ def measure(params: Params, desk: Desk) -> SweepResult:
     )
 
 
-def scoring(
-    recogniser: object, features: np.ndarray[tuple[int, int], np.dtype[np.float32]]
-) -> Work:
+def scoring(recogniser: object, features: np.ndarray[tuple[int, int], np.dtype[np.float32]]) -> Work:
     """Score all of `features` in blocks; on a device, until the scores are here."""
     from pipelines.experiments.scoring_replay import Replay, scoring_s
     from pipelines.run.recogniser import Recogniser
@@ -115,9 +107,7 @@ def scoring(
     return lambda: scoring_s(recogniser.scorer, recogniser.config.block, speech)
 
 
-def searching(
-    recogniser: object, scores: np.ndarray[tuple[int, int], np.dtype[np.float32]]
-) -> Work:
+def searching(recogniser: object, scores: np.ndarray[tuple[int, int], np.dtype[np.float32]]) -> Work:
     """Search through scores that are here, block by block; returns the words."""
     from pipelines.run.recogniser import Recogniser
 
@@ -215,8 +205,6 @@ LAB: Final = Lab(
         UNDECIDED: "So: take more rounds (--set seconds=60), with nothing else running.",
         IMPOSSIBLE: "So: ask for the gain of scoring and of search apart before you buy a device for a recogniser.",
     },
-    published=(
-        PublishedValue("scoring on a GPU beside SSE (Cardinal 2008)", 5.0, "×", "scoring_gain"),
-    ),
+    published=(PublishedValue("scoring on a GPU beside SSE (Cardinal 2008)", 5.0, "×", "scoring_gain"),),
     bytes_needed=lambda params: 900_000_000 + params.frames * 4 * 5126,
 )

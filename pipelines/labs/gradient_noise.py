@@ -43,16 +43,10 @@ class Params(Parameters, frozen=True, kw_only=True):
 
     frames: Annotated[
         int,
-        setting(
-            "Frames", "Frames of speech that minibatches are drawn from.", ge=LEAST_FRAMES, le=8192
-        ),
+        setting("Frames", "Frames of speech that minibatches are drawn from.", ge=LEAST_FRAMES, le=8192),
     ] = 2048
-    largest: Annotated[
-        int, setting("Largest minibatch", "Sizes go in powers of two up to it.", ge=8, le=65536)
-    ] = 1024
-    draws: Annotated[
-        int, setting("Draws", "Minibatches that are drawn of each size.", ge=8, le=10000)
-    ] = 400
+    largest: Annotated[int, setting("Largest minibatch", "Sizes go in powers of two up to it.", ge=8, le=65536)] = 1024
+    draws: Annotated[int, setting("Draws", "Minibatches that are drawn of each size.", ge=8, le=10000)] = 400
 
 
 class Result(Measured, frozen=True, kw_only=True):
@@ -104,9 +98,7 @@ def heard(count: int, desk: Desk) -> tuple[F32, F32]:
             break
     features = np.concatenate(parts)[:count] if parts else np.empty((0, 1), np.float32)
     if len(features) < LEAST_FRAMES:
-        raise BadInput(
-            f"The speech has {len(features)} frames; minibatches are drawn from {LEAST_FRAMES} at least."
-        )
+        raise BadInput(f"The speech has {len(features)} frames; minibatches are drawn from {LEAST_FRAMES} at least.")
     with desk.span("two nets"):
         taught, hidden = through(pupil, features)
         right, _ = through(teacher, features)
@@ -120,9 +112,7 @@ def through(net: object, features: F32) -> tuple[F32, F32]:
     assert isinstance(net, Net)
     card = net.card
     padded = np.pad(features, ((card.left, card.right), (0, 0)), mode="edge")
-    windows = np.lib.stride_tricks.sliding_window_view(
-        padded, card.left + 1 + card.right, axis=0
-    ).swapaxes(1, 2)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, card.left + 1 + card.right, axis=0).swapaxes(1, 2)
     x: F32 = np.ascontiguousarray(windows.reshape(len(features), -1), np.float32)
     for weight, bias, relu in net.matrices():
         x = x @ weight.T + bias
@@ -140,9 +130,7 @@ def alike(errors: F32, hidden: F32) -> F64:
     return found
 
 
-def distances(
-    kernel: F64, size: int, draws: int, draw: np.random.Generator, running: bool = False
-) -> F64:
+def distances(kernel: F64, size: int, draws: int, draw: np.random.Generator, running: bool = False) -> F64:
     """Distance of the gradients of `draws` minibatches from the mean one, over the length of the latter [draws]."""
     n = len(kernel)
     weights = np.zeros((draws, n))

@@ -42,13 +42,9 @@ class Params(Parameters, frozen=True, kw_only=True):
     vocabulary: Vocabulary = 5000
     speech_s: Annotated[
         float,
-        setting(
-            "Speech", "Speech that is decoded to see what is asked for.", unit="s", ge=0.1, le=600.0
-        ),
+        setting("Speech", "Speech that is decoded to see what is asked for.", unit="s", ge=0.1, le=600.0),
     ] = 60.0
-    frames: Annotated[
-        int, setting("Frames", "Frames of it that a turn scores.", ge=16, le=10000)
-    ] = 48
+    frames: Annotated[int, setting("Frames", "Frames of it that a turn scores.", ge=16, le=10000)] = 48
     seconds: Seconds = 12.0
 
 
@@ -146,9 +142,7 @@ def judge(result: Result) -> Finding:
         "asked_share": share.ratio,
         "asked_share_median": float(np.median(fractions)),
         "asked_share_p90": float(np.percentile(fractions, 90)),
-        "frames_within_25_to_35_share": float(
-            ((fractions >= LEAST_SAID) & (fractions <= MOST_SAID)).mean()
-        ),
+        "frames_within_25_to_35_share": float(((fractions >= LEAST_SAID) & (fractions <= MOST_SAID)).mean()),
         "best_all_over_best_lazy": value(best),
         "gain_frame_by_frame": value(gains[1]),
         f"gain_in_blocks_of_{together}": value(gains[together]),

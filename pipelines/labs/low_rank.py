@@ -56,12 +56,10 @@ class Params(Parameters, frozen=True, kw_only=True):
     """The nets, and how much is measured."""
 
     net: NetName = "base"
-    retrained: Annotated[
-        str, setting("Retrained net", "The net that was factored and then trained on.")
-    ] = "low-rank"
-    reference: Annotated[
-        str, setting("Better net", "The net whose best senones the others are held against.")
-    ] = "large"
+    retrained: Annotated[str, setting("Retrained net", "The net that was factored and then trained on.")] = "low-rank"
+    reference: Annotated[str, setting("Better net", "The net whose best senones the others are held against.")] = (
+        "large"
+    )
     speech_s: Words = 60.0
     frames: InBlocks = 48
     copies: Annotated[
@@ -160,8 +158,7 @@ def of_changed(params: Params, desk: Desk) -> dict[str, Decoded]:
                 same[name][place] += int((best(net, features) == right).sum())
     silent = [0] * len(speech)
     return {
-        name: Decoded(frames=frames, same_best=counts, words=silent, errors=silent)
-        for name, counts in same.items()
+        name: Decoded(frames=frames, same_best=counts, words=silent, errors=silent) for name, counts in same.items()
     }
 
 

@@ -46,16 +46,10 @@ LARGE_ROUNDS = 3
 class Params(Parameters, frozen=True, kw_only=True):
     """What is multiplied, and for how long."""
 
-    n: Annotated[
-        int, setting("Size", "Rows and columns of the matrices of the claim.", ge=8, le=4096)
-    ] = 200
-    largest: Annotated[
-        int, setting("Largest", "The largest size that is swept.", ge=32, le=16384)
-    ] = 4096
+    n: Annotated[int, setting("Size", "Rows and columns of the matrices of the claim.", ge=8, le=4096)] = 200
+    largest: Annotated[int, setting("Largest", "The largest size that is swept.", ge=32, le=16384)] = 4096
     seconds: Seconds = 18.0
-    threads: Annotated[
-        int, setting("Threads", "Threads of numpy and of torch on the processor.", ge=1, le=64)
-    ] = 1
+    threads: Annotated[int, setting("Threads", "Threads of numpy and of torch on the processor.", ge=1, le=64)] = 1
 
 
 class _There:
@@ -136,10 +130,7 @@ class _There:
         device.wait(events[-1])
         whole = (now_ns() - begin) / 1e9
         times = [device.time_ns(event) for event in events]
-        found = {
-            part: (after - before) / 1e9
-            for part, before, after in zip(PARTS, times, times[1:], strict=False)
-        }
+        found = {part: (after - before) / 1e9 for part, before, after in zip(PARTS, times, times[1:], strict=False)}
         return found | {PARTS[-1]: max(whole - sum(found.values()), 0.0)}
 
 
@@ -244,8 +235,7 @@ def picture(result: SweepResult) -> Chart:
 
     apart = result.more["parts"]
     parts = tuple(
-        Bars(name, (1e6 * apart.time(part),), stacked=True)
-        for part, name in zip(PARTS, PART_NAMES, strict=True)
+        Bars(name, (1e6 * apart.time(part),), stacked=True) for part, name in zip(PARTS, PART_NAMES, strict=True)
     )
     by_size = (timings.line(variant, name, microseconds) for variant, name in names.items())
     even = break_even(timings) if result.device else None

@@ -67,11 +67,7 @@ def products(n: int, block: int) -> dict[str, Work]:
     from pipelines.labs import _kernels as kernels
 
     b, c = drawn(n)
-    out = {
-        f"{library} {order}": np.zeros((n, n), np.float32)
-        for library in LIBRARIES
-        for order in ORDERS
-    }
+    out = {f"{library} {order}": np.zeros((n, n), np.float32) for library in LIBRARIES for order in ORDERS}
     made: dict[str, Work] = {**numpy_products(b, c, block)}
     loops: dict[str, Callable[[F32], None]] = {
         "element": lambda a: kernels.by_element(b, c, a),
@@ -173,16 +169,12 @@ def sweeps(params: Params) -> list[Sweep]:
     law = per_call({"gemm": 2.0 * n**3}, 3.0 * FLOAT * n * n)
 
     def at_n(share: float, by_element: bool) -> Sweep:
-        some = {
-            name: work for name, work in variants.items() if name.endswith("element") == by_element
-        }
+        some = {name: work for name, work in variants.items() if name.endswith("element") == by_element}
 
         def cost(variant: str, size: int) -> Cost:
             return law
 
-        return Sweep(
-            lambda _: some, [n], "products of {size} × {size}", "{variant}", cost=cost, share=share
-        )
+        return Sweep(lambda _: some, [n], "products of {size} × {size}", "{variant}", cost=cost, share=share)
 
     return [
         at_n(0.3, by_element=False),

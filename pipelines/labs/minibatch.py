@@ -46,9 +46,7 @@ class Params(Parameters, frozen=True, kw_only=True):
             le=600.0,
         ),
     ] = 4.0
-    largest: Annotated[
-        int, setting("Largest", "The largest minibatch.", unit="frames", ge=64, le=8192)
-    ] = 8192
+    largest: Annotated[int, setting("Largest", "The largest minibatch.", unit="frames", ge=64, le=8192)] = 8192
     threads: Annotated[int, setting("Threads", "Threads that torch computes on.", ge=1, le=64)] = 1
 
 
@@ -128,9 +126,7 @@ def judge(result: Result) -> Finding:
     inside = [run for size, run in chosen.items() if LOW <= size <= HIGH]
     outside = [run for size, run in chosen.items() if not LOW <= size <= HIGH]
     if not inside or not outside:
-        return Finding(
-            UNDECIDED, f"Of minibatches of {LOW} to {HIGH} and others only one kind was tried.", {}
-        )
+        return Finding(UNDECIDED, f"Of minibatches of {LOW} to {HIGH} and others only one kind was tried.", {})
     inner, outer = (min(runs, key=_last) for runs in (inside, outside))
     ratio = quotient(inner.segments[-1], outer.segments[-1])
     rate = {size: sum(run.examples) / sum(run.seconds) for size, run in chosen.items()}

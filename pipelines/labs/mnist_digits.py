@@ -37,13 +37,9 @@ class Params(Parameters, frozen=True, kw_only=True):
 
     digits: Annotated[
         int,
-        setting(
-            "Digits", "Digits in a pass; each round of each model is one pass.", ge=640, le=60_000
-        ),
+        setting("Digits", "Digits in a pass; each round of each model is one pass.", ge=640, le=60_000),
     ] = 1920
-    rounds: Annotated[
-        int, setting("Rounds", "Passes of each model on each device.", ge=3, le=100)
-    ] = 5
+    rounds: Annotated[int, setting("Rounds", "Passes of each model on each device.", ge=3, le=100)] = 5
     threads: Annotated[int, setting("Threads", "Threads that torch computes on.", ge=1, le=64)] = 1
 
 
@@ -104,15 +100,11 @@ def measure(params: Params, desk: Desk) -> Result:
         done = (turn.round + 1) / (params.rounds + 1)
         desk.progress(f"training the {name} model on {place}", done)
         courses[keys[turn.arm]].run(desk, name, kept=turn.round >= 0)
-    found = {
-        place: {name: courses[place, name].passes(test) for name in MODELS} for place in places
-    }
+    found = {place: {name: courses[place, name].passes(test) for name in MODELS} for place in places}
     return Result(
         digits=params.digits,
         device=desk.device or "",
-        weights={
-            name: sum(p.numel() for p in courses["cpu", name].net.parameters()) for name in MODELS
-        },
+        weights={name: sum(p.numel() for p in courses["cpu", name].net.parameters()) for name in MODELS},
         here=found["cpu"],
         there=found.get(desk.device or "", {}),
     )
@@ -128,9 +120,7 @@ class _Course:
         self.net, self._place = net, place
         data = TensorDataset(*(torch.from_numpy(values) for values in taught))
         # As the note's example loads: digit by digit in Python, put together to a batch.
-        self._loader = DataLoader(
-            data, BATCH, shuffle=True, generator=torch.Generator().manual_seed(1), drop_last=True
-        )
+        self._loader = DataLoader(data, BATCH, shuffle=True, generator=torch.Generator().manual_seed(1), drop_last=True)
         self._steps = torch.optim.SGD(net.parameters(), RATE, momentum=0.9)
         self._seconds: list[float] = []
         self._parts: dict[str, list[float]] = {part: [] for part in PARTS}
@@ -194,9 +184,7 @@ class _Course:
 
 def most(passes: Passes) -> float:
     """What a device that computes in no time could gain at most: the whole over what is left (Amdahl)."""
-    return seconds(passes.seconds) / max(
-        seconds(passes.seconds) - seconds(passes.parts["computing"]), 1e-12
-    )
+    return seconds(passes.seconds) / max(seconds(passes.seconds) - seconds(passes.parts["computing"]), 1e-12)
 
 
 def judge(result: Result) -> Finding:
@@ -237,10 +225,7 @@ def judge(result: Result) -> Finding:
 def _over(result: Result) -> Ratio | None:
     """The large model's gain over the small one's, of the same rounds."""
     per_round = {
-        n: [
-            here / there
-            for here, there in zip(result.here[n].seconds, result.there[n].seconds, strict=True)
-        ]
+        n: [here / there for here, there in zip(result.here[n].seconds, result.there[n].seconds, strict=True)]
         for n in MODELS
     }
     # Gains are no times; a round's quotient of the small one's to the large one's behaves as one.
@@ -249,9 +234,7 @@ def _over(result: Result) -> Ratio | None:
 
 def picture(result: Result) -> Chart:
     """The parts of a pass of each model on each device; beside it the gain, or the most that it could be."""
-    places = [("processor", result.here)] + (
-        [(result.device, result.there)] if result.there else []
-    )
+    places = [("processor", result.here)] + ([(result.device, result.there)] if result.there else [])
     columns = [(f"{name}, {place}", each[name]) for name in MODELS for place, each in places]
     parts = tuple(
         Bars(title, tuple(seconds(passes.parts[part]) for _, passes in columns), stacked=True)

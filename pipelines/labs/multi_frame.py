@@ -137,9 +137,5 @@ LAB: Final = Lab(
         FAILS: "So: copy, or score every frame.",
         UNDECIDED: "So: decode more speech that is labelled (--audio, --transcripts).",
     },
-    published=(
-        PublishedValue(
-            "less activation cost, at most (Vanhoucke 2013)", 4.0, "×", "own_outputs_1_of_4_gain"
-        ),
-    ),
+    published=(PublishedValue("less activation cost, at most (Vanhoucke 2013)", 4.0, "×", "own_outputs_1_of_4_gain"),),
 )

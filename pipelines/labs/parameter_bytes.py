@@ -30,15 +30,11 @@ MOST: Final = 0.5
 class Params(Parameters, frozen=True, kw_only=True):
     """The reference workload of the note: thousands of mixtures, dozens of Gaussians, 40 floats."""
 
-    senones: Annotated[
-        int, setting("Senones", "The sweep goes in powers of two up to so many.", ge=16, le=1 << 20)
-    ] = 4096
-    gaussians: Annotated[
-        int, setting("Gaussians", "Gaussians of a senone's mixture.", ge=1, le=1024)
-    ] = 42
-    dimensions: Annotated[
-        int, setting("Dimensions", "Floats of a frame of features.", ge=1, le=1024)
-    ] = 40
+    senones: Annotated[int, setting("Senones", "The sweep goes in powers of two up to so many.", ge=16, le=1 << 20)] = (
+        4096
+    )
+    gaussians: Annotated[int, setting("Gaussians", "Gaussians of a senone's mixture.", ge=1, le=1024)] = 42
+    dimensions: Annotated[int, setting("Dimensions", "Floats of a frame of features.", ge=1, le=1024)] = 40
     batch: Annotated[
         int,
         setting("Largest batch", "Frames scored together at most.", unit="frames", ge=2, le=256),
@@ -69,10 +65,7 @@ def measure(params: Params, desk: Desk) -> SweepResult:
 
     senones = [n for n in (1 << k for k in range(4, 21)) if n <= params.senones]
     batches = sorted({1, min(16, params.batch), params.batch})
-    made = {
-        (m, d): Mixtures(senones[-1], m, d, params.batch)
-        for m, d in shapes(params.gaussians, params.dimensions)
-    }
+    made = {(m, d): Mixtures(senones[-1], m, d, params.batch) for m, d in shapes(params.gaussians, params.dimensions)}
     kinds = {variant(m, d, batch): (m, d, batch) for m, d in made for batch in batches}
 
     def cost(name: str, size: int) -> Cost:
@@ -127,10 +120,7 @@ class Mixtures:
 
 def bytes_needed(params: Params) -> int:
     """The parameters of all shapes at the largest size, and the scores."""
-    parameters = sum(
-        parameter_bytes(params.senones, m, d)
-        for m, d in shapes(params.gaussians, params.dimensions)
-    )
+    parameters = sum(parameter_bytes(params.senones, m, d) for m, d in shapes(params.gaussians, params.dimensions))
     return 2 * parameters + 4 * FLOAT * params.batch * params.senones
 
 

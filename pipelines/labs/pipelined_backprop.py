@@ -49,18 +49,10 @@ SHOWN_BATCHES = 8
 class Params(shared.Workers, frozen=True, kw_only=True):
     """How much is trained."""
 
-    most: Annotated[
-        int, setting("Workers", "The longest pipeline that is run.", ge=2, le=LAYERS)
-    ] = 4
-    batch: Annotated[
-        int, setting("Minibatch", "Examples of a minibatch.", unit="frames", ge=1, le=4096)
-    ] = 128
-    batches: Annotated[
-        int, setting("Minibatches", "Minibatches in a round of each pipeline.", ge=8, le=100_000)
-    ] = 40
-    rounds: Annotated[
-        int, setting("Rounds", "Rounds in turns; each is one time of each pipeline.", ge=3, le=100)
-    ] = 14
+    most: Annotated[int, setting("Workers", "The longest pipeline that is run.", ge=2, le=LAYERS)] = 4
+    batch: Annotated[int, setting("Minibatch", "Examples of a minibatch.", unit="frames", ge=1, le=4096)] = 128
+    batches: Annotated[int, setting("Minibatches", "Minibatches in a round of each pipeline.", ge=8, le=100_000)] = 40
+    rounds: Annotated[int, setting("Rounds", "Rounds in turns; each is one time of each pipeline.", ge=3, le=100)] = 14
     cost_seconds: Annotated[
         float,
         setting("Costs", "Time for measuring what each layer costs.", unit="s", ge=0.0, le=60.0),
@@ -106,9 +98,7 @@ def measure(params: Params, desk: Desk) -> Result:
         )
         for k in sizes
     ]
-    job = Job(
-        tasks=tasks, rounds=params.rounds, outputs="senones", widths=HIDDEN, bottleneck=BOTTLENECK
-    )
+    job = Job(tasks=tasks, rounds=params.rounds, outputs="senones", widths=HIDDEN, bottleneck=BOTTLENECK)
     with desk.part(0.2, 1.0):
         curves, spans = shared.trained(desk, job, params)
     return Result(
@@ -129,9 +119,7 @@ def _devices(machines: int) -> int:
     return machines * (torch.cuda.device_count() or usable_cores() or 1)
 
 
-def layer_costs(
-    desk: Desk, lessons: Lessons, params: Params
-) -> tuple[list[list[float]], list[list[float]]]:
+def layer_costs(desk: Desk, lessons: Lessons, params: Params) -> tuple[list[list[float]], list[list[float]]]:
     """Seconds of a minibatch forward and backward (with the update) in each layer, by round; the last has the loss."""
     import torch
 

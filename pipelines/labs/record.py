@@ -108,10 +108,7 @@ def row(run: Record) -> dict[str, object]:
         "verdict": finding.verdict if finding else None,
         "why": finding.why if finding else None,
         "figures": dict(finding.figures) if finding else {},
-        "said": [
-            {"what": s.what, "value": s.value, "unit": s.unit, "ours": s.ours}
-            for s in lab.published
-        ],
+        "said": [{"what": s.what, "value": s.value, "unit": s.unit, "ours": s.ours} for s in lab.published],
         "follows": lab.follows.get(finding.verdict) if finding else None,
     }
 
@@ -136,8 +133,7 @@ def settings(run: Record, *, changed: bool = False) -> list[str]:
     return [
         f"{key}={value_text(value)}"
         for key in run.parameters.__struct_fields__
-        if (value := getattr(run.parameters, key)) != getattr(run.lab.parameters, key)
-        or not changed
+        if (value := getattr(run.parameters, key)) != getattr(run.lab.parameters, key) or not changed
     ]
 
 

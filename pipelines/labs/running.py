@@ -99,9 +99,7 @@ def execute(
     except (BadInput, OSError) as problem:
         outcome.problem = str(problem)
     finally:
-        fact = record.stored(
-            request.name, parameters, outcome.measured, outcome.finding, outcome.problem or ""
-        )
+        fact = record.stored(request.name, parameters, outcome.measured, outcome.finding, outcome.problem or "")
         journal.meta(record.KEY, fact)
         journal.calibration(calibration.stored().rows())
         journal.close(outcome.state)
@@ -135,9 +133,7 @@ def _check_memory(name: str, needed: int) -> None:
         )
 
 
-def _opened(
-    out: Path, recorder: Recorder, request: Request, parameters: Parameters
-) -> SessionWriter:
+def _opened(out: Path, recorder: Recorder, request: Request, parameters: Parameters) -> SessionWriter:
     meta = {
         "preset": "",
         "argv": [Path(sys.argv[0]).name, *sys.argv[1:]],

@@ -203,9 +203,7 @@ def picture(result: SweepResult) -> Chart:
         models,
         Axis("time of the decode", "%", low=0.0),
         (*shares, Mark("half", 50.0)),
-        beside=(
-            Chart(models, Axis("real-time factor", low=0.0), stacked(dict.fromkeys(MODELS, 1.0))),
-        ),
+        beside=(Chart(models, Axis("real-time factor", low=0.0), stacked(dict.fromkeys(MODELS, 1.0))),),
     )
 
 

@@ -43,9 +43,7 @@ class Params(Parameters, frozen=True, kw_only=True):
     """Which net, and for how long."""
 
     net: NetName = "base"
-    frames: Annotated[
-        int, setting("Frames", "Frames of real speech that a turn scores.", ge=1, le=1000)
-    ] = 16
+    frames: Annotated[int, setting("Frames", "Frames of real speech that a turn scores.", ge=1, le=1000)] = 16
     seconds: Seconds = 16.0
 
 
@@ -58,20 +56,14 @@ def measure(params: Params, desk: Desk) -> SweepResult:
     from pipelines.labs._scoring import Scoring
     from pipelines.models import nets
 
-    settings = {
-        rung: {key: get(presets.load(name).config, key) for key in TAKEN}
-        for rung, name in PRESETS.items()
-    }
+    settings = {rung: {key: get(presets.load(name).config, key) for key in TAKEN} for rung, name in PRESETS.items()}
     scoring = Scoring(
         assign(Config(), {"model": "dnn", "dnn.net": params.net}),
         desk,
         frames=max(params.frames, COMPARED),
     )
     exact = scoring.scores(settings["vectors"]).argmax(axis=1)
-    same = {
-        rung: float((scoring.scores(some).argmax(axis=1) == exact).mean())
-        for rung, some in settings.items()
-    }
+    same = {rung: float((scoring.scores(some).argmax(axis=1) == exact).mean()) for rung, some in settings.items()}
     weight, _ = nets.load(nets.find(params.net)).head(0)
     sweeps = [
         scoring.sweep(settings, "rungs in turns", params.frames, share=0.7),
@@ -173,17 +165,9 @@ LAB: Final = Lab(
         UNDECIDED: "So: take more rounds (--set seconds=60), with nothing else running.",
     },
     published=(
-        PublishedValue(
-            "unrolling by 8 with 4 sums (Vanhoucke 2011)", 1.26, "×", "unrolled_over_plain"
-        ),
-        PublishedValue(
-            "8 bit over the best floats (Vanhoucke 2011)", 3.0, "×", "int8_over_best_float"
-        ),
-        PublishedValue(
-            "8 bit in batches over the plain loop", 10.0, "×", "int8_batched_over_plain"
-        ),
-        PublishedValue(
-            "8 bit in batches over the best floats", 4.0, "×", "int8_batched_over_best_float"
-        ),
+        PublishedValue("unrolling by 8 with 4 sums (Vanhoucke 2011)", 1.26, "×", "unrolled_over_plain"),
+        PublishedValue("8 bit over the best floats (Vanhoucke 2011)", 3.0, "×", "int8_over_best_float"),
+        PublishedValue("8 bit in batches over the plain loop", 10.0, "×", "int8_batched_over_plain"),
+        PublishedValue("8 bit in batches over the best floats", 4.0, "×", "int8_batched_over_best_float"),
     ),
 )

@@ -42,9 +42,7 @@ class Params(Parameters, frozen=True, kw_only=True):
     """The net, and for how long."""
 
     net: NetName = "base"
-    retrained: Annotated[
-        str, setting("Retrained net", "The net that was pruned and then trained on.")
-    ] = "sparse"
+    retrained: Annotated[str, setting("Retrained net", "The net that was pruned and then trained on.")] = "sparse"
     speech_s: Words = 30.0
     seconds: Seconds = 16.0
 
@@ -103,9 +101,7 @@ def measure(params: Params, desk: Desk) -> Result:
 
 def matrices(net: Net) -> dict[str, F32]:
     """The weights of a net layer by layer, from the input on, as they were trained; of its heads the first."""
-    layers = {
-        f"layer {i + 1}": net.tensors[f"layers.{i}.weight"] for i in range(len(net.card.layers))
-    }
+    layers = {f"layer {i + 1}": net.tensors[f"layers.{i}.weight"] for i in range(len(net.card.layers))}
     return layers | {"output": net.tensors["heads.0.weight"]}
 
 
@@ -207,9 +203,7 @@ def picture(result: Result) -> Chart:
             dense = timings.time(*dense_best(timings, n))
             label = f"{name}, {n} frame{'s' if n > 1 else ''}"
             lines.append(timings.line(variant(product, n), label, lambda _, s, d=dense: d / s))  # type: ignore[misc]
-    weights = [
-        Line(name, LIMITS, tuple(100 * v for v in shares)) for name, shares in result.below.items()
-    ]
+    weights = [Line(name, LIMITS, tuple(100 * v for v in shares)) for name, shares in result.below.items()]
     return Chart(
         Axis("weights kept", "%", log=True),
         Axis("speed beside the best dense product", "×", log=True),

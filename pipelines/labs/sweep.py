@@ -87,9 +87,7 @@ class Timings(msgspec.Struct, frozen=True, kw_only=True):
         """The one that takes least."""
         return min(cells, key=lambda cell: self.time(*cell))
 
-    def ratio(
-        self, of: str, to: str, size: int | None = None, to_size: int | None = None
-    ) -> Ratio | None:
+    def ratio(self, of: str, to: str, size: int | None = None, to_size: int | None = None) -> Ratio | None:
         """Time of one over that of another in the same turns; `to_size`: of the other, where it is not `size`."""
         other = self.rounds(to, size if to_size is None else to_size)
         return figures.ratio(self.rounds(of, size), other)
@@ -146,21 +144,13 @@ class Timings(msgspec.Struct, frozen=True, kw_only=True):
     def _columns(self, cells: Iterable[Cell], figure: Figure) -> tuple[Values, Values, Values]:
         """`figure` of these cells, and the ends of the intervals."""
         return figures.columns(
-            [
-                figures.between(self.rounds(variant, size), partial(figure, size))
-                for variant, size in cells
-            ]
+            [figures.between(self.rounds(variant, size), partial(figure, size)) for variant, size in cells]
         )
 
     def joined(self, other: Timings) -> Timings:
         """Both together; the other's rounds where both have a cell."""
         names = dict.fromkeys([*self.seconds, *other.seconds])
-        return Timings(
-            seconds={
-                name: {**self.seconds.get(name, {}), **other.seconds.get(name, {})}
-                for name in names
-            }
-        )
+        return Timings(seconds={name: {**self.seconds.get(name, {}), **other.seconds.get(name, {})} for name in names})
 
 
 class SweepResult(Measured, frozen=True, kw_only=True):
@@ -182,9 +172,7 @@ class SweepResult(Measured, frozen=True, kw_only=True):
 
     def cache_marks(self) -> tuple[Mark, ...]:
         """Where each level of cache is full, on an axis of bytes: "L1", "L2" …"""
-        return tuple(
-            Mark(f"L{level}", float(size), on="x") for level, size in self.cache_bytes.items()
-        )
+        return tuple(Mark(f"L{level}", float(size), on="x") for level, size in self.cache_bytes.items())
 
 
 @dataclass(frozen=True)
@@ -246,9 +234,7 @@ class Sweep:
         return Timings(seconds=found)
 
 
-def one_size(
-    variants: Mapping[str, Work], size: int, what: str, calls: int | None = None, share: float = 1.0
-) -> Sweep:
+def one_size(variants: Mapping[str, Work], size: int, what: str, calls: int | None = None, share: float = 1.0) -> Sweep:
     """Variants that are taken at one size alone: how much a call works on, such as its frames."""
     return Sweep(
         lambda _: variants,

@@ -46,12 +46,8 @@ FRAMES = 2000 * 360_000
 class Params(Parameters, frozen=True, kw_only=True):
     """How much is trained."""
 
-    batch: Annotated[
-        int, setting("Minibatch", "Examples of a minibatch.", unit="frames", ge=1, le=8192)
-    ] = 256
-    steps: Annotated[
-        int, setting("Steps", "Minibatches that are trained on.", ge=2, le=100_000)
-    ] = 120
+    batch: Annotated[int, setting("Minibatch", "Examples of a minibatch.", unit="frames", ge=1, le=8192)] = 256
+    steps: Annotated[int, setting("Steps", "Minibatches that are trained on.", ge=2, le=100_000)] = 120
 
 
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,9 +143,7 @@ def measure(params: Params, desk: Desk) -> Result:
             moved(KINDS[2], loss_here, loss_there, number)
     with desk.step() as number:
         moved(KINDS[3], on_host, net.vector, number)
-    return Result(
-        device=device.name, real=real, batch=params.batch, kinds=book.kinds, step_seconds=steps
-    )
+    return Result(device=device.name, real=real, batch=params.batch, kinds=book.kinds, step_seconds=steps)
 
 
 def judge(result: Result) -> Finding:
@@ -158,9 +152,7 @@ def judge(result: Result) -> Finding:
     What it takes is known with a device alone.
     """
     heavy = [size for kind in HEAVY for size in result.kinds[kind].bytes]
-    light = [
-        size for name, kind in result.kinds.items() if name not in HEAVY for size in kind.bytes
-    ]
+    light = [size for name, kind in result.kinds.items() if name not in HEAVY for size in kind.bytes]
     weight = min(heavy) / max(light)
     in_sum = sum(light) / sum(heavy)
     each = len(light) / max(len(result.step_seconds), 1)

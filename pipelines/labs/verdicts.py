@@ -8,9 +8,7 @@ from typing import Final, Literal
 
 from profiler.analysis.comparison.statistics import Ratio
 
-Verdict = Literal[
-    "holds here", "holds in part", "does not hold here", "undecided", "cannot be tried here"
-]
+Verdict = Literal["holds here", "holds in part", "does not hold here", "undecided", "cannot be tried here"]
 
 HOLDS: Final = "holds here"
 PART: Final = "holds in part"

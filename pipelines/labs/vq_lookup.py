@@ -42,9 +42,7 @@ class Params(Parameters, frozen=True, kw_only=True):
     components: Gaussians = 42
     codewords: Annotated[
         int,
-        setting(
-            "Codewords", "Codebooks go in powers of four up to so many codewords.", ge=16, le=4096
-        ),
+        setting("Codewords", "Codebooks go in powers of four up to so many codewords.", ge=16, le=4096),
     ] = 1024
     speech_s: Compared = 7.0
     frames: Singly = 8
@@ -120,9 +118,7 @@ def measure(params: Params, desk: Desk) -> SweepResult:
     )
 
 
-def scorers(
-    family: object, tables: Mapping[int, Table]
-) -> dict[str, Callable[[Array, Array], None]]:
+def scorers(family: object, tables: Mapping[int, Table]) -> dict[str, Callable[[Array, Array], None]]:
     """By variant, what fills scores f32 [n, senones] from features f32 [n, 39], by a `ContinuousGmm`."""
     from pipelines.scoring.continuous import ContinuousGmm
     from pipelines.scoring.meter import Meter
@@ -188,9 +184,7 @@ def of_saving(best: Ratio | None, whole: Ratio | None) -> Ratio | None:
     saving = 1.0 - whole.ratio
     if best.low is None or best.high is None:
         return Ratio((1.0 - best.ratio) / saving)
-    return Ratio(
-        (1.0 - best.ratio) / saving, (1.0 - best.high) / saving, (1.0 - best.low) / saving, best.p
-    )
+    return Ratio((1.0 - best.ratio) / saving, (1.0 - best.high) / saving, (1.0 - best.low) / saving, best.p)
 
 
 def picture(result: SweepResult) -> Chart:
@@ -198,9 +192,7 @@ def picture(result: SweepResult) -> Chart:
     sizes, same_best = codebooks(result), result.by_variant["same_best"]
     size = sizes[-1]
     shown = [FULL, BEST, f"flat {size}", f"tree {size}"]
-    times = result.timings.bars(
-        "time per frame", result.timings.cells(shown), lambda frames, s: 1e6 * s / frames
-    )
+    times = result.timings.bars("time per frame", result.timings.cells(shown), lambda frames, s: 1e6 * s / frames)
     x = tuple(map(float, sizes))
     kept = [
         Line(name, x, tuple(100 * same_best[f"{way} {k}"] for k in sizes))

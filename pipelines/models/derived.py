@@ -53,14 +53,10 @@ def find(name: str, base: AcousticModel, shape: tuple[int, ...]) -> AcousticMode
         return None
 
 
-def of_kept(
-    name: str, base: AcousticModel, kept: cache.Kept, shape: tuple[int, ...]
-) -> AcousticModel:
+def of_kept(name: str, base: AcousticModel, kept: cache.Kept, shape: tuple[int, ...]) -> AcousticModel:
     """The model that is kept; ModelError unless it has the arrays of one with means of that shape."""
     arrays = kept.arrays
-    if {n: (a.shape, a.dtype.str) for n, a in arrays.items()} != {
-        n: (s, "<f4") for n, s in _shapes(shape).items()
-    }:
+    if {n: (a.shape, a.dtype.str) for n, a in arrays.items()} != {n: (s, "<f4") for n, s in _shapes(shape).items()}:
         raise ModelError(f"What the cache keeps as {name} is no model of this size.")
     return made(name, base, arrays, str(kept.about.get("origin", "")))
 

@@ -85,18 +85,14 @@ class Dictionary:
 
     def phones(self) -> frozenset[str]:
         """All phones of all pronunciations."""
-        return frozenset(
-            p for prons in self.pronunciations.values() for pron in prons for p in pron
-        )
+        return frozenset(p for prons in self.pronunciations.values() for pron in prons for p in pron)
 
     def without_stress(self, phones: Collection[str]) -> Dictionary:
         """The same without the stress digits of vowels that are not among `phones` as they stand."""
         return replace(
             self,
             pronunciations={
-                word: tuple(
-                    dict.fromkeys(tuple(unstressed(p, phones) for p in pron) for pron in prons)
-                )
+                word: tuple(dict.fromkeys(tuple(unstressed(p, phones) for p in pron) for pron in prons))
                 for word, prons in self.pronunciations.items()
             },
         )
@@ -116,8 +112,7 @@ class Dictionary:
         lacking = [phone for phone in strange if phone not in frozenset(fillers)]
         if lacking:
             raise DictionaryError(
-                f"{self._name} pronounces {listed(words)} with phones that the "
-                f"acoustic model lacks: {listed(lacking)}."
+                f"{self._name} pronounces {listed(words)} with phones that the acoustic model lacks: {listed(lacking)}."
             )
         raise DictionaryError(
             f"{self._name} pronounces {listed(words)} with fillers of the acoustic model, which stand between words "
@@ -168,9 +163,7 @@ def read(path: str | os.PathLike[str]) -> Dictionary:
         if "#" in phones:
             del phones[phones.index("#") :]
         if not phones:
-            raise DictionaryError(
-                f"{name}, line {number}: a word and its phones should stand here."
-            )
+            raise DictionaryError(f"{name}, line {number}: a word and its phones should stand here.")
         if printable(word, JOINERS) != word:
             raise DictionaryError(
                 f"{name}, line {number}: the word '{one_line(word, SHOWN_WORD)}' has a character that does not show."

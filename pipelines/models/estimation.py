@@ -78,15 +78,11 @@ def _draw(old: Densities, senone: int, rng: Any, out: Array) -> None:
                     high = middle
             for d in range(dim):
                 noise = rng.standard_normal()
-                out[row, s * dim + d] = (
-                    means[codebook, s, low, d] + deviations[codebook, s, low, d] * noise
-                )
+                out[row, s * dim + d] = means[codebook, s, low, d] + deviations[codebook, s, low, d] * noise
 
 
 @njit(nogil=True, cache=True)
-def _scatter(
-    rows: Array, weights: Array, spread: Array, mean: Array, variance: Array, mix: Array
-) -> None:
+def _scatter(rows: Array, weights: Array, spread: Array, mean: Array, variance: Array, mix: Array) -> None:
     """A first guess: components on rows that are evenly spaced by weight, each with the variance of all.
 
     Fills `mean`, `variance` f32 [M, dim] and `mix` f32 [M].
@@ -117,9 +113,7 @@ def _total_variance(rows: Array, weights: Array) -> Array:
 
 
 @njit(nogil=True, cache=True, fastmath=True)
-def _maximise(
-    rows: Array, weights: Array, floor: Array, steps: int, mean: Array, variance: Array, mix: Array
-) -> float:
+def _maximise(rows: Array, weights: Array, floor: Array, steps: int, mean: Array, variance: Array, mix: Array) -> float:
     """`steps` EM steps on weighted rows, in place; returns the last step's mean log-likelihood, nat per row.
 
     `rows` f32 [n, dim], `weights` f32 [n], `floor` f32 [dim]; `mean`, `variance` f32 [M, dim], `mix` f32 [M].
@@ -192,9 +186,7 @@ def _maximise(
 
 
 @njit(nogil=True, cache=True)
-def _fit(
-    old: Densities, frames: Frames, new: Mixtures, effort: _Effort, rng: Any, first: int, last: int
-) -> None:
+def _fit(old: Densities, frames: Frames, new: Mixtures, effort: _Effort, rng: Any, first: int, last: int) -> None:
     """As `fit`, which has checked the arrays."""
     mix = np.empty(new.means.shape[2], np.float32)
     for senone in range(first, last):
@@ -250,7 +242,5 @@ def fit(
     check("new variances", new.variances, f32, new.means.shape, writable=True)
     check("new weights", new.weights, f32, (1, components, senones), writable=True)
     if not (0 <= first <= last <= senones and min(samples, components, densities) >= 1):
-        raise ArrayError(
-            f"no senones {first} to {last} of {senones} can be fitted to {samples} samples"
-        )
+        raise ArrayError(f"no senones {first} to {last} of {senones} can be fitted to {samples} samples")
     _fit(old, frames, new, _Effort(samples, prior, steps), rng, first, last)

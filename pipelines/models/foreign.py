@@ -148,9 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         *("FILE", "SENONES", "DIMENSION", "FRAMES", "TARGET"),
         arguments=arguments,
     )
-    limits.lower(
-        RLIMIT_AS=MEMORY_BYTES, RLIMIT_DATA=MEMORY_BYTES, RLIMIT_CPU=CPU_SECONDS, RLIMIT_CORE=0
-    )
+    limits.lower(RLIMIT_AS=MEMORY_BYTES, RLIMIT_DATA=MEMORY_BYTES, RLIMIT_CPU=CPU_SECONDS, RLIMIT_CORE=0)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         _open(Path(path), int(senones), int(dimension), int(max_frames), Path(target))

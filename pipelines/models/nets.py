@@ -170,9 +170,7 @@ def load(path: Path | str, senones: int | None = None, dimension: int | None = N
         with safe_open(path, framework="numpy") as file:
             names = set(file.keys())
             masked = {
-                name
-                for name, shape in card.shapes.items()
-                if len(shape) == 2 and {name + MASK, name + KEPT} & names
+                name for name, shape in card.shapes.items() if len(shape) == 2 and {name + MASK, name + KEPT} & names
             }
             _check_names(path, card.shapes, masked, names)
             for name, shape in card.shapes.items():
@@ -183,9 +181,7 @@ def load(path: Path | str, senones: int | None = None, dimension: int | None = N
     except OSError as error:
         raise ModelError(f"{path} cannot be read: {error.strerror or error}.") from None
     except SafetensorError as error:
-        raise ModelError(
-            f"{path} is not a whole safetensors file: {one_line(str(error))}."
-        ) from None
+        raise ModelError(f"{path} is not a whole safetensors file: {one_line(str(error))}.") from None
     for name, values in tensors.items():
         if not np.isfinite(values).all():
             raise ModelError(f"{path}: {name} holds a value that is not a finite number.")
@@ -200,21 +196,15 @@ def _check_file(path: Path) -> None:
     except InputError as error:
         raise ModelError(str(error)) from error
     if announced > LARGEST_HEADER:
-        raise ModelError(
-            f"{path} is not a whole safetensors file: it announces a header of {announced:,} bytes."
-        )
+        raise ModelError(f"{path} is not a whole safetensors file: it announces a header of {announced:,} bytes.")
 
 
 def check_fit(path: Path, card: Card, senones: int | None, dimension: int | None) -> None:
     """ModelError when the net of `card` does not fit the acoustic model or the front end, where they are given."""
     if senones is not None and card.senones != senones:
-        raise ModelError(
-            f"{path} scores {card.senones} senones and the acoustic model has {senones}."
-        )
+        raise ModelError(f"{path} scores {card.senones} senones and the acoustic model has {senones}.")
     if dimension is not None and card.dimension != dimension:
-        raise ModelError(
-            f"{path} takes {card.dimension} features per frame and the front end makes {dimension}."
-        )
+        raise ModelError(f"{path} takes {card.dimension} features per frame and the front end makes {dimension}.")
 
 
 def read_card(path: Path) -> Card:
@@ -232,23 +222,17 @@ def read_card(path: Path) -> Card:
         said = one_line(str(error)).rstrip(".")
         raise ModelError(f"The card {path} does not describe a net: {said}.") from error
     if card.format != FORMAT:
-        raise ModelError(
-            f"The card {path} is in the format {one_line(card.format)!r}; {FORMAT!r} is read."
-        )
+        raise ModelError(f"The card {path} is in the format {one_line(card.format)!r}; {FORMAT!r} is read.")
     if not card.mean or len(card.mean) != len(card.scale):
         raise ModelError(
             f"The card {path} has {len(card.mean)} means and {len(card.scale)} scales; one of each is "
             "needed for every feature of a frame."
         )
     if not (np.abs([*card.mean, *card.scale]) < LARGEST_STATISTIC).all():
-        raise ModelError(
-            f"The card {path} has a mean or scale beyond ±{LARGEST_STATISTIC:g}, as no feature has."
-        )
+        raise ModelError(f"The card {path} has a mean or scale beyond ±{LARGEST_STATISTIC:g}, as no feature has.")
     # Before anything is allocated: all-zero weights take next to no room in a file.
     if card.inputs > MAX_WIDTH:
-        raise ModelError(
-            f"The card {path} asks for {card.inputs:,} inputs; at most {MAX_WIDTH:,} are read."
-        )
+        raise ModelError(f"The card {path} asks for {card.inputs:,} inputs; at most {MAX_WIDTH:,} are read.")
     if card.n_parameters > MAX_PARAMETERS:
         raise ModelError(
             f"The card {path} asks for {card.n_parameters:,} weights; at most {MAX_PARAMETERS:,} are read."
@@ -277,13 +261,9 @@ def _tensor(path: Path, file: Any, name: str, shape: tuple[int, ...], *dtypes: s
     part = file.get_slice(name)
     found = tuple(part.get_shape())
     if found != shape:
-        raise ModelError(
-            f"{path}: {name} has the shape {list(found)}, its card asks for {list(shape)}."
-        )
+        raise ModelError(f"{path}: {name} has the shape {list(found)}, its card asks for {list(shape)}.")
     if part.get_dtype() not in dtypes:
-        raise ModelError(
-            f"{path}: {name} holds {part.get_dtype()} numbers; {' or '.join(dtypes)} are needed."
-        )
+        raise ModelError(f"{path}: {name} holds {part.get_dtype()} numbers; {' or '.join(dtypes)} are needed.")
     values: Array = file.get_tensor(name)
     return values
 
@@ -301,9 +281,7 @@ def _unmasked(path: Path, file: Any, name: str, shape: tuple[int, ...]) -> Array
     number = int(np.count_nonzero(kept))
     found = file.get_slice(name + KEPT).get_shape()
     if found != [number]:
-        raise ModelError(
-            f"{path}: {name}{KEPT} has the shape {found}, its mask asks for [{number}]."
-        )
+        raise ModelError(f"{path}: {name}{KEPT} has the shape {found}, its mask asks for [{number}].")
     values = np.zeros(shape, np.float32)
     values[kept] = _tensor(path, file, name + KEPT, (number,))
     return values

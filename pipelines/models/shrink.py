@@ -59,9 +59,7 @@ def low_rank(net: Net, share: float, only: int | None = None) -> Net:
         layers.append(Layer(len(weight), relu))
 
     *hidden, output = stretches = _stretches(net)
-    shares = [
-        share if only in {None, i, i - len(stretches)} else 1.0 for i in range(len(stretches))
-    ]
+    shares = [share if only in {None, i, i - len(stretches)} else 1.0 for i in range(len(stretches))]
     for stretch, own in zip(hidden, shares[:-1], strict=True):
         *before, last = _factored(stretch, own)
         for weight in before:

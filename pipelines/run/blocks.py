@@ -47,10 +47,7 @@ class Tally(Lane):
         ends = spans["start_ns"] + spans["duration_ns"]
         charged = np.diff(np.maximum.accumulate(ends), prepend=start_ns)
         ns = np.bincount(stage, charged).astype(np.int64).tolist()
-        work = [
-            np.bincount(stage, spans[f"work{i}"]).astype(np.int64).tolist()
-            for i in range(WORK_COUNTS)
-        ]
+        work = [np.bincount(stage, spans[f"work{i}"]).astype(np.int64).tolist() for i in range(WORK_COUNTS)]
         at = start_ns
         for number in np.flatnonzero(np.bincount(stage)).tolist():
             end = at + ns[number]

@@ -68,9 +68,7 @@ class Control:
         """
         option = settings.option(key)
         if not option.live:
-            raise ConfigError(
-                f"{key} cannot change while a run goes on; it is taken at the next start."
-            )
+            raise ConfigError(f"{key} cannot change while a run goes on; it is taken at the next start.")
         self.config = settings.check(settings.replace(self.config, key, value))
         self._requests.append(Change(option.key, settings.get(self.config, key), self.frame))
 

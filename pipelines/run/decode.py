@@ -217,9 +217,7 @@ class Decoder:
                 padded = with_context(begun.features, context)
             begin = self._frame - first
             count = min(recogniser.config.block, n_frames - begin)
-            scores = self._blocks.decode(
-                recogniser, padded, begin, count, self._frame, scores_ahead
-            )
+            scores = self._blocks.decode(recogniser, padded, begin, count, self._frame, scores_ahead)
             done = begin + count == n_frames
             last = done or self._stopping
             # The search goes on for a partial result; a block that is to be done again comes first.
@@ -256,9 +254,7 @@ class Decoder:
             if last:
                 break
             if self._measurements is not None:
-                block_start_ns = self._measurements.between(
-                    recogniser, scores, now, self._frame - count, block_ns
-                )
+                block_start_ns = self._measurements.between(recogniser, scores, now, self._frame - count, block_ns)
             if recogniser.config.pace > 0:
                 idle_ns = self._pace.keep(block_start_ns, self._frame, recogniser.config.pace)
                 block_start_ns += idle_ns
@@ -269,11 +265,7 @@ class Decoder:
         self._done(item, begun, words, wall_ns, audio_s, done)
 
     def _other_programs_ns(self, now: int, *, surely: bool) -> int:
-        return (
-            0
-            if self._measurements is None
-            else self._measurements.other_programs_ns(now, surely=surely)
-        )
+        return 0 if self._measurements is None else self._measurements.other_programs_ns(now, surely=surely)
 
     def _adapt_beam(self, now: int, frames: int, spent_ns: int) -> None:
         """Let the adaptive beam, if it is on, follow how long the last block took."""
@@ -284,9 +276,7 @@ class Decoder:
         self._journal.sample(now, {"search.beam": search.beam, "search.cutoff": cutoff})
         search.spent(frames, spent_ns)
 
-    def _done(
-        self, item: Item, begun: _Begun, words: list[Word], wall_ns: int, audio_s: float, done: bool
-    ) -> None:
+    def _done(self, item: Item, begun: _Begun, words: list[Word], wall_ns: int, audio_s: float, done: bool) -> None:
         start, utterance, search = self._clock(), begun.number, self.recogniser.search
         hypothesis = _text(words)
         epochs = list(self._epochs)
@@ -346,9 +336,7 @@ class Decoder:
             if isinstance(request, Mark):
                 self._journal.marker("user", request.text, request.asked_frame)
             else:
-                marker = self._journal.marker(
-                    "option", request.text, request.asked_frame, request.key, request.value
-                )
+                marker = self._journal.marker("option", request.text, request.asked_frame, request.key, request.value)
                 asked.append(PendingChange(request, marker))
         before = self.recogniser.config
         due = self._live.due(before, asked, self.recogniser.scorer)

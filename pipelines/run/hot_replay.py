@@ -174,9 +174,7 @@ class HotReplay:
         if self._chosen is self._halves[SEARCH]:
             self.forget()
 
-    def plan(
-        self, scorer: Scorer, search: Viterbi | DeviceViterbi | None, recorded: int, took_ns: int
-    ) -> int:
+    def plan(self, scorer: Scorer, search: Viterbi | DeviceViterbi | None, recorded: int, took_ns: int) -> int:
         """Choose the block that comes next, if there is time; returns when its state was kept, 0 if it is not chosen.
 
         `recorded`: spans that the lane had before the last block, which took `took_ns`. `search`: None where it would
@@ -205,9 +203,7 @@ class HotReplay:
             isinstance(scorer, LayeredScorer) and scorer.replayable,
             isinstance(search, Viterbi),
         )
-        self._possible = tuple(
-            half for half, can in zip(self._halves, possible, strict=True) if can
-        )
+        self._possible = tuple(half for half, can in zip(self._halves, possible, strict=True) if can)
         if not any(possible):
             return 0
         turn = self._next if possible[self._next] else 1 - self._next
@@ -235,9 +231,7 @@ class HotReplay:
         self._kept_ns = self._spend(start, end)
         return end
 
-    def take(
-        self, scorer: Scorer, scores: Scores | None, recorded: int, frame: int, own: float = 1.0
-    ) -> int:
+    def take(self, scorer: Scorer, scores: Scores | None, recorded: int, frame: int, own: float = 1.0) -> int:
         """Do the chosen block again, from `frame` on, that was decoded last; returns when that ended, 0 without one.
 
         `scores`: of the block, as the search had them; None where there are none any more, or it went on since.
@@ -259,11 +253,7 @@ class HotReplay:
             scores, timed = self._scores, self._timed
             self._scores, self._timed = [], {}
         self._waits_for = None
-        again = (
-            self._scored(scorer, frame)
-            if half is self._halves[SCORING]
-            else self._searched(scores, frame)
-        )
+        again = self._scored(scorer, frame) if half is self._halves[SCORING] else self._searched(scores, frame)
         found = hot(lambda: self._own_time(again))
         at = end = self._clock()
         for stage, ns in found.items():
@@ -283,9 +273,7 @@ class HotReplay:
     def _enough(self, scores: Scores, timed: Mapping[int, int]) -> bool:
         """Add a block of the search to those that are done again together; True if they have FRAMES frames."""
         if isinstance(scores, np.ndarray | list):
-            self._scores += (
-                [scores.copy()] if isinstance(scores, np.ndarray) else map(np.copy, scores)
-            )
+            self._scores += [scores.copy()] if isinstance(scores, np.ndarray) else map(np.copy, scores)
         for stage, ns in timed.items():
             self._timed[stage] = self._timed.get(stage, 0) + ns
         return not self._scores or _frames(self._scores) >= FRAMES
@@ -308,9 +296,7 @@ class HotReplay:
         if not half.turns:
             found = self._sums(self._lane, self._lane.recorded - recorded, half.group)
             # All of the block where that is not known.
-            blocks = USUAL_TIMES * (
-                min(sum(found.values()) / took_ns, 1.0) if found and took_ns else 1.0
-            )
+            blocks = USUAL_TIMES * (min(sum(found.values()) / took_ns, 1.0) if found and took_ns else 1.0)
         # What was earned while nothing could be done is not made up for.
         self._left_ns = min(self._left_ns, blocks * self._each_ns)
         return ceil((blocks - self._left_ns / max(self._each_ns, 1.0)) / self._rate)

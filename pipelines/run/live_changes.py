@@ -28,9 +28,7 @@ class Preparing(Protocol):
     def needs(self, config: Config) -> Hashable:
         """What must be made before `config` can act, as a key; None: nothing."""
 
-    def make_ready(
-        self, config: Config, progress: Callable[..., None], cancelled: Callable[[], bool]
-    ) -> Made:
+    def make_ready(self, config: Config, progress: Callable[..., None], cancelled: Callable[[], bool]) -> Made:
         """Make it, on any thread."""
 
 

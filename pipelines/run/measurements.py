@@ -63,9 +63,7 @@ class RunMeasurements:
         self._replay.forget_search()
         self._replay.begin_again()
 
-    def between(
-        self, recogniser: Recogniser, scores: Scores | None, now: int, frame: int, took_ns: int
-    ) -> int:
+    def between(self, recogniser: Recogniser, scores: Scores | None, now: int, frame: int, took_ns: int) -> int:
         """A block from `frame` on has ended `now`, which took `took_ns`; returns when the next one may begin.
 
         `scores`: what the search was given of it, at once or frame by frame; None where it has gone on since.
@@ -76,12 +74,7 @@ class RunMeasurements:
             after = replay.take(recogniser.scorer, scores, self._recorded, frame, own) or now
         # A beam that follows the time is another one when the block is done again.
         same = not recogniser.config.search.adaptive_beam
-        after = (
-            replay.plan(
-                recogniser.scorer, recogniser.search if same else None, self._recorded, took_ns
-            )
-            or after
-        )
+        after = replay.plan(recogniser.scorer, recogniser.search if same else None, self._recorded, took_ns) or after
         if after != now:
             self._queue.waited_ns()
         self._recorded = self._lane.recorded

@@ -125,9 +125,7 @@ class PlaylistOrder:
         about = {
             "arms": [
                 {"name": name, "epoch": number, "set": settings_of}
-                for name, number, settings_of in zip(
-                    NAMES, epochs, (dict(other), _present(now, other)), strict=True
-                )
+                for name, number, settings_of in zip(NAMES, epochs, (dict(other), _present(now, other)), strict=True)
             ],
             "measured_from": decoder.frame,
             "ended": None,

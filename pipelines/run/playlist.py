@@ -223,10 +223,7 @@ def _distinct(files: Sequence[Path]) -> dict[Path, str]:
     for stem, group in alike.items():
         folders = {file: Path(os.path.abspath(file)).parent.parts for file in group}
         for depth in range(max(map(len, folders.values())) + 1):
-            named = {
-                f: _composed(str(PurePath(*p[len(p) - min(depth, len(p)) :], stem)))
-                for f, p in folders.items()
-            }
+            named = {f: _composed(str(PurePath(*p[len(p) - min(depth, len(p)) :], stem))) for f, p in folders.items()}
             if len(set(named.values())) == len(set(folders.values())):
                 break
         times = Counter(named.values())
@@ -266,14 +263,10 @@ def _look(files: Sequence[Path], choice: Audio) -> None:
             refused.append(error)
     if len(refused) == 1:
         raise refused[0]
-    raise audio.AudioError(
-        f"None of the {len(refused)} files can be decoded; the first: {refused[0]}"
-    )
+    raise audio.AudioError(f"None of the {len(refused)} files can be decoded; the first: {refused[0]}")
 
 
-def passes(
-    items: Sequence[Item], repeat: int, again: Callable[[], bool], frame: Callable[[], int]
-) -> Iterator[Item]:
+def passes(items: Sequence[Item], repeat: int, again: Callable[[], bool], frame: Callable[[], int]) -> Iterator[Item]:
     """`items` `repeat` times over, then once more for as long as `again` says so.
 
     They end after a pass in which `frame`, the number of frames decoded so far, has not grown: none can be read.

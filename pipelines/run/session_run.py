@@ -96,9 +96,7 @@ def execute(
     try:
         start = recorder.clock()
         try:
-            recogniser = _prepare(
-                request, control, progress, recorder, journal, lane, order, earlier
-            )
+            recogniser = _prepare(request, control, progress, recorder, journal, lane, order, earlier)
         except Cancelled:
             state = "stopped"
             return outcome

@@ -159,9 +159,7 @@ class LayeredScorer(ABC):
 
     def needs(self, config: Config) -> Hashable:
         """The keys of what `config` needs and is not at hand; None: `configure` takes no time."""
-        missing = tuple(
-            (name, key) for name, key, _ in self._parts(config) if not self._has(name, key)
-        )
+        missing = tuple((name, key) for name, key, _ in self._parts(config) if not self._has(name, key))
         return missing or None
 
     def make_ready(self, config: Config, progress: Progress, cancelled: Cancelling) -> Prepared:

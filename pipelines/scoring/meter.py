@@ -28,9 +28,7 @@ class Meter:
         self._lane = lane
         lane.begin(first_frame, frames)
 
-    def close(
-        self, stage: str, work0: int = 0, work1: int = 0, work2: int = 0, later_ns: int = 0
-    ) -> None:
+    def close(self, stage: str, work0: int = 0, work1: int = 0, work2: int = 0, later_ns: int = 0) -> None:
         """`stage` ran from the end of the one before until now, or until `later_ns` ago.
 
         With `later_ns` a kernel says how long those of its stages took that are yet to be closed.

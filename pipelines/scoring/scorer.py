@@ -114,8 +114,7 @@ class GmmScorer(LayeredScorer):
         n = model.n_senones
         family = self._family = _family(model, config.threads)
         self._strategies = {
-            name: selection.create(name, family.kind, family)
-            for name in selection.methods(family.kind)
+            name: selection.create(name, family.kind, family) for name in selection.methods(family.kind)
         }
         parents = senones.parents_of(model)
         super().__init__(

@@ -48,9 +48,7 @@ class SomeSenones(FrameScorer, Protocol):
     def begin_some(self, features: Array, meter: Meter) -> None:
         """Compute for a block what does not depend on the senones that are wanted; `score_some` reads the result."""
 
-    def score_some(
-        self, first: int, last: int, senones: Array, scores: Array, meter: Meter
-    ) -> None:
+    def score_some(self, first: int, last: int, senones: Array, scores: Array, meter: Meter) -> None:
         """Fill scores[first:last, senones] of f32 [n, senones of the model], for frames of the block begun.
 
         `senones` int64 [k], distinct, in any order; other scores are left alone.
@@ -112,9 +110,7 @@ class Strategy(ABC, Generic[Family]):
         """As `SomeSenones.begin_some`."""
         self._family.begin_some(features, meter)
 
-    def score_some(
-        self, first: int, last: int, senones: Array, scores: Array, meter: Meter
-    ) -> None:
+    def score_some(self, first: int, last: int, senones: Array, scores: Array, meter: Meter) -> None:
         """As `SomeSenones.score_some`."""
         self._family.score_some(first, last, senones, scores, meter)
 

@@ -157,18 +157,14 @@ def best_sequences(graph: Graph, lattice: Lattice, n: int, beam: float) -> list[
     scratch = np.full(len(lattice.history), np.inf)
     number = count()
     # (least cost above the best, a number to keep order, last words as nested pairs, ends, costs), best first.
-    waiting: list[tuple[float, int, Ending, I64 | None, F64]] = [
-        (0.0, next(number), None, lattice.ends, lattice.above)
-    ]
+    waiting: list[tuple[float, int, Ending, I64 | None, F64]] = [(0.0, next(number), None, lattice.ends, lattice.above)]
     result: list[Hypothesis] = []
     while waiting and len(result) < n:
         cost, _, ending, backpointers, costs = waiting.pop(0)
         if backpointers is None:
             result.append(Hypothesis(_unwound(graph, ending), lattice.best_cost + cost))
             continue
-        found, above, begin = lattice_kernels.words_before(
-            graph.arcs, ways, backpointers, costs, beam, scratch
-        )
+        found, above, begin = lattice_kernels.words_before(graph.arcs, ways, backpointers, costs, beam, scratch)
         if begin <= beam:
             insort(waiting, (float(begin), next(number), ending, None, costs))
         words = graph.arcs["olabel"][lattice.history[found, 1]]

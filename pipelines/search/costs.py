@@ -40,9 +40,7 @@ def _emit(graph: Graph, touched: float, turns: bool) -> Cost:
     return Cost(
         {"scalar": Linear(per_work=(3.0, 4.0, 0.0)), "fma": Linear(per_frame=1.0 * senones)},
         Linear(per_frame=4.0 * senones, per_work=(20.0, 16.0, 0.0)),
-        Linear(
-            per_frame=12.0 * senones, per_work=(2 * TOKEN_BYTES, LISTED_BYTES + 2 * LINE_BYTES, 0.0)
-        ),
+        Linear(per_frame=12.0 * senones, per_work=(2 * TOKEN_BYTES, LISTED_BYTES + 2 * LINE_BYTES, 0.0)),
         touched,
         scattered=True,
         calls=_called(turns),
@@ -141,9 +139,7 @@ def _lattice(graph: Graph, touched: float, history_bytes: float) -> Cost:
     )
 
 
-def laws(
-    graph: Graph, max_active: int, history_bytes: float, turns: bool = False
-) -> dict[str, Cost]:
+def laws(graph: Graph, max_active: int, history_bytes: float, turns: bool = False) -> dict[str, Cost]:
     """Laws by stage, for at most `max_active` tokens over `graph`; `turns`: whether scoring and search take turns, so
     that each frame is a call.
 

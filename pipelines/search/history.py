@@ -32,9 +32,7 @@ def collect(
         raise ArrayError(f"entries from {first} on are not what is collected of {used}")
     for backpointers in (roots, other_roots, alternative):
         check_indices("backpointers + 1", backpointers + 1, used + 1)
-    kept, left = history_kernels.collect(
-        history, first, roots, other_roots, alternative, delta, beam
-    )
+    kept, left = history_kernels.collect(history, first, roots, other_roots, alternative, delta, beam)
     return int(kept), int(left)
 
 

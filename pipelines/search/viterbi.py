@@ -97,8 +97,7 @@ class Viterbi:
         for name, work in _STAGES.items():
             self._stage[name] = recorder.stage(name, "search", work)
         emit, epsilon, prune, lattice, rank = (
-            self._stage[f"search.{step}"]
-            for step in ("emit", "epsilon", "prune", "lattice", "rank")
+            self._stage[f"search.{step}"] for step in ("emit", "epsilon", "prune", "lattice", "rank")
         )
         self._steps = emit, epsilon, prune, lattice, rank
 

@@ -72,15 +72,9 @@ class WordTracer:
             # A model that shares senones between phones: the labels' own frames must do.
             borders = [*frames[at_label].tolist(), end_frame]
             borders = [borders[0]] * len(anchor.emitted) + borders
-            found = [
-                (w, max(borders[i], 0), max(borders[i + 1] - borders[i], 1))
-                for i, w in enumerate(emitted)
-            ]
+            found = [(w, max(borders[i], 0), max(borders[i + 1] - borders[i], 1)) for i, w in enumerate(emitted)]
             return self._named([*anchor.words, *found])
-        found = [
-            (w, starts[a], max(starts[b] - starts[a], 1))
-            for w, (a, b) in zip(emitted, spans, strict=True)
-        ]
+        found = [(w, starts[a], max(starts[b] - starts[a], 1)) for w, (a, b) in zip(emitted, spans, strict=True)]
         result = [*anchor.words, *found]
         settled = len(found) - SETTLED_WORDS
         if settled > SETTLED_WORDS:
@@ -88,9 +82,7 @@ class WordTracer:
             at = int(begins[spans[settled][0]]) - 1
             done = len(anchor.emitted) + int(np.searchsorted(at_label, at, side="right"))
             if done >= settled and at >= 0:
-                self._anchor = _Anchor(
-                    int(backpointers[at]), [*anchor.words, *found[:settled]], emitted[settled:done]
-                )
+                self._anchor = _Anchor(int(backpointers[at]), [*anchor.words, *found[:settled]], emitted[settled:done])
         return self._named(result)
 
     def _named(self, words: list[tuple[int, int, int]]) -> list[Word]:

@@ -111,9 +111,7 @@ class Workspace:
             for name, kind, length in zip(held._fields, kinds, lengths, strict=True):
                 check(f"{group}.{name}", getattr(held, name), kind, (length,), writable=True)
         books = arrays.books
-        check(
-            "decoder_state", books.decoder_state, np.int64, (layout.N_DECODER_STATE,), writable=True
-        )
+        check("decoder_state", books.decoder_state, np.int64, (layout.N_DECODER_STATE,), writable=True)
         check("floats", books.floats, np.float64, (layout.N_FLOATS,), writable=True)
         check("work", books.work, np.int64, (layout.N_WORK,), writable=True)
         check("work before", books.before, np.int64, (layout.N_WORK,), writable=True)
@@ -192,9 +190,7 @@ class Workspace:
         """
         if scores.dtype is not _F32 or not scores.flags.c_contiguous or scores.ndim != 2:
             scores = self._as_read(scores)
-        made: calls.Advanced = calls.advance(
-            self._table, scores, frames, scale, patience_ns, recording
-        )
+        made: calls.Advanced = calls.advance(self._table, scores, frames, scale, patience_ns, recording)
         if made[1] == layout.MISFIT:
             self._as_read(scores)
             begin, end, _ = frames
@@ -230,17 +226,14 @@ class Workspace:
             self.make_room()
         return int(calls.entry_of(place, self._table))
 
-    def call(
-        self, kernel: Callable[Concatenate[I64, P], R], *args: P.args, **kwargs: P.kwargs
-    ) -> R:
+    def call(self, kernel: Callable[Concatenate[I64, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
         """What `kernel` answers, given the table of the arrays before all else; they live as long as it runs."""
         return kernel(self._table, *args, **kwargs)
 
     def make_room(self) -> None:
         """Collect new history that no token leads to; all of it, where there is no room left, which then may grow."""
         full = len(self.books.history) == len(self._history) or (
-            self.numbers.n_ranks > 0
-            and len(self.arrays.lattice.delta) == len(self._alternatives[1])
+            self.numbers.n_ranks > 0 and len(self.arrays.lattice.delta) == len(self._alternatives[1])
         )
         used, kept = self._collect(0 if full else self._settled)
         r = self.books.decoder_state
@@ -337,9 +330,7 @@ class Workspace:
         elif not on:
             lattice, ranks = alternatives.no_lattice(), 0
         changed = ranks != self.numbers.n_ranks
-        self.numbers = self.numbers._replace(
-            n_ranks=ranks, lattice_beam=float(beam) if on else -1.0
-        )
+        self.numbers = self.numbers._replace(n_ranks=ranks, lattice_beam=float(beam) if on else -1.0)
         if changed:
             self._alternatives = lattice[:2]
             self.hold(self.arrays._replace(lattice=lattice))

@@ -72,9 +72,7 @@ def _parser() -> argparse.ArgumentParser:
         help="recordings without transcripts; the last is held out",
     )
     made.add_argument("--passes", type=int, default=defaults.passes, help="of each sentence")
-    made.add_argument(
-        "--human-passes", type=int, default=defaults.human_passes, help="of each recording"
-    )
+    made.add_argument("--human-passes", type=int, default=defaults.human_passes, help="of each recording")
     made.add_argument("--shards", type=int, help="make no more than so many, the first ones")
     made.add_argument(
         "--labels",
@@ -101,9 +99,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="KEY=VALUE",
         help="settings to decode with the nets by, such as frames.skip=2",
     )
-    made.add_argument(
-        "--note", metavar="NAME", help="write the result into the cards of the nets, as NAME"
-    )
+    made.add_argument("--note", metavar="NAME", help="write the result into the cards of the nets, as NAME")
     made.add_argument("--json", action="store_true", help="print one JSON object")
     verb("recipes", show)
     return parser
@@ -134,16 +130,12 @@ def train(given: argparse.Namespace) -> None:
     from pipelines.training.train import begin
 
     torch.set_num_threads(given.threads)
-    trainer = begin(
-        recipes.find(given.name), given.data or _newest_data(), torch.device(given.device)
-    )
+    trainer = begin(recipes.find(given.name), given.data or _newest_data(), torch.device(given.device))
     stop = _Stop(given.minutes)
     trainer.run(stop, _Shown())
     place, recipe = trainer.place, trainer.recipe
     state = "finished" if trainer.finished else f"stopped at {place.frames} of {recipe.frames}"
-    sys.stdout.write(
-        f"{recipe.name}: {state} frames, {place.seconds / 60:.1f} min; {trainer.folder}\n"
-    )
+    sys.stdout.write(f"{recipe.name}: {state} frames, {place.seconds / 60:.1f} min; {trainer.folder}\n")
 
 
 def export(given: argparse.Namespace) -> None:
@@ -158,9 +150,7 @@ def evaluate(given: argparse.Namespace) -> None:
     from pipelines.training.evaluate import MIXTURES, as_json, note, word_errors
 
     settings = dict(parse_assignment(text) for text in given.set)
-    counts = word_errors(
-        [MIXTURES, *given.names], given.audio, given.transcripts, _Shown(), settings
-    )
+    counts = word_errors([MIXTURES, *given.names], given.audio, given.transcripts, _Shown(), settings)
     if given.json:
         sys.stdout.write(f"{json.dumps(as_json(counts))}\n")
     else:

@@ -83,9 +83,7 @@ class Line:
         path = np.empty(len(scores), np.int32)
         if not len(self.senone):
             return path, float(NEVER)
-        states = States(
-            self.senone, self.stay, self.leave, self.before, self.first, self.begins, self.ends
-        )
+        states = States(self.senone, self.stay, self.leave, self.before, self.first, self.begins, self.ends)
         return path, float(_viterbi(scores, states, path))
 
 
@@ -123,9 +121,7 @@ class Aligner:
         line = self.line(words)
         path, score = line.best_path(np.ascontiguousarray(scores, np.float32))
         if score <= NEVER / 2:
-            raise AlignmentError(
-                f"{len(scores)} frames are too few for the {len(words)} words of the transcript."
-            )
+            raise AlignmentError(f"{len(scores)} frames are too few for the {len(words)} words of the transcript.")
         units = path // STATES
         return Alignment(line.senone[path], line.phone[units], line.word[units], score)
 
@@ -203,28 +199,18 @@ class _Builder:
             return [
                 (
                     right,
-                    [
-                        self._phone(pron[0], left, right, SINGLE, number, before)
-                        for left, before in entries.items()
-                    ],
+                    [self._phone(pron[0], left, right, SINGLE, number, before) for left, before in entries.items()],
                 )
                 for right in rights
             ]
-        units = [
-            self._phone(pron[0], left, pron[1], BEGIN, number, before)
-            for left, before in entries.items()
-        ]
+        units = [self._phone(pron[0], left, pron[1], BEGIN, number, before) for left, before in entries.items()]
         for left, phone, right in zip(pron, pron[1:], pron[2:], strict=False):
             units = [self._phone(phone, left, right, INTERNAL, number, units)]
         last, left = pron[-1], pron[-2]
         return [(right, [self._phone(last, left, right, END, number, units)]) for right in rights]
 
-    def _phone(
-        self, phone: int, left: int, right: int, position: int, number: int, before: list[int]
-    ) -> int:
-        unit = self._unit(
-            phone, self._definition.triphone(phone, left, right, position), number, before
-        )
+    def _phone(self, phone: int, left: int, right: int, position: int, number: int, before: list[int]) -> int:
+        unit = self._unit(phone, self._definition.triphone(phone, left, right, position), number, before)
         self.begins[unit] = number == 0 and position in (BEGIN, SINGLE)
         return unit
 

@@ -75,8 +75,7 @@ def load(path: Path, module: FeedForward, adam: torch.optim.Adam, recipe: dict[s
                 for name, parameter in module.named_parameters():
                     parameter.copy_(file.get_tensor(name))
                     adam.state[parameter] = {"step": torch.tensor(float(place.step))} | {
-                        moment: file.get_tensor(f"{moment} {name}").to(parameter.device)
-                        for moment in MOMENTS
+                        moment: file.get_tensor(f"{moment} {name}").to(parameter.device) for moment in MOMENTS
                     }
     except (OSError, SafetensorError, KeyError, TypeError, json.JSONDecodeError) as error:
         raise CheckpointError(f"{path} is not a whole checkpoint of this net: {error}.") from None

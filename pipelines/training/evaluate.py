@@ -82,10 +82,6 @@ def note(net: str, name: str, counts: Mapping[str, Count]) -> None:
     """Write the word errors of `net` and of the mixtures into its card, beside those that it has, as `name`."""
     path = nets.find(net).with_suffix(".json")
     card = nets.read_card(path)
-    found = {
-        who: [counts[who].errors, counts[who].reference_words]
-        for who in (MIXTURES, net)
-        if who in counts
-    }
+    found = {who: [counts[who].errors, counts[who].reference_words] for who in (MIXTURES, net) if who in counts}
     errors = card.about.get("word_errors", {}) | {name: found}
     write_card(msgspec.structs.replace(card, about=card.about | {"word_errors": errors}), path)

@@ -76,9 +76,7 @@ def _affine(width: int, outputs: int, std: float, random: torch.Generator) -> nn
 
 class _Divergence(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any, logits: torch.Tensor, scores: torch.Tensor, temperature: float
-    ) -> torch.Tensor:
+    def forward(ctx: Any, logits: torch.Tensor, scores: torch.Tensor, temperature: float) -> torch.Tensor:
         gradient = torch.empty_like(logits)
         total = 0.0
         for rows in zip(logits.split(ROWS), scores.split(ROWS), gradient.split(ROWS), strict=True):

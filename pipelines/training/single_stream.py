@@ -92,9 +92,7 @@ def synthetic(text: Path) -> Speech:
         for number, sentence in enumerate(order):
             voice = VOICES[(number + turn) % len(VOICES)]
             samples = partial(lambda s, v: speak(s, v) / FULL_SCALE, sentence, voice)
-            utterances.append(
-                Utterance(f"{FLITE_VERSION} {voice} {sentence}", sentence.split(), samples)
-            )
+            utterances.append(Utterance(f"{FLITE_VERSION} {voice} {sentence}", sentence.split(), samples))
     return Speech(utterances, f"synthetic speech, flite's voices {', '.join(VOICES)}")
 
 
@@ -115,9 +113,7 @@ def available(text: Path) -> Speech:
     try:
         return synthetic(text)
     except (CorpusError, FliteMissing) as error:
-        sys.stderr.write(
-            f"{error} Only the bundled demonstration utterances are left to train on.\n"
-        )
+        sys.stderr.write(f"{error} Only the bundled demonstration utterances are left to train on.\n")
         return recorded(assets.path("speech"), "the bundled demonstration utterances (too little)")
 
 
@@ -141,9 +137,7 @@ def train(
     seen = int(np.count_nonzero(np.diff(frames.first)))
     arrays = derived.create(single_stream.shape_of(base, components))
     title = "fitting the mixtures"
-    single_stream.fit(
-        base, arrays, title, frames, PRIOR_FRAMES, DRAWS, progress=progress, cancelled=cancelled
-    )
+    single_stream.fit(base, arrays, title, frames, PRIOR_FRAMES, DRAWS, progress=progress, cancelled=cancelled)
     origin = (
         f"single-stream, {components} Gaussians per senone, resampled from the {base.origin} and "
         f"re-estimated on {n / FRAMES_PER_HOUR * 60:.0f} minutes of {speech.about}; "
@@ -291,13 +285,9 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--components", type=int, default=Config().gmm.components, metavar="M")
     parser.add_argument("--hours", type=float, default=HOURS, help="of speech, at most")
-    parser.add_argument(
-        "--text", type=Path, default=SENTENCES, help="sentences to speak, one a line"
-    )
+    parser.add_argument("--text", type=Path, default=SENTENCES, help="sentences to speak, one a line")
     parser.add_argument("--audio", type=Path, help="a folder of recordings with a transcripts.tsv")
-    parser.add_argument(
-        "--model", type=Path, help="the model to begin with (default: the shipped one)"
-    )
+    parser.add_argument("--model", type=Path, help="the model to begin with (default: the shipped one)")
     given = parser.parse_args(arguments)
     try:
         base = sphinx.load(given.model or sphinx.default_directory())

@@ -151,9 +151,7 @@ class Trainer:
         folder.mkdir(parents=True, exist_ok=True)
         self._checkpoint = folder / "checkpoint.safetensors"
         if self._checkpoint.exists():
-            self.place = checkpoint.load(
-                self._checkpoint, self.module, self._adam, self.place.recipe
-            )
+            self.place = checkpoint.load(self._checkpoint, self.module, self._adam, self.place.recipe)
         self._masks = [
             (parameter, parameter != 0)
             for name, parameter in self.module.named_parameters()
@@ -272,9 +270,7 @@ class Trainer:
         self._labels = labels.read(shards)
         known = self._labels[self._labels != labels.UNLABELLED]
         counts = np.bincount(known, minlength=self.module.card.senones) + 1.0
-        self._log_prior = torch.from_numpy(np.log(counts / counts.sum()).astype(np.float32)).to(
-            self.module.mean.device
-        )
+        self._log_prior = torch.from_numpy(np.log(counts / counts.sum()).astype(np.float32)).to(self.module.mean.device)
 
     def _heard(self, pool: Pool, at: Array) -> torch.Tensor:
         card = self.module.card

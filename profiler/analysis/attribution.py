@@ -80,9 +80,7 @@ class Attribution:
     def update(self, session: Recorded, totals: Mapping[tuple[int, int], Sums]) -> None:
         """Take in the replays that are new. `totals`: by stage and epoch, of all blocks decoded so far."""
         known = self._totals
-        for epoch in {
-            of for (stage, of), total in totals.items() if known.get((stage, of)) != total
-        }:
+        for epoch in {of for (stage, of), total in totals.items() if known.get((stage, of)) != total}:
             self._around.pop(epoch, None)
         self._session, self._totals = session, totals
         self._replays.update(session)
@@ -169,9 +167,7 @@ def _calls(counts: Counts, machine: MachineCosts) -> tuple[Array, Array]:
 def _over(amount: Array, whole: Array) -> Array:
     """The quotient; 0 where there is no whole."""
     shape = np.broadcast(amount, whole)
-    return np.divide(
-        amount, whole, out=np.zeros(shape.shape), where=np.broadcast_to(whole > 0, shape.shape)
-    )
+    return np.divide(amount, whole, out=np.zeros(shape.shape), where=np.broadcast_to(whole > 0, shape.shape))
 
 
 def _measured(
@@ -309,9 +305,7 @@ def _by_law(own: float, counts: Counts, machine: MachineCosts, far: float) -> Sh
     return shares._replace(high=high)
 
 
-def _shares(
-    rows: Array, own: float, least: Array, replays: int, machine: MachineCosts, unknown: bool
-) -> Shares:
+def _shares(rows: Array, own: float, least: Array, replays: int, machine: MachineCosts, unknown: bool) -> Shares:
     """Of `rows` [SHARES, 1 + draws]: the first column, and the ends of the interval of all."""
     likely = rows[:, 0]
     low, high = likely, likely

@@ -191,9 +191,7 @@ def breakdown_in_steps(
     )
 
 
-def _sums(
-    session: Recorded, track: CostTrack, first: int, last: int, whole: bool
-) -> Iterator[tuple[Kind, Sums]]:
+def _sums(session: Recorded, track: CostTrack, first: int, last: int, whole: bool) -> Iterator[tuple[Kind, Sums]]:
     """Give the sums of a stretch by kind; of a whole session also what lies beside the frames: set-up, pace sleep,
     devices.
 
@@ -216,9 +214,7 @@ def _sums(
 def _in_order(session: Recorded, found: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Lanes and stages as their rows follow each other."""
     lanes, order = list(session.lanes), {name: i for i, name in enumerate(GROUPS)}
-    return sorted(
-        found, key=lambda key: (order[session.stages[key[1]].group], key[1], lanes.index(key[0]))
-    )
+    return sorted(found, key=lambda key: (order[session.stages[key[1]].group], key[1], lanes.index(key[0])))
 
 
 def _row(
@@ -325,9 +321,7 @@ class _Model:
         """Of the epoch that has fewest."""
         return min(self.replayed, default=0)
 
-    def add(
-        self, cost: Cost | None, part: Sums, roof_table: RoofTable, shares: Shares | None
-    ) -> None:
+    def add(self, cost: Cost | None, part: Sums, roof_table: RoofTable, shares: Shares | None) -> None:
         """Add what the law of an epoch says of its spans, and how their time is shared out."""
         if cost is None or cost.is_empty:
             self.known = False

@@ -87,9 +87,7 @@ def _least_ns(session: Recorded, lane: str, stage: str, copies: Array) -> float 
     for (size, pinned), count in zip(kinds.tolist(), counts.tolist(), strict=True):
         if not size:
             continue
-        roof = session.calibration.transfer(
-            size, to_device=to_device, pinned=pinned > 0, device=device
-        )
+        roof = session.calibration.transfer(size, to_device=to_device, pinned=pinned > 0, device=device)
         if roof is None:
             return None
         total += count * size * NS / roof.median

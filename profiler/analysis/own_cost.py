@@ -68,9 +68,7 @@ def _events(session: Recorded) -> float:
     """ns that recording devices took: their timed events, and the ends of blocks."""
     stored = session.meta.get(EVENTS)
     stored = stored if isinstance(stored, dict) else {}
-    events, each, ends = (
-        _number(stored.get(name)) or 0.0 for name in ("events", "ns_per_event", "recording_ns")
-    )
+    events, each, ends = (_number(stored.get(name)) or 0.0 for name in ("events", "ns_per_event", "recording_ns"))
     return events * each + ends
 
 

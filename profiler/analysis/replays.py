@@ -70,10 +70,6 @@ class HotReplays:
         if len(found) > 1:
             found[:] = [np.concatenate(found)]
         rows, law = found[0], session.costs.get((number, epoch))
-        epochs = [
-            each
-            for each in np.unique(rows[:, 2]).tolist()
-            if session.costs.get((number, int(each))) == law
-        ]
+        epochs = [each for each in np.unique(rows[:, 2]).tolist() if session.costs.get((number, int(each))) == law]
         hot, timed, _ = rows[np.isin(rows[:, 2], epochs)][-LATEST:].T
         return Pairs(hot, timed)

@@ -32,9 +32,7 @@ class StageSums:
         self._kinds: dict[Kind, _Kind] = {}
         self._other = _OtherPrograms()
 
-    def add(
-        self, kind: Kind, spans: Array, positions: Array, other_ns: Array | None = None
-    ) -> None:
+    def add(self, kind: Kind, spans: Array, positions: Array, other_ns: Array | None = None) -> None:
         """Append spans of one kind; `other_ns` [n]: for how long other programs ran during each, in GRAINs."""
         if other_ns is not None:
             self._other.add(positions, other_ns)
@@ -115,9 +113,7 @@ class _Kind:
         inside = (begin >= first) & (end <= last)
         edge = ~inside & (end > first) & (begin < last)
         at = np.flatnonzero(edge)[:, None] * CHUNK + np.arange(CHUNK)
-        edges = np.concatenate(
-            [self._positions[at.ravel()], self._positions[self._chunks * CHUNK : self._n]]
-        )
+        edges = np.concatenate([self._positions[at.ravel()], self._positions[self._chunks * CHUNK : self._n]])
         chosen = pick(spans, edges)
         begin, end = _frames(chosen)
         part = np.clip(np.minimum(end, last) - np.maximum(begin, first), 0, None) / (end - begin)

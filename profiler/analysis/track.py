@@ -150,9 +150,7 @@ class CostTrack:
         if len(spans) - self._consumed > CHUNK_SPANS:
             self._expect(spans[self._consumed :], codes)
         while self._consumed < len(spans):
-            fresh = np.arange(
-                self._consumed, min(self._consumed + CHUNK_SPANS, len(spans)), dtype=np.uint32
-            )
+            fresh = np.arange(self._consumed, min(self._consumed + CHUNK_SPANS, len(spans)), dtype=np.uint32)
             lane_of = spans["lane"][self._consumed : self._consumed + len(fresh)]
             self._consumed += len(fresh)
             for lane in session.lanes.values():
@@ -190,9 +188,7 @@ class CostTrack:
         """Take in new spans of a decode lane, what lies in a tile when its tile has come; True where one has."""
         waiting = self._waiting.get(lane)
         mine = fresh if waiting is None else np.concatenate([waiting, fresh])
-        outer, leaves, outer_of, _, leaf_positions, used = nest(
-            pick(session.spans, mine), codes, ROW_GROUPS
-        )
+        outer, leaves, outer_of, _, leaf_positions, used = nest(pick(session.spans, mine), codes, ROW_GROUPS)
         self._waiting[lane] = mine[used:]
         if not used:
             return False

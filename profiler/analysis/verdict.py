@@ -73,9 +73,7 @@ def judge(e: Evidence) -> Verdict:
     if not e.calls or e.time_ns <= 0:
         return Verdict(None, "–", "Did not run.")
     if e.parts is None:
-        return Verdict(
-            None, "–", f"Takes {_time(e.time_ns / e.calls)} per {_call(e)}; {_lacking(e)}."
-        )
+        return Verdict(None, "–", f"Takes {_time(e.time_ns / e.calls)} per {_call(e)}; {_lacking(e)}.")
     grade = "D" if e.missing else "B" if e.replayed else "C"
     defect = None
     if e.least_ns is not None and e.least_ns > e.time_ns:
@@ -156,11 +154,7 @@ def _count(kernels: float) -> str:
 def _lacking(e: Evidence) -> str:
     if e.reason:
         return e.reason
-    return (
-        "the machine's roofs were not measured"
-        if not e.roofs
-        else "what it computes is not modelled"
-    )
+    return "the machine's roofs were not measured" if not e.roofs else "what it computes is not modelled"
 
 
 def _call(e: Evidence) -> str:

@@ -97,8 +97,7 @@ def parse_factor(text: str) -> tuple[str, float]:
         factor = math.nan
     if not equals or not name.strip() or not (0.0 <= factor < math.inf):
         raise BadInput(
-            f"--scale must be STAGE=FACTOR with a factor of time from 0 (free; 0.5 is twice as fast), "
-            f"not {text!r}."
+            f"--scale must be STAGE=FACTOR with a factor of time from 0 (free; 0.5 is twice as fast), not {text!r}."
         )
     return name.strip(), factor
 
@@ -136,15 +135,11 @@ def _scale_sentence(name: str, factor: float, touched: float) -> str:
     what = {0.0: "is free", 1.0: "takes what it took"}.get(factor, f"takes {factor:g} of its time")
     kind = "part of the scoring time" if name in PARTS else "group" if name in GROUPS else "stage"
     if not touched:
-        return (
-            f"The {kind} {name} took no time in this session, so a factor for it changes nothing."
-        )
+        return f"The {kind} {name} took no time in this session, so a factor for it changes nothing."
     return f"The {kind} {name} {what}; every other stage takes what it took (Amdahl's law)."
 
 
-def changed(
-    prediction: Prediction, before: Mapping[str, float], after: Mapping[str, float], group: str
-) -> Prediction:
+def changed(prediction: Prediction, before: Mapping[str, float], after: Mapping[str, float], group: str) -> Prediction:
     """Return the prediction with the stages of `group` as other settings would have them.
 
     `before`, `after`: by stage, what it took of the same frames under the old and the new settings, in any unit.
@@ -173,6 +168,4 @@ def changed(
         assumptions.append(
             f"The session has no figures of {newcomers}: taken by what the stages of {group} take together."
         )
-    return dataclasses.replace(
-        prediction, lines=(*lines[:at], *found, *lines[at:]), assumptions=tuple(assumptions)
-    )
+    return dataclasses.replace(prediction, lines=(*lines[:at], *found, *lines[at:]), assumptions=tuple(assumptions))

@@ -63,9 +63,7 @@ class ClockPair:
     uncertainty_ns: int
 
 
-def measure_pair(
-    device: DeviceClock, host: Callable[[], int], stream: int = 0, rounds: int = PAIR_ROUNDS
-) -> ClockPair:
+def measure_pair(device: DeviceClock, host: Callable[[], int], stream: int = 0, rounds: int = PAIR_ROUNDS) -> ClockPair:
     """Read both clocks as simultaneously as possible; the stream must be idle."""
     best: ClockPair | None = None
     for _ in range(rounds):

@@ -48,17 +48,13 @@ WAITED: Final = Cost(
 )
 """The law of the stages that end in WAIT, but for those of scoring, which have the law of what ran."""
 
-IDLE: Final = Cost(
-    unmodelled="no stream ran anything meanwhile: launches, the driver, the way back to the host"
-)
+IDLE: Final = Cost(unmodelled="no stream ran anything meanwhile: launches, the driver, the way back to the host")
 """The law of LATENCY."""
 
 RECORDING: Final = "device.record"
 """What recording a device costs the host at the end of each block, its clock pairs among it."""
 
-RECORDS: Final = Cost(
-    unmodelled="the recorder reads the device's events and divides the waits by what it ran"
-)
+RECORDS: Final = Cost(unmodelled="the recorder reads the device's events and divides the waits by what it ran")
 """The law of RECORDING."""
 
 _LARGEST: Final = (1 << 32) - 1
@@ -94,18 +90,14 @@ class DeviceTimer:
     cost of the ends of blocks.
     """
 
-    def __init__(
-        self, recorder: Recorder, device: DeviceClock, host: Lane | NullLane, streams: Sequence[str]
-    ) -> None:
+    def __init__(self, recorder: Recorder, device: DeviceClock, host: Lane | NullLane, streams: Sequence[str]) -> None:
         self.clock_map = ClockMap()
         self.worst_ns = 0
         self.events = self.recording_ns = 0
         self._recorder, self._device, self._host = recorder, device, host
         self._now = recorder.clock
         self._recording = not isinstance(host, NullLane)
-        self._lanes = [
-            _lane(recorder, name) if self._recording else NullLane(name, DEVICE) for name in streams
-        ]
+        self._lanes = [_lane(recorder, name) if self._recording else NullLane(name, DEVICE) for name in streams]
         self._free = [0] * len(streams)
         self._latest: list[_Item | None] = [None] * len(streams)
         self._items: list[_Item] = []
@@ -243,9 +235,7 @@ class DeviceTimer:
     def _record(self, first_frame: int, frames: int, timed: bool) -> None:
         done, self._items = self._split()
         # Read before any pair is taken: a device counts from its latest event then, and none may lie before it.
-        times = [
-            (self._device.time_ns(item.began), self._device.time_ns(item.ended)) for item in done
-        ]
+        times = [(self._device.time_ns(item.began), self._device.time_ns(item.ended)) for item in done]
         if timed and not self._items and self._now() >= self._pair_due:
             self._take_pair()
         latest = self._now()

@@ -57,9 +57,7 @@ def writers() -> list[Writer]:
     return sorted(cast("list[Writer]", found), key=lambda writer: writer.FORMAT.place)
 
 
-def write_text(
-    session: "Session", path: str | os.PathLike[str], fill: Callable[[TextIO], None]
-) -> None:
+def write_text(session: "Session", path: str | os.PathLike[str], fill: Callable[[TextIO], None]) -> None:
     """Let `fill` write what becomes the file `path`, never one of the session's own; OutputError."""
     from profiler.session.files import own_files
 

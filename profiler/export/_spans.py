@@ -64,9 +64,7 @@ def timeline(session: Session) -> Timeline:
     # What the run is about comes first: speedscope shows the first profile.
     ordered = sorted(session.lanes, key=lambda lane: (lane not in decode, lane))
     rest = ~(before | between)
-    return Timeline(
-        origin, before, between, {lane: rest & (spans["lane"] == lane) for lane in ordered}
-    )
+    return Timeline(origin, before, between, {lane: rest & (spans["lane"] == lane) for lane in ordered})
 
 
 def recognised(session: Session) -> Recognised:

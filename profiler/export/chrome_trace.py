@@ -60,9 +60,7 @@ def _fill(session: Session, file: TextIO) -> None:
     file.write('{"displayTimeUnit":"ns","otherData":')
     file.write(json.dumps(about))
     file.write(',"traceEvents":[\n')
-    file.write(
-        _line("M", "process_name", COUNTER_TID, args={"name": f"asrscope {session.path.name}"})
-    )
+    file.write(_line("M", "process_name", COUNTER_TID, args={"name": f"asrscope {session.path.name}"}))
     origin, after = shown.origin_ns, FIRST_TID + max(session.lanes, default=-1) + 1
     lanes = {FIRST_TID + lane: session.lanes[lane].name for lane in shown.lanes}
     for place, (tid, name) in enumerate({after: RECOGNISED, **lanes, after + 1: SETUP}.items()):
@@ -119,15 +117,11 @@ def _recognised(found: Recognised, tid: int, origin: int, file: TextIO) -> None:
 def _spans(session: Session, tid: int, chosen: Array, origin: int, file: TextIO) -> None:
     heads = {
         stage.id: (
-            f'{{"ph":"X","pid":{PID},"tid":{tid},"name":{json.dumps(stage.name)},"cat":'
-            f"{json.dumps(stage.group)}"
+            f'{{"ph":"X","pid":{PID},"tid":{tid},"name":{json.dumps(stage.name)},"cat":{json.dumps(stage.group)}'
         )
         for stage in session.stages.values()
     }
-    works = {
-        stage.id: [f",{json.dumps(name)}:" for name in stage.work]
-        for stage in session.stages.values()
-    }
+    works = {stage.id: [f",{json.dumps(name)}:" for name in stage.work] for stage in session.stages.values()}
     for piece in in_order(session.spans, chosen):
         lines = []
         for start, duration, stage, _, epoch, frames, first, *work in piece.tolist():
@@ -154,9 +148,7 @@ def _counters(session: Session, name: str, origin: int, file: TextIO) -> None:
 
 
 def _instant(marker: Marker, origin: int) -> str:
-    return ",\n" + _line(
-        "i", marker.text, COUNTER_TID, max(marker.t_ns - origin, 0), s="p", cat=marker.kind
-    )
+    return ",\n" + _line("i", marker.text, COUNTER_TID, max(marker.t_ns - origin, 0), s="p", cat=marker.kind)
 
 
 def _line(phase: str, name: str, tid: int, t_ns: int | None = None, **more: Any) -> str:

@@ -28,9 +28,7 @@ TREE_DEPTH: Final = 64
 INTEGER_BITS: Final = 63
 """Larger integers fit no setting, no array and no column of a session."""
 
-_NO_WAITING: Final = (
-    getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
-)
+_NO_WAITING: Final = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 _HEAD_BYTES: Final = 64
 _INSTEAD: Final = (
@@ -105,19 +103,13 @@ def read_bytes(path: str | os.PathLike[str], what: str, limit: int) -> bytes:
             # `read` makes room for all that it is asked for, so that is what the file says it has. One that
             # grows, or does not tell its size (/proc), goes on in pieces.
             content = file.read(min(os.fstat(file.fileno()).st_size, limit) + 1)
-            while len(content) <= limit and (
-                more := file.read(min(64 * KIB, limit + 1 - len(content)))
-            ):
+            while len(content) <= limit and (more := file.read(min(64 * KIB, limit + 1 - len(content)))):
                 content += more
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
-            raise InputError(
-                f"{one_line(os.fspath(path))}: {what} cannot be read here: {reason}."
-            ) from error
+            raise InputError(f"{one_line(os.fspath(path))}: {what} cannot be read here: {reason}.") from error
     if len(content) > limit:
-        raise InputError(
-            f"{one_line(os.fspath(path))}: {what} of more than {limit:,} bytes is not read."
-        )
+        raise InputError(f"{one_line(os.fspath(path))}: {what} of more than {limit:,} bytes is not read.")
     return content
 
 
@@ -161,9 +153,7 @@ def read_json(path: str | os.PathLike[str], what: str, limit: int = TREE_BYTES) 
     return json_tree(read_text(path, what, limit), one_line(os.fspath(path)))
 
 
-def read_toml(
-    path: str | os.PathLike[str], what: str, limit: int = TREE_BYTES
-) -> dict[str, object]:
+def read_toml(path: str | os.PathLike[str], what: str, limit: int = TREE_BYTES) -> dict[str, object]:
     """Return the tables of a TOML file."""
     return toml_tree(read_text(path, what, limit), one_line(os.fspath(path)))
 

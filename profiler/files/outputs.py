@@ -100,9 +100,7 @@ def _kind(name: str, shown: str, what: str, sources: list[str]) -> str:
     for source in sources:
         with contextlib.suppress(OSError):
             if os.path.samefile(source, name):
-                raise OutputError(
-                    f"{shown}: this is the file that {what} is made from; choose another name."
-                )
+                raise OutputError(f"{shown}: this is the file that {what} is made from; choose another name.")
     return "file"
 
 

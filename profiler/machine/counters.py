@@ -89,9 +89,7 @@ class Kernel:
         buffer = ctypes.create_string_buffer(attributes, len(attributes))
         this_thread, any_processor, leader = map(ctypes.c_int, (0, -1, group))
         number, flags = ctypes.c_long(self._number), ctypes.c_ulong(_CLOEXEC)
-        descriptor = self._library.syscall(
-            number, buffer, this_thread, any_processor, leader, flags
-        )
+        descriptor = self._library.syscall(number, buffer, this_thread, any_processor, leader, flags)
         if descriptor < 0:
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
         return int(descriptor)
@@ -165,9 +163,7 @@ class Group:
             given_up = self._unscheduled()
             if given_up is None:
                 break
-            refused[given_up.name] = Availability(
-                given_up, False, "the processor has no counter left for it"
-            )
+            refused[given_up.name] = Availability(given_up, False, "the processor has no counter left for it")
             self.close()
             wanted = [event for event in wanted if event.name not in refused]
         order = {event.name: i for i, event in enumerate(EVENTS)}
@@ -290,9 +286,7 @@ def _attributes(event: Event, group: int, user_only: bool) -> bytes:
     if user_only:
         flags |= _EXCLUDE_KERNEL | _EXCLUDE_HV
     read_format = _TOTAL_TIME_ENABLED | _TOTAL_TIME_RUNNING | _GROUP
-    return _ATTRIBUTES.pack(
-        event.type, _ATTRIBUTES.size, event.config, 0, 0, read_format, flags, 0, 0, 0
-    )
+    return _ATTRIBUTES.pack(event.type, _ATTRIBUTES.size, event.config, 0, 0, read_format, flags, 0, 0, 0)
 
 
 def _reason(event: Event, problem: OSError, paranoid: int | None) -> str:

@@ -72,9 +72,7 @@ class Sampler:
             "memory": lambda: {"process.rss_bytes": self._process.memory_info().rss},
             "system": lambda: {"system.cpu_percent": psutil.cpu_percent()},
             "threads": _seldom(lambda: {"process.threads": self._process.num_threads()}),
-            "available": _seldom(
-                lambda: {"system.memory_available_bytes": psutil.virtual_memory().available}
-            ),
+            "available": _seldom(lambda: {"system.memory_available_bytes": psutil.virtual_memory().available}),
             "frequency": self._frequency,
             "steal": _seldom(lambda: {"system.steal_seconds": psutil.cpu_times().steal}),
         }

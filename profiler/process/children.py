@@ -28,9 +28,7 @@ OURS: Final = {
     "NoDefaultCurrentDirectoryInExePath": "1",
 }
 
-_CRASH: Final = re.compile(
-    r"^(?:Fatal Python error|Windows fatal exception): (?P<what>.+)$", re.MULTILINE
-)
+_CRASH: Final = re.compile(r"^(?:Fatal Python error|Windows fatal exception): (?P<what>.+)$", re.MULTILINE)
 # Its second line may say that garbage was being collected. A thread of a library's own is never the current one.
 _CURRENT: Final = re.compile(
     r"^Current thread .*\n(?:  Garbage-collecting\n)?"
@@ -52,11 +50,7 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
 
     Relative and empty entries of PYTHONPATH mean the current folder, and are dropped.
     """
-    path = [
-        entry
-        for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep)
-        if os.path.isabs(entry)
-    ]
+    path = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(entry)]
     if not _installed():
         path = [str(ROOT), *(entry for entry in path if entry != str(ROOT))]
     made = {**os.environ, **OURS}

@@ -10,9 +10,7 @@ import sys
 from collections.abc import Sequence
 
 
-def given(
-    module: str, purpose: str | None, *names: str, arguments: Sequence[str] | None = None
-) -> list[str]:
+def given(module: str, purpose: str | None, *names: str, arguments: Sequence[str] | None = None) -> list[str]:
     """Return the values of `names` in `arguments` (None: the command line's), one after the other.
 
     A name that ends with "?" may be left out, one with "+" may have several values. `--help` prints `purpose`, the
@@ -27,8 +25,4 @@ def given(
         plain = name.rstrip("?+")
         parser.add_argument(plain, nargs=name[len(plain) :] or 1)
     found = vars(parser.parse_args(sys.argv[1:] if arguments is None else arguments))
-    return [
-        value
-        for values in found.values()
-        for value in ([values] if isinstance(values, str) else values or [])
-    ]
+    return [value for values in found.values() for value in ([values] if isinstance(values, str) else values or [])]

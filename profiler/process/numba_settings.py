@@ -27,9 +27,7 @@ SETTINGS: Final = "numba.core.config"
 class _Finder(importlib.abc.MetaPathFinder):
     """Finds numba's settings as they are usually found, to be loaded by `_Loader`."""
 
-    def find_spec(
-        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         if name != SETTINGS:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)

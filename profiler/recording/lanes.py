@@ -160,9 +160,7 @@ class Lane:
         self._mark = end
         self._at = at + 40
 
-    def lap_before(
-        self, later_ns: int, stage: int, work0: int = 0, work1: int = 0, work2: int = 0
-    ) -> None:
+    def lap_before(self, later_ns: int, stage: int, work0: int = 0, work1: int = 0, work2: int = 0) -> None:
         """A lap that ended `later_ns` ago: what came after belongs to the laps that follow.
 
         For a kernel whose stages take turns too quickly for a span each, and which adds up their times.
@@ -355,9 +353,7 @@ class NullLane:
     def lap(self, stage: int, work0: int = 0, work1: int = 0, work2: int = 0) -> None:
         """Do nothing."""
 
-    def lap_before(
-        self, later_ns: int, stage: int, work0: int = 0, work1: int = 0, work2: int = 0
-    ) -> None:
+    def lap_before(self, later_ns: int, stage: int, work0: int = 0, work1: int = 0, work2: int = 0) -> None:
         """Do nothing."""
 
     def lend(self) -> Lent:

@@ -47,12 +47,8 @@ SLOT: Final = np.dtype(
 
 SLOT_BYTES: Final = 40
 _COUNTS: Final = np.dtype((np.void, 20))
-SPAN_COUNTS: Final = np.dtype(
-    {"names": ["c"], "formats": [_COUNTS], "offsets": [22], "itemsize": 42}
-)
-SLOT_COUNTS: Final = np.dtype(
-    {"names": ["c"], "formats": [_COUNTS], "offsets": [16], "itemsize": 40}
-)
+SPAN_COUNTS: Final = np.dtype({"names": ["c"], "formats": [_COUNTS], "offsets": [22], "itemsize": 42})
+SLOT_COUNTS: Final = np.dtype({"names": ["c"], "formats": [_COUNTS], "offsets": [16], "itemsize": 40})
 """The five counts from `frames` to `work2` as one piece: one copy instead of five."""
 
 AT, LEFT, DROPPED, OPEN, N_LENT = range(5)

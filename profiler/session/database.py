@@ -21,9 +21,7 @@ RELEASE_SECONDS: Final = 3.0
 """How long closing waits for readers to let go; they hold the file for milliseconds at a time."""
 
 
-def create(
-    path: Path, meta: Iterable[tuple[str, str]], clock: tuple[int, int]
-) -> sqlite3.Connection:
+def create(path: Path, meta: Iterable[tuple[str, str]], clock: tuple[int, int]) -> sqlite3.Connection:
     """Make the tables in `path`, which the caller has claimed, with `meta` (key, JSON) and the first clock pair.
 
     WAL with synchronous=NORMAL, without automatic checkpoints. SessionError where that cannot be; nothing is then
@@ -31,9 +29,7 @@ def create(
     """
     connection = None
     try:
-        connection = sqlite3.connect(
-            path, isolation_level=None, check_same_thread=False, timeout=2.0
-        )
+        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=2.0)
         # So that the room of the small blocks can be given back at the end.
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
@@ -57,9 +53,7 @@ def create(
             leftover.unlink(missing_ok=True)
         if isinstance(error, SessionError):
             raise
-        raise SessionError(
-            f"{path}: the session cannot be recorded there: {reason(error)}"
-        ) from error
+        raise SessionError(f"{path}: the session cannot be recorded there: {reason(error)}") from error
     return connection
 
 

@@ -114,9 +114,7 @@ def read_header(path: Path) -> Header:
     if not head:
         raise SessionError(f"{path}: the file is empty, not a session")
     if not head.startswith(MAGIC[: len(head)]):
-        raise SessionError(
-            f"{path}: this is not a session file (a session is an SQLite database made by asrscope)"
-        )
+        raise SessionError(f"{path}: this is not a session file (a session is an SQLite database made by asrscope)")
     if len(head) < HEADER_BYTES:
         raise SessionError(f"{path}: the file ends after {len(head)} bytes; it has been cut off")
     (application,) = struct.unpack_from(">I", head, 68)
@@ -126,9 +124,7 @@ def read_header(path: Path) -> Header:
             f"{path}: nothing has been written to this file yet; if a run is just starting, open it in a moment"
         )
     if application != APPLICATION_ID:
-        raise SessionError(
-            f"{path}: this is an SQLite database of another program, not an asrscope session"
-        )
+        raise SessionError(f"{path}: this is an SQLite database of another program, not an asrscope session")
     (version,) = struct.unpack_from(">I", head, 60)
     if version > VERSION:
         raise SessionError(
@@ -168,8 +164,7 @@ def check_side_files(path: Path) -> None:
             continue
         if not stat.S_ISREG(about.st_mode):
             raise SessionError(
-                f"{path}: {side.name} beside it is a link or a device, which no recording leaves; "
-                "remove it"
+                f"{path}: {side.name} beside it is a link or a device, which no recording leaves; remove it"
             )
     journal = journal_of(path)
     with contextlib.suppress(FileNotFoundError), journal.open("rb") as file:
@@ -177,8 +172,7 @@ def check_side_files(path: Path) -> None:
         file.seek(max(file.tell() - len(_SUPER_JOURNAL_END), 0))
         if file.read() == _SUPER_JOURNAL_END and file.tell() > HEADER_BYTES:
             raise SessionError(
-                f"{path}: {journal.name} beside it names other files, which no recording does; "
-                "remove it"
+                f"{path}: {journal.name} beside it names other files, which no recording does; remove it"
             )
 
 
@@ -217,17 +211,12 @@ def claim(path: Path, replace: bool) -> None:
             side.unlink(missing_ok=True)
     except FileExistsError:
         raise SessionError(
-            f"{path}: another asrscope has just begun to record into this session; "
-            "choose another name"
+            f"{path}: another asrscope has just begun to record into this session; choose another name"
         ) from None
     except (FileNotFoundError, NotADirectoryError):
-        raise SessionError(
-            f"{path}: the folder {path.parent} does not exist; make it or choose another"
-        ) from None
+        raise SessionError(f"{path}: the folder {path.parent} does not exist; make it or choose another") from None
     except (OSError, ValueError) as error:
-        raise SessionError(
-            f"{path}: the session cannot be recorded there: {reason(error)}"
-        ) from error
+        raise SessionError(f"{path}: the session cannot be recorded there: {reason(error)}") from error
 
 
 def _check_claim(path: Path, replace: bool) -> None:
@@ -239,13 +228,10 @@ def _check_claim(path: Path, replace: bool) -> None:
     if stat.S_ISDIR(about.st_mode):
         raise SessionError(f"{path}: this is a folder; name a file in it to record to")
     if stat.S_ISLNK(about.st_mode):
-        raise SessionError(
-            f"{path}: this is a link, and a session is recorded into a file of its own; name that file"
-        )
+        raise SessionError(f"{path}: this is a link, and a session is recorded into a file of its own; name that file")
     if not stat.S_ISREG(about.st_mode):
         raise SessionError(
-            f"{path}: this is a pipe or a device, and a session is recorded into a file; choose "
-            "another name"
+            f"{path}: this is a pipe or a device, and a session is recorded into a file; choose another name"
         )
     try:
         read_header(path)
@@ -255,17 +241,12 @@ def _check_claim(path: Path, replace: bool) -> None:
         is_session = "format version" in str(error)
     if not is_session:
         raise SessionError(
-            f"{path}: a file that is not an asrscope session lies there and is not overwritten; "
-            "choose another name"
+            f"{path}: a file that is not an asrscope session lies there and is not overwritten; choose another name"
         )
     if owner_alive(path):
-        raise SessionError(
-            f"{path}: another asrscope is recording into this session; choose another name"
-        )
+        raise SessionError(f"{path}: another asrscope is recording into this session; choose another name")
     if not replace:
-        raise SessionError(
-            f"{path}: a session of this name exists; choose another name or ask to replace it"
-        )
+        raise SessionError(f"{path}: a session of this name exists; choose another name or ask to replace it")
 
 
 def connect_read_only(path: Path, *, immutable: bool = False) -> sqlite3.Connection:
@@ -279,9 +260,7 @@ def connect_alone(path: Path, version: int = VERSION) -> sqlite3.Connection:
 
 
 def _connect(path: Path, mode: str, version: int, timeout: float) -> sqlite3.Connection:
-    connection = sqlite3.connect(
-        f"{path.as_uri()}?{mode}", uri=True, isolation_level=None, timeout=timeout
-    )
+    connection = sqlite3.connect(f"{path.as_uri()}?{mode}", uri=True, isolation_level=None, timeout=timeout)
     try:
         if mode == "mode=rw":
             # Before anything is read: not even a writer whose life cannot be seen from here may be in it.
@@ -308,9 +287,7 @@ def distrust(connection: sqlite3.Connection, path: Path, version: int) -> None:
     connection.execute("PRAGMA cell_size_check = ON")
     schema.check(connection, version)
     size = size_of(path)
-    connection.setlimit(
-        sqlite3.SQLITE_LIMIT_LENGTH, min(max(size, MIN_VALUE_BYTES), MAX_VALUE_BYTES)
-    )
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(max(size, MIN_VALUE_BYTES), MAX_VALUE_BYTES))
     connection.set_progress_handler(_after(MIN_STEPS + STEPS_PER_BYTE * size), STEPS_BETWEEN_LOOKS)
 
 

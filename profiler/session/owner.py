@@ -38,8 +38,7 @@ def alive(owner: object) -> bool | None:
     try:
         process = psutil.Process(pid)
         return (
-            bool(abs(process.create_time() - started) < START_TOLERANCE_S)
-            and process.status() != psutil.STATUS_ZOMBIE
+            bool(abs(process.create_time() - started) < START_TOLERANCE_S) and process.status() != psutil.STATUS_ZOMBIE
         )
     except psutil.NoSuchProcess:
         return False

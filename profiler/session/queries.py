@@ -53,10 +53,7 @@ class Queries:
         self, table: str, column: str, owner: int, seen: int, record_bytes: int
     ) -> Iterator[tuple[memoryview, int]]:
         """Give what is new of the blocks of `owner`: (records, count after them), no record twice."""
-        query = (
-            f"SELECT end_record, data FROM {table} WHERE {column}=? AND end_record>? "
-            "ORDER BY end_record"
-        )
+        query = f"SELECT end_record, data FROM {table} WHERE {column}=? AND end_record>? ORDER BY end_record"
         for end, data in self.rows(query, owner, seen):
             if not isinstance(end, int) or not isinstance(data, bytes):
                 raise Damaged(f"a {table} of {column} {owner} is of no known kind")

@@ -264,8 +264,7 @@ class Session:
             return
         self.meta.pop(key, None)
         note = (
-            f"What the session says of its {key.partition('/')[0]} is nothing that a recording writes, "
-            "and is left out."
+            f"What the session says of its {key.partition('/')[0]} is nothing that a recording writes, and is left out."
         )
         if note not in self.notes:
             self.notes.append(note)
@@ -306,9 +305,7 @@ class Session:
             return False
         self._calibration_rows += [rows.calibration(row) for row in found]
         before = self.calibration
-        self.calibration = RoofTable.from_rows(
-            r for r in self._calibration_rows if r["phase"] == START
-        )
+        self.calibration = RoofTable.from_rows(r for r in self._calibration_rows if r["phase"] == START)
         self.recheck = RoofTable.from_rows(r for r in self._calibration_rows if r["phase"] == END)
         self.generation += self.calibration != before
         return True

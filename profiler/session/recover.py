@@ -109,9 +109,7 @@ def settle(located: Located) -> None:
         return
     try:
         if _fold(path) == "crashed":
-            located.notes.append(
-                "The recording broke off; what had been stored until then has been recovered."
-            )
+            located.notes.append("The recording broke off; what had been stored until then has been recovered.")
         located.immutable = True
     except sqlite3.OperationalError as error:
         if _code(error) in _HELD:
@@ -154,9 +152,7 @@ def _fold_once(path: Path, version: int) -> str:
         state = ""
         if version == schema.VERSION:
             # Still in the -wal: leaving WAL mode makes it lasting together with everything else.
-            connection.execute(
-                "UPDATE meta SET value='\"crashed\"' WHERE key='state' AND value='\"recording\"'"
-            )
+            connection.execute("UPDATE meta SET value='\"crashed\"' WHERE key='state' AND value='\"recording\"'")
             found = connection.execute("SELECT value FROM meta WHERE key='state'").fetchone()
             state = str(rows.json(found[0], "meta")) if found else ""
         connection.execute("PRAGMA journal_mode = DELETE")
@@ -187,8 +183,7 @@ def _migrate(located: Located, version: int) -> None:
         except ValueError as error:
             raise _no_way(located.path, version, str(error)) from error
     located.notes.append(
-        f"The session was recorded in format version {version} and is shown converted; "
-        "the file itself is unchanged."
+        f"The session was recorded in format version {version} and is shown converted; the file itself is unchanged."
     )
 
 

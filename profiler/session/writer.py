@@ -99,14 +99,11 @@ class SessionWriter:
             (epoch, first_frame, self.recorder.clock(), to_json(tree)),
         )
 
-    def marker(
-        self, kind: str, text: str, asked_frame: int, key: str | None = None, value: object = None
-    ) -> int:
+    def marker(self, kind: str, text: str, asked_frame: int, key: str | None = None, value: object = None) -> int:
         """Store a moment of interest (kind: option, user, error or note) and return its id."""
         marker = next(self._marker_ids)
         self._say(
-            "INSERT INTO marker(id, revision, kind, text, t_ns, asked_frame, key, value) "
-            "VALUES(?,?,?,?,?,?,?,?)",
+            "INSERT INTO marker(id, revision, kind, text, t_ns, asked_frame, key, value) VALUES(?,?,?,?,?,?,?,?)",
             (
                 marker,
                 REVISION,
@@ -309,8 +306,7 @@ class SessionWriter:
             error
             if isinstance(error, SessionError)
             else SessionError(
-                f"{self.path}: recording has stopped ({reason(error)}); "
-                "what was recorded before stays in the file"
+                f"{self.path}: recording has stopped ({reason(error)}); what was recorded before stays in the file"
             )
         )
         # A full disk often has room for this one word; where not, readers will say "crashed". The -wal is moved

@@ -24,9 +24,7 @@ def command(*words: str | Path) -> list[str]:
     return [*installed, *map(str, words)]
 
 
-def asrscope(
-    *words: str | Path, without: tuple[str, ...] = (), **environment: str
-) -> subprocess.CompletedProcess[str]:
+def asrscope(*words: str | Path, without: tuple[str, ...] = (), **environment: str) -> subprocess.CompletedProcess[str]:
     """Run the command line with `environment` added to this process's own and `without` taken from it."""
     kept = {k: v for k, v in os.environ.items() if k not in without}
     return subprocess.run(
@@ -58,9 +56,7 @@ def python(code: str, folder: Path, **environment: str) -> str:
 @contextmanager
 def decoding(*words: str | Path, before: tuple[str, ...] = ()) -> Iterator[subprocess.Popen[str]]:
     """A run that goes on until it is stopped, once it decodes."""
-    process = subprocess.Popen(
-        [*before, *command(*words)], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+    process = subprocess.Popen([*before, *command(*words)], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stderr is not None
         for line in process.stderr:

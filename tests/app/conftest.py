@@ -126,11 +126,7 @@ def _left_behind() -> list[str]:
             left.append(f"active timer of {found.parent()}")
         if isinstance(found, QProcess) and found.state() != QProcess.ProcessState.NotRunning:
             left.append(f"process {found.processId()}")
-        if (
-            isinstance(found, QThread)
-            and found.isRunning()
-            and found is not QThread.currentThread()
-        ):
+        if isinstance(found, QThread) and found.isRunning() and found is not QThread.currentThread():
             left.append(f"thread {found.objectName()}")
     return left
 

@@ -24,10 +24,7 @@ from profiler.export import chrome_trace, speedscope, table
 from profiler.session.reader import Session
 from profiler.spans import TILING
 
-KEPT = {
-    path.stem: path
-    for path in sorted((Path(__file__).parents[1] / "data" / "sessions").glob("*.asrs"))
-}
+KEPT = {path.stem: path for path in sorted((Path(__file__).parents[1] / "data" / "sessions").glob("*.asrs"))}
 """Sessions as earlier versions of the program wrote them."""
 SMALL = {"graph.vocabulary": 1000, "graph.bigrams": 50_000, "search.beam": 9.0}
 RUNS: dict[str, dict[str, Any]] = {
@@ -55,9 +52,7 @@ class Shown:
         if self.text.startswith("<"):
             return 0 < value < float(self.text[1:]) / 2 * self.unit
         digits = len(self.text.partition(".")[2])
-        apart = abs(
-            float(self.text.replace("\u202f", "").replace("\u2009", "")) * self.unit - value
-        )
+        apart = abs(float(self.text.replace("\u202f", "").replace("\u2009", "")) * self.unit - value)
         return apart <= self.unit * 0.5000001 * 10**-digits + 1e-12 * abs(value)
 
 
@@ -244,9 +239,7 @@ def category_of_window(o: Opened, column: int, unit: float) -> Values:
 
 def category_of_page(o: Opened, group: int, unit: float = 1.0) -> Values:
     pattern = r"^{} +([\d.]+) s +([\d.]+)%$"
-    found = {
-        n: re.search(pattern.format(CATEGORY_TITLES[n]), o.page, re.MULTILINE) for n in CATEGORIES
-    }
+    found = {n: re.search(pattern.format(CATEGORY_TITLES[n]), o.page, re.MULTILINE) for n in CATEGORIES}
     return categories(o, lambda name: Shown(found[name][group], unit))  # type: ignore[index]
 
 
@@ -323,10 +316,7 @@ def cost_by_hand(o: Opened) -> float | None:
 
 def audio_by_hand(o: Opened) -> float:
     """Of every utterance the part of its length that was decoded."""
-    return sum(
-        u.audio_s * min(max(o.frames - u.first_frame, 0), u.n_frames) / u.n_frames
-        for u in o.session.utterances
-    )
+    return sum(u.audio_s * min(max(o.frames - u.first_frame, 0), u.n_frames) / u.n_frames for u in o.session.utterances)
 
 
 def compared(o: Opened) -> dict[str, Any]:

@@ -21,9 +21,7 @@ MODES = set(sys.argv[1:])
 NAME = "call-costs"
 ROUNDS = [1e-6, 1.1e-6, 1.2e-6]
 PLANTED = SweepResult(
-    timings=Timings(
-        seconds={name: dict.fromkeys((1, 16, 256), ROUNDS) for name in ("numpy", "torch")}
-    )
+    timings=Timings(seconds={name: dict.fromkeys((1, 16, 256), ROUNDS) for name in ("numpy", "torch")})
 )
 
 

@@ -203,16 +203,12 @@ class Sample:
         end = min(self.written, self._first + self._length)
         heard = HEARD.split()
         step = self._length / (len(heard) + 1)
-        words = [
-            (w, int(self._first + (i + 0.5) * step), int(step * 0.9)) for i, w in enumerate(heard)
-        ]
+        words = [(w, int(self._first + (i + 0.5) * step), int(step * 0.9)) for i, w in enumerate(heard)]
         done = end == self._first + self._length
         words = [word for word in words if word[1] + word[2] <= end or done]
         text = " ".join(word for word, _, _ in words)
         if done:
-            self.writer.utterance_done(
-                self._utterance, text, words, 10**9, [self.lane.epoch], 4, len(SAID.split())
-            )
+            self.writer.utterance_done(self._utterance, text, words, 10**9, [self.lane.epoch], 4, len(SAID.split()))
         else:
             self.writer.utterance_partial(self._utterance, text, words)
 

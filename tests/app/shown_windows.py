@@ -27,9 +27,7 @@ def start_run(qtbot: QtBot, window: MainWindow, folder: Path) -> None:
     file.write_bytes(NOT_READ)
     window.files.take_audio([file])
     window.runs.start()
-    qtbot.waitUntil(
-        lambda: window.when.is_running() and window.playhead.n_frames > 40, timeout=SOON_MS
-    )
+    qtbot.waitUntil(lambda: window.when.is_running() and window.playhead.n_frames > 40, timeout=SOON_MS)
 
 
 def wait_for_the_recogniser(qtbot: QtBot, window: MainWindow, frames: int) -> None:

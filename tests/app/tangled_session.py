@@ -81,9 +81,7 @@ def write(path: Path) -> Path:
         stopped = number == len(SPOKEN) - 1
         peaks = np.full((FRAMES, 2), 7, np.int8)
         length = FRAMES * 0.01 + BEYOND_S
-        utterance = writer.utterance(
-            f"u{number}", f"/u{number}.wav", frame, FRAMES, length, said, peaks
-        )
+        utterance = writer.utterance(f"u{number}", f"/u{number}.wav", frame, FRAMES, length, said, peaks)
         begun = clock()
         lane.put(ids["features"], begun, clock.advance(FRAMES * 3_001), frame, FRAMES)
         lane.put(ids["prepare"], begun, clock.advance(700), frame, FRAMES)

@@ -36,9 +36,7 @@ def test_figures_are_those_of_the_command_line(sample: Path) -> None:
         assert sum(run.category_ms.values()) == pytest.approx(run.frame_ms)
         for row in shown["stages"]:
             if row["group"] in ("scoring", "search"):
-                assert run.stage_ms(row["name"]).sum() == pytest.approx(
-                    1e3 * row["time_s"], rel=1e-6
-                )
+                assert run.stage_ms(row["name"]).sum() == pytest.approx(1e3 * row["time_s"], rel=1e-6)
         whole = run.statistics()
         assert whole is not None
         assert whole.quantiles[2] == pytest.approx(np.percentile(run.frame_ms, 99))

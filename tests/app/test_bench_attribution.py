@@ -112,9 +112,7 @@ def test_a_prediction_beside_its_outcome() -> None:
     row = whatif_check.figures("block=64", [outcome(0.8, 1.5)])
     assert row["worst_stage"]["name"] == "b"
     text = whatif_check.table({"rows": [{"preset": "gmm", **row}]}).markdown()
-    assert (
-        "| gmm | `block=64` | 0.900 | 0.800 (0.700 to 0.900) | -11.1% | `b`: 1.00 · 1.50 |" in text
-    )
+    assert "| gmm | `block=64` | 0.900 | 0.800 (0.700 to 0.900) | -11.1% | `b`: 1.00 · 1.50 |" in text
 
 
 def test_of_several_rounds_the_middle_counts_and_the_ends_are_told() -> None:

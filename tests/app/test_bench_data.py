@@ -77,9 +77,7 @@ def test_speech_of_which_nobody_knows_the_words(
     assert "--transcripts" in refused(capsys, name, "--audio", file)
 
 
-def test_a_peer_that_is_not_installed(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_peer_that_is_not_installed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pocketsphinx", None)
     monkeypatch.delitem(sys.modules, "tests.bench.decode", raising=False)
     line = refused(capsys, "decode")

@@ -69,9 +69,7 @@ def measured(known: Calibration, monkeypatch: pytest.MonkeyPatch) -> list[dict[s
     return asked
 
 
-def test_the_json_has_the_contracts_keys(
-    measured: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_json_has_the_contracts_keys(measured: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(["calibrate", "--json", "--threads", "1", "--fresh"]) == 0
     tree = json.loads(capsys.readouterr().out)
     assert tree["schema"] == 1
@@ -142,9 +140,7 @@ def test_ctrl_c_stops_and_keeps_nothing(
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_the_picture_is_drawn_in_both_themes(
-    known: Calibration, tmp_path: Path, theme: str, qapp: object
-) -> None:
+def test_the_picture_is_drawn_in_both_themes(known: Calibration, tmp_path: Path, theme: str, qapp: object) -> None:
     out = tmp_path / "ladder.png"
     calibration_picture(calibrate.as_json(known), out, theme=theme, scale=1.0)
     image = QImage(str(out))
@@ -156,9 +152,7 @@ def test_the_picture_is_drawn_in_both_themes(
     assert image.text("asrscope")
 
 
-def test_what_was_disturbed_is_drawn_otherwise(
-    known: Calibration, tmp_path: Path, qapp: object
-) -> None:
+def test_what_was_disturbed_is_drawn_otherwise(known: Calibration, tmp_path: Path, qapp: object) -> None:
     tree = calibrate.as_json(known)
     for number, kind in enumerate((None, "rate", "bandwidth")):
         rows = [{**row, "steady": row["kind"] != kind} for row in tree["roofs"]]

@@ -25,9 +25,7 @@ def short(bundled_speech: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def run(
-    short: Path, bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[dict, Path]:
+def run(short: Path, bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict, Path]:
     out = tmp_path_factory.mktemp("cli") / "run.asrs"
     done = asrscope(
         "run", *QUICK, "--audio", short, "--transcripts", bundled_speech / "transcripts.tsv",
@@ -48,9 +46,7 @@ def test_run_prints_the_keys_of_the_contract(run: tuple[dict, Path]) -> None:
     assert tree["wer"] == 0.0
     assert tree["wer_words"] == 3  # once, although it was decoded twice
     assert [u["hypothesis"] for u in tree["utterances"]] == ["yes of course"] * 2
-    assert {"id", "audio_s", "wall_s", "rtf", "hypothesis", "reference", "wer"} <= set(
-        tree["utterances"][0]
-    )
+    assert {"id", "audio_s", "wall_s", "rtf", "hypothesis", "reference", "wer"} <= set(tree["utterances"][0])
     assert set(tree["categories"]) == {
         f"{name}_s"
         for name in (
@@ -149,18 +145,14 @@ def test_a_command_ends_unless_the_user_wants_a_loop(
 def test_data_exports_are_written(run: tuple[dict, Path], tmp_path: Path) -> None:
     _, out = run
     files = [tmp_path / name for name in ("a.csv", "a.trace.json", "a.speedscope.json")]
-    done = here(
-        "export", out, "--csv", files[0], "--chrome-trace", files[1], "--speedscope", files[2]
-    )
+    done = here("export", out, "--csv", files[0], "--chrome-trace", files[1], "--speedscope", files[2])
     assert done.returncode == 0, done.stderr
     assert files[0].read_text().count("\n") > 5
     assert json.loads(files[1].read_text())["traceEvents"]
     assert json.loads(files[2].read_text())["profiles"]
 
 
-def test_data_of_the_whole_session_say_so_where_a_stretch_was_asked_for(
-    run: tuple[dict, Path], tmp_path: Path
-) -> None:
+def test_data_of_the_whole_session_say_so_where_a_stretch_was_asked_for(run: tuple[dict, Path], tmp_path: Path) -> None:
     done = here("export", run[1], "--csv", tmp_path / "a.csv", "--range", "0..1", "--at", "1")
     assert done.returncode == 0
     assert "--range, --at: for pictures alone" in done.stderr
@@ -193,9 +185,7 @@ def test_doctor_finds_everything_needed() -> None:
     assert done.returncode == 0, done.stdout
     tree = json.loads(done.stdout)
     assert tree["ready"]
-    assert {"Qt", "acoustic model", "cache folder", "accelerator"} <= {
-        c["name"] for c in tree["checks"]
-    }
+    assert {"Qt", "acoustic model", "cache folder", "accelerator"} <= {c["name"] for c in tree["checks"]}
     assert all(c["detail"] for c in tree["checks"])
 
 
@@ -320,8 +310,7 @@ def test_stages_say_why_they_have_no_parts_what_the_law_decided_and_what_is_flag
         "  These are too close.",
     ]
     evidence = (
-        "evidence: C time measured, parts by the law alone · D an estimate: a roof is missing · "
-        "– without a model"
+        "evidence: C time measured, parts by the law alone · D an estimate: a roof is missing · – without a model"
     )
     assert evidence in lines
     assert "flagged as a defect of the tool: b. Too fast." in lines

@@ -58,9 +58,7 @@ def test_compare_says_of_the_session_what_ab_said(ab: tuple[dict, Path]) -> None
     tree, out = ab
     done = here("compare", out, "--json")
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == {
-        k: v for k, v in tree.items() if k not in ("session", "state")
-    }
+    assert json.loads(done.stdout) == {k: v for k, v in tree.items() if k not in ("session", "state")}
     page = here("compare", out).stdout
     assert "search.beam: 16 in A, 5 in B" in page
     assert "search.emit" in page
@@ -80,9 +78,7 @@ def test_a_decided_slow_down_fails_where_that_is_asked_for(
 
 
 @pytest.fixture(scope="module")
-def plain(
-    bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory, short_runs: None
-) -> list[Path]:
+def plain(bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory, short_runs: None) -> list[Path]:
     """Two sessions of one run each, with different beams."""
     folder = tmp_path_factory.mktemp("plain")
     for name, beam in (("a", "13"), ("b", "5")):
@@ -133,9 +129,7 @@ def test_the_measured_floor_is_shown_for_its_own_machine(
         (["compare", __file__], "test_cli_compare.py"),
     ],
 )
-def test_bad_input_gets_one_sentence_and_status_2(
-    words: list[str], says: str, tmp_path: Path
-) -> None:
+def test_bad_input_gets_one_sentence_and_status_2(words: list[str], says: str, tmp_path: Path) -> None:
     if words[0] == "ab":
         words = [*words, "--out", str(tmp_path / "x.asrs")]
     assert says in refused(*words)

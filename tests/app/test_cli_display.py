@@ -15,9 +15,7 @@ from command_line import asrscope
 from app.cli import _display, main
 from app.cli._display import OF_DISPLAY, install_line
 
-pytestmark = pytest.mark.skipif(
-    sys.platform in ("win32", "darwin"), reason="there Qt needs no display of a name"
-)
+pytestmark = pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="there Qt needs no display of a name")
 VARIABLES = ("QT_QPA_PLATFORM", "DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET", "XDG_RUNTIME_DIR")
 
 
@@ -114,15 +112,11 @@ def test_a_display_of_another_machine_answers(bare: pytest.MonkeyPatch) -> None:
         assert _display.has_display()
 
 
-def test_a_wayland_display_answers_in_its_own_folder_only(
-    bare: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_wayland_display_answers_in_its_own_folder_only(bare: pytest.MonkeyPatch, tmp_path: Path) -> None:
     bare.setenv("WAYLAND_DISPLAY", "w")
     with listening("w"):
         assert not _display.has_display()
-        bare.setattr(
-            os.path, "isabs", lambda path: True
-        )  # sockets have short names: ./w stands for one
+        bare.setattr(os.path, "isabs", lambda path: True)  # sockets have short names: ./w stands for one
         bare.setenv("XDG_RUNTIME_DIR", ".")
         assert _display.has_display()
 

@@ -34,9 +34,7 @@ def broken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path / "cache" / _crash.FOLDER
 
 
-def test_a_fault_is_one_sentence_and_its_details_are_kept(
-    broken: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_fault_is_one_sentence_and_its_details_are_kept(broken: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main.main(["presets"]) == main.FAULT
     said = capsys.readouterr()
     assert said.out == ""
@@ -144,9 +142,7 @@ def test_an_error_of_the_system_names_its_file(
         (["bench", "--repeat", "0"], "--repeat must be a whole number from 1"),
     ],
 )  # fmt: skip
-def test_bad_words_get_one_short_sentence(
-    capsys: pytest.CaptureFixture[str], words: list[str], says: str
-) -> None:
+def test_bad_words_get_one_short_sentence(capsys: pytest.CaptureFixture[str], words: list[str], says: str) -> None:
     line = refused(*words)
     assert says in line
     assert len(line) < 1100
@@ -191,9 +187,7 @@ def test_bad_exports_get_one_short_sentence(
         "search=" + "9" * 5000, LONG, f"{LONG}=1",
     ],
 )  # fmt: skip
-def test_bad_factors_get_one_short_sentence(
-    capsys: pytest.CaptureFixture[str], scale: str, session: Path
-) -> None:
+def test_bad_factors_get_one_short_sentence(capsys: pytest.CaptureFixture[str], scale: str, session: Path) -> None:
     assert len(refused("whatif", session, "--scale", scale)) < 1100
 
 
@@ -246,9 +240,7 @@ def test_run_records_over_nothing_but_a_session(
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="POSIX links and pipes")
-@pytest.mark.parametrize(
-    "option", ["--csv", "--chrome-trace", "--speedscope", "--markdown", "--png"]
-)
+@pytest.mark.parametrize("option", ["--csv", "--chrome-trace", "--speedscope", "--markdown", "--png"])
 def test_exports_take_the_place_of_plain_files_only(
     option: str, session: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -277,12 +269,8 @@ def test_exports_take_the_place_of_plain_files_only(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX links")
-@pytest.mark.parametrize(
-    "option", ["--csv", "--chrome-trace", "--speedscope", "--markdown", "--png"]
-)
-def test_a_draft_that_was_foreseen_is_not_written_through(
-    option: str, session: Path, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("option", ["--csv", "--chrome-trace", "--speedscope", "--markdown", "--png"])
+def test_a_draft_that_was_foreseen_is_not_written_through(option: str, session: Path, tmp_path: Path) -> None:
     """By the names of the drafts that earlier versions made."""
     victim, out = tmp_path / "victim", tmp_path / "a.png"
     victim.write_text("precious")
@@ -294,9 +282,7 @@ def test_a_draft_that_was_foreseen_is_not_written_through(
     assert not out.is_symlink()
 
 
-def test_pictures_need_no_display_whatever_the_environment_names(
-    session: Path, tmp_path: Path
-) -> None:
+def test_pictures_need_no_display_whatever_the_environment_names(session: Path, tmp_path: Path) -> None:
     for platform in ("nonsense", "xcb"):
         out = tmp_path / f"{platform}.png"
         done = asrscope(

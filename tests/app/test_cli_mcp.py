@@ -68,8 +68,6 @@ def test_the_reference_client_reads_sessions(folder: Path) -> None:
 
 
 def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [*SERVER, str(tmp_path / "none")], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([*SERVER, str(tmp_path / "none")], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "is not a folder" in done.stderr

@@ -20,9 +20,7 @@ PACED = ("--preset", "gmm-quick", "--set", "pace=1", "--set", "replay=0")
 
 
 @pytest.mark.parametrize(("verb", "number"), [("run", "SIGTERM"), ("ab", "SIGHUP")])
-def test_the_session_is_closed(
-    verb: str, number: str, bundled_speech: Path, tmp_path: Path
-) -> None:
+def test_the_session_is_closed(verb: str, number: str, bundled_speech: Path, tmp_path: Path) -> None:
     out = tmp_path / "ended.asrs"
     more = ("--b", "search.beam=10") if verb == "ab" else ()
     with decoding(verb, *PACED, *more, "--audio", bundled_speech, "--out", out) as process:

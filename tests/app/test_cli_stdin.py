@@ -27,9 +27,7 @@ def given(content: bytes, *words: str, folder: Path) -> subprocess.CompletedProc
 
 
 @pytest.mark.parametrize("raw", [False, True])
-def test_sound_on_standard_input_is_decoded(
-    raw: bool, bundled_speech: Path, tmp_path: Path
-) -> None:
+def test_sound_on_standard_input_is_decoded(raw: bool, bundled_speech: Path, tmp_path: Path) -> None:
     voice = bundled_speech / "08-kal16-short.flac"
     content, words = voice.read_bytes(), list[str]()
     samples, rate = soundfile.read(voice, dtype="int16")

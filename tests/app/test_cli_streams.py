@@ -265,6 +265,4 @@ def test_the_help_of_the_verbs_without_docstrings() -> None:
     done = asrscope("--help", PYTHONOPTIMIZE="2")
     assert done.returncode == 0, done.stderr
     assert done.stdout == whole
-    assert (
-        asrscope("show", "--help", PYTHONOPTIMIZE="2").stdout == asrscope("show", "--help").stdout
-    )
+    assert asrscope("show", "--help", PYTHONOPTIMIZE="2").stdout == asrscope("show", "--help").stdout

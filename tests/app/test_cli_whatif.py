@@ -20,9 +20,7 @@ STAGE = "score.mixture"
 
 
 @pytest.fixture(scope="module")
-def session(
-    bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory, short_runs: None
-) -> Path:
+def session(bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory, short_runs: None) -> Path:
     out = tmp_path_factory.mktemp("whatif") / "run.asrs"
     done = here(
         "run", "--preset", "gmm-quick", "--audio", bundled_speech / "08-kal16-short.flac",
@@ -48,12 +46,8 @@ def test_scoring_free_and_search_twice_as_fast(session: Path) -> None:
     assert factors[STAGE] == 0.0
     assert factors["search.emit"] == 0.5
     assert factors["overhead"] == factors["frontend.mfcc"] == 1.0
-    assert tree["predicted_rtf"] == pytest.approx(
-        sum(row["predicted_s"] for row in tree["stages"]) / tree["audio_s"]
-    )
-    assert tree["rtf"] == pytest.approx(
-        sum(row["time_s"] for row in tree["stages"]) / tree["audio_s"]
-    )
+    assert tree["predicted_rtf"] == pytest.approx(sum(row["predicted_s"] for row in tree["stages"]) / tree["audio_s"])
+    assert tree["rtf"] == pytest.approx(sum(row["time_s"] for row in tree["stages"]) / tree["audio_s"])
     shown = json.loads(here("show", session, "--json").stdout)
     assert tree["rtf"] == pytest.approx(shown["rtf"])
 
@@ -179,9 +173,7 @@ def test_a_session_of_a_shipped_grammar_is_run_again_from_any_folder(
     assert "of the session's audio" in answer("explain", out, "search.emit")["audio"]
 
 
-def test_a_file_that_has_moved_can_be_named(
-    bundled_speech: Path, tmp_path: Path, short_runs: None
-) -> None:
+def test_a_file_that_has_moved_can_be_named(bundled_speech: Path, tmp_path: Path, short_runs: None) -> None:
     (tmp_path / "was.txt").write_text("yes\nno\n")
     out = tmp_path / "g.asrs"
     done = here(

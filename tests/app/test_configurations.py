@@ -86,7 +86,5 @@ def test_an_ab_holds_its_arms_against_each_other_once_both_had_a_turn(compared: 
 
 def test_a_change_after_an_ab_has_no_turns_of_its_own(compared: Any) -> None:
     known = Configurations()
-    assert known.sides(compared, 700, {BLOCK}) == Sides(
-        frozenset({1, 3, 4}), frozenset({5}), in_turn=False
-    )
+    assert known.sides(compared, 700, {BLOCK}) == Sides(frozenset({1, 3, 4}), frozenset({5}), in_turn=False)
     assert known.sides(compared, 700, {SELECTION}) is None, "with these blocks it was never off"

@@ -61,12 +61,8 @@ def test_a_run_with_counters_tells_them_per_stage(
     assert all(name in page for name in here)
 
 
-def test_a_run_without_counters_has_none(
-    capsys: pytest.CaptureFixture[str], speech: Path, tmp_path: Path
-) -> None:
-    tree = reported(
-        capsys, "run", "--preset", "gmm-quick", "--audio", speech, "--out", tmp_path / "plain.asrs"
-    )
+def test_a_run_without_counters_has_none(capsys: pytest.CaptureFixture[str], speech: Path, tmp_path: Path) -> None:
+    tree = reported(capsys, "run", "--preset", "gmm-quick", "--audio", speech, "--out", tmp_path / "plain.asrs")
     assert tree["config"]["counters"] is False
     assert tree["counters"] is None
     assert all(row["counters"] is None for row in tree["stages"])

@@ -175,9 +175,7 @@ def test_what_is_behind_or_closed_sleeps_and_is_right_as_soon_as_it_is_seen(
     assert words.snapshot.cursor_frame == 300
 
 
-def test_a_dock_is_closed_by_its_button_and_comes_back_from_the_menu(
-    qtbot: QtBot, opened: MainWindow
-) -> None:
+def test_a_dock_is_closed_by_its_button_and_comes_back_from_the_menu(qtbot: QtBot, opened: MainWindow) -> None:
     docks, entry = opened.desk.docks, opened.actions_["panel.words"]
     before = places(docks)
     qtbot.mouseClick(docks.docks["words"].title.close_button, LEFT)
@@ -213,9 +211,7 @@ def test_a_dock_is_moved_beside_another_and_made_a_tab(qtbot: QtBot, opened: Mai
 
 def test_the_title_is_said_once_by_the_tab_or_by_the_header(opened: MainWindow) -> None:
     docks = opened.desk.docks
-    titles = {
-        name: dock.title.findChild(object, "card-title") for name, dock in docks.docks.items()
-    }
+    titles = {name: dock.title.findChild(object, "card-title") for name, dock in docks.docks.items()}
     assert not titles["cost"].isVisible()
     assert titles["words"].isVisible()
     docks.float_or_dock("cost")
@@ -295,9 +291,7 @@ def test_one_view_takes_all_the_room_until_escape(qtbot: QtBot, opened: MainWind
 # -- layouts ---------------------------------------------------------------------------------
 
 
-def test_what_was_moved_closed_and_resized_is_so_at_the_next_start(
-    qtbot: QtBot, opened: MainWindow
-) -> None:
+def test_what_was_moved_closed_and_resized_is_so_at_the_next_start(qtbot: QtBot, opened: MainWindow) -> None:
     docks = opened.desk.docks
     docks.splitDockWidget(docks.docks["words"], docks.docks["work"], Qt.Orientation.Horizontal)
     docks.open("breakdown", False)

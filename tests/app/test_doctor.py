@@ -107,9 +107,7 @@ def test_absent_sources_give_their_reason(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(energy, "probe", lambda: (False, "no energy here"))
     monkeypatch.setattr(accelerator, "probe", lambda: (True, "Fast GPU"))
     found = by_name(_tiers.samples())
-    assert found["sampled: energy (RAPL)"] == Tier(
-        "sampled: energy (RAPL)", False, None, "no energy here"
-    )
+    assert found["sampled: energy (RAPL)"] == Tier("sampled: energy (RAPL)", False, None, "no energy here")
     assert found["sampled: NVIDIA device (NVML)"].grade == "A"
     monkeypatch.setattr(counters.sys, "platform", "win32")
     found = by_name(_tiers.counters())

@@ -54,9 +54,7 @@ class Run:
         self.epoch += 1
         asked = self.end if asked is None else asked
         number = len(self.markers)
-        self.markers.append(
-            Marker(number, "option", "text", 0, asked, self.end, self.epoch, key, value)
-        )
+        self.markers.append(Marker(number, "option", "text", 0, asked, self.end, self.epoch, key, value))
         self._config()
 
     def decode(self, name: str, cost: float, errors: int = 1, seconds: int = 5) -> None:
@@ -331,9 +329,7 @@ def test_the_baseline_says_which_speech_its_factor_is_of() -> None:
 
 def test_the_wer_of_the_top_bar_is_that_of_the_settings_in_force(flipped: Run) -> None:
     def errors(end: int) -> ErrorCount:
-        shown = SimpleNamespace(
-            session=flipped, track=flipped.track, cursor_frame=end, live=True, axis=TimeAxis()
-        )
+        shown = SimpleNamespace(session=flipped, track=flipped.track, cursor_frame=end, live=True, axis=TimeAxis())
         return figures(cast("Any", shown)).errors
 
     assert errors(500) == ErrorCount(1, 10)
@@ -347,9 +343,7 @@ def test_the_wer_of_the_top_bar_is_that_of_the_settings_in_force(flipped: Run) -
 def shown(run: Run, end: int | None = None) -> Any:
     """The figures of the top bar, in a recording that has come to `end`."""
     at = run.end if end is None else end
-    snapshot = SimpleNamespace(
-        session=run, track=run.track, cursor_frame=at, live=False, axis=TimeAxis()
-    )
+    snapshot = SimpleNamespace(session=run, track=run.track, cursor_frame=at, live=False, axis=TimeAxis())
     return figures(cast("Any", snapshot))
 
 

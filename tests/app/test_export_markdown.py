@@ -35,10 +35,7 @@ def read(lines: list[str]) -> list[list[list[str]]]:
     tables = [frame for frame in page.rootFrame().childFrames() if isinstance(frame, QTextTable)]
     return [
         [
-            [
-                found.cellAt(row, column).firstCursorPosition().block().text()
-                for column in range(found.columns())
-            ]
+            [found.cellAt(row, column).firstCursorPosition().block().text() for column in range(found.columns())]
             for row in range(found.rows())
         ]
         for found in tables

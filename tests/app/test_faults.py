@@ -91,9 +91,7 @@ def test_last_words_are_whole_lines_and_bounded() -> None:
     assert len(lines) <= MAX_LINES
 
 
-def test_a_fault_that_repeats_itself_is_told_once_and_the_window_goes_on(
-    qtbot, window, tmp_path, capsys
-) -> None:
+def test_a_fault_that_repeats_itself_is_told_once_and_the_window_goes_on(qtbot, window, tmp_path, capsys) -> None:
     w = window()
     times = []
 
@@ -211,9 +209,7 @@ def test_what_is_dropped_is_taken_or_refused_in_one_sentence(
     assert w.runs.audio is before
 
 
-@pytest.mark.parametrize(
-    "suffix", ["flac", "wav", "mp3", "ogg", "aiff", "au", "caf", "w64", "rf64"]
-)
+@pytest.mark.parametrize("suffix", ["flac", "wav", "mp3", "ogg", "aiff", "au", "caf", "w64", "rf64"])
 def test_sound_is_taken_for_sound(tmp_path: Path, suffix: str) -> None:
     sound = tmp_path / f"voice.{suffix}"
     soundfile.write(sound, np.zeros(1600, np.float32), 16_000)

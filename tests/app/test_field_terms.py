@@ -87,9 +87,7 @@ def test_texts_use_the_terms_of_the_field(pattern: str, shown: list[tuple[str, s
     wrong = [
         (place, text)
         for place, text in shown
-        if re.search(pattern, text, re.IGNORECASE)
-        and not any(s in text for s in spoken)
-        and text not in of_processors
+        if re.search(pattern, text, re.IGNORECASE) and not any(s in text for s in spoken) and text not in of_processors
     ]
     assert wrong == [], f"the field says: {OURS[pattern]}"
 
@@ -101,9 +99,7 @@ def test_reports_count_one_error_in_one_word() -> None:
 
 def test_reports_name_the_stage_that_is_faster_than_its_roofs() -> None:
     stages = [{"name": "score.exp", "defect": "It ran in less."}, {"name": "a", "defect": None}]
-    assert defects({"stages": stages}) == [
-        "flagged as a defect of the tool: score.exp. It ran in less."
-    ]
+    assert defects({"stages": stages}) == ["flagged as a defect of the tool: score.exp. It ran in less."]
 
 
 def test_the_top_bar_counts_one_word(qtbot) -> None:

@@ -38,9 +38,7 @@ TOGGLE, SELECTION, BLOCK = 0, "gmm.selection.enabled", "block"
 
 
 @pytest.fixture
-def desk(
-    qtbot: QtBot, bundled_speech: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[MainWindow]:
+def desk(qtbot: QtBot, bundled_speech: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MainWindow]:
     """A window as it is after `asrscope` on a new machine, whose demo decodes five seconds round and round."""
     files = tuple(str(bundled_speech / name) for name in SPEECH)
     voices = AudioChoice(files, str(bundled_speech / "transcripts.tsv"), bundled=True)
@@ -119,10 +117,7 @@ def test_the_first_ten_seconds(qtbot: QtBot, desk: MainWindow) -> None:
     w.pipeline.set("pace", 0.0)
     until(lambda: w.playhead.n_frames > marker.applied_frame + 100)
     wall = w.playhead.track.wall_ns
-    before, after = (
-        float(np.median(part))
-        for part in (wall[: marker.asked_frame], wall[marker.applied_frame :])
-    )
+    before, after = (float(np.median(part)) for part in (wall[: marker.asked_frame], wall[marker.applied_frame :]))
     assert after < before
 
     # The same speech comes again by itself, and then there are a ratio and words.

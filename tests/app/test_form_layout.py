@@ -32,11 +32,7 @@ def opened(window: Callable[..., MainWindow]) -> MainWindow:
 def tops(window: MainWindow) -> dict[str, int]:
     """Where each setting in view begins."""
     fields = window.desk.form.fields
-    return {
-        key: field.mapTo(window, QPoint(0, 0)).y()
-        for key, field in fields.items()
-        if field.isVisible()
-    }
+    return {key: field.mapTo(window, QPoint(0, 0)).y() for key, field in fields.items() if field.isVisible()}
 
 
 @pytest.mark.parametrize("name", ["gmm", "gmm-continuous", "dnn", "digits"])
@@ -83,9 +79,7 @@ def test_what_waits_for_the_next_run_is_not_folded_away(opened: MainWindow) -> N
 
 
 @pytest.mark.parametrize("name", ["gmm", "demo", "dnn"])
-def test_with_every_row_open_each_title_and_sentence_is_whole(
-    opened: MainWindow, name: str
-) -> None:
+def test_with_every_row_open_each_title_and_sentence_is_whole(opened: MainWindow, name: str) -> None:
     opened.pipeline.choose(name)
     form = opened.desk.form
     for layer in form.layers.values():

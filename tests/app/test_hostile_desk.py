@@ -31,9 +31,7 @@ def changes() -> dict[str, window.Change]:
 
 
 @pytest.mark.parametrize("name", CHOSEN, ids=lambda name: name[:30])
-def test_a_session_meant_badly_opens_or_is_refused(
-    tmp_path: Path, changes: dict[str, Callable], name: str
-) -> None:
+def test_a_session_meant_badly_opens_or_is_refused(tmp_path: Path, changes: dict[str, Callable], name: str) -> None:
     window.spoil([changes[name]], tmp_path)
     desk.look_at(tmp_path / window.SESSION)
 
@@ -43,9 +41,7 @@ def test_a_session_meant_badly_opens_or_is_refused(
     [b"", b"\0" * 5000, b"SQLite format 3\0", None],
     ids=["empty", "zeros", "head", "cut"],
 )
-def test_what_is_no_session_is_refused_in_one_sentence(
-    tmp_path: Path, content: bytes | None
-) -> None:
+def test_what_is_no_session_is_refused_in_one_sentence(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "<img src='x'>\u202e.asrs".replace("/", "")
     path.write_bytes(window.base()[:9000] if content is None else content)
     told = desk.look_at(path)

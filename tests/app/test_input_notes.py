@@ -24,9 +24,7 @@ def session(tmp_path: Path) -> Path:
     """Two utterances, the first of 8 kHz in stereo, the second no sentence of the grammar; one has a transcript."""
     path = tmp_path / "kept.asrs"
     shutil.copy(KEPT / "v2-0.1.0.asrs", path)
-    edit(
-        path, """UPDATE meta SET value='["3 of 6 words have no pronunciation"]' WHERE key='notes'"""
-    )
+    edit(path, """UPDATE meta SET value='["3 of 6 words have no pronunciation"]' WHERE key='notes'""")
     return path
 
 

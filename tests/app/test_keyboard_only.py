@@ -101,9 +101,7 @@ def test_run_toggle_pause_select_export(qtbot: QtBot, window: MainWindow, tmp_pa
 
     # Toggle: Gaussian selection takes effect and leaves its marker.
     keys.press(Qt.Key.Key_G)
-    qtbot.waitUntil(
-        lambda: any(m.applied_frame for m in window.playhead.session.markers), timeout=SOON_MS
-    )
+    qtbot.waitUntil(lambda: any(m.applied_frame for m in window.playhead.session.markers), timeout=SOON_MS)
     applied = next(m.applied_frame for m in window.playhead.session.markers if m.applied_frame)
     qtbot.waitUntil(lambda: window.playhead.cursor_frame > applied + 100, timeout=SOON_MS)
 

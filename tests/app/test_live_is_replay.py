@@ -74,9 +74,7 @@ def test_live_and_replay_show_the_same_numbers(
     audio = (str(bundled_speech / "01-slt-morning.flac"),)
     request = Request(config, "gmm-quick", audio, None, path)
     started = threading.Event()
-    run = threading.Thread(
-        target=execute, args=(request, Toggles(), lambda *_: None, lambda _: started.set())
-    )
+    run = threading.Thread(target=execute, args=(request, Toggles(), lambda *_: None, lambda _: started.set()))
     run.start()
     assert started.wait(60)
     seen: dict[int, list[Any]] = {}

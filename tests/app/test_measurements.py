@@ -56,10 +56,7 @@ def test_a_table_is_written_again_alike_and_all_else_stays() -> None:
 
 
 def test_a_table_as_markdown() -> None:
-    assert (
-        Table(("a", "b|c"), [(1, "x\ny")]).markdown()
-        == "| a | b\\|c |\n| --- | --- |\n| 1 | x y |\n"
-    )
+    assert Table(("a", "b|c"), [(1, "x\ny")]).markdown() == "| a | b\\|c |\n| --- | --- |\n| 1 | x y |\n"
     with pytest.raises(ValueError, match="columns"):
         Table(("a", "b"), [(1,)]).markdown()
 

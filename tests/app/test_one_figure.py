@@ -76,19 +76,13 @@ FIGURES: dict[str, dict[str, Reader]] = {
             o.found(r"over the whole range shown: ([<\d.]+)", o.window.top.rtf.toolTip())[1]
         ),
         "breakdown": lambda o: o.view["breakdown"].model().rtf,
-        "breakdown, sum": lambda o: Shown(
-            o.found(r"RTF ([<\d.]+)", sum_text(o.view["breakdown"].model()))[1]
-        ),
-        "breakdown, sentence": lambda o: Shown(
-            o.found(r"RTF ([<\d.]+)", o.view["breakdown"].summary())[1]
-        ),
+        "breakdown, sum": lambda o: Shown(o.found(r"RTF ([<\d.]+)", sum_text(o.view["breakdown"].model()))[1]),
+        "breakdown, sentence": lambda o: Shown(o.found(r"RTF ([<\d.]+)", o.view["breakdown"].summary())[1]),
         "cost": lambda o: o.view["cost"].model().rtf,
         "cost, sentence": lambda o: Shown(o.found(r"RTF ([<\d.]+)", o.view["cost"].summary())[1]),
         "whatif": lambda o: whatif.unchanged(breakdown(o.session)).rtf,
         "chrome trace": lambda o: o.chrome["otherData"]["rtf"],
-        "compare": lambda o: (
-            {"": c["overall"]["rtf_a"]} if (c := compared(o)) and c["repeats"] == 1 else {}
-        ),
+        "compare": lambda o: {"": c["overall"]["rtf_a"]} if (c := compared(o)) and c["repeats"] == 1 else {},
     },
     "audio, s": {
         "show --json": lambda o: o.json["audio_s"],
@@ -96,9 +90,7 @@ FIGURES: dict[str, dict[str, Reader]] = {
         "run --json": lambda o: of_run(o, "audio_s"),
         "show": lambda o: o.of_page(r"^([\d.]+) s of audio"),
         "cost, note": lambda o: o.view["cost"].model().audio_s,
-        "transport": lambda o: Shown(
-            o.found(r"([\d.]+) s of audio", o.window.desk.transport.note.full)[1]
-        ),
+        "transport": lambda o: Shown(o.found(r"([\d.]+) s of audio", o.window.desk.transport.note.full)[1]),
         "chrome trace": lambda o: o.chrome["otherData"]["audio_s"],
         "compare": lambda o: {"": c["audio_s"]} if (c := compared(o)) else {},
     },
@@ -106,12 +98,8 @@ FIGURES: dict[str, dict[str, Reader]] = {
         "show --json": lambda o: o.json["wall_s"],
         "run --json": lambda o: of_run(o, "wall_s"),
         "show": lambda o: o.of_page(r"audio in ([\d.]+) s"),
-        "sum of the categories": lambda o: sum(
-            v for k, v in o.json["categories"].items() if k != "hidden_s"
-        ),
-        "sum of the table": lambda o: Shown(
-            str(sum(int(row["time_ns"]) for row in o.csv if row["share"])), 1e-9
-        ),
+        "sum of the categories": lambda o: sum(v for k, v in o.json["categories"].items() if k != "hidden_s"),
+        "sum of the table": lambda o: Shown(str(sum(int(row["time_ns"]) for row in o.csv if row["share"])), 1e-9),
         "frames of the window": lambda o: float(o.track.wall_ns.sum()) * 1e-9,
         "breakdown": lambda o: o.view["breakdown"].model().wall_ms * o.frames * MS,
         "breakdown, sum": lambda o: o.view["breakdown"].model().sum_ms * o.frames * MS,
@@ -128,17 +116,13 @@ FIGURES: dict[str, dict[str, Reader]] = {
         "show --json": lambda o: o.json["setup_s"],
         "run --json": lambda o: of_run(o, "setup_s"),
         "show": lambda o: o.of_page(r"set-up ([\d.]+) s"),
-        "breakdown of all frames": lambda o: (
-            breakdown(o.session, 0, o.frames, o.track).setup_ns * 1e-9
-        ),
+        "breakdown of all frames": lambda o: breakdown(o.session, 0, o.frames, o.track).setup_ns * 1e-9,
         "chrome trace": lambda o: o.chrome["otherData"]["setup_s"],
     },
     "idle, s": {
         "show --json": lambda o: o.json["idle_s"],
         "show": lambda o: o.of_page(r"waiting ([\d.]+) s"),
-        "breakdown of all frames": lambda o: (
-            breakdown(o.session, 0, o.frames, o.track).idle_ns * 1e-9
-        ),
+        "breakdown of all frames": lambda o: breakdown(o.session, 0, o.frames, o.track).idle_ns * 1e-9,
         "chrome trace": lambda o: o.chrome["otherData"]["idle_s"],
     },
     "word errors": {
@@ -185,14 +169,10 @@ FIGURES: dict[str, dict[str, Reader]] = {
         "cost": lambda o: categories(
             o, lambda name: o.view["cost"].model().shares[CATEGORIES.index(name)] * o.json["wall_s"]
         ),
-        "chrome trace": lambda o: categories(
-            o, lambda name: o.chrome["otherData"]["categories"][f"{name}_s"]
-        ),
+        "chrome trace": lambda o: categories(o, lambda name: o.chrome["otherData"]["categories"][f"{name}_s"]),
     },
     "shares of the categories": {
-        "show --json": lambda o: categories(
-            o, lambda name: o.json["categories"][f"{name}_s"] / o.json["wall_s"]
-        ),
+        "show --json": lambda o: categories(o, lambda name: o.json["categories"][f"{name}_s"] / o.json["wall_s"]),
         "show": lambda o: category_of_page(o, 2, 0.01),
         "breakdown": lambda o: category_of_window(o, 2, 0.01),
     },
@@ -234,9 +214,7 @@ FIGURES: dict[str, dict[str, Reader]] = {
             if name != "frames"
         },
         "table": lambda o: {
-            f"{row['stage']}/{row['lane']}/{pair.rpartition('=')[0]}": float(
-                pair.rpartition("=")[2]
-            )
+            f"{row['stage']}/{row['lane']}/{pair.rpartition('=')[0]}": float(pair.rpartition("=")[2])
             for row in o.csv
             for pair in re.findall(r"\S[^=]*=\d+", row["work"])
         },
@@ -272,9 +250,7 @@ FIGURES: dict[str, dict[str, Reader]] = {
     **{
         f"losses: {key}": {
             "show --json": lambda o, key=key: o.json["recorder"][key],
-            "show": lambda o, words=words: (
-                int(m[1]) if (m := re.search(rf"(\d+) {words}", o.page)) else 0
-            ),
+            "show": lambda o, words=words: int(m[1]) if (m := re.search(rf"(\d+) {words}", o.page)) else 0,
             "status line": lambda o, words=words: o.of_status(rf"(\d+) {words}"),
             "chrome trace": lambda o, key=key: o.chrome["otherData"]["recorder"][key],
         }
@@ -285,9 +261,7 @@ FIGURES: dict[str, dict[str, Reader]] = {
         )
     },
     "drift, largest": {
-        "show --json": lambda o: (
-            {"": max(map(abs, o.json["drift"].values()))} if o.json["drift"] else {}
-        ),
+        "show --json": lambda o: {"": max(map(abs, o.json["drift"].values()))} if o.json["drift"] else {},
         "status line": lambda o: (
             {"": Shown(m[1], 0.01)}
             if (m := re.search(r"drifted by up to (\d+) %", o.window.status.machine.full))

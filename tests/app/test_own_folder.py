@@ -31,9 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_next_window_removes_what_a_killed_one_left(folder: Path) -> None:
     command = [sys.executable, "-c", OTHER_WINDOW]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as other:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         left = Path(other.stdout.readline().strip())
         (left / "audio.wav").touch()
         mine = OwnFolder(PREFIX)

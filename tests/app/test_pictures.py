@@ -198,9 +198,7 @@ def test_what_cannot_be_is_said_in_one_sentence(
     assert list(tmp_path.glob("**/*.png")) == []
 
 
-def test_a_failure_leaves_the_old_picture_and_no_litter(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failure_leaves_the_old_picture_and_no_litter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "a.png"
     out.write_bytes(b"old")
 

@@ -40,9 +40,7 @@ FRAMES = 1024
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_sample(
-        tmp_path_factory.mktemp("s") / "sample.asrs", frames=FRAMES, utterance_frames=256
-    )
+    return write_sample(tmp_path_factory.mktemp("s") / "sample.asrs", frames=FRAMES, utterance_frames=256)
 
 
 @pytest.fixture
@@ -83,16 +81,12 @@ def test_times_are_read(text: str, seconds: float) -> None:
     assert read_seconds(text, "--at") == seconds
 
 
-@pytest.mark.parametrize(
-    ("text", "ends"), [("1..2", (1, 2)), ("..2", (None, 2)), ("0:01..", (1, None))]
-)
+@pytest.mark.parametrize(("text", "ends"), [("1..2", (1, 2)), ("..2", (None, 2)), ("0:01..", (1, None))])
 def test_ranges_are_read(text: str, ends: tuple[float | None, float | None]) -> None:
     assert read_range(text) == ends
 
 
-@pytest.mark.parametrize(
-    "text", ["", "..", "5", "2..1", "1..1", "a..b", "-1..2", "1...2", "nan..2"]
-)
+@pytest.mark.parametrize("text", ["", "..", "5", "2..1", "1..1", "a..b", "-1..2", "1...2", "nan..2"])
 def test_what_is_no_range_is_said(text: str) -> None:
     with pytest.raises(PictureError, match="--range"):
         read_range(text)
@@ -185,9 +179,7 @@ def figures(headline: Headline) -> dict[str, tuple[str, str]]:
     return {figure.name: (figure.value, figure.scope) for figure in headline.figures}
 
 
-def test_figures_are_of_what_is_shown(
-    pictures: SessionPictures, telling: list[tuple[Extent, PictureTexts]]
-) -> None:
+def test_figures_are_of_what_is_shown(pictures: SessionPictures, telling: list[tuple[Extent, PictureTexts]]) -> None:
     for options in ({}, {"range_s": (0.0, 2.0)}, {"range_s": (8.0, None)}, {"at_s": 3.0}):
         draw(pictures, **options)
     whole, early, late, then = (figures(told.headline) for _, told in telling)
@@ -199,9 +191,7 @@ def test_figures_are_of_what_is_shown(
     assert float(then["RTF"][0]) != float(whole["RTF"][0])
 
 
-def test_words_are_counted_where_figures_are(
-    switched: Path, telling: list[tuple[Extent, PictureTexts]]
-) -> None:
+def test_words_are_counted_where_figures_are(switched: Path, telling: list[tuple[Extent, PictureTexts]]) -> None:
     """Six words in each of the two utterances of 6 s, the last of each missing."""
     pictures = SessionPictures(switched)
     for options in ({}, {"range_s": (0.0, 6.0)}, {"select": ("0..3",)}, {"at_s": 1.0}):
@@ -214,9 +204,7 @@ def test_words_are_counted_where_figures_are(
     assert told[3] == ("–", "")
 
 
-def test_a_selection_drives_the_figures(
-    pictures: SessionPictures, telling: list[tuple[Extent, PictureTexts]]
-) -> None:
+def test_a_selection_drives_the_figures(pictures: SessionPictures, telling: list[tuple[Extent, PictureTexts]]) -> None:
     draw(pictures, select=("1..2",))
     draw(pictures, select=("synthetic-0002",))
     (first, told), (second, _) = telling
@@ -252,9 +240,7 @@ def test_the_roofline_is_a_picture_of_its_own(pictures: SessionPictures) -> None
     assert "roofline" not in PictureRequest().shown
 
 
-def test_the_charts_show_the_stretch(
-    pictures: SessionPictures, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_charts_show_the_stretch(pictures: SessionPictures, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
     for name in VIEWS:
         cls = VIEWS[name].load()

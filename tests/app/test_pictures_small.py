@@ -34,9 +34,7 @@ DEMO = Headline(
             True,
             Effect("faster", 4.2, 4.1, 4.3, ErrorCount(2, 30), ErrorCount(3, 30), 8.0),
         ),
-        ToggleState(
-            "Frame skipping", "off: every frame scored", "off: every frame scored", False, None
-        ),
+        ToggleState("Frame skipping", "off: every frame scored", "off: every frame scored", False, None),
     ),
     (
         Figure("RTF", "0.558", "whole run"),

@@ -51,9 +51,7 @@ class Tall(QWidget):
             painter.fillRect(0, 0, 200, 400, QColor("white"))
             painter.setPen(QColor("yellow"))
             for line in range(20):
-                painter.drawText(
-                    10, 20 * line + 15, "██████ overflowing text, wider than its place"
-                )
+                painter.drawText(10, 20 * line + 15, "██████ overflowing text, wider than its place")
 
 
 class Scrolled(QWidget):
@@ -86,9 +84,7 @@ def test_what_is_scrolled_away_is_cut_off_in_an_svg(tmp_path: Path) -> None:
     write_picture(lambda: (Scrolled(), {}), out)
     root = ElementTree.parse(out).getroot()
     boxes = {
-        f"url(#{clip.get('id')})": [
-            float(box.get(side) or 0) for side in ("x", "y", "width", "height")
-        ]
+        f"url(#{clip.get('id')})": [float(box.get(side) or 0) for side in ("x", "y", "width", "height")]
         for clip in root.iter(f"{SVG}clipPath")
         for box in clip.iter(f"{SVG}rect")
     }
@@ -171,10 +167,7 @@ def test_lines_of_charts_keep_their_width_in_any_program(path: Path, tmp_path: P
     desk_picture(path, tmp_path / "a.svg", PictureRequest(("cost", "work"), (800, 600)))
     root = ElementTree.parse(tmp_path / "a.svg").getroot()
     groups = [
-        group
-        for group in root.iter(f"{SVG}g")
-        for line in group
-        if line.get("vector-effect") == "non-scaling-stroke"
+        group for group in root.iter(f"{SVG}g") for line in group if line.get("vector-effect") == "non-scaling-stroke"
     ]
     assert groups
     assert not [group.get("transform") for group in groups if group.get("transform")]
@@ -232,9 +225,7 @@ def named(place: Path, kind: str) -> Path:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_two_processes_make_the_same_picture(
-    path: Path, twice: tuple[Path, Path], tmp_path: Path, kind: str
-) -> None:
+def test_two_processes_make_the_same_picture(path: Path, twice: tuple[Path, Path], tmp_path: Path, kind: str) -> None:
     """Whatever the file is called, wherever it lies, and whatever was drawn before."""
     pictures = SessionPictures(path)
     pictures.write(PictureRequest(theme="light", scale=3), tmp_path / "before.png")

@@ -44,9 +44,7 @@ def marks(folder: Path) -> Path:
 
 
 def started(*words: str | Path, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(*words), cwd=folder, capture_output=True, text=True, check=False, timeout=300
-    )
+    return subprocess.run(command(*words), cwd=folder, capture_output=True, text=True, check=False, timeout=300)
 
 
 @pytest.mark.parametrize("words", [["doctor"], ["presets"]])
@@ -70,9 +68,7 @@ def test_a_run_that_has_a_graph_compiled(folder: Path, marks: Path, bundled_spee
     assert ran(marks) == []
 
 
-def test_what_the_window_starts(
-    qtbot: QtBot, folder: Path, marks: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_the_window_starts(qtbot: QtBot, folder: Path, marks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     control, probe = RunControl(), DeviceProbe()
     heard: list[object] = []

@@ -76,9 +76,7 @@ def test_verdicts_and_reasons_are_whole_words_in_a_narrow_column(qtbot: QtBot, w
     cost = np.linspace(0.1, 2.0, len(CATEGORIES))
     for key in REASONS:
         reasons = {name: key for name in CATEGORIES if name != "search"}
-        model = BreakdownModel(
-            WHOLE, 0, 100, cost, cost.sum(), 0.1, None, None, None, None, reasons
-        )
+        model = BreakdownModel(WHOLE, 0, 100, cost, cost.sum(), 0.1, None, None, None, None, reasons)
         lines = [
             StageLine(f"score.{number}", "scoring", "decode", 1.0, 0.1, verdict, "B", "")
             for number, verdict in enumerate(VERDICTS)
@@ -89,9 +87,9 @@ def test_verdicts_and_reasons_are_whole_words_in_a_narrow_column(qtbot: QtBot, w
         settle()
         assert cut_short(bars) == []
         said = {text.text.partition(" · ")[0] for text in texts(bars)}
-        assert bars.isColumnHidden(VERDICT) or {
-            verdict.removesuffix("-bound") for verdict in VERDICTS
-        } <= {word.removesuffix("-bound") for word in said}
+        assert bars.isColumnHidden(VERDICT) or {verdict.removesuffix("-bound") for verdict in VERDICTS} <= {
+            word.removesuffix("-bound") for word in said
+        }
         assert bars.isColumnHidden(VERDICT) == (width < 300)
         assert faults(bars) == []
 
@@ -110,9 +108,7 @@ def test_the_legend_takes_one_line_where_one_has_room(qtbot: QtBot) -> None:
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_sample(
-        tmp_path_factory.mktemp("s") / "a.asrs", frames=FRAMES, utterance_frames=256
-    )
+    return write_sample(tmp_path_factory.mktemp("s") / "a.asrs", frames=FRAMES, utterance_frames=256)
 
 
 @pytest.mark.parametrize(("size", "theme"), SIZES.items(), ids=str)
@@ -149,9 +145,7 @@ def playhead() -> Iterator[Playhead]:
 
 
 @pytest.mark.parametrize("view_id", VIEWS)
-def test_nothing_collides_in_a_view(
-    qtbot: QtBot, playhead: Playhead, path: Path, view_id: str
-) -> None:
+def test_nothing_collides_in_a_view(qtbot: QtBot, playhead: Playhead, path: Path, view_id: str) -> None:
     view = create(view_id, playhead.axis)
     qtbot.addWidget(view)
     playhead.changed.connect(view.update_snapshot)

@@ -20,9 +20,7 @@ from profiler.session.reader import Session
 
 
 @pytest.fixture
-def view(
-    sample: Path, qapp: QApplication, qtbot: QtBot
-) -> Iterator[tuple[StatisticsView, Playhead]]:
+def view(sample: Path, qapp: QApplication, qtbot: QtBot) -> Iterator[tuple[StatisticsView, Playhead]]:
     playhead = Playhead(TimeAxis())
     made = StatisticsView(playhead.axis)
     qtbot.addWidget(made)

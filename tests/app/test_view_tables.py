@@ -38,9 +38,7 @@ def shown(view: TableView, playhead: Playhead, path: Path) -> None:
     settle()
 
 
-def test_utterances_are_sorted_and_lead_to_their_place(
-    playhead: Playhead, sample: Path, qtbot: QtBot
-) -> None:
+def test_utterances_are_sorted_and_lead_to_their_place(playhead: Playhead, sample: Path, qtbot: QtBot) -> None:
     view = UtterancesView(playhead.axis)
     qtbot.addWidget(view)
     shown(view, playhead, sample)
@@ -66,9 +64,7 @@ def test_utterances_are_sorted_and_lead_to_their_place(
     assert playhead.axis.selected_frames == (other, other + 256)
 
 
-def test_an_utterance_after_the_cursor_is_not_told(
-    playhead: Playhead, sample: Path, qtbot: QtBot
-) -> None:
+def test_an_utterance_after_the_cursor_is_not_told(playhead: Playhead, sample: Path, qtbot: QtBot) -> None:
     view = UtterancesView(playhead.axis)
     qtbot.addWidget(view)
     shown(view, playhead, sample)
@@ -77,9 +73,7 @@ def test_an_utterance_after_the_cursor_is_not_told(
     assert [row[0] for row in view.table()[1]] == [1, 2]
 
 
-def test_a_session_tells_machine_device_settings_and_command(
-    playhead: Playhead, qtbot: QtBot
-) -> None:
+def test_a_session_tells_machine_device_settings_and_command(playhead: Playhead, qtbot: QtBot) -> None:
     view = SessionView(playhead.axis)
     qtbot.addWidget(view)
     shown(view, playhead, SAMPLE)
@@ -99,9 +93,7 @@ def test_every_fact_has_a_name_and_a_value(sample: Path) -> None:
     assert all(name and value for name, value in found)
 
 
-def test_word_errors_are_said_with_how_many_utterances_have_a_transcript(
-    playhead: Playhead, qtbot: QtBot
-) -> None:
+def test_word_errors_are_said_with_how_many_utterances_have_a_transcript(playhead: Playhead, qtbot: QtBot) -> None:
     view = UtterancesView(playhead.axis)
     qtbot.addWidget(view)
     shown(view, playhead, KEPT / "v2-0.1.0.asrs")

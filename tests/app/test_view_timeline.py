@@ -113,8 +113,6 @@ def test_a_picture_and_a_table_of_what_is_in_view(view: TimelineView) -> None:
     assert view.grab().toImage() != before
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(1.234, "1.23 s"), (0.00456, "4.56 ms"), (12.3e-6, "12.3 µs")]
-)
+@pytest.mark.parametrize(("seconds", "text"), [(1.234, "1.23 s"), (0.00456, "4.56 ms"), (12.3e-6, "12.3 µs")])
 def test_a_length_of_time_has_the_unit_that_suits_it(seconds: float, text: str) -> None:
     assert duration(seconds) == text

@@ -19,9 +19,7 @@ from pipelines.audio import word_errors
 
 
 @pytest.fixture
-def view(
-    sample: Path, qapp: QApplication, qtbot: QtBot
-) -> Iterator[tuple[WordCostsView, Playhead]]:
+def view(sample: Path, qapp: QApplication, qtbot: QtBot) -> Iterator[tuple[WordCostsView, Playhead]]:
     playhead = Playhead(TimeAxis())
     made = WordCostsView(playhead.axis)
     qtbot.addWidget(made)
@@ -62,9 +60,7 @@ def test_words_have_the_cost_of_their_frames_and_their_errors(
     assert within == words[1:4]
 
 
-def test_the_longest_word_is_first_and_a_click_goes_to_it(
-    view: tuple[WordCostsView, Playhead], qtbot: QtBot
-) -> None:
+def test_the_longest_word_is_first_and_a_click_goes_to_it(view: tuple[WordCostsView, Playhead], qtbot: QtBot) -> None:
     words, playhead = view
     headers, rows = words.table()
     took = [float(str(row[headers.index("ms")])) for row in rows]

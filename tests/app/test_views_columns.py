@@ -25,10 +25,7 @@ def brute_mean(series: np.ndarray, left: float, right: float, end: int) -> float
     left, right = min(max(left, 0.0), end), min(max(right, 0.0), end)
     if right - left <= TOUCHED:
         return float("nan")
-    area = sum(
-        series[i] * (min(right, i + 1) - max(left, i))
-        for i in range(int(left), min(int(np.ceil(right)), end))
-    )
+    area = sum(series[i] * (min(right, i + 1) - max(left, i)) for i in range(int(left), min(int(np.ceil(right)), end)))
     return area / (right - left)
 
 
@@ -147,9 +144,7 @@ def test_the_newest_frames_count_although_their_block_is_not_full() -> None:
 
 @given(st.integers(1, 3000), st.integers(0, 3000), st.integers(1, 3000), st.integers(0, 99))
 @settings(max_examples=60, deadline=None)
-def test_what_was_there_may_change_from_a_frame_on(
-    count: int, same: int, then: int, seed: int
-) -> None:
+def test_what_was_there_may_change_from_a_frame_on(count: int, same: int, then: int, seed: int) -> None:
     same = min(same, count, then)
     old, new = values(count, seed), values(then, seed + 1)
     new[:same] = old[:same]

@@ -65,9 +65,7 @@ def test_drag_selects_time_for_all_views(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(("button", "keys"), [(LEFT, SHIFT), (MIDDLE, NONE)])
-def test_shift_drag_and_middle_drag_pan(
-    desk: Desk, button: Qt.MouseButton, keys: Qt.KeyboardModifier
-) -> None:
+def test_shift_drag_and_middle_drag_pan(desk: Desk, button: Qt.MouseButton, keys: Qt.KeyboardModifier) -> None:
     desk.axis.set_visible(5.0, 10.0)
     settle()
     drag(desk.words.plot, 8.0, 7.0, button, keys)
@@ -212,9 +210,7 @@ def test_stages_are_chosen_by_the_keyboard(desk: Desk, qtbot: QtBot) -> None:
     assert not tree.isExpanded(tree.indexFromItem(tree._rows["scoring"]))
     desk.playhead.seek(FRAMES - 200)
     desk.breakdown.settle()
-    assert not tree.isExpanded(tree.indexFromItem(tree._rows["scoring"])), (
-        "what was closed stays so"
-    )
+    assert not tree.isExpanded(tree.indexFromItem(tree._rows["scoring"])), "what was closed stays so"
     qtbot.keyClick(tree, Qt.Key.Key_Escape)
     assert tree.choice is None
 
@@ -266,9 +262,7 @@ def test_no_line_ends_between_a_number_and_its_unit(desk: Desk) -> None:
     told = desk.breakdown.panel.text
     assert told.replace("\xa0", " ") == said
     assert " %" not in told
-    assert unbroken("17 % of 0.61 ms at 3.2 GB/s in 3 steps") == (
-        "17\xa0% of 0.61\xa0ms at 3.2\xa0GB/s in 3 steps"
-    )
+    assert unbroken("17 % of 0.61 ms at 3.2 GB/s in 3 steps") == ("17\xa0% of 0.61\xa0ms at 3.2\xa0GB/s in 3 steps")
 
 
 def test_thousands_in_a_table_stand_apart(desk: Desk) -> None:
@@ -352,9 +346,7 @@ def test_drawing_keeps_what_it_does_not_own(desk: Desk) -> None:
             assert drift > -30
 
 
-def test_a_frozen_model_is_not_reduced_again_for_a_hover(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_frozen_model_is_not_reduced_again_for_a_hover(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     desk.breakdown.hide()  # its sentence takes more or less room from the charts
     settle()
     calls = []

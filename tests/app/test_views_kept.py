@@ -63,9 +63,7 @@ def test_the_sentence_is_painted_when_it_looks_different(
     assert paintings.count == changes < 10
 
 
-def test_a_drawing_that_is_due_is_not_brought_forward_by_the_spoken_summary(
-    tmp_path: Path, qapp: QApplication
-) -> None:
+def test_a_drawing_that_is_due_is_not_brought_forward_by_the_spoken_summary(tmp_path: Path, qapp: QApplication) -> None:
     playhead = Playhead(TimeAxis())
     view = BreakdownView(playhead.axis)
     playhead.changed.connect(view.update_snapshot)

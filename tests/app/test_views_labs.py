@@ -156,8 +156,7 @@ def test_what_is_under_the_mouse_is_told(kind: str, qtbot: QtBot) -> None:
     }
     rows = [row for row in rows_of(EVERY[kind]) if row[1] not in ("note", "n", "L1")]
     wanted = {
-        f"{name}, {at}: {value}" + (f" ({interval})" if interval else "")
-        for _, name, at, value, interval in rows
+        f"{name}, {at}: {value}" + (f" ({interval})" if interval else "") for _, name, at, value, interval in rows
     }
     assert tips <= wanted
     if kind not in ("band", "stacked"):  # closer than the pixels tried; a part of no length
@@ -174,9 +173,7 @@ def test_a_plot_follows_theme_and_scale_and_shows_its_tips(qtbot: QtBot) -> None
             image = drawn.grab().toImage()
             assert image.pixelColor(2, 2) == tokens.color("card")
             bar = next(spot.place for spot in drawn._spots)
-            assert image.pixelColor(bar.center().toPoint() - QPoint(9, 0)) == tokens.color(
-                "compute"
-            )
+            assert image.pixelColor(bar.center().toPoint() - QPoint(9, 0)) == tokens.color("compute")
     large = QImage(1600, 1120, QImage.Format.Format_RGB32)
     large.setDevicePixelRatio(4)
     with QPainter(large) as painter:
@@ -223,9 +220,7 @@ def test_the_table_has_every_value(kind):
         assert found[0][1:4] == ("forward 3", "0", "0 s … 1 s")
 
 
-@pytest.mark.parametrize(
-    ("size", "columns"), [((1100.0, 420.0), 3), ((420.0, 900.0), 1), ((560.0, 560.0), 2)]
-)
+@pytest.mark.parametrize(("size", "columns"), [((1100.0, 420.0), 3), ((420.0, 900.0), 1), ((560.0, 560.0), 2)])
 def test_three_panels_stand_as_there_is_room(size, columns):
     places = card.panel_places(3, QRectF(0, 0, *size))
     assert len({place.left() for place in places}) == columns

@@ -39,9 +39,7 @@ VISIBLE = ((0.0, 20.48), (3.3, 9.1), (7.2, 7.4))
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_sample(
-        tmp_path_factory.mktemp("s") / "a.asrs", frames=FRAMES, utterance_frames=256
-    )
+    return write_sample(tmp_path_factory.mktemp("s") / "a.asrs", frames=FRAMES, utterance_frames=256)
 
 
 @pytest.fixture
@@ -212,9 +210,7 @@ def test_breakdown_adds_up_and_agrees_with_the_analysis(replay: tuple[Session, C
     assert model.ms[CATEGORIES.index("overhead")] <= truth.between_ns / FRAMES * 1e-6 * (1 + 1e-9)
     lines = stage_lines(truth.stages, FRAMES)
     assert [line.ms for line in lines] == sorted((line.ms for line in lines), reverse=True)
-    assert sum(line.ms for line in lines) == pytest.approx(
-        model.wall_ms - truth.between_ns / FRAMES * 1e-6, rel=1e-6
-    )
+    assert sum(line.ms for line in lines) == pytest.approx(model.wall_ms - truth.between_ns / FRAMES * 1e-6, rel=1e-6)
 
 
 def test_without_a_selection_now_stands_beside_before(replay: tuple[Session, CostTrack]) -> None:
@@ -363,9 +359,7 @@ def test_words_carry_their_errors_and_times(replay: tuple[Session, CostTrack]) -
     assert spoken.count == ErrorCount(4, 14)
     for token in spoken.heard:
         assert 0.0 <= token.first_s < token.last_s <= 2.56
-    assert model.high.max() == pytest.approx(
-        max(int(u.peaks[:, 1].max()) for u in session.utterances[:1]) / 127
-    )
+    assert model.high.max() == pytest.approx(max(int(u.peaks[:, 1].max()) for u in session.utterances[:1]) / 127)
 
 
 def test_at_the_beginning_the_first_utterance_is_the_current_one(

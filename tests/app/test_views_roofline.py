@@ -239,9 +239,7 @@ def of_the_demo(qtbot: QtBot, width: int, marked: str) -> Roofline:
 
 
 @pytest.mark.parametrize("marked", [stage[0] for stage in CLOSE])
-def test_all_stages_of_the_demo_have_their_names_in_a_small_roofline(
-    qtbot: QtBot, marked: str
-) -> None:
+def test_all_stages_of_the_demo_have_their_names_in_a_small_roofline(qtbot: QtBot, marked: str) -> None:
     """At 1600 × 1000 the roof's name kept that of the most expensive stage from its place, and that of the second."""
     roofline = of_the_demo(qtbot, 372, marked)
     roofline.show()
@@ -277,9 +275,7 @@ def test_no_roof_goes_through_a_name_that_has_another_place(qtbot: QtBot) -> Non
         assert not crosses(QLineF(ridge, end), letters), name
 
 
-def test_a_roof_stops_before_a_name_that_has_no_other_place(
-    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_roof_stops_before_a_name_that_has_no_other_place(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a picture of cost and roofline of 900×800 the line went on, paler, through the name of a stage."""
     roofline = of_the_demo(qtbot, 300, "score.gaussians")
     assert roofline.marked is not None
@@ -292,12 +288,7 @@ def test_a_roof_stops_before_a_name_that_has_no_other_place(
     monkeypatch.setattr(still, "write", lambda *_: None)
     image = roofline.grab().toImage()
     along = [slope.pointAt(step / 1000).toPoint() for step in range(1001)]
-    seen = [
-        image.pixelColor(at).name()
-        for box in struck
-        for at in along
-        if box.adjusted(1, 1, -1, -1).contains(at)
-    ]
+    seen = [image.pixelColor(at).name() for box in struck for at in along if box.adjusted(1, 1, -1, -1).contains(at)]
     assert set(seen) == {theme().card}
 
 
@@ -404,9 +395,7 @@ def test_caches_that_make_no_sense_are_not_known(machine: object, sizes: tuple[i
 
 
 @pytest.mark.parametrize("size", [(372, HEIGHT), (900, 560)], ids=str)
-def test_the_levels_of_memory_are_thin_lines_with_names(
-    qtbot: QtBot, size: tuple[int, int]
-) -> None:
+def test_the_levels_of_memory_are_thin_lines_with_names(qtbot: QtBot, size: tuple[int, int]) -> None:
     roofline = Roofline()
     qtbot.addWidget(roofline)
     roofline.resize(*size)

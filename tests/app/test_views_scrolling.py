@@ -36,9 +36,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 @pytest.fixture
-def desk(
-    tmp_path: Path, qapp: QApplication, clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Desk]:
+def desk(tmp_path: Path, qapp: QApplication, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     """A replay at its seventh second, with a window of 6 s that follows it."""
     desk = Desk(write_sample(tmp_path / "a.asrs", frames=2048, utterance_frames=256))
     without_figures(desk, monkeypatch)
@@ -274,9 +272,7 @@ def test_a_model_that_is_asked_for_is_that_of_the_cursor(desk: Desk) -> None:
     assert desk.cost._model.counted.last == desk.playhead.cursor_frame
 
 
-def test_the_word_at_the_cursor_is_told_while_the_chart_scrolls(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_word_at_the_cursor_is_told_while_the_chart_scrolls(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """And where the next utterance begins, its part of the wave is drawn again."""
     made, looks, currents = reductions(desk, monkeypatch), set(), set()
     for _ in range(60):
@@ -322,9 +318,7 @@ def test_a_live_run_shows_what_was_read(
         desk.window.deleteLater()
 
 
-def test_what_is_spoken_is_no_reason_to_draw(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch, clock: Clock
-) -> None:
+def test_what_is_spoken_is_no_reason_to_draw(desk: Desk, monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
     advance(desk, 3)
     made = reductions(desk, monkeypatch)
     for name in CHARTS:

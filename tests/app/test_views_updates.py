@@ -84,9 +84,7 @@ def test_the_breakdown_is_laid_out_once_where_its_stages_are_counted(
 ) -> None:
     view, shown = moving.breakdown, []
     show = view.tree.show_model
-    monkeypatch.setattr(
-        view.tree, "show_model", lambda *found: (shown.append(found[0]), show(*found))
-    )
+    monkeypatch.setattr(view.tree, "show_model", lambda *found: (shown.append(found[0]), show(*found)))
     moving.playhead.playing = True
     moving.playhead._position = 1000.0
     snapshot = moving.playhead.snapshot()
@@ -140,9 +138,7 @@ def test_boundaries_of_utterances_stand_at_their_pixels(moving: Desk) -> None:
     overlay.set_events((), frames)
     changed = np.flatnonzero((pixels_of(plot) != nothing).any(axis=0)) - left
     places = [
-        round((frame * FRAME_S - first) / (last - first) * wide)
-        for frame in frames
-        if first <= frame * FRAME_S <= last
+        round((frame * FRAME_S - first) / (last - first) * wide) for frame in frames if first <= frame * FRAME_S <= last
     ]
     assert changed.tolist() == sorted({at for at in places if 1 <= at < wide})
     assert len(places) > 3

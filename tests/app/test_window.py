@@ -35,9 +35,7 @@ def audio(tmp_path: Path) -> list[Path]:
 def running(qtbot, window: MainWindow, audio: list[Path]) -> Path:
     window.files.take_audio(audio)
     qtbot.mouseClick(window.top.run, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(
-        lambda: window.when.is_running() and window.playhead.n_frames > 40, timeout=SOON_MS
-    )
+    qtbot.waitUntil(lambda: window.when.is_running() and window.playhead.n_frames > 40, timeout=SOON_MS)
     return Path(window.runs.control.session)
 
 
@@ -90,9 +88,7 @@ def test_a_run_is_started_followed_marked_and_stopped_by_hand(qtbot, window, aud
     assert Memory().sessions() == [path]
 
 
-def test_live_is_lit_while_the_charts_are_of_the_newest_frame_and_else_leads_back(
-    qtbot, window, audio
-):
+def test_live_is_lit_while_the_charts_are_of_the_newest_frame_and_else_leads_back(qtbot, window, audio):
     w = window()
     running(qtbot, w, audio)
     live = w.desk.transport.live
@@ -331,9 +327,7 @@ def test_a_session_removed_while_open_is_no_crash(qtbot, window, finished, tmp_p
     assert w.playhead.cursor_frame == 600
 
 
-def test_where_sessions_cannot_be_written_the_banner_says_so(
-    qtbot, window, audio, tmp_path, monkeypatch
-):
+def test_where_sessions_cannot_be_written_the_banner_says_so(qtbot, window, audio, tmp_path, monkeypatch):
     blocked = tmp_path / "file"
     blocked.write_text("in the way")
     monkeypatch.setenv("ASRSCOPE_SESSIONS", str(blocked / "sessions"))
@@ -351,9 +345,7 @@ def test_another_session_can_be_looked_at_during_a_run(qtbot, window, audio, fin
     w.open_session(finished)
     assert w.when.is_running()
     assert w.actions_.obstacle("run.show") is None
-    assert w.top.recording.text() == "REC", (
-        "a clock that stands still would say that nothing goes on"
-    )
+    assert w.top.recording.text() == "REC", "a clock that stands still would say that nothing goes on"
     w.playhead.close()
     assert w.top.recording.text() == "REC"
     w.actions_.trigger("run.show")

@@ -167,9 +167,7 @@ def test_the_palette_says_that_nothing_was_found(qtbot, window):
     window.open_palette()
     palette = window.findChild(Palette)
     palette.line.setText("zzz")
-    assert [palette.list.item(row).text() for row in range(palette.list.count())] == [
-        "nothing found"
-    ]
+    assert [palette.list.item(row).text() for row in range(palette.list.count())] == ["nothing found"]
     assert palette.list.item(0).data(RESULT_ROLE) is None
     palette.grab()  # it was painted as None · not now … None
     qtbot.keyClick(palette.line, Qt.Key.Key_Down)

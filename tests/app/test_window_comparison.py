@@ -52,9 +52,7 @@ def test_figures_are_those_of_the_verb(two: list[Path], qtbot: QtBot) -> None:
     made.close()
 
 
-def test_the_window_asks_for_the_other_session(
-    two: list[Path], qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_window_asks_for_the_other_session(two: list[Path], qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
     window = MainWindow()
     qtbot.addWidget(window)
     window.show()

@@ -35,9 +35,7 @@ PRINTED = {
     ("survives", "said"),
     [(True, "survives."), (False, "does not survive."), (None, "neither confirmed nor refuted.")],
 )
-def test_predicted_and_measured_stand_beside_each_other(
-    qtbot: QtBot, survives: bool | None, said: str
-) -> None:
+def test_predicted_and_measured_stand_beside_each_other(qtbot: QtBot, survives: bool | None, said: str) -> None:
     parent = QWidget()
     qtbot.addWidget(parent)
     printed = json.dumps(json.dumps(PRINTED | {"survives": survives}))

@@ -93,9 +93,7 @@ def test_what_the_command_finds_is_shown_and_can_be_copied(qtbot, parent):
     assert not made.copy.isEnabled()
     qtbot.waitUntil(lambda: not made.working, timeout=SOON_MS)
     assert made.end.text() == "Close"
-    assert (
-        made.state.text() == "Measured on this machine, now: 3 rounds over 4.0 s of audio. A note."
-    )
+    assert made.state.text() == "Measured on this machine, now: 3 rounds over 4.0 s of audio. A note."
     made.copy.click()
     copied = QGuiApplication.clipboard().text()
     assert "hot\t15.00\t14.00 – 16.00\t0.75\tat once again" in copied
@@ -117,9 +115,7 @@ def test_the_figures_of_the_session_stand_beside_those_of_now(qtbot, parent):
     assert (
         made.sentences[0]
         .text()
-        .startswith(
-            "Here 21.60 µs per frame (undecided · C); in the session 33.50 µs per frame (call-bound · B)."
-        )
+        .startswith("Here 21.60 µs per frame (undecided · C); in the session 33.50 µs per frame (call-bound · B).")
     )
     assert cells(made.tables[1]) == [
         ["memory bandwidth", "60 %", "50 – 70 %", "20 %", "10 – 30 %"],
@@ -271,9 +267,7 @@ def test_without_a_finished_session_the_action_says_why(window):
     assert len(window.notices.banners) == before + 1
 
 
-def test_stages_of_scoring_and_search_have_the_entry_and_others_have_it_greyed(
-    qtbot, window, tmp_path
-):
+def test_stages_of_scoring_and_search_have_the_entry_and_others_have_it_greyed(qtbot, window, tmp_path):
     write_sample(tmp_path / "s.asrs")
     window.files.open_session(tmp_path / "s.asrs")
     view = window.desk.breakdown
@@ -300,9 +294,7 @@ def test_stages_of_scoring_and_search_have_the_entry_and_others_have_it_greyed(
     assert view.menu_at(QPoint(10, -5)) is None
 
 
-def test_no_run_begins_while_a_closed_explanation_still_computes(
-    qtbot, window, tmp_path, monkeypatch
-):
+def test_no_run_begins_while_a_closed_explanation_still_computes(qtbot, window, tmp_path, monkeypatch):
     slow = (sys.executable, "-c", SLOW.format(str(tmp_path)))
     monkeypatch.setattr(explanations, "Explanation", partial(Explanation, command=slow))
     write_sample(tmp_path / "s.asrs")

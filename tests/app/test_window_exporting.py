@@ -128,9 +128,7 @@ def test_a_picture_does_not_depend_on_the_window(qtbot, window, picture, answer)
     assert "search.beam=9 " not in told["settings"]
 
 
-def test_the_dialog_stays_for_another_picture_in_another_format(
-    qtbot, window, picture, answer, tmp_path
-):
+def test_the_dialog_stays_for_another_picture_in_another_format(qtbot, window, picture, answer, tmp_path):
     dialog = picture("words")
     answer("a.png")
     saved(qtbot, dialog)
@@ -162,10 +160,7 @@ def test_names_say_what_stretch_it_is() -> None:
     session = Path("a.asrs")
     assert exporting.file_name(session, PictureRequest()) == "a-desk"
     assert exporting.file_name(session, PictureRequest(range_s=(2.0, 10.5))) == "a-desk-2-10.5s"
-    assert (
-        exporting.file_name(session, PictureRequest(("cost", "words"), at_s=3.0))
-        == "a-cost-words-at-3s"
-    )
+    assert exporting.file_name(session, PictureRequest(("cost", "words"), at_s=3.0)) == "a-cost-words-at-3s"
 
 
 def test_the_folder_used_last_is_offered_and_no_hidden_one(window, answer, tmp_path):

@@ -78,9 +78,7 @@ def test_only_changes_that_fit_the_settings_are_offered(sample: Path) -> None:
         found = breakdown(session)
 
     def offered(*assigned: str) -> set[str]:
-        tree = settings.assign(
-            settings.Config(), dict(settings.parse_assignment(text) for text in assigned)
-        )
+        tree = settings.assign(settings.Config(), dict(settings.parse_assignment(text) for text in assigned))
         ranked = candidates(found, tree)
         changes = [change for one in ranked for change in one.changes]
         for change in changes:

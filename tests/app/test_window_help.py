@@ -35,9 +35,7 @@ def page(window: Callable[..., MainWindow]) -> Iterator[Callable[[str], Page]]:
 def rows(page: Page) -> dict[str, str]:
     model = page.table.model()
     last = model.columnCount() - 1
-    return {
-        model.index(row, 0).data(): model.index(row, last).data() for row in range(model.rowCount())
-    }
+    return {model.index(row, 0).data(): model.index(row, last).data() for row in range(model.rowCount())}
 
 
 def test_the_terms_are_explained(page: Callable[[str], Page]) -> None:
@@ -62,9 +60,7 @@ def test_what_works_here_is_found_out(qtbot: QtBot, page: Callable[[str], Page])
     )
 
 
-def test_the_folder_of_sessions_is_opened(
-    window: Callable[..., MainWindow], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_folder_of_sessions_is_opened(window: Callable[..., MainWindow], monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
 
     def note(url: QUrl) -> bool:

@@ -25,9 +25,7 @@ NO_KEY = Qt.KeyboardModifier.NoModifier
 
 
 def send(widget: QWidget, kind: QEvent.Type, at: QPoint, held: Qt.MouseButton = NOTHING) -> None:
-    button = (
-        LEFT if kind in (QEvent.Type.MouseButtonPress, QEvent.Type.MouseButtonRelease) else NOTHING
-    )
+    button = LEFT if kind in (QEvent.Type.MouseButtonPress, QEvent.Type.MouseButtonRelease) else NOTHING
     spot, everywhere = QPointF(at), QPointF(widget.mapToGlobal(at))
     QApplication.sendEvent(widget, QMouseEvent(kind, spot, everywhere, button, held, NO_KEY))
 
@@ -103,9 +101,7 @@ def test_in_a_replay_at_its_start_within_it_and_after_it_was_closed(
     over_and_over(w)
 
 
-def test_while_a_run_is_followed_and_held(
-    qtbot: QtBot, window: Callable[..., MainWindow], tmp_path: Path
-) -> None:
+def test_while_a_run_is_followed_and_held(qtbot: QtBot, window: Callable[..., MainWindow], tmp_path: Path) -> None:
     w = window()
     start_run(qtbot, w, tmp_path)
     over_and_over(w)
@@ -114,9 +110,7 @@ def test_while_a_run_is_followed_and_held(
     assert w.when.is_running()
 
 
-def test_in_a_session_of_an_hour(
-    window: Callable[..., MainWindow], recording: Callable[..., object]
-) -> None:
+def test_in_a_session_of_an_hour(window: Callable[..., MainWindow], recording: Callable[..., object]) -> None:
     made = recording("hour.asrs")
     made.write(HOUR // 2)
     made.marker("Gaussian selection on", HOUR // 2)
@@ -128,9 +122,7 @@ def test_in_a_session_of_an_hour(
     look_around(w)
 
 
-def test_in_a_session_without_a_frame(
-    window: Callable[..., MainWindow], recording: Callable[..., object]
-) -> None:
+def test_in_a_session_without_a_frame(window: Callable[..., MainWindow], recording: Callable[..., object]) -> None:
     made = recording("none.asrs")
     made.close()
     w = window()
@@ -138,9 +130,7 @@ def test_in_a_session_without_a_frame(
     look_around(w)
 
 
-def test_no_box_beside_the_mouse_lies_over_a_notice(
-    window: Callable[..., MainWindow], finished: Path
-) -> None:
+def test_no_box_beside_the_mouse_lies_over_a_notice(window: Callable[..., MainWindow], finished: Path) -> None:
     """Whichever of them was there first."""
     w = window()
     w.open_session(finished)
@@ -161,9 +151,7 @@ def test_no_box_beside_the_mouse_lies_over_a_notice(
     send(viewport, QEvent.Type.MouseMove, middle)
     free = boxes()
     for number in range(3):
-        w.notices.info(
-            f"Notice {number}: " + "what there is to be said of it, at some length. " * 4
-        )
+        w.notices.info(f"Notice {number}: " + "what there is to be said of it, at some length. " * 4)
         QApplication.processEvents()
     assert any(box.intersects(banners()) for box in free), "or this shows nothing"
     assert not any(box.intersects(banners()) for box in boxes())

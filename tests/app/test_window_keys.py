@@ -35,11 +35,7 @@ def press(qtbot: QtBot, window: MainWindow, key: Qt.Key) -> None:
 def controls(window: MainWindow) -> list[QWidget]:
     """What can be clicked, apart from what starts, stops or closes something."""
     apart = (window.top.run, window.top.stop, window.top.preset, window.desk.form.speech)
-    found = [
-        w
-        for kind in (QAbstractButton, QComboBox, QAbstractSpinBox)
-        for w in window.findChildren(kind)
-    ]
+    found = [w for kind in (QAbstractButton, QComboBox, QAbstractSpinBox) for w in window.findChildren(kind)]
     names = ("Export…", "Mark", "…")
     found = [w for w in found if w.objectName() != "dock-button"]
     return [
@@ -98,9 +94,7 @@ def test_space_plays_a_saved_session_and_never_starts_a_run(
     assert process_id(w.runs.control) == 0
 
 
-def test_a_button_reached_by_tab_is_pressed_by_enter_and_not_by_space(
-    qtbot: QtBot, live: MainWindow
-) -> None:
+def test_a_button_reached_by_tab_is_pressed_by_enter_and_not_by_space(qtbot: QtBot, live: MainWindow) -> None:
     switch = live.top.toggles[1].switch
     switch.setFocus(Qt.FocusReason.TabFocusReason)
     press(qtbot, live, Qt.Key.Key_Space)
@@ -113,9 +107,7 @@ def test_a_button_reached_by_tab_is_pressed_by_enter_and_not_by_space(
     assert live.when.is_running()
 
 
-def test_nothing_has_the_focus_that_was_not_tabbed_to(
-    qtbot: QtBot, window: Callable[..., MainWindow]
-) -> None:
+def test_nothing_has_the_focus_that_was_not_tabbed_to(qtbot: QtBot, window: Callable[..., MainWindow]) -> None:
     w = window()
     assert not isinstance(QApplication.focusWidget(), QAbstractButton)
     w.show_desk()
@@ -192,9 +184,7 @@ def test_a_list_of_choices_swallows_letters(qtbot: QtBot, live: MainWindow) -> N
     assert live.pipeline.next.frames.skip == 1
 
 
-def test_a_number_takes_digits_and_leaves_commands_to_the_window(
-    qtbot: QtBot, live: MainWindow
-) -> None:
+def test_a_number_takes_digits_and_leaves_commands_to_the_window(qtbot: QtBot, live: MainWindow) -> None:
     box = live.desk.form.fields["search.beam"].editor
     box.setFocus()
     box.selectAll()
@@ -235,9 +225,7 @@ def test_a_number_that_is_entered_or_given_up_gives_the_keys_back(
     assert w.axis.selected is None
 
 
-def test_tab_goes_on_from_a_number_that_was_entered(
-    qtbot: QtBot, window: Callable[..., MainWindow]
-) -> None:
+def test_tab_goes_on_from_a_number_that_was_entered(qtbot: QtBot, window: Callable[..., MainWindow]) -> None:
     w = window()
     w.show_desk()
     fields = w.desk.form.fields
@@ -255,9 +243,7 @@ def test_keys_held_down_zoom_on_but_switch_once(window: Callable[..., MainWindow
     assert again.isdisjoint({"view.pause", "run.start", "run.stop", "toggle.frames.skip"})
 
 
-def test_what_is_dropped_is_copied_and_not_moved(
-    window: Callable[..., MainWindow], finished: Path
-) -> None:
+def test_what_is_dropped_is_copied_and_not_moved(window: Callable[..., MainWindow], finished: Path) -> None:
     w = window()
     data = QMimeData()
     data.setUrls([QUrl.fromLocalFile(str(finished))])
@@ -273,9 +259,7 @@ def test_what_is_dropped_is_copied_and_not_moved(
     assert w.playhead.path == finished
 
 
-def test_tab_stops_at_nothing_out_of_sight(
-    qtbot: QtBot, window: Callable[..., MainWindow], finished: Path
-) -> None:
+def test_tab_stops_at_nothing_out_of_sight(qtbot: QtBot, window: Callable[..., MainWindow], finished: Path) -> None:
     """Nor at an area that only scrolls what one can go to, nor at the bar of tabs that Qt keeps in reserve."""
     w = window()
     for show_page in (w.show_welcome, w.show_lab, lambda: w.open_session(finished)):

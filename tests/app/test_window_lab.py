@@ -283,10 +283,7 @@ def test_cards_of_all_groups_stand_in_columns_that_arrows_go_along(qtbot, page, 
         one.activateWindow()
     one.resize(width, 1000)
     settle()
-    places = {
-        name: tile.mapTo(one.gallery.widget(), QPoint(0, 0))
-        for name, tile in one.gallery.tiles.items()
-    }
+    places = {name: tile.mapTo(one.gallery.widget(), QPoint(0, 0)) for name, tile in one.gallery.tiles.items()}
     assert len({tile.width() for tile in one.gallery.tiles.values()}) == 1
     lefts = sorted({place.x() for place in places.values()})
     assert len(lefts) == columns

@@ -36,9 +36,7 @@ def lab_session(tmp_path: Path) -> Path:
     return path
 
 
-def test_steps_of_a_lab_are_no_audio(
-    window: Callable[..., MainWindow], finished: Path, lab_session: Path
-) -> None:
+def test_steps_of_a_lab_are_no_audio(window: Callable[..., MainWindow], finished: Path, lab_session: Path) -> None:
     w = window()
     w.open_session(finished)
     assert w.top.rtf.value != "–"

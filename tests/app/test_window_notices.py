@@ -51,9 +51,7 @@ LONG = "recording_of_the_whole_evening_without_any_break_" * 4
 
 
 @pytest.mark.parametrize("size", [(1280, 800), (640, 480)], ids=str)
-def test_a_name_without_spaces_is_shown_whole(
-    window: Callable[..., MainWindow], size: tuple[int, int]
-) -> None:
+def test_a_name_without_spaces_is_shown_whole(window: Callable[..., MainWindow], size: tuple[int, int]) -> None:
     made = window()
     made.resize(*size)
     path = Path("/tmp") / f"{LONG}.asrs"
@@ -96,9 +94,7 @@ def test_a_written_file_is_opened_shown_and_copied(
 ) -> None:
     made = window()
     opened: list[str] = []
-    monkeypatch.setattr(
-        QDesktopServices, "openUrl", lambda url: opened.append(QUrl(url).toLocalFile())
-    )
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(QUrl(url).toLocalFile()))
     target = tmp_path / "stages.csv"
     target.write_text("a,b\n")
     made.notices.written(target)

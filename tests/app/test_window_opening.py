@@ -33,9 +33,7 @@ ROOM = QRect(0, 32, 1280, 768)
         (QRect(-2000, -50, 1000, 640), QRect(0, 32, 1000, 640)),
     ],
 )
-def test_a_window_is_made_no_larger_than_its_screen_and_moved_into_it(
-    wanted: QRect, found: QRect
-) -> None:
+def test_a_window_is_made_no_larger_than_its_screen_and_moved_into_it(wanted: QRect, found: QRect) -> None:
     assert fitted(wanted, ROOM) == found
 
 
@@ -180,9 +178,7 @@ def test_the_first_picture_has_its_bars_where_those_of_the_window_are(tmp_path: 
     assert told == ["True"] * 6
 
 
-def test_a_session_of_almost_no_time_is_not_one_of_none(
-    window: Callable[..., MainWindow], tmp_path: Path
-) -> None:
+def test_a_session_of_almost_no_time_is_not_one_of_none(window: Callable[..., MainWindow], tmp_path: Path) -> None:
     """0.000 would be a factor that nothing has; the breakdown says its milliseconds the same way."""
     made = window()
     path = tmp_path / "v1.asrs"

@@ -83,9 +83,7 @@ def test_a_new_setting_in_the_tree_appears_with_no_edit_here(qtbot, monkeypatch)
             int,
             settings.setting("Depth", "How deep.", layer="Cellar", unit="m", ge=1, le=9, live=True),
         ] = 3
-        hue: Annotated[
-            Literal["red", "blue"], settings.setting("Hue", "Which.", layer="Cellar")
-        ] = "red"
+        hue: Annotated[Literal["red", "blue"], settings.setting("Hue", "Which.", layer="Cellar")] = "red"
         label: Annotated[str, settings.setting("Label", "Any text.", layer="Cellar")] = "none"
 
     monkeypatch.setattr("pipelines.config.tree.Config", Wider)
@@ -249,14 +247,10 @@ def test_the_files_of_an_opened_session_are_found_beside_it(tmp_path) -> None:
 class Wine(settings.Config, frozen=True, forbid_unknown_fields=True):
     """A tree whose last settings stand in each other's way."""
 
-    colour: Annotated[Literal["red", "white"], settings.setting("Colour", "Which.", layer="A")] = (
-        "red"
-    )
+    colour: Annotated[Literal["red", "white"], settings.setting("Colour", "Which.", layer="A")] = "red"
     age: Annotated[
         int,
-        settings.setting(
-            "Age", "How old.", layer="B", main=True, ge=1, le=99, when={"colour": ("red",)}
-        ),
+        settings.setting("Age", "How old.", layer="B", main=True, ge=1, le=99, when={"colour": ("red",)}),
     ] = 3
     glass: Annotated[
         Literal["tulip", "flute"],

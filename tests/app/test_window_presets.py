@@ -52,9 +52,7 @@ def test_a_preset_chosen_without_a_run_is_taken_at_once(window: Callable[..., Ma
     assert w.notices.banners == []
 
 
-def test_a_run_goes_on_as_it_is_until_the_question_is_answered(
-    qtbot: QtBot, live: MainWindow
-) -> None:
+def test_a_run_goes_on_as_it_is_until_the_question_is_answered(qtbot: QtBot, live: MainWindow) -> None:
     before, session = live.pipeline.next, live.playhead.path
     question = choose(live, "dnn")
     assert live.pipeline.running == live.pipeline.next == before
@@ -67,9 +65,7 @@ def test_a_run_goes_on_as_it_is_until_the_question_is_answered(
     assert live.playhead.path == session
 
 
-def test_for_the_next_run_it_waits_and_nothing_is_asked_of_this_one(
-    qtbot: QtBot, live: MainWindow
-) -> None:
+def test_for_the_next_run_it_waits_and_nothing_is_asked_of_this_one(qtbot: QtBot, live: MainWindow) -> None:
     before = live.pipeline.next
     answer(qtbot, choose(live, "dnn"), "For the next run")
     assert live.pipeline.next == before
@@ -87,9 +83,7 @@ def test_for_the_next_run_it_waits_and_nothing_is_asked_of_this_one(
 def test_the_run_is_finished_and_the_preset_started(qtbot: QtBot, live: MainWindow) -> None:
     first = live.playhead.path
     answer(qtbot, choose(live, "dnn"), "Finish this run and start")
-    qtbot.waitUntil(
-        lambda: live.when.is_running() and live.playhead.path not in (None, first), timeout=SOON_MS
-    )
+    qtbot.waitUntil(lambda: live.when.is_running() and live.playhead.path not in (None, first), timeout=SOON_MS)
     assert live.runs.control.request.preset == "dnn"
     assert live.runs.control.request.config == settings.to_dict(presets.load("dnn").config)
     assert live.pipeline.running == presets.load("dnn").config
@@ -102,9 +96,7 @@ def test_a_demo_goes_on_as_a_demo(qtbot: QtBot, window: Callable[..., MainWindow
     pace = w.pipeline.running.pace
     assert pace > 0
     answer(qtbot, choose(w, "dnn"), "Finish this run and start")
-    qtbot.waitUntil(
-        lambda: w.when.is_running() and w.runs.control.request.preset == "dnn", timeout=SOON_MS
-    )
+    qtbot.waitUntil(lambda: w.when.is_running() and w.runs.control.request.preset == "dnn", timeout=SOON_MS)
     assert w.runs.control.request.config["pace"] == pace
     assert w.runs.control.request.config["loop"]
 
@@ -131,9 +123,7 @@ def test_the_question_is_answered_by_keys(qtbot: QtBot, live: MainWindow) -> Non
     qtbot.waitUntil(lambda: live.runs.control.request.preset == "dnn", timeout=SOON_MS)
 
 
-def test_another_model_for_the_next_run_leaves_the_toggles_to_this_one(
-    qtbot: QtBot, live: MainWindow
-) -> None:
+def test_another_model_for_the_next_run_leaves_the_toggles_to_this_one(qtbot: QtBot, live: MainWindow) -> None:
     """A net's toggle over the data of mixtures would write a marker for nothing."""
     live.pipeline.set("model", "dnn")
     assert live.pipeline.waits("model")
@@ -182,9 +172,7 @@ def test_files_of_ones_own_do_not_inherit_loop_and_pace_of_the_demo(
     w.runs.demo()
     qtbot.waitUntil(w.when.is_running, timeout=SOON_MS)
     (said,) = chosen_own(w, tmp_path)
-    assert said == (
-        "The next run decodes 1 file, once and at full speed: loop and pace were the demo's."
-    )
+    assert said == ("The next run decodes 1 file, once and at full speed: loop and pace were the demo's.")
     assert w.pipeline.running.loop, "the demo goes on as it is"
     w.runs.stop()
     qtbot.waitUntil(w.when.is_idle, timeout=SOON_MS)
@@ -194,9 +182,7 @@ def test_files_of_ones_own_do_not_inherit_loop_and_pace_of_the_demo(
     assert not w.runs.control.request.config["loop"]
 
 
-def test_a_loop_that_a_person_chose_stays(
-    window: Callable[..., MainWindow], tmp_path: Path
-) -> None:
+def test_a_loop_that_a_person_chose_stays(window: Callable[..., MainWindow], tmp_path: Path) -> None:
     w = window()
     w.pipeline.set("loop", True)
     (said,) = chosen_own(w, tmp_path)

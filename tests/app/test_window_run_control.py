@@ -22,9 +22,7 @@ class Heard:
     def __init__(self, control: RunControl) -> None:
         self.news: list[tuple] = []
         for name in ("running", "finished", "failed", "refused", "died", "progress"):
-            getattr(control, name).connect(
-                lambda *values, name=name: self.news.append((name, *values))
-            )
+            getattr(control, name).connect(lambda *values, name=name: self.news.append((name, *values)))
 
     def of(self, name: str) -> list[tuple]:
         return [values for kind, *values in self.news if kind == name]

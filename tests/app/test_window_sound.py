@@ -56,9 +56,7 @@ def levels(samples: Any) -> set[float]:
     return {round(float(each), 3) for each in np.unique(samples)}
 
 
-def utterance(
-    path: Path, first: int = 0, frames: int = 300, seconds: float = 3.02, **part: Any
-) -> Utterance:
+def utterance(path: Path, first: int = 0, frames: int = 300, seconds: float = 3.02, **part: Any) -> Utterance:
     peaks = np.zeros((0, 2), np.int8)
     return Utterance(
         0, "a", str(path), first, frames, seconds, None, "", (), 1, (0,), None, None, True, peaks,
@@ -102,9 +100,7 @@ def test_a_selection_over_several_utterances_is_heard_in_one(stereo: Path) -> No
         ({"raw": "8000 mulaw"}, "has no header"),
     ],
 )
-def test_what_cannot_be_read_is_said_in_a_sentence(
-    stereo: Path, change: dict[str, Any], why: str
-) -> None:
+def test_what_cannot_be_read_is_said_in_a_sentence(stereo: Path, change: dict[str, Any], why: str) -> None:
     path = Path(change.pop("path", stereo))
     with pytest.raises(SoundError, match=why) as told:
         read(utterance(path, **change), 0, 300)
@@ -163,9 +159,7 @@ def test_the_utterance_at_the_cursor_is_heard_and_the_cursor_follows(
     assert output.stopped == 1
 
 
-def test_the_selection_is_heard_and_a_second_press_is_silence(
-    qtbot: QtBot, opened: MainWindow, output: Heard
-) -> None:
+def test_the_selection_is_heard_and_a_second_press_is_silence(qtbot: QtBot, opened: MainWindow, output: Heard) -> None:
     opened.axis.select(1.0, 2.0)
     qtbot.keyClick(opened, Qt.Key.Key_P)
     assert len(output.samples) == RATE
@@ -191,9 +185,7 @@ def fails_to_load(name: str) -> None:
 
 
 @pytest.mark.parametrize("here", ["package", "PortAudio", "device", "as it is"])
-def test_what_is_absent_is_said_in_one_sentence(
-    opened: MainWindow, here: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_absent_is_said_in_one_sentence(opened: MainWindow, here: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As it is: on a machine of tests one of the three is absent."""
 
     def none(**_: object) -> None:
@@ -212,9 +204,7 @@ def test_what_is_absent_is_said_in_one_sentence(
     elif here == "PortAudio":
         why = "no PortAudio"
         monkeypatch.delitem(sys.modules, "sounddevice", raising=False)
-        finder = SimpleNamespace(
-            find_spec=lambda name, *_: fails_to_load(name) if name == "sounddevice" else None
-        )
+        finder = SimpleNamespace(find_spec=lambda name, *_: fails_to_load(name) if name == "sounddevice" else None)
         monkeypatch.setattr(sys, "meta_path", [finder, *sys.meta_path])
     else:
         why = "Sound cannot be played"

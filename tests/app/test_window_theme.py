@@ -190,9 +190,7 @@ def test_controls_stand_out_from_their_ground(
     page.setFocus()
     image = page.grab(control.geometry()).toImage()
     ground = page.grab(QRect(page.width() - 2, page.height() - 2, 1, 1)).toImage()
-    inks = {
-        image.pixelColor(x, y).name() for x in range(image.width()) for y in range(image.height())
-    }
+    inks = {image.pixelColor(x, y).name() for x in range(image.width()) for y in range(image.height())}
     against = ground.pixelColor(0, 0).name()
     assert max(contrast(ink, against) for ink in inks) >= least
     set_theme("dark")
@@ -205,12 +203,8 @@ def dropping() -> Button:
 
 
 @BOTH
-@pytest.mark.parametrize(
-    "make", [partial(ChoiceBox, "", ()), NumberBox, QLineEdit, partial(CheckBox, ""), dropping]
-)
-def test_where_a_control_begins_is_seen(
-    qtbot: QtBot, tokens: Tokens, make: Callable[[], QWidget]
-) -> None:
+@pytest.mark.parametrize("make", [partial(ChoiceBox, "", ()), NumberBox, QLineEdit, partial(CheckBox, ""), dropping])
+def test_where_a_control_begins_is_seen(qtbot: QtBot, tokens: Tokens, make: Callable[[], QWidget]) -> None:
     """Its outline against what is within it, and against the page and the card around it."""
     set_theme(tokens.name)
     page = QDialog()

@@ -89,9 +89,7 @@ def test_a_window_follows_a_replay_and_uses_its_width():
     axis.follow_replay()
     axis.set_data(1.9, 100.0)
     assert axis.windowed
-    assert axis.visible == pytest.approx((0.0, WINDOW_S)), (
-        "1.9 s are a tenth of the width, not a fiftieth"
-    )
+    assert axis.visible == pytest.approx((0.0, WINDOW_S)), "1.9 s are a tenth of the width, not a fiftieth"
     axis.set_data(50.0, 100.0)
     t0, t1 = axis.visible
     assert t1 - t0 == pytest.approx(WINDOW_S)

@@ -40,10 +40,7 @@ def test_every_toggle_that_the_settings_declare_has_an_action_and_a_place(pipeli
             ends = (option.toggle.off, option.toggle.on)
             assert ends[0] != ends[1]
             for value in ends:
-                assert (
-                    settings.get(settings.replace(settings.Config(), option.key, value), option.key)
-                    == value
-                )
+                assert settings.get(settings.replace(settings.Config(), option.key, value), option.key) == value
 
 
 def test_the_one_that_acts_is_shown_and_the_others_say_why_not(pipeline):

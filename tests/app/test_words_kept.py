@@ -29,9 +29,7 @@ class SimpleSession:
 
 
 def utterance(number: int, heard: str, done: bool = True) -> Utterance:
-    words = tuple(
-        (word, (number - 1) * FRAMES + 10 * i, 10) for i, word in enumerate(heard.split())
-    )
+    words = tuple((word, (number - 1) * FRAMES + 10 * i, 10) for i, word in enumerate(heard.split()))
     return Utterance(
         id=number,
         name=f"u{number}",
@@ -124,9 +122,7 @@ def test_words_under_way_are_aligned_when_there_is_a_new_one() -> None:
     assert not shown(100).partial
 
 
-def test_what_is_said_of_the_words_comes_with_them(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_said_of_the_words_comes_with_them(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the cursor moves texts are renewed less often than charts: no error is not said beside one."""
     session = SimpleSession([utterance(1, "one uh three", done=False)])
     view, snapshot = desk.words, replace(desk.playhead.snapshot(), moving=True)

@@ -128,9 +128,7 @@ class _Engine(QPaintEngine):
         if brush.style() == Qt.BrushStyle.SolidPattern and brush.color().alpha() == 255:
             for rect in rects:
                 over = self._transform.mapRect(QRectF(rect))
-                self.found = [
-                    text for text in self.found if not over.contains(text[1].boundingRect())
-                ]
+                self.found = [text for text in self.found if not over.contains(text[1].boundingRect())]
 
     def drawPath(self, path: object) -> None:
         pass

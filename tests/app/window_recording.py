@@ -29,9 +29,7 @@ class Recording:
         self.frames = 0
         self.epoch = 0
         self.recorder = Recorder()
-        self.writer = SessionWriter(
-            path, self.recorder, {"preset": preset, "asrscope_version": "0"}
-        )
+        self.writer = SessionWriter(path, self.recorder, {"preset": preset, "asrscope_version": "0"})
         stage = self.recorder.stage
         self._front = stage("frontend.mfcc", "frontend")
         self._score = stage("score.gaussians", "scoring", ("gaussians", "senones"))
@@ -77,9 +75,7 @@ class Recording:
         assert self._utterance is not None
         words = [(f"word{n}", first + 100 * n, 80) for n in range(WORDS - 1)]
         heard = " ".join(word for word, _, _ in words)
-        self.writer.utterance_done(
-            self._utterance, heard, words, UTTERANCE * WALL_PER_FRAME, [self.epoch], 1, WORDS
-        )
+        self.writer.utterance_done(self._utterance, heard, words, UTTERANCE * WALL_PER_FRAME, [self.epoch], 1, WORDS)
 
     def marker(self, text: str, frame: int, key: str | None = None, value: object = None) -> None:
         """Set a marker that applies at ``frame``, in a new epoch."""

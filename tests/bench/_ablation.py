@@ -58,9 +58,7 @@ def _in_order(values: Any, share: float) -> Any:
 WITHOUT: MappingProxyType[str, Patch] = MappingProxyType(
     {
         "streams": _traffic(lambda t: t._replace(hot=np.zeros_like(t.hot))),
-        "bandwidth": _traffic(
-            lambda t: t._replace(later=_in_order(t.later, 0.0), whole=_in_order(t.whole, 0.0))
-        ),
+        "bandwidth": _traffic(lambda t: t._replace(later=_in_order(t.later, 0.0), whole=_in_order(t.whole, 0.0))),
         "calls": _counted(lambda c: c._replace(calls={}, first_calls=0.0)),
         "least-calls": _costs("least_call_ns", MachineCosts.call_ns),
         "first-calls": _costs("first_call_ns", _nothing),

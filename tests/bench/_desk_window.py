@@ -164,9 +164,7 @@ def live(seconds: str) -> dict[str, Any]:
 
     class Updates(QObject):
         def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-            if event.type() == QEvent.Type.Paint and (
-                not cursors or cursors[-1][1] != playhead.cursor_frame
-            ):
+            if event.type() == QEvent.Type.Paint and (not cursors or cursors[-1][1] != playhead.cursor_frame):
                 cursors.append((time.monotonic(), playhead.cursor_frame))
             return False
 

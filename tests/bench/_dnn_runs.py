@@ -49,9 +49,7 @@ class Sums(DrainedLane):
 
     __slots__ = ("ns", "work")
 
-    def __init__(
-        self, lane_id: int, name: str, kind: str, decode: bool, capacity: int = RING_RECORDS
-    ) -> None:
+    def __init__(self, lane_id: int, name: str, kind: str, decode: bool, capacity: int = RING_RECORDS) -> None:
         super().__init__(lane_id, name, kind, decode, capacity)
         self.ns: Counter[int] = Counter()
         self.work: Counter[tuple[int, int]] = Counter()

@@ -304,26 +304,18 @@ ENTRIES = (
     Entry("hour", (f"{BENCH}.session hour",), listed, 40),
     Entry("kills", (f"{BENCH}.session kills --kills 60",), listed, 180),
     Entry("disk", (f"{BENCH}.session disk",), listed, 10),
-    Entry(
-        "campaign", (f"{BENCH}.campaign --seed 4 --each 15 --kind {KINDS} --json",), campaign, 400
-    ),
+    Entry("campaign", (f"{BENCH}.campaign --seed 4 --each 15 --kind {KINDS} --json",), campaign, 400),
     Entry("starts", (f"{BENCH}.starts --each 20 --json",), starts, 7200),
     *(
-        Entry(
-            name, (f"{BENCH}.attribution {options} --json",), explained, upto_s, _data.human_speech
-        )
+        Entry(name, (f"{BENCH}.attribution {options} --json",), explained, upto_s, _data.human_speech)
         for name, options, upto_s in (
             ("explain", "--repeat 10", 3400),
             ("explain-ladder", "--ladder --repeat 3", 600),
             ("explain-loaded", "--load 4 --repeat 1", 2900),
         )
     ),
-    Entry(
-        "planted-causes", (f"{BENCH}.planted_causes --tries 10",), planted, 300, _data.human_speech
-    ),
-    Entry(
-        "whatif", (f"{BENCH}.whatif_check --repeat 3 --json",), predicted, 1200, _data.human_speech
-    ),
+    Entry("planted-causes", (f"{BENCH}.planted_causes --tries 10",), planted, 300, _data.human_speech),
+    Entry("whatif", (f"{BENCH}.whatif_check --repeat 3 --json",), predicted, 1200, _data.human_speech),
     Entry(
         "confirm",
         (

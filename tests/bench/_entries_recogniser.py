@@ -14,8 +14,7 @@ Trees = Sequence[Any]
 ON_SPEECH = "--audio SPEECH --transcripts SPEECH/transcripts.tsv"
 ON_CORPUS = "--audio CORPUS --transcripts CORPUS/transcripts.tsv"
 SOME_SPEECH = " ".join(
-    f"SPEECH/{name}.flac"
-    for name in ("librivox-0870", "librivox-0880", "librivox-0890", "goforward", "digits-2934z")
+    f"SPEECH/{name}.flac" for name in ("librivox-0870", "librivox-0880", "librivox-0890", "goforward", "digits-2934z")
 )
 MODELS = ("gmm", "gmm-continuous", "gmm-single-stream")
 NETS = "large base small small-hard low-rank sparse sparse-blocks multi-frame"
@@ -181,8 +180,7 @@ def lattice(trees: Trees) -> list[Table]:
 def adaptive(trees: Trees) -> list[Table]:
     """Runs with a target."""
     rows = [
-        (f"{target:g}", f"{tree['rtf']:.4f}", tree["wer_errors"])
-        for target, tree in zip(TARGETS, trees, strict=True)
+        (f"{target:g}", f"{tree['rtf']:.4f}", tree["wer_errors"]) for target, tree in zip(TARGETS, trees, strict=True)
     ]
     return [Table(("target RTF", "RTF", "word errors"), rows)]
 
@@ -295,9 +293,7 @@ EVALUATE = "python -m pipelines.training evaluate"
 
 ENTRIES = (
     Entry("human", (f"{RUN} gmm {ON_SPEECH} --out SESSION --json",), human, 30, _data.human_speech),
-    Entry(
-        "first-run", (f"ASRSCOPE_CACHE=EMPTY {RUN} gmm --out SESSION --json",) * 2, first_run, 110
-    ),
+    Entry("first-run", (f"ASRSCOPE_CACHE=EMPTY {RUN} gmm --out SESSION --json",) * 2, first_run, 110),
     Entry(
         "models",
         tuple(f"{RUN} {name} {ON_CORPUS} --out SESSION --json" for name in MODELS),

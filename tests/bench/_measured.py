@@ -223,14 +223,10 @@ def measured(entry: Entry, names: Mapping[str, str], machine: Mapping[str, Any])
         said = conditions(machine, load, os.getloadavg()[0], day)
         return written(entry, entry.tables(found), said)
     except (KeyError, IndexError, StopIteration, TypeError, ValueError) as error:
-        raise BadInput(
-            f"What its commands print has no such figures: {type(error).__name__} {error}"
-        ) from error
+        raise BadInput(f"What its commands print has no such figures: {type(error).__name__} {error}") from error
 
 
-def names_in(
-    folder: Path, speech: Path, corpus: Callable[[], Path], entry: Entry
-) -> dict[str, str]:
+def names_in(folder: Path, speech: Path, corpus: Callable[[], Path], entry: Entry) -> dict[str, str]:
     """What the names in capitals of the commands of `entry` stand for; the corpus is made only where it is meant."""
     text = " ".join(entry.commands)
     names = {

@@ -133,8 +133,7 @@ def scored(scorer: Any, features: Array, block: int) -> Array:
     """Scores f32 [frames, senones] of an utterance, in blocks of this many frames."""
     scorer.reset()
     parts = [
-        np.array(scorer.score(features[first : first + block], first, LANE))
-        for first in range(0, len(features), block)
+        np.array(scorer.score(features[first : first + block], first, LANE)) for first in range(0, len(features), block)
     ]
     return np.concatenate(parts)
 

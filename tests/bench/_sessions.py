@@ -234,9 +234,7 @@ def make_bases(folder: Path) -> list[Path]:
         for i in range(30):
             other.put(2, SECOND + i * 1000, SECOND + i * 1000 + 900, i, 1, 5)
         if name == "dead":
-            writer.meta(
-                "writer", {"pid": 1, "started": 0.0, "host": os.uname().nodename, "boot": "x"}
-            )
+            writer.meta("writer", {"pid": 1, "started": 0.0, "host": os.uname().nodename, "boot": "x"})
         while other.waiting or not writer._commands.empty():
             time.sleep(0.005)
         time.sleep(0.1)

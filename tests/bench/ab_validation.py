@@ -248,9 +248,7 @@ def report(tries: list[dict[str, Any]], stage: str) -> dict[str, Any]:
     aa = [t for t in tries if t["kind"] == "aa"]
     planted = [t for t in tries if t["kind"] == "planted"]
     found = [t for t in planted if t["stages"][stage]["verdict"] == compare.A_FASTER]
-    blamed = {
-        id(t): [n for n, r in t["stages"].items() if n != stage and faster(r)] for t in planted
-    }
+    blamed = {id(t): [n for n, r in t["stages"].items() if n != stage and faster(r)] for t in planted}
     attributed = [t for t in found if not blamed[id(t)]]
     most = [t for t in found if max(t["stages"], key=lambda n: added(t["stages"][n])) == stage]
     share = len(attributed) / len(planted) / FOUND_WANTED if planted else math.nan
@@ -263,15 +261,9 @@ def report(tries: list[dict[str, Any]], stage: str) -> dict[str, Any]:
 
     agreement = {
         "A/A comparisons": len(aa),
-        f"A/A saying that one arm is faster (at most {FALSE_ALLOWED:.0%})": count(
-            lambda t: faster(t["overall"])
-        ),
-        "A/A with 1 outside of the overall 95 % interval": count(
-            lambda t: t["overall"]["p"] < compare.LEVEL
-        ),
-        "A/A saying so of any stage (family-wise)": count(
-            lambda t: any(faster(row) for row in t["stages"].values())
-        ),
+        f"A/A saying that one arm is faster (at most {FALSE_ALLOWED:.0%})": count(lambda t: faster(t["overall"])),
+        "A/A with 1 outside of the overall 95 % interval": count(lambda t: t["overall"]["p"] < compare.LEVEL),
+        "A/A saying so of any stage (family-wise)": count(lambda t: any(faster(row) for row in t["stages"].values())),
         "A/A overall verdicts": {
             verdict: sum(t["overall"]["verdict"] == verdict for t in aa)
             for verdict in (compare.NO_DIFFERENCE, compare.UNDECIDED)
@@ -317,9 +309,7 @@ def store_floor(tries: list[dict[str, Any]]) -> None:
     (cache_dir() / FLOOR_FILE).write_text(json.dumps(stored, indent=1), encoding="utf-8")
 
 
-def run(
-    paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress
-) -> dict[str, Any]:
+def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress) -> dict[str, Any]:
     """Try `repeat` times more of each kind, and report all tries kept."""
     if paths or transcripts:
         raise BadInput("ab_validation decodes the bundled voices; it takes no --audio.")
@@ -340,9 +330,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--aa", type=int, default=AA, help="A/A comparisons in all")
     parser.add_argument("--planted", type=int, default=PLANTED, help="planted slowdowns in all")
     parser.add_argument("--stage", default=STAGE, help="where to plant: a scoring stage")
-    parser.add_argument(
-        "--results", type=Path, help="JSON lines of the tries; default: in the cache"
-    )
+    parser.add_argument("--results", type=Path, help="JSON lines of the tries; default: in the cache")
     parser.add_argument("--keep", type=Path, help="keep the sessions in this folder")
     given = parser.parse_args(arguments)
     results = given.results or cache_dir("bench") / "ab-validation.jsonl"

@@ -91,11 +91,7 @@ def share(parts: Mapping[str, float]) -> float | None:
 
 def large_stages(tree: Tree) -> list[Tree]:
     """The stages of scoring and search that take more than LARGE of the wall time."""
-    return [
-        stage
-        for stage in tree["stages"]
-        if stage["group"] in GROUPS and (stage["share"] or 0.0) > LARGE
-    ]
+    return [stage for stage in tree["stages"] if stage["group"] in GROUPS and (stage["share"] or 0.0) > LARGE]
 
 
 def width(stage: Tree) -> float:
@@ -150,9 +146,7 @@ def figures(trees: Sequence[Tree]) -> dict[str, Any]:
         "widest_stage": max(every, key=width)["name"] if every else None,
         "over_explained": sum(any(map(over_explained, stages)) for stages in with_parts),
         "defects": {
-            stage["name"]: sorted(
-                one["defect"] for one in every if one["name"] == stage["name"] and one["defect"]
-            )
+            stage["name"]: sorted(one["defect"] for one in every if one["name"] == stage["name"] and one["defect"])
             for stage in every
             if over_explained(stage)
         },
@@ -162,9 +156,7 @@ def figures(trees: Sequence[Tree]) -> dict[str, Any]:
         "replays": min(tree["replays"] for tree in trees),
         "large_stages": len(verdicts),
         "undecided": sum(undecided) / len(undecided) if undecided else None,
-        "changing": sorted(
-            name for name, of in verdicts.items() if max(of.values()) < STEADY * of.total()
-        ),
+        "changing": sorted(name for name, of in verdicts.items() if max(of.values()) < STEADY * of.total()),
         "verdicts": {name: dict(sorted(of.items())) for name, of in verdicts.items()},
     }
 
@@ -174,9 +166,7 @@ def _middle(shares: Sequence[float | None]) -> float | None:
     return median(present) if present else None
 
 
-def recorded(
-    name: str, block: int, path: Path, paths: Sequence[str], left_out: str | None = None
-) -> Tree:
+def recorded(name: str, block: int, path: Path, paths: Sequence[str], left_out: str | None = None) -> Tree:
     """The report of a run of one configuration over the files `paths`, with `added` and `replays`.
 
     Recorded to `path`; a session that is there already is analysed instead. `left_out`: of WITHOUT.
@@ -187,8 +177,7 @@ def recorded(
         part = path.with_stem(f"{path.stem}-part")
         part.unlink(missing_ok=True)
         command = (
-            f"asrscope run {settings} --set block={block} --repeat {passes[BLOCKS.index(block)]} "
-            "--out SESSION --json"
+            f"asrscope run {settings} --set block={block} --repeat {passes[BLOCKS.index(block)]} --out SESSION --json"
         )
         printed(command, {"SESSION": str(part)}, ["--audio", *paths])
         part.rename(path)
@@ -233,10 +222,7 @@ def measure(
         "files": len(paths),
         "load": load,
         "without": left_out,
-        "rows": [
-            {"configuration": name, "block": block, **figures(trees[name, block])}
-            for name, block in places
-        ],
+        "rows": [{"configuration": name, "block": block, **figures(trees[name, block])} for name, block in places],
     }
 
 
@@ -284,20 +270,14 @@ def main(arguments: list[str] | None = None) -> int:
     number = {"metavar": "N", "type": int}
     parser.add_argument("--repeat", **number, default=REPEAT, help="runs of each configuration")
     parser.add_argument("--load", **number, default=0, help="other programs that run meanwhile")
-    parser.add_argument(
-        "--sessions", metavar="FOLDER", type=Path, help="keep sessions there, and analyse those"
-    )
+    parser.add_argument("--sessions", metavar="FOLDER", type=Path, help="keep sessions there, and analyse those")
     parser.add_argument("--ladder", action="store_true", help="run the rungs of the ladder of nets")
-    parser.add_argument(
-        "--without", choices=tuple(WITHOUT), help="leave an ingredient of the attribution out"
-    )
+    parser.add_argument("--without", choices=tuple(WITHOUT), help="leave an ingredient of the attribution out")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     given = parser.parse_args(arguments)
     chosen = tuple(LADDER if given.ladder else CONFIGURATIONS)
     markdown = None if given.json else lambda tree: table(tree).markdown()
-    return print_measured(
-        lambda: measure(given.repeat, given.load, given.sessions, chosen, given.without), markdown
-    )
+    return print_measured(lambda: measure(given.repeat, given.load, given.sessions, chosen, given.without), markdown)
 
 
 if __name__ == "__main__":

@@ -41,9 +41,7 @@ PRESETS = ("gmm", "gmm-continuous", "gmm-single-stream")
 WANTED_POINTS = 0.03  # word error rate that untying may cost
 
 
-def run(
-    audio: list[str], transcripts: str | None, repeat: int, progress: Progress
-) -> dict[str, Any]:
+def run(audio: list[str], transcripts: str | None, repeat: int, progress: Progress) -> dict[str, Any]:
     """Measure both models in turns; `ratio` is the bare products' time over ours, untied, block 64."""
     base = sphinx.load(sphinx.default_directory())
     rounds = max(repeat, 9)
@@ -61,8 +59,7 @@ def run(
                 progress(f"{name}, blocks of {n}", None)
                 rows.append({"model": name, "block": n, **measure(packed, n, rounds)})
     agreement: dict[str, Any] = {
-        f"{row['model']}: {WANTED_OF_GEMM:.0%} of bare products at block 64": row["product_of_bare"]
-        >= WANTED_OF_GEMM
+        f"{row['model']}: {WANTED_OF_GEMM:.0%} of bare products at block 64": row["product_of_bare"] >= WANTED_OF_GEMM
         for row in rows
         if row["block"] == 64
     }

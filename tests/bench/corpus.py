@@ -25,18 +25,14 @@ N_SENTENCES = 200
 RECIPE = 1  # raise it when the same sentences would come out as other files
 
 
-def flite_corpus(
-    n_sentences: int = N_SENTENCES, seed: int = SEED, split: str = "test", text: Path = SENTENCES
-) -> Path:
+def flite_corpus(n_sentences: int = N_SENTENCES, seed: int = SEED, split: str = "test", text: Path = SENTENCES) -> Path:
     """The folder with the first `n_sentences` of a split, spoken by all voices in turn.
 
     Raises CorpusError, or FliteMissing where flite is not installed.
     """
     chosen = sentences(text, split, seed)[:n_sentences]
     if n_sentences < 1 or len(chosen) < n_sentences:
-        raise CorpusError(
-            f"The split {split} of {text} has {len(chosen)} sentences for the {n_sentences} asked."
-        )
+        raise CorpusError(f"The split {split} of {text} has {len(chosen)} sentences for the {n_sentences} asked.")
     recipe = "\n".join([str(RECIPE), *VOICES, *chosen])
     digest = hashlib.sha256(recipe.encode()).hexdigest()[:8]
     folder = cache_dir("speech") / f"flite-{split}-{n_sentences}-{digest}"

@@ -55,9 +55,7 @@ OURS, ONE_PASS, ALL_PASSES = "ours", "pocketsphinx, one pass", "pocketsphinx, al
 class Decoding(Side):
     """One decoder: its settings, its times, and the words of each utterance."""
 
-    def __init__(
-        self, name: str, decode: Callable[[Item], tuple[str, float]], settings: dict[str, Any]
-    ) -> None:
+    def __init__(self, name: str, decode: Callable[[Item], tuple[str, float]], settings: dict[str, Any]) -> None:
         self.settings = settings
         self.words: dict[str, str] = {}
 
@@ -115,9 +113,7 @@ def theirs(name: str, files: tuple[Path, Path], **options: Any) -> Decoding:
     return Decoding(name, decode, {name: decoder.config[name] for name in THEIR_SETTINGS})
 
 
-def run(
-    paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress
-) -> dict[str, Any]:
+def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress) -> dict[str, Any]:
     """Decode `paths` (default: the bundled voices) `repeat` times on both sides, per vocabulary."""
     items = playlist.build(paths, transcripts).items
     audio_s = sum(audio.load(item.path).duration_s for item in items)

@@ -45,9 +45,7 @@ SCREEN: Final = "1920x1200x24"
 LARGER_IS_BETTER: Final = {"updates_per_s"}
 
 
-def run(
-    paths: Sequence[str], transcripts: str | None, repeat: int, progress: Callable[..., None]
-) -> dict[str, Any]:
+def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Callable[..., None]) -> dict[str, Any]:
     """Measure on every platform there is; the arguments are those of all benches and unused."""
     rows: list[dict[str, Any]] = []
     missing: dict[str, str] = {}
@@ -66,9 +64,7 @@ def run(
                 rows.append(_starts(starts[1:]))  # the first one warms the cache of files
                 million = _recorded(folder / "million.asrs", progress)
                 progress(f"{platform}: a million spans", None)
-                opened = [
-                    _part("opening", platform, environment, str(million)) for _ in range(OPENINGS)
-                ]
+                opened = [_part("opening", platform, environment, str(million)) for _ in range(OPENINGS)]
                 rows.append(_part("million", platform, environment, str(million)))
                 rows[-1] |= _openings([*opened, rows[-1]])
         progress("an hour", None)
@@ -155,9 +151,7 @@ def _part(part: str, platform: str, extra: dict[str, str], *arguments: str) -> d
             env=children.environment({"QT_QPA_PLATFORM": platform, **settings, **extra}),
         )
     if child.returncode:
-        raise RuntimeError(
-            f"the part {part} of the bench ended with {child.returncode}: {child.stderr}"
-        )
+        raise RuntimeError(f"the part {part} of the bench ended with {child.returncode}: {child.stderr}")
     return {"part": part, "platform": platform, **json.loads(child.stdout.splitlines()[-1])}
 
 

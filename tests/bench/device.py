@@ -77,12 +77,8 @@ def device(require: str | None) -> str:
             return here[0]
         if require is None:
             return HOST
-        reasons = "; ".join(
-            f"{name}: {known[name].reason}" for name in ACCELERATORS if name in known
-        )
-        raise BadInput(
-            f"bench device --require any needs an accelerator, and there is none ({reasons})."
-        )
+        reasons = "; ".join(f"{name}: {known[name].reason}" for name in ACCELERATORS if name in known)
+        raise BadInput(f"bench device --require any needs an accelerator, and there is none ({reasons}).")
     assert require is not None
     if require not in known or not known[require].available:
         reason = known[require].reason if require in known else "unknown"

@@ -65,18 +65,14 @@ class Batched(Side):
         super().__init__(name, take)
 
 
-def run(
-    paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress
-) -> dict[str, Any]:
+def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress) -> dict[str, Any]:
     """Decode the first utterances of `paths` (default: the bundled voices) `repeat` times on both sides."""
     items = playlist.build(paths, transcripts).items
     here = {probed.name for probed in availability.probe() if probed.available}
     here -= set(availability.obstacles("search.device"))
     usable = [name for name in ("cuda", "xpu", "torch-cpu") if name in here]
     if not usable:
-        raise BadInput(
-            "The bench needs a device to search on, and none works here; see asrscope doctor."
-        )
+        raise BadInput("The bench needs a device to search on, and none works here; see asrscope doctor.")
     config = presets.load("gmm").config
     model = open_model(config)
     graph = graphs.load_or_build(config.graph, model)

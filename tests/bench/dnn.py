@@ -257,14 +257,9 @@ def measure(name: str, speech: Sequence[Array], rounds: int, progress: Progress)
             of_statements = sides
     progress(f"{name}, and the square product", None)
     fp32 = [title for title in FP32 if title in by_title]
-    shares = {
-        title: median(hidden_of_peak(by_title[title], numbers, PEAK_ROUNDS * rounds))
-        for title in fp32
-    }
+    shares = {title: median(hidden_of_peak(by_title[title], numbers, PEAK_ROUNDS * rounds)) for title in fp32}
     largest = max(
-        float(np.abs(by_title[PEER].scores(i) - by_title[title].scores(i)).max())
-        for i in numbers
-        for title in fp32
+        float(np.abs(by_title[PEER].scores(i) - by_title[title].scores(i)).max()) for i in numbers for title in fp32
     )
     return Speeds(rows, of_statements, largest, shares)
 
@@ -282,9 +277,7 @@ def _row(net: str, batch: int, side: Side, sides: dict[str, Side], frames: int) 
     } | ({"efficiency": left * faster} if side.name in SPARSE else {})
 
 
-def run(
-    paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress
-) -> dict[str, Any]:
+def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress) -> dict[str, Any]:
     """Time every variant at every batch size, decode in turns, and audit the words of 8 bits."""
     items, for_words = speech_of(paths, transcripts), speech_for_words(paths, transcripts)
     absent = [name for name in NETS if name not in nets.shipped()]

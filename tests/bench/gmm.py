@@ -111,9 +111,7 @@ def utterances(items: Sequence[Item], frontend: Mfcc) -> list[Utterance]:
     ]
 
 
-def run(
-    paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress
-) -> dict[str, Any]:
+def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress) -> dict[str, Any]:
     """Time all sides `repeat` times over, audit the selection, and hold dense kernels against bare products."""
     for_words = speech_for_words(paths, transcripts)
     items = playlist.build(paths, transcripts).items
@@ -142,9 +140,7 @@ def run(
         scorer.warm_up()
         progress("PTM and pocketsphinx", None)
         peer = theirs()
-        blocks = {
-            n: ours(f"PTM exact, block {n}", assign(ptm, {"block": n}), scorer) for n in (64, 16, 1)
-        }
+        blocks = {n: ours(f"PTM exact, block {n}", assign(ptm, {"block": n}), scorer) for n in (64, 16, 1)}
         top = assign(ptm, {"gmm.selection.top_n": 4, "block": 16})
         sides = [peer, *blocks.values(), ours("PTM top-4, block 16", top, scorer)]
         interleave(sides, speech, repeat)
@@ -177,9 +173,7 @@ def run(
         "word error rate, selected": audited.count.rate,
         "words": audited.exact_count.reference_words,
         "points of WER lost": percent(audited.wer_change),
-        "points of WER lost, 95 % interval (paired bootstrap)": percent(
-            audited.wer_change_interval()
-        ),
+        "points of WER lost, 95 % interval (paired bootstrap)": percent(audited.wer_change_interval()),
         "dense, block 64: product stage / bare product": bare["product_of_bare"],
         "dense, block 64: product stage, GFLOP/s": bare["product_gflops"],
         "dense, block 64: bare product, GFLOP/s": bare["bare_gflops"],

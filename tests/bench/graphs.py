@@ -79,9 +79,7 @@ EVERY = 5
 NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
-def run(
-    paths: list[str], transcripts: str | None, repeat: int, progress: Progress
-) -> dict[str, Any]:
+def run(paths: list[str], transcripts: str | None, repeat: int, progress: Progress) -> dict[str, Any]:
     """Build all graphs once, the peer's `repeat` times in turns, and decode what there is."""
     items = playlist.build(paths, transcripts).items if paths else human_speech()
     cut = [item.path for item in items] if paths else spoken_digits()
@@ -122,9 +120,7 @@ def built(recipe: Recipe, place: Path) -> dict[str, Any]:
     """Build `recipe` into `place` in a child of its own: time, memory, and the size of the graph."""
     start = time.perf_counter()
     child = subprocess.Popen(
-        children.python(
-            "-m", "pipelines.search.graph.compile", str(place), json.dumps(recipe.as_dict())
-        ),
+        children.python("-m", "pipelines.search.graph.compile", str(place), json.dumps(recipe.as_dict())),
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         env=children.environment({"TMPDIR": str(place.parent)}),
@@ -180,9 +176,7 @@ def kaldi(recipe: Recipe) -> tuple[float, Fst]:
     said = source(recipe, definition)
     labels = {word: i for i, word in enumerate(said.words, start=1) if word in said.dictionary}
     fillers = {definition.phones[definition.silence]: recipe.silence_probability}
-    lex, phones = lexicon.transducer(
-        definition, said.dictionary, labels, backoff_label(len(said.words)), fillers
-    )
+    lex, phones = lexicon.transducer(definition, said.dictionary, labels, backoff_label(len(said.words)), fillers)
     left, right = to_kaldifst(lex), to_kaldifst(said.acceptor)
     kaldifst.arcsort(left, "olabel")
     fst = kaldifst.StdVectorFst(kaldifst.compose(left, right))
@@ -205,9 +199,7 @@ def _determinised(fst: Any) -> None:
         raise RuntimeError("the graph could not be determinised")
 
 
-def tie(
-    fst: Fst, windows: list[list[int]], definition: mdef.ModelDefinition, labels: Any
-) -> tuple[Fst, Array]:
+def tie(fst: Fst, windows: list[list[int]], definition: mdef.ModelDefinition, labels: Any) -> tuple[Fst, Array]:
     """Relabel OpenFst's windows of three phones by the senones that they are tied to."""
     phones = np.zeros((len(windows), 3), dtype=np.int64)
     symbol = np.zeros(len(windows), dtype=np.int64)

@@ -106,9 +106,7 @@ def change(preset: Preset) -> str:
 class Ladder:
     """Measures all rungs on the same speech."""
 
-    def __init__(
-        self, chosen: Sequence[Preset], items: Sequence[Item], human: Sequence[Item], tell: Progress
-    ) -> None:
+    def __init__(self, chosen: Sequence[Preset], items: Sequence[Item], human: Sequence[Item], tell: Progress) -> None:
         self._items, self._human, self._tell = list(items), list(human), tell
         self._kept = Kept(NAME, [*speech_key([*items, *human]), *sources()])
         self.rungs = [Rung(preset) for preset in chosen]
@@ -265,9 +263,7 @@ def _difference(one: Rung, other: Rung) -> float | None:
     return largest if compared and largest <= SAME_NAT else None
 
 
-def _audit(
-    config: Config, items: Sequence[Item], words: Sequence[str], plain: Sequence[str]
-) -> Audit:
+def _audit(config: Config, items: Sequence[Item], words: Sequence[str], plain: Sequence[str]) -> Audit:
     """Words against those of the plain net, utterance by utterance."""
     audit = Audit(config)
     for item, mine, other in zip(items, words, plain, strict=True):
@@ -279,9 +275,7 @@ def _audit(
 
 def _net_digest(config: Config) -> str:
     file = nets.find(config.dnn.net)
-    return "".join(
-        digest_of(part.read_bytes()) for part in (file, file.with_suffix(".json")) if part.exists()
-    )
+    return "".join(digest_of(part.read_bytes()) for part in (file, file.with_suffix(".json")) if part.exists())
 
 
 def _described(rung: Rung) -> dict[str, Any]:

@@ -197,10 +197,7 @@ def decode_rows(pairs: Pairs, limit: float) -> list[dict[str, Any]]:
             rows.append({"measure": what, "limit": limit} | ratio_row(pairs.on[name]))
             what = f"decode off / off, {name}"
             rows.append({"measure": what} | ratio_row(pairs.again[name]))
-    least = {
-        side: sum(int(ns.sum()) for (_, whose), ns in pairs.least.items() if whose == side)
-        for side in SIDES
-    }
+    least = {side: sum(int(ns.sum()) for (_, whose), ns in pairs.least.items() if whose == side) for side in SIDES}
     for side, what in (("on", "on / off"), ("again", "off / off")):
         what = f"decode {what}, least processor time of each block"
         rows.append({"measure": what, "median": least[side] / least["off"]})
@@ -250,9 +247,7 @@ class Events:
         }
         if kernel_spans.HAS_CLOCK:
             self.variants |= {
-                "asrscope, in a kernel (two clock readings)": lambda: self._in_kernel(
-                    kernel_events
-                ),
+                "asrscope, in a kernel (two clock readings)": lambda: self._in_kernel(kernel_events),
                 "asrscope, in a kernel (one clock reading)": lambda: self._in_kernel(kernel_laps),
             }
         self._names = {"lane": lane, "clock": time.perf_counter_ns}
@@ -314,9 +309,7 @@ def time_events(progress: Callable[[float], None]) -> dict[str, tuple[list[float
     return figures
 
 
-def run(
-    paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress
-) -> dict[str, Any]:
+def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress) -> dict[str, Any]:
     """Decode `paths` (default: the bundled voices) in pairs at every block size, then time events."""
     items = playlist.build(paths, transcripts).items
     config = presets.load(PRESET).config
@@ -340,9 +333,7 @@ def run(
                 lambda f, block=block: progress(f"decoding on and off, block {block}", f),
             )
             rows += [row | {"block": block} for row in decode_rows(pairs, limit)]
-            agreement[f"spans per s of wall time, block {block}"] = round(
-                pairs.spans / (pairs.wall_off_ns / 1e9)
-            )
+            agreement[f"spans per s of wall time, block {block}"] = round(pairs.spans / (pairs.wall_off_ns / 1e9))
             agreement[f"spans dropped, block {block}"] = pairs.dropped
             agreement[f"pairs with other words, block {block}"] = pairs.differing
     figures = time_events(lambda f: progress("timing events", f))

@@ -61,9 +61,7 @@ class Searching(Side):
         super().__init__(name, take)
 
 
-def run(
-    paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress
-) -> dict[str, Any]:
+def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress) -> dict[str, Any]:
     """Compare on `paths` (default: the bundled voices), `repeat` rounds per setting."""
     config = presets.load("gmm").config
     model = sphinx.load(sphinx.default_directory())
@@ -81,19 +79,13 @@ def run(
         graph = graphs.load_or_build(wanted, model, progress=progress)
         peer = kaldifst.StdConstFst(to_kaldifst(fst_of(graph)))
         for beam, max_active in PAIRS:
-            settings = msgspec.structs.replace(
-                config.search, beam=beam, max_active=max_active, insertion_penalty=0.0
-            )
+            settings = msgspec.structs.replace(config.search, beam=beam, max_active=max_active, insertion_penalty=0.0)
             decoder = Viterbi(graph, settings)
             decoder.warm_up()
             mine = Searching("ours", lambda name, d=decoder: _ours(d, scores[name]))
-            theirs = Searching(
-                "Kaldi's", lambda name, p=peer, g=graph, s=settings: _theirs(p, g, s, scaled[name])
-            )
+            theirs = Searching("Kaldi's", lambda name, p=peer, g=graph, s=settings: _theirs(p, g, s, scaled[name]))
             title = f"{vocabulary} words, beam {beam:g}, at most {max_active}"
-            interleave(
-                [mine, theirs], list(scores), repeat, lambda share, t=title: progress(t, share)
-            )
+            interleave([mine, theirs], list(scores), repeat, lambda share, t=title: progress(t, share))
             ratios.append(paired(theirs, mine))
             pairs = [(mine.best[name], theirs.best[name]) for name in scores]
             excess = [a - b for (_, a), (_, b) in pairs]

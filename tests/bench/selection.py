@@ -27,9 +27,7 @@ SEARCH = ("search.emit", "search.epsilon", "search.prune")
 SPAN_NS, TILE_NS = 100, 1000
 
 
-def run(
-    audio: list[str], transcripts: str | None, repeat: int, progress: Callable[..., None]
-) -> dict[str, Any]:
+def run(audio: list[str], transcripts: str | None, repeat: int, progress: Callable[..., None]) -> dict[str, Any]:
     """Time selections of three widths in both recordings; the ratio is that of block 16."""
     rows = []
     for block in (16, 1):
@@ -41,9 +39,7 @@ def run(
         for width in (500, HOUR_FRAMES // 2, HOUR_FRAMES - 3000):
             begin = (HOUR_FRAMES - width) // 2 + 7
             part = (session, begin, begin + width)
-            summed = [
-                timed(lambda p=part, t=track: breakdown(*p, track=t)) for _ in range(max(repeat, 9))
-            ]
+            summed = [timed(lambda p=part, t=track: breakdown(*p, track=t)) for _ in range(max(repeat, 9))]
             times = [seconds for _, seconds in summed]
             plain, everything = timed(lambda p=part: breakdown(*p))
             rows.append(
@@ -71,9 +67,7 @@ def hour(block: int) -> Any:
     """What the analysis reads of a session of an hour."""
     names = [("decode.block", "decode")]
     names += [(name, "scoring") for name in SCORING] + [(name, "search") for name in SEARCH]
-    stages = {
-        i: Stage(i, name, group, ("counted",) if i else ()) for i, (name, group) in enumerate(names)
-    }
+    stages = {i: Stage(i, name, group, ("counted",) if i else ()) for i, (name, group) in enumerate(names)}
     n = HOUR_FRAMES // block
     spans = np.zeros(n * len(names), SPAN)
     start = np.arange(n) * TILE_NS

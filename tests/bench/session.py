@@ -59,9 +59,7 @@ def resident() -> float:
 # -- a million spans ---------------------------------------------------------------------------------
 
 
-def run(
-    paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress
-) -> dict[str, Any]:
+def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress) -> dict[str, Any]:
     """Write, open, show and export a million spans; the peer keeps a row for each span."""
     with tempfile.TemporaryDirectory(prefix="asrscope-bench-") as name:
         path, rows = Path(name) / "million.asrs", Path(name) / "rows.db"
@@ -332,9 +330,7 @@ def kills(number: int, seed: int) -> dict[str, Any]:
             assert child.stdout is not None
             child.stdout.readline()
             reader = Session.open(path) if turn % 4 == 1 else None
-            killed_at = time.monotonic() + (
-                ends + rng.uniform(-0.01, 0.06) if at_close else rng.uniform(0.05, 2.0)
-            )
+            killed_at = time.monotonic() + (ends + rng.uniform(-0.01, 0.06) if at_close else rng.uniform(0.05, 2.0))
             while (left := killed_at - time.monotonic()) > 0:
                 if reader is not None:
                     reader.refresh()
@@ -377,9 +373,7 @@ def kills(number: int, seed: int) -> dict[str, Any]:
 def disk(size_kb: int = 2048) -> dict[str, Any]:
     """Fill a tmpfs of `size_kb` with a session; then make one where nothing fits at all."""
     with tempfile.TemporaryDirectory(prefix="asrscope-bench-") as name:
-        subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", f"size={size_kb}k", "tmpfs", name], check=True
-        )
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size_kb}k", "tmpfs", name], check=True)
         try:
             from profiler.spans import Recorder
 

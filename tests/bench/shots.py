@@ -155,9 +155,7 @@ def look_at_lab(folder: Path, theme: str, size: tuple[int, int]) -> list[str]:
     return problems
 
 
-def look_at_view(
-    session: Path, folder: Path, view_id: str, theme: str, size: tuple[int, int]
-) -> list[str]:
+def look_at_view(session: Path, folder: Path, view_id: str, theme: str, size: tuple[int, int]) -> list[str]:
     """A picture of one view, as a chart and as a table; return the faults of its texts."""
     from app.model.playhead import Playhead
     from app.model.time_axis import TimeAxis

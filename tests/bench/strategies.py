@@ -151,12 +151,9 @@ class Table:
             recogniser = build(first, Recorder(), LANE, self._progress, never)
             recogniser.register(Recorder())
             speech = [
-                recogniser.frontend.features(sound.samples, 0, LANE)
-                for _, sound in spoken(self._items, MAX_AUDIO_S)
+                recogniser.frontend.features(sound.samples, 0, LANE) for _, sound in spoken(self._items, MAX_AUDIO_S)
             ]
-            ready = [
-                recogniser.scorer.make_ready(config, self._progress, never) for config in configs
-            ]
+            ready = [recogniser.scorer.make_ready(config, self._progress, never) for config in configs]
             frames = sum(len(features) for features in speech)
             rows: list[dict[str, float]] = [{} for _ in configs]
             for block in BLOCKS:
@@ -172,9 +169,7 @@ class Table:
         return rows
 
 
-def _side(
-    recogniser: Recogniser, config: Config, prepared: Prepared, speech: Sequence[Array]
-) -> Side:
+def _side(recogniser: Recogniser, config: Config, prepared: Prepared, speech: Sequence[Array]) -> Side:
     """Scoring by `config`; its utterances are places in `speech`."""
     recogniser.configure(config, prepared)
     replays = [replay(recogniser, features) for features in speech]
@@ -199,18 +194,14 @@ def _row(audited: audit.Audit) -> dict[str, Any]:
     }
 
 
-def run(
-    paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress
-) -> dict[str, Any]:
+def run(paths: Sequence[str], transcripts: str | None, repeat: int, progress: Progress) -> dict[str, Any]:
     """The table as a bench; `ratio` is what the fastest strategy within 2 points of WER gains at block 1."""
     items = needs_words(speech_for_words(paths, transcripts))
     rows = Table(items, progress).rows(repeat)
     good = [
         row
         for row in rows
-        if row["model"] == "continuous"
-        and row["wer_change"] is not None
-        and row["wer_change"] <= 0.02
+        if row["model"] == "continuous" and row["wer_change"] is not None and row["wer_change"] <= 0.02
     ]
     meaning = (
         "time of dense scoring / of the fastest strategy that loses at most 2 points of WER, continuous model, block "

@@ -51,9 +51,7 @@ def figures(change: str, trees: Sequence[Tree]) -> dict[str, Any]:
     for tree in trees:
         for stage in _large(tree):
             by_stage.setdefault(stage["name"], []).append(stage)
-    stages = [
-        sorted(of_rounds, key=_ratio_off)[len(of_rounds) // 2] for of_rounds in by_stage.values()
-    ]
+    stages = [sorted(of_rounds, key=_ratio_off)[len(of_rounds) // 2] for of_rounds in by_stage.values()]
     return {
         "change": change,
         "predicted": check["predicted_ratio"],

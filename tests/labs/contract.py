@@ -25,9 +25,7 @@ class NoDevice(Desk):
 def with_speech(kind: type[Desk] = Desk) -> Desk:
     """A desk with one short utterance."""
     speech = assets.path("speech")
-    return kind(
-        audio=[str(speech / "08-kal16-short.flac")], transcripts=str(speech / "transcripts.tsv")
-    )
+    return kind(audio=[str(speech / "08-kal16-short.flac")], transcripts=str(speech / "transcripts.tsv"))
 
 
 def about(value: float, rel: float = 0.02) -> object:

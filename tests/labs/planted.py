@@ -16,9 +16,7 @@ LOUD = 1.5
 """A spread as large as the times: no difference of some percent is seen in it."""
 
 
-def times(
-    milliseconds: float, noise: float = NOISE, seed: int = 0, rounds: int = ROUNDS
-) -> list[float]:
+def times(milliseconds: float, noise: float = NOISE, seed: int = 0, rounds: int = ROUNDS) -> list[float]:
     """Seconds by round: never below what they are, `noise` of it above at most."""
     draw = np.random.default_rng(seed)
     return (1e-3 * milliseconds * (1 + noise * draw.random(rounds))).tolist()
@@ -29,8 +27,7 @@ def timings(milliseconds: Mapping[str, Mapping[int, float]], noise: float = NOIS
     return Timings(
         seconds={
             variant: {
-                size: times(middle, noise, zlib.crc32(f"{variant} {size}".encode()))
-                for size, middle in row.items()
+                size: times(middle, noise, zlib.crc32(f"{variant} {size}".encode())) for size, middle in row.items()
             }
             for variant, row in milliseconds.items()
         }

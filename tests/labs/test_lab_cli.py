@@ -104,9 +104,7 @@ def test_what_does_not_fit_is_one_sentence(words, said, capsys):
 @pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
 def test_its_session_is_drawn_as_its_card(kind, session, capsys, tmp_path):
     out = tmp_path / f"a.{kind}"
-    status, _, err = asked(
-        capsys, "export", str(session), f"--{kind}", str(out), "--size", "900x500"
-    )
+    status, _, err = asked(capsys, "export", str(session), f"--{kind}", str(out), "--size", "900x500")
     assert status == 0, err
     again = tmp_path / f"b.{kind}"
     asked(capsys, "export", str(session), f"--{kind}", str(again), "--size", "900x500")
@@ -120,9 +118,7 @@ def test_its_session_is_drawn_as_its_card(kind, session, capsys, tmp_path):
 
 def test_a_page_is_made_of_sessions(session, capsys, tmp_path):
     folder = tmp_path / "docs"
-    status, out, err = asked(
-        capsys, "lab", "--sessions", str(session.parent), "--docs", str(folder)
-    )
+    status, out, err = asked(capsys, "lab", "--sessions", str(session.parent), "--docs", str(folder))
     assert status == 0, err
     assert out.strip() == str(folder / "lab.md")
     text = (folder / "lab.md").read_text(encoding="utf-8")

@@ -35,9 +35,7 @@ print(json.dumps([len(found), sorted({"numba", "torch", "scipy"} & {m.partition(
 
 
 def test_the_listing_imports_neither_numba_nor_torch():
-    done = subprocess.run(
-        [sys.executable, "-c", LISTING], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", LISTING], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == [len(labs.names()), []]
 
 
@@ -112,9 +110,7 @@ def test_a_run_is_a_session_that_says_what_was_found(tmp_path, put):
         of_a = session.spans[session.spans["stage"] == names["a"]]
         assert len(of_a) == LEAST_ROUNDS
         assert set(of_a["work0"]) == {3}
-        assert session.costs[names["a"], 0].operations["fma"].of(of_a).tolist() == [24.0] * len(
-            of_a
-        )
+        assert session.costs[names["a"], 0].operations["fma"].of(of_a).tolist() == [24.0] * len(of_a)
         found = record.read(session.meta)
         times = [span["duration_ns"] / 3e9 for span in of_a]
     assert found is not None

@@ -47,9 +47,7 @@ def planted_bandwidth(share=0.05, noise=NOISE, threads=2):
         bandwidth_ladder.ONE: {near: 1e3 / 200e9, far: 1e3 / 30e9},
         bandwidth_ladder.ALL: {near: every, far: every / share},
     }
-    return SweepResult(
-        timings=timings(ms, noise), counts={"threads": threads}, cache_bytes={1: 32768}
-    )
+    return SweepResult(timings=timings(ms, noise), counts={"threads": threads}, cache_bytes={1: 32768})
 
 
 AT_ONCE = 256
@@ -75,10 +73,7 @@ def planted_noise(power=-0.5, spread=0.1, draws=200):
     sizes, draw = [1, 4, 16, 64, 256], np.random.default_rng(8)
 
     def noise(exponent):
-        return [
-            (3.0 * b**exponent * np.exp(spread * draw.standard_normal(draws))).tolist()
-            for b in sizes
-        ]
+        return [(3.0 * b**exponent * np.exp(spread * draw.standard_normal(draws))).tolist() for b in sizes]
 
     return gradient_noise.Result(frames=512, sizes=sizes, drawn=noise(power), running=noise(-0.2))
 
@@ -289,9 +284,7 @@ def test_the_net_is_the_one_that_torch_computes():
 
 def test_the_minibatch_of_the_claim_is_marked_where_it_is_drawn():
     each = [[1.0, 1.1, 0.9]] * 8
-    found = gradient_noise.Result(
-        frames=64, sizes=[1 << k for k in range(8)], drawn=each, running=each
-    )
+    found = gradient_noise.Result(frames=64, sizes=[1 << k for k in range(8)], drawn=each, running=each)
     assert gradient_noise.LAB.picture(found).layers[-1].value == 128
 
 

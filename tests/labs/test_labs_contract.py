@@ -133,10 +133,7 @@ def test_a_strangers_result_breaks_nothing(name: str) -> None:
     changed = [measured | {key: wrong} for key in measured for wrong in ("text", {}, [])]
     if seconds := measured.get("timings", {}).get("seconds"):
         for rows in ({}, {"1": []}, {"1": [0.0]}, {"0": [1.0, 1.0, 1.0]}):
-            changed += [
-                measured | {"timings": {"seconds": seconds | {variant: rows}}}
-                for variant in [*seconds][:2]
-            ]
+            changed += [measured | {"timings": {"seconds": seconds | {variant: rows}}} for variant in [*seconds][:2]]
     for some in changed:
         run = record.read({record.KEY: {**fact, "measured": some}})
         assert run is None or run.chart is None or run.chart.layers
@@ -151,9 +148,7 @@ def test_more_takes_more_memory(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, contract in CONTRACTS.items() if contract.small])
-def test_a_small_run_is_judged_and_drawn_and_can_be_stopped(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_small_run_is_judged_and_drawn_and_can_be_stopped(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     contract = CONTRACTS[name]
     if contract.trains:
         monkeypatch.setattr(_training, "data", lambda desk: Path())

@@ -92,9 +92,7 @@ def planted_ledger(weights=1_000_000, batch=1000, heavy=1, step=0.02, real=True)
         name: transfer_ledger.Kind(bytes=[sizes.get(name, weights)] * count, seconds=[0.01] * count)
         for name, count in counts.items()
     }
-    return transfer_ledger.Result(
-        device="cuda", real=real, batch=256, kinds=kinds, step_seconds=[step] * 10
-    )
+    return transfer_ledger.Result(device="cuda", real=real, batch=256, kinds=kinds, step_seconds=[step] * 10)
 
 
 def the_rules_of_torch_hold(result):

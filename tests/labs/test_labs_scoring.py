@@ -86,9 +86,7 @@ def planted_batches(gain=5.0, rows_at_2=3.0, noise=NOISE, mixtures=None):
     for variant in (NET, MIXTURES, COLUMNS, ROWS):
         own = mixtures if variant == MIXTURES and mixtures else gain
         each = {1: 1.0, 2: rows_at_2 if variant == ROWS else 1 / own, 4: 1 / own}
-        ms[variant] = {
-            n: (n if variant in (COLUMNS, ROWS) else batching.FEW) * each[n] for n in each
-        }
+        ms[variant] = {n: (n if variant in (COLUMNS, ROWS) else batching.FEW) * each[n] for n in each}
     return SweepResult(timings=timings(ms, noise), texts={"net": "base"})
 
 
@@ -121,9 +119,7 @@ def planted_selection(gaussians=0.3, time=0.45, noise=NOISE):
     names = [gaussian_selection.EXACT, *gaussian_selection.points()]
     exact = {gaussian_selection.EXACT: 1.0}
     return SweepResult(
-        timings=at_size(
-            4, dict.fromkeys(names, 10 * time) | {gaussian_selection.EXACT: 10.0}, noise
-        ),
+        timings=at_size(4, dict.fromkeys(names, 10 * time) | {gaussian_selection.EXACT: 10.0}, noise),
         counts={"words": 50},
         by_variant={
             "gaussians": dict.fromkeys(names, gaussians) | exact,
@@ -157,9 +153,7 @@ def planted_outputs(asked=300, alone=0.5, together=0.5, noise=NOISE, spread=10):
     counts = [(asked + draw.integers(-spread, spread + 1, 40)).tolist() for _ in range(8)]
     shares = dict(zip(lazy_outputs.BLOCKS, (alone, together), strict=True))
     ms = {
-        variant: {
-            n: (1.0 if variant == lazy_outputs.WHOLE else share) / n for n, share in shares.items()
-        }
+        variant: {n: (1.0 if variant == lazy_outputs.WHOLE else share) / n for n, share in shares.items()}
         for variant in lazy_outputs.VARIANTS
     }
     return lazy_outputs.Result(timings=timings(ms, noise), outputs=1000, asked=counts, frames=1)
@@ -173,9 +167,7 @@ def planted_low_rank(lost=0, gain=3.0, noise=NOISE, frames=0, uneven=0):
         trained = name == RETRAINED
         same = 60 - (frames + turns if trained else 0 * turns)
         errors = [10 + lost * trained] * 20
-        decoded[name] = Decoded(
-            frames=[100] * 20, same_best=same.tolist(), words=[50] * 20, errors=errors
-        )
+        decoded[name] = Decoded(frames=[100] * 20, same_best=same.tolist(), words=[50] * 20, errors=errors)
     ms = dict.fromkeys(LOW_RANK, 1.0 / gain) | {low_rank.WHOLE: 1.0}
     return low_rank.Result(
         timings=at_size(16, ms, noise),
@@ -207,9 +199,7 @@ def planted_mixtures(waiting=0.6, noise=NOISE):
     ms = {}
     for m, d in parameter_bytes.shapes(FEW_PARAMETERS.gaussians, FEW_PARAMETERS.dimensions):
         slower = {16: 1.0, 64: 1 / (1 - waiting)}
-        ms[parameter_bytes.variant(m, d, 1)] = {
-            n: 0.01 * n * m * factor for n, factor in slower.items()
-        }
+        ms[parameter_bytes.variant(m, d, 1)] = {n: 0.01 * n * m * factor for n, factor in slower.items()}
         ms[parameter_bytes.variant(m, d, 4)] = {n: 0.01 * 4 * n * m for n in slower}
     counts = {"gaussians": FEW_PARAMETERS.gaussians, "dimensions": FEW_PARAMETERS.dimensions}
     return SweepResult(timings=timings(ms, noise), counts=counts, cache_bytes={1: 32768})
@@ -239,9 +229,7 @@ def planted_ladder(vectors=0.2, eight=0.05, noise=NOISE):
 def planted_sparse(small=0.9, csr=0.5, noise=NOISE):
     """`small`: share of weights below 0.1; the sparse products take `csr` of the dense time at 30 %, and so on."""
     ms = {sparse.variant(p, n): {100: float(n)} for p in DENSE for n in FRAMES}
-    ms |= {
-        sparse.variant(p, n): {k: n * csr * k / 30 for k in KEPT} for p in SPARSE for n in FRAMES
-    }
+    ms |= {sparse.variant(p, n): {k: n * csr * k / 30 for k in KEPT} for p in SPARSE for n in FRAMES}
     return sparse.Result(
         timings=timings(ms, noise),
         counts={"small": small, "words": 60},
@@ -271,8 +259,7 @@ def planted_lookups(by_exp=0.1, tree=0.01, noise=NOISE):
     facts = ("error", "same_best", "bytes_read", "exps")
     return SweepResult(
         timings=at_size(1, ms, noise),
-        by_variant={"codewords": {"flat 16": 16, "tree 16": 16}}
-        | {fact: dict.fromkeys(ms, 0.5) for fact in facts},
+        by_variant={"codewords": {"flat 16": 16, "tree 16": 16}} | {fact: dict.fromkeys(ms, 0.5) for fact in facts},
     )
 
 
@@ -315,9 +302,7 @@ def every_frame_and_word_is_counted(result):
 def every_batch_at_every_size(result):
     assert result.timings.sizes() == [16, 32, 64]
     assert set(result.timings.variants) == {
-        parameter_bytes.variant(m, d, batch)
-        for m, d in parameter_bytes.shapes(5, 3)
-        for batch in (1, 4)
+        parameter_bytes.variant(m, d, batch) for m, d in parameter_bytes.shapes(5, 3) for batch in (1, 4)
     }
 
 
@@ -668,18 +653,12 @@ def test_shares_and_best_senones_are_those_of_a_reference(monkeypatch):
     same = (exact.argmax(axis=1) == selected.argmax(axis=1)).mean()
     # A tie may fall the other way in 32 bits.
     assert facts["same_best"][JUDGED] == pytest.approx(same, abs=2 / len(features))
-    assert (
-        facts["gaussians"][gaussian_selection.EXACT]
-        == facts["same_best"][gaussian_selection.EXACT]
-        == 1.0
-    )
+    assert facts["gaussians"][gaussian_selection.EXACT] == facts["same_best"][gaussian_selection.EXACT] == 1.0
 
 
 def recogniser_of(**changed):
     recorder = Recorder()
-    found = build(
-        assign(Config(), {"graph.vocabulary": 60} | changed), recorder, NullLane(), quietly, never
-    )
+    found = build(assign(Config(), {"graph.vocabulary": 60} | changed), recorder, NullLane(), quietly, never)
     found.register(recorder)
     return found
 
@@ -722,9 +701,7 @@ def test_one_layer_at_a_time_keeps_the_best_senones_that_float64_says(two_layers
     kept = low_rank.kept_by_layer(two_layers, features)
     exact = forward(two_layers, features).argmax(axis=1)
     some = [shrink.low_rank(two_layers, 0.3, only=i) for i in range(3)]
-    assert kept == pytest.approx(
-        [(forward(one, features).argmax(axis=1) == exact).mean() for one in some]
-    )
+    assert kept == pytest.approx([(forward(one, features).argmax(axis=1) == exact).mean() for one in some])
     # One stretch alone is factored.
     lowest, _, last = some
     assert len(lowest.card.layers) == len(last.card.layers) == len(two_layers.card.layers) + 1
@@ -735,14 +712,10 @@ def test_one_layer_at_a_time_keeps_the_best_senones_that_float64_says(two_layers
 def test_frames_are_counted_over_speech_and_its_copies():
     """A net agrees with itself everywhere; without copies another one as often as float64 says."""
     desk = with_speech()
-    params = low_rank.Params(
-        net="base", retrained="small", reference="base", speech_s=0.1, copies=0
-    )
+    params = low_rank.Params(net="base", retrained="small", reference="base", speech_s=0.1, copies=0)
     once = low_rank.of_changed(params, desk)
     features = _scoring.features_of(sphinx.load(sphinx.default_directory()), desk, 0.1)[0]
-    base, small = (
-        forward(nets.load(nets.find(name)), features).argmax(axis=1) for name in ("base", "small")
-    )
+    base, small = (forward(nets.load(nets.find(name)), features).argmax(axis=1) for name in ("base", "small"))
     assert once[low_rank.WHOLE].same_best == once[low_rank.WHOLE].frames == [len(features)]
     assert once[RETRAINED].same_best[0] == pytest.approx((base == small).sum(), abs=1)
     again = low_rank.of_changed(msgspec.structs.replace(params, copies=2), desk)[low_rank.WHOLE]
@@ -781,9 +754,7 @@ def test_the_distribution_counts_weights(small):
     assert layers["layer 1"] is small.tensors["layers.0.weight"]
     weight = layers["output"]
     for limit, share in zip(LIMITS, sparse.below(weight), strict=True):
-        assert share == pytest.approx(
-            sum(abs(w) < limit for w in weight.ravel().tolist()) / weight.size
-        )
+        assert share == pytest.approx(sum(abs(w) < limit for w in weight.ravel().tolist()) / weight.size)
     assert sparse.share_below(weight, 1e9) == 1.0
 
 
@@ -804,9 +775,7 @@ def test_every_product_gives_what_its_net_computes(small, kept):
 
 
 def test_both_students_have_the_same_shape():
-    taught, labels = (
-        nets.read_card(nets.find(NETS[name]).with_suffix(".json")) for name in (TAUGHT, LABELS)
-    )
+    taught, labels = (nets.read_card(nets.find(NETS[name]).with_suffix(".json")) for name in (TAUGHT, LABELS))
     assert taught.shapes == labels.shapes
 
 

@@ -38,9 +38,7 @@ def test_every_cell_is_timed_in_turns(together):
 
 def test_a_cell_is_a_stage_with_its_cost():
     desk = Desk()
-    sweep = Calls().sweep(
-        label="{variant} of {size}", cost=lambda variant, size: per_call({"fma": float(size)})
-    )
+    sweep = Calls().sweep(label="{variant} of {size}", cost=lambda variant, size: per_call({"fma": float(size)}))
     sweep.run(desk, 0.0)
     names = [stage.name for stage in desk.recorder.stages]
     assert {"all of 1", "all of 4", "small of 1"} <= set(names)

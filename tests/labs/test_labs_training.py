@@ -51,12 +51,8 @@ def course(name, wrong, weights, noise=0.02, seed=1):
 
 def planted_courses(low_rank=0.4, sparse=0.41, small=0.6, noise=0.02):
     wrong = {"low-rank": low_rank, "sparse": sparse, "small": small, "small-hard": 0.7}
-    courses = [
-        course(name, each, 30, noise, seed) for seed, (name, each) in enumerate(wrong.items(), 2)
-    ]
-    return compress_training.Result(
-        base=course("base", 0.4, 100, noise), courses=courses, below=0.7
-    )
+    courses = [course(name, each, 30, noise, seed) for seed, (name, each) in enumerate(wrong.items(), 2)]
+    return compress_training.Result(base=course("base", 0.4, 100, noise), courses=courses, below=0.7)
 
 
 def planted_consensus(losses=(2.6, 2.0, 2.3), sent=10, noise=0.01, workers=5):
@@ -66,9 +62,7 @@ def planted_consensus(losses=(2.6, 2.0, 2.3), sent=10, noise=0.01, workers=5):
         curve("synchronous", loss=2.0, noise=noise),
         curve("asynchronous", loss=2.01, noise=noise, delays={1: 5, 3: 5}, ranks=3),
     ]
-    return consensus_admm.Result(
-        workers=workers, rhos=list(RHOS), exchanges=1, parameters=10, curves=[*others, *ours]
-    )
+    return consensus_admm.Result(workers=workers, rhos=list(RHOS), exchanges=1, parameters=10, curves=[*others, *ours])
 
 
 def planted_minibatches(ends=None, noise=0.01, quick=()):

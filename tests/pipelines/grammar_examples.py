@@ -18,9 +18,7 @@ from pipelines.models.grammar.expression import (
 Sentences = dict[tuple[str, ...], float]
 
 
-def sentences(
-    expression: Expression, rules: dict[str, Expression], longest: int, depth: int = 0
-) -> Sentences:
+def sentences(expression: Expression, rules: dict[str, Expression], longest: int, depth: int = 0) -> Sentences:
     """Probability of the most probable way to say each sentence of at most `longest` words."""
     if depth > 3 * longest + 12:
         return {}
@@ -91,14 +89,10 @@ def _larger(inner: st.SearchStrategy[Expression]) -> st.SearchStrategy[Expressio
     weights = st.sampled_from([1.0, 0.5, 3.0])
     return st.one_of(
         st.lists(inner, min_size=1, max_size=3).map(lambda items: Sequence(tuple(items))),
-        st.lists(st.tuples(weights, inner), min_size=1, max_size=3).map(
-            lambda choices: Alternatives(tuple(choices))
-        ),
+        st.lists(st.tuples(weights, inner), min_size=1, max_size=3).map(lambda choices: Alternatives(tuple(choices))),
         inner.map(Repeat),
         inner.map(lambda item: Alternatives(((1.0, item), (1.0, Sequence(()))))),
     )
 
 
-EXPRESSIONS = st.recursive(
-    st.sampled_from(WORDS).map(lambda text: Word(text, 1)), _larger, max_leaves=5
-)
+EXPRESSIONS = st.recursive(st.sampled_from(WORDS).map(lambda text: Word(text, 1)), _larger, max_leaves=5)

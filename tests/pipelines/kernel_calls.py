@@ -146,8 +146,7 @@ def each(arguments: Call, change: Callable[[Array], Any]) -> Call:
 def _recorder(kernel: Dispatcher, calls: dict[Any, Call]) -> Callable[..., Any]:
     def call(*arguments: Any) -> Any:
         told = tuple(
-            (a.shape, a.strides, a.dtype.char) if isinstance(a, np.ndarray) else (type(a), a)
-            for a in leaves(arguments)
+            (a.shape, a.strides, a.dtype.char) if isinstance(a, np.ndarray) else (type(a), a) for a in leaves(arguments)
         )
         if told not in calls and len(calls) < MAX_CALLS:
             calls[told] = each(arguments, _copy)
@@ -161,9 +160,7 @@ def _copy(array: Array) -> Array:
     if array.flags.c_contiguous or not array.size:
         return array.copy()
     reach = sum((n - 1) * s for n, s in zip(array.shape, array.strides, strict=True))
-    copied: Array = np.ndarray(
-        array.shape, array.dtype, bytearray(reach + array.itemsize), 0, array.strides
-    )
+    copied: Array = np.ndarray(array.shape, array.dtype, bytearray(reach + array.itemsize), 0, array.strides)
     copied[...] = array
     return copied
 

@@ -16,9 +16,7 @@ from pipelines.models.language.ngram import NGram
 LN_BASE = float(np.log(1.0001))
 
 
-def random_model(
-    seed: int, n_words: int, order: int, density: float = 0.4, closed: bool = False
-) -> NGram:
+def random_model(seed: int, n_words: int, order: int, density: float = 0.4, closed: bool = False) -> NGram:
     """A normalised back-off model over `<s>`, `</s>` and `n_words` words w0, w1 …
 
     `closed`: each n-gram's last words are listed too, as a reversed trie needs.

@@ -44,9 +44,7 @@ class LazyDevice:
         follows_left_out: frozenset[int] = frozenset(),
         waits_left_out: frozenset[int] = frozenset(),
     ) -> None:
-        self._queues: list[deque[tuple[Moment | None, Callable[[], object]]]] = [
-            deque() for _ in STREAMS
-        ]
+        self._queues: list[deque[tuple[Moment | None, Callable[[], object]]]] = [deque() for _ in STREAMS]
         self._chance = random.Random(schedule)
         self._schedule = schedule
         self._left_out = {"follow": follows_left_out, "wait": waits_left_out}

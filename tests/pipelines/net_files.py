@@ -74,10 +74,7 @@ def forward(made: Net, features: Array, head: int = 0) -> Array:
     c = made.card
     rows = []
     for t in range(len(features)):
-        context = [
-            features[min(max(t + offset, 0), len(features) - 1)]
-            for offset in range(-c.left, c.right + 1)
-        ]
+        context = [features[min(max(t + offset, 0), len(features) - 1)] for offset in range(-c.left, c.right + 1)]
         x = ((np.array(context, np.float64) - c.mean) * np.array(c.scale)).ravel()
         for i, layer in enumerate(c.layers):
             x = made.tensors[f"layers.{i}.weight"].astype(np.float64) @ x

@@ -60,9 +60,7 @@ def attribute(name: str, value: int | float | bytes) -> bytes:
     return part(1, name) + integer(3, value) + integer(20, 2)
 
 
-def node(
-    operator: str, inputs: Sequence[str], outputs: Sequence[str], *more: bytes, **attributes: Any
-) -> bytes:
+def node(operator: str, inputs: Sequence[str], outputs: Sequence[str], *more: bytes, **attributes: Any) -> bytes:
     """NodeProto, called by the name of its first output."""
     fields = [part(1, name) for name in inputs] + [part(2, name) for name in outputs]
     fields += [part(3, outputs[0]), part(4, operator), *more]
@@ -72,10 +70,7 @@ def node(
 
 def ends(name: str, shape: Sequence[int | str] | None, kind: int = 1) -> bytes:
     """ValueInfoProto of an input or output."""
-    axes = [
-        part(1, part(2, axis) if isinstance(axis, str) else integer(1, axis))
-        for axis in shape or ()
-    ]
+    axes = [part(1, part(2, axis) if isinstance(axis, str) else integer(1, axis)) for axis in shape or ()]
     told = b"" if shape is None else part(2, b"".join(axes))
     return part(1, name) + part(2, part(1, integer(1, kind) + told))
 
@@ -127,7 +122,5 @@ def write(folder: Path, made: Net, content: bytes | None = None) -> Path:
     """A file and its card, without layers; `content`: other than the net's own graph."""
     path = folder / f"{made.name}.onnx"
     path.write_bytes(of_net(made) if content is None else content)
-    path.with_suffix(".json").write_bytes(
-        msgspec.json.encode(msgspec.structs.replace(made.card, layers=[]))
-    )
+    path.with_suffix(".json").write_bytes(msgspec.json.encode(msgspec.structs.replace(made.card, layers=[])))
     return path

@@ -7,9 +7,7 @@ from pipelines.config import Config, presets
 from pipelines.experiments import perturb
 
 QUICK = presets.load("gmm-quick").config
-NET = settings.assign(
-    presets.load("dnn").config, {"graph.vocabulary": 500, "graph.bigrams": 5000, "block": 4}
-)
+NET = settings.assign(presets.load("dnn").config, {"graph.vocabulary": 500, "graph.bigrams": 5000, "block": 4})
 
 
 def quiet(what: str, fraction: float | None) -> None:

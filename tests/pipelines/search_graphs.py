@@ -178,9 +178,7 @@ def scores_of(path: Path) -> np.ndarray:
     features = Mfcc(model().feat_params).features(loading.load(path).samples)
     scorer = build_scorer(Config(), model())
     blocks = range(0, len(features), 16)
-    return np.concatenate(
-        [scorer.score(features[at : at + 16], at, NullLane()).copy() for at in blocks]
-    )
+    return np.concatenate([scorer.score(features[at : at + 16], at, NullLane()).copy() for at in blocks])
 
 
 def decode(decoder, scores, first_frame=0, block=16):
@@ -201,9 +199,7 @@ def kaldi_graph(graph: Graph):
 
 def kaldi_decode(fst, graph, scores, beam, max_active, scale=0.1, min_active=20):
     """(words, cost, final state reached) of kaldi_decoder.FasterDecoder; None when it has no path."""
-    options = kaldi_decoder.FasterDecoderOptions(
-        beam=beam, max_active=max_active, min_active=min_active
-    )
+    options = kaldi_decoder.FasterDecoderOptions(beam=beam, max_active=max_active, min_active=min_active)
     decoder = kaldi_decoder.FasterDecoder(fst, options)
     decoder.decode(kaldi_decoder.DecodableCtc(scores * np.float32(scale)))
     found, lattice = decoder.get_best_path()

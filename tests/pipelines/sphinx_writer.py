@@ -158,9 +158,7 @@ def write_model(folder: Path, codebooks: int = 4, densities: int = 20, seed: int
     return folder
 
 
-def write_continuous(
-    folder: Path, streams: int = 1, densities: int = 5, seed: int = 0, weights: bool = True
-) -> Path:
+def write_continuous(folder: Path, streams: int = 1, densities: int = 5, seed: int = 0, weights: bool = True) -> Path:
     """The small model with a codebook for each senone: one stream of 39 dimensions, or three of 13."""
     write_model(folder)
     rng = np.random.default_rng(seed)

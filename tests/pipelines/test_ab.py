@@ -37,16 +37,12 @@ def run(
 ) -> tuple[Outcome, Interleaved]:
     order = Interleaved(a, b, repeat)
     paths, said = [folder / name for name in files], folder / "transcripts.tsv"
-    outcome = whole_runs.run(
-        a.config, paths, out, control, transcripts=said, repeat=repeat, order=order
-    )
+    outcome = whole_runs.run(a.config, paths, out, control, transcripts=said, repeat=repeat, order=order)
     return outcome, order
 
 
 @pytest.fixture(scope="module")
-def recorded(
-    quick: Config, bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Outcome, Path]:
+def recorded(quick: Config, bundled_speech: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Outcome, Path]:
     path = tmp_path_factory.mktemp("ab") / "ab.asrs"
     b = arm(quick, search__beam=6.0, gmm__selection__method="top-n")
     outcome, order = run(arm(quick), b, bundled_speech, path)
@@ -119,9 +115,7 @@ def test_settings_that_cannot_change_live_get_a_second_recogniser(
         assert [u.epochs for u in session.utterances] == [(0,), (1,), (1,), (0,)]
 
 
-def test_a_stop_leaves_a_valid_session_with_what_was_done(
-    quick: Config, bundled_speech: Path, tmp_path: Path
-) -> None:
+def test_a_stop_leaves_a_valid_session_with_what_was_done(quick: Config, bundled_speech: Path, tmp_path: Path) -> None:
     in_second_repeat = round(2.3 * 2 * (131 + 377))
     path = tmp_path / "stopped.asrs"
     impatient = Person((in_second_repeat, Control.stop))
@@ -148,9 +142,7 @@ def test_an_unreadable_file_is_refused_and_the_others_compared(
 
 
 @pytest.mark.parametrize(("key", "value"), [("pace", 2.0), ("loop", True)])
-def test_settings_of_waiting_and_ending_must_be_equal(
-    quick: Config, key: str, value: float
-) -> None:
+def test_settings_of_waiting_and_ending_must_be_equal(quick: Config, key: str, value: float) -> None:
     with pytest.raises(ConfigError, match=f"{key} only says when a run waits or ends"):
         Interleaved(arm(quick), arm(quick, **{key: value}), 1)
 

@@ -49,18 +49,14 @@ def test_16_bit_samples_arrive_exactly(tmp_path: Path) -> None:
 
 @settings(deadline=None, max_examples=40)
 @given(part=st.floats(0.001, 0.999), which=st.sampled_from(["a.wav", "c.flac", "d.ogg", "f.mp3"]))
-def test_no_cut_goes_unnoticed(
-    part: float, which: str, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_no_cut_goes_unnoticed(part: float, which: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("cut")
     soundfile.write(folder / which, voice(1.0), RATE, subtype=dict(CONTAINERS)[which])
     data = (folder / which).read_bytes()
     (folder / which).write_bytes(data[: int(part * len(data))])
     missing = len(data) - int(part * len(data))
     if which == "a.wav" and 0 < missing <= containers.TOLERATED:
-        note = (
-            f"its header promises {missing} bytes ({missing / 32:.1f} ms) more sound than there are"
-        )
+        note = f"its header promises {missing} bytes ({missing / 32:.1f} ms) more sound than there are"
         assert audio.load(folder / which).notes == [note]
         return
     with pytest.raises(AudioError):
@@ -70,9 +66,7 @@ def test_no_cut_goes_unnoticed(
 @pytest.mark.parametrize("rate", [8_000, 16_000, 44_100])
 @pytest.mark.parametrize("channels", [1, 2])
 @pytest.mark.parametrize("mode", ["CONSTANT", "VARIABLE"])
-def test_an_mp3_that_does_not_note_its_length(
-    rate: int, channels: int, mode: str, tmp_path: Path
-) -> None:
+def test_an_mp3_that_does_not_note_its_length(rate: int, channels: int, mode: str, tmp_path: Path) -> None:
     t = np.arange(3 * rate) / rate
     sweep = 0.5 * np.sin(2 * np.pi * (200.0 + 400.0 * t) * t)  # nowhere alike, to find the lag
     sweep[rate // 2 : rate] = 0.0  # so that the bit rate varies
@@ -109,9 +103,7 @@ def test_a_flac_cut_between_two_frames(tmp_path: Path) -> None:
             audio.load(tmp_path / "b.flac")
 
 
-def test_a_decoder_that_stops_early_is_noticed(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_decoder_that_stops_early_is_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     class Promising(soundfile.SoundFile):
         frames = 100_000
 
@@ -178,9 +170,7 @@ def test_a_level_that_matters_is_said(tmp_path: Path) -> None:
     loud[:50] = 1.0
     for subtype in ("PCM_16", "PCM_U8", "ULAW", "FLOAT"):
         soundfile.write(tmp_path / "a.wav", loud, RATE, subtype=subtype)
-        assert audio.load(tmp_path / "a.wav").notes == [
-            "clipped: 0.5 % of its samples are at full scale"
-        ]
+        assert audio.load(tmp_path / "a.wav").notes == ["clipped: 0.5 % of its samples are at full scale"]
 
 
 def test_channels_that_cancel_each_other_are_not_mixed(tmp_path: Path) -> None:
@@ -188,9 +178,7 @@ def test_channels_that_cancel_each_other_are_not_mixed(tmp_path: Path) -> None:
     soundfile.write(tmp_path / "a.wav", np.stack([0.9 * voice(), noise - voice()], 1), RATE)
     sound = audio.load(tmp_path / "a.wav")
     assert np.abs(sound.samples - (noise - voice())).max() < 1e-4
-    assert sound.notes == [
-        "its 2 channels cancel each other (opposite polarity): channel 2 alone is decoded"
-    ]
+    assert sound.notes == ["its 2 channels cancel each other (opposite polarity): channel 2 alone is decoded"]
     soundfile.write(tmp_path / "b.wav", np.stack([voice(), np.zeros(3 * RATE)], 1), RATE)
     assert audio.load(tmp_path / "b.wav").notes == ["mixed down from 2 channels"]
 
@@ -283,9 +271,7 @@ def test_an_unreadable_file_is_refused(tmp_path: Path) -> None:
 
 
 @settings(deadline=None, max_examples=150)
-@given(
-    data=st.binary(max_size=400), head=st.sampled_from([b"RIFF\0\0\0\0WAVEfmt ", b"OggS", b"ID3"])
-)
+@given(data=st.binary(max_size=400), head=st.sampled_from([b"RIFF\0\0\0\0WAVEfmt ", b"OggS", b"ID3"]))
 def test_hostile_containers_end_in_a_sentence(
     data: bytes, head: bytes, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -340,9 +326,7 @@ def test_a_recording_of_a_day_is_refused_by_its_header(tmp_path: Path) -> None:
         tracemalloc.stop()
 
 
-def test_a_recording_that_does_not_tell_its_length_is_bounded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_recording_that_does_not_tell_its_length_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Silent(soundfile.SoundFile):
         frames = audio.UNKNOWN_FRAMES
 
@@ -374,9 +358,7 @@ def test_containers_of_very_many_parts_are_given_up(order: str, tmp_path: Path) 
         audio.load(tmp_path / "chunks.wav")
 
 
-def test_pages_and_frames_are_counted_to_a_limit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pages_and_frames_are_counted_to_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(containers, "MAX_PAGES", 5)
     monkeypatch.setattr(mpeg, "MAX_FRAMES", 50)
     for name, part in (("d.ogg", "5 Ogg pages"), ("f.mp3", "50 MPEG frames")):

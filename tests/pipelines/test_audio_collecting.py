@@ -26,9 +26,7 @@ def test_collect_takes_files_folders_and_patterns(tmp_path: Path) -> None:
     assert collecting.collect([str(tmp_path / "in")]) == [a, b]
     assert collecting.collect([tmp_path / "in" / "*"]) == [a, b]
     assert collecting.collect([tmp_path / "**" / "*.wav"]) == sorted([b, deep, other])
-    assert collecting.collect([other, tmp_path / "in"]) == [other, a, b], (
-        "arguments keep their order"
-    )
+    assert collecting.collect([other, tmp_path / "in"]) == [other, a, b], "arguments keep their order"
     assert collecting.collect([b, tmp_path / "in", b]) == [b, a], "each file once"
 
 
@@ -58,9 +56,7 @@ def test_collect_refuses_what_names_nothing(given_path: str, part: str, tmp_path
 
 def test_transcripts_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     with pytest.raises(AudioError) as error:
-        transcripts.read_transcripts(
-            table(tmp_path, "file\ttranscript\na.wav\tcaf\u00e9\n", "latin-1")
-        )
+        transcripts.read_transcripts(table(tmp_path, "file\ttranscript\na.wav\tcaf\u00e9\n", "latin-1"))
     sentence(error, "not UTF-8")
 
 
@@ -120,9 +116,7 @@ def test_a_playlist_without_a_file_that_can_be_decoded_is_refused(tmp_path: Path
         (f"{'x' * 3000}.wav\thello\n{'x' * 3000}.wav\tbye\n", "two different"),
     ],
 )
-def test_hostile_transcripts_are_refused_in_a_short_sentence(
-    text: str, part: str, tmp_path: Path
-) -> None:
+def test_hostile_transcripts_are_refused_in_a_short_sentence(text: str, part: str, tmp_path: Path) -> None:
     with pytest.raises(AudioError) as error:
         transcripts.read_transcripts(table(tmp_path, "file\ttranscript\n" + text))
     sentence(error, part)

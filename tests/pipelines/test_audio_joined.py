@@ -17,9 +17,7 @@ FIRST, SECOND = voice(2.4), voice(2.8)
 JOINED = "2 recordings joined in one file"
 
 
-def encoded(
-    folder: Path, name: str, samples: np.ndarray, rate: int = RATE, subtype: str | None = None
-) -> bytes:
+def encoded(folder: Path, name: str, samples: np.ndarray, rate: int = RATE, subtype: str | None = None) -> bytes:
     soundfile.write(folder / name, samples, rate, subtype=subtype)
     return (folder / name).read_bytes()
 
@@ -63,9 +61,7 @@ def test_a_tag_within_a_recording_does_not_part_it(tmp_path: Path) -> None:
     assert np.array_equal(sound.samples, whole)
 
 
-def test_lines_of_the_mp3_decoder_do_not_reach_stderr(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_lines_of_the_mp3_decoder_do_not_reach_stderr(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """It writes some even of whole files."""
     encoded(tmp_path, "a.mp3", 0.1 * np.random.default_rng(0).standard_normal(60 * RATE))
     audio.load(tmp_path / "a.mp3")
@@ -75,12 +71,8 @@ def test_lines_of_the_mp3_decoder_do_not_reach_stderr(
     assert capfd.readouterr().err == ""
 
 
-@pytest.mark.parametrize(
-    ("subtype", "rates"), [("VORBIS", (16_000, 44_100)), ("OPUS", (16_000, 48_000))]
-)
-def test_chained_ogg_is_read_to_its_end(
-    subtype: str, rates: tuple[int, int], tmp_path: Path
-) -> None:
+@pytest.mark.parametrize(("subtype", "rates"), [("VORBIS", (16_000, 44_100)), ("OPUS", (16_000, 48_000))])
+def test_chained_ogg_is_read_to_its_end(subtype: str, rates: tuple[int, int], tmp_path: Path) -> None:
     a = encoded(tmp_path, "a.ogg", FIRST, rates[0], subtype)
     b = encoded(tmp_path, "b.ogg", voice(2.8, rates[1]), rates[1], subtype)
     sound = audio.load(written(tmp_path / "ab.ogg", a + b))
@@ -131,9 +123,7 @@ def test_a_header_that_says_0_with_sound_behind_it(form: str, tmp_path: Path) ->
         data[4:8] = bytes(4)
     sound = audio.load(written(tmp_path / "zero", bytes(data)))
     there = len(FIRST) * 2 + 4 * (form == "CAF")
-    assert sound.notes == [
-        f"its header says 0 bytes of sound; the {there:,} bytes behind it are read"
-    ]
+    assert sound.notes == [f"its header says 0 bytes of sound; the {there:,} bytes behind it are read"]
     assert np.array_equal(sound.samples[: len(FIRST)], audio.load(tmp_path / "a").samples)
 
 
@@ -162,9 +152,7 @@ def test_a_header_that_promises_a_little_too_much(more: int, tmp_path: Path) -> 
     sound = audio.load(wav_of(len(FIRST) * 2 + more, tmp_path))
     assert len(sound.samples) == len(FIRST)
     ms = more / (RATE * 2 / 1000)
-    assert sound.notes == [
-        f"its header promises {more} bytes ({ms:.1f} ms) more sound than there are"
-    ]
+    assert sound.notes == [f"its header promises {more} bytes ({ms:.1f} ms) more sound than there are"]
     with pytest.raises(AudioError, match="is cut short"):
         audio.load(wav_of(len(FIRST) * 2 + 514, tmp_path))
 
@@ -226,9 +214,7 @@ def test_mp3_within_wav_is_read_whole(fact: int | None, noted: bool, tmp_path: P
         (b"\xff\xf1\x50\x80" + bytes(100), ["an AAC file", "ffmpeg -i"]),
         (b"<!DOCTYPE html>\n<html></html>", ["an HTML page"]),
         (
-            b"NIST_1A\n   1024\nsample_coding -s26 pcm,embedded-shorten-v2.00\nend_head\n".ljust(
-                2_000
-            ),
+            b"NIST_1A\n   1024\nsample_coding -s26 pcm,embedded-shorten-v2.00\nend_head\n".ljust(2_000),
             ["shorten", "sph2pipe"],
         ),
     ],
@@ -250,9 +236,7 @@ def test_a_part_of_a_file_is_what_lies_there(name: str, tmp_path: Path) -> None:
         assert sound.notes == []
     late = audio.load(tmp_path / name, Part(begin_s=2.0, end_s=3.5))
     assert late.notes == ["ends 0.50 s before the end that is asked for"]
-    with pytest.raises(
-        AudioError, match=r"is 3\.00 s long; there is nothing of it from 5\.00 s on"
-    ):
+    with pytest.raises(AudioError, match=r"is 3\.00 s long; there is nothing of it from 5\.00 s on"):
         audio.load(tmp_path / name, Part(begin_s=5.0))
 
 

@@ -35,9 +35,7 @@ def channels(folder: Path, name: str, n: int) -> np.ndarray:
         ("right", 1, {"call": None}),
     ],
 )
-def test_channels_are_chosen(
-    channel: str, n: int, named: dict[str, int | None], tmp_path: Path
-) -> None:
+def test_channels_are_chosen(channel: str, n: int, named: dict[str, int | None], tmp_path: Path) -> None:
     many = channels(tmp_path, "call.wav", n)
     choice = assign(Config(), {"audio.channel": channel}).audio
     items = playlist.build([str(tmp_path / "call.wav")], None, choice).items
@@ -87,9 +85,7 @@ def test_two_arms_decode_the_same_sound() -> None:
         Interleaved(Arm(Config(), {}), Arm(other, {"audio.channel": "left"}), 1)
 
 
-@pytest.mark.parametrize(
-    "suffix", [".sph", ".au", ".snd", ".w64", ".caf", ".rf64", ".aifc", ".voc"]
-)
+@pytest.mark.parametrize("suffix", [".sph", ".au", ".snd", ".w64", ".caf", ".rf64", ".aifc", ".voc"])
 def test_folders_and_patterns_take_all_suffixes_of_sound(suffix: str, tmp_path: Path) -> None:
     kinds = {".sph": "NIST", ".snd": "AU", ".aifc": "AIFF"}
     file = tmp_path / f"a{suffix.upper()}"
@@ -147,9 +143,7 @@ def test_a_setting_of_raw_sound_leaves_files_with_a_header_as_they_are(tmp_path:
     assert named_raw.notes == ["read by its header, not as audio.raw says"]
 
 
-@pytest.mark.parametrize(
-    "text", ["16000", "16000:s16", "s16le", "0:s16le:0", "16000:s16le:x", "x" * 999]
-)
+@pytest.mark.parametrize("text", ["16000", "16000:s16", "s16le", "0:s16le:0", "16000:s16le:x", "x" * 999])
 def test_a_setting_of_raw_sound_that_says_nothing_is_refused(text: str, tmp_path: Path) -> None:
     pcm(tmp_path)
     with pytest.raises(AudioError) as error:

@@ -45,9 +45,7 @@ def test_exact_scoring_against_itself_loses_nothing(quick: Config, items: list[I
     assert found.utterances[0].hypothesis == "yes of course"
 
 
-def test_what_is_asked_for_is_exact_and_little_is_asked_for(
-    quick: Config, items: list[Item]
-) -> None:
+def test_what_is_asked_for_is_exact_and_little_is_asked_for(quick: Config, items: list[Item]) -> None:
     found = audit(assign(quick, {"gmm.senones": "active"}), items, quiet, never)
     assert found.near.largest < 1e-3
     assert found.active.mean is not None
@@ -89,9 +87,7 @@ def test_skipping_halves_the_work_and_costs_scores(quick: Config, items: list[It
 
 
 def utterance(errors: int, exact: int, words: int) -> AuditedUtterance:
-    return AuditedUtterance(
-        "u", 1, "", "", "x", Count(errors, 0, 0, words), Count(exact, 0, 0, words)
-    )
+    return AuditedUtterance("u", 1, "", "", "x", Count(errors, 0, 0, words), Count(exact, 0, 0, words))
 
 
 def test_the_interval_of_the_change_is_that_of_paired_utterances() -> None:
@@ -117,9 +113,7 @@ def test_without_transcripts_there_is_no_error_rate() -> None:
     assert tree["shares"] == {}
 
 
-def test_an_audit_can_be_stopped_and_refuses_what_cannot_be(
-    quick: Config, items: list[Item]
-) -> None:
+def test_an_audit_can_be_stopped_and_refuses_what_cannot_be(quick: Config, items: list[Item]) -> None:
     with pytest.raises(Cancelled):
         audit(quick, items, quiet, lambda: True)
     wrong = assign(quick, {"gmm.senones": "active", "gmm.component": "int8"})

@@ -143,9 +143,7 @@ def test_of_several_conditions_one_is_enough() -> None:
             settings.setting(
                 "Pump",
                 "What pumps.",
-                choices_when={
-                    "electric": ({"fuel": ("oil",)}, {"size": ("small",), "place": ("dry",)})
-                },
+                choices_when={"electric": ({"fuel": ("oil",)}, {"size": ("small",), "place": ("dry",)})},
             ),
         ] = "electric"
 
@@ -153,9 +151,7 @@ def test_of_several_conditions_one_is_enough() -> None:
     settings.check(Engine(size="small", place="dry"))
     with pytest.raises(ConfigError) as refused:
         settings.check(Engine(size="small"))
-    assert str(refused.value) == (
-        "pump=electric acts only with fuel = oil (fuel), or with place = dry (place)."
-    )
+    assert str(refused.value) == ("pump=electric acts only with fuel = oil (fuel), or with place = dry (place).")
 
 
 def deep(levels: int) -> list[Any]:
@@ -235,9 +231,7 @@ def test_any_node_of_any_other_type_is_read_or_refused_in_a_sentence(
         lambda inner: (
             st.lists(inner, max_size=3)
             | st.dictionaries(
-                st.sampled_from(
-                    [o.key for o in settings.options()] + ["search", "gmm", "x", "", "a.b"]
-                )
+                st.sampled_from([o.key for o in settings.options()] + ["search", "gmm", "x", "", "a.b"])
                 | st.text(max_size=4),
                 inner,
                 max_size=4,
@@ -254,9 +248,7 @@ def test_any_tree_is_read_or_refused_in_a_sentence(tree: Any) -> None:
     st.sampled_from(settings.options()),
     st.text() | st.sampled_from([v for v in STRANGE if type(v) is str]),
 )
-def test_any_text_assigned_is_read_or_refused_in_a_sentence(
-    option: settings.Option, text: str
-) -> None:
+def test_any_text_assigned_is_read_or_refused_in_a_sentence(option: settings.Option, text: str) -> None:
     try:
         key, value = settings.parse_assignment(f"{option.key}={text}")
     except ConfigError as refusal:
@@ -289,9 +281,7 @@ def test_any_text_assigned_is_read_or_refused_in_a_sentence(
         ("[config]\n'" + "y" * 100_000 + "' = 1", "no setting called"),
     ],
 )
-def test_a_bad_preset_file_is_refused_in_a_short_sentence(
-    tmp_path: Path, content: str | bytes, says: str
-) -> None:
+def test_a_bad_preset_file_is_refused_in_a_short_sentence(tmp_path: Path, content: str | bytes, says: str) -> None:
     file = tmp_path / "mine.toml"
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(ConfigError) as refusal:

@@ -24,11 +24,7 @@ ADDED = {
 
 MEANT = [
     *((old, 0.5 if old.endswith("rtf") else True, now, None) for old, now in renamed.KEYS.items()),
-    *(
-        (key, old, key, now)
-        for key, values in renamed.VALUES.items()
-        for old, now in values.items()
-    ),
+    *((key, old, key, now) for key, values in renamed.VALUES.items() for old, now in values.items()),
 ]
 
 

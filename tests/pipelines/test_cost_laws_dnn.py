@@ -52,9 +52,7 @@ def test_every_stage_of_every_net_has_a_law(net: str, way: Dnn) -> None:
             assert not cost.is_empty, name
             assert cost.working_set_bytes > 0
             for work in (1.0, 16.0, 1616.0):
-                least, most = (
-                    b.total(1, 1, (work, work, 0)) for b in (cost.bytes_min, cost.bytes_max)
-                )
+                least, most = (b.total(1, 1, (work, work, 0)) for b in (cost.bytes_min, cost.bytes_max))
                 assert 0 < least <= most, name
             assert set(cost.calls) <= {KERNEL_CALL, NUMPY_CALL}
             assert Cost.from_dict(cost.as_dict()) == cost
@@ -67,9 +65,7 @@ def test_all_arithmetic_of_a_net_has_a_peak_on_a_machine_never_calibrated(way: D
     config = assign(Config(), {"model": "dnn", "dnn.dtype": way.dtype})
     quick = calibration.plan([1], peaks.of(config), whole=False)
     machine = MachineCosts(
-        RoofTable(
-            tuple(Roof(*step.key, 1e9, 1e9, 1e9, "op/s") for step in quick if step.key.kind == RATE)
-        )
+        RoofTable(tuple(Roof(*step.key, 1e9, 1e9, 1e9, "op/s") for step in quick if step.key.kind == RATE))
     )
     for cost in costs.values():
         assert all(machine.operation_ns(name) is not None for name in cost.operations)

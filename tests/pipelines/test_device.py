@@ -208,15 +208,11 @@ def test_float32_stays_float32_whatever_the_environment_says() -> None:
         "print(torch.backends.cuda.matmul.allow_tf32, torch.get_float32_matmul_precision())"
     )
     environment = {**os.environ, "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     assert done.stdout.split() == ["False", "highest"]
 
 
-def test_a_device_that_runs_no_kernel_is_not_available(
-    torch: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_device_that_runs_no_kernel_is_not_available(torch: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A build without kernels for a GPU finds the GPU, and fails with the first of them."""
     ones = torch.ones
 

@@ -84,9 +84,7 @@ def scored(scorer: DeviceScorer, features: Array, lane: Any = LANE, block: int =
         if not isinstance(scores, np.ndarray):
             # On their own stream: the next block waits for no other before it writes them anew.
             kept: list[Any] = []
-            scorer._work.device.run(
-                COMPUTE, lambda there=scores, kept=kept: kept.append(there.cpu())
-            )
+            scorer._work.device.run(COMPUTE, lambda there=scores, kept=kept: kept.append(there.cpu()))
             scores = kept[0].numpy()
         found.append(scores.copy())
     return np.concatenate(found)
@@ -105,9 +103,7 @@ def placements() -> Any:
 
 
 @pytest.mark.parametrize("owned", [False, True])
-def test_mixtures_score_the_same_however_they_are_placed(
-    model: AcousticModel, where: str, owned: bool
-) -> None:
+def test_mixtures_score_the_same_however_they_are_placed(model: AcousticModel, where: str, owned: bool) -> None:
     chosen = continuous.untied(model, 8) if owned else model
     features = likely_features(chosen, 21)
     expected = brute_force(chosen, features)
@@ -139,9 +135,7 @@ def test_a_net_scores_the_same_however_it_is_placed(
     assert scorer.take_notices() == []
 
 
-def test_a_net_made_smaller_while_running(
-    model: AcousticModel, made: Any, of_net: Config, where: str
-) -> None:
+def test_a_net_made_smaller_while_running(model: AcousticModel, made: Any, of_net: Config, where: str) -> None:
     features = np.random.default_rng(5).normal(0, 3, (64, 39)).astype(np.float32)
     scorer = make(placed(of_net, overlapped=True), model, Recorder())
     for kind in ("low-rank", "none"):
@@ -154,9 +148,7 @@ def test_a_net_made_smaller_while_running(
         assert np.abs(scored(scorer, features) - expected).max() < 1e-5 * np.abs(expected).max()
 
 
-def test_moves_and_times_of_a_net(
-    tmp_path: Path, model: AcousticModel, of_net: Config, where: str
-) -> None:
+def test_moves_and_times_of_a_net(tmp_path: Path, model: AcousticModel, of_net: Config, where: str) -> None:
     features = np.zeros((64, 39), np.float32)
     path, recorder = tmp_path / "a.asrs", Recorder()
     with SessionWriter(path, recorder, {}):
@@ -217,8 +209,7 @@ def test_arithmetic_is_not_billed_to_the_copy(where: str) -> None:
     names = [found.name for found in recorder.stages]
     spans = np.frombuffer(lane.take(), SPAN)
     sums = {
-        names[number]: int(spans["duration_ns"][spans["stage"] == number].sum())
-        for number in np.unique(spans["stage"])
+        names[number]: int(spans["duration_ns"][spans["stage"] == number].sum()) for number in np.unique(spans["stage"])
     }
     assert sums["score.dense.wait"] > 0.5 * wall
     assert sums["transfer.to host.wait"] < 0.2 * wall

@@ -35,9 +35,7 @@ def rig() -> SimpleNamespace:
 def a_rig(backend: Any, clock: FakeClock, recorded: bool = True) -> SimpleNamespace:
     """A device of torch on `backend`, and what records it."""
 
-    def empty(
-        shape: tuple[int, ...], dtype: Any, device: str = "", pin_memory: bool = False
-    ) -> Any:
+    def empty(shape: tuple[int, ...], dtype: Any, device: str = "", pin_memory: bool = False) -> Any:
         return FakeTensor(backend, shape, pin_memory, 1 * MS)
 
     recorder = Recorder(clock)
@@ -139,9 +137,7 @@ def test_events_are_used_again_and_what_they_cost_is_known() -> None:
 
 @pytest.mark.parametrize("make", [Streams, Xpu])
 @pytest.mark.parametrize("waited", [True, False])
-def test_an_event_between_two_pieces_ends_the_one_and_begins_the_other(
-    make: Any, waited: bool
-) -> None:
+def test_an_event_between_two_pieces_ends_the_one_and_begins_the_other(make: Any, waited: bool) -> None:
     clock = FakeClock(5_000 * MS)
     rig = a_rig(make(clock), clock)
     work, there = rig.work, rig.work.device
@@ -152,9 +148,7 @@ def test_an_event_between_two_pieces_ends_the_one_and_begins_the_other(
         if waited:
             work.wait_for(work.mark(COMPUTE), COMPUTE)
         else:
-            clock.advance(
-                15 * MS
-            )  # the second is under way, and the next block's come behind the third
+            clock.advance(15 * MS)  # the second is under way, and the next block's come behind the third
         work.end_block(0, 4)
         clock.advance(10 * MS if waited else 0)
 
@@ -257,9 +251,7 @@ def test_memory_that_torch_holds_unused_is_free_too() -> None:
         ("mat1 and mat2 shapes cannot be multiplied", False, False),
     ],
 )
-def test_full_memory_and_a_lost_device_are_told_apart(
-    rig: SimpleNamespace, said: str, full: bool, lost: bool
-) -> None:
+def test_full_memory_and_a_lost_device_are_told_apart(rig: SimpleNamespace, said: str, full: bool, lost: bool) -> None:
     def fail() -> None:
         raise RuntimeError(said + "\nCompile with TORCH_USE_CUDA_DSA to enable assertions.")
 

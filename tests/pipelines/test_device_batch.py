@@ -67,9 +67,7 @@ def test_nets_score_utterances_together_with_their_context(tied: Any, tmp_path: 
     net = net_files.net(net_files.card(senones=tied.n_senones))
     path = net_files.write(tmp_path, net, np.float32)
     chosen = {"device": "torch-cpu", "model": "dnn", "dnn.net": str(path), "dnn.senones": "all"}
-    batch = Batch(
-        settings.assign(Config(), chosen), tied, DeviceWork(HostDevice(), Recorder(), LANE), 2
-    )
+    batch = Batch(settings.assign(Config(), chosen), tied, DeviceWork(HostDevice(), Recorder(), LANE), 2)
     utterances = [net_files.utterance(n) for n in (23, 11)]
     padded = [with_context(one, batch.context) for one in utterances]
     scores = batch.score(padded, 0)

@@ -26,9 +26,7 @@ LANE = NullLane()
 BLOCK = 8
 
 
-def scorer_of(
-    tied: Any, device: Any, work: DeviceWork | None = None, **chosen: Any
-) -> DeviceScorer:
+def scorer_of(tied: Any, device: Any, work: DeviceWork | None = None, **chosen: Any) -> DeviceScorer:
     config = settings.assign(Config(), {"device": "torch-cpu", "block": BLOCK, **chosen})
     work = work or DeviceWork(device, Recorder(), LANE)
     return DeviceScorer(config, tied, work, lambda: pytest.fail("no spare"))
@@ -115,9 +113,7 @@ def watching(note: Callable[[str, Any], None]) -> Any:
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Watching(TorchDispatchMode):
-        def __torch_dispatch__(
-            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-        ) -> Any:
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             note(str(func), args)
             return func(*args, **(kwargs or {}))
 
@@ -156,12 +152,7 @@ def test_every_class_that_device_code_names_has_a_roof_that_is_measured() -> Non
     from profiler.machine.roofs import device as device_roofs
     from profiler.machine.roofs.table import Roof, RoofTable
 
-    keys = [
-        key
-        for key, _ in device_roofs.steps(
-            torch, device_roofs.Device("cuda", "cuda", lambda: None), []
-        )
-    ]
+    keys = [key for key, _ in device_roofs.steps(torch, device_roofs.Device("cuda", "cuda", lambda: None), [])]
     roofs = (Roof(*key, 1e9, 1e9, 1e9, "") for key in keys)
     table = RoofTable(tuple(roofs))
     work = DeviceWork(HostDevice(), Recorder(), NullLane())
@@ -173,10 +164,7 @@ def test_every_class_that_device_code_names_has_a_roof_that_is_measured() -> Non
         dnn.Layers(net(card())),
     )
     costs = [
-        cost
-        for arithmetic in kinds
-        for dtype in SIZES
-        for cost in arithmetic.costs(16, Placed(work, dtype)).values()
+        cost for arithmetic in kinds for dtype in SIZES for cost in arithmetic.costs(16, Placed(work, dtype)).values()
     ]
     work.device.where = "cpu"  # type: ignore[misc]
     search = DeviceSearch(search_graphs.random_graph(1, True), search_graphs.settings(), work)

@@ -122,9 +122,7 @@ def test_a_wait_between_streams_that_is_left_out_shows(tied: Any, features: Arra
         assert wrong, number
 
 
-def test_buffers_used_again_too_early_show(
-    tied: Any, features: Array, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_buffers_used_again_too_early_show(tied: Any, features: Array, monkeypatch: pytest.MonkeyPatch) -> None:
     config = placed(config_of(), {"overlapped": True})
     expected = scored(LazyDevice(EAGER), config, tied, features, False)
 
@@ -164,9 +162,7 @@ def heard(device: LazyDevice, graph: Any, batches: list[Array], lane: Any = LANE
 
 
 @pytest.mark.parametrize("batch", [1, 3])
-def test_searches_find_the_same_under_every_schedule(
-    batch: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_searches_find_the_same_under_every_schedule(batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device_search, "FIRST_ROOM", Room(4, 8))
     graph = search_graphs.random_graph(1, True)
     batches = [search_graphs.smooth_scores(1 + b, 15 - 4 * b, 7) for b in range(batch)]

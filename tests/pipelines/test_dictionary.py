@@ -25,9 +25,7 @@ def test_alternates_comments_and_repetitions(tmp_path):
 
 def test_joiners_and_any_end_of_line(tmp_path):
     path = tmp_path / "words.dict"
-    path.write_bytes(
-        "\ufeffമഴ\u200d M\r\nنمی\u200cدانم N # the rest\rto T UW\n\tnew\xa0york  N\tY \n".encode()
-    )
+    path.write_bytes("\ufeffമഴ\u200d M\r\nنمی\u200cدانم N # the rest\rto T UW\n\tnew\xa0york  N\tY \n".encode())
     assert dictionary.read(path).pronunciations == {
         "മഴ\u200d": (("M",),),
         "نمی\u200cدانم": (("N",),),
@@ -97,8 +95,7 @@ def test_many_variants_and_long_words_take_linear_time_and_memory(tmp_path):
     long = ["AH", "N"] * 15_000
     text = [f"one {' '.join(long)}"]
     text += [
-        f"one({n}) {' '.join(f'{n:015b}'.replace('0', ' T').replace('1', ' W').split())}"
-        for n in range(2, 30_000)
+        f"one({n}) {' '.join(f'{n:015b}'.replace('0', ' T').replace('1', ' W').split())}" for n in range(2, 30_000)
     ]
     (tmp_path / "many.dict").write_text("\n".join([*text, text[5]]))
     tracemalloc.start()

@@ -101,9 +101,7 @@ def test_a_stage_of_search_is_done_again_in_every_way(stretch):
         ),
     ],
 )
-def test_where_scoring_and_search_take_turns_a_block_is_done_again_frame_by_frame(
-    stretch, changes, stage, ways
-):
+def test_where_scoring_and_search_take_turns_a_block_is_done_again_frame_by_frame(stretch, changes, stage, ways):
     config = settings.assign(QUICK, changes)
     found = explain.explain(config, stage, stretch, quiet, lambda: False)
     assert [way.name for way in found.ways] == ways
@@ -258,8 +256,6 @@ def _found(**likely: float) -> Explanation:
 
 def test_it_is_said_how_much_fits_neither_the_replays_nor_the_law():
     fitting = _found(bandwidth=25.0, arithmetic=75.0).conclusion
-    assert fitting.startswith(
-        "Replayed hot, it takes 80% of its time (70% to 90%); memory takes 25%"
-    )
+    assert fitting.startswith("Replayed hot, it takes 80% of its time (70% to 90%); memory takes 25%")
     beyond = _found(bandwidth=25.0, not_attributed=75.0).conclusion
     assert "75% of its time fits neither that nor what its cost law counts" in beyond

@@ -106,9 +106,7 @@ def test_scores_are_those_that_pocketsphinx_logs(feat_params, widths, tmp_path, 
     assert np.abs(from_best(found) - from_best(expected)).max() < rounded(widths)
 
 
-@pytest.mark.parametrize(
-    ("more", "rows", "out"), [("", 29, 29), ("-ldadim 20", 29, 20), ("-ldadim 40", 29, 29)]
-)
+@pytest.mark.parametrize(("more", "rows", "out"), [("", 29, 29), ("-ldadim 20", 29, 20), ("-ldadim 40", 29, 29)])
 def test_a_feature_transform_is_applied(more, rows, out, tmp_path, bundled_speech):
     matrix = np.random.default_rng(3).normal(0, 0.2, (rows, 39))
     folder = writer.write_streams(tmp_path / "model", [out], ONE + more, transform=matrix)
@@ -135,13 +133,9 @@ def test_a_model_of_telephone_speech_takes_8000_samples_a_second(tmp_path, bundl
 
 
 @pytest.mark.parametrize("codebooks", [1, 4])
-def test_shared_gaussians_of_s2_4x_are_scored_as_pocketsphinx_does(
-    codebooks, tmp_path, bundled_speech
-):
+def test_shared_gaussians_of_s2_4x_are_scored_as_pocketsphinx_does(codebooks, tmp_path, bundled_speech):
     """Four densities, of which pocketsphinx takes the best four, in streams of four widths."""
-    folder = writer.write_streams(
-        tmp_path / "model", S2_4X, "-feat s2_4x\n-cmn batch\n", codebooks, densities=4
-    )
+    folder = writer.write_streams(tmp_path / "model", S2_4X, "-feat s2_4x\n-cmn batch\n", codebooks, densities=4)
     samples = speech(bundled_speech)
     expected = from_best(theirs(folder, samples, tmp_path / "log"))
     found = from_best(ours(folder, samples))
@@ -162,9 +156,7 @@ def test_shared_gaussians_of_s2_4x_are_scored_as_pocketsphinx_does(
 )
 def test_streams_of_four_widths_score_by_the_definition(settings, keep, tmp_path, bundled_speech):
     """In the way of each strategy that leaves scores exact, on features as the front end makes them."""
-    folder = writer.write_streams(
-        tmp_path / "model", S2_4X, "-feat s2_4x\n-cmn batch\n", codebooks=4, densities=21
-    )
+    folder = writer.write_streams(tmp_path / "model", S2_4X, "-feat s2_4x\n-cmn batch\n", codebooks=4, densities=21)
     config = assign(Config(), {"model_directory": str(folder), **settings})
     model = open_model(config)
     samples = (speech(bundled_speech)[:20_000] / 32768).astype(np.float32)
@@ -195,9 +187,7 @@ def test_chosen_senones_of_four_streams_have_the_same_scores(tmp_path, bundled_s
 def test_one_stream_cannot_be_made_of_streams_of_other_widths(tmp_path):
     folder = writer.write_streams(tmp_path / "model", S2_4X, "-feat s2_4x\n", codebooks=4)
     config = assign(Config(), {"model_directory": str(folder), "model": "single-stream"})
-    with pytest.raises(
-        ModelError, match=r"streams of \(12, 24, 3, 12\) features; model=single-stream"
-    ):
+    with pytest.raises(ModelError, match=r"streams of \(12, 24, 3, 12\) features; model=single-stream"):
         open_model(config)
 
 
@@ -254,9 +244,7 @@ def test_what_cannot_be_is_one_sentence(text, sentence, tmp_path):
 
 
 def test_a_transform_of_other_features_is_refused(tmp_path):
-    folder = writer.write_streams(
-        tmp_path / "model", [39], "-feat s2_4x\n", transform=np.ones((20, 39))
-    )
+    folder = writer.write_streams(tmp_path / "model", [39], "-feat s2_4x\n", transform=np.ones((20, 39)))
     with pytest.raises(FeatureParameterError, match="takes 39 features in one stream, -feat s2_4x"):
         sphinx.load(folder)
 
@@ -266,9 +254,7 @@ def test_the_folder_above_a_model_is_told_where_the_model_is(tmp_path):
     with pytest.raises(ModelError) as caught:
         sphinx.load(tmp_path / "en-us")
     meant = tmp_path / "en-us" / "en-us"
-    assert str(caught.value) == (
-        f"{tmp_path / 'en-us' / 'feat.params'} is missing; did you mean {meant}?"
-    )
+    assert str(caught.value) == (f"{tmp_path / 'en-us' / 'feat.params'} is missing; did you mean {meant}?")
 
 
 @pytest.mark.parametrize("form", ["binary", "text"])

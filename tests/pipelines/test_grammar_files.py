@@ -60,9 +60,7 @@ def test_what_a_grammar_says(tmp_path, rules, expected):
 @settings(max_examples=80, deadline=None)
 @given(EXPRESSIONS)
 def test_writing_and_reading_says_the_same(tmp_path_factory, expression):
-    path = written(
-        tmp_path_factory.getbasetemp(), f"{HEADER}public <x> = {jsgf_text(expression)};\n"
-    )
+    path = written(tmp_path_factory.getbasetemp(), f"{HEADER}public <x> = {jsgf_text(expression)};\n")
     assert said(path) == pytest.approx(sentences(expression, {}, 3))
 
 
@@ -110,9 +108,7 @@ def test_bad_grammars_are_refused_in_one_sentence(tmp_path, text, message):
     assert str(caught.value).endswith(".")
 
 
-@pytest.mark.parametrize(
-    "header", ["#JSGF V1.0;", "#JSGF v1.0;", "#jsgf V1.0 UTF-8 en;", "\n#JSGF V1 utf8;"]
-)
+@pytest.mark.parametrize("header", ["#JSGF V1.0;", "#JSGF v1.0;", "#jsgf V1.0 UTF-8 en;", "\n#JSGF V1 utf8;"])
 def test_the_first_line_in_any_capitals(tmp_path, header):
     path = written(tmp_path, header + "\ngrammar g;\npublic <a> = ja | nä;", "any.txt")
     assert said(path) == {("ja",): 0.5, ("nä",): 0.5}

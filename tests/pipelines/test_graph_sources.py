@@ -51,9 +51,7 @@ def by_language(folder, dictionary, *words, vocabulary=100):
 
 
 def by_grammar(folder, dictionary, phrases):
-    return said(
-        written(folder, "own.dict", dictionary), grammar=written(folder, "own.txt", phrases)
-    )
+    return said(written(folder, "own.dict", dictionary), grammar=written(folder, "own.txt", phrases))
 
 
 @pytest.mark.parametrize(
@@ -120,8 +118,7 @@ def test_forms_of_unicode_do_not_matter(tmp_path, forms, word):
 @pytest.mark.parametrize("in_dictionary", [str.upper, str.title, str.lower])
 def test_capitals_do_not_matter_and_are_said(tmp_path, turn, in_dictionary):
     dictionary = "".join(
-        f"{in_dictionary(word)} {phones}\n"
-        for word, _, phones in (line.partition(" ") for line in PLAIN.splitlines())
+        f"{in_dictionary(word)} {phones}\n" for word, _, phones in (line.partition(" ") for line in PLAIN.splitlines())
     )
     words = [turn(word) for word in ("go", "forward", "straße")]
     dictionary += f"{in_dictionary('straße')} S T R AA S AH\n"
@@ -130,9 +127,7 @@ def test_capitals_do_not_matter_and_are_said(tmp_path, turn, in_dictionary):
     assert found.words == ("<s>", "</s>", *words)
     assert len(found.notes) == (not all(same))
     for note in found.notes:
-        assert note.startswith(
-            f"{same.count(False)} words of the language model have other capitals"
-        )
+        assert note.startswith(f"{same.count(False)} words of the language model have other capitals")
         assert f"{turn('go')} ({in_dictionary('go')})" in note
     found = by_grammar(tmp_path, dictionary, f"{' '.join(words)}\n{words[0]}\n")
     assert found.words == tuple(map(in_dictionary, ("go", "forward", "straße")))
@@ -144,9 +139,7 @@ def test_a_word_as_written_comes_first(tmp_path):
     found = by_language(tmp_path, dictionary, "polish", "Polish", "POLISH")
     assert found.dictionary["Polish"] == (("P", "OW", "L", "IH", "SH"),)
     assert found.dictionary["POLISH"] == found.dictionary["polish"]
-    assert found.notes == (
-        "1 word of the language model has other capitals in the dictionary: POLISH (polish)",
-    )
+    assert found.notes == ("1 word of the language model has other capitals in the dictionary: POLISH (polish)",)
     assert by_grammar(tmp_path, dictionary, "polish Polish POLISH").words == ("polish", "Polish")
 
 
@@ -157,9 +150,7 @@ def test_fillers_and_sentence_marks_are_no_words(tmp_path):
     noises = ["++NOISE++", "<unk>", "<sil>", "breath", "[laughter]", "++COUGH++", "<UNK>"]
     found = by_language(tmp_path, FILLERS + PLAIN, "go", *noises, "forward")
     assert found.words == ("<s>", "</s>", "go", "forward")
-    assert found.notes == (
-        "fillers whose phones the acoustic model lacks are left out: [laughter]",
-    )
+    assert found.notes == ("fillers whose phones the acoustic model lacks are left out: [laughter]",)
     phrases = "<s> go ++NOISE++ forward breath </s>\n[laughter] ten\n"
     found = by_grammar(tmp_path, FILLERS + PLAIN, phrases)
     assert found.words == ("go", "forward", "ten")
@@ -169,9 +160,7 @@ def test_fillers_and_sentence_marks_are_no_words(tmp_path):
 
 
 def test_fillers_inside_a_word_are_named_as_what_they_are(tmp_path):
-    with pytest.raises(
-        DictionaryError, match=r"'go' with fillers of the acoustic model, .*: 'SIL'"
-    ):
+    with pytest.raises(DictionaryError, match=r"'go' with fillers of the acoustic model, .*: 'SIL'"):
         by_language(tmp_path, "go G OW SIL\nten T EH N\n", "go", "ten")
     with pytest.raises(DictionaryError, match=r"'go' with phones .* model lacks: 'UX'"):
         by_language(tmp_path, "go G UX SIL\nten T EH N\n", "go", "ten")

@@ -130,9 +130,7 @@ READERS: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
 @pytest.mark.parametrize("read", READERS.values(), ids=READERS)
-def test_what_is_no_file_or_never_ends_is_refused_at_once(
-    read: Callable[[Path], object], tmp_path: Path
-) -> None:
+def test_what_is_no_file_or_never_ends_is_refused_at_once(read: Callable[[Path], object], tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("/dev/zero")
     for path, said in (

@@ -199,9 +199,7 @@ def test_the_budget_is_kept() -> None:
     assert rig.scorer.times == PASSES * replays
 
 
-@pytest.mark.parametrize(
-    "why", ["no share", "remembers", "another kind", "frame by frame", "forgotten"]
-)
+@pytest.mark.parametrize("why", ["no share", "remembers", "another kind", "frame by frame", "forgotten"])
 def test_what_must_not_be_replayed_is_not(why: str) -> None:
     rig = Rig(0.0 if why == "no share" else 0.1)
     rig.scorer.can = why != "remembers"
@@ -333,9 +331,7 @@ def test_what_takes_less_is_replayed_more_often(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("can", [True, False])
-def test_what_cannot_be_done_again_has_had_its_turn(
-    can: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_done_again_has_had_its_turn(can: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hot_replay, "SearchReplay", Search)
     rig = Rig(0.1)
     search = with_search(rig, can)
@@ -394,9 +390,7 @@ def test_the_first_replays_come_early_and_the_later_ones_at_their_share() -> Non
 
 
 @pytest.mark.parametrize("block", [1, 5, 16, 64])
-def test_the_search_is_done_again_over_several_frames(
-    block: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_search_is_done_again_over_several_frames(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[int, int]] = []
 
     class Counting(Search):
@@ -419,7 +413,5 @@ def test_the_search_is_done_again_over_several_frames(
         if n < wanted - 1:
             assert rig.plan(took, before, search) == 0
     assert set(seen) == {(100, wanted * block)}
-    (span,) = (
-        each for each in rig.taken() if rig.recorder.stages[each["stage"]].name == SEARCHED[0]
-    )
+    (span,) = (each for each in rig.taken() if rig.recorder.stages[each["stage"]].name == SEARCHED[0])
     assert (span["work0"], span["duration_ns"]) == (1000 * wanted, 500)

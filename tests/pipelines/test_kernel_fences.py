@@ -73,9 +73,7 @@ def test_a_kernel_stores_what_it_computes_also_when_it_comes_from_the_cache(
 
 def test_a_store_of_no_value_is_found() -> None:
     code = "  store <16 x float> poison, ptr %1, align 4\n  store float %2, ptr %poison\n ret i32 0"
-    assert kernel_calls.stored_poison(code.replace("%poison", "%3")) == [
-        "store <16 x float> poison, ptr %1, align 4"
-    ]
+    assert kernel_calls.stored_poison(code.replace("%poison", "%3")) == ["store <16 x float> poison, ptr %1, align 4"]
 
 
 def test_every_inner_kernel_and_every_step_of_llvm_runs_in_one_that_is_entered() -> None:
@@ -114,9 +112,7 @@ def test_addresses_are_taken_of_checked_arrays_alone() -> None:
     for file in SCORING.rglob("*.py"):
         tree = ast.parse(file.read_text(encoding="utf-8"))
         for function in [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]:
-            takes = any(
-                isinstance(n, ast.Attribute) and n.attr == "ctypes" for n in ast.walk(function)
-            )
+            takes = any(isinstance(n, ast.Attribute) and n.attr == "ctypes" for n in ast.walk(function))
             compiled = any("njit" in ast.unparse(d) for d in function.decorator_list)
             assert not takes or (file.name in doors and not compiled), f"{file}: {function.name}"
 

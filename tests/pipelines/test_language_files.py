@@ -203,9 +203,7 @@ PACKED = [
 
 
 @pytest.mark.parametrize(("name", "text", "message"), PACKED, ids=[case[0] for case in PACKED])
-def test_what_unpacks_to_little_is_refused_before_it_is_read(
-    tmp_path, monkeypatch, name, text, message
-):
+def test_what_unpacks_to_little_is_refused_before_it_is_read(tmp_path, monkeypatch, name, text, message):
     unpacked = 0
     read = gzip.GzipFile.readline
 
@@ -294,11 +292,7 @@ def pruned_models(draw, least=0, sound=False):
     words = [
         "<s>",
         "</s>",
-        *draw(
-            st.lists(
-                st.sampled_from(["a", "b", "c", "é", "a\xa0b", "\u3000c"]), min_size=1, unique=True
-            )
-        ),
+        *draw(st.lists(st.sampled_from(["a", "b", "c", "é", "a\xa0b", "\u3000c"]), min_size=1, unique=True)),
     ]
     orders = draw(st.integers(1, 5))
     levels = []
@@ -373,9 +367,7 @@ def test_longer_n_grams_than_any_setting_uses_are_said(tmp_path):
     model = read_language_model(path, 2)
     assert model.counts == (3, 1)
     (note,) = model.notes
-    assert note.startswith(
-        "n-grams of up to 2 words are used of the language model, which lists them up to 5"
-    )
+    assert note.startswith("n-grams of up to 2 words are used of the language model, which lists them up to 5")
     whole = read_language_model(path, 3)
     assert whole.counts == (3, 1, 1)
     # The same as pocketsphinx packs it.
@@ -401,6 +393,4 @@ def test_doubled_n_grams_and_probabilities_above_1_are_read_and_said(tmp_path):
     assert model.log_prob[0][a] == 0.0
     assert [note.rpartition(": ")[2] for note in model.notes] == ["'a'", "'a'", "'b a'", "'a a'"]
     assert model.notes[0].startswith("1 1-gram of the language model listed again, where the first")
-    assert model.notes[1].startswith(
-        "1 1-gram of the language model with a probability above 1, taken"
-    )
+    assert model.notes[1].startswith("1 1-gram of the language model with a probability above 1, taken")

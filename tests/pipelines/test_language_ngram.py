@@ -43,9 +43,7 @@ def test_restriction_conditions_on_the_vocabulary(model, data):
     for history in histories(small):
         before = distribution(model, [model.words.index(small.words[h]) for h in history])
         inside = before[[model.words.index(w) for w in small.words]]
-        np.testing.assert_allclose(
-            distribution(small, history), inside / inside.sum(), rtol=1e-6, atol=1e-12
-        )
+        np.testing.assert_allclose(distribution(small, history), inside / inside.sum(), rtol=1e-6, atol=1e-12)
 
 
 @settings(max_examples=60, deadline=None)

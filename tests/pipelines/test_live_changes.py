@@ -43,9 +43,7 @@ class Slow:
         size = config.frames.codewords
         return None if size == self.held else size
 
-    def make_ready(
-        self, config: Config, progress: Callable[..., None], cancelled: Callable[[], bool]
-    ) -> Any:
+    def make_ready(self, config: Config, progress: Callable[..., None], cancelled: Callable[[], bool]) -> Any:
         size = config.frames.codewords
         self.started.append(size)
         while not self.go.is_set():
@@ -151,9 +149,7 @@ def run(config: Config, folder: Path, out: Path, control: Control) -> Any:
     return whole_runs.run(config, files, out, control, transcripts=said)
 
 
-def test_every_layer_changes_while_it_runs(
-    quick: Config, bundled_speech: Path, tmp_path: Path
-) -> None:
+def test_every_layer_changes_while_it_runs(quick: Config, bundled_speech: Path, tmp_path: Path) -> None:
     changes = (
         (40, "gmm.senones", "active"),
         (80, "frames.skip", 2),
@@ -188,9 +184,7 @@ def test_every_layer_changes_while_it_runs(
         groups = {number: stage.group for number, stage in session.stages.items()}
         recorded = {
             (names[s], e)
-            for s, e in zip(
-                session.spans["stage"].tolist(), session.spans["epoch"].tolist(), strict=True
-            )
+            for s, e in zip(session.spans["stage"].tolist(), session.spans["epoch"].tolist(), strict=True)
             if groups[s] in ("scoring", "search")
         }
         assert recorded <= laws
@@ -288,16 +282,12 @@ def test_a_stop_does_not_wait_for_what_is_being_made(
     assert not [t for t in threading.enumerate() if t.name == "preparing"]
 
 
-def test_what_a_setting_needs_is_made_in_the_setup_and_shown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_setting_needs_is_made_in_the_setup_and_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = []
     monkeypatch.setenv("ASRSCOPE_CACHE", str(tmp_path))  # nothing kept: it must be made
     from pipelines.models import sphinx
 
     config = settings.assign(Config(), {"frames.skip": 2, "frames.rule": "conditional"})
-    made = scoring.build_scorer(
-        config, sphinx.load(sphinx.default_directory()), lambda what, f: told.append(what)
-    )
+    made = scoring.build_scorer(config, sphinx.load(sphinx.default_directory()), lambda what, f: told.append(what))
     assert made.needs(config) is None
     assert told

@@ -250,9 +250,7 @@ def test_pocketsphinx_names_and_defaults() -> None:
     assert parsed("") == FeatureParameters()
     parameters = parsed("# trained 2015\n-nfilt 25 -lowerf 130\n-upperf 6800")
     assert (parameters.nfilt, parameters.lowerf, parameters.remove_noise) == (25, 130.0, False)
-    assert parameters == FeatureParameters.from_mapping(
-        {"nfilt": "25", "-lowerf": "130", "upperf": "6800"}
-    )
+    assert parameters == FeatureParameters.from_mapping({"nfilt": "25", "-lowerf": "130", "upperf": "6800"})
     assert parsed("-nfft 0").nfft == 512
     assert parsed("-cmn current").cmn == "batch"
     assert DEFAULT.window_samples == 410
@@ -303,7 +301,5 @@ def test_filters_narrower_than_a_bin_are_refused() -> None:
 def test_numba_is_the_only_heavy_import() -> None:
     heavy = {"torch", "soundfile", "pocketsphinx", "kaldifst", "PySide6"}
     code = "import sys, pipelines.frontend.mfcc; print(' '.join(sys.modules))"
-    output = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not heavy & set(output.stdout.split())

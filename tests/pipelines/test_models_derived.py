@@ -83,9 +83,7 @@ def test_a_damaged_model_that_was_trained_is_a_sentence_and_not_another_model(ba
     path = single_stream.trained_file(base, 6)
     path.parent.mkdir(parents=True)
     path.write_bytes(b"half")
-    with pytest.raises(
-        ModelError, match=r"re-estimated on speech cannot be used .* train it again"
-    ):
+    with pytest.raises(ModelError, match=r"re-estimated on speech cannot be used .* train it again"):
         single_stream.best(base, 6)
 
 
@@ -127,9 +125,7 @@ def test_single_stream_is_the_same_each_time_and_near_the_density(base, cache):
     for senone in range(writer.N_SENONES):
         book = base.senone_codebook[senone]
         mean = np.einsum("sk,skd->sd", tied[:, :, senone], base.means[book]).ravel()
-        square = np.einsum(
-            "sk,skd->sd", tied[:, :, senone], base.variances[book] + base.means[book] ** 2
-        ).ravel()
+        square = np.einsum("sk,skd->sd", tied[:, :, senone], base.variances[book] + base.means[book] ** 2).ravel()
         deviation = np.sqrt(square - mean**2)
         mine = weights[0, :, senone] @ means[senone, 0]
         assert np.abs((mine - mean) / deviation).max() < 5 / np.sqrt(single_stream.SAMPLES)

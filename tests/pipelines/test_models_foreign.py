@@ -30,9 +30,7 @@ from tests.pipelines.onnx_files import ends, model, needs_onnx, node, tensor
 MADE = net(card(Layer(16), Layer(8, relu=False), heads=2))
 INPUTS, SENONES = MADE.card.inputs, MADE.card.senones
 
-pytestmark = pytest.mark.skipif(
-    os.name != "posix", reason="memory is bounded where there are limits"
-)
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="memory is bounded where there are limits")
 
 
 @pytest.fixture(autouse=True)
@@ -183,9 +181,7 @@ def patient_for(seconds: int, monkeypatch: pytest.MonkeyPatch) -> None:
     code = f"import {foreign.__name__} as f; f.CPU_SECONDS = {seconds}; raise SystemExit(f.main())"
     started = foreign.children.python
     monkeypatch.setattr(foreign, "CPU_SECONDS", seconds)
-    monkeypatch.setattr(
-        foreign.children, "python", lambda _m, _name, *words: started("-c", code, *words)
-    )
+    monkeypatch.setattr(foreign.children, "python", lambda _m, _name, *words: started("-c", code, *words))
 
 
 def test_a_net_has_the_time_and_memory_that_are_promised() -> None:
@@ -194,12 +190,8 @@ def test_a_net_has_the_time_and_memory_that_are_promised() -> None:
     assert f"with {gigabytes:.1f} GB of memory and {foreign.CPU_SECONDS} s of" in promise
 
 
-@pytest.mark.parametrize(
-    ("second", "bits"), [(20_000, nets.BLOCK), (65_000, nets.BLOCK), (1_500, 1)]
-)
-def test_weights_that_are_all_zero_are_counted_before_they_are_made(
-    tmp_path: Path, second: int, bits: int
-) -> None:
+@pytest.mark.parametrize(("second", "bits"), [(20_000, nets.BLOCK), (65_000, nets.BLOCK), (1_500, 1)])
+def test_weights_that_are_all_zero_are_counted_before_they_are_made(tmp_path: Path, second: int, bits: int) -> None:
     """11 MB of masks, a bit for sixteen weights, took 6.4 GB."""
     wide = card(Layer(60_000), Layer(second), senones=SENONES)
     path = tmp_path / "made.safetensors"

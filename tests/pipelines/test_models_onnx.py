@@ -59,16 +59,12 @@ def test_a_file_is_read_with_its_card_and_its_graph(tmp_path: Path) -> None:
     path = write(tmp_path, MADE)
     read = onnx.load(path, senones=50, dimension=39)
     assert (read.card.left, read.card.right, read.card.mean) == (2, 3, MADE.card.mean)
-    assert "layers" not in {
-        k for k, v in json.loads(path.with_suffix(".json").read_text()).items() if v
-    }
+    assert "layers" not in {k for k, v in json.loads(path.with_suffix(".json").read_text()).items() if v}
     assert [one.operator for one in read.nodes] == ["Gemm", "Relu", "Gemm", "Gemm"]
     assert read.nodes[0].attributes == {"transB": 1.0}
     assert read.nodes[0].inputs == ("frames", "layers.0.weight", "layers.0.bias")
     assert (read.input, read.output, read.content) == ("frames", "scores", path.read_bytes())
-    assert read.constants == {
-        name: (values.shape, 4 * values.size) for name, values in MADE.tensors.items()
-    }
+    assert read.constants == {name: (values.shape, 4 * values.size) for name, values in MADE.tensors.items()}
     assert nets.find(str(path)) == path
 
 
@@ -80,9 +76,7 @@ def listed(name: str, field: int, kind: int, shape: Sequence[int], *values: byte
 def test_every_way_to_write_a_tensor_is_read(tmp_path: Path) -> None:
     flat = WEIGHT.ravel()
     half = listed("h", 5, 10, [2], varint(0x3C00) + varint(0x7BFF))
-    packed_shape = (
-        part(1, varint(2)) + integer(2, 7) + part(8, "i") + part(7, varint(-1) + varint(5))
-    )
+    packed_shape = part(1, varint(2)) + integer(2, 7) + part(8, "i") + part(7, varint(-1) + varint(5))
     content = one_product(
         part(5, half),
         part(5, packed_shape),
@@ -199,9 +193,7 @@ HOSTILE: list[tuple[bytes, str]] = [
 
 
 @pytest.mark.parametrize(("content", "sentence"), HOSTILE)
-def test_what_is_wrong_with_a_file_is_said_in_a_sentence(
-    tmp_path: Path, content: bytes, sentence: str
-) -> None:
+def test_what_is_wrong_with_a_file_is_said_in_a_sentence(tmp_path: Path, content: bytes, sentence: str) -> None:
     path = write(tmp_path, MADE, content)
     with pytest.raises(ModelError, match=sentence) as caught:
         onnx.load(path)
@@ -268,12 +260,8 @@ def test_sizes_that_follow_from_the_number_of_frames_are_taken(tmp_path: Path) -
     assert [one.operator for one in read.nodes] == ["MatMul", "Shape", "Reshape"]
 
 
-def test_without_the_package_it_is_said_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_package_it_is_said_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path, MADE)
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(
-        ModelError, match=r"needs the package onnx, .* `pip install onnx onnxruntime`"
-    ):
+    with pytest.raises(ModelError, match=r"needs the package onnx, .* `pip install onnx onnxruntime`"):
         onnx.load(path)

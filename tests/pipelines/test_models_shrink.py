@@ -30,9 +30,7 @@ def test_low_rank_keeps_the_best_part_of_a_net(heads: int) -> None:
     errors = []
     for share in (0.1, 0.3, 0.6, 0.9):
         smaller = shrink.low_rank(made, share)
-        assert {
-            name: values.shape for name, values in smaller.tensors.items()
-        } == smaller.card.shapes
+        assert {name: values.shape for name, values in smaller.tensors.items()} == smaller.card.shapes
         assert size(smaller) == pytest.approx(share * size(made), rel=0.1)
         errors.append(np.abs(forward(smaller, FEATURES, last) - whole).mean())
     assert errors == sorted(errors, reverse=True)
@@ -61,9 +59,7 @@ def test_bottleneck_and_output_layer_are_factored_as_one_matrix() -> None:
     np.testing.assert_allclose(found @ smaller.tensors["layers.2.weight"], best, atol=1e-5)
     bias = made.tensors["layers.1.bias"].astype(np.float64)
     bias = second @ bias + made.tensors["layers.2.bias"]
-    np.testing.assert_allclose(
-        smaller.tensors["heads.1.bias"], head @ bias + made.tensors["heads.1.bias"], atol=1e-5
-    )
+    np.testing.assert_allclose(smaller.tensors["heads.1.bias"], head @ bias + made.tensors["heads.1.bias"], atol=1e-5)
 
 
 def test_a_net_without_layers_is_one_matrix() -> None:

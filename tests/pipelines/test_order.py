@@ -26,9 +26,7 @@ IN_SHORT, IN_NUMBERS = 60, 300
 """Frames within the first and the second utterance, which are 130 and 377 frames long."""
 
 
-def run(
-    control: Control, folder: Path, out: Path, repeat: int = 2, **changed: bool | float
-) -> list[Utterance]:
+def run(control: Control, folder: Path, out: Path, repeat: int = 2, **changed: bool | float) -> list[Utterance]:
     config = presets.load("gmm-quick").config
     for key, value in {"repeat_on_change": True, **changed}.items():
         config = settings.replace(config, key, value)
@@ -58,9 +56,7 @@ def test_after_a_change_the_last_whole_utterance_comes_again(
     ]
 
 
-def test_after_a_short_one_the_one_changed_within_comes_again_as_well(
-    bundled_speech: Path, tmp_path: Path
-) -> None:
+def test_after_a_short_one_the_one_changed_within_comes_again_as_well(bundled_speech: Path, tmp_path: Path) -> None:
     """1.3 s tell what became of three words; a ratio with an interval takes 4 s."""
     found = run(Person((IN_NUMBERS, flip)), bundled_speech, tmp_path / "a.asrs", repeat=1)
     assert [(u.name, u.epochs) for u in found] == [
@@ -71,9 +67,7 @@ def test_after_a_short_one_the_one_changed_within_comes_again_as_well(
     ]
 
 
-def test_a_change_while_something_comes_again_overtakes_it(
-    bundled_speech: Path, tmp_path: Path
-) -> None:
+def test_a_change_while_something_comes_again_overtakes_it(bundled_speech: Path, tmp_path: Path) -> None:
     back = (507 + IN_SHORT, lambda control: control.ask(SELECTION, False))
     person = Person((IN_NUMBERS, flip), back)
     found = run(person, bundled_speech, tmp_path / "a.asrs", repeat=1)
@@ -85,16 +79,12 @@ def test_a_change_while_something_comes_again_overtakes_it(
     ]
 
 
-def test_with_no_utterance_before_it_the_one_changed_within_comes_again(
-    bundled_speech: Path, tmp_path: Path
-) -> None:
+def test_with_no_utterance_before_it_the_one_changed_within_comes_again(bundled_speech: Path, tmp_path: Path) -> None:
     found = run(Person((IN_SHORT, flip)), bundled_speech, tmp_path / "a.asrs", repeat=1)
     assert [(u.name, u.epochs) for u in found] == [(SHORT, (0, 1)), (SHORT, (1,)), (NUMBERS, (1,))]
 
 
-def test_nothing_comes_again_unless_wanted_or_when_only_the_pace_changed(
-    bundled_speech: Path, tmp_path: Path
-) -> None:
+def test_nothing_comes_again_unless_wanted_or_when_only_the_pace_changed(bundled_speech: Path, tmp_path: Path) -> None:
     names = [SHORT, NUMBERS] * 2
     unwanted = Person((IN_NUMBERS, flip))
     found = run(unwanted, bundled_speech, tmp_path / "a.asrs", repeat_on_change=False)
@@ -103,9 +93,7 @@ def test_nothing_comes_again_unless_wanted_or_when_only_the_pace_changed(
     assert [u.name for u in run(paced, bundled_speech, tmp_path / "b.asrs")] == names
 
 
-def test_one_utterance_is_decoded_in_turn_until_told_to_go_on(
-    bundled_speech: Path, tmp_path: Path
-) -> None:
+def test_one_utterance_is_decoded_in_turn_until_told_to_go_on(bundled_speech: Path, tmp_path: Path) -> None:
     out = tmp_path / "a.asrs"
     person = Person(
         (IN_NUMBERS, lambda control: control.compare({SELECTION: True})),
@@ -168,9 +156,7 @@ def test_what_cannot_be_compared_is_refused(other: dict, why: str) -> None:
     assert control.other is None
 
 
-def test_selection_prepared_in_advance_acts_at_the_next_block(
-    bundled_speech: Path, tmp_path: Path
-) -> None:
+def test_selection_prepared_in_advance_acts_at_the_next_block(bundled_speech: Path, tmp_path: Path) -> None:
     """Its shortlists are made before the first frame, and the roofs that its laws name are measured there."""
     config = presets.load("gmm-quick").config
     for key, value in {
@@ -212,9 +198,7 @@ def test_a_loop_over_files_without_a_frame_ends_and_says_why_once(tmp_path: Path
         assert [marker.kind for marker in session.markers] == ["error"]
 
 
-def test_a_file_without_a_frame_is_told_once_in_all_passes(
-    bundled_speech: Path, tmp_path: Path
-) -> None:
+def test_a_file_without_a_frame_is_told_once_in_all_passes(bundled_speech: Path, tmp_path: Path) -> None:
     config = presets.load("gmm-quick").config
     files = [empty(tmp_path), bundled_speech / f"{SHORT}.flac"]
     out = tmp_path / "a.asrs"

@@ -57,11 +57,7 @@ def test_every_stage_has_a_cost_law_or_a_reason_why_not(recogniser, short) -> No
     announced: dict[str, str] = {}
     lawful: set[str] = set()
     for config in configurations():
-        chosen = (
-            recogniser
-            if config.threads == 1
-            else build(config, Recorder(), NullLane(), quiet, never)
-        )
+        chosen = recogniser if config.threads == 1 else build(config, Recorder(), NullLane(), quiet, never)
         chosen.configure(config)
         recorder = Recorder()
         lane = recorder.lane("decode", decode=True, make=DrainedLane)
@@ -107,9 +103,7 @@ def test_front_end_products_count_as_torch_counts_them() -> None:
     filters = products.get_total_flops() * len(front_end.weights) / dense.size
     fft_and_power = n * (2.5 * p.nfft * np.log2(p.nfft) + 3 * bins)
     law = front_end.costs()[MFCC].operations["scalar"]
-    assert law.total(1, n, (0, 0, 0)) == pytest.approx(
-        fft_and_power + filters + cosines.get_total_flops(), rel=1e-12
-    )
+    assert law.total(1, n, (0, 0, 0)) == pytest.approx(fft_and_power + filters + cosines.get_total_flops(), rel=1e-12)
 
 
 def test_a_stretch_is_bounded_cut_and_named(short, tmp_path) -> None:
@@ -133,8 +127,7 @@ def test_a_stretch_has_the_parts_that_the_session_decoded(tmp_path) -> None:
     soundfile.write(tmp_path / "call.wav", both, 16_000, subtype="FLOAT")
     parts = ({"channel": 0}, {"channel": 1}, {"channel": 1, "begin_s": 0.5, "end_s": 1.0})
     spoken = [
-        SimpleNamespace(name=f"call-{n}", path=str(tmp_path / "call.wav"), part=part)
-        for n, part in enumerate(parts)
+        SimpleNamespace(name=f"call-{n}", path=str(tmp_path / "call.wav"), part=part) for n, part in enumerate(parts)
     ]
     items = rerun.items_of(spoken)
     found = rerun.audio_of(items, tmp_path, 6.0)
@@ -142,9 +135,7 @@ def test_a_stretch_has_the_parts_that_the_session_decoded(tmp_path) -> None:
     assert found.audio_s == 4.5
     assert found.beginning
     sounds = [audio.load(item.path, item.part).samples for item in found.items]
-    for sound, expected in zip(
-        sounds, (both[:, 0], both[:, 1], both[8_000:16_000, 1]), strict=True
-    ):
+    for sound, expected in zip(sounds, (both[:, 0], both[:, 1], both[8_000:16_000, 1]), strict=True):
         np.testing.assert_array_equal(sound, expected)
     cut = rerun.audio_of(items[1:2], tmp_path, 1.0)
     expected = both[:16_000, 1]
@@ -311,9 +302,7 @@ def test_changes_that_cannot_be_made_say_why(monkeypatch) -> None:
     assert "float32" in mixture["dtype halved"]
     assert "only scoring" in reasons(big, "search.emit", "search")["dtype halved"]
     assert "fewest" in mixture["threads −1"]
-    at_the_edge = reasons(
-        settings.assign(big, {"block": 64, "threads": 2}), "score.mixture", "scoring"
-    )
+    at_the_edge = reasons(settings.assign(big, {"block": 64, "threads": 2}), "score.mixture", "scoring")
     assert "64 frames" in at_the_edge["block ×2"]
     assert "2 processors" in at_the_edge["threads +1"]
     assert at_the_edge["threads −1"] is None
@@ -385,6 +374,4 @@ def test_fewer_codebooks_score_their_senones_as_before() -> None:
     features = np.random.default_rng(1).standard_normal((5, 39)).astype(np.float32)
     scores = [build_scorer(QUICK, m).score(features, 0, NullLane()) for m in (model, small)]
     assert scores[1].shape == (5, small.n_senones)
-    np.testing.assert_allclose(
-        scores[1], scores[0][:, model.senone_codebook < 3], rtol=1e-5, atol=1e-4
-    )
+    np.testing.assert_allclose(scores[1], scores[0][:, model.senone_codebook < 3], rtol=1e-5, atol=1e-4)

@@ -28,9 +28,7 @@ def build(folder: Path, text: str, name: str = "t.tsv") -> playlist.Playlist:
 
 
 @pytest.mark.parametrize(("on_disk", "in_table"), [("NFD", "NFC"), ("NFC", "NFD")])
-def test_names_are_the_same_whichever_way_accents_are_written(
-    on_disk: str, in_table: str, tmp_path: Path
-) -> None:
+def test_names_are_the_same_whichever_way_accents_are_written(on_disk: str, in_table: str, tmp_path: Path) -> None:
     make(tmp_path / f"{unicodedata.normalize(on_disk, CAFE)}.wav")
     row = unicodedata.normalize(in_table, CAFE)
     for text, name in ((f"file\ttranscript\n{row}.wav\ttwo\n", "t.tsv"), (f"{row} two\n", "text")):
@@ -112,9 +110,7 @@ def test_utterances_are_parts_of_files(tmp_path: Path) -> None:
     found = build(tmp_path, "u1 two\n", "text")
     assert found.items == [*expected, Item("r2", other, None, WHOLE)]
     own = playlist.build((), str(tmp_path / "text"))
-    assert [(i.name, i.part, i.reference) for i in own.items] == [
-        (i.name, i.part, i.reference) for i in expected
-    ]
+    assert [(i.name, i.part, i.reference) for i in own.items] == [(i.name, i.part, i.reference) for i in expected]
     (tmp_path / "segments").unlink()
     own = playlist.build((), str(tmp_path / "text"))
     assert [i.name for i in own.items] == ["r1", "r2"]
@@ -152,10 +148,7 @@ def test_names_in_one_folder_differ_by_suffix_or_number(tmp_path: Path) -> None:
     suffixes=st.lists(st.sampled_from([".wav", ".flac", ""]), min_size=8, max_size=8),
 )
 def test_no_two_utterances_have_one_name(paths: list[list[str]], suffixes: list[str]) -> None:
-    files = [
-        Path("/", *path[:-1], path[-1] + suffix)
-        for path, suffix in zip(paths, suffixes, strict=False)
-    ]
+    files = [Path("/", *path[:-1], path[-1] + suffix) for path, suffix in zip(paths, suffixes, strict=False)]
     files = list(dict.fromkeys(files))
     names = playlist._distinct(files)
     items = playlist._numbered([Item(names[file], file, None) for file in files])

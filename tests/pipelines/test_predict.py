@@ -44,9 +44,7 @@ def tried(
 
 
 def test_both_settings_decode_and_every_stage_has_its_time(stretch, monkeypatch) -> None:
-    before, after = tried(
-        stretch, monkeypatch, gmm__selection__enabled=True, search__max_active=150
-    )
+    before, after = tried(stretch, monkeypatch, gmm__selection__enabled=True, search__max_active=150)
     assert "score.select" in after.groups["scoring"]
     assert "score.select" not in before.groups["scoring"]
     for side in (before, after):

@@ -48,9 +48,7 @@ def test_it_hears_what_was_said(recorded: tuple[Outcome, Path]) -> None:
     assert first.errors <= first.reference_words // 2
 
 
-def test_a_call_with_a_speaker_on_each_channel(
-    quick: Config, bundled_speech: Path, tmp_path: Path
-) -> None:
+def test_a_call_with_a_speaker_on_each_channel(quick: Config, bundled_speech: Path, tmp_path: Path) -> None:
     """Mixed, nobody is understood; channel by channel, both are, and the session says which part is which."""
     first, rate = soundfile.read(bundled_speech / UTTERANCES[1])
     second, _ = soundfile.read(bundled_speech / UTTERANCES[0])
@@ -75,15 +73,12 @@ def test_the_session_says_what_the_run_did(recorded: tuple[Outcome, Path]) -> No
     outcome, path = recorded
     with closing(Session.open(path)) as session:
         assert session.state == "closed"
-        assert [u.hypothesis for u in session.utterances] == [
-            u.hypothesis for u in outcome.result.utterances
-        ]
+        assert [u.hypothesis for u in session.utterances] == [u.hypothesis for u in outcome.result.utterances]
         for utterance in session.utterances:
             assert utterance.done
             ends = [first + n for _, first, n in utterance.words]
             assert all(
-                utterance.first_frame <= first
-                and first + n <= utterance.first_frame + utterance.n_frames
+                utterance.first_frame <= first and first + n <= utterance.first_frame + utterance.n_frames
                 for _, first, n in utterance.words
             )
             assert ends == sorted(ends)
@@ -104,9 +99,7 @@ def test_decode_spans_tile_the_frames_without_gap_or_overlap(
         tiles = session.spans[np.isin(groups, TILING)]
         leaves = session.spans[np.isin(groups, ("frontend", "scoring", "search"))]
         frames = sum(u.n_frames for u in session.utterances)
-    covered = np.concatenate(
-        [np.arange(b["first_frame"], b["first_frame"] + b["frames"]) for b in blocks]
-    )
+    covered = np.concatenate([np.arange(b["first_frame"], b["first_frame"] + b["frames"]) for b in blocks])
     np.testing.assert_array_equal(covered, np.arange(frames))
     starts, ends = tiles["start_ns"], tiles["start_ns"] + tiles["duration_ns"]
     assert (starts[1:] >= ends[:-1]).all()
@@ -160,9 +153,7 @@ def test_words_do_not_depend_on_the_block_or_the_recorder(
         assert outcome.session is None
 
 
-def test_toggles_change_the_work_and_leave_marks(
-    quick: Config, files: list[Path], tmp_path: Path
-) -> None:
+def test_toggles_change_the_work_and_leave_marks(quick: Config, files: list[Path], tmp_path: Path) -> None:
     control = Person(ask(100, "gmm.selection.enabled", True), ask(200, "frames.skip", 2))
     path = tmp_path / "toggled.asrs"
     run(quick, files, path, control)
@@ -183,15 +174,11 @@ def test_toggles_change_the_work_and_leave_marks(
 
         # Selection sums fewer mixture components; skipping evaluates half the Gaussians.
         assert per_frame("score.select", 1) < 0.1 * per_frame("score.mixture", 0)
-        assert per_frame("score.gaussians", 2) == pytest.approx(
-            0.5 * per_frame("score.gaussians", 0), rel=0.05
-        )
+        assert per_frame("score.gaussians", 2) == pytest.approx(0.5 * per_frame("score.gaussians", 0), rel=0.05)
         assert session.utterances[0].epochs == (0, 1, 2)
 
 
-def test_a_stop_leaves_a_valid_session_with_what_was_heard(
-    quick: Config, files: list[Path], tmp_path: Path
-) -> None:
+def test_a_stop_leaves_a_valid_session_with_what_was_heard(quick: Config, files: list[Path], tmp_path: Path) -> None:
     path = tmp_path / "stopped.asrs"
     outcome = run(quick, files, path, Person((300, Control.stop)))
     assert outcome.state == "stopped"
@@ -204,9 +191,7 @@ def test_a_stop_leaves_a_valid_session_with_what_was_heard(
         assert 300 <= breakdown(session).last_frame <= 300 + 2 * quick.block
 
 
-def test_a_stop_before_the_first_frame_leaves_a_valid_session(
-    quick: Config, files: list[Path], tmp_path: Path
-) -> None:
+def test_a_stop_before_the_first_frame_leaves_a_valid_session(quick: Config, files: list[Path], tmp_path: Path) -> None:
     control = Control()
     control.stop()
     path = tmp_path / "never.asrs"
@@ -307,9 +292,7 @@ def test_what_is_left_out_of_a_language_model_is_in_result_and_session(
 ) -> None:
     words = ("yes", "of", "course", "vielleicht", "natürlich")
     unigrams = "".join(f"-0.8 {word}\n" for word in ("<s>", "</s>", *words))
-    (tmp_path / "own.arpa").write_text(
-        f"\\data\\\nngram 1=7\n\n\\1-grams:\n{unigrams}\n\\end\\\n", encoding="utf-8"
-    )
+    (tmp_path / "own.arpa").write_text(f"\\data\\\nngram 1=7\n\n\\1-grams:\n{unigrams}\n\\end\\\n", encoding="utf-8")
     config = assign(quick, {"graph.language_model": str(tmp_path / "own.arpa")})
     outcome = run(config, [bundled_speech / "08-kal16-short.flac"], tmp_path / "run.asrs")
     assert outcome.result.utterances[0].hypothesis == "yes of course"

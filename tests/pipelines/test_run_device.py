@@ -32,9 +32,7 @@ def test_a_run_on_a_device_hears_the_same_words(tmp_path, bundled_speech, chosen
     with Session.open(path) as session:
         parts = breakdown(session)
         assert sum(parts.categories.values()) == pytest.approx(parts.wall_ns)
-        assert {"torch-cpu compute", "torch-cpu copy"} <= {
-            lane.name for lane in session.lanes.values()
-        }
+        assert {"torch-cpu compute", "torch-cpu copy"} <= {lane.name for lane in session.lanes.values()}
 
 
 def test_full_memory_in_a_run_is_marked(tmp_path, bundled_speech, monkeypatch):

@@ -57,9 +57,7 @@ def test_a_search_whose_beam_follows_the_time_is_not_kept(
     replay = SimpleNamespace(viterbi=None, keep=lambda: kept.append(1))
     monkeypatch.setattr(hot_replay, "SearchReplay", lambda search: replay)
     config = assign(Config(), {"search.adaptive_beam": adaptive})
-    who: Any = SimpleNamespace(
-        scorer=SimpleNamespace(), search=Viterbi.__new__(Viterbi), config=config
-    )
+    who: Any = SimpleNamespace(scorer=SimpleNamespace(), search=Viterbi.__new__(Viterbi), config=config)
     for _ in range(100 * USUAL_TIMES + 1):
         rig.clock.advance(1000)
         rig.measurements.between(who, None, rig.clock(), 0, 1000)

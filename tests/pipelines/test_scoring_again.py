@@ -120,19 +120,13 @@ def turns(scorer: Any, lanes: Any, *, again: bool, block: int = 7) -> Iterator[n
 
 
 @pytest.mark.parametrize("chosen", FRAME_BY_FRAME.values(), ids=FRAME_BY_FRAME.keys())
-def test_frames_scored_again_one_by_one_leave_no_trace_and_record_the_same(
-    models: Any, chosen: dict[str, Any]
-) -> None:
-    config = assign(
-        Config(), {**SOME, "gmm.selection.enabled": False, "gmm.senones": "active", **chosen}
-    )
+def test_frames_scored_again_one_by_one_leave_no_trace_and_record_the_same(models: Any, chosen: dict[str, Any]) -> None:
+    config = assign(Config(), {**SOME, "gmm.selection.enabled": False, "gmm.senones": "active", **chosen})
     plain, replayed = (build_scorer(config, models["tied"]) for _ in range(2))
     recorder = Recorder()
     lanes = [recorder.lane(name) for name in ("once", "again")]
     replayed.stages(recorder)
-    for one, other in zip(
-        turns(plain, (LANE, LANE), again=False), turns(replayed, lanes, again=True), strict=True
-    ):
+    for one, other in zip(turns(plain, (LANE, LANE), again=False), turns(replayed, lanes, again=True), strict=True):
         assert one.tobytes() == other.tobytes()
     once, again = (np.frombuffer(lane.take(), SPAN) for lane in lanes)
     once = once[once["stage"] != recorder.stage_id("score.copy")]

@@ -22,16 +22,12 @@ TRIES = 8
 MADE: Mapping[str, Callable[[], Array]] = {
     "zeros": lambda: aligned((3, 5)),
     "a copy": lambda: aligned_copy(np.arange(33, dtype=np.int16)[3:]),
-    "prepared": lambda: cache.prepared(
-        "a", 1, lambda: {"rows": np.ones((3, 7), np.float32)[:, 1:]}
-    )["rows"],
+    "prepared": lambda: cache.prepared("a", 1, lambda: {"rows": np.ones((3, 7), np.float32)[:, 1:]})["rows"],
 }
 
 
 def _begins_with_a_line(array: Array) -> bool:
-    return (
-        array.ctypes.data % VECTOR_BYTES == 0 and array.flags.c_contiguous and array.flags.writeable
-    )
+    return array.ctypes.data % VECTOR_BYTES == 0 and array.flags.c_contiguous and array.flags.writeable
 
 
 @pytest.mark.parametrize("make", MADE.values(), ids=MADE)
@@ -50,9 +46,7 @@ def test_a_copy_has_the_values_and_their_type() -> None:
 
 
 @pytest.mark.parametrize("name", ["tied", "three streams", "one stream"])
-def test_parameters_and_workspace_of_a_model_begin_with_a_line(
-    models: dict[str, AcousticModel], name: str
-) -> None:
+def test_parameters_and_workspace_of_a_model_begin_with_a_line(models: dict[str, AcousticModel], name: str) -> None:
     for _ in range(TRIES):
         family = family_of(models[name])
         p = family.parameters

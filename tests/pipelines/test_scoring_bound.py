@@ -82,9 +82,7 @@ def test_indices_from_a_cache_lead_to_what_there_is(families) -> None:
         with pytest.raises(ArrayError, match="start"):
             dataclasses.replace(lists, start=damaged(lists.start, value))
     with pytest.raises(ArrayError, match="lists"):
-        dataclasses.replace(lists, start=damaged(lists.start, lists.start.flat[-2])).check_for(
-            gaussians
-        )
+        dataclasses.replace(lists, start=damaged(lists.start, lists.start.flat[-2])).check_for(gaussians)
     with pytest.raises(ArrayError, match="lists"):
         dataclasses.replace(lists, start=lists.start[:, :, :-1].copy()).check_for(gaussians)
     with pytest.raises(ArrayError, match="of_panel"):

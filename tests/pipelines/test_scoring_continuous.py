@@ -101,9 +101,7 @@ def test_two_spans_a_call_tile_it_and_count_its_work(untied, threads):
     features = likely_features(untied, 7)
     scores = np.empty((7, family.n_senones), np.float32)
     family.score_all(features, scores, Meter())
-    spans, stages, (start, end) = recorded(
-        lambda meter: family.score_all(features, scores, meter), family
-    )
+    spans, stages, (start, end) = recorded(lambda meter: family.score_all(features, scores, meter), family)
     names = [stages[int(span["stage"])].name for span in spans]
     own = ["score.gaussians", "score.lse"]
     # Handing over, and waiting in the end.
@@ -131,9 +129,7 @@ def test_cost_laws_follow_from_the_shapes(tmp_path):
     assert set(costs) == set(family.stages)
     product, lse = costs["score.gaussians"], costs["score.lse"]
     work = (float(gaussians), 0.0, 0.0)
-    assert product.operations["gemm"].total(1, n, work) == pytest.approx(
-        2 * 27 * padded * 3 * 5 * n
-    )
+    assert product.operations["gemm"].total(1, n, work) == pytest.approx(2 * 27 * padded * 3 * 5 * n)
     assert product.bytes_min.total(1, n, work) == 4 * 27 * padded * 3 * 5
     both = (float(gaussians), float(senones), 0.0)
     assert lse.operations["exp"].total(1, n, both) == pytest.approx(padded * 3 * 5 * n)
@@ -143,9 +139,7 @@ def test_cost_laws_follow_from_the_shapes(tmp_path):
     # One senone of one frame: three panels of 16 Gaussians, of which 5 count.
     n_active = (15.0, 0.0, 0.0)
     assert some["score.gaussians"].bytes_max.total(1, 1, n_active) == pytest.approx(3 * 27 * 16 * 4)
-    assert some["score.gaussians"].operations["gemm"].total(1, 1, n_active) == pytest.approx(
-        2 * 27 * 3 * 16
-    )
+    assert some["score.gaussians"].operations["gemm"].total(1, 1, n_active) == pytest.approx(2 * 27 * 3 * 16)
 
 
 def test_tied_models_are_not_packed(tmp_path):

@@ -80,9 +80,7 @@ def test_a_continuous_model_in_pieces_gives_the_same(model, features, monkeypatc
     list(itertools.product(["resident", "each-block"], ["block", "frame"], [False, True])),
 )
 def test_placement_changes_no_score(model, features, expected, weights, transfer, overlapped):
-    scorer = make(
-        placed(ON_DEVICE, weights=weights, transfer=transfer, overlapped=overlapped), model
-    )
+    scorer = make(placed(ON_DEVICE, weights=weights, transfer=transfer, overlapped=overlapped), model)
     found = []
     for at in range(0, 21, 8):
         found.append(scorer.score(features[at : at + 8], at, LANE).copy())
@@ -119,9 +117,7 @@ def test_large_blocks_and_wrong_shapes(model):
     scorer = make(ON_DEVICE, model)
     whole = scorer.score(block, 0, LANE).copy()
     for at in (0, 64, 149):
-        np.testing.assert_allclose(
-            scorer.score(block[at : at + 1], at, LANE)[0], whole[at], atol=1e-3
-        )
+        np.testing.assert_allclose(scorer.score(block[at : at + 1], at, LANE)[0], whole[at], atol=1e-3)
     assert scorer.score(block[:0], 0, LANE).shape == (0, 5126)
     with pytest.raises(ValueError, match=r"expected \[at most 256, 39\]"):
         scorer.score(np.zeros((4, 13), np.float32), 0, LANE)
@@ -213,9 +209,7 @@ def shared_ns(some, others) -> int:
     total = 0
     for one in others:
         first = np.maximum(some["start_ns"], one["start_ns"])
-        last = np.minimum(
-            some["start_ns"] + some["duration_ns"], one["start_ns"] + one["duration_ns"]
-        )
+        last = np.minimum(some["start_ns"] + some["duration_ns"], one["start_ns"] + one["duration_ns"])
         total += np.clip(last - first, 0, None).sum()
     return total
 
@@ -283,9 +277,7 @@ class Immediate:
 
 
 @pytest.mark.parametrize("overlapped", [False, True])
-def test_on_a_device_of_torch_no_two_leaves_of_the_host_overlap(
-    model, features, expected, overlapped
-):
+def test_on_a_device_of_torch_no_two_leaves_of_the_host_overlap(model, features, expected, overlapped):
     import torch
 
     def empty(shape, dtype, pin_memory=False, device=""):

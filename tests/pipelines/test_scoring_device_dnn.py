@@ -98,9 +98,7 @@ def test_any_block_gives_the_same_and_context_at_both_ends(model, on_device, blo
 def test_placement_changes_no_score(model, features, expected, on_device):
     found = {
         (weights, transfer, overlapped): scored(
-            make(
-                placed(on_device, weights=weights, transfer=transfer, overlapped=overlapped), model
-            ),
+            make(placed(on_device, weights=weights, transfer=transfer, overlapped=overlapped), model),
             features,
         )
         for weights, transfer, overlapped in itertools.product(
@@ -116,12 +114,8 @@ def test_placement_changes_no_score(model, features, expected, on_device):
 @pytest.mark.parametrize("keep", [False, True])
 @pytest.mark.parametrize("transfer", ["block", "frame"])
 @pytest.mark.parametrize("skip", [2, 3, 4])
-def test_skipped_frames_repeat_the_last_scored_one(
-    model, features, expected, on_device, skip, transfer, keep
-):
-    config = settings.assign(
-        placed(on_device, transfer=transfer, overlapped=True), {"frames.skip": skip}
-    )
+def test_skipped_frames_repeat_the_last_scored_one(model, features, expected, on_device, skip, transfer, keep):
+    config = settings.assign(placed(on_device, transfer=transfer, overlapped=True), {"frames.skip": skip})
     scorer = make(config, model, keep=keep)
     for _ in range(2):
         found = scored(scorer, features, 5)
@@ -175,9 +169,7 @@ def test_another_net_with_other_context(tmp_path, model, features, on_device):
 
 def test_operations_are_those_that_torch_counts(made):
     layers = Layers(made)
-    at_once = SimpleNamespace(
-        device=SimpleNamespace(where="cpu"), work=lambda stage, step, *_, **__: step()
-    )
+    at_once = SimpleNamespace(device=SimpleNamespace(where="cpu"), work=lambda stage, step, *_, **__: step())
     on = Placed(at_once, "fp32")
     p = {name: torch.from_numpy(np.array(array)) for name, array in layers.arrays.items()}
     ids = dict.fromkeys(layers.stages, 0)
@@ -243,9 +235,7 @@ def test_every_stage_has_a_law_or_a_reason(model, on_device, features):
 # -- devices that are too small, and what cannot be ------------------------------------------------
 
 
-def test_full_memory_in_the_midst_goes_on_on_the_processor(
-    model, features, expected, on_device, monkeypatch
-):
+def test_full_memory_in_the_midst_goes_on_on_the_processor(model, features, expected, on_device, monkeypatch):
     scorer = make(placed(on_device, overlapped=True), model)
     whole, calls = torch.nn.functional.linear, itertools.count()
 
@@ -271,9 +261,7 @@ def test_full_memory_in_the_midst_goes_on_on_the_processor(
     assert {"score.layer 1", OUTPUT_STAGE} <= set(scorer.costs())
 
 
-def test_parameters_that_do_not_fit_go_to_the_processor(
-    tmp_path, model, features, on_device, monkeypatch
-):
+def test_parameters_that_do_not_fit_go_to_the_processor(tmp_path, model, features, on_device, monkeypatch):
     scorer = make(on_device, model)
     made = net(card(Layer(12), senones=model.n_senones, left=6, right=1))
     larger = settings.assign(on_device, {"dnn.net": str(write(tmp_path, made, np.float32))})
@@ -344,9 +332,7 @@ def test_full_memory_in_a_run_is_marked_and_the_run_goes_on(tmp_path, bundled_sp
         return whole(*parts)
 
     monkeypatch.setattr(torch.nn.functional, "linear", allocating)
-    config = settings.assign(
-        presets.load("dnn").config, SMALL | {"dnn.senones": "all", "device": "torch-cpu"}
-    )
+    config = settings.assign(presets.load("dnn").config, SMALL | {"dnn.senones": "all", "device": "torch-cpu"})
     path = tmp_path / "full.asrs"
     assert run(config, min(bundled_speech.glob("*.flac")), path)
     with Session.open(path) as session:
@@ -362,9 +348,7 @@ def test_what_a_device_cannot_do_is_refused_in_one_sentence(model, on_device):
         ({"dnn.product": "csr"}, "dnn.product = simd or blas"),
         ({"frames.rule": "multi-frame"}, "frames.rule = copy"),
     ):
-        with pytest.raises(
-            settings.ConfigError, match=f"device=torch-cpu acts only with.*{sentence}"
-        ):
+        with pytest.raises(settings.ConfigError, match=f"device=torch-cpu acts only with.*{sentence}"):
             settings.check(settings.assign(on_device, values))
 
 

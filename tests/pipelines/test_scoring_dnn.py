@@ -182,9 +182,7 @@ def test_what_cannot_be_says_why(tmp_path: Path) -> None:
         build_scorer(assign(DNN, {"dnn.net": "nobody"}), model())
     with pytest.raises(ModelError, match="The net base answers for 1 frame at once"):
         build_scorer(assign(DNN, {"frames.rule": "multi-frame", "frames.skip": 2}), model())
-    with pytest.raises(
-        ConfigError, match=r"frames\.rule=multi-frame acts only with dnn\.senones = all"
-    ):
+    with pytest.raises(ConfigError, match=r"frames\.rule=multi-frame acts only with dnn\.senones = all"):
         check(assign(DNN, {"frames.rule": "multi-frame", "dnn.senones": "active"}))
     with pytest.raises(ConfigError, match="acts only with model = ptm, continuous or single"):
         check(assign(DNN, {"frames.rule": "conditional"}))

@@ -26,9 +26,7 @@ def frames_of(rng, n, inputs):
 
 
 @pytest.mark.parametrize("kind", [Panels, Library])
-@pytest.mark.parametrize(
-    ("outputs", "inputs"), [(1, 1), (PANEL, 64), (PANEL + 1, 63), (3 * PANEL - 5, 130), (300, 2)]
-)
+@pytest.mark.parametrize(("outputs", "inputs"), [(1, 1), (PANEL, 64), (PANEL + 1, 63), (3 * PANEL - 5, 130), (300, 2)])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_sums_are_exact(kind, outputs, inputs, threads, monkeypatch):
     monkeypatch.setattr(thread_pool, "SHARE_SECONDS", 1e-12)

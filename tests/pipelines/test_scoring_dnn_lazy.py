@@ -206,9 +206,7 @@ RULES = ("all", "active", "active-ahead")
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_changes_between_blocks_leave_what_is_asked_for_right(
-    small: tuple[Config, Any], seed: int
-) -> None:
+def test_changes_between_blocks_leave_what_is_asked_for_right(small: tuple[Config, Any], seed: int) -> None:
     base, made = small
     rng = np.random.default_rng(seed)
     base = assign(base, {"dnn.senones": "all", "frames.skip": 1})
@@ -288,9 +286,7 @@ def test_work_counts_say_what_was_computed_and_read(
 
 def decoded(folder: Path, out: Path | None, **changes: Any) -> list[str]:
     # The graph of the other quick tests, so that it is built once for all.
-    config = msgspec.structs.replace(
-        presets.load("dnn").config, graph=presets.load("gmm-quick").config.graph
-    )
+    config = msgspec.structs.replace(presets.load("dnn").config, graph=presets.load("gmm-quick").config.graph)
     config = assign(config, {key.replace("__", "."): value for key, value in changes.items()})
     request = Request(config, "test", (str(folder / "goforward.flac"),), None, out)
     outcome = execute(request, Control(), lambda *_: None)
@@ -302,9 +298,7 @@ def decoded(folder: Path, out: Path | None, **changes: Any) -> list[str]:
     ("dtype", "turns"),
     [("fp32", [("active", 16), ("active-ahead", 32)]), ("int8", [("active-ahead", 16)])],
 )
-def test_the_words_of_a_person_are_the_same(
-    shared_audio: Path, dtype: str, turns: list[tuple[str, int]]
-) -> None:
+def test_the_words_of_a_person_are_the_same(shared_audio: Path, dtype: str, turns: list[tuple[str, int]]) -> None:
     heard = decoded(shared_audio, None, dnn__dtype=dtype)
     assert heard[0]
     for rule, block in turns:

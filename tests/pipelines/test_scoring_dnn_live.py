@@ -76,9 +76,7 @@ def test_skipped_frames_to_the_end_of_every_utterance(
     for number, length in enumerate(LENGTHS):
         given = features(length, number)
         scorer.reset()
-        found = [
-            scorer.score(part, at, LANE).copy() for at, _, part in blocks(scorer, given, block)
-        ]
+        found = [scorer.score(part, at, LANE).copy() for at, _, part in blocks(scorer, given, block)]
         heads = [forward(made, given, head) for head in range(skip if rule == "multi-frame" else 1)]
         for t, row in enumerate(np.concatenate(found)):
             behind = t % skip
@@ -259,9 +257,7 @@ class Person(Control):
         return super().stopping
 
 
-def test_a_run_changes_nets_and_arithmetics(
-    base: Config, bundled_speech: Path, tmp_path: Path
-) -> None:
+def test_a_run_changes_nets_and_arithmetics(base: Config, bundled_speech: Path, tmp_path: Path) -> None:
     quick = assign(presets.load("gmm-quick").config, {"model": "dnn"})
     other = {"dnn.net": str(write(tmp_path, small(left=7), np.float32))}
     person = Person(
@@ -274,9 +270,7 @@ def test_a_run_changes_nets_and_arithmetics(
         (280, "dnn.net", "base"),
         (320, "dnn.net", "nobody"),
     )
-    files = tuple(
-        str(bundled_speech / name) for name in ("01-slt-morning.flac", "08-kal16-short.flac")
-    )
+    files = tuple(str(bundled_speech / name) for name in ("01-slt-morning.flac", "08-kal16-short.flac"))
     path = tmp_path / "nets.asrs"
     transcripts = str(bundled_speech / "transcripts.tsv")
     outcome = execute(Request(quick, "test", files, transcripts, path), person, lambda *_: None)
@@ -291,9 +285,7 @@ def test_a_run_changes_nets_and_arithmetics(
         assert "There is no net 'nobody'" in error.text
         laws = {(stage, epoch) for stage, epoch in session.costs}
         groups = {number: stage.group for number, stage in session.stages.items()}
-        recorded = set(
-            zip(session.spans["stage"].tolist(), session.spans["epoch"].tolist(), strict=True)
-        )
+        recorded = set(zip(session.spans["stage"].tolist(), session.spans["epoch"].tolist(), strict=True))
         assert {(s, e) for s, e in recorded if groups[s] == "scoring"} <= laws
         assert session.utterances[0].errors is None
         # What a view shows of the nets stands in the session: it need not look for their files.

@@ -38,9 +38,7 @@ NAT = 1e-3
 
 @pytest.mark.parametrize("layers", SHAPES)
 @pytest.mark.parametrize("block", [1, 5, 23])
-def test_scores_are_those_of_the_formula_for_any_block(
-    tmp_path: Path, layers: Any, block: int
-) -> None:
+def test_scores_are_those_of_the_formula_for_any_block(tmp_path: Path, layers: Any, block: int) -> None:
     made, features = net(card(*layers)), utterance()
     computed = OnnxNet(write(tmp_path, made), 1, 32)
     scores = in_blocks(computed, features, block)
@@ -230,14 +228,10 @@ def test_what_cannot_be_computed_is_said_in_a_sentence(
     assert capfd.readouterr().err == ""
 
 
-def test_without_onnxruntime_it_is_said_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_onnxruntime_it_is_said_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path, net(card()))
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(
-        ModelError, match=r"made\.onnx needs the package onnxruntime, .* `pip install"
-    ):
+    with pytest.raises(ModelError, match=r"made\.onnx needs the package onnxruntime, .* `pip install"):
         OnnxNet(path, 1, 32)
 
 

@@ -47,9 +47,7 @@ def made(kind: str, of: Net, threads: int = 1, max_frames: int = 32) -> Any:
 
 @pytest.mark.parametrize("name", products.names())
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_a_product_is_exact_but_for_the_rounding_of_its_sums(
-    name: str, shape: tuple[int, int]
-) -> None:
+def test_a_product_is_exact_but_for_the_rounding_of_its_sums(name: str, shape: tuple[int, int]) -> None:
     rng = np.random.default_rng(3)
     weight = rng.standard_normal(shape).astype(np.float32)
     product = products.create(name, weight, 1, 32)
@@ -68,9 +66,7 @@ def test_a_product_is_exact_but_for_the_rounding_of_its_sums(
 
 
 @pytest.mark.parametrize("name", products.names())
-def test_threads_share_the_rows_and_change_nothing(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_threads_share_the_rows_and_change_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(thread_pool, "SHARE_SECONDS", 1e-12)
     rng = np.random.default_rng(4)
     weight = rng.standard_normal((149, 61)).astype(np.float32)
@@ -84,9 +80,7 @@ def test_threads_share_the_rows_and_change_nothing(
 
 
 @pytest.mark.parametrize("kind", ["simd", "int8"])
-def test_only_a_layer_that_is_worth_waking_a_thread_for_is_shared(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_a_layer_that_is_worth_waking_a_thread_for_is_shared(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Where a processor has no instruction for tiles, the library decides; laws are made without it.
     monkeypatch.setattr(integers, "TILES", True)
     # On one thread some 90 µs and 3 ms, in 8 bits a quarter of it.
@@ -104,9 +98,7 @@ def test_an_unknown_product_is_named() -> None:
 
 def assembly(kernel: Any, *arguments: Any) -> str:
     """What the kernel is compiled to for these arguments; a kernel from the cache does not say."""
-    fresh = numba.njit(nogil=True, fastmath=kernel.targetoptions.get("fastmath", False))(
-        kernel.py_func
-    )
+    fresh = numba.njit(nogil=True, fastmath=kernel.targetoptions.get("fastmath", False))(kernel.py_func)
     fresh(*arguments)
     (text,) = fresh.inspect_asm().values()
     return str(text)

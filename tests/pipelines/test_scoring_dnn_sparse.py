@@ -36,9 +36,7 @@ def found(product: Product, x: Array, turned: bool) -> Array:
 
 
 @pytest.mark.parametrize("name", SPARSE)
-@pytest.mark.parametrize(
-    ("outputs", "inputs", "kept"), [(37, 29, 0.3), (64, 48, 1.0), (16, 100, 0.05), (3, 1, 0.5)]
-)
+@pytest.mark.parametrize(("outputs", "inputs", "kept"), [(37, 29, 0.3), (64, 48, 1.0), (16, 100, 0.05), (3, 1, 0.5)])
 def test_the_product_is_that_of_the_dense_weights_at_any_count(
     name: str, outputs: int, inputs: int, kept: float
 ) -> None:

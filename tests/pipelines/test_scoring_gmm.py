@@ -55,9 +55,7 @@ def test_equal_densities_are_not_all_kept(tmp_path):
     same = np.zeros((4, 3, 32, 13))
     (folder / "means").write_bytes(writer.gaussians(same))
     (folder / "variances").write_bytes(writer.gaussians(same + 1))
-    (folder / "sendump").write_bytes(
-        writer.sendump_8(np.full((3, 32, writer.N_SENONES), 20, np.uint8))
-    )
+    (folder / "sendump").write_bytes(writer.sendump_8(np.full((3, 32, writer.N_SENONES), 20, np.uint8)))
     small = sphinx.load(folder)
     x = np.zeros((2, 39), np.float32)
     one = build_scorer(top(1), small).score(x, 0, LANE).copy()

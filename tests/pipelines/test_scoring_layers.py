@@ -216,9 +216,7 @@ def test_without_active_senones_nothing_is_done(scorer, features):
     assert np.isfinite(made.frame(state, 1, None)).all()
 
 
-def test_a_dense_block_after_a_lazy_one_repeats_no_senone_that_was_not_computed(
-    scorer, features, whole, model
-):
+def test_a_dense_block_after_a_lazy_one_repeats_no_senone_that_was_not_computed(scorer, features, whole, model):
     """The last row of a lazy block holds the active senones alone: skipping must not copy it."""
     made = configured(scorer, gmm__senones="active", frames__skip=4)
     taking_turns(made, features[:6], asking(6, model.n_senones, share=0.05), 6)
@@ -237,9 +235,7 @@ def test_a_dense_block_after_a_lazy_one_repeats_no_senone_that_was_not_computed(
 def test_no_feature_makes_a_score_that_is_no_number(scorer, features, model, rule, value):
     bad = features[:4].copy()
     bad[1, 3] = bad[2, :] = value
-    made = configured(
-        scorer, gmm__senones=rule, frames__skip=2, frames__rule="conditional", frames__codewords=16
-    )
+    made = configured(scorer, gmm__senones=rule, frames__skip=2, frames__rule="conditional", frames__codewords=16)
     if made.lazy:
         rows = taking_turns(made, bad, asking(4, model.n_senones), 4)
     else:
@@ -409,9 +405,7 @@ def test_every_choice_of_the_configuration_exists():
 
 
 @given(st.lists(st.sets(st.integers(0, 30)), min_size=1, max_size=40), st.integers(1, 9))
-def test_a_senone_is_due_where_nothing_that_was_computed_reaches_it(
-    asked: list[set[int]], ahead: int
-) -> None:
+def test_a_senone_is_due_where_nothing_that_was_computed_reaches_it(asked: list[set[int]], ahead: int) -> None:
     until, found = np.zeros(31, np.int64), np.full(31, -1, np.int64)
     reaches = dict.fromkeys(range(31), 0)
     for t, wanted in enumerate(asked):

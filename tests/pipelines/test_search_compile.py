@@ -47,11 +47,7 @@ def compiled(request, tmp_path_factory):
 def senones(prons):
     """Labels of the words' triphones, silence being the context at both ends."""
     definition = model().mdef
-    phones = [
-        (definition.phone(p), at)
-        for pron in prons
-        for p, at in zip(pron, positions(len(pron)), strict=True)
-    ]
+    phones = [(definition.phone(p), at) for pron in prons for p, at in zip(pron, positions(len(pron)), strict=True)]
     silence = definition.silence
     padded = [silence, *[p for p, _ in phones], silence]
     labels = []
@@ -129,9 +125,7 @@ def test_self_loops_belong_to_the_senone_that_was_entered(tmp_path):
 
 
 def test_every_state_on_a_path_costs_its_exit(tmp_path):
-    recipe = toy_recipe(
-        tmp_path / "toy", transition_scale=0.5, silence_probability=0.3, filler_probability=0.0
-    )
+    recipe = toy_recipe(tmp_path / "toy", transition_scale=0.5, silence_probability=0.3, filler_probability=0.0)
     graph = compile_graph(recipe, lambda *_: None)
     definition, transitions = model().mdef, model().transitions
     for words in SENTENCES:
@@ -201,17 +195,13 @@ def test_the_child_ends_with_its_parent(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no limit on memory")
-def test_a_graph_too_large_to_compile_is_refused_with_what_it_may_take(
-    tmp_path, cache, monkeypatch
-):
+def test_a_graph_too_large_to_compile_is_refused_with_what_it_may_take(tmp_path, cache, monkeypatch):
     code = (
         "import psutil, pipelines.search.graph.compile as c;"
         "c.MEMORY_BYTES = psutil.Process().memory_info().vms + (12 << 20); raise SystemExit(c.main())"
     )
     started = graphs.children.python
-    monkeypatch.setattr(
-        graphs.children, "python", lambda _m, _name, *words: started("-c", code, *words)
-    )
+    monkeypatch.setattr(graphs.children, "python", lambda _m, _name, *words: started("-c", code, *words))
     with pytest.raises(GraphError, match=r"over 4\.3 GB to compile; fewer words \(graph"):
         graphs.obtain(toy_recipe(tmp_path / "toy"))
     assert list(cache.iterdir()) == []

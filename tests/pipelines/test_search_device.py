@@ -260,9 +260,7 @@ def test_empty_utterances_and_wrong_shapes():
 def test_a_device_without_memory_for_the_graph_is_refused():
     small = work()
     small.device.free_bytes = lambda: 1_000_000
-    with pytest.raises(
-        DeviceError, match=r"search.device = torch-cpu needs \d+ MB .* 1 MB are free"
-    ):
+    with pytest.raises(DeviceError, match=r"search.device = torch-cpu needs \d+ MB .* 1 MB are free"):
         DeviceViterbi(thousand_words(), settings(), small)
 
 
@@ -328,9 +326,7 @@ def test_kernels_launches_and_copies_are_told_apart(tmp_path, scores):
         frames = rows["torch-cpu compute", "search.frames"]
         assert frames.work["frames"] >= 96
         host = {name: row for (lane, name), row in rows.items() if lane == "decode"}
-        assert {"search.frames.wait", "search.launch", "search.history", "search.backtrace"} <= set(
-            host
-        )
+        assert {"search.frames.wait", "search.launch", "search.history", "search.backtrace"} <= set(host)
         assert host["search.frames.wait"].time_ns <= frames.time_ns
         assert host["search.history"].work["tokens"] > 96
         assert parts.categories["search"] > 0.5 * parts.wall_ns
@@ -376,9 +372,7 @@ def test_on_a_real_device_the_words_are_the_same(scores, batch):
     graph, chosen = thousand_words(), settings(11.0, 7000)
     compiled = Viterbi(graph, chosen)
     words = decode(compiled, scores)
-    search = DeviceSearch(
-        graph, chosen, DeviceWork(open_device("cuda"), Recorder(), NullLane()), batch
-    )
+    search = DeviceSearch(graph, chosen, DeviceWork(open_device("cuda"), Recorder(), NullLane()), batch)
     for _ in range(2):
         search.begin()
         for at in range(0, len(scores), 16):

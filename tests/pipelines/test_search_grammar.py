@@ -81,18 +81,14 @@ def test_the_most_probable_way_counts():
     a, b = Word("a", 1), Word("b", 1)
     twice = Alternatives(((1.0, a), (1.0, Sequence((a, b))), (2.0, Sequence((a, b))), (1.0, a)))
     expected = {("a",): 0.2, ("a", "b"): 0.4}
-    assert {s: np.exp(-c) for s, c in accept({"rule": twice}).items()} == pytest.approx(
-        expected, rel=ROUNDING
-    )
+    assert {s: np.exp(-c) for s, c in accept({"rule": twice}).items()} == pytest.approx(expected, rel=ROUNDING)
 
 
 def test_a_rule_may_end_with_itself():
     a, b = Word("a", 1), Word("b", 1)
     again = Alternatives(((1.0, Sequence((a, Reference("rule", 1)))), (3.0, b)))
     expected = {("b",): 0.75, ("a", "b"): 0.1875, ("a", "a", "b"): 0.75 / 16}
-    assert {s: np.exp(-c) for s, c in accept({"rule": again}).items()} == pytest.approx(
-        expected, rel=ROUNDING
-    )
+    assert {s: np.exp(-c) for s, c in accept({"rule": again}).items()} == pytest.approx(expected, rel=ROUNDING)
     # Through another rule and an optional group as well.
     other = Alternatives(((1.0, Sequence((a, Reference("other", 1)))), (1.0, Sequence(()))))
     back = Alternatives(((1.0, Reference("rule", 1)), (1.0, b)))
@@ -133,9 +129,7 @@ def test_what_no_graph_can_be_made_of_is_refused(tmp_path, rules, message, monke
     path.write_text(HEADER + rules)
     labels = {}
     with pytest.raises(GrammarError, match=message) as caught:
-        grammar.acceptor(
-            read_grammar(path), lambda word: labels.setdefault(word.text, len(labels) + 1)
-        )
+        grammar.acceptor(read_grammar(path), lambda word: labels.setdefault(word.text, len(labels) + 1))
     assert "\n" not in str(caught.value)
 
 

@@ -75,9 +75,7 @@ def test_changed_bytes_are_refused(tmp_path_factory, data):
 )
 def test_facts_that_lie_are_refused(tmp_path, field, value, message):
     path = tmp_path / "g.graph"
-    graph = next(
-        g for g in (random_graph(s, all_final=False) for s in range(99)) if g.n_epsilon_states > 1
-    )
+    graph = next(g for g in (random_graph(s, all_final=False) for s in range(99)) if g.n_epsilon_states > 1)
     save(graph, path)
     kept = cache.read(path)
     cache.write(path, kept.arrays, {**kept.about, field: value})
@@ -103,9 +101,7 @@ def test_altered_arrays_whose_checksum_fits_are_sound_or_refused(tmp_path_factor
     """Numbers of the arrays changed before they are saved: what loads can be decoded with."""
     path = tmp_path_factory.getbasetemp() / "altered.graph"
     whole = random_graph(data.draw(st.integers(0, 20)), all_final=False)
-    arrays = {
-        name: getattr(whole, name).copy() for name in ("states", "arcs", "final", "pron_first")
-    }
+    arrays = {name: getattr(whole, name).copy() for name in ("states", "arcs", "final", "pron_first")}
     for _ in range(data.draw(st.integers(1, 4))):
         words = arrays[data.draw(st.sampled_from(sorted(arrays)))].view(np.int32)
         at = data.draw(st.integers(0, max(len(words) - 1, 0)))
@@ -202,9 +198,7 @@ def test_openfst_sees_the_same_states(tmp_path):
     )
     there = to_kaldifst(fst)
     assert (there.start, there.num_states) == (1, 2)
-    arcs = [
-        (a.ilabel, a.olabel, a.weight.value, a.nextstate) for a in kaldifst.ArcIterator(there, 1)
-    ]
+    arcs = [(a.ilabel, a.olabel, a.weight.value, a.nextstate) for a in kaldifst.ArcIterator(there, 1)]
     assert arcs == [(3, 5, 0.25, 0), (4, 0, 1.5, 1)]
     path = tmp_path / "x.fst"
     there.write(str(path))

@@ -42,9 +42,7 @@ def test_alternatives_are_kept_with_the_session(bundled_speech: Path, tmp_path: 
         assert decoded.alternatives == {key: row[key] for key in ("nbest", "confidences")}
 
 
-def test_a_lattice_without_room_is_told(
-    bundled_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lattice_without_room_is_told(bundled_speech: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (
         ("FIRST_HISTORY", 1 << 12),
         ("FEW_ENTRIES", 1 << 12),
@@ -67,9 +65,7 @@ def test_without_being_asked_for_there_are_none(bundled_speech: Path) -> None:
 
 
 @pytest.mark.parametrize(("target", "lowest"), [(0.001, True), (10.0, False)])
-def test_the_adaptive_beam_is_recorded(
-    bundled_speech: Path, tmp_path: Path, target: float, lowest: bool
-) -> None:
+def test_the_adaptive_beam_is_recorded(bundled_speech: Path, tmp_path: Path, target: float, lowest: bool) -> None:
     # Of few tokens min_active keeps those beyond the beam: how many there are depends on how fast the machine is now.
     settings = {"search.target_rtf": target, "search.min_active": 0}
     run(bundled_speech, tmp_path / "run.asrs", settings)

@@ -93,9 +93,7 @@ def test_calls_cut_short_record_every_frame_once_and_the_same_work(scores, monke
     assert len(cut["search.emit"]) >= FRAMES
     for name in STEPS:
         frames = [
-            frame
-            for span in cut[name]
-            for frame in range(span["first_frame"], span["first_frame"] + span["frames"])
+            frame for span in cut[name] for frame in range(span["first_frame"], span["first_frame"] + span["frames"])
         ]
         assert frames == list(range(FIRST, FIRST + FRAMES))
     # Tokens, arcs and senones of a frame that had to be taken up again count once.

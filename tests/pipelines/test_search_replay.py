@@ -74,9 +74,7 @@ def test_the_search_is_to_the_bit_what_it_is_without(scores, block, lattice, tur
     # A call that takes longer, on a busy machine, returns and is made again: it has spans of its own.
     monkeypatch.setattr(viterbi, "PATIENCE_NS", 10**12)
     (words, cost, books), _, spans = decode(scores, block, False, turns, lattice=lattice)
-    (same_words, same_cost, same_books), taken, same_spans = decode(
-        scores, block, True, turns, lattice=lattice
-    )
+    (same_words, same_cost, same_books), taken, same_spans = decode(scores, block, True, turns, lattice=lattice)
     assert words == same_words
     assert cost == same_cost
     assert spans == same_spans
@@ -124,6 +122,4 @@ def test_another_search_takes_over_and_does_the_same_at_other_places(scores, lat
             pairs = list(zip(books(decoder), books(other), strict=True))
             for wanted, got in pairs:
                 np.testing.assert_array_equal(got, wanted)
-    assert (
-        other._space.arrays.graph.arcs.ctypes.data != decoder._space.arrays.graph.arcs.ctypes.data
-    )
+    assert other._space.arrays.graph.arcs.ctypes.data != decoder._space.arrays.graph.arcs.ctypes.data

@@ -137,9 +137,7 @@ def test_senones_asked_are_counted(real_scores):
         expected += len(decoder.active_senones())
         decoder.advance(real_scores[0][at : at + 1], at, lane)
     spans = np.frombuffer(lane.take(), dtype=SPAN)
-    emit, epsilon = (
-        spans[spans["stage"] == recorder.stage_id(f"search.{step}")] for step in ("emit", "epsilon")
-    )
+    emit, epsilon = (spans[spans["stage"] == recorder.stage_id(f"search.{step}")] for step in ("emit", "epsilon"))
     assert int(epsilon["work2"].sum()) == expected
     assert (emit["work0"] > 0).all()
     assert (emit["work1"] >= emit["work0"]).all()
@@ -310,9 +308,7 @@ def circle(weight, word):
     final = np.zeros(2, np.float32)
     fst = from_arcs(2, 0, final, *(np.array(column) for column in columns))
     nothing = np.zeros(2, np.int32), np.zeros(2, np.float32)
-    return from_topology(
-        Topology(fst, *nothing), Senones(np.zeros(1), np.ones(1), np.array([True])), ("a",), [[]]
-    )
+    return from_topology(Topology(fst, *nothing), Senones(np.zeros(1), np.ones(1), np.array([True])), ("a",), [[]])
 
 
 @pytest.mark.parametrize("lattice", [False, True])

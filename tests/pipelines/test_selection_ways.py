@@ -27,14 +27,10 @@ LISTED_WAYS = [("vq", {"gmm__component": "max"}), ("vq-tree", {"gmm__component":
 
 def of_kinds(*kinds):
     """(kind, method, changes) of every way that there is."""
-    return [
-        (kind, *way) for kind in kinds for way in (WAYS if kind == "tied" else WAYS + LISTED_WAYS)
-    ]
+    return [(kind, *way) for kind in kinds for way in (WAYS if kind == "tied" else WAYS + LISTED_WAYS)]
 
 
-@pytest.mark.parametrize(
-    ("kind", "method", "changes"), of_kinds("tied", "three streams", "one stream")
-)
+@pytest.mark.parametrize(("kind", "method", "changes"), of_kinds("tied", "three streams", "one stream"))
 def test_whatever_the_features_blocks_and_threads(models, families, kind, method, changes):
     family, model = families[kind], models[kind]
     strategy, prepared = configured(family, method, **changes)

@@ -38,9 +38,7 @@ def test_what_ships_is_no_file_to_look_for(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["cards", "digits", "robot"])
-def test_a_shipped_grammar_is_known_by_name(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_shipped_grammar_is_known_by_name(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert name in settings.option("graph.grammar").shipped()
     config = naming(graph__grammar=name)
     assert rerun.named_files(config, tmp_path / "s.asrs") == (config, [])
@@ -59,9 +57,7 @@ def _model_folder() -> Path:
 
 
 @pytest.mark.parametrize("key", FILES)
-def test_a_session_keeps_whole_paths(
-    key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_session_keeps_whole_paths(key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "there").write_text("")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -82,9 +78,7 @@ def test_the_sound_and_grammar_of_a_run_are_found_from_elsewhere(
     shutil.copy(short, here / "said.flac")
     (here / "own.txt").write_text("yes\nno\n")
     monkeypatch.chdir(here)
-    request = Request(
-        naming(graph__grammar="own.txt"), "gmm-quick", ("said.flac",), None, Path("s.asrs")
-    )
+    request = Request(naming(graph__grammar="own.txt"), "gmm-quick", ("said.flac",), None, Path("s.asrs"))
     assert execute(request, Control(), lambda *_: None).problem is None
     monkeypatch.chdir(elsewhere)
     path = here / "s.asrs"

@@ -62,9 +62,7 @@ def test_real_triphones_by_the_rules_one_by_one():
 
     rng = np.random.default_rng(1)
     kinds = set()
-    for base, left, right, position in zip(
-        *(rng.integers(n, size=20_000) for n in (n_ci, n_ci, n_ci, 4)), strict=True
-    ):
+    for base, left, right, position in zip(*(rng.integers(n, size=20_000) for n in (n_ci, n_ci, n_ci, 4)), strict=True):
         expected = look(base, left, right, int(position))
         assert d.triphone(base, left, right, position) == expected
         kinds.add(((int(position), base, left, right) in known, expected == d.ci_ssid(base)))

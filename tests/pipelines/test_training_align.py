@@ -134,9 +134,7 @@ def test_the_best_of_all_paths_is_found(model, aligner):
     words, frames = ["a", "the"], 11
     line = aligner.line(words)
     scores = np.random.default_rng(3).normal(-5, 4, (frames, model.n_senones)).astype(np.float32)
-    before = [
-        line.before[line.first[u] : line.first[u + 1]].tolist() for u in range(len(line.phone))
-    ]
+    before = [line.before[line.first[u] : line.first[u + 1]].tolist() for u in range(len(line.phone))]
 
     def sequences(unit):
         if line.begins[unit]:
@@ -181,12 +179,8 @@ def test_speech_is_aligned_in_order_and_close_to_the_best_senones(model, bundled
     rows = (bundled_speech / "transcripts.tsv").read_text().splitlines()[1:]
     file, _, words = next(row for row in rows if "rms-harbor" in row).partition("\t")
     samples, _ = soundfile.read(bundled_speech / file, dtype="float32")
-    scores = build_scorer(Config(), model).score(
-        Mfcc(model.feat_params).features(samples), 0, NullLane()
-    )
-    found = Aligner(model.mdef, model.transitions, dictionary.default()).align(
-        scores, words.split()
-    )
+    scores = build_scorer(Config(), model).score(Mfcc(model.feat_params).features(samples), 0, NullLane())
+    found = Aligner(model.mdef, model.transitions, dictionary.default()).align(scores, words.split())
     spoken = found.words[found.words != SILENT]
     assert (np.diff(spoken) >= 0).all()
     assert set(spoken.tolist()) == set(range(len(words.split())))
@@ -197,7 +191,5 @@ def test_speech_is_aligned_in_order_and_close_to_the_best_senones(model, bundled
     # Wrong words fit far worse.
     chosen = scores[np.arange(len(scores)), found.senones]
     assert (scores.max(1) - chosen).mean() < 5
-    backwards = Aligner(model.mdef, model.transitions, dictionary.default()).align(
-        scores, words.split()[::-1]
-    )
+    backwards = Aligner(model.mdef, model.transitions, dictionary.default()).align(scores, words.split()[::-1])
     assert found.score - backwards.score > 5 * len(scores)

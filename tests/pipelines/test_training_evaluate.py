@@ -52,9 +52,7 @@ def test_settings_are_for_the_nets_and_the_card_keeps_every_count(
     assert "must be key=value" in capsys.readouterr().err
 
 
-def test_errors_as_json(
-    decoded: list[Config], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_errors_as_json(decoded: list[Config], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path, net(card(Layer(8), about={"recipe": {"frames": 7}})))
     assert command.main(["evaluate", str(path), "--audio", "somewhere", "--json"]) == 0
     taught, made = json.loads(capsys.readouterr().out)["nets"]

@@ -29,9 +29,7 @@ from profiler.arrays import Array
 from tests.pipelines.net_files import net
 
 SENONES = 12
-RECIPE = NetRecipe(
-    "tiny", "", (24,), 8, left=1, right=1, frames=10_000, batch=64, rate=1e-2, heads=2
-)
+RECIPE = NetRecipe("tiny", "", (24,), 8, left=1, right=1, frames=10_000, batch=64, rate=1e-2, heads=2)
 
 
 class Linear:
@@ -189,9 +187,7 @@ def test_no_sentence_is_in_two_parts_and_none_of_them_is_tested(tmp_path: Path) 
         data.plan(DataRecipe(text=str(text), held_out=40))
 
 
-def test_recordings_are_cut_without_a_gap_and_the_last_is_held_out(
-    tmp_path: Path, shared_audio: Path
-) -> None:
+def test_recordings_are_cut_without_a_gap_and_the_last_is_held_out(tmp_path: Path, shared_audio: Path) -> None:
     text = book(tmp_path)
     files = tuple(str(shared_audio / f"{name}.flac") for name in ("polar", "cats"))
     recipe = DataRecipe(text=str(text), held_out=10, human=files, human_passes=3)
@@ -203,15 +199,10 @@ def test_recordings_are_cut_without_a_gap_and_the_last_is_held_out(
     assert all(a[1] == b[0] for a, b in pairwise(spans))
     assert all(3 <= end - start < 13.01 for start, end in spans)
     elsewhere = tuple(str(Path("/elsewhere") / Path(file).name) for file in files)
-    assert (
-        recipe.digest
-        == DataRecipe(text="/other/book.txt", held_out=10, human=elsewhere, human_passes=3).digest
-    )
+    assert recipe.digest == DataRecipe(text="/other/book.txt", held_out=10, human=elsewhere, human_passes=3).digest
 
 
-def test_shards_are_made_once_and_the_same_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_shards_are_made_once_and_the_same_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def spoken(text: str, voice: str) -> Array:
         rng = np.random.default_rng([len(voice), *text.encode()])
         return (rng.normal(0, 3000, 4000)).astype(np.int16)
@@ -266,10 +257,7 @@ def test_a_warped_front_end_hears_a_voice_of_other_formants() -> None:
     starts, offsets, weights = mel_filters(plain)
     others = mel_filters(plain, warped)
     centres = [
-        [
-            start + np.average(np.arange(b - a), weights=w[a:b])
-            for start, a, b in zip(s, o, o[1:], strict=False)
-        ]
+        [start + np.average(np.arange(b - a), weights=w[a:b]) for start, a, b in zip(s, o, o[1:], strict=False)]
         for s, o, w in ((starts, offsets, weights), others)
     ]
     ratio = np.array(centres[1]) / centres[0]
@@ -281,9 +269,7 @@ def test_a_warped_front_end_hears_a_voice_of_other_formants() -> None:
 
 
 @pytest.mark.parametrize("cut", ["kept", "kept_blocks"])
-def test_cut_weights_stay_cut_while_the_others_learn(
-    shards: Path, tmp_path: Path, cut: str
-) -> None:
+def test_cut_weights_stay_cut_while_the_others_learn(shards: Path, tmp_path: Path, cut: str) -> None:
     recipe = replace(RECIPE, heads=1, **{cut: 0.4})
     held_out = Pool.of([shards / "held-out.safetensors"])
     begun = started(net(card_for(recipe, held_out, SENONES)), recipe)

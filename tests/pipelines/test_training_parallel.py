@@ -56,9 +56,7 @@ def trained(make, task, *batches):
 
 
 def task(method, workers, batch=16, **more):
-    return Task(
-        name=method, method=method, workers=workers, batch=batch, batches=1, rate=RATE, **more
-    )
+    return Task(name=method, method=method, workers=workers, batch=batch, batches=1, rate=RATE, **more)
 
 
 @pytest.mark.parametrize(

@@ -132,18 +132,14 @@ def test_frames_are_shared_among_senones_of_one_state(base):
 
 
 @pytest.mark.parametrize("flite", [True, False])
-def test_the_command_without_flite_or_text_says_what_it_trains_on(
-    base, voice, tmp_path, monkeypatch, capsys, flite
-):
+def test_the_command_without_flite_or_text_says_what_it_trains_on(base, voice, tmp_path, monkeypatch, capsys, flite):
     from assets.speech import build
 
     if flite:
         monkeypatch.setattr(build, "available_voices", lambda: list(build.VOICES))
     else:
         monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(
-        training, "recorded", lambda folder, about="": Speech(voice.speech(2).utterances, about)
-    )
+    monkeypatch.setattr(training, "recorded", lambda folder, about="": Speech(voice.speech(2).utterances, about))
     arguments = ["--model", str(base.directory), "--text", str(tmp_path / "none.txt")]
     assert training.main([*arguments, "--components", "6"]) == 0
     out, err = capsys.readouterr()

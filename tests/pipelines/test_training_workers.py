@@ -106,9 +106,7 @@ def test_a_worker_that_is_killed_ends_the_lab_with_its_name_and_a_valid_session(
     outcome = running.execute(running.Request("asynchronous-sgd", {}, out))
     assert outcome.state == "failed"
     assert outcome.problem is not None
-    assert outcome.problem.startswith(
-        "Worker 1 ended before its work did: it was ended by signal SIGKILL"
-    )
+    assert outcome.problem.startswith("Worker 1 ended before its work did: it was ended by signal SIGKILL")
     with closing(Session.open(out)) as session:
         assert session.state == "failed"
         assert session.meta["lab"]["problem"] == outcome.problem
@@ -134,9 +132,7 @@ both[0].wait()
 """
 
 
-def test_workers_that_stand_still_end_with_an_error(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_that_stand_still_end_with_an_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch.children, "python", lambda *rest: [sys.executable, "-c", STANDING])
     monkeypatch.setattr(launch, "LOOKS_EVERY_S", launch.POLLED_EVERY_S)
     monkeypatch.setattr(launch, "LOOKS", 5)

@@ -30,9 +30,7 @@ WAYS = {
     "quoted.tsv": 'file\ttranscript\n"a.wav"\t"two nine"\nb.wav\t"oh, zero"\n',
     "t.csv": 'file,transcript\na.wav,two nine\nb.wav,"oh, zero"\n',
     "semicolons.csv": "file;transcript\na.wav;two nine\nb.wav;oh, zero\n",
-    "deepspeech.csv": (
-        'wav_filename,wav_filesize,transcript\na.wav,77,two nine\nb.wav,5,"oh, zero"\n'
-    ),
+    "deepspeech.csv": ('wav_filename,wav_filesize,transcript\na.wav,77,two nine\nb.wav,5,"oh, zero"\n'),
     "validated.tsv": (
         "client_id\tpath\tsentence_id\tsentence\tup_votes\nx\ta.wav\t1\ttwo nine\t2\nx\tb.wav\t1\toh, zero\t2\n"
     ),
@@ -57,9 +55,7 @@ def test_each_format_says_the_same(name: str, encoding: str, tmp_path: Path) -> 
 
 
 def test_parts_of_files(tmp_path: Path) -> None:
-    stm = written(
-        tmp_path, "t.stm", "r A x 0 1.5 two\nr B y 1.5 2 IGNORE_TIME_SEGMENT_IN_SCORING\n"
-    )
+    stm = written(tmp_path, "t.stm", "r A x 0 1.5 two\nr B y 1.5 2 IGNORE_TIME_SEGMENT_IN_SCORING\n")
     assert transcripts.read(stm).rows == [
         Row("r", "two", 1, part=Part(0, 0.0, 1.5), name="r-A-0-1.5"),
         Row("r", "", 2, part=Part(1, 1.5, 2.0), name="r-B-1.5-2"),
@@ -98,9 +94,7 @@ def test_kaldi_says_where_its_utterances_are(tmp_path: Path) -> None:
     ]
 
 
-def test_files_of_a_list_are_found_from_the_folder_one_is_in(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_of_a_list_are_found_from_the_folder_one_is_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (sound,) = make(tmp_path / "corpus" / "r1.wav")
     (tmp_path / "data").mkdir()
     text = written(tmp_path / "data", "text", "u1 two\n")
@@ -144,9 +138,7 @@ def test_lines_end_at_line_feeds_alone(inside: str, tmp_path: Path) -> None:
         ("wav.scp", "a a.wav\n", ["nothing of the words", "`text`"]),
     ],
 )
-def test_what_cannot_be_read_is_told_with_its_line(
-    name: str, text: str, parts: list[str], tmp_path: Path
-) -> None:
+def test_what_cannot_be_read_is_told_with_its_line(name: str, text: str, parts: list[str], tmp_path: Path) -> None:
     with pytest.raises(AudioError) as error:
         transcripts.read(written(tmp_path, name, text))
     sentence(error, name, *parts)

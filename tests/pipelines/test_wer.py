@@ -40,9 +40,7 @@ PIECES = st.one_of(
             "<sil>",
         ]
     ),
-    st.sampled_from(
-        ["read(2)", "[NOISE]", "++UM++", "a.m.", "\u2014", "na\u00efve", "nai\u0308ve"]
-    ),
+    st.sampled_from(["read(2)", "[NOISE]", "++UM++", "a.m.", "\u2014", "na\u00efve", "nai\u0308ve"]),
     st.sampled_from(["Stra\u00dfe", "STRASSE", "\u0130stanbul", "4.5", "snake_case", "\u017fo"]),
     st.text(max_size=6),
 )
@@ -92,9 +90,7 @@ def test_long_texts_are_cut_in_two_and_cost_the_same(said: list[str], heard: lis
 
 
 @given(said=WORDS, heard=WORDS)
-def test_a_partial_hypothesis_is_held_against_the_beginning_that_fits_best(
-    said: list[str], heard: list[str]
-) -> None:
+def test_a_partial_hypothesis_is_held_against_the_beginning_that_fits_best(said: list[str], heard: list[str]) -> None:
     found = wer.counted(wer.align(said, heard, partial=True))
     best = min(fewest_errors(said[:n], heard) for n in range(len(said) + 1))
     assert found.errors == best

@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 
 from pipelines.audio import word_errors as wer
 
-SPOKEN = (
-    "\u0926\u094b \u0928\u094c \u0924\u0940\u0928 \u091a\u093e\u0930 \u0936\u0942\u0928\u094d\u092f"
-)
+SPOKEN = "\u0926\u094b \u0928\u094c \u0924\u0940\u0928 \u091a\u093e\u0930 \u0936\u0942\u0928\u094d\u092f"
 """Two nine three four zero in Hindi."""
 WRONG = "\u0926\u0947 \u0928\u0942 \u0924\u093e\u0928 \u091a\u093f\u0930 \u0936\u093f\u0928\u094d\u092f\u0941"
 """The same with other vowel signs."""

@@ -74,9 +74,7 @@ def _window(complaints: IO[bytes]) -> Iterator[Window]:
 def start(window: Window, out: Path, audio: Path, **changes: Any) -> None:
     # Neither replays nor calls timed again: nothing here is about figures.
     config = assign(presets.load("gmm-quick").config, {"replay": 0.0, **changes})
-    window.say(
-        do="start", config=to_dict(config), preset="gmm-quick", audio=[str(audio)], out=str(out)
-    )
+    window.say(do="start", config=to_dict(config), preset="gmm-quick", audio=[str(audio)], out=str(out))
     assert window.hear("running")["session"] == str(out)
 
 
@@ -101,9 +99,7 @@ def test_a_run_takes_changes_and_marks_and_refuses_the_rest(
         assert session.configs[-1].tree["gmm"]["selection"]["enabled"] is True
 
 
-def test_it_can_run_again_after_an_error(
-    window: Window, bundled_speech: Path, tmp_path: Path
-) -> None:
+def test_it_can_run_again_after_an_error(window: Window, bundled_speech: Path, tmp_path: Path) -> None:
     window.say(do="start", config={}, audio=[str(tmp_path / "none.wav")], out=str(tmp_path / "a"))
     assert "none.wav" in window.hear("error")["message"]
     window.say(do="start", config={"colour": 1}, audio=[], out=str(tmp_path / "a.asrs"))
@@ -138,9 +134,7 @@ def test_killed_in_the_middle_the_session_up_to_then_opens(
         assert sum(parts.categories.values()) == pytest.approx(parts.wall_ns, rel=1e-9)
 
 
-def test_a_window_that_goes_away_ends_the_run_cleanly(
-    window: Window, bundled_speech: Path, tmp_path: Path
-) -> None:
+def test_a_window_that_goes_away_ends_the_run_cleanly(window: Window, bundled_speech: Path, tmp_path: Path) -> None:
     path = tmp_path / "left.asrs"
     start(window, path, bundled_speech / "01-slt-morning.flac", pace=1.0)
     window.decoding()
@@ -153,9 +147,7 @@ def test_a_window_that_goes_away_ends_the_run_cleanly(
 
 
 @pytest.mark.parametrize("number", ["SIGTERM", "SIGINT"])
-def test_a_signal_ends_the_run_cleanly(
-    number: str, window: Window, bundled_speech: Path, tmp_path: Path
-) -> None:
+def test_a_signal_ends_the_run_cleanly(number: str, window: Window, bundled_speech: Path, tmp_path: Path) -> None:
     path = tmp_path / "ended.asrs"
     start(window, path, bundled_speech / "01-slt-morning.flac", pace=1.0)
     window.decoding()

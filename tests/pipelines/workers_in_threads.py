@@ -32,9 +32,7 @@ LONGEST = 2400
 """Ticks that workers may take at all: one that goes round in circles ends, too."""
 
 
-def together(
-    size: int, work: Callable[[Peers, Callable[[int, Diary], Peers | None]], Any]
-) -> list[Any]:
+def together(size: int, work: Callable[[Peers, Callable[[int, Diary], Peers | None]], Any]) -> list[Any]:
     """What `work` returns in each of `size` workers, by rank; the first exception of any is raised.
 
     AssertionError where they wait for each other without end.
@@ -140,8 +138,6 @@ def done(job: Job, taught: Lessons | None = None) -> list[Piece]:
     return pieces
 
 
-def pieces(
-    job: Job, workers: int, stopping: Callable[[], bool], machines: object
-) -> Iterator[Piece]:
+def pieces(job: Job, workers: int, stopping: Callable[[], bool], machines: object) -> Iterator[Piece]:
     """In the place of `launch.pieces`."""
     yield from done(job)

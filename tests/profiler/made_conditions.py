@@ -20,9 +20,7 @@ STAGES = [
     Stage(EMIT, "search.emit", "search"),
     Stage(REPLAY, f"{REPLAYED}score.some", "setup", ("timed_ns",)),
 ]
-ROOFS = ROOF_TABLE.merged(
-    RoofTable((roof(OVERHEAD, "numba", 100.0), roof(OVERHEAD, KERNEL_CALL, 1000.0)))
-)
+ROOFS = ROOF_TABLE.merged(RoofTable((roof(OVERHEAD, "numba", 100.0), roof(OVERHEAD, KERNEL_CALL, 1000.0))))
 LAW = Cost({"gemm": Linear(per_work=(10.0, 0.0, 0.0))}, calls={KERNEL_CALL: Linear(0.5)})
 
 

@@ -26,9 +26,7 @@ FRAMES_PER_BLOCK = 4
 FRAMES = BLOCKS * FRAMES_PER_BLOCK
 
 
-def roof(
-    kind: str, name: str, median: float, size: int = 0, threads: int = 1, spread: float = 0.1
-) -> Roof:
+def roof(kind: str, name: str, median: float, size: int = 0, threads: int = 1, spread: float = 0.1) -> Roof:
     ends = median * (1 - spread), median * (1 + spread)
     return Roof(kind, name, "float32", threads, size, median, *ends, "x/s")
 
@@ -92,9 +90,7 @@ def record(path: Path, *, replace: bool = False, **meta: Any) -> SessionWriter:
             lane.put(emit, begin, clock.advance(2_000 + block), frame + i, 1, 50 + i, 200, 30)
         lane.put(decode, tile, clock.advance(1_000), frame, FRAMES_PER_BLOCK)
         lane.put(idle, clock(), clock.advance(3_000), frame, 0)
-        faults = CounterTotal(
-            lane.id, gaussians, lane.epoch, "page_faults", block + 1, "perf_event"
-        )
+        faults = CounterTotal(lane.id, gaussians, lane.epoch, "page_faults", block + 1, "perf_event")
         writer.counters([faults])
         writer.sample(clock(), {"process.cpu_percent": float(block), "absent": None})
     writer.utterance_done(

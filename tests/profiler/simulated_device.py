@@ -100,9 +100,7 @@ class Rig:
         with piece(self.timer, self.gemm, stream, frame, 4):
             self.device.run(stream, ns)
 
-    def blocking_copy(
-        self, ns: int, size: int = 4096, stream: int = COMPUTE, frame: int = 0
-    ) -> None:
+    def blocking_copy(self, ns: int, size: int = 4096, stream: int = COMPUTE, frame: int = 0) -> None:
         with self.timer.transfer(self.down, size, False, stream, frame, 4, blocking=True):
             self.device.run(stream, ns)
 

@@ -133,9 +133,7 @@ def test_known_figures_of_a_small_recording(tmp_path: Path) -> None:
         assert not track.update(session)
         assert track.n_frames == FRAMES
         # gaussians: 3000·100 op at 110 Gop/s + 3000 exp at 1.1 Gop/s at best; 5000 B in the first cache.
-        assert track.categories_ns[0] == pytest.approx(
-            [1500 / 1.1, 0, 2500 - 1500 / 1.1, 0, 0, 2000, 0, 250], abs=2.5
-        )
+        assert track.categories_ns[0] == pytest.approx([1500 / 1.1, 0, 2500 - 1500 / 1.1, 0, 0, 2000, 0, 250], abs=2.5)
         assert track.categories_ns[-1, SEARCH] == 2000 + BLOCKS - 1
         assert {name: values[0] for name, values in track.work.items()} == {
             "scoring gaussians": 750.0,
@@ -165,9 +163,7 @@ def test_known_figures_of_a_small_recording(tmp_path: Path) -> None:
         assert (emit.flops, emit.bytes_min, emit.verdict, emit.evidence) == (None, None, None, "–")
         assert parts.recorder.spans == 1 + 7 * BLOCKS
         per_span = session.meta["recorder"]["ns_per_span"]
-        assert parts.recorder.perturbation == pytest.approx(
-            per_span * (1 + 7 * BLOCKS) / parts.wall_ns
-        )
+        assert parts.recorder.perturbation == pytest.approx(per_span * (1 + 7 * BLOCKS) / parts.wall_ns)
         block = breakdown(session, 4, 8, track)
         assert block.wall_ns == 10_000 + 4 * 2_001 + 1_000
         assert block.audio_s == pytest.approx(0.04)
@@ -221,9 +217,7 @@ def test_a_replaced_cost_law_starts_the_track_again() -> None:
 
 
 def test_each_epoch_has_its_own_law_and_threads() -> None:
-    spans = spans_of(
-        [(0, 1000, 2, 0, 1), (0, 1000, 0, 0, 1), (1000, 1000, 2, 1, 1), (1000, 1000, 0, 1, 1)]
-    )
+    spans = spans_of([(0, 1000, 2, 0, 1), (0, 1000, 0, 0, 1), (1000, 1000, 2, 1, 1), (1000, 1000, 0, 1, 1)])
     spans["epoch"][2:] = 1
     costs = {(2, 0): Cost({"gemm": Linear(10_000)}), (2, 1): Cost({"gemm": Linear(50_000)})}
     session = fake_session(spans, STAGES, costs)

@@ -61,9 +61,7 @@ def test_what_is_kept_is_found_mapped_and_cannot_be_written() -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(st.data())
-def test_every_changed_byte_is_seen(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
+def test_every_changed_byte_is_seen(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     path = tmp_path_factory.getbasetemp() / "flipped"
     cache.write(path, ARRAYS, ABOUT)
     content = bytearray(path.read_bytes())
@@ -149,9 +147,7 @@ def place(path: Path, how: str, aside: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
-@pytest.mark.parametrize(
-    "how", ["pipe", "folder", "link", "dangling", "device", "empty", "sparse", "other"]
-)
+@pytest.mark.parametrize("how", ["pipe", "folder", "link", "dangling", "device", "empty", "sparse", "other"])
 def test_whatever_lies_in_its_place_is_replaced(tmp_path: Path, how: str) -> None:
     path = kept()
     aside = tmp_path / "x.kept"
@@ -167,9 +163,7 @@ def test_whatever_lies_in_its_place_is_replaced(tmp_path: Path, how: str) -> Non
 
 
 @pytest.mark.parametrize("how", ["file", "denied"])
-def test_unwritable_cache_keeps_none(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
-) -> None:
+def test_unwritable_cache_keeps_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     root = tmp_path / "theirs"
     if how == "file":
         root.write_text("")

@@ -48,9 +48,7 @@ def test_nor_do_children_of_the_child(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["", ".", "here", os.pathsep, f"here{os.pathsep}."])
-def test_current_folder_is_dropped(
-    value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_current_folder_is_dropped(value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = str(tmp_path / "kept")
     monkeypatch.setenv("PYTHONPATH", f"{value}{os.pathsep}{kept}")
     entries = children.environment()["PYTHONPATH"].split(os.pathsep)
@@ -59,9 +57,7 @@ def test_current_folder_is_dropped(
 
 
 @pytest.mark.parametrize("first", ["profiler", "pipelines"])
-def test_numba_ignores_the_folder(
-    first: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_numba_ignores_the_folder(first: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(tmp_path / "folder")
     # A YAML reader that could read them: the file is one `key: value` a line.
     reader = tmp_path / "reader"
@@ -154,11 +150,7 @@ def test_every_child_gets_the_environment_of_children() -> None:
                 given = {keyword.arg: ast.unparse(keyword.value) for keyword in node.keywords}
                 if "children.environment" not in given.get("env", ""):
                     careless.append((str(path), node.lineno))
-        made = {
-            n.func.id
-            for n in ast.walk(tree)
-            if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)
-        }
+        made = {n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
         if "QProcess" in made and str(path) != "app/model/processes/child_process.py":
             careless.append((str(path), 0))
     assert careless == []

@@ -41,9 +41,7 @@ OVERHEAD_NS = 2_000
 class Recording:
     """A session made of blocks whose stage times are `NS` times given factors, with seeded noise."""
 
-    def __init__(
-        self, path: Path, seed: int = 0, noise: float = 0.01, block: int = BLOCK, **meta: Any
-    ) -> None:
+    def __init__(self, path: Path, seed: int = 0, noise: float = 0.01, block: int = BLOCK, **meta: Any) -> None:
         self.path = path
         self.block = block
         self.draw = np.random.default_rng(seed)
@@ -95,9 +93,7 @@ class Recording:
             self.lane.put(self.decode, nest, self.clock.advance(OVERHEAD_NS), self.frame, count)
             self.frame += count
         if done:
-            self.writer.utterance_done(
-                number, "a b c", [], self.clock() - start, [epoch], errors, 4
-            )
+            self.writer.utterance_done(number, "a b c", [], self.clock() - start, [epoch], errors, 4)
 
     def close(self) -> Path:
         self.writer.close()
@@ -250,9 +246,7 @@ def test_what_cannot_be_compared_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_two_sessions_with_repeats_are_decided_with_a_warning(tmp_path: Path) -> None:
-    found = compared(
-        straight(tmp_path / "a.asrs", seed=1), straight(tmp_path / "b.asrs", seed=2, one=1.3)
-    )
+    found = compared(straight(tmp_path / "a.asrs", seed=1), straight(tmp_path / "b.asrs", seed=2, one=1.3))
     assert not found.interleaved
     assert stage(found, "score.one").verdict == A_FASTER
     assert stage(found, "search.two").verdict == NO_DIFFERENCE
@@ -261,9 +255,7 @@ def test_two_sessions_with_repeats_are_decided_with_a_warning(tmp_path: Path) ->
 
 
 def test_one_run_per_arm_decides_nothing_and_says_why(tmp_path: Path) -> None:
-    found = compared(
-        straight(tmp_path / "a.asrs", 1), straight(tmp_path / "b.asrs", 1, seed=2, one=3.0)
-    )
+    found = compared(straight(tmp_path / "a.asrs", 1), straight(tmp_path / "b.asrs", 1, seed=2, one=3.0))
     assert found.overall.ratio.ratio == pytest.approx(252 / 152, abs=0.05)
     assert found.overall.ratio.low is None
     assert {row.verdict for row in (found.overall, *found.stages)} == {UNDECIDED}
@@ -316,9 +308,7 @@ def test_utterances_match_by_name_and_length(tmp_path: Path) -> None:
     assert found.matched == (("same", 0), ("same", 1))
     assert found.unmatched_a == ("only here", "cut")
     assert found.audio_s == pytest.approx(2 * FRAMES / 100)
-    assert any(
-        "2 utterances match" in w and "only in A (only here, cut)" in w for w in found.warnings
-    )
+    assert any("2 utterances match" in w and "only in A (only here, cut)" in w for w in found.warnings)
 
 
 @pytest.mark.parametrize(

@@ -29,9 +29,7 @@ def test_other_programs_have_a_part_of_each_tile_and_at_most_all_of_it() -> None
 
 
 def test_they_are_a_category_of_scoring_and_of_the_rest_and_a_part_of_stages() -> None:
-    spans = spans_of(
-        [(0, 600, SCORE, 0, 4, 100), (600, 200, EMIT, 0, 4), (0, 1000, BLOCK, 0, 4, 300)]
-    )
+    spans = spans_of([(0, 600, SCORE, 0, 4, 100), (600, 200, EMIT, 0, 4), (0, 1000, BLOCK, 0, 4, 300)])
     found = breakdown(session_of(spans))
     # 600 of scoring and 200 between the stages, each by the three tenths of the block.
     assert found.categories[OTHER_PROGRAMS] == pytest.approx(180 + 60)

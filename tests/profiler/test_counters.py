@@ -59,10 +59,7 @@ class FakeKernel:
         enabled = 1000 * self.readings
         fits = sum(name in HARD for name in names) <= self.free_hardware
         running = int(enabled * self.running) if fits else 0
-        values = [
-            0 if name in self.stuck or not fits else self.readings * (i + 1)
-            for i, name in enumerate(names)
-        ]
+        values = [0 if name in self.stuck or not fits else self.readings * (i + 1) for i, name in enumerate(names)]
         data = struct.pack(f"={3 + len(names)}Q", len(names), enabled, running, *values)
         assert len(data) == size
         return data
@@ -188,9 +185,7 @@ def test_what_this_machine_has_agrees_with_what_the_process_did() -> None:
         before, faults = group.read(), resource.getrusage(resource.RUSAGE_THREAD)
         touched = bytearray(pages * resource.getpagesize())
         after, faults_after = group.read(), resource.getrusage(resource.RUSAGE_THREAD)
-        counted = dict(
-            zip(names, (b - a for a, b in zip(before[2:], after[2:], strict=True)), strict=True)
-        )
+        counted = dict(zip(names, (b - a for a, b in zip(before[2:], after[2:], strict=True)), strict=True))
         del touched
         told = faults_after.ru_minflt + faults_after.ru_majflt - faults.ru_minflt - faults.ru_majflt
         # The two readings lie a few microseconds apart.

@@ -81,9 +81,7 @@ def table(lane: CountingLane, *, final: bool = True) -> dict[tuple[int, int, str
     return {(t.stage, t.epoch, t.name): t.value for t in lane.totals(final)}
 
 
-def test_counts_go_to_the_later_span(
-    lane: CountingLane, clock: FakeClock, group: FakeGroup
-) -> None:
+def test_counts_go_to_the_later_span(lane: CountingLane, clock: FakeClock, group: FakeGroup) -> None:
     for cycles in (100, 300):
         step(lane, clock, group, 1, cycles)
         step(lane, clock, group, 2, 7)
@@ -261,9 +259,7 @@ def test_no_count_is_lost_or_doubled(steps: list[tuple[int, int, int, int, int, 
             latest |= table(lane, final=False)
     latest |= table(lane)
     slack = 8  # each total is rounded on its own
-    assert sum(v for k, v in latest.items() if k[2] == "cycles") == pytest.approx(
-        group.cycles, abs=slack
-    )
+    assert sum(v for k, v in latest.items() if k[2] == "cycles") == pytest.approx(group.cycles, abs=slack)
     counted = sum(v for k, v in latest.items() if k[2] == COUNTED)
     assert counted == pytest.approx(clock() - begin - bool(steps), abs=slack)
 

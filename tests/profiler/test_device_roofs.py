@@ -48,9 +48,7 @@ TABLE = RoofTable(
 )
 
 
-def recorded(
-    tmp_path: Any, cost: Cost, ns: int, copies: tuple[int, ...] = (), back: tuple[int, ...] = ()
-) -> Session:
+def recorded(tmp_path: Any, cost: Cost, ns: int, copies: tuple[int, ...] = (), back: tuple[int, ...] = ()) -> Session:
     """Four pieces of work of `ns` on a device with `cost` each; pinned `copies`, pageable ones `back`, 1 ms each."""
     recorder = Recorder(FakeClock(1_000_000))
     path = tmp_path / "device.asrs"
@@ -212,9 +210,7 @@ class Library:
         self._clock.advance(30_000)
 
 
-def test_a_small_set_is_read_many_times_in_one_launch(
-    clock: FakeClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_small_set_is_read_many_times_in_one_launch(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
     """A launch takes 6 µs: one that reads 64 KiB once shows 11 GB/s, whatever the cache gives."""
     library, key = Library(clock), Key(BANDWIDTH, "read@cuda", bytes=1 << 16)
     roof = device_roofs._memory(library, STAND_IN, key, Effort(3, 0.0))
@@ -231,9 +227,7 @@ def test_a_small_set_is_read_many_times_in_one_launch(
             device_roofs._memory(library, STAND_IN, key, Effort(3, 0.0))
 
 
-def test_exponentials_count_beyond_the_traffic_of_their_pass(
-    clock: FakeClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_exponentials_count_beyond_the_traffic_of_their_pass(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(device_roofs, "ELEMENTS", 16)
     key = Key(RATE, "exp.torch@cuda")
     found = device_roofs._beyond(Library(clock), STAND_IN, key, Effort(3, 0.0))

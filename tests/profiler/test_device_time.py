@@ -122,10 +122,7 @@ def test_charges_tile_the_waits_and_name_only_what_ran(
         start = max(start, at)
         apart.append(Wait(stream, start, max(end, start)))
         at = max(end, start)
-    work = [
-        Busy(which, i, start, end, transfer, i)
-        for i, (which, (start, end), transfer) in enumerate(busy)
-    ]
+    work = [Busy(which, i, start, end, transfer, i) for i, (which, (start, end), transfer) in enumerate(busy)]
     charges = charge(apart, work)
     assert sum(c.end_ns - c.start_ns for c in charges) == sum(w.end_ns - w.start_ns for w in apart)
     for one, after in pairwise(charges):
@@ -308,9 +305,7 @@ def test_times_that_break_causality_are_mended_and_told() -> None:
 
 
 WHAT = ("compute", "copy", "blocking", "host", "wait", "follow", "block")
-actions = st.lists(
-    st.tuples(st.sampled_from(WHAT), st.integers(0, 1), st.integers(1, 5 * MS)), max_size=40
-)
+actions = st.lists(st.tuples(st.sampled_from(WHAT), st.integers(0, 1), st.integers(1, 5 * MS)), max_size=40)
 
 
 @settings(max_examples=60, deadline=None)

@@ -247,9 +247,7 @@ def test_watching_samples_everything(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with watching(sink, also=lambda: called.append(1)):
         deadline = time.monotonic() + 20
         names: set[str] = set()
-        while time.monotonic() < deadline and not (
-            called and {"gpu0.power_watts", "energy.package-0_joules"} <= names
-        ):
+        while time.monotonic() < deadline and not (called and {"gpu0.power_watts", "energy.package-0_joules"} <= names):
             time.sleep(0.01)
             names = {name for _, values in sink.rows for name in values}
     assert {"gpu0.power_watts", "energy.package-0_joules", "process.rss_bytes"} <= names

@@ -44,9 +44,7 @@ def test_chrome_events_are_complete_and_in_microseconds(chrome: Any, small: Path
         first = session.spans["start_ns"].min() + 5_000_000
         by_name = sorted((e for e in spans if e["name"] == "decode.block"), key=lambda e: e["ts"])
         wanted = session.spans[session.spans["stage"] == 0]
-    assert [e["ts"] for e in by_name] == pytest.approx(
-        ((wanted["start_ns"] - first) / 1000).tolist()
-    )
+    assert [e["ts"] for e in by_name] == pytest.approx(((wanted["start_ns"] - first) / 1000).tolist())
     assert by_name[0]["args"] == {"frame": 0, "frames": 4, "epoch": 0}
     emit = next(e for e in spans if e["name"] == "search.emit")
     assert emit["cat"] == "search"
@@ -128,9 +126,7 @@ def test_utterances_and_words_are_spans(chrome: Any, small: Path, tmp_path: Path
     assert (hello["ts"], hello["ts"] + hello["dur"]) == pytest.approx((middle, ends[2]), abs=2e-3)
     # Frames 15 to 34: from three quarters of the fourth block to three quarters of the ninth.
     assert word["ts"] == pytest.approx(starts[3] + 0.75 * (ends[3] - starts[3]), abs=2e-3)
-    assert word["ts"] + word["dur"] == pytest.approx(
-        starts[8] + 0.75 * (ends[8] - starts[8]), abs=2e-3
-    )
+    assert word["ts"] + word["dur"] == pytest.approx(starts[8] + 0.75 * (ends[8] - starts[8]), abs=2e-3)
     nests(events)
     tree = json.loads((tmp_path / "s.json").read_text())
     names = [frame["name"] for frame in tree["shared"]["frames"]]
@@ -166,9 +162,7 @@ def test_whatever_a_session_says_was_recognised_nests(
     balanced({"startValue": 0, "endValue": 1000, "events": [json.loads(e) for e in written]})
 
 
-def _utterance(
-    number: int, first: int, frames: int, words: list[tuple[str, int, int]]
-) -> Utterance:
+def _utterance(number: int, first: int, frames: int, words: list[tuple[str, int, int]]) -> Utterance:
     peaks = np.zeros((frames, 2), np.int8)
     return Utterance(
         number, f"u{number}", "", first, frames, frames / 100, None, None, tuple(words), None, (),
@@ -195,9 +189,7 @@ def balanced(profile: dict[str, Any]) -> dict[int, int]:
     return spent
 
 
-SCHEMA = json.loads(
-    (Path(__file__).parents[1] / "data" / "speedscope" / "file-format-schema.json").read_text()
-)
+SCHEMA = json.loads((Path(__file__).parents[1] / "data" / "speedscope" / "file-format-schema.json").read_text())
 KINDS: dict[str, Any] = {"object": dict, "array": list, "string": str, "number": (int, float)}
 
 

@@ -37,9 +37,7 @@ def test_busy_time_is_that_of_every_single_span(data: st.DataObject) -> None:
     kinds = data.draw(st.lists(st.integers(0, len(KINDS) - 1), min_size=n, max_size=n))
     row = row_of(gaps, durations, kinds, data.draw(st.integers(1, 4)))
     end = sum(gaps) + sum(durations)
-    edges = np.sort(
-        data.draw(st.lists(st.floats(-10, end + 10), min_size=2, max_size=9).map(np.array))
-    )
+    edges = np.sort(data.draw(st.lists(st.floats(-10, end + 10), min_size=2, max_size=9).map(np.array)))
     expected = np.zeros((len(edges) - 1, len(KINDS)))
     starts = np.cumsum(gaps) + np.concatenate([[0], np.cumsum(durations)[:-1]])
     for start, duration, kind in zip(starts, durations, kinds, strict=True):

@@ -93,9 +93,7 @@ def test_recheck_measures_two_roofs_and_drift_compares_them() -> None:
     after = cpu.recheck(before)
     changes = table.drift(before, after)
     assert set(changes) == {"gemm", f"read {1 << 22}"}
-    assert table.drift(ROOF_TABLE, RoofTable((roof(RATE, "gemm", 95e9),))) == {
-        "gemm": pytest.approx(-0.05)
-    }
+    assert table.drift(ROOF_TABLE, RoofTable((roof(RATE, "gemm", 95e9),))) == {"gemm": pytest.approx(-0.05)}
 
 
 def test_a_passing_disturbance_is_no_drift(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,9 +132,7 @@ def test_the_ladder_ends_beyond_the_caches_in_use(monkeypatch: pytest.MonkeyPatc
 
 def test_a_run_leaves_the_highest_rungs_to_calibrations(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu, "last_level_caches", lambda: (480 << 20, 1))
-    largest = {
-        whole: max(step.key.bytes for step in cpu.plan(1, whole=whole)) for whole in (False, True)
-    }
+    largest = {whole: max(step.key.bytes for step in cpu.plan(1, whole=whole)) for whole in (False, True)}
     assert largest == {False: cpu.RUN_BYTES, True: 2 << 30}
     # Of what a calibration has found, the end of a run looks at its own last rung again.
     timed: list[int] = []
@@ -207,10 +203,7 @@ def test_peaks_survive_storage_and_leave_out_nonsense() -> None:
     tile = both.kernel("tile")
     assert tile.median == 3e9
     assert both.rate("gemm") == ROOF_TABLE.rate("gemm")
-    bad = [
-        {**ROOF_TABLE.rows()[0], "median": value}
-        for value in (0.0, -1.0, float("inf"), float("nan"))
-    ]
+    bad = [{**ROOF_TABLE.rows()[0], "median": value} for value in (0.0, -1.0, float("inf"), float("nan"))]
     assert not RoofTable.from_rows(bad)
     assert RoofTable().bandwidth(1e6) is None
     assert RoofTable().rate("gemm") is None

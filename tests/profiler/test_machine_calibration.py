@@ -35,9 +35,7 @@ class Machine:
         monkeypatch.setattr(torch_child, "measure", self.torch)
         monkeypatch.setattr(calibration, "usable_cores", lambda: 2)
 
-    def plan(
-        self, counts: Iterable[int], kernels: Mapping[str, Work] | None, *, whole: bool
-    ) -> list[cpu.Step]:
+    def plan(self, counts: Iterable[int], kernels: Mapping[str, Work] | None, *, whole: bool) -> list[cpu.Step]:
         rates = {**QUICK, **dict.fromkeys(kernels or {}, 1e9), **(REST if whole else {})}
         keys = {Key(RATE, name, threads=n): rate for n in counts for name, rate in rates.items()}
         return [cpu.Step(key, self._taker(key, rate)) for key, rate in keys.items()]
@@ -140,9 +138,7 @@ def test_the_whole_plan_holds_what_every_run_needs_and_each_roof_once() -> None:
             assert {step.key for step in some} <= set(keys)
 
 
-@pytest.mark.parametrize(
-    "spoiled", ["", "{", "[]", '{"roofs": [{}]}', '{"roofs": [], "unavailable": 3}', "\x00"]
-)
+@pytest.mark.parametrize("spoiled", ["", "{", "[]", '{"roofs": [{}]}', '{"roofs": [], "unavailable": 3}', "\x00"])
 def test_a_spoiled_file_is_measured_anew(machine: Machine, spoiled: str) -> None:
     first = calibration.load_or_measure(1)
     stored().write_text(spoiled)

@@ -50,13 +50,9 @@ def test_a_group_has_parts_where_a_stage_of_it_has_a_law() -> None:
         Stage(2, "score.b", "scoring"),
         Stage(3, "search.a", "search"),
     ]
-    spans = spans_of(
-        [(0, 4000, 1, 0, 1), (4000, 2000, 2, 0, 1), (6000, 3000, 3, 0, 1), (0, 9000, 0, 0, 1)]
-    )
+    spans = spans_of([(0, 4000, 1, 0, 1), (4000, 2000, 2, 0, 1), (6000, 3000, 3, 0, 1), (0, 9000, 0, 0, 1)])
     calls = Cost({"gemm": Linear(1.0)}, calls={NUMPY_CALL: Linear(2.0)})
-    found = breakdown(
-        fake_session(spans, stages, {(1, 0): calls, (3, 0): Cost(unmodelled="a library's own")})
-    )
+    found = breakdown(fake_session(spans, stages, {(1, 0): calls, (3, 0): Cost(unmodelled="a library's own")}))
     scoring = found.parts_of("scoring")
     assert scoring.time_ns == pytest.approx(6000)
     # At the best repeat, 450 ns each.

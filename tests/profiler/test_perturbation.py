@@ -70,21 +70,15 @@ def test_the_verdict_in_question_predicts_by_all_parts_it_was_given_with() -> No
         "not_attributed": 12.0,
     }
     plain = expected(before, after, 500.0, otherwise=0.9)
-    found = expected(
-        before, after, 500.0, otherwise=0.9, judged=judged("bandwidth-bound", **shares)
-    )
+    found = expected(before, after, 500.0, otherwise=0.9, judged=judged("bandwidth-bound", **shares))
     # What is not attributed, and what the law has nothing of, is as if nothing had changed.
     assert found.pop("bandwidth-bound") == pytest.approx(0.6 * 0.5 + 0.2 + 0.08 * 0.5 + 0.12 * 0.9)
     assert plain.pop("bandwidth-bound") == pytest.approx(0.5)
     assert found == plain
     latency = {"latency": 70.0, "bandwidth": 30.0}
     # Of a verdict that no part of the law speaks of nothing is predicted.
-    assert "latency-bound" not in expected(
-        before, after, 500.0, judged=judged("latency-bound", **latency)
-    )
-    assert expected(before, after, 500.0, judged=judged("undecided", **shares)) == expected(
-        before, after, 500.0
-    )
+    assert "latency-bound" not in expected(before, after, 500.0, judged=judged("latency-bound", **latency))
+    assert expected(before, after, 500.0, judged=judged("undecided", **shares)) == expected(before, after, 500.0)
 
 
 def test_a_smaller_model_is_compared_per_unit_of_work() -> None:

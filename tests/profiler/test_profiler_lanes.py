@@ -94,9 +94,7 @@ def taken(lane: Lane, limit: int = RING_RECORDS) -> np.ndarray:
 @given(
     st.integers(1, 9),
     st.lists(
-        st.tuples(
-            st.sampled_from(["put", "lap", "kernel", "open", "take", "epoch"]), st.integers(1, 12)
-        ),
+        st.tuples(st.sampled_from(["put", "lap", "kernel", "open", "take", "epoch"]), st.integers(1, 12)),
         max_size=60,
     ),
 )

@@ -69,14 +69,11 @@ def test_linear_is_the_sum_of_its_terms(
         span["frames"] = frames
         span["work0"], span["work1"], span["work2"] = work
     wanted = [
-        fixed + per_frame * frames + sum(f * w for f, w in zip(per_work, work, strict=True))
-        for frames, *work in rows
+        fixed + per_frame * frames + sum(f * w for f, w in zip(per_work, work, strict=True)) for frames, *work in rows
     ]
     assert law.of(spans) == pytest.approx(wanted)
     totals = [float(sum(row[i] for row in rows)) for i in range(4)]
-    assert law.total(len(rows), totals[0], (totals[1], totals[2], totals[3])) == pytest.approx(
-        sum(wanted)
-    )
+    assert law.total(len(rows), totals[0], (totals[1], totals[2], totals[3])) == pytest.approx(sum(wanted))
     assert Linear.from_list(law.as_list()) == law
 
 
@@ -98,9 +95,7 @@ def test_measuring_the_recorder_gives_plausible_figures() -> None:
 
 def test_hot_path_import_is_light() -> None:
     code = "import profiler.spans, sys; print(*sorted(sys.modules))"
-    loaded = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    ).stdout
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     heavy = {"numba", "torch", "psutil", "sqlite3", "msgspec", "scipy", "PySide6", "statistics"}
     assert not heavy & set(loaded.split())
 

@@ -28,9 +28,7 @@ class Run:
     path: str = "made up"
     wall: list[float] = field(default_factory=list)
 
-    def decode(
-        self, name: str, seconds: int, epochs: list[int], cost: float, errors: int = 1
-    ) -> None:
+    def decode(self, name: str, seconds: int, epochs: list[int], cost: float, errors: int = 1) -> None:
         """One utterance; `epochs`: that of every second of it."""
         first = len(self.wall)
         for second, epoch in enumerate(epochs):
@@ -103,9 +101,7 @@ def test_a_change_given_up_spoils_nothing_after_it() -> None:
     run = Run()
     run.decode("one", 6, [OFF] * 6, 4e6)
     run.marker(100, None)
-    run.markers.append(
-        Marker(9, "error", "key=1 could not be made", 0, 200, None, None, None, None)
-    )
+    run.markers.append(Marker(9, "error", "key=1 could not be made", 0, 200, None, None, None, None))
     run.decode("one", 6, [ON] * 6, 2e6)
     assert run.compared().seconds == 5
 

@@ -57,9 +57,7 @@ time.sleep(60)
 
 
 def run_child(path: Path, rounds: int) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", CHILD, path, str(rounds)], stdout=subprocess.PIPE, text=True
-    )
+    return subprocess.Popen([sys.executable, "-c", CHILD, path, str(rounds)], stdout=subprocess.PIPE, text=True)
 
 
 def kill(child: subprocess.Popen[str]) -> int:
@@ -135,9 +133,7 @@ def crashed_copy(tmp_path: Path) -> Path:
     (tmp_path / "crashed").mkdir()
     wait_until_written(writer)
     copy = tmp_path / "crashed" / "s.asrs"
-    for source, target in zip(
-        (writer.path, side_files(writer.path)[0]), (copy, side_files(copy)[0]), strict=True
-    ):
+    for source, target in zip((writer.path, side_files(writer.path)[0]), (copy, side_files(copy)[0]), strict=True):
         shutil.copyfile(source, target)
     # The writer in the copy's own description is this process, which lives: say it is another one.
     writer.close()

@@ -90,9 +90,7 @@ def test_settings_are_looked_up_by_key_and_nothing_else(small: Path) -> None:
         tree = session.configs[0].tree
     assert setting(tree, "block") == 16
     assert setting(tree, "search.device") == "cpu"
-    assert [setting(tree, key) for key in ("dnn.net", "search", "gmm.method", "block.x")] == [
-        None
-    ] * 4
+    assert [setting(tree, key) for key in ("dnn.net", "search", "gmm.method", "block.x")] == [None] * 4
 
 
 @pytest.mark.parametrize("value", ["[]", "null", "[1, 2]"])

@@ -109,9 +109,7 @@ def test_files_made_on_purpose(name: str, tmp_path: Path, monkeypatch: pytest.Mo
     assert name not in SHOWN or said is None
 
 
-@pytest.mark.parametrize(
-    "name", ["generated statistics", "an index over an expression", "a net whose card is a pipe"]
-)
+@pytest.mark.parametrize("name", ["generated statistics", "an index over an expression", "a net whose card is a pipe"])
 def test_what_would_never_end_ends(name: str, tmp_path: Path) -> None:
     """In a process that can be given up: between two of its steps SQLite calls nobody, and neither does a pipe."""
     _session_purposes.spoiled(name, tmp_path)
@@ -131,9 +129,7 @@ def test_what_would_never_end_ends(name: str, tmp_path: Path) -> None:
 # -- nodes of JSON -----------------------------------------------------------------------------------
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_any_node_of_any_json_may_be_anything(data: st.DataObject) -> None:
     interleaved = data.draw(st.integers(0, 4)) == 0
@@ -186,10 +182,7 @@ def _share_overflow(data: bytearray, root: int) -> int:
         kind = data[begin]
         count = int.from_bytes(data[begin + 3 : begin + 5], "big")
         pointers = begin + (12 if kind == 5 else 8)
-        cells = [
-            begin + int.from_bytes(data[pointers + 2 * i : pointers + 2 * i + 2], "big")
-            for i in range(count)
-        ]
+        cells = [begin + int.from_bytes(data[pointers + 2 * i : pointers + 2 * i + 2], "big") for i in range(count)]
         if kind == 5:
             pages += [int.from_bytes(data[cell : cell + 4], "big") for cell in cells]
             pages.append(int.from_bytes(data[begin + 8 : begin + 12], "big"))

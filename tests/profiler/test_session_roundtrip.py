@@ -102,9 +102,7 @@ def test_calls_and_accesses_of_a_cost_law_are_read_back(tmp_path: Path) -> None:
         assert session.costs == laws
 
 
-ROW = st.tuples(
-    st.integers(0, 3), st.integers(0, 2**61), st.integers(0, 2**42), U32, U32, U32, U32, U32
-)
+ROW = st.tuples(st.integers(0, 3), st.integers(0, 2**61), st.integers(0, 2**42), U32, U32, U32, U32, U32)
 
 
 @settings(max_examples=15, deadline=None)
@@ -125,11 +123,7 @@ def test_any_spans_survive_the_file(lanes: list[list[tuple[int, ...]]], blocks: 
         with Session.open(path) as session:
             for lane, rows in zip(made, lanes, strict=True):
                 got = session.spans[session.spans["lane"] == lane.id]
-                assert [
-                    (s, t, d, *rest)
-                    for t, d, s, _, _, n, f, *w in got.tolist()
-                    for rest in [(f, n, *w)]
-                ] == rows
+                assert [(s, t, d, *rest) for t, d, s, _, _, n, f, *w in got.tolist() for rest in [(f, n, *w)]] == rows
 
 
 def test_a_session_is_one_portable_file_after_close(small: Path, tmp_path: Path) -> None:
@@ -287,9 +281,7 @@ print(session.state, len(session.spans), session.spans["start_ns"].tolist() == l
 
 def test_closing_under_a_polling_reader_process_leaves_one_file(tmp_path: Path) -> None:
     writer, stage, lane = writer_of(tmp_path / "live.asrs")
-    reader = subprocess.Popen(
-        [sys.executable, "-c", READER, writer.path], stdout=subprocess.PIPE, text=True
-    )
+    reader = subprocess.Popen([sys.executable, "-c", READER, writer.path], stdout=subprocess.PIPE, text=True)
     assert reader.stdout.readline() == "open\n"
     for i in range(3000):
         lane.put(stage, i, i + 1)
@@ -333,9 +325,7 @@ def test_only_sessions_are_ever_replaced(tmp_path: Path) -> None:
     for path in (thesis, foreign):
         before = path.read_bytes()
         for replace in (False, True):
-            with pytest.raises(
-                OSError, match="not an asrscope session lies there and is not overwritten"
-            ):
+            with pytest.raises(OSError, match="not an asrscope session lies there and is not overwritten"):
                 SessionWriter(path, Recorder(), {}, replace=replace)
         assert path.read_bytes() == before
     session = tmp_path / "s.asrs"
@@ -348,9 +338,7 @@ def test_only_sessions_are_ever_replaced(tmp_path: Path) -> None:
         assert not len(opened.spans)
 
 
-@pytest.mark.parametrize(
-    "name", ["a b#?%25&x=1 ü\n.asrs", "-s.asrs", ":memory:", "file:x?mode=ro", "plain"]
-)
+@pytest.mark.parametrize("name", ["a b#?%25&x=1 ü\n.asrs", "-s.asrs", ":memory:", "file:x?mode=ro", "plain"])
 def test_odd_file_names(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     record(Path(name)).close()
@@ -418,9 +406,7 @@ def test_bad_values_are_refused_where_they_are_said(tmp_path: Path) -> None:
             writer.utterance("u", "u", 0, 1, 0.1, None, np.zeros((3, 2)))
         with pytest.raises(ValueError, match="closed, stopped or failed"):
             writer.close("done")
-        writer.meta(
-            "numbers", {"a": np.float32(0.5), "b": np.arange(2), "c": float("nan"), "d": Path("x")}
-        )
+        writer.meta("numbers", {"a": np.float32(0.5), "b": np.arange(2), "c": float("nan"), "d": Path("x")})
         writer.marker("note", "numpy", np.int64(3))  # type: ignore[arg-type]
     assert writer.failed is None
     with Session.open(tmp_path / "s.asrs") as session:

@@ -15,9 +15,7 @@ import pytest
 import profiler
 
 ROOT = Path(str(profiler.__file__)).parent
-OF_SPEECH = re.compile(
-    r"senone|phone|codebook|word_?errors?|\bwer\b|\bgmm\b|\bhmm\b", re.IGNORECASE
-)
+OF_SPEECH = re.compile(r"senone|phone|codebook|word_?errors?|\bwer\b|\bgmm\b|\bhmm\b", re.IGNORECASE)
 STORED = {("session/facts.py", "senones")}
 """Names in the files of sessions: by the module that reads them."""
 

@@ -90,9 +90,7 @@ def read(session: Any) -> CostTrack:
 
 def answers(track: CostTrack, session: Any, first: int | None, last: int | None) -> dict[Any, Any]:
     sums = track.stages
-    found = (
-        sums.totals() if first is None or last is None else sums.within(session.spans, first, last)
-    )
+    found = sums.totals() if first is None or last is None else sums.within(session.spans, first, last)
     return {key: np.array([s.time, s.calls, s.frames, *s.work]) for key, s in found}
 
 
@@ -134,9 +132,7 @@ def test_a_selection_looks_at_the_spans_on_its_edges_alone(monkeypatch) -> None:
     session = fake_session(spans, STAGES, COSTS)
     track = read(session)
     looked_at = []
-    monkeypatch.setattr(
-        stage_sums, "pick", lambda s, at: looked_at.append(len(at)) or s[at], raising=True
-    )
+    monkeypatch.setattr(stage_sums, "pick", lambda s, at: looked_at.append(len(at)) or s[at], raising=True)
     parts = breakdown(session, 1000, 4 * blocks - 1001, track)
     assert sum(looked_at) <= 2 * 3 * CHUNK
     assert [row.time_ns for row in parts.stages] == [5 * (blocks - 500.25)] * 2

@@ -120,9 +120,7 @@ def test_bca_follows_skewness_and_both_cover() -> None:
     for i in range(tries):
         values = draw.exponential(1.0, 30)
         for method in covered:
-            low, high = bootstrap_interval(
-                values, lambda v: float(v.mean()), method=method, resamples=400, seed=i
-            )
+            low, high = bootstrap_interval(values, lambda v: float(v.mean()), method=method, resamples=400, seed=i)
             covered[method] += low <= 1.0 <= high
     # Known for exponential samples of 30: some 92 and 93 of 100 (Davison & Hinkley 1997, ch. 5).
     assert covered["percentile"] >= 0.85 * tries

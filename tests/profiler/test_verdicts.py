@@ -96,9 +96,7 @@ def test_launches_are_judged_by_what_was_measured() -> None:
         (known(0.5, arithmetic=41, calls=40), "mixed"),
         (known(1.0, calls=82, arithmetic=40), "launch-bound"),
     ):
-        assert (
-            judge(Evidence(parts.time_ns, 1, 1, parts, device=True, launches=3)).verdict == verdict
-        )
+        assert judge(Evidence(parts.time_ns, 1, 1, parts, device=True, launches=3)).verdict == verdict
 
 
 def row(duration: int, cost: Cost | None, hot: float | None = None, **more: Any) -> StageRow:
@@ -122,9 +120,7 @@ def row(duration: int, cost: Cost | None, hot: float | None = None, **more: Any)
         (20_000, law(gemm=5e5), None, "undecided", "C"),
     ],
 )
-def test_verdicts_of_a_recording(
-    duration: int, cost: Cost, hot: float | None, verdict: str, grade: str
-) -> None:
+def test_verdicts_of_a_recording(duration: int, cost: Cost, hot: float | None, verdict: str, grade: str) -> None:
     found = row(duration, cost, hot)
     assert (found.verdict, found.evidence, found.defect) == (verdict, grade, None)
     assert found.sentence.endswith(".")
@@ -162,8 +158,7 @@ def test_running_faster_than_the_roofs_allow_is_a_defect_of_the_tool() -> None:
     assert row(10_000, law(gemm=1.1e6 - 1), 1.0).defect is None
     found = row(10_000, law(gemm=1.32e6), 1.0)
     assert found.defect == (
-        "It ran in 83 % of the least time that the machine's measured roofs allow, so its cost law or a roof "
-        "is wrong."
+        "It ran in 83 % of the least time that the machine's measured roofs allow, so its cost law or a roof is wrong."
     )
     assert found.parts.share(NOT_ATTRIBUTED) == pytest.approx(0.2, abs=0.001)
 

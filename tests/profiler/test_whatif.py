@@ -96,9 +96,7 @@ def test_what_other_programs_took_is_a_part_of_scoring() -> None:
     spans = spans_of([(0, 40_000, 1, 0, 10), (0, 80_000, 0, 0, 10, 20_000)])
     prediction = whatif.unchanged(breakdown(fake_session(spans, stages, COSTS)))
     # Half of the tile is scoring: so is half of the 20 µs.
-    assert whatif.scaled(prediction, [("other_programs", 0.0)]).predicted_ns == pytest.approx(
-        70_000, abs=0.1
-    )
+    assert whatif.scaled(prediction, [("other_programs", 0.0)]).predicted_ns == pytest.approx(70_000, abs=0.1)
 
 
 def test_stages_come_and_go_with_settings(prediction) -> None:

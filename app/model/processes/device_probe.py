@@ -38,9 +38,7 @@ class DeviceProbe(QObject):
     def _answered(self, printed: bytes, _why: str) -> None:
         try:
             obstacles = json.loads(printed)["obstacles"]
-            self.found.emit(
-                {str(k): {str(c): str(r) for c, r in v.items()} for k, v in obstacles.items()}
-            )
+            self.found.emit({str(k): {str(c): str(r) for c, r in v.items()} for k, v in obstacles.items()})
         except (ValueError, KeyError, TypeError, AttributeError):
             # Nothing is known then; a device that is not there is refused by the run itself.
             return

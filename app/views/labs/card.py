@@ -127,9 +127,7 @@ class LabCard(QWidget):
     ) -> None:
         """Show this run."""
         self._nothing.setParent(None)
-        if (before := self._column.takeAt(0)) is not None and (
-            shown := before.widget()
-        ) is not None:
+        if (before := self._column.takeAt(0)) is not None and (shown := before.widget()) is not None:
             shown.hide()
             shown.deleteLater()
         inside = QWidget()
@@ -185,11 +183,7 @@ def said_text(lab: Lab[Parameters, Measured], finding: Finding | None) -> str:
     parts = []
     for said in lab.published:
         ours = None if finding is None else finding.figures.get(said.ours)
-        here = (
-            tr("here {0}").format(figure(ours, said.unit))
-            if ours is not None
-            else tr("not measured here")
-        )
+        here = tr("here {0}").format(figure(ours, said.unit)) if ours is not None else tr("not measured here")
         claimed = tr("claimed {0}").format(figure(said.value, said.unit))
         parts.append(f"{said.what}: {claimed}, {here}")
     return "  ·  ".join(parts)

@@ -162,9 +162,7 @@ class Layers:
                 if value is not None:
                     ground = max(tops[category], low)
                     tops[category] += value
-                    rects.append(
-                        place.bar(category, 0.0, wide, ground, max(tops[category], ground))
-                    )
+                    rects.append(place.bar(category, 0.0, wide, ground, max(tops[category], ground)))
             self._fill(rects, layer.name)
             self._tell(layer, rects)
         for category, total in enumerate(tops):

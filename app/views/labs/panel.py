@@ -47,9 +47,7 @@ AT_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
 class Panel(StillPlot):
     """Draws one panel."""
 
-    def __init__(
-        self, chart: Chart, looks: Mapping[str, Look], parent: QWidget | None = None
-    ) -> None:
+    def __init__(self, chart: Chart, looks: Mapping[str, Look], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.chart, self._looks = chart, looks
         self._x, self._y = reaches(chart)
@@ -236,11 +234,7 @@ def described(panel: Chart) -> str:
         if x.axis.categories
         else (f"{figure(x.low, x.axis.unit)} to {figure(x.high, x.axis.unit)}")
     )
-    ends = (
-        ""
-        if y.axis.categories
-        else f" ({figure(y.low, y.axis.unit)} to {figure(y.high, y.axis.unit)})"
-    )
+    ends = "" if y.axis.categories else f" ({figure(y.low, y.axis.unit)} to {figure(y.high, y.axis.unit)})"
     return f"{y.title}{ends} by {x.title} ({over}): {names}."
 
 

@@ -77,9 +77,7 @@ def _file(w: MainWindow) -> list[Action]:
             help=tr("A session is saved during recording; this makes a copy of a finished one"),
         ),
         add("file.close", tr("Close session"), w.close_session, keys=("Ctrl+W",), enabled=has),
-        add(
-            "file.delete", tr("Move the session to the bin…"), partial(_ask_delete, w), enabled=done
-        ),
+        add("file.delete", tr("Move the session to the bin…"), partial(_ask_delete, w), enabled=done),
         add("file.export", tr("Export…"), w.open_export, keys=("Ctrl+E",), enabled=has),
         add("file.quit", tr("Quit"), w.close, keys=("Ctrl+Q",)),
     ]
@@ -138,9 +136,7 @@ def _run(w: MainWindow) -> list[Action]:
             tr("Confirm the verdict of that stage"),
             w.confirm_stage,
             enabled=Condition(w.explain_unavailable_reason),
-            help=tr(
-                "Changes block, threads and parameters of the stage, and compares with what is predicted"
-            ),
+            help=tr("Changes block, threads and parameters of the stage, and compares with what is predicted"),
         ),
         add(
             "run.calibrate",
@@ -164,9 +160,7 @@ def _run(w: MainWindow) -> list[Action]:
             keys=("B",),
             enabled=Condition(w.side_by_side.obstacle),
             checked=lambda: w.side_by_side.active,
-            help=tr(
-                "One utterance under both settings in turn, as fast as possible, until it is decided"
-            ),
+            help=tr("One utterance under both settings in turn, as fast as possible, until it is decided"),
         ),
         add(
             "run.show",
@@ -198,9 +192,7 @@ def _view(w: MainWindow) -> list[Action]:
     step = partial(partial, playhead.step)
     return [
         add("view.pause", tr("Pause or play; a run goes on"), playhead.toggle, keys=("Space",)),
-        anytime(
-            "view.live", tr("Back to live"), playhead.go_live, keys=("L",), enabled=w.when.is_live
-        ),
+        anytime("view.live", tr("Back to live"), playhead.go_live, keys=("L",), enabled=w.when.is_live),
         add(
             "view.sound",
             tr("Play the sound of the selection or utterance"),
@@ -222,9 +214,7 @@ def _view(w: MainWindow) -> list[Action]:
             lambda: w.desk.transport.change_speed(1),
             keys=("]",),
         ),
-        again(
-            "view.zoom_in", tr("Zoom in"), lambda: axis.zoom(1 / ZOOM_STEP), keys=("W", "Ctrl++")
-        ),
+        again("view.zoom_in", tr("Zoom in"), lambda: axis.zoom(1 / ZOOM_STEP), keys=("W", "Ctrl++")),
         again("view.zoom_out", tr("Zoom out"), lambda: axis.zoom(ZOOM_STEP), keys=("S", "Ctrl+-")),
         again("view.left", tr("Earlier"), lambda: axis.pan(-PAN_STEP), keys=("A",)),
         again("view.right", tr("Later"), lambda: axis.pan(PAN_STEP), keys=("D",)),

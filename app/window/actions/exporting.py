@@ -49,9 +49,7 @@ def start(playhead: Playhead, breakdown: BreakdownView, views: tuple[str, ...]) 
     """What the window shows, as the picture of it."""
     axis, end_s = playhead.axis, playhead.n_frames * FRAME_S
     first, last = (round(min(max(second, 0.0), end_s), 2) for second in axis.visible)
-    in_view = (
-        (first, last) if 0 <= first < last and (first, last) != (0.0, round(end_s, 2)) else None
-    )
+    in_view = (first, last) if 0 <= first < last and (first, last) != (0.0, round(end_s, 2)) else None
     cursor_s = round(playhead.cursor_frame * FRAME_S, 2)
     whole = playhead.cursor_frame >= playhead.n_frames and not playhead.live
     if in_view is not None and not whole and not in_view[0] < cursor_s <= in_view[1]:

@@ -35,9 +35,7 @@ class Files(QObject):
     audio_chosen = Signal(object)
     deleted = Signal()
 
-    def __init__(
-        self, window: QWidget, playhead: Playhead, notices: Notices, memory: Memory
-    ) -> None:
+    def __init__(self, window: QWidget, playhead: Playhead, notices: Notices, memory: Memory) -> None:
         super().__init__(window)
         self._window, self._playhead = window, playhead
         self._notices, self._memory = notices, memory
@@ -172,9 +170,7 @@ class Files(QObject):
         pattern = kind.rpartition("*")[2].rstrip(") ")
         return target.with_name(target.name + (pattern or Path(name).suffix))
 
-    def export(
-        self, session: Path, option: str, target: Path, command: Sequence[str] | None = None
-    ) -> None:
+    def export(self, session: Path, option: str, target: Path, command: Sequence[str] | None = None) -> None:
         """Have `asrscope export` write data of a session: spans as text take seconds. Say what came of it."""
         from app.model.processes.command import Command  # not before it is asked for
         from profiler.process import children

@@ -115,8 +115,6 @@ class LiveToggle(QWidget):
             return
         self._show_headline()
         self.effect.show()
-        self.subtitle.set_full(
-            *(f"· {text}" if text else "" for text in (effect.remark, *effect.shorter))
-        )
+        self.subtitle.set_full(*(f"· {text}" if text else "" for text in (effect.remark, *effect.shorter)))
         describe(self.switch, description=f"{self._text}. {effect.text}")
         set_tip(self, "\n".join((self._now, effect.details, self._tip)))

@@ -56,9 +56,7 @@ class HintStrip(QWidget):
         self.shown.emit(hint is not None)
         if hint is not None:
             text = self.tr("Hint {0} of {1}: {2}")
-            self.text.set_full(
-                text.format(self._hints.number(hint), len(self._hints.all), self._hints.text)
-            )
+            self.text.set_full(text.format(self._hints.number(hint), len(self._hints.all), self._hints.text))
 
 
 class StatusLine(QFrame):

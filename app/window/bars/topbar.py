@@ -203,9 +203,7 @@ class TopBar(QFrame):
             return
         whole = rtf_text(shown.rtf_whole)
         tip = self.tr("Processing time / audio time, {0}; over the whole range shown: {1}")
-        self.rtf.show_value(
-            rtf_text(shown.rtf), self.tr(shown.scope), tip.format(self.tr(shown.scope), whole)
-        )
+        self.rtf.show_value(rtf_text(shown.rtf), self.tr(shown.scope), tip.format(self.tr(shown.scope), whole))
         rate = shown.errors.rate
         if rate is None:
             reason = self.tr("No utterance with a transcript is finished under these settings yet")
@@ -230,9 +228,7 @@ class TopBar(QFrame):
             ).format(shown.unlike, shown.scored)
         elif shown.before is not None and shown.before.rate is not None:
             words += "\n" + self.tr("before {0} %").format(f"{100 * shown.before.rate:.1f}")
-            tip += "; " + self.tr("the same words with the settings before: {0} errors").format(
-                shown.before.errors
-            )
+            tip += "; " + self.tr("the same words with the settings before: {0} errors").format(shown.before.errors)
         self.wer.show_value(f"{100 * rate:.1f} %", words, tip, pale=bool(shown.unlike))
 
     def resizeEvent(self, event: QResizeEvent) -> None:

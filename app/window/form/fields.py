@@ -114,9 +114,7 @@ class Field(QWidget):
         self.editor.setObjectName(f"option-{option.key}")
         describe(self.editor, self.tr(option.title))
         self.title.setBuddy(self.editor)
-        words = lay_out(
-            QVBoxLayout(), REST, self.title, self.waiting, REST, spacing=0, margins=NONE
-        )
+        words = lay_out(QVBoxLayout(), REST, self.title, self.waiting, REST, spacing=0, margins=NONE)
         line = QWidget()
         line.setFixedHeight(ROW_HEIGHT)
         parts = (Dot(option.live), (words, 1), self.editor)
@@ -170,9 +168,7 @@ class Field(QWidget):
             number.refused.connect(self._refused)
             number.setFixedWidth(FIELD_WIDTH)
             return number, lambda value: number.setValue(float(value))
-        path = PathBox(
-            option.key.endswith(FOLDERS), self.tr(option.title), option.shipped(), option.suffixes
-        )
+        path = PathBox(option.key.endswith(FOLDERS), self.tr(option.title), option.shipped(), option.suffixes)
         if option.like:  # a text that is no path
             path.setPlaceholderText(option.like)
             path.button.hide()

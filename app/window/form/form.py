@@ -139,9 +139,7 @@ class PipelineForm(QFrame):
         rows = QWidget()
         rows.setObjectName("scrolled")
         self._main, self._rest = (lay_out(QVBoxLayout(), spacing=4) for _ in range(2))
-        self._column = lay_out(
-            QVBoxLayout(rows), self._main, self._rest, REST, spacing=2, margins=(0, 0, 8, 0)
-        )
+        self._column = lay_out(QVBoxLayout(rows), self._main, self._rest, REST, spacing=2, margins=(0, 0, 8, 0))
         self.layers: dict[str, Layer] = {}
         for option in pipeline.options:
             layer = self.layers.get(option.layer)
@@ -179,9 +177,7 @@ class PipelineForm(QFrame):
         name = Label(self.tr("Speech"))
         return lay_out(QHBoxLayout(), Dot(False), (name, 1), self.speech, spacing=6)
 
-    def show_speech(
-        self, audio: AudioChoice | None, waits: bool = False, recorded: bool = False
-    ) -> None:
+    def show_speech(self, audio: AudioChoice | None, waits: bool = False, recorded: bool = False) -> None:
         """Show what the next run decodes, or a recording has decoded (`recorded`), which cannot be changed.
 
         `waits`: the run under way decodes something else.

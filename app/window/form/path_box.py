@@ -30,9 +30,7 @@ class PathBox(QLineEdit):
 
     chosen = Signal(str)
 
-    def __init__(
-        self, folder: bool, title: str, names: Sequence[str] = (), suffixes: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, folder: bool, title: str, names: Sequence[str] = (), suffixes: Sequence[str] = ()) -> None:
         super().__init__()
         self._folder = folder
         self._title = title

@@ -49,9 +49,7 @@ class LabDetail(QWidget):
     stop_asked = Signal()
     open_session = Signal(str)
 
-    def __init__(
-        self, name: str, lab: Lab[Parameters, Measured], obstacle: Callable[[], str | None]
-    ) -> None:
+    def __init__(self, name: str, lab: Lab[Parameters, Measured], obstacle: Callable[[], str | None]) -> None:
         super().__init__()
         self.setObjectName("desk")
         self.name, self.lab, self._obstacle = name, lab, obstacle

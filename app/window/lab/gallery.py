@@ -51,9 +51,7 @@ class Gallery(Scrolled):
         self._columns = 0
         self._lay_out()
 
-    def _add_group(
-        self, column: QBoxLayout, title: str, members: Mapping[str, Lab[Parameters, Measured]]
-    ) -> None:
+    def _add_group(self, column: QBoxLayout, title: str, members: Mapping[str, Lab[Parameters, Measured]]) -> None:
         lay_out(column, 10, heading(title))
         grid = QGridLayout()
         grid.setSpacing(GAP)
@@ -98,11 +96,7 @@ class Gallery(Scrolled):
     def _rows(self) -> list[list[LabTile]]:
         """The cards as they stand, over all groups."""
         step = self._columns
-        return [
-            tiles[first : first + step]
-            for _, tiles in self._grids
-            for first in range(0, len(tiles), step)
-        ]
+        return [tiles[first : first + step] for _, tiles in self._grids for first in range(0, len(tiles), step)]
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Arrows go from card to card: left and right by one, up and down to the next row, whatever group it is of."""
@@ -117,9 +111,7 @@ class Gallery(Scrolled):
             super().keyPressEvent(event)
             return
         rows, order = self._rows(), list(self.tiles.values())
-        places = (
-            (y, x) for y, row in enumerate(rows) for x, tile in enumerate(row) if tile.hasFocus()
-        )
+        places = ((y, x) for y, row in enumerate(rows) for x, tile in enumerate(row) if tile.hasFocus())
         now = next(places, None)
         if now is None:
             to = order[0]

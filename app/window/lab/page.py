@@ -22,9 +22,7 @@ class LabPage(QStackedWidget):
     changed = Signal()
     """A lab has begun or ended."""
 
-    def __init__(
-        self, busy: Callable[[], bool], command: Sequence[str] = LABS, parent: QWidget | None = None
-    ) -> None:
+    def __init__(self, busy: Callable[[], bool], command: Sequence[str] = LABS, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._known = labs.every()
         self.runs = LabRuns(busy, command, self)

@@ -179,9 +179,6 @@ def _cut(text: str, metrics: QFontMetricsF, area: QRectF) -> str:
     words = unbroken(text).split(" ")
     for count in range(len(words), 0, -1):
         shown = " ".join(words[:count]) + ("" if count == len(words) else " …")
-        if (
-            metrics.boundingRect(QRectF(0, 0, area.width(), 1e4), WRAP, shown).height()
-            <= area.height()
-        ):
+        if metrics.boundingRect(QRectF(0, 0, area.width(), 1e4), WRAP, shown).height() <= area.height():
             return shown
     return ""

@@ -140,9 +140,7 @@ class PictureDialog(QDialog):
 
     def _lay_out(self) -> None:
         views = lay_out(QVBoxLayout(), *self.views.values(), spacing=4)
-        sides = lay_out(
-            QHBoxLayout(), (self.width_box, 1), Label("×"), (self.height_box, 1), spacing=6
-        )
+        sides = lay_out(QHBoxLayout(), (self.width_box, 1), Label("×"), (self.height_box, 1), spacing=6)
         buttons = QHBoxLayout()
         self.whole = Button(self.tr("Whole session"))
         self.whole.clicked.connect(self.range_box.clear)
@@ -185,9 +183,7 @@ class PictureDialog(QDialog):
         for button in last:
             button.setAutoDefault(button is self.save)
         below = lay_out(QHBoxLayout(), (self.command, 1), *last)
-        lay_out(
-            QVBoxLayout(self), (top, 1), self.saved, below, spacing=12, margins=(14, 14, 14, 12)
-        )
+        lay_out(QVBoxLayout(self), (top, 1), self.saved, below, spacing=12, margins=(14, 14, 14, 12))
 
     # -- what is wanted --------------------------------------------------------------------
 

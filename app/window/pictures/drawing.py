@@ -28,9 +28,7 @@ class Drawing(QObject):
     written = Signal(Path)
     failed = Signal(str)  # Why a job, or all of them, came to nothing
 
-    def __init__(
-        self, session: Path, parent: QObject | None = None, command: Sequence[str] = PROCESS
-    ) -> None:
+    def __init__(self, session: Path, parent: QObject | None = None, command: Sequence[str] = PROCESS) -> None:
         super().__init__(parent)
         self._number = 0
         self._under_way: Job | None = None
@@ -86,9 +84,7 @@ class Drawing(QObject):
     def _listen(self) -> None:
         if self._process is None:
             return
-        *whole, self._heard = (
-            self._heard + bytes(self._process.readAllStandardOutput().data())
-        ).split(b"\n")
+        *whole, self._heard = (self._heard + bytes(self._process.readAllStandardOutput().data())).split(b"\n")
         for told in whole:
             with contextlib.suppress(msgspec.DecodeError):  # some library's own words
                 self._take(msgspec.json.decode(told, type=Answer))

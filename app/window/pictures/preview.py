@@ -64,9 +64,7 @@ class Preview(QWidget):
         with QPainter(self) as painter:
             area = QRectF(self.rect()).adjusted(1, 1, -1, -1)
             if self._image is not None and not self._image.isNull():
-                size = self._image.size().scaled(
-                    area.size().toSize(), Qt.AspectRatioMode.KeepAspectRatio
-                )
+                size = self._image.size().scaled(area.size().toSize(), Qt.AspectRatioMode.KeepAspectRatio)
                 place = QRectF(0, 0, size.width(), size.height())
                 place.moveCenter(area.center())
                 painter.setOpacity(FAINT if self._old else 1.0)

@@ -84,9 +84,7 @@ def read(path: str | os.PathLike[str]) -> Grammar:
     text = _text(file)
     header = _HEADER.match(text)
     if header is None:
-        raise GrammarError(
-            f"{one_line(str(file))} is not a JSGF grammar: it does not begin with '#JSGF V1.0;'."
-        )
+        raise GrammarError(f"{one_line(str(file))} is not a JSGF grammar: it does not begin with '#JSGF V1.0;'.")
     return _Parser(file, _tokens(file, text, header.end())).grammar()
 
 
@@ -136,9 +134,7 @@ def _tokens(file: Path, text: str, at: int) -> list[_Token]:
             }.get(text[at], f"{text[at]!r} is no part of a JSGF rule")
             raise GrammarError(f"{one_line(str(file))}, line {line}: {wrong}.")
         if len(tokens) >= MAX_WORDS:
-            raise GrammarError(
-                f"{one_line(str(file))} has more than {MAX_WORDS:,} words and marks."
-            )
+            raise GrammarError(f"{one_line(str(file))} has more than {MAX_WORDS:,} words and marks.")
         if found is not None and found.lastgroup != "blank":
             tokens.append(_Token(str(found.lastgroup), found[0], line))
         line += text.count("\n", at, end)
@@ -187,9 +183,7 @@ class _Parser:
         while not self._accept("end"):
             if self._accept("word", "import"):
                 self._at -= 1
-                raise self._problem(
-                    "import is not supported; write the imported rules into this file"
-                )
+                raise self._problem("import is not supported; write the imported rules into this file")
             is_public = self._accept("word", "public") is not None
             rule = self._expect("rule", "", "a rule such as <name>")
             name = self._own_name(rule)
@@ -203,9 +197,7 @@ class _Parser:
             if is_public:
                 public.append(name)
         if not public:
-            raise GrammarError(
-                f"{one_line(str(self._file))} has no public rule, so nothing can be said."
-            )
+            raise GrammarError(f"{one_line(str(self._file))} has no public rule, so nothing can be said.")
         self._check_references(rules)
         return Grammar(self._file, rules, tuple(public))
 
@@ -221,9 +213,7 @@ class _Parser:
             weight = self._accept("weight")
             value = float(weight.text.strip("/")) if weight else 1.0
             if value != 0.0 and not MIN_WEIGHT <= value <= LARGEST_WEIGHT:
-                raise self._problem(
-                    f"a weight should be 0 or from {MIN_WEIGHT:g} to {LARGEST_WEIGHT:g}", weight
-                )
+                raise self._problem(f"a weight should be 0 or from {MIN_WEIGHT:g} to {LARGEST_WEIGHT:g}", weight)
             item = self._sequence()
             # What weighs nothing is never said.
             if value > 0.0 and item != NEVER:
@@ -262,8 +252,7 @@ class _Parser:
             self._depth -= 1
             if self._tokens[self._at].text != _CLOSING[token.text]:
                 raise self._problem(
-                    f"the '{token.text}' of line {token.line} should be closed where "
-                    f"{self._next()} stands"
+                    f"the '{token.text}' of line {token.line} should be closed where {self._next()} stands"
                 )
             item = optional(inner) if token.text == "[" else inner
             if item == optional(NEVER):
@@ -282,9 +271,7 @@ class _Parser:
         """The rule's simple name; a qualified one must be of this grammar."""
         package, _, name = rule.text[1:-1].rpartition(".")
         if package and package not in (self._name, self._name.rpartition(".")[2]):
-            raise self._problem(
-                f"{_shown(rule.text[1:-1])} is of another grammar, which is not supported", rule
-            )
+            raise self._problem(f"{_shown(rule.text[1:-1])} is of another grammar, which is not supported", rule)
         return name
 
     def _accept(self, kind: str, text: str = "") -> _Token | None:

@@ -54,8 +54,5 @@ def read(path: str | os.PathLike[str]) -> Grammar:
         phrases.setdefault(tuple(words), number)
     if not phrases:
         raise GrammarError(f"{name} lists no word or phrase.")
-    choices = tuple(
-        (1.0, Sequence(tuple(Word(word, number) for word in words)))
-        for words, number in phrases.items()
-    )
+    choices = tuple((1.0, Sequence(tuple(Word(word, number) for word in words))) for words, number in phrases.items())
     return Grammar(file, {RULE: Repeat(Alternatives(choices))}, (RULE,))

@@ -52,9 +52,7 @@ def _parse(lines: Lines, max_order: int) -> NGram:
     return longer(make(list(index), ids, probs, backoffs[: kept - 1], lines.file), len(counts))
 
 
-def _block(
-    lines: Lines, k: int, count: int, wanted: str, index: dict[str, int], *, keep: bool
-) -> tuple[I32, F64, F64]:
+def _block(lines: Lines, k: int, count: int, wanted: str, index: dict[str, int], *, keep: bool) -> tuple[I32, F64, F64]:
     """The k-grams up to the line `wanted`: words [n, k], natural logarithms of probabilities and back-off weights.
 
     The heading was consumed by whatever ended the block before. Unigrams add their words to `index`. Without
@@ -129,25 +127,16 @@ def _counts(lines: Lines) -> list[int]:
             return counts
         order, _, count = line.removeprefix("ngram ").partition("=")
         k, digits = len(counts) + 1, count.strip()
-        if not (
-            line.startswith("ngram ")
-            and order.strip() == str(k)
-            and digits.isascii()
-            and digits.isdigit()
-        ):
+        if not (line.startswith("ngram ") and order.strip() == str(k) and digits.isascii() and digits.isdigit()):
             wanted = f"\\1-grams: or ngram {k}=…" if counts else "ngram 1=…"
             raise lines.problem(f"'{one_line(line, SHOWN)}' stands where {wanted} should")
         if k > MAX_LISTED_ORDER:
             raise lines.problem(f"n-grams of more than {MAX_LISTED_ORDER} words are not read")
         counts.append(int(digits) if len(digits) <= len(str(MAX_GRAMS)) else MAX_GRAMS + 1)
         if counts[-1] > MAX_GRAMS:
-            raise lines.problem(
-                f"{one_line(digits, SHOWN)} {k}-grams are announced; at most {MAX_GRAMS:,} are read"
-            )
+            raise lines.problem(f"{one_line(digits, SHOWN)} {k}-grams are announced; at most {MAX_GRAMS:,} are read")
     raise _no_arpa(lines)
 
 
 def _no_arpa(lines: Lines) -> LanguageModelError:
-    return LanguageModelError(
-        f"{lines.file} is not an ARPA file: no \\data\\ block of n-gram counts."
-    )
+    return LanguageModelError(f"{lines.file} is not an ARPA file: no \\data\\ block of n-gram counts.")

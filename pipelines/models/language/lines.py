@@ -87,9 +87,7 @@ class Lines(Iterator[str]):
             if head.startswith(mark, at):
                 raise LanguageModelError(f"{self.file} is {what}.")
         if b"\0" in head:
-            raise LanguageModelError(
-                f"{self.file} is not an ARPA file, which is a text, but holds binary data."
-            )
+            raise LanguageModelError(f"{self.file} is not an ARPA file, which is a text, but holds binary data.")
 
 
 @contextmanager

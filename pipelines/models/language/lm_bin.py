@@ -44,9 +44,7 @@ def read(path: str | os.PathLike[str], max_order: int = MAX_ORDER) -> NGram:
     except inputs.InputError as error:
         raise LanguageModelError(f"The language model cannot be read: {error}") from None
     if len(content) < len(MAGIC) + 1:
-        raise LanguageModelError(
-            f"{one_line(os.fspath(path))} is too short to be a language model."
-        )
+        raise LanguageModelError(f"{one_line(os.fspath(path))} is too short to be a language model.")
     return _Reader(one_line(os.fspath(path)), np.frombuffer(content, np.uint8)).model(max_order)
 
 
@@ -70,9 +68,7 @@ class _Reader:
 
     def model(self, max_order: int) -> NGram:
         if bytes(self.take(len(MAGIC), "magic")) != MAGIC:
-            raise LanguageModelError(
-                f"{self.file} does not begin with '{MAGIC.decode()}' as a .lm.bin does."
-            )
+            raise LanguageModelError(f"{self.file} does not begin with '{MAGIC.decode()}' as a .lm.bin does.")
         order = int(self.take(1, "order")[0])
         if not 1 <= order <= MAX_LISTED_ORDER:
             raise self.fail(f"its order is {order}, readable are 1 to {MAX_LISTED_ORDER}")
@@ -134,9 +130,7 @@ class _Reader:
 
     def _children(self, pointers: I64, count: int, k: int) -> int:
         if pointers[0] != 0 or (np.diff(pointers) < 0).any() or pointers[-1] > count:
-            raise self.fail(
-                f"the pointers to its {k}-grams do not ascend from 0 to at most {count}"
-            )
+            raise self.fail(f"the pointers to its {k}-grams do not ascend from 0 to at most {count}")
         return int(pointers[-1])
 
     def _words(self, n: int) -> list[str]:

@@ -112,9 +112,7 @@ def make(
     """
     vocabulary = tuple(words)
     if len(vocabulary) ** len(ids) >= 1 << 63:
-        raise LanguageModelError(
-            f"{name} has {len(vocabulary):,} words, too many for its order of {len(ids)}."
-        )
+        raise LanguageModelError(f"{name} has {len(vocabulary):,} words, too many for its order of {len(ids)}.")
     if len(set(vocabulary)) != len(vocabulary):
         raise LanguageModelError(f"{name} lists a word twice.")
     for mark in (SENTENCE_START, SENTENCE_END):
@@ -248,9 +246,7 @@ def restrict(model: NGram, vocabulary: Sequence[str]) -> NGram:
     return renormalise(make(words, ids, probs, backoffs))
 
 
-def prune(
-    model: NGram, limits: Sequence[int | None], method: Literal["entropy", "count"] = "entropy"
-) -> NGram:
+def prune(model: NGram, limits: Sequence[int | None], method: Literal["entropy", "count"] = "entropy") -> NGram:
     """Keep the `limits[k-2]` k-grams (k = 2, 3; None: all) of highest worth.
 
     Worth by `entropy`: the relative entropy between the model with and without the n-gram (Stolcke
@@ -291,9 +287,7 @@ def removal_entropy(model: NGram, k: int) -> F64:
     numerator, denominator = left[context], lower_left[context]
     log_alpha = np.log(numerator / denominator)
     new_log_alpha = np.log((numerator + prob) / (denominator + np.exp(lower_log)))
-    change = prob * (lower_log + new_log_alpha - model.log_prob[k - 1]) + numerator * (
-        new_log_alpha - log_alpha
-    )
+    change = prob * (lower_log + new_log_alpha - model.log_prob[k - 1]) + numerator * (new_log_alpha - log_alpha)
     lost: F64 = -np.exp(_history_log_prob(model, level[:, :-1])) * change
     return lost
 

@@ -192,9 +192,7 @@ class _Graph:
                 "a feed-forward net needs none."
             )
         if node.operator in RANDOM:
-            raise ModelError(
-                f"{self.path}: the operator {node} is random; a net to score with is not."
-            )
+            raise ModelError(f"{self.path}: the operator {node} is random; a net to score with is not.")
         name = node.outputs[0] if node.operator == "Constant" and node.outputs else str(node)
         for attribute in message.attribute:
             if attribute.HasField("g") or attribute.graphs:
@@ -225,13 +223,9 @@ class _Graph:
                 "file are read (torch.onnx.export writes them there with external_data=False)."
             )
         if kind not in ITEM_BYTES:
-            raise ModelError(
-                f"{self.path}: {shown} is of the ONNX data type {kind}, which a net cannot have."
-            )
+            raise ModelError(f"{self.path}: {shown} is of the ONNX data type {kind}, which a net cannot have.")
         if min(shape, default=0) < 0 or len(shape) > MAX_AXES:
-            raise ModelError(
-                f"{self.path}: {shown} has the impossible shape {shape[: MAX_AXES + 1]}."
-            )
+            raise ModelError(f"{self.path}: {shown} has the impossible shape {shape[: MAX_AXES + 1]}.")
         listed = len(getattr(tensor, LISTED.get(kind, "int32_data")))
         if tensor.HasField("raw_data") and listed:
             raise ModelError(f"{self.path}: {shown} has two lists of values.")
@@ -253,9 +247,7 @@ class _Graph:
         for what, names in (("input", inputs), ("output", outputs)):
             if len(names) != 1:
                 listed = f" ({one_line(', '.join(names[:8]))})" if names else ""
-                raise ModelError(
-                    f"{self.path} has {len(names)} {what}s{listed}; a net to score with has one."
-                )
+                raise ModelError(f"{self.path} has {len(names)} {what}s{listed}; a net to score with has one.")
         self._check_end("input", inputs[0], self.inputs[inputs[0]], card.inputs, exactly=True)
         self._check_end("output", outputs[0], self.outputs[outputs[0]], card.senones, exactly=False)
         return inputs[0], outputs[0]
@@ -280,9 +272,7 @@ class _Graph:
             )
         if shape[1] != width and (exactly or isinstance(shape[1], int)):
             origin = "frames of context × features" if what == "input" else "the senones"
-            raise ModelError(
-                f"{says} has the shape {shown}; its card asks for {wanted} ({origin})."
-            )
+            raise ModelError(f"{says} has the shape {shown}; its card asks for {wanted} ({origin}).")
 
     def check_sizes(self, source: str) -> None:
         """ModelError where a size depends on what is in the frames.

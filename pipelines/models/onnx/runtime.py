@@ -36,9 +36,7 @@ def session(model: OnnxModel, threads: int) -> Any:
     options.add_session_config_entry("session.load_model_format", "ONNX")
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     try:
-        return onnxruntime.InferenceSession(
-            model.content, options, providers=["CPUExecutionProvider"]
-        )
+        return onnxruntime.InferenceSession(model.content, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime's errors share no other base
         raise ModelError(f"{model.path} cannot be computed: {_sentence(error)}") from None
 

@@ -60,10 +60,7 @@ class Cursor:
         if count < 0:
             raise ModelError(f"{self.path}: the size of {field} is negative ({count})")
         if count > self.left:
-            raise ModelError(
-                f"{self.path} is cut short or corrupt: {field} needs {count} bytes, "
-                f"{self.left} are left"
-            )
+            raise ModelError(f"{self.path} is cut short or corrupt: {field} needs {count} bytes, {self.left} are left")
         self.at += count
         return self.at - count
 

@@ -41,9 +41,7 @@ def _read_binary(data: bytes, path: Path) -> ModelDefinition:
     n_phone = cursor.i32("number of phones", n_ci)
     states = cursor.i32("number of emitting states", 1, 64)
     if states != STATES:
-        raise ModelError(
-            f"{path}: its phones have {states} emitting states; models with {STATES} are read"
-        )
+        raise ModelError(f"{path}: its phones have {states} emitting states; models with {STATES} are read")
     n_ci_senones = cursor.i32("number of CI senones", 1, MAX_SENONES)
     n_senones = cursor.i32("number of senones", n_ci_senones, MAX_SENONES)
     n_tmat = cursor.i32("number of transition matrices", 1)
@@ -60,9 +58,7 @@ def _read_binary(data: bytes, path: Path) -> ModelDefinition:
     attributes = np.frombuffer(raw, np.uint8).reshape(n_phone, 12)[:, 8:]
     cells = cursor.i32("size of the senone sequences")
     if cells != n_sseq * STATES:
-        raise ModelError(
-            f"{path}: size of the senone sequences is {cells}, expected {n_sseq} × {STATES}"
-        )
+        raise ModelError(f"{path}: size of the senone sequences is {cells}, expected {n_sseq} × {STATES}")
     sseq = cursor.array("u2", cells, "senone sequences").reshape(n_sseq, STATES)
     cursor.finished("senone sequences")
     return assemble(

@@ -51,9 +51,7 @@ def parse(data: bytes, path: Path) -> definition.ModelDefinition:
     if len(counts) != len(COUNTS):
         raise ModelError(f"{path}: the counts at the head are incomplete")
     if not 1 <= counts["n_base"] <= definition.MAX_PHONES:
-        raise ModelError(
-            f"{path}: n_base is {counts['n_base']}, expected 1 to {definition.MAX_PHONES}"
-        )
+        raise ModelError(f"{path}: n_base is {counts['n_base']}, expected 1 to {definition.MAX_PHONES}")
     if not 1 <= counts["n_tied_state"] <= definition.MAX_SENONES:
         raise ModelError(f"{path}: n_tied_state is out of range ({counts['n_tied_state']})")
     return _phones(lines, counts, path)
@@ -68,9 +66,7 @@ def _lines(data: bytes, path: Path) -> Iterator[tuple[int, list[str]]]:
             yield number, line.split()
 
 
-def _phones(
-    rows: Iterator[tuple[int, list[str]]], counts: dict[str, int], path: Path
-) -> definition.ModelDefinition:
+def _phones(rows: Iterator[tuple[int, list[str]]], counts: dict[str, int], path: Path) -> definition.ModelDefinition:
     n_ci, promised = counts["n_base"], counts["n_base"] + counts["n_tri"]
     index: dict[str, int] = {}
     names: list[str] = []
@@ -95,16 +91,10 @@ def _phones(
                 contexts.append(POSITION_LETTERS[fields[3]])
                 contexts.extend(index[name] for name in fields[:3])
             except KeyError as error:
-                raise ModelError(
-                    f"{path}, line {number}: {error} is no phone or position"
-                ) from None
-        senones = tuple(
-            _integer(field, path, number) for field in fields[6 : 6 + definition.STATES]
-        )
+                raise ModelError(f"{path}, line {number}: {error} is no phone or position") from None
+        senones = tuple(_integer(field, path, number) for field in fields[6 : 6 + definition.STATES])
         if max(senones) >= counts["n_tied_state"]:
-            raise ModelError(
-                f"{path}, line {number}: senone {max(senones)} is not below n_tied_state"
-            )
+            raise ModelError(f"{path}, line {number}: senone {max(senones)} is not below n_tied_state")
         ssids.append(sequences.setdefault(senones, len(sequences)))
         tmats.append(_integer(fields[5], path, number))
     if len(ssids) != promised:

@@ -173,9 +173,7 @@ def _transform(directory: Path, options: dict[str, str]) -> Array | None:
     if path.exists():
         return parameters.read_transform(path)
     if "lda" in options:
-        raise ModelError(
-            f"{path} is missing; -lda in feat.params says that the features are transformed by it"
-        )
+        raise ModelError(f"{path} is missing; -lda in feat.params says that the features are transformed by it")
     return None
 
 
@@ -215,9 +213,7 @@ def _check_gaussians(
 ) -> str:
     path = directory / "means"
     if variances.shape != means.shape:
-        raise ModelError(
-            f"{directory / 'variances'} has the shape {variances.shape}, means has {means.shape}"
-        )
+        raise ModelError(f"{directory / 'variances'} has the shape {variances.shape}, means has {means.shape}")
     codebooks, _, dimensions = means.shape
     if codebooks == definition.n_senones and codebooks != definition.n_ci:
         return "continuous"

@@ -54,18 +54,13 @@ def read_gaussians(path: Path, what: str) -> GaussianTable:
     streams = cursor.i32("number of streams", 1, MAX_STREAMS)
     densities = cursor.i32("number of densities", 1)
     lengths = [cursor.i32(f"dimensions of stream {s}", 1, 1024) for s in range(streams)]
-    values = _floats(
-        cursor, codebooks * densities * sum(lengths), f"{codebooks} × {densities} × {sum(lengths)}"
-    )
+    values = _floats(cursor, codebooks * densities * sum(lengths), f"{codebooks} × {densities} × {sum(lengths)}")
     if float(np.abs(values).max()) > LARGEST:
         raise ModelError(f"{path}: a value is beyond ±{LARGEST:.0e}, that is no {what} file")
     table = values.reshape(codebooks, densities * sum(lengths))
     parts = np.split(table, np.cumsum([densities * n for n in lengths])[:-1], axis=1)
     return GaussianTable(
-        [
-            part.reshape(codebooks, densities, length)
-            for part, length in zip(parts, lengths, strict=True)
-        ]
+        [part.reshape(codebooks, densities, length) for part, length in zip(parts, lengths, strict=True)]
     )
 
 

@@ -23,9 +23,7 @@ SHIFT = 10
 NAT_PER_STEP = (1 << SHIFT) * math.log(LOG_BASE)
 MAX_LINE = 999  # pocketsphinx reads the header lines into 1 000 bytes
 CLUSTERS = 16
-LARGEST = (
-    64 << 20
-)  # bytes: 65 536 senones of 256 densities in 3 streams are 50 MB; read they are four times as much
+LARGEST = 64 << 20  # bytes: 65 536 senones of 256 densities in 3 streams are 50 MB; read they are four times as much
 KEYS = ("feature_count", "mixture_count", "model_count", "cluster_count", "cluster_bits")
 
 
@@ -40,9 +38,7 @@ def read(path: Path, streams: int, densities: int, senones: int) -> Array:
     if len(data) < 4 or not 1 <= int.from_bytes(data[:4], "little") <= MAX_LINE:
         cursor = Cursor(data, path, big_endian=True)
         if not 1 <= int.from_bytes(data[:4], "big") <= MAX_LINE or len(data) < 4:
-            raise ModelError(
-                f"{path} is not a sendump file: its first line has no plausible length"
-            )
+            raise ModelError(f"{path} is not a sendump file: its first line has no plausible length")
     header = _header(cursor)
     expected = {"feature_count": streams, "mixture_count": densities, "model_count": senones}
     for key, value in expected.items():

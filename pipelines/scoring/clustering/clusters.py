@@ -100,9 +100,7 @@ def one_cluster(shape: tuple[int, ...]) -> Clusters:
     )
 
 
-def cluster(
-    panels: Array, identity: str, size: int, progress: Progress, cancelled: Cancelling
-) -> Clusters:
+def cluster(panels: Array, identity: str, size: int, progress: Progress, cancelled: Cancelling) -> Clusters:
     """The clusters of a model, from the cache or made now: `panels` f32 [groups, streams, slots, 2·D + 1, 16]."""
 
     def make() -> dict[str, Array]:
@@ -199,9 +197,7 @@ def _least_kept(values: Array, number: int, keep: int) -> float:
 
 
 @njit(nogil=True, cache=True)
-def _choose(
-    x: Array, gaussians: Array, expand: int, sizes: Array, densities: Array, expanded: Array
-) -> int:
+def _choose(x: Array, gaussians: Array, expand: int, sizes: Array, densities: Array, expanded: Array) -> int:
     n, streams, depth = x.shape
     groups, number = gaussians.shape[1], sizes.shape[1]
     row = densities.shape[2]

@@ -41,9 +41,7 @@ class Codewords:
         return found[:, 0]
 
 
-def codewords_of(
-    model: AcousticModel, size: int, progress: Progress, cancelled: Cancelling
-) -> Codewords:
+def codewords_of(model: AcousticModel, size: int, progress: Progress, cancelled: Cancelling) -> Codewords:
     """The codebook of `size` codewords for `model` (an AcousticModel), from the cache or trained now.
 
     Raises Cancelled. It has fewer codewords where the model has fewer senones.

@@ -79,9 +79,7 @@ class Codebook:
         return compared
 
 
-def train(
-    means: list[Array], scale: Array, size: int, progress: Progress, cancelled: Cancelling
-) -> Codebook:
+def train(means: list[Array], scale: Array, size: int, progress: Progress, cancelled: Cancelling) -> Codebook:
     """A codebook of `size` codewords per stream (fewer where there are not as many different means).
 
     `means`: f32 [n, D] for each stream, about the centre of the features; `scale` as in Codebook.
@@ -118,9 +116,7 @@ def stored(codebook: Codebook) -> dict[str, Array]:
     return {name: getattr(codebook, name) for name in names}
 
 
-def kmeans(
-    points: Array, size: int, rng: np.random.Generator, cancelled: Cancelling, rounds: int = ROUNDS
-) -> Array:
+def kmeans(points: Array, size: int, rng: np.random.Generator, cancelled: Cancelling, rounds: int = ROUNDS) -> Array:
     """Centres f32 [size, D] of `points` f32 [n ≥ size, D]: Lloyd's rounds from a random choice of points."""
     centres = points[np.sort(rng.choice(len(points), size, replace=False))].copy()
     for _ in range(rounds):

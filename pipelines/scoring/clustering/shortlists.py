@@ -124,9 +124,7 @@ def moments(panels: Array) -> tuple[Array, Array]:
     return means, inverse.sum(axis=(0, 2, 4), dtype=np.float64) / count
 
 
-def codebook_of(
-    panels: Array, identity: str, size: int, progress: Progress, cancelled: Cancelling
-) -> Codebook:
+def codebook_of(panels: Array, identity: str, size: int, progress: Progress, cancelled: Cancelling) -> Codebook:
     """The codebook of a model, from the cache or trained now; `identity` is the digest of the model."""
 
     def make() -> dict[str, Array]:
@@ -201,9 +199,7 @@ def _distance_rows(panels: Array, scale: Array) -> Array:
     precision = -2 * panels[:, :, :dim]
     weight = np.sqrt(precision * (scale / dim)[:, None])
     real = precision > 0
-    means = np.divide(
-        panels[:, :, dim : 2 * dim], precision, out=np.zeros_like(precision), where=real
-    )
+    means = np.divide(panels[:, :, dim : 2 * dim], precision, out=np.zeros_like(precision), where=real)
     rows = np.empty(panels.shape, np.float32)
     rows[:, :, :dim] = -0.5 * weight
     rows[:, :, dim : 2 * dim] = weight * means

@@ -42,9 +42,7 @@ class ContinuousGmm:
         self.pool = BlockPool(threads, np.ones(p.n_groups))
         self.per_senone = p.n_streams * p.n_components
         # The same Gaussians per call, at most: a call stays below 50 ms, so that others get their turn.
-        self.frames_per_call = min(
-            MAX_FRAMES, max(8, MAX_FRAMES * USUAL // p.n_components // 8 * 8)
-        )
+        self.frames_per_call = min(MAX_FRAMES, max(8, MAX_FRAMES * USUAL // p.n_components // 8 * 8))
         self._x = np.empty((MAX_FRAMES, p.n_streams, p.expanded), np.float32)
         lanes = -(-p.n_components // LANES) * LANES
         self._workspace = {
@@ -95,9 +93,7 @@ class ContinuousGmm:
         """Expand the features of a block for `score_some`: nothing else is shared by senones."""
         self.expand(features)
 
-    def score_some(
-        self, first: int, last: int, senones: Array, scores: Array, meter: Meter
-    ) -> None:
+    def score_some(self, first: int, last: int, senones: Array, scores: Array, meter: Meter) -> None:
         """Exact scores of some senones in frames first … last − 1: `SomeSenones.score_some`."""
         x, rows = self._x[first:last], scores[first:last]
         panels = self.parameters.by_senone

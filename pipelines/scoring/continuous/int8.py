@@ -16,9 +16,7 @@ from profiler.recording.kernel_spans import now_ns
 
 
 @njit(nogil=True, cache=True)
-def dense_of_bytes(
-    x: Array, panels: Array, tile: Array, sums: Array, scores: Array, first: int, last: int
-) -> int:
+def dense_of_bytes(x: Array, panels: Array, tile: Array, sums: Array, scores: Array, first: int, last: int) -> int:
     """Scores f32 [n, senones] of a continuous model; returns ns of log-sum-exp. Workspace as for `listed`."""
     n, streams, depth = x.shape
     groups, _, slots, size = panels.shape
@@ -50,9 +48,7 @@ def dense_of_bytes(
 
 
 @njit(nogil=True, cache=True)
-def queued_of_bytes(
-    x: Array, queue: Queue, panels: Array, tile: Array, sums: Array, scores: Array
-) -> int:
+def queued_of_bytes(x: Array, queue: Queue, panels: Array, tile: Array, sums: Array, scores: Array) -> int:
     """As `listed.queued`, from a queue of 8-bit panels at frames `x` int16 [n ≤ 64, streams, 2 · pairs]."""
     n, streams, depth = x.shape
     groups, lanes, ends, offsets, frame_bits = queue

@@ -47,9 +47,7 @@ def finish(
                 sum_exp_down(at, counts[s, t], product, shift)
         log_plus(product, shift, product)
         if lanes == EVERY:
-            copy_floats(
-                address(scores, np.float32) + (t * senones + group * LANES) * 4, product, width
-            )
+            copy_floats(address(scores, np.float32) + (t * senones + group * LANES) * 4, product, width)
         else:
             for lane in range(width):
                 if lanes >> lane & 1:

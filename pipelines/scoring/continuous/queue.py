@@ -68,20 +68,14 @@ def queue_fits(queue: Queue, n: int, streams: int, most: int, panel: int, size: 
 
 
 @njit(nogil=True, cache=True)
-def gather_lists(
-    panel: int, components: int, start: Array, items: Array, words: Array, queue: Queue
-) -> None:
+def gather_lists(panel: int, components: int, start: Array, items: Array, words: Array, queue: Queue) -> None:
     """Fill the queue for codewords `words` int32 [n, streams] and `start`, `items` of `shortlists`.
 
     The parameters are [groups, streams, components] panels of `panel` bytes.
     """
     groups, _, ends, offsets, frame_bits = queue
     n, streams = words.shape
-    if (
-        n > 64
-        or len(start) != streams
-        or not room_fits(queue, start.shape[2] - 1, components, streams)
-    ):
+    if n > 64 or len(start) != streams or not room_fits(queue, start.shape[2] - 1, components, streams):
         raise ArrayError("gather_lists: lists, codewords and queue do not fit each other")
     for t in range(n):
         for s in range(streams):

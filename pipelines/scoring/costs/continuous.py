@@ -36,9 +36,7 @@ def all_senones(p: PackedContinuous, rows: int) -> dict[str, Cost]:
     tile = float(rows * together * p.n_components * LANES * FLOAT)
     once = per(fixed=parameters)
     return {
-        "score.gaussians": Cost(
-            {"gemm": per(2.0 * p.expanded * padding)}, once, once, parameters, calls=calls(2)
-        ),
+        "score.gaussians": Cost({"gemm": per(2.0 * p.expanded * padding)}, once, once, parameters, calls=calls(2)),
         "score.lse": _log_sum_exp(p, padding, tile),
         "score.wait": WAITING,
     }

@@ -84,9 +84,7 @@ def law(model: OnnxModel, threads: int, logarithms: int = 0) -> Cost:
     )
 
 
-def _width(
-    node: Node, widths: Mapping[str, int], shapes: Mapping[str, tuple[int, ...]]
-) -> tuple[int, int] | None:
+def _width(node: Node, widths: Mapping[str, int], shapes: Mapping[str, tuple[int, ...]]) -> tuple[int, int] | None:
     """Values per frame into and out of an operator on [n, width]; None where that is not known."""
     if not node.inputs or not node.outputs:
         return None
@@ -100,9 +98,7 @@ def _width(
     if node.operator not in PER_OUTPUT and node.operator not in UNCHANGED:
         return None
     frames = [widths[name] for name in node.inputs if name in widths]
-    others = [
-        shapes[name] for name in node.inputs if name and name not in widths and name in shapes
-    ]
+    others = [shapes[name] for name in node.inputs if name and name not in widths and name in shapes]
     if not frames or len(frames) + len(others) < sum(map(bool, node.inputs)):
         return None
     width = frames[0]

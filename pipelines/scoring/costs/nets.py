@@ -153,9 +153,7 @@ def integer_layer(
     )
 
 
-def bf16_layer(
-    layer: Rounded, operation: str, net_bytes: float, threads: int, *, first: bool, heads: int = 0
-) -> Cost:
+def bf16_layer(layer: Rounded, operation: str, net_bytes: float, threads: int, *, first: bool, heads: int = 0) -> Cost:
     """Law of a layer in bfloat16: weights once per call, activations in and out.
 
     `first`: features are centred, scaled and rounded before, each in a pass of its own. `heads`: those of an output

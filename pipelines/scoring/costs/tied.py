@@ -187,9 +187,7 @@ def listed(p: PackedGmm, mean_listed: float, frames: int) -> dict[str, Cost]:
     """
     each, densities = p.expanded * FLOAT, mean_listed * p.n_streams * p.n_codebooks
     senones = densities / p.n_codebooks * p.n_senones
-    results = (
-        2.0 * FLOAT * p.n_streams * p.columns / max(1.0, densities * p.n_senones / p.n_codebooks)
-    )
+    results = 2.0 * FLOAT * p.n_streams * p.columns / max(1.0, densities * p.n_senones / p.n_codebooks)
     return {
         "score.gaussians": Cost(
             operations={"fma": per(2.0 * p.expanded)},

@@ -58,9 +58,7 @@ class Stages(Protocol):
     def on(self) -> Placed:
         """Device and number type."""
 
-    def give(
-        self, stage: str, step: Callable[[], object], frames: int, work: int, more: int = 0
-    ) -> None:
+    def give(self, stage: str, step: Callable[[], object], frames: int, work: int, more: int = 0) -> None:
         """Let the device do `step`, recorded as `stage`: for `frames` frames, with two work counts."""
 
 
@@ -73,15 +71,11 @@ class Given:
     first_frame: int
     begun: bool = False
 
-    def give(
-        self, stage: str, step: Callable[[], object], frames: int, work: int, more: int = 0
-    ) -> None:
+    def give(self, stage: str, step: Callable[[], object], frames: int, work: int, more: int = 0) -> None:
         """As `Stages` says."""
         counts = work, more, 0
         directly, self.begun = self.begun, True
-        self.on.work.work(
-            self.ids[stage], step, self.first_frame, frames, counts, directly=directly
-        )
+        self.on.work.work(self.ids[stage], step, self.first_frame, frames, counts, directly=directly)
 
 
 class Arithmetic(Protocol):

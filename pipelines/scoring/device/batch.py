@@ -51,8 +51,7 @@ class Batch:
         self._there = device.device_tensor(COPY, shape, torch.float32)
         frames, wide = size * BLOCK_FRAMES, (1 + sum(self.context)) * self._arithmetic.dim
         self._scores, self._x = (
-            device.device_tensor(COMPUTE, (frames, each), torch.float32)
-            for each in (self._arithmetic.n_senones, wide)
+            device.device_tensor(COMPUTE, (frames, each), torch.float32) for each in (self._arithmetic.n_senones, wide)
         )
         self._ids: dict[str, int] = {}
         self.stages(Recorder())
@@ -60,9 +59,7 @@ class Batch:
     def stages(self, recorder: Recorder) -> None:
         """Register every stage that it records."""
         stages = {GATHER: ("rows",), **self._arithmetic.stages}
-        self._ids = {
-            name: recorder.stage(name, "scoring", counts) for name, counts in stages.items()
-        }
+        self._ids = {name: recorder.stage(name, "scoring", counts) for name, counts in stages.items()}
 
     def costs(self) -> dict[str, Cost]:
         """Cost laws of the stages, for calls of BLOCK_FRAMES of each utterance."""
@@ -78,9 +75,7 @@ class Batch:
         what lies behind a shorter one's end means nothing. Valid until the next call.
         """
         beyond = sum(self.context)
-        if len(blocks) != self.size or any(
-            block.ndim != 2 or len(block) > BLOCK_FRAMES + beyond for block in blocks
-        ):
+        if len(blocks) != self.size or any(block.ndim != 2 or len(block) > BLOCK_FRAMES + beyond for block in blocks):
             raise ValueError(f"expected {self.size} blocks of at most {BLOCK_FRAMES} frames each")
         work, n = self._work, max(max(len(block) for block in blocks) - beyond, 0)
         # What was uploaded from here before has long been read: the host waits for it.
@@ -102,6 +97,4 @@ class Batch:
     def _gather(self, x: Tensor, n: int) -> None:
         rows, dim = self._there.shape[1], self._arithmetic.dim
         wide = x.shape[1]
-        x.view(self.size, n, wide).copy_(
-            self._there.as_strided((self.size, n, wide), (rows * dim, dim, 1))
-        )
+        x.view(self.size, n, wide).copy_(self._there.as_strided((self.size, n, wide), (rows * dim, dim, 1)))

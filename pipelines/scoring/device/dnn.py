@@ -87,10 +87,7 @@ class Layers:
             out.copy_(product(OUTPUT_STAGE)[:, : self.n_senones])
             made.clear()
 
-        hidden = [
-            (layer_stage(i + 1), partial(layer, layer_stage(i + 1), relu))
-            for i, relu in enumerate(self._relus)
-        ]
+        hidden = [(layer_stage(i + 1), partial(layer, layer_stage(i + 1), relu)) for i, relu in enumerate(self._relus)]
         steps: list[tuple[str, Callable[[], None]]] = [(SPLICE_STAGE, splice), *hidden]
         for stage, step in steps:
             stages.give(stage, step, n, n)

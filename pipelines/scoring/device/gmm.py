@@ -84,9 +84,9 @@ def _gaussians(model: AcousticModel) -> tuple[Array, Array, Array]:
     constant -= 0.5 * (means**2 / variances).sum(3)
     scale = 1.0 / np.sqrt((variances + means**2).mean(axis=(0, 2)))
     spread = variances * scale[:, None, :] ** 2
-    matrix = np.concatenate(
-        [-0.5 / spread, means * scale[:, None, :] / spread, constant[..., None]], axis=3
-    ).swapaxes(2, 3)
+    matrix = np.concatenate([-0.5 / spread, means * scale[:, None, :] / spread, constant[..., None]], axis=3).swapaxes(
+        2, 3
+    )
     return centre.ravel(), scale.ravel(), matrix
 
 
@@ -173,8 +173,7 @@ class Tied(_Mixtures):
 
         def mixtures() -> None:
             products.extend(
-                _product(made["e"][:, :, first:last], p[f"weights {i}"])
-                for i, (first, last) in enumerate(self._groups)
+                _product(made["e"][:, :, first:last], p[f"weights {i}"]) for i, (first, last) in enumerate(self._groups)
             )
 
         def logarithms() -> None:
@@ -211,9 +210,7 @@ class Tied(_Mixtures):
 
         parameters = size * self.arrays["gaussians"].size
         return {
-            "score.gaussians": on.cost(
-                {on.gemm: per(2.0 * rows)}, per(size, fixed=parameters), parameters + g_bytes
-            ),
+            "score.gaussians": on.cost({on.gemm: per(2.0 * rows)}, per(size, fixed=parameters), parameters + g_bytes),
             # Read for the maximum; read and written for the difference, and for the exponential.
             "score.exp": on.cost({"exp": per(1.0), "fma": per(2.0)}, per(5 * size), g_bytes),
             "score.mixture": on.cost(
@@ -315,7 +312,5 @@ class Owned(_Mixtures):
         return {
             "score.gaussians": on.cost({on.gemm: per(2.0 * rows)}, per(size + row), parameters),
             # Maximum, difference, exponential and sum of float32; a copy before where it is not.
-            "score.lse": on.cost(
-                {"exp": per(1.0), "fma": per(3.0)}, per(20.0 + (size + 4 if size < 4 else 0)), piece
-            ),
+            "score.lse": on.cost({"exp": per(1.0), "fma": per(3.0)}, per(20.0 + (size + 4 if size < 4 else 0)), piece),
         }

@@ -32,9 +32,7 @@ class _Holding:
     steps: list[_Step] = field(default_factory=list)
     failed: bool = False
 
-    def give(
-        self, stage: str, step: Callable[[], object], frames: int, work: int, more: int = 0
-    ) -> None:
+    def give(self, stage: str, step: Callable[[], object], frames: int, work: int, more: int = 0) -> None:
         replay = None if self.failed else self.on.work.device.capture(step)
         if replay is None:
             self.failed = True

@@ -140,9 +140,7 @@ class DeviceScorer:
         key = _key(config)
         return None if key == self._made.key else key
 
-    def make_ready(
-        self, config: Config, progress: Callable[..., None], cancelled: Cancelling
-    ) -> Made:
+    def make_ready(self, config: Config, progress: Callable[..., None], cancelled: Cancelling) -> Made:
         """Make it, on any thread."""
         if self._spare is not None:
             return self._spare.make_ready(_on_the_processor(config), progress, cancelled)
@@ -196,9 +194,7 @@ class DeviceScorer:
         """
         most = MAX_BLOCK_FRAMES + self._beyond
         if block.ndim != 2 or block.shape[1] != self._dim or len(block) > most:
-            raise ValueError(
-                f"features of shape {block.shape}, expected [at most {most}, {self._dim}]"
-            )
+            raise ValueError(f"features of shape {block.shape}, expected [at most {most}, {self._dim}]")
         if self._spare is None:
             try:
                 return self._score(block, first_frame)
@@ -362,9 +358,7 @@ class DeviceScorer:
     def _make_slots(self, arithmetic: Arithmetic) -> None:
         self._drop()
         device = self._work.device
-        self._slots = [
-            slot(device, arithmetic, self._placement.pinned, self._keep) for _ in range(2)
-        ]
+        self._slots = [slot(device, arithmetic, self._placement.pinned, self._keep) for _ in range(2)]
 
     def _warm_again(self, before: Placement | None, config: Config) -> None:
         """Warm up after a change, which may need other kernels: none is loaded in a block that counts."""
@@ -397,9 +391,7 @@ class DeviceScorer:
         self._spare.warm_up()
         self._spare.reset()
         name = self._work.device.name
-        self._notices.append(
-            f"Scoring goes on on the processor: {name} has too little memory ({first_line(problem)})."
-        )
+        self._notices.append(f"Scoring goes on on the processor: {name} has too little memory ({first_line(problem)}).")
 
 
 def _key(config: Config) -> Hashable:

@@ -34,9 +34,7 @@ SHRINKING: dict[str, Callable[[Net, float], Net]] = {
 }
 
 
-def read(
-    dnn: Dnn, senones: int, features: int, cancelled: Cancelling = lambda: False
-) -> Net | OnnxModel:
+def read(dnn: Dnn, senones: int, features: int, cancelled: Cancelling = lambda: False) -> Net | OnnxModel:
     """Read the net that the settings `dnn` (pipelines.config.Dnn) name, and make it as small as they say.
 
     For a model of `senones` senones and a front end of `features` features; ModelError when it cannot be used, or

@@ -59,9 +59,7 @@ class Rounded:
         """Bfloat16 [n, outputs] of frames bfloat16 [n, inputs]."""
         if self.laid_out:
             after = "relu" if self.relu else "none"
-            return self._torch.ops.mkldnn._linear_pointwise(
-                x, self._packed, self.bias, after, [], ""
-            )
+            return self._torch.ops.mkldnn._linear_pointwise(x, self._packed, self.bias, after, [], "")
         y = self._torch.nn.functional.linear(x, self.weight, self.bias)
         return y.relu_() if self.relu else y
 
@@ -112,9 +110,7 @@ class Bf16Net(TorchSplicer):
         self.begun = len(spliced)
         last[1 : 1 + len(spliced)] = self._through(spliced, meter)
 
-    def score_some(
-        self, first: int, last: int, senones: Array, scores: Array, meter: Meter
-    ) -> None:
+    def score_some(self, first: int, last: int, senones: Array, scores: Array, meter: Meter) -> None:
         """As `SomeSenones.score_some`."""
         chosen = self._torch.from_numpy(senones)
         y = self._heads[0].rows(self._last[1 + first : 1 + last], chosen)

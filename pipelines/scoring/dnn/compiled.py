@@ -88,9 +88,7 @@ def _compiled(net: Net, max_frames: int, example: Array) -> Any:
         if "TORCHINDUCTOR_CACHE_DIR" not in os.environ:
             os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(own_dir(cache_path(COMPILED)))
     except OSError as problem:
-        raise CompileError(
-            f"dnn.product = compiled cannot be used: {problem}; choose simd."
-        ) from problem
+        raise CompileError(f"dnn.product = compiled cannot be used: {problem}; choose simd.") from problem
     from torch._inductor import config
 
     with warnings.catch_warnings():

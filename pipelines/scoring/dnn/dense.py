@@ -115,15 +115,11 @@ class DenseNet(Splicer):
         def made(weight: Array) -> Product:
             return products.create(product, weight, threads, max_frames)
 
-        self._layers = [
-            (made(_with_bias(weight, bias)), relu) for weight, bias, relu in net.matrices()
-        ]
+        self._layers = [(made(_with_bias(weight, bias)), relu) for weight, bias, relu in net.matrices()]
         heads = [_with_bias(*net.head(i)) for i in range(card.heads)]
         self._rows = FloatRows(heads[0])
         self._heads = [made(head) for head in heads]
-        self._hidden = [
-            np.empty((layer.outputs + 1) * max_frames, np.float32) for layer in card.layers
-        ]
+        self._hidden = [np.empty((layer.outputs + 1) * max_frames, np.float32) for layer in card.layers]
         self._passages: dict[int, _Passage] = {}
         self._logits = np.empty(card.senones * max_frames, np.float32)
         # Row 0 is the last frame of the block before the one begun.
@@ -149,9 +145,7 @@ class DenseNet(Splicer):
         self.begun = len(spliced)
         last[1 : 1 + len(spliced)] = self._through(spliced, meter).T
 
-    def score_some(
-        self, first: int, last: int, senones: Array, scores: Array, meter: Meter
-    ) -> None:
+    def score_some(self, first: int, last: int, senones: Array, scores: Array, meter: Meter) -> None:
         """As `SomeSenones.score_some`."""
         self._rows.score(self._hidden_rows[1:], first, last, senones, scores)
         meter.close(ACTIVE_STAGE, (last - first) * len(senones), len(senones))
@@ -217,9 +211,7 @@ class DenseNet(Splicer):
         moved: float,
         maxima: float = 0.0,
     ) -> Cost:
-        net_bytes = float(
-            sum(p.nbytes for p in (*(layer for layer, _ in self._layers), *self._heads))
-        )
+        net_bytes = float(sum(p.nbytes for p in (*(layer for layer, _ in self._layers), *self._heads)))
         return laws.dense_layer(layer, frames, net_bytes, frame, times, moved, maxima)
 
 

@@ -47,9 +47,7 @@ def check(config: Config) -> None:
             ".onnx file needs frames.rule=copy."
         )
     if config.device != "cpu":
-        raise ModelError(
-            f"{config.dnn.net} is computed by onnxruntime on the CPU; an .onnx file needs device=cpu."
-        )
+        raise ModelError(f"{config.dnn.net} is computed by onnxruntime on the CPU; an .onnx file needs device=cpu.")
 
 
 class OnnxNet(Splicer):

@@ -35,9 +35,7 @@ OPERATION = "gemm:int8"
 class Quantised:
     """One layer: its weights i8 [outputs, inputs] and a scale for each row."""
 
-    def __init__(
-        self, weight: Array, bias: Array, relu: bool, threads: int, max_frames: int
-    ) -> None:
+    def __init__(self, weight: Array, bias: Array, relu: bool, threads: int, max_frames: int) -> None:
         largest = np.abs(weight).max(1) if weight.size else np.zeros(len(weight), np.float32)
         self.scale = np.maximum(largest / LARGEST, SMALLEST_SCALE).astype(np.float32)
         self.weight = np.rint(weight / self.scale[:, None]).astype(np.int8)
@@ -54,9 +52,7 @@ class QuantisedNet(Splicer):
     def __init__(self, net: Net, threads: int, max_frames: int) -> None:
         super().__init__(net.card, max_frames)
         self._layers = [Quantised(*matrix, threads, max_frames) for matrix in net.matrices()]
-        self._heads = [
-            Quantised(*net.head(i), False, threads, max_frames) for i in range(net.card.heads)
-        ]
+        self._heads = [Quantised(*net.head(i), False, threads, max_frames) for i in range(net.card.heads)]
         self._head = self._heads[0]
         self._rows = ByteRows(self._head.weight, self._head.scale, self._head.bias)
         widths = [net.card.inputs, *(layer.outputs for layer in net.card.layers)]
@@ -83,9 +79,7 @@ class QuantisedNet(Splicer):
         self.begun = len(spliced)
         self._through(spliced, meter)
 
-    def score_some(
-        self, first: int, last: int, senones: Array, scores: Array, meter: Meter
-    ) -> None:
+    def score_some(self, first: int, last: int, senones: Array, scores: Array, meter: Meter) -> None:
         """As `SomeSenones.score_some`."""
         self._rows.score(self._hidden_rows, self._scales, first, last, senones, scores)
         meter.close(ACTIVE_STAGE, (last - first) * len(senones), len(senones))
@@ -132,9 +126,7 @@ class QuantisedNet(Splicer):
             costs[layer_stage(i + 1)] = self._law(layer, frames, 1.0, 1.0, touched=4)
         return costs
 
-    def _law(
-        self, layer: Quantised, frames: int, frame: float, times: float, *, touched: int
-    ) -> Cost:
+    def _law(self, layer: Quantised, frames: int, frame: float, times: float, *, touched: int) -> Cost:
         net_bytes = float(sum(layer.nbytes for layer in (*self._layers, *self._heads)))
         return laws.integer_layer(layer, OPERATION, frames, net_bytes, frame, times, touched)
 

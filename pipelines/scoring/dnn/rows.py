@@ -33,9 +33,7 @@ _byte_1, _byte_2, _byte_4 = (make_byte_rows(frames) for frames in (1, 2, 4))
 
 
 @njit(nogil=True, cache=True)
-def rows_fit(
-    row_bytes: int, count: int, hidden: Array, first: int, last: int, scores: Array
-) -> bool:
+def rows_fit(row_bytes: int, count: int, hidden: Array, first: int, last: int, scores: Array) -> bool:
     """Whether activations are at least as wide as rows of whole vectors, and scores are of `count` rows."""
     return (
         hidden.shape[1] * hidden.itemsize >= row_bytes
@@ -107,11 +105,7 @@ def byte_rows(
     `weights` uint8, 128 more than they are; `affine` f32 [2, senones of the net], scales and biases; `hidden` int8.
     """
     count, width = weights.shape
-    if (
-        affine.shape != (2, count)
-        or len(scales) < last
-        or not rows_fit(width, count, hidden, first, last, scores)
-    ):
+    if affine.shape != (2, count) or len(scales) < last or not rows_fit(width, count, hidden, first, last, scores):
         raise ArrayError("byte_rows: rows, activations and scores do not fit each other")
     if len(senones) == 0:
         return
@@ -177,9 +171,7 @@ class ByteRows:
         self._weights, self._affine = _whole(offset, np.uint8), np.stack([scale, bias])
         self.nbytes = self._weights.nbytes
 
-    def score(
-        self, hidden: Array, scales: Array, first: int, last: int, senones: Array, scores: Array
-    ) -> None:
+    def score(self, hidden: Array, scales: Array, first: int, last: int, senones: Array, scores: Array) -> None:
         """Fill scores[first:last, senones]; `hidden` int8 [n, inputs filled up] as `room` gives it,
         `scales` f32 [n]."""
         byte_rows(self._weights, self._affine, hidden, scales, first, last, senones, scores)

@@ -16,11 +16,7 @@ def expand(features: Array, centre: Array, x: Array) -> None:
     """x[n, streams, 2·dim + 1] from features [n, streams · dim]: squares and values about `centre`, and one."""
     n, streams, expanded = x.shape
     dim = expanded // 2
-    if (
-        features.shape != (n, streams * dim)
-        or centre.shape != (streams * dim,)
-        or expanded != 2 * dim + 1
-    ):
+    if features.shape != (n, streams * dim) or centre.shape != (streams * dim,) or expanded != 2 * dim + 1:
         raise ArrayError("expand: features, their centre and x do not fit each other")
     for t in range(n):
         for s in range(streams):

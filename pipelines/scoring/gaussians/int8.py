@@ -154,19 +154,12 @@ def densities_of_bytes(x: Array, panels: Array, g: Array, first: int, last: int)
     """Log densities `g` f32 [n, groups, streams, slots · 16] of the groups first … last − 1."""
     n, streams, depth = x.shape
     groups, _, slots, size = panels.shape
-    if (
-        not bytes_fit(x, panels)
-        or g.shape != (n, groups, streams, slots * LANES)
-        or not 0 <= first <= last <= groups
-    ):
+    if not bytes_fit(x, panels) or g.shape != (n, groups, streams, slots * LANES) or not 0 <= first <= last <= groups:
         raise ArrayError("densities_of_bytes: frames, panels and densities do not fit each other")
     for group in range(first, last):
         for s in range(streams):
             base = address(panels, np.uint8) + (group * streams + s) * slots * size
             for t in range(n):
                 frame = address(x, np.int16) + (t * streams + s) * depth * 2
-                to = (
-                    address(g, np.float32)
-                    + ((t * groups + group) * streams + s) * slots * LANES * 4
-                )
+                to = address(g, np.float32) + ((t * groups + group) * streams + s) * slots * LANES * 4
                 row_of_bytes(frame, base, slots, depth // 2, to)

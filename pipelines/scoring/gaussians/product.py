@@ -20,9 +20,7 @@ NOTHING: Final = cast(int, np.int64(0))
 
 
 @njit(nogil=True, cache=True)
-def multiply(
-    a: int, a_stride: int, n: int, b: int, panels: int, k: int, c: int, later: int
-) -> None:
+def multiply(a: int, a_stride: int, n: int, b: int, panels: int, k: int, c: int, later: int) -> None:
     """C[n, 16·panels] = A[n, k] · B, whose panels [k, 16] are read once per eight rows, in order of memory.
 
     Addresses and `a_stride` in bytes. From the address `later` on, which need not be mapped, as many panels are

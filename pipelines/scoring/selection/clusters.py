@@ -40,9 +40,7 @@ class _Clustered(Strategy[Family]):
         """Number of clusters."""
         return gmm.selection.codewords
 
-    def prepare(
-        self, gmm: settings.Gmm, progress: Progress, cancelled: Cancelling
-    ) -> clusters.Clusters:
+    def prepare(self, gmm: settings.Gmm, progress: Progress, cancelled: Cancelling) -> clusters.Clusters:
         """The clusters, from the cache or made now (seconds)."""
         p, size = self._family.parameters, gmm.selection.codewords
         return clusters.cluster(p.gaussians, p.identity, size, progress, cancelled)
@@ -93,9 +91,7 @@ class Continuous(_Clustered[ContinuousGmm], Chosen):
             work = self._work[first]
             size, of_panel = p.gaussians[0, 0, 0].nbytes, self._clusters.of_panel
             queue.gather_clusters(size, of_panel, self._expanded, work.queue)
-            lse_ns = listed.queued(
-                x, work.queue, p.gaussians, backing, work.tile, work.sums, scores, False
-            )
+            lse_ns = listed.queued(x, work.queue, p.gaussians, backing, work.tile, work.sums, scores, False)
             self.close(panels * LANES, n * p.n_gaussians, n * p.n_senones, lse_ns, meter)
 
         self._family.pool.run(part, meter)
@@ -133,7 +129,5 @@ class Tied(_Clustered[Gmm]):
         """Cost laws for calls of about `frames` frames: but for the Gaussians those of exact scoring."""
         return self._exact.costs(frames) | {
             clusters.STAGE: laws.clusters(self._clusters),
-            "score.gaussians": tied.expanded_gaussians(
-                self._family.parameters, self._share(), frames
-            ),
+            "score.gaussians": tied.expanded_gaussians(self._family.parameters, self._share(), frames),
         }

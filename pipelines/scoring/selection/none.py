@@ -45,9 +45,7 @@ class Tied(Strategy[Gmm]):
         """8-bit parameters, or logarithms of the weights."""
         return gmm.component if gmm.component in ("int8", "max") else None
 
-    def prepare(
-        self, gmm: settings.Gmm, progress: Progress, cancelled: Cancelling
-    ) -> Int8Gaussians | Array | None:
+    def prepare(self, gmm: settings.Gmm, progress: Progress, cancelled: Cancelling) -> Int8Gaussians | Array | None:
         """8-bit parameters or logarithms of the weights (under a second)."""
         if gmm.component == "int8":
             return in_int8(self._family.parameters.gaussians)
@@ -89,9 +87,7 @@ class Tied(Strategy[Gmm]):
         def part(first: int, last: int, meter: Meter) -> None:
             g = evaluate(x, first, last, meter)
             if self._log_rows is not None:
-                max_approximation.mix_best(
-                    g, self._log_rows, p.order, products, scores, first, last
-                )
+                max_approximation.mix_best(g, self._log_rows, p.order, products, scores, first, last)
                 meter.close("score.mixture", n * p.n_weights)
                 return
             kernels.exponentiate(g, shift, first, last)
@@ -127,9 +123,7 @@ class Continuous(Strategy[ContinuousGmm]):
         """8-bit parameters."""
         return gmm.component if gmm.component == "int8" else None
 
-    def prepare(
-        self, gmm: settings.Gmm, progress: Progress, cancelled: Cancelling
-    ) -> Int8Gaussians | None:
+    def prepare(self, gmm: settings.Gmm, progress: Progress, cancelled: Cancelling) -> Int8Gaussians | None:
         """The 8-bit parameters, if they are needed (a second)."""
         return in_int8(self._family.parameters.gaussians) if self.needs(gmm) else None
 

@@ -79,9 +79,7 @@ class Tied(_TopN[Gmm]):
         """Score all densities, and with bounds."""
         strategy = cls(family)
         strategy.score(features, scores, Meter())
-        strategy._evaluate = Bounded(
-            family, rests(family.parameters.gaussians), strategy._keep, True
-        )
+        strategy._evaluate = Bounded(family, rests(family.parameters.gaussians), strategy._keep, True)
         strategy.score(features, scores, Meter())
 
     def _resize(self, top_n: int) -> None:
@@ -106,9 +104,7 @@ class Tied(_TopN[Gmm]):
             meter.close("score.select", n * self._selected)
             top_n_kernels.exponentiate_kept(kept, first, last)
             meter.close("score.exp", n * self._selected)
-            top_n_kernels.mix_kept(
-                index, kept, p.rows, p.padded_densities, p.start, products, first, last
-            )
+            top_n_kernels.mix_kept(index, kept, p.rows, p.padded_densities, p.start, products, first, last)
             meter.close("score.mixture", n * self._components)
             gmm.logarithms(scores, first, last, meter)
 
@@ -158,9 +154,7 @@ class Continuous(_TopN[ContinuousGmm], Chosen):
 
         def part(first: int, last: int, meter: Meter) -> None:
             work = self._work[first]
-            lse_ns, dimensions = eliminate(
-                x, p.gaussians, within, work.tile, work.sums, scores, first, last
-            )
+            lse_ns, dimensions = eliminate(x, p.gaussians, within, work.tile, work.sums, scores, first, last)
             # Counted for the calling thread's groups, taken for all where threads share the block.
             share = p.n_groups / max(1, last - first)
             gaussians = round(share * dimensions / (p.expanded // 2)) if stop else n * p.n_gaussians

@@ -52,9 +52,7 @@ class _Quantised(Strategy[Family]):
         """Codebook size and radius."""
         return gmm.selection.codewords, gmm.selection.threshold
 
-    def _make_lists(
-        self, gmm: settings.Gmm, shared: bool, progress: Progress, cancelled: Cancelling
-    ) -> Shortlists:
+    def _make_lists(self, gmm: settings.Gmm, shared: bool, progress: Progress, cancelled: Cancelling) -> Shortlists:
         chosen, p = gmm.selection, self._family.parameters
         book = codebook_of(p.gaussians, p.identity, chosen.codewords, progress, cancelled)
         return build(p.gaussians, book, p.identity, chosen.threshold, progress, cancelled, shared)
@@ -99,9 +97,7 @@ class Continuous(_Quantised[ContinuousGmm], Chosen):
         gaussians = self._family.parameters.gaussians
         return lists, in_int8(gaussians) if gmm.component == "int8" else None
 
-    def configure(
-        self, gmm: settings.Gmm, prepared: tuple[Shortlists, Int8Gaussians | None] | None = None
-    ) -> None:
+    def configure(self, gmm: settings.Gmm, prepared: tuple[Shortlists, Int8Gaussians | None] | None = None) -> None:
         """Take over shortlists and component."""
         assert prepared is not None, "needs said so"
         lists, in_bytes = prepared
@@ -139,9 +135,7 @@ class Continuous(_Quantised[ContinuousGmm], Chosen):
         gaussians = self._items(self._words[:n]) * LANES
         self._groups(0, n, gaussians, n * self._family.n_senones, scores, meter)
 
-    def score_some(
-        self, first: int, last: int, senones: Array, scores: Array, meter: Meter
-    ) -> None:
+    def score_some(self, first: int, last: int, senones: Array, scores: Array, meter: Meter) -> None:
         """Scores of some senones in frames first … last − 1."""
         self._lanes[:] = 0
         queue.mark(senones, self._lanes)
@@ -150,13 +144,9 @@ class Continuous(_Quantised[ContinuousGmm], Chosen):
         words = self._words[first:last, :, None]
         panels = start[streams, words, active + 1] - start[streams, words, active]
         gaussians = int(panels.sum(dtype=np.int64)) * LANES
-        self._groups(
-            first, last, gaussians, (last - first) * len(senones), scores[first:last], meter
-        )
+        self._groups(first, last, gaussians, (last - first) * len(senones), scores[first:last], meter)
 
-    def _groups(
-        self, first: int, last: int, gaussians: int, senones: int, scores: Array, meter: Meter
-    ) -> None:
+    def _groups(self, first: int, last: int, gaussians: int, senones: int, scores: Array, meter: Meter) -> None:
         """Score the marked lanes in some frames; `gaussians` and `senones` are how many that takes."""
         lists, p = self._lists, self._family.parameters
         x, words = self._x[first:last], self._words[first:last]
@@ -169,9 +159,7 @@ class Continuous(_Quantised[ContinuousGmm], Chosen):
             here = groups, self._lanes[groups], *work.queue[2:]
             queue.gather_lists(size, p.n_components, lists.start, lists.items, words, here)
             if self._bytes is None:
-                lse_ns = listed.queued(
-                    x, here, panels, NO_BACKING, work.tile, work.sums, scores, self._best
-                )
+                lse_ns = listed.queued(x, here, panels, NO_BACKING, work.tile, work.sums, scores, self._best)
             else:
                 lse_ns = queued_of_bytes(x, here, panels, work.tile, work.sums, scores)
             meter.close("score.gaussians", gaussians, later_ns=lse_ns)
@@ -184,9 +172,7 @@ class Continuous(_Quantised[ContinuousGmm], Chosen):
         family, lists = self._family, self._lists
         share = lists.mean_panels / family.parameters.n_components
         called = calls(2, LIST_CALLS)
-        costs = continuous.chosen(
-            family.parameters, family.rows(frames), frames, share, called, self._bytes
-        )
+        costs = continuous.chosen(family.parameters, family.rows(frames), frames, share, called, self._bytes)
         if self._best:
             costs = continuous.with_best(costs, share * family.per_senone)
         return costs | {QUANTISE: laws.quantise(lists.codebook, self.by_tree, frames)}
@@ -251,9 +237,7 @@ class Tied(_Quantised[Gmm]):
             share = n * p.n_codebooks / max(1, (last - first) * n)
             listing = count[:, first:last].sum(axis=(0, 2))
             meter.close("score.exp", round(share * int(listing.sum())))
-            listed_densities.mix_listed(
-                listed, p.rows, p.padded_densities, p.start, products, first, last
-            )
+            listed_densities.mix_listed(listed, p.rows, p.padded_densities, p.start, products, first, last)
             components = int(listing @ p.senones_per_codebook[first:last])
             meter.close("score.mixture", round(share * components))
             gmm.logarithms(scores, first, last, meter)

@@ -29,9 +29,7 @@ STAGE = "score.backoff"
 
 
 @njit(nogil=True, cache=True)
-def passing(
-    ci_scores: Array, active: Array, parent: Array, beam: float, cap: int, children: Array
-) -> float:
+def passing(ci_scores: Array, active: Array, parent: Array, beam: float, cap: int, children: Array) -> float:
     """The score that a parent needs for its children among `wanted` to be computed.
 
     `ci_scores` f32 [n_ci] by place; `parent` int32 [n_senones]; `children` int64 [n_ci] is workspace. Senones
@@ -65,9 +63,7 @@ def passing(
 
 
 @njit(nogil=True, cache=True)
-def choose(
-    active: Array, ci: Array, parent: Array, row: Array, bound: float, chosen: Array, scores: Array
-) -> int:
+def choose(active: Array, ci: Array, parent: Array, row: Array, bound: float, chosen: Array, scores: Array) -> int:
     """Back off to the parent's score where it is below `bound`; returns how many were put into `chosen`.
 
     `row` f32 [n_senones] holds the scores of the context-independent senones; `scores` f32 [n_senones] gets

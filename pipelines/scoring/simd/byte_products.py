@@ -54,9 +54,7 @@ class Bytes:
         """`total` and the products, four to a sum."""
         if self._one_instruction:
             kind = ir.FunctionType(I32X16, [I32X16] * 3)
-            function = cgutils.get_or_insert_function(
-                builder.module, kind, "llvm.x86.avx512.vpdpbusd.512"
-            )
+            function = cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.avx512.vpdpbusd.512")
             words = [builder.bitcast(value, I32X16) for value in (weights, x)]
             return builder.call(function, [total, *words])
         if self._pairs:
@@ -107,15 +105,11 @@ def make_byte_tile(
     kind = Bytes(one_instruction, pairs)
 
     @instruction(types.void, *[types.intp] * 6)
-    def tile(
-        builder: Any, x: Any, x_frame: Any, panel: Any, groups: Any, excess: Any, out: Any
-    ) -> None:
+    def tile(builder: Any, x: Any, x_frame: Any, panel: Any, groups: Any, excess: Any, out: Any) -> None:
         def spread(place: Any) -> Any:
             value = builder.load(at(builder, place, I32))
             value.align = 1
-            one = builder.insert_element(
-                ir.Constant(kind.vector, ir.Undefined), value, ir.Constant(I32, 0)
-            )
+            one = builder.insert_element(ir.Constant(kind.vector, ir.Undefined), value, ir.Constant(I32, 0))
             nothing = ir.Constant(kind.vector, ir.Undefined)
             return builder.shuffle_vector(one, nothing, integers(0))
 
@@ -124,18 +118,13 @@ def make_byte_tile(
         rows = [builder.add(x, builder.mul(x_frame, word(f))) for f in range(frames)]
         with cgutils.for_range(builder, groups) as loop:
             begin = builder.add(panel, builder.mul(loop.index, word(vectors * LANES * GROUP)))
-            weights = [
-                kind.load(builder, builder.add(begin, word(v * VECTOR_BYTES)))
-                for v in range(vectors)
-            ]
+            weights = [kind.load(builder, builder.add(begin, word(v * VECTOR_BYTES))) for v in range(vectors)]
             offset = builder.mul(loop.index, word(GROUP))
             for f, row in enumerate(rows):
                 four = spread(builder.add(row, offset))
                 for v in range(vectors):
                     slot = slots[f, v]
-                    total = kind.multiply(
-                        builder, weights[v], builder.bitcast(four, kind.bytes), builder.load(slot)
-                    )
+                    total = kind.multiply(builder, weights[v], builder.bitcast(four, kind.bytes), builder.load(slot))
                     builder.store(total, slot)
         for f in range(frames):
             less = spread(builder.add(excess, word(4 * f)))

@@ -82,9 +82,7 @@ def _make_rows(kind: Any, frames: int) -> Callable[..., None]:
     rows, three = types.UniTuple(types.intp, 2), types.UniTuple(types.intp, 3)
 
     @instruction(types.void, *[types.intp] * 3, rows, rows, three)
-    def tile(
-        builder: Any, places: Any, weights: Any, row_bytes: Any, x: Any, out: Any, affine: Any
-    ) -> None:
+    def tile(builder: Any, places: Any, weights: Any, row_bytes: Any, x: Any, out: Any, affine: Any) -> None:
         (x, x_stride), (out, out_stride), (bias, scales, frame) = (
             cgutils.unpack_tuple(builder, group) for group in (x, out, affine)
         )
@@ -94,9 +92,7 @@ def _make_rows(kind: Any, frames: int) -> Callable[..., None]:
 
         numbers = [number(r) for r in range(ROWS)]
         rows = [builder.add(weights, builder.mul(row_bytes, n)) for n in numbers]
-        later = [
-            builder.add(weights, builder.mul(row_bytes, number(LATER + r))) for r in range(ROWS)
-        ]
+        later = [builder.add(weights, builder.mul(row_bytes, number(LATER + r))) for r in range(ROWS)]
         xs = [builder.add(x, builder.mul(x_stride, word(f))) for f in range(frames)]
         slots = {}
         for cell in [(f, r) for f in range(frames) for r in range(ROWS)]:
@@ -121,9 +117,7 @@ def _make_rows(kind: Any, frames: int) -> Callable[..., None]:
 
         def spread(place: Any) -> Any:
             value = builder.load(at(builder, place, F32))
-            one = builder.insert_element(
-                ir.Constant(_FOUR, ir.Undefined), value, ir.Constant(I32, 0)
-            )
+            one = builder.insert_element(ir.Constant(_FOUR, ir.Undefined), value, ir.Constant(I32, 0))
             return shuffle(builder, one, one, [0] * ROWS)
 
         biases = of_rows(bias)
@@ -159,9 +153,7 @@ def make_stream_products(streams: int) -> Callable[..., None]:
 
     @instruction(types.void, *[types.intp] * 4)
     def products(builder: Any, factors: Any, groups: Any, rows: Any, out: Any) -> None:
-        addresses = [
-            builder.load(at(builder, builder.add(rows, word(8 * i)), I64)) for i in range(2 * ROWS)
-        ]
+        addresses = [builder.load(at(builder, builder.add(rows, word(8 * i)), I64)) for i in range(2 * ROWS)]
         bases, following = addresses[:ROWS], addresses[ROWS:]
         result = None
         for s in range(streams):

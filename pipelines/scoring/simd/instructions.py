@@ -67,9 +67,7 @@ def sum_from(builder: Any, zero: Any) -> Any:
     return slot
 
 
-def summed_in_turn(
-    builder: Any, count: Any, turns: int, wide: int, add: Callable[[Any, list[Any]], None]
-) -> list[Any]:
+def summed_in_turn(builder: Any, count: Any, turns: int, wide: int, add: Callable[[Any, list[Any]], None]) -> list[Any]:
     """`wide` vectors, each the sum over `count` steps: `add(index, slots)` adds step `index` to as many slots.
 
     The steps take `turns` sets of slots in turn, so that a multiplier need not wait for its own result.
@@ -149,8 +147,7 @@ def sum_of_each(builder: Any, add: Callable[..., Any], values: list[Any]) -> Any
     while len(values) > 1:
         pairs = zip(values[::2], values[1::2], strict=True)
         values = [
-            add(builder, *(shuffle(builder, x, y, lanes) for lanes in ([0, 2, 4, 6], [1, 3, 5, 7])))
-            for x, y in pairs
+            add(builder, *(shuffle(builder, x, y, lanes) for lanes in ([0, 2, 4, 6], [1, 3, 5, 7]))) for x, y in pairs
         ]
     return values[0]
 

@@ -36,9 +36,7 @@ def make_sparse_row(vectors: int) -> Callable[..., None]:
     sums = max(1, SUMS // vectors)
 
     @instruction(types.void, *[types.intp] * 6)
-    def row(
-        builder: Any, values: Any, columns: Any, count: Any, x: Any, x_next: Any, out: Any
-    ) -> None:
+    def row(builder: Any, values: Any, columns: Any, count: Any, x: Any, x_next: Any, out: Any) -> None:
         bases = [builder.add(x, builder.mul(x_next, word(v))) for v in range(vectors)]
 
         def add(index: Any, slots: list[Any]) -> None:
@@ -87,9 +85,7 @@ def make_block_tile(frames: int, outputs_in_lanes: bool) -> Callable[..., None]:
                 factors = [broadcast(builder, builder.add(row, offset)) for row in rows]
             else:
                 common = load(builder, builder.add(x, offset))
-                factors = [
-                    broadcast(builder, builder.add(block, word(4 * i))) for i in range(LANES)
-                ]
+                factors = [broadcast(builder, builder.add(block, word(4 * i))) for i in range(LANES)]
             for factor, slot in zip(factors, slots, strict=True):
                 builder.store(fma(builder, factor, common, builder.load(slot)), slot)
 

@@ -130,9 +130,7 @@ def prefetch_lines(builder: Any, address: Any, lines: Any) -> None:
         prefetch(builder, step(builder, address, loop.index), SECOND_LEVEL)
 
 
-def make_layer_tile(
-    frames: int, vectors: int, prefetching: bool = False, chains: int = 1
-) -> Callable[..., None]:
+def make_layer_tile(frames: int, vectors: int, prefetching: bool = False, chains: int = 1) -> Callable[..., None]:
     """A tile of a layer: out[frames, P] = x[frames, inputs] · panel f32 [inputs, P], P = 16 · `vectors` outputs.
 
     Called as tile(x, x_frame, x_input, panel, inputs, later, out) with addresses; `x_frame` and `x_input`: bytes from a
@@ -158,9 +156,7 @@ def make_layer_tile(
 
         def add(index: Any, to: dict[tuple[int, int], Any]) -> None:
             begin = builder.add(panel, builder.mul(index, word(vectors * VECTOR_BYTES)))
-            weights = [
-                load(builder, builder.add(begin, word(v * VECTOR_BYTES))) for v in range(vectors)
-            ]
+            weights = [load(builder, builder.add(begin, word(v * VECTOR_BYTES))) for v in range(vectors)]
             if prefetching:
                 line = builder.mul(index, word(VECTOR_BYTES))
                 prefetch(builder, builder.add(later, line))

@@ -83,9 +83,7 @@ class Gmm:
     def expand(self, features: Array) -> Array:
         """[x², x, 1] per stream, f32 [n, 3, 27]; its time goes into `score.gaussians`."""
         if len(features) > MAX_FRAMES:
-            raise ArrayError(
-                f"expand: {len(features)} frames, where there is room for {MAX_FRAMES}"
-            )
+            raise ArrayError(f"expand: {len(features)} frames, where there is room for {MAX_FRAMES}")
         x = self._room[len(features)].x
         expand(features, self.parameters.centre, x)
         return x
@@ -128,9 +126,7 @@ class Gmm:
         self.pool.run(part, meter)
         self._begun = n
 
-    def score_some(
-        self, first: int, last: int, senones: Array, scores: Array, meter: Meter
-    ) -> None:
+    def score_some(self, first: int, last: int, senones: Array, scores: Array, meter: Meter) -> None:
         """Exact scores of some senones in frames first … last − 1; stage `score.lazy`."""
         p, (mixtures, products) = self.parameters, self._some
         g, (_, shift) = self.workspace(self._begun), self.products(self._begun)

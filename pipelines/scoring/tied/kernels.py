@@ -88,9 +88,7 @@ def _one(a: Matrix, b: Matrix, panels: int, k: int, c: Matrix, times: bool) -> N
 
 
 @njit(nogil=True, cache=True)
-def _one_prefetching(
-    a: Matrix, b: Matrix, panels: int, k: int, c: Matrix, times: bool, later: int
-) -> None:
+def _one_prefetching(a: Matrix, b: Matrix, panels: int, k: int, c: Matrix, times: bool, later: int) -> None:
     """The same, prefetching from the address `later` on."""
     p = 0
     while p < panels:
@@ -104,9 +102,7 @@ def _one_prefetching(
 
 
 @njit(nogil=True, cache=True)
-def _multiply(
-    a: Matrix, n: int, b: Matrix, panels: int, k: int, c: Matrix, times: bool, later: int
-) -> None:
+def _multiply(a: Matrix, n: int, b: Matrix, panels: int, k: int, c: Matrix, times: bool, later: int) -> None:
     """C[n, 16·panels] = A[n, k] · B in tiles.
 
     With the last rows as much as B is prefetched from the address `later` on, in panels as far apart: by then all of B
@@ -165,12 +161,7 @@ def exponentiate(g: Array, shift: Array, first: int, last: int) -> None:
     """Replace each stream's log densities by exp(g − best); `shift` = Σ best over the streams."""
     n, books, streams, densities = g.shape
     groups = densities // LANES
-    if (
-        densities != groups * LANES
-        or densities < LANES
-        or shift.shape != (n, books)
-        or not 0 <= first <= last <= books
-    ):
+    if densities != groups * LANES or densities < LANES or shift.shape != (n, books) or not 0 <= first <= last <= books:
         raise ArrayError("exponentiate: densities and shift do not fit each other")
     base = address(g, np.float32)
     for t in range(n):
@@ -227,9 +218,7 @@ def put_in_order(products: Array, order: Order, scores: Array, t: int, book: int
 
 
 @njit(nogil=True, cache=True)
-def mix_rows(
-    factors: int, places: int, count: int, rows: int, width: int, out: int, times: bool
-) -> None:
+def mix_rows(factors: int, places: int, count: int, rows: int, width: int, out: int, times: bool) -> None:
     """out f32 [width] = Σ factors f32 · the rows that `places` int32 says, `count` of them; or `times` what is there.
 
     All by address; `rows` f32 [densities, width].
@@ -300,9 +289,7 @@ def mix(g: Array, weights: Array, start: Array, products: Array, first: int, las
 
 
 @njit(nogil=True, cache=True)
-def logarithms(
-    products: Array, shift: Array, order: Order, scores: Array, first: int, last: int
-) -> None:
+def logarithms(products: Array, shift: Array, order: Order, scores: Array, first: int, last: int) -> None:
     """scores[n, senones] = log product + shift, put into the order of the senones."""
     n, columns = products.shape
     start, _, _ = order

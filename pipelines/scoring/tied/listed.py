@@ -134,17 +134,13 @@ def mix_listed(
                 which = (t * books + book) * streams + s
                 factors = address(kept, np.float32) + which * (most + LANES) * 4
                 places = address(index, np.int32) + which * most * 4
-                row = (
-                    address(rows, np.float32) + (start[book] * streams + s * width) * densities * 4
-                )
+                row = address(rows, np.float32) + (start[book] * streams + s * width) * densities * 4
                 out = address(products, np.float32) + (t * products.shape[1] + start[book]) * 4
                 mix_rows(factors, places, count[t, book, s], row, width, out, s > 0)
 
 
 @njit(nogil=True, cache=True)
-def evaluate_expanded(
-    x: Array, gaussians: Array, backing: Backing, g: Array, first: int, last: int
-) -> None:
+def evaluate_expanded(x: Array, gaussians: Array, backing: Backing, g: Array, first: int, last: int) -> None:
     """Log densities `g` f32 [n, B, 3, K]: of the panels in expanded clusters; the others get their cluster's."""
     n, streams, depth = x.shape
     books, _, slots, _, _ = gaussians.shape
@@ -155,9 +151,7 @@ def evaluate_expanded(
         or g.shape != (n, books, streams, slots * LANES)
         or not 0 <= first <= last <= books
     ):
-        raise ArrayError(
-            "evaluate_expanded: clusters, Gaussians and densities do not fit each other"
-        )
+        raise ArrayError("evaluate_expanded: clusters, Gaussians and densities do not fit each other")
     of_panel, log_weights, expanded, cluster_densities = backing
     for book in range(first, last):
         for s in range(streams):

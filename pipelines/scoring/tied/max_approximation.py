@@ -23,9 +23,7 @@ def log_rows(p: PackedGmm) -> Array:
 
 
 @njit(nogil=True, cache=True, fastmath={"nnan", "nsz"})
-def mix_best(
-    g: Array, log_rows: Array, order: Order, products: Array, scores: Array, first: int, last: int
-) -> None:
+def mix_best(g: Array, log_rows: Array, order: Order, products: Array, scores: Array, first: int, last: int) -> None:
     """scores f32 [n, senones] of the codebooks from log densities `g` [n, B, 3, K]; layouts as in `kernels`."""
     n, books, streams, densities = g.shape
     start, _, _ = order

@@ -55,9 +55,9 @@ class PackedGmm:
         check("senones_per_codebook", self.senones_per_codebook, np.int64, (books,))
         check_offsets("run_start", self.run_start, len(self.runs))
         columns = np.empty((0, self.columns), np.float32)
-        if not columns_fit(
-            self.start, columns, self.weights.size, streams * padded
-        ) or not runs_fit(self.order, senones, 0, books):
+        if not columns_fit(self.start, columns, self.weights.size, streams * padded) or not runs_fit(
+            self.order, senones, 0, books
+        ):
             raise ArrayError("the codebooks of a packed model lead beyond its weights or senones")
         begins = np.sort(self.runs[:, 0])
         lengths = self.runs[np.argsort(self.runs[:, 0], kind="stable"), 2]
@@ -127,12 +127,8 @@ class PackedGmm:
         """The mixture weights once more, a contiguous row of senones for each density."""
         result = aligned(self.weights.shape)
         for book in range(self.n_codebooks):
-            begin, end = (
-                self.n_streams * self.padded_densities * int(at) for at in self.start[book:][:2]
-            )
-            panels = self.weights[begin:end].reshape(
-                -1, self.n_streams, self.padded_densities, LANES
-            )
+            begin, end = (self.n_streams * self.padded_densities * int(at) for at in self.start[book:][:2])
+            panels = self.weights[begin:end].reshape(-1, self.n_streams, self.padded_densities, LANES)
             result[begin:end] = panels.transpose(1, 2, 0, 3).ravel()
         return result
 
@@ -220,9 +216,7 @@ def _gaussians(model: AcousticModel) -> tuple[Array, Array]:
     centre = means.mean(axis=(0, 2))
     means -= centre[:, None, :]
     books, streams, densities, dim = means.shape
-    constant = -0.5 * (
-        dim * math.log(2 * math.pi) + np.log(variances).sum(3) + (means**2 / variances).sum(3)
-    )
+    constant = -0.5 * (dim * math.log(2 * math.pi) + np.log(variances).sum(3) + (means**2 / variances).sum(3))
     padded = _padded(densities)
     matrix = np.zeros((books, streams, 2 * dim + 1, padded))
     matrix[:, :, :dim, :densities] = (-0.5 / variances).swapaxes(2, 3)

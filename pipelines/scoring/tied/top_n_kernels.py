@@ -50,9 +50,7 @@ def _threshold(at: int, groups: int, keep: int, best: float) -> Any:
 
 
 @njit(nogil=True, cache=True)
-def select(
-    g: Array, index: Array, kept: Array, shift: Array, keep: int, first: int, last: int
-) -> None:
+def select(g: Array, index: Array, kept: Array, shift: Array, keep: int, first: int, last: int) -> None:
     """The `keep` best densities of each codebook and stream.
 
     index int32 [n, B, 3, keep]: which. kept f32 [n, B, 3·keep rounded up to 16]: their log density

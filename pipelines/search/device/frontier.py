@@ -132,13 +132,9 @@ class Frontier:
             "state": ((b, k), torch.int64),
             "cost": ((b, k), torch.float32),
         }
-        self._there = {
-            name: torch.zeros(shape, dtype=dtype, device=where)
-            for name, (shape, dtype) in blocks.items()
-        }
+        self._there = {name: torch.zeros(shape, dtype=dtype, device=where) for name, (shape, dtype) in blocks.items()}
         self._here = {
-            name: shared.device.host_tensor(shape, dtype, pinned=True)
-            for name, (shape, dtype) in blocks.items()
+            name: shared.device.host_tensor(shape, dtype, pinned=True) for name, (shape, dtype) in blocks.items()
         }
         self.state, self.cost = self._there["state"], self._there["cost"]
         self.state.fill_(self._dead)
@@ -260,9 +256,7 @@ class Frontier:
 
         top, chosen, lowest, kept = survivors(cost, k, shared.beam, self.min_active)
         chosen = (chosen + self._places_from).view(-1)
-        state = (into.index_select(0, chosen).view(b, k) - self._states_from).masked_fill_(
-            ~kept, self._dead
-        )
+        state = (into.index_select(0, chosen).view(b, k) - self._states_from).masked_fill_(~kept, self._dead)
         cost = (top - lowest).masked_fill_(~kept, torch.inf)
         previous = owner.index_select(0, chosen).view(b, k) - self._owners_from
         arc = arc.view(-1).index_select(0, chosen).view(b, k).masked_fill_(~kept, NOBODY)

@@ -96,9 +96,7 @@ def direct_arcs(graph: Graph) -> DirectArcs:
     copies = 1 + first_path[end + 1] - first_path[end]
     total = int(copies.sum())
     if total > MAX_ARCS:
-        raise GraphError(
-            f"The graph has {total} direct arcs, more than the {MAX_ARCS} of a device search."
-        )
+        raise GraphError(f"The graph has {total} direct arcs, more than the {MAX_ARCS} of a device search.")
     of = np.repeat(np.arange(len(base)), copies)
     nth = np.arange(total) - np.repeat(np.cumsum(copies) - copies, copies)
     path = np.full(total, -1)
@@ -149,9 +147,7 @@ def _epsilon_paths(graph: Graph, source: I64) -> dict[str, Array]:
     numbered = 0
     while len(level["start"]):
         if len(levels) == LONGEST_PATH:
-            raise GraphError(
-                "The graph has a cycle of epsilon arcs, which no device search can follow."
-            )
+            raise GraphError("The graph has a cycle of epsilon arcs, which no device search can follow.")
         if numbered + len(level["start"]) > MAX_PATHS:
             raise GraphError(
                 f"The graph has more than {MAX_PATHS} paths of epsilon arcs, too many for a device search; "

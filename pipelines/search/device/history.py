@@ -70,9 +70,7 @@ class UtteranceHistory:
             self.costs[best],
         )
 
-    def take(
-        self, previous: Array, arc: Array, best: Array, alive: Array, states: Array, costs: Array
-    ) -> None:
+    def take(self, previous: Array, arc: Array, best: Array, alive: Array, states: Array, costs: Array) -> None:
         """Take in a block: back-pointers [frames, tokens], best cost and tokens alive [frames], tokens after it."""
         arcs = self._arcs
         previous, arc = np.ascontiguousarray(previous), np.ascontiguousarray(arc)
@@ -85,19 +83,13 @@ class UtteranceHistory:
         self._entry, self.states, self.costs = entry, states.copy(), costs.copy()
         if not len(previous):
             return
-        direct = _backpointers.Arcs(
-            arcs.base, arcs.path, arcs.path_arc, arcs.path_before, arcs.longest
-        )
+        direct = _backpointers.Arcs(arcs.base, arcs.path, arcs.path_arc, arcs.path_before, arcs.longest)
         while True:
-            used = _backpointers.absorb(
-                previous, arc, direct, self._frames, self._entry, self._history, self._used
-            )
+            used = _backpointers.absorb(previous, arc, direct, self._frames, self._entry, self._history, self._used)
             if used >= 0:
                 break
             if used == _backpointers.BROKEN:
-                raise ArrayError(
-                    "the device's back-pointers lead to tokens or arcs that there are not"
-                )
+                raise ArrayError("the device's back-pointers lead to tokens or arcs that there are not")
             self._make_room(-used)
         self._used = used
         self._frames += len(previous)

@@ -49,9 +49,7 @@ SPARE = 1.5
 MOST_FRONTIERS = 4
 """Sizes of room that stay on the device: what speech goes back and forth between."""
 LAUNCHES = "the host gives work to the device here and computes nothing itself"
-KEEPS = (
-    "following back-pointers is one scattered load after another, each decided by the one before"
-)
+KEEPS = "following back-pointers is one scattered load after another, each decided by the one before"
 ASKS = "the arcs of the live tokens are looked through in numpy, only where a scorer wants to know"
 
 STAGES: dict[str, tuple[str, ...]] = {
@@ -72,9 +70,7 @@ class DeviceSearch:
     def __init__(self, graph: Graph, config: Search, work: DeviceWork, batch: int = 1) -> None:
         self.graph, self.batch = graph, batch
         if obstacle := SEARCH_OBSTACLES.get(work.device.name):
-            raise DeviceError(
-                f"search.device = {work.device.name} cannot be used: {obstacle}; choose cpu."
-            )
+            raise DeviceError(f"search.device = {work.device.name} cannot be used: {obstacle}; choose cpu.")
         self._work = work
         self._arcs: DirectArcs = direct_arcs(graph)
         self._ids: dict[str, int] = {}
@@ -182,9 +178,7 @@ class DeviceSearch:
             **self._work.costs(),
         }
 
-    def _block(
-        self, scores: Array | Tensor, lengths: list[int], first_frame: int, lane: Lane | NullLane
-    ) -> None:
+    def _block(self, scores: Array | Tensor, lengths: list[int], first_frame: int, lane: Lane | NullLane) -> None:
         """One block: up, over all its frames, down, into the history; again where there was too little room."""
         frames, work, ids, shared = len(scores), self._work, self._ids, self._buffers
         with work.launching(ids["search.launch"], first_frame, frames):
@@ -212,9 +206,7 @@ class DeviceSearch:
         counts = np.where(np.arange(frames)[:, None, None] < np.array(lengths)[:, None], counts, 0)
         self._keep(frontier, counts, lengths)
         alive, arcs, senones = (int(counts[:, :, i].sum()) for i in range(3))
-        lane.put(
-            ids["search.history"], begin, work.now(), first_frame, frames, alive, arcs, senones
-        )
+        lane.put(ids["search.history"], begin, work.now(), first_frame, frames, alive, arcs, senones)
         work.end_block(first_frame, frames)
         peak = Room(*(int(counts[:, :, i].max()) for i in range(2)))
         self._peak = Room(*map(max, peak, self._peak))
@@ -223,9 +215,7 @@ class DeviceSearch:
         if any(2 * less <= present for less, present in zip(enough, self._room, strict=True)):
             self._room = enough
 
-    def _run(
-        self, frontier: Frontier, frames: int, first_frame: int, first_step: Callable[[], None]
-    ) -> None:
+    def _run(self, frontier: Frontier, frames: int, first_frame: int, first_step: Callable[[], None]) -> None:
         """Give a block's frames to the device and wait for all that comes of them."""
         work, room = self._work, frontier.room
 
@@ -246,9 +236,7 @@ class DeviceSearch:
         names = ("previous", "arc", "best", "state", "cost")
         previous, arc, best, states, costs = (frontier.found(name) for name in names)
         for b, (one, n) in enumerate(zip(self.utterances, lengths, strict=True)):
-            one.take(
-                previous[:n, b], arc[:n, b], best[:n, b], counts[:n, b, 0], states[b], costs[b]
-            )
+            one.take(previous[:n, b], arc[:n, b], best[:n, b], counts[:n, b, 0], states[b], costs[b])
 
     def _ready(self, first_frame: int, frames: int) -> Frontier:
         """The frontier with the present room, holding the tokens as they are now, for a block of these frames."""

@@ -62,9 +62,7 @@ class DeviceViterbi:
         """Say how long the last block took in all; an adaptive beam follows it."""
         if self._adaptive is not None:
             config = self._config
-            self._search.use_beam(
-                self._adaptive.after(frames, ns, config.target_rtf, float(config.beam))
-            )
+            self._search.use_beam(self._adaptive.after(frames, ns, config.target_rtf, float(config.beam)))
 
     @property
     def beam(self) -> float:
@@ -93,9 +91,7 @@ class DeviceViterbi:
         self._latest = (first_frame, 0)
         self._search.begin()
 
-    def advance(
-        self, scores: Array | Tensor, first_frame: int, lane: Lane | NullLane | None = None
-    ) -> None:
+    def advance(self, scores: Array | Tensor, first_frame: int, lane: Lane | NullLane | None = None) -> None:
         """Pass tokens over `scores` f32 [frames, senones], or a tensor of torch on this device."""
         if scores.ndim != 2 or scores.shape[1] != self.graph.n_senones:
             raise ValueError(

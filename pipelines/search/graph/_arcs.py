@@ -44,9 +44,7 @@ def count(body: Words, first: Offsets) -> int:  # pragma: no cover - compiled
 
 
 @numba.njit(cache=True, nogil=True)
-def reach(
-    first: Offsets, target: Words, start: int, reached: Bool
-) -> None:  # pragma: no cover - compiled
+def reach(first: Offsets, target: Words, start: int, reached: Bool) -> None:  # pragma: no cover - compiled
     """Mark the states that paths from `start` come to."""
     stack = np.empty(len(reached), dtype=np.int64)
     stack[0], depth = start, 1

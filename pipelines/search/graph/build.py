@@ -69,9 +69,7 @@ def compile_graph(recipe: Recipe, progress: Progress) -> Graph:
 
     _check_phones(language, recipe)
     progress("composing words and pronunciations", 0.15)
-    labels = {
-        word: i for i, word in enumerate(language.words, start=1) if word in language.dictionary
-    }
+    labels = {word: i for i, word in enumerate(language.words, start=1) if word in language.dictionary}
     lex, phone_labels = lexicon.transducer(
         definition, language.dictionary, labels, backoff_label(len(language.words)), fillers
     )
@@ -122,9 +120,7 @@ def compile_graph(recipe: Recipe, progress: Progress) -> Graph:
 
 def _check_phones(language: Source, recipe: Recipe) -> None:
     """GraphError when the pronunciations would be more than can be put together."""
-    lengths = {
-        word: sum(map(len, language.dictionary[word])) for word in language.dictionary.words()
-    }
+    lengths = {word: sum(map(len, language.dictionary[word])) for word in language.dictionary.words()}
     total = sum(lengths.values())
     if recipe.grammar:
         each = np.array([0, *(lengths.get(word, 0) for word in language.words)], np.int64)

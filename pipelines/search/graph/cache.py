@@ -131,6 +131,4 @@ def _digest(file: Path, name: str) -> str:
     except InputError as error:
         raise GraphError(f"The {what} cannot be read: {error}") from None
     except OSError as error:
-        raise GraphError(
-            f"{one_line(str(file))} cannot be read: {error.strerror or error}."
-        ) from error
+        raise GraphError(f"{one_line(str(file))} cannot be read: {error.strerror or error}.") from error

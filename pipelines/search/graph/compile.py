@@ -105,13 +105,9 @@ def _cached(path: Path, progress: Progress) -> Graph | None:
     return graph
 
 
-def _run_child(
-    recipe: Recipe, target: Path, progress: Progress, cancelled: Callable[[], bool]
-) -> None:
+def _run_child(recipe: Recipe, target: Path, progress: Progress, cancelled: Callable[[], bool]) -> None:
     child = subprocess.Popen(
-        children.python(
-            "-m", "pipelines.search.graph.compile", str(target), json.dumps(recipe.as_dict())
-        ),
+        children.python("-m", "pipelines.search.graph.compile", str(target), json.dumps(recipe.as_dict())),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -182,9 +178,7 @@ def _collect(stream: IO[str], lines: list[str]) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The child: `compile TARGET RECIPE`, the recipe as JSON; not meant to be called by people."""
-    target, recipe = given(
-        "pipelines.search.graph.compile", __doc__, "TARGET", "RECIPE", arguments=arguments
-    )
+    target, recipe = given("pipelines.search.graph.compile", __doc__, "TARGET", "RECIPE", arguments=arguments)
 
     def end_with_parent() -> None:
         sys.stdin.read()

@@ -46,9 +46,7 @@ def acceptor(grammar: Grammar, label: Callable[[Word], int]) -> Fst:
     # Determinisation removes epsilons too, but is wrong about cycles of them.
     kaldifst.rmepsilon(fst)
     if fst.num_states == 0:
-        raise GrammarError(
-            f"{one_line(str(grammar.path))}: its public rules can never be said to their end."
-        )
+        raise GrammarError(f"{one_line(str(grammar.path))}: its public rules can never be said to their end.")
     limit = SLACK + GROWTH * fst.num_states
     try:
         kaldifst.determinize_star(fst, max_states=limit)

@@ -30,8 +30,7 @@ def acceptor(model: NGram) -> Fst:
     index = model.index()
     end, start = index[SENTENCE_END], index[SENTENCE_START]
     has_children = [
-        np.bincount(model.find(model.ids[k][:, :-1]), minlength=model.counts[k - 1]) > 0
-        for k in range(1, model.order)
+        np.bincount(model.find(model.ids[k][:, :-1]), minlength=model.counts[k - 1]) > 0 for k in range(1, model.order)
     ]
     # State of each history: 0 is the empty one.
     states: list[I64] = []
@@ -57,11 +56,7 @@ def acceptor(model: NGram) -> Fst:
     for k in range(1, model.order + 1):
         grams = model.ids[k - 1]
         weight = -model.log_prob[k - 1]
-        source = (
-            np.zeros(len(grams), dtype=np.int64)
-            if k == 1
-            else states[k - 2][model.find(grams[:, :-1])]
-        )
+        source = np.zeros(len(grams), dtype=np.int64) if k == 1 else states[k - 2][model.find(grams[:, :-1])]
         ends = grams[:, -1] == end
         final[source[ends]] = weight[ends]
         target = suffix_state(grams)
@@ -75,11 +70,7 @@ def acceptor(model: NGram) -> Fst:
         arcs.append((source[words], label, label, weight[words], target[words]))
         if k < model.order:
             histories = has_children[k - 1]
-            shorter = (
-                suffix_state(grams[histories][:, 1:])
-                if k > 1
-                else np.zeros(int(histories.sum()), dtype=np.int64)
-            )
+            shorter = suffix_state(grams[histories][:, 1:]) if k > 1 else np.zeros(int(histories.sum()), dtype=np.int64)
             source = states[k - 1][histories]
             label = np.full(len(source), backoff_label(len(model.words)))
             weight = -model.log_backoff[k - 1][histories]

@@ -92,9 +92,7 @@ def language(recipe: Recipe, definition: ModelDefinition) -> tuple[ngram.NGram, 
     return replace(model, notes=tuple(notes)), words
 
 
-def _left_out(
-    model: ngram.NGram, chosen: list[str], pronounced: int, missing: list[str]
-) -> list[str]:
+def _left_out(model: ngram.NGram, chosen: list[str], pronounced: int, missing: list[str]) -> list[str]:
     """The note on words without a pronunciation that would have been chosen."""
     limited = len(chosen) < pronounced
     if limited:
@@ -158,9 +156,7 @@ class _Entries:
                 f"{_named(stressed)}"
             )
         if self._lacking:
-            notes.append(
-                f"fillers whose phones the acoustic model lacks are left out: {_named(self._lacking)}"
-            )
+            notes.append(f"fillers whose phones the acoustic model lacks are left out: {_named(self._lacking)}")
         return words, notes
 
 
@@ -170,9 +166,7 @@ def _in_other_capitals(found: Mapping[str, str], source: str) -> list[str]:
     if not other:
         return []
     have = "words of the {} have" if len(other) > 1 else "word of the {} has"
-    return [
-        f"{len(other):,} {have.format(source)} other capitals in the dictionary: {_named(other)}"
-    ]
+    return [f"{len(other):,} {have.format(source)} other capitals in the dictionary: {_named(other)}"]
 
 
 def read_grammar(path: str | Path) -> Grammar:

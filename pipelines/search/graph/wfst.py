@@ -186,9 +186,7 @@ def load(path: Path) -> Graph:
         raise GraphError(f"{path} has graph version {about.get('version')}, wanted is {VERSION}.")
     try:
         # Records are kept as bytes; what has another type than it was written with does not view.
-        columns: dict[str, Array] = {
-            name: kept.arrays[name].view(dtype).reshape(-1) for name, dtype in ARRAYS
-        }
+        columns: dict[str, Array] = {name: kept.arrays[name].view(dtype).reshape(-1) for name, dtype in ARRAYS}
         return Graph(
             start=int(about["start"]),
             n_epsilon_states=int(about["n_epsilon_states"]),
@@ -230,9 +228,7 @@ def _fault(graph: Graph) -> str:
         and _within(graph.pron_phones, 0, len(graph.filler) - 1),
         "its senones": _within(graph.senone_phone, 0, len(graph.filler) - 1),
     }
-    return next(
-        (f"{what} do not fit its other arrays" for what, good in sound.items() if not good), ""
-    )
+    return next((f"{what} do not fit its other arrays" for what, good in sound.items() if not good), "")
 
 
 _FAULTS = {
@@ -254,10 +250,7 @@ def _within(values: Array, low: int, high: int) -> bool:
 def _ascends(offsets: Array, last: int) -> bool:
     return bool(
         # Compared, not subtracted: a difference of two int32 may not be one.
-        len(offsets)
-        and offsets[0] == 0
-        and offsets[-1] == last
-        and (offsets[1:] >= offsets[:-1]).all()
+        len(offsets) and offsets[0] == 0 and offsets[-1] == last and (offsets[1:] >= offsets[:-1]).all()
     )
 
 

@@ -115,9 +115,7 @@ def _relax(
 
 
 @njit_inner
-def close(
-    arrays: Arrays, numbers: Numbers, limit: np.float32
-) -> int:  # pragma: no cover - compiled
+def close(arrays: Arrays, numbers: Numbers, limit: np.float32) -> int:  # pragma: no cover - compiled
     """Epsilon closure of the new tokens within `limit`.
 
     Listed arcs first, which are few enough to price at once; tokens that these or the emit step made
@@ -152,9 +150,7 @@ def close(
         i = source[x]
         # Once more: a listed arc before this one may have made its source cheaper.
         value = new_cost[i] + weight[x]
-        front = _relax(
-            arrays, n_epsilon_states, front, i, listed.target[x], value, listed.record[x]
-        )
+        front = _relax(arrays, n_epsilon_states, front, i, listed.target[x], value, listed.record[x])
         if front.status != DONE:
             break
     while front.waiting > 0 and front.status == DONE:

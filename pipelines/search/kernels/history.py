@@ -16,9 +16,7 @@ from profiler.arrays import F32, I32
 
 
 @njit_inlined
-def append(
-    history: I32, used: int, entry: Index, arc: Index, frame: Index
-) -> np.int32:  # pragma: no cover - compiled
+def append(history: I32, used: int, entry: Index, arc: Index, frame: Index) -> np.int32:  # pragma: no cover - compiled
     """Write the entry that follows `entry`; its number, which is `used`."""
     history[used, 0] = entry
     history[used, 1] = arc
@@ -96,9 +94,7 @@ def collect(
 
 
 @numba.njit(cache=True, nogil=True)
-def trace(
-    history: I32, entry: int, anchor: int, out: I32
-) -> tuple[int, bool]:  # pragma: no cover - compiled
+def trace(history: I32, entry: int, anchor: int, out: I32) -> tuple[int, bool]:  # pragma: no cover - compiled
     """Entries from `entry` back to (without) `anchor` or the beginning, last one first, in `out`.
 
     Returns their number and whether the anchor was met; beyond the length of `out` they are only counted.

@@ -25,11 +25,7 @@ def prefetch(typingctx: Any, array: Any, index: Any) -> Any:
         item = builder.gep(data.data, [arguments[1]])
         byte = ir.IntType(8).as_pointer()
         word = ir.IntType(32)
-        name = (
-            "llvm.prefetch.p0i8"
-            if not getattr(item.type, "is_opaque", False)
-            else "llvm.prefetch.p0"
-        )
+        name = "llvm.prefetch.p0i8" if not getattr(item.type, "is_opaque", False) else "llvm.prefetch.p0"
         function = cgutils.get_or_insert_function(
             builder.module, ir.FunctionType(ir.VoidType(), [byte, word, word, word]), name
         )
@@ -58,8 +54,7 @@ def arrays_in(groups: Sequence[Sequence[np.dtype[Any]]]) -> Any:
                 arrays = []
                 for kind, dtype in zip(held, kinds, strict=True):
                     address, length = (
-                        builder.load(builder.gep(rows, [ir.Constant(_WORD, place)]))
-                        for place in (at, at + 1)
+                        builder.load(builder.gep(rows, [ir.Constant(_WORD, place)])) for place in (at, at + 1)
                     )
                     arrays.append(_array(context, builder, kind, dtype, address, length))
                     at += 2
@@ -76,9 +71,7 @@ def _held(kind: np.dtype[Any]) -> Any:
     return types.Array(from_dtype(kind.base), 1 + len(kind.shape), "C")
 
 
-def _array(
-    context: Any, builder: Any, kind: Any, dtype: np.dtype[Any], address: Any, length: Any
-) -> Any:
+def _array(context: Any, builder: Any, kind: Any, dtype: np.dtype[Any], address: Any, length: Any) -> Any:
     array = context.make_array(kind)(context, builder)
     itemsize = dtype.base.itemsize
     row = [ir.Constant(_WORD, itemsize)] * len(dtype.shape)

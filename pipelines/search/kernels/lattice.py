@@ -87,9 +87,7 @@ def _decide(
 
 
 @njit_inner
-def record_frame(
-    arrays: Arrays, numbers: Numbers, limit: np.float32
-) -> int:  # pragma: no cover - compiled
+def record_frame(arrays: Arrays, numbers: Numbers, limit: np.float32) -> int:  # pragma: no cover - compiled
     """Give every token of the frame its entry, with an alternative for each way that nearly won.
 
     Epsilon arcs that lead downwards in rank (a cycle) bring no alternatives.
@@ -188,9 +186,7 @@ def _add(a: float, b: float) -> float:  # pragma: no cover - compiled
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def posteriors(
-    ways: Ways, ends: I64, above: F64, beam: float
-) -> F64:  # pragma: no cover - compiled
+def posteriors(ways: Ways, ends: I64, above: F64, beam: float) -> F64:  # pragma: no cover - compiled
     """Log posterior of each history entry, f64 [used]: forward-backward over the lattice.
 
     `ends`: last entries of the paths (-1: an empty one), `above` their costs above the best. Alternatives of which

@@ -39,9 +39,7 @@ BINS = 512
 BY_LOOP, BY_ENTRY = -1, -2
 
 
-STATE = np.dtype(
-    [("first", "<i4"), ("epsilon", "<i4"), ("loop_label", "<i4"), ("loop_weight", "<f4")]
-)
+STATE = np.dtype([("first", "<i4"), ("epsilon", "<i4"), ("loop_label", "<i4"), ("loop_weight", "<f4")])
 """A state's emitting arcs are first … epsilon, its epsilon arcs epsilon … next state's first."""
 ARC = np.dtype([("target", "<i4"), ("ilabel", "<i4"), ("olabel", "<i4"), ("weight", "<f4")])
 

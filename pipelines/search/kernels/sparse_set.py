@@ -9,9 +9,7 @@ from profiler.arrays import U32
 
 
 @njit_inlined
-def find(
-    state: U32, slot: U32, goal: np.uint32, m: int
-) -> np.uint32:  # pragma: no cover - compiled
+def find(state: U32, slot: U32, goal: np.uint32, m: int) -> np.uint32:  # pragma: no cover - compiled
     """The place of the token in state `goal`, or `m`, how many there are, where it has none."""
     place = slot[goal]
     return place if place < m and state[place] == goal else np.uint32(m)

@@ -39,9 +39,7 @@ AHEAD = 16
 
 
 @njit_inner
-def price_labels(
-    row: F32, scores: F32, t: int, minus: np.float32
-) -> None:  # pragma: no cover - compiled
+def price_labels(row: F32, scores: F32, t: int, minus: np.float32) -> None:  # pragma: no cover - compiled
     """The cost of each label in frame `t` of `scores`: `minus` times its senone's score."""
     row[0] = INFINITY
     for s in range(scores.shape[1]):

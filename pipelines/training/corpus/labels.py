@@ -99,9 +99,7 @@ def read(shards: Sequence[Path]) -> U16:
         try:
             parts.append(load_file(_file_of(shard))["senones"])
         except (OSError, SafetensorError, KeyError):
-            raise CorpusError(
-                f"{shard} has no labels beside it; `prepare --labels` makes them."
-            ) from None
+            raise CorpusError(f"{shard} has no labels beside it; `prepare --labels` makes them.") from None
     return np.concatenate(parts)
 
 

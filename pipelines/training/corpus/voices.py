@@ -69,9 +69,7 @@ def prepare(progress: Progress, passes: int = PASSES) -> Path:
     return folder
 
 
-def _changed(
-    items: list[Item], passes: int
-) -> Iterator[tuple[Source, Change, np.random.Generator]]:
+def _changed(items: list[Item], passes: int) -> Iterator[tuple[Source, Change, np.random.Generator]]:
     for number in range(passes):
         for place, item in enumerate(items):
             rng = np.random.default_rng([SEED, number, place])

@@ -52,13 +52,9 @@ def _work(arguments: list[str], device: torch.device) -> int:
     assert everybody is not None
     world = Peers(everybody, diary)
     first = world.rank == 0
-    job = msgspec.json.decode(
-        world.share(Path(arguments[0]).read_bytes() if first else b""), type=Job
-    )
+    job = msgspec.json.decode(world.share(Path(arguments[0]).read_bytes() if first else b""), type=Job)
     if world.size < worker.widest(job.tasks):
-        raise BadInput(
-            f"{worker.widest(job.tasks)} workers are wanted, and torchrun started {world.size}."
-        )
+        raise BadInput(f"{worker.widest(job.tasks)} workers are wanted, and torchrun started {world.size}.")
     taught = lessons.shared(world, worker.read(job) if first else None)
 
     def group(size: int, diary: Diary) -> Peers | None:

@@ -28,9 +28,7 @@ class Asynchronous:
     def __init__(self, task: Task, setting: Setting) -> None:
         self._task, self._setting = task, setting
         self._serves = setting.peers.rank == SERVER
-        self._net = Layers(
-            setting.card, task.seed, torch.device("cpu") if self._serves else setting.device
-        )
+        self._net = Layers(setting.card, task.seed, torch.device("cpu") if self._serves else setting.device)
         # Behind parameters or gradient stands the version of the copy; float32 counts to 16 million.
         self._vector = torch.zeros(len(self._net.vector) + 1)
         self._number = setting.peers.rank - 1

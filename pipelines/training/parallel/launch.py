@@ -33,15 +33,10 @@ IDLE: Final = 0.03
 """Of a processor, up to which a worker only waits: gloo looks for messages about a hundred times a second, 0.8 %
 measured. One that computes has its share even where thirty processes want the same core."""
 
-_ROOT_CAUSE = re.compile(
-    r"Root Cause.*?rank\s*:\s*(?P<rank>\d+).*?exitcode\s*:\s*(?P<status>-?\d+)", re.DOTALL
-)
+_ROOT_CAUSE = re.compile(r"Root Cause.*?rank\s*:\s*(?P<rank>\d+).*?exitcode\s*:\s*(?P<status>-?\d+)", re.DOTALL)
 
 
-_STILL = (
-    f"The workers wait for each other: for {LOOKS * LOOKS_EVERY_S:.0f} seconds none of them "
-    "has computed anything."
-)
+_STILL = f"The workers wait for each other: for {LOOKS * LOOKS_EVERY_S:.0f} seconds none of them has computed anything."
 
 
 class WorkerDied(BadInput):

@@ -47,17 +47,13 @@ class Lessons:
     def __len__(self) -> int:
         return len(self.taught.known)
 
-    def batch(
-        self, number: int, size: int, share: int = 0, shares: int = 1
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def batch(self, number: int, size: int, share: int = 0, shares: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
         """Minibatch `number` of `size` examples, or one of its equal shares; epoch after epoch, each in its own order.
 
         BadInput where a minibatch is larger than all there is.
         """
         if size > len(self):
-            raise BadInput(
-                f"A minibatch of {size} needs as many examples, and there are {len(self)}."
-            )
+            raise BadInput(f"A minibatch of {size} needs as many examples, and there are {len(self)}.")
         epoch, place = divmod(number, len(self) // size)
         if epoch != self._epoch:
             self._epoch, self._taken = epoch, order(len(self), self.seed, epoch)
@@ -82,9 +78,7 @@ class Lessons:
         )
 
     @torch.no_grad()
-    def losses(
-        self, answers: Callable[[torch.Tensor], torch.Tensor], device: torch.device
-    ) -> list[float]:
+    def losses(self, answers: Callable[[torch.Tensor], torch.Tensor], device: torch.device) -> list[float]:
         """Mean cross-entropy of each segment of the examined frames, nats; DIVERGED at most."""
         found: list[torch.Tensor] = []
         for first in range(0, len(self.examined), 20 * SEGMENT):
@@ -108,9 +102,7 @@ def read(folder: Path, outputs: str, context: int, seed: int, examined: int = EX
     return of(frames, labels.read(shards), outputs, context, seed, examined)
 
 
-def of(
-    frames: Frames, senones: Array, outputs: str, context: int, seed: int, examined: int = EXAMINED
-) -> Lessons:
+def of(frames: Frames, senones: Array, outputs: str, context: int, seed: int, examined: int = EXAMINED) -> Lessons:
     """Lessons from frames and the senone of each (labels.UNLABELLED: none)."""
     classes, class_of = _classes(outputs)
     labelled = senones != labels.UNLABELLED
@@ -139,9 +131,7 @@ def shared(peers: Peers, lessons: Lessons | None) -> Lessons:
         about = (lessons.classes, lessons.context, lessons.seed, len(lessons.examined))
         numbers = torch.tensor([*about, *sizes])
     peers.broadcast_(numbers)
-    classes, context, seed, examined, frames, features, utterances, known = (
-        int(n) for n in numbers
-    )
+    classes, context, seed, examined, frames, features, utterances, known = (int(n) for n in numbers)
     tensors = [
         torch.empty((frames, features), dtype=torch.float32),
         torch.empty(utterances, dtype=torch.int32),

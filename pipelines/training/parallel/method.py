@@ -65,9 +65,7 @@ class Synchronous:
         doing = peers.diary.doing
         for _ in range(batches):
             with doing("gradient", self._number):
-                self._net.learn(
-                    *self._setting.lessons.batch(self._number, task.batch, peers.rank, peers.size)
-                )
+                self._net.learn(*self._setting.lessons.batch(self._number, task.batch, peers.rank, peers.size))
             peers.mean_(self._net.gradient)
             with doing("update", self._number):
                 self._net.step(task.rate)

@@ -27,16 +27,12 @@ class _Current(torch.autograd.Function):
     """An affine layer whose backward pass takes the weights as they are by then, not as they were (stale gradients)."""
 
     @staticmethod
-    def forward(
-        ctx: _Kept, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
-    ) -> torch.Tensor:
+    def forward(ctx: _Kept, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
         ctx.x, ctx.weight = x, weight
         return torch.nn.functional.linear(x, weight, bias)
 
     @staticmethod
-    def backward(
-        ctx: _Kept, *outer: torch.Tensor
-    ) -> tuple[torch.Tensor | None, torch.Tensor, torch.Tensor]:
+    def backward(ctx: _Kept, *outer: torch.Tensor) -> tuple[torch.Tensor | None, torch.Tensor, torch.Tensor]:
         (gradient,) = outer
         below = gradient @ ctx.weight if ctx.needs_input_grad[0] else None
         return below, gradient.t() @ ctx.x, gradient.sum(0)
@@ -48,9 +44,7 @@ class Layers:
     Weights are drawn as for the whole net, so that however it is split it begins the same.
     """
 
-    def __init__(
-        self, card: Card, seed: int, device: torch.device, first: int = 0, last: int | None = None
-    ) -> None:
+    def __init__(self, card: Card, seed: int, device: torch.device, first: int = 0, last: int | None = None) -> None:
         whole = FeedForward(card, seed)
         relu = [layer.relu for layer in card.layers] + [False]
         every = [*whole.layers, *whole.heads]

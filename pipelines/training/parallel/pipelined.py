@@ -118,9 +118,7 @@ class Pipelined:
         if not self._is_first:
             assert batch.heard.grad is not None
             with doing("send", batch.number):
-                self._sent.append(
-                    (batch.heard.grad, setting.back.send(batch.heard.grad, setting.peers.rank - 1))
-                )
+                self._sent.append((batch.heard.grad, setting.back.send(batch.heard.grad, setting.peers.rank - 1)))
                 while len(self._sent) > 1 and self._sent[0][1].is_completed():
                     self._sent.popleft()
         with doing("update", batch.number):

@@ -60,15 +60,9 @@ def arms_of(session: Session) -> tuple[Arm, Arm]:
     """Return the two arms of an interleaved session, warm-up left out; BadInput when it has none."""
     about = session.meta.get("ab")
     if not isinstance(about, dict):
-        raise BadInput(
-            f"{session.path} holds one configuration and no A/B; give a second session to compare it with."
-        )
+        raise BadInput(f"{session.path} holds one configuration and no A/B; give a second session to compare it with.")
     start = about.get("measured_from")
-    counted = [
-        u
-        for u in session.utterances
-        if u.done and isinstance(start, int) and u.first_frame >= start
-    ]
+    counted = [u for u in session.utterances if u.done and isinstance(start, int) and u.first_frame >= start]
     epochs = [side.get("epoch") for side in about.get("arms", ())] or [0, 1]
     if len(epochs) != 2 or not all(isinstance(epoch, int) for epoch in epochs):
         raise BadInput(f"{session.path} does not say which configurations its A/B had.")
@@ -77,9 +71,7 @@ def arms_of(session: Session) -> tuple[Arm, Arm]:
         for epoch, name in zip(epochs, "AB", strict=True)
     )
     if not a.utterances or not b.utterances:
-        raise BadInput(
-            f"{session.path} ended before both arms had decoded anything after the warm-up."
-        )
+        raise BadInput(f"{session.path} ended before both arms had decoded anything after the warm-up.")
     return a, b
 
 
@@ -201,9 +193,7 @@ def cell_edges(length: int, step: int) -> Array:
     return edges
 
 
-def lay_out(
-    sums: FrameSums, utterances: Sequence[Sequence[Stretch]], frames: Iterable[int]
-) -> Times:
+def lay_out(sums: FrameSums, utterances: Sequence[Sequence[Stretch]], frames: Iterable[int]) -> Times:
     """Lay out the times of `utterances` (by file, then repeat) of `frames` frames each.
 
     A last repeat that was not decoded to its end is left out.
@@ -231,10 +221,7 @@ def lay_out(
 def pairs(a: Times, b: Times, draw: Callable[[Array, Array], Pair] = alternated) -> dict[str, Pair]:
     """Return the two sides by stage, drawn as measured (in turn or apart); a stage of one side alone included."""
     nothing = np.zeros((a.repeats, 1))
-    return {
-        name: draw(a.stages.get(name, nothing), b.stages.get(name, nothing))
-        for name in a.stages | b.stages
-    }
+    return {name: draw(a.stages.get(name, nothing), b.stages.get(name, nothing)) for name in a.stages | b.stages}
 
 
 def total(of_stages: Iterable[Pair]) -> Pair:

@@ -104,11 +104,7 @@ def compare_arms(a: Arm, b: Arm, floor: float | None = None) -> Comparison:
     """Compare two arms; arms of one session are taken as interleaved."""
     interleaved = a.session is b.session
     found_a, found_b = by_key(a.utterances), by_key(b.utterances)
-    matched = [
-        key
-        for key in found_a
-        if key in found_b and found_a[key][0].n_frames == found_b[key][0].n_frames
-    ]
+    matched = [key for key in found_a if key in found_b and found_a[key][0].n_frames == found_b[key][0].n_frames]
     if not matched:
         raise BadInput(
             f"{a.session.path} and {b.session.path} share no utterance of one name and length, "
@@ -132,9 +128,7 @@ def compare_arms(a: Arm, b: Arm, floor: float | None = None) -> Comparison:
         raise BadInput(f"{a.session.path} and {b.session.path} hold no decoding time to compare.")
     tested = {name: ratio for name, pair in found.items() if (ratio := pair.ratio())}
     adjusted = holm([ratio.p for ratio in tested.values()])
-    groups = {
-        stage.name: stage.group for s in (b.session, a.session) for stage in s.stages.values()
-    }
+    groups = {stage.name: stage.group for s in (b.session, a.session) for stage in s.stages.values()}
 
     def row(name: str, pair: Pair, ratio: Ratio, p_adjusted: float | None) -> StageRatio:
         return StageRatio(
@@ -147,10 +141,7 @@ def compare_arms(a: Arm, b: Arm, floor: float | None = None) -> Comparison:
             verdict(ratio, p_adjusted),
         )
 
-    stages = tuple(
-        row(name, found[name], ratio, p)
-        for (name, ratio), p in zip(tested.items(), adjusted, strict=True)
-    )
+    stages = tuple(row(name, found[name], ratio, p) for (name, ratio), p in zip(tested.items(), adjusted, strict=True))
     overall = row("overall", everything, whole_ratio, whole_ratio.p)
     unmatched_a = tuple(key[0] for key in found_a if key not in frames)
     unmatched_b = tuple(key[0] for key in found_b if key not in frames)
@@ -321,9 +312,7 @@ def _calibration(a: Session, b: Session) -> Iterable[str]:
         known = roofs.get(roof.key)
         if known and abs(roof.median / known - 1) > CALIBRATION_APART:
             size = f" of {roof.bytes >> 10} KiB" if roof.bytes else ""
-            apart.append(
-                (abs(math.log(roof.median / known)), f"{roof.name}{size}", roof.median / known)
-            )
+            apart.append((abs(math.log(roof.median / known)), f"{roof.name}{size}", roof.median / known))
     if apart:
         _, name, factor = max(apart)
         yield (

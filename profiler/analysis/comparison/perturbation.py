@@ -101,8 +101,7 @@ def expected(
         shares = {part: judged.parts.share(part) for part in PARTS if part != OTHER_PROGRAMS}
         own = sum(shares.values()) or 1.0
         ratios[judged.verdict] = sum(
-            share / own * ratios.get(follows.get(part, OTHERWISE), otherwise)
-            for part, share in shares.items()
+            share / own * ratios.get(follows.get(part, OTHERWISE), otherwise) for part, share in shares.items()
         )
     return {name: ratio for name, ratio in ratios.items() if ratio > 0}
 

@@ -67,9 +67,7 @@ class SameSpeech:
     baseline: tuple[tuple[int, int], ...]
 
 
-def same_speech(
-    session: Session, wall_ns: Array, end: int, a: Collection[int], b: Collection[int]
-) -> SameSpeech:
+def same_speech(session: Session, wall_ns: Array, end: int, a: Collection[int], b: Collection[int]) -> SameSpeech:
     """Compare the epochs `b` with the epochs `a`, of what was decoded before frame `end`.
 
     `wall_ns` [frames]: wall time of each frame. Epochs on one side ran alike.
@@ -100,10 +98,7 @@ def in_turn(session: Session, wall_ns: Array, end: int, arms: tuple[Arm, Arm]) -
         return None
     repeats = min(len(side[key]) for side in (a, b) for key in matched)
     running = np.concatenate([[0.0], np.cumsum(wall_ns[:end])])
-    of_a, of_b = (
-        np.concatenate([_cells(running, side[key][:repeats]) for key in matched], axis=1)
-        for side in (a, b)
-    )
+    of_a, of_b = (np.concatenate([_cells(running, side[key][:repeats]) for key in matched], axis=1) for side in (a, b))
     ratio = alternated(of_a, of_b).ratio()
     return SameSpeech(
         ratio,
@@ -111,18 +106,14 @@ def in_turn(session: Session, wall_ns: Array, end: int, arms: tuple[Arm, Arm]) -
         sum(a[key][0].n_frames for key in matched) * FRAME_S,
         repeats,
         tuple((a[key][-1], b[key][-1]) for key in matched),
-        tuple(
-            (u.first_frame, u.first_frame + u.n_frames) for key in matched for u in a[key][:repeats]
-        ),
+        tuple((u.first_frame, u.first_frame + u.n_frames) for key in matched for u in a[key][:repeats]),
     )
 
 
 def _cells(running: Array, utterances: Iterable[Utterance]) -> Array:
     """Time of every cell of one file's utterances, float64 [repeats, cells] in ns."""
     found = list(utterances)
-    at = np.array([u.first_frame for u in found])[:, None] + cell_edges(
-        found[0].n_frames, CELL_FRAMES
-    )
+    at = np.array([u.first_frame for u in found])[:, None] + cell_edges(found[0].n_frames, CELL_FRAMES)
     cells: Array = np.diff(running[at], axis=1)
     return cells
 
@@ -183,8 +174,7 @@ def _sides(session: Session, end: int, a: Collection[int], b: Collection[int]) -
 def _preparing(session: Session, end: int) -> Iterable[tuple[int, int]]:
     """Frames from the asking for a change to its acting, or to its being given up or overtaken."""
     over = sorted(
-        [c.first_frame for c in session.configs]
-        + [m.asked_frame for m in session.markers if m.kind == "error"]
+        [c.first_frame for c in session.configs] + [m.asked_frame for m in session.markers if m.kind == "error"]
     )
     for marker in session.markers:
         if marker.kind != "option":

@@ -118,9 +118,7 @@ class ManyExtremes:
     def __len__(self) -> int:
         return self._count[0]
 
-    def follow(
-        self, low: Sequence[Values], high: Sequence[Values] | None = None, same: int | None = None
-    ) -> None:
+    def follow(self, low: Sequence[Values], high: Sequence[Values] | None = None, same: int | None = None) -> None:
         """Take one value per frame for each series, or lower and upper ends [frames], kept by reference.
 
         `same`: frames that are as they were (default: all there were).
@@ -199,14 +197,8 @@ class ManyExtremes:
         if whole * size < stop and end > whole:
             tail = slice(whole * size, stop)
             ends = (
-                [
-                    np.append(b, row[tail].min())
-                    for b, row in zip(ends[0], self._rows[0], strict=True)
-                ],
-                [
-                    np.append(b, row[tail].max())
-                    for b, row in zip(ends[1], self._rows[1], strict=True)
-                ],
+                [np.append(b, row[tail].min()) for b, row in zip(ends[0], self._rows[0], strict=True)],
+                [np.append(b, row[tail].max()) for b, row in zip(ends[1], self._rows[1], strict=True)],
             )
         there = (edges[1:] > 0) & (edges[:-1] < stop)
         blocks = len(ends[0][0])

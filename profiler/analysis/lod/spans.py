@@ -128,9 +128,7 @@ class SpanRow:
             return None
         return self._shown(place)
 
-    def within(
-        self, begin_ns: float, end_ns: float, least_ns: float = 0.0, most: int | None = None
-    ) -> list[Shown]:
+    def within(self, begin_ns: float, end_ns: float, least_ns: float = 0.0, most: int | None = None) -> list[Shown]:
         """The spans that reach into [begin, end) and last `least_ns`, in order of time; `most`: the first ones."""
         places = self._places(begin_ns, end_ns, least_ns)[:most]
         return [self._shown(place) for place in places.tolist()]

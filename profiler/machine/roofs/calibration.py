@@ -202,10 +202,7 @@ def file() -> Path:
 def _name() -> str:
     machine = describe()
     same: list[Any] = [METHOD]
-    same += [
-        machine.get(key)
-        for key in ("cpu", "vectors", "cores", "caches", "memory_bytes", "python", "blas")
-    ]
+    same += [machine.get(key) for key in ("cpu", "vectors", "cores", "caches", "memory_bytes", "python", "blas")]
     same += [machine["versions"].get(name) for name in BUILD]
     if "gpus" in machine:
         # Another device, another driver, another of several devices: other roofs.

@@ -193,9 +193,7 @@ def _repeated(call: Callable[[], object]) -> Task:
     return task
 
 
-def _blas(
-    key: Key, operations: float, call: Callable[[], object], effort: Effort, busy: int | None
-) -> Roof:
+def _blas(key: Key, operations: float, call: Callable[[], object], effort: Effort, busy: int | None) -> Roof:
     """Time a product that numpy's BLAS itself spreads over threads; `busy` of them, if known."""
     from threadpoolctl import threadpool_limits
 
@@ -256,9 +254,7 @@ def _arithmetic(name: str) -> Work:
 
     if name == "scalar":
         order = np.random.default_rng(0).permutation(VECTOR).astype(np.uint32)
-        check(
-            "order", order, np.uint32, (kernels.SCALAR_CHAINS * (VECTOR // kernels.SCALAR_CHAINS),)
-        )
+        check("order", order, np.uint32, (kernels.SCALAR_CHAINS * (VECTOR // kernels.SCALAR_CHAINS),))
         check_indices("order", order, negative.size)
         return Work(2.0 * VECTOR, lambda: lambda n: kernels.fma_scalar(negative, order, n))
     if name == "fma":

@@ -163,10 +163,7 @@ def _gemm(torch: Any, device: Device, key: Key, effort: Effort) -> Roof:
         if backend is not None:
             backend.matmul.allow_tf32 = key.dtype == "tf32"
         for n in GEMM_SIZES:
-            a, b = (
-                torch.randint(-8, 8, (n, n)).to(getattr(torch, dtype)).to(device.where)
-                for _ in range(2)
-            )
+            a, b = (torch.randint(-8, 8, (n, n)).to(getattr(torch, dtype)).to(device.where) for _ in range(2))
             # A second factor stored by columns is what int8 kernels want, and no other minds.
             b = b.t().contiguous().t()
             task = _until_done(device, partial(product, a, b))
@@ -183,9 +180,7 @@ def _beyond(torch: Any, device: Device, key: Key, effort: Effort) -> Roof:
     values = torch.ones(ELEMENTS, device=device.where)
     out = torch.empty_like(values)
     whole, bare = (
-        roof_of(
-            key, float(ELEMENTS), _until_done(device, partial(function, values, out=out)), effort
-        )
+        roof_of(key, float(ELEMENTS), _until_done(device, partial(function, values, out=out)), effort)
         for function in (getattr(torch, name), torch.neg)
     )
 
@@ -269,9 +264,7 @@ def _small(torch: Any, device: Device) -> tuple[Callable[[], object], ...]:
     )
 
 
-def _over(
-    key: Key, device: Device, kinds: tuple[Callable[[], object], ...], effort: Effort
-) -> Roof:
+def _over(key: Key, device: Device, kinds: tuple[Callable[[], object], ...], effort: Effort) -> Roof:
     """Return the roof of calls of several kinds: the quickest, the middle one, the slowest."""
     each = sorted(
         (roof_of(key, 1.0, _until_done(device, call), effort) for call in kinds),

@@ -97,9 +97,7 @@ class RoofTable:
     """All roofs of one machine; empty when nothing was measured (then nothing can be attributed)."""
 
     roofs: tuple[Roof, ...] = ()
-    _rates: dict[tuple[str, int, str], Roof | None] = field(
-        default_factory=dict, compare=False, repr=False
-    )
+    _rates: dict[tuple[str, int, str], Roof | None] = field(default_factory=dict, compare=False, repr=False)
 
     def __bool__(self) -> bool:
         return bool(self.roofs)
@@ -177,9 +175,7 @@ class RoofTable:
         set is still in the faster level. Beyond the ends of the ladder, the end rung counts.
         """
         rungs = self.ladder(name, threads, device)
-        return _interpolated(
-            rungs, working_set_bytes, lambda a, b, part: 1.0 / ((1.0 - part) / a + part / b)
-        )
+        return _interpolated(rungs, working_set_bytes, lambda a, b, part: 1.0 / ((1.0 - part) / a + part / b))
 
     def kernel(self, name: str, threads: int = 1) -> Roof | None:
         """Return the rate of a kernel of the workload (units/s) that an older session has, or None."""
@@ -201,9 +197,7 @@ class RoofTable:
         calls = self._by_name.get((OVERHEAD, name), [])
         return next((roof for roof in calls if roof.bytes == after_bytes), None)
 
-    def transfer(
-        self, size_bytes: float, *, to_device: bool, pinned: bool, device: str
-    ) -> Roof | None:
+    def transfer(self, size_bytes: float, *, to_device: bool, pinned: bool, device: str) -> Roof | None:
         """Return the bandwidth of one copy of that size between host and `device`, or None."""
         name = f"{'to' if to_device else 'from'}_device.{'pinned' if pinned else 'pageable'}"
         return self.bandwidth(size_bytes, 1, name, device)
@@ -219,9 +213,7 @@ class RoofTable:
     def rows(self, phase: str = START) -> list[dict[str, Any]]:
         """Return the roofs as rows for `SessionWriter.calibration`."""
         kept = [name for name in Roof.__slots__ if name != "disturbed"]
-        return [
-            {"phase": phase, **{name: getattr(roof, name) for name in kept}} for roof in self.roofs
-        ]
+        return [{"phase": phase, **{name: getattr(roof, name) for name in kept}} for roof in self.roofs]
 
     @classmethod
     def from_rows(cls, rows: Iterable[dict[str, Any]]) -> "RoofTable":
@@ -229,9 +221,7 @@ class RoofTable:
 
         Rows that are no sensible figure are left out.
         """
-        found = (
-            Roof(**{key: value for key, value in row.items() if key != "phase"}) for row in rows
-        )
+        found = (Roof(**{key: value for key, value in row.items() if key != "phase"}) for row in rows)
         return cls(tuple({roof.key: roof for roof in found if roof.sound}.values()))
 
     def merged(self, other: "RoofTable") -> "RoofTable":
@@ -239,9 +229,7 @@ class RoofTable:
         return RoofTable.from_rows(self.rows() + other.rows())
 
 
-def _interpolated(
-    rungs: list[Roof], size: float, between: Callable[[float, float, float], float]
-) -> Roof | None:
+def _interpolated(rungs: list[Roof], size: float, between: Callable[[float, float, float], float]) -> Roof | None:
     """Return the roof at `size`: `between` the figures of two rungs by their part of the logarithm, an end's beyond."""
     if not rungs:
         return None
@@ -250,9 +238,7 @@ def _interpolated(
         return rungs[min(above, len(rungs) - 1)]
     low, high = rungs[above - 1], rungs[above]
     part = math.log(size / low.bytes) / math.log(high.bytes / low.bytes)
-    median, least, most = (
-        between(getattr(low, end), getattr(high, end), part) for end in ("median", "low", "high")
-    )
+    median, least, most = (between(getattr(low, end), getattr(high, end), part) for end in ("median", "low", "high"))
     return replace(high, bytes=int(size), median=median, low=least, high=most)
 
 

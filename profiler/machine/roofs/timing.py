@@ -73,9 +73,7 @@ class Rounds(NamedTuple):
     disturbed: bool
 
 
-def rounds(
-    task: Task, effort: Effort, threads: int | None = None, cpu: Callable[[], float] | None = None
-) -> Rounds:
+def rounds(task: Task, effort: Effort, threads: int | None = None, cpu: Callable[[], float] | None = None) -> Rounds:
     """Time `task` in rounds and keep the `effort.rounds` fastest.
 
     With `threads`, the number of threads that the work keeps busy, a round that had less processor time

@@ -62,9 +62,7 @@ def main(parts: Sequence[str], send: Send) -> None:
     send({"done": True})
 
 
-def _taken(
-    steps: Iterator[tuple[Key, Take]], missing: list[Missing], place: int, parts: int, send: Send
-) -> list[Roof]:
+def _taken(steps: Iterator[tuple[Key, Take]], missing: list[Missing], place: int, parts: int, send: Send) -> list[Roof]:
     """Take every roof, the disturbed ones again; what fails is missing, with the library's words."""
     found = []
     for done, (key, take) in enumerate(steps):
@@ -110,8 +108,7 @@ def _steps(torch: Any, threads: int, missing: list[Missing]) -> Iterator[tuple[K
         if slow is not None and rate < slow:
             version = torch.__version__
             reason = (
-                f"this processor and torch {version} have no fast kernel for it "
-                f"({rate / 1e9:.0f} GFLOP/s, a fallback)"
+                f"this processor and torch {version} have no fast kernel for it ({rate / 1e9:.0f} GFLOP/s, a fallback)"
             )
             missing.append((_title(key._replace(threads=1)), reason))
             continue
@@ -158,10 +155,7 @@ def _others(torch: Any) -> Iterator[tuple[str, Task, float]]:
 
 
 def _gemm(torch: Any, key: Key, effort: Effort) -> Roof:
-    roofs = (
-        roof_of(key, 2.0 * n**3, gemm_task(torch, key.dtype, n), effort, key.threads)
-        for n in GEMM_SIZES
-    )
+    roofs = (roof_of(key, 2.0 * n**3, gemm_task(torch, key.dtype, n), effort, key.threads) for n in GEMM_SIZES)
     return max(roofs, key=lambda roof: roof.median)
 
 

@@ -210,9 +210,7 @@ def _check_settings(tree: object) -> None:
         elif isinstance(value, str):
             text(value, f"config {key:.40}")
         elif not isinstance(value, bool | int | float):
-            raise Damaged(
-                f"config {plain(key):.40} is {plain(repr(value)):.40} and no single value"
-            )
+            raise Damaged(f"config {plain(key):.40} is {plain(repr(value)):.40} and no single value")
 
 
 def config(row: tuple[Any, ...]) -> ConfigEpoch:
@@ -226,9 +224,7 @@ def cost(row: tuple[Any, ...]) -> tuple[tuple[int, int], Cost]:
     """Check a row of `cost`: ((stage, epoch), law)."""
     number, epoch, law = row
     try:
-        return (number_of(number, "cost"), number_of(epoch, "cost")), Cost.from_dict(
-            json(law, "cost")
-        )
+        return (number_of(number, "cost"), number_of(epoch, "cost")), Cost.from_dict(json(law, "cost"))
     except Damaged:
         raise
     except ValueError as error:

@@ -44,8 +44,7 @@ TABLES: Final[dict[str, str]] = {
     "clock": "CREATE TABLE clock(mono_ns INTEGER NOT NULL, wall_ns INTEGER NOT NULL) STRICT",
     # work: JSON list of the names of work0…work2
     "stage": (
-        "CREATE TABLE stage(id INTEGER PRIMARY KEY, name TEXT NOT NULL, grp TEXT NOT NULL, "
-        "work TEXT NOT NULL) STRICT"
+        "CREATE TABLE stage(id INTEGER PRIMARY KEY, name TEXT NOT NULL, grp TEXT NOT NULL, work TEXT NOT NULL) STRICT"
     ),
     # recorded: spans in this file; dropped: spans lost to a full ring; decode: 1 where wall time counts
     "lane": (
@@ -130,9 +129,7 @@ INDEXES: Final[dict[str, str]] = {
     "utterance_by_revision": "CREATE INDEX utterance_by_revision ON utterance(revision)",
 }
 
-_UTTERANCE_1: Final = TABLES["utterance"].replace(
-    ", complete INTEGER, notes TEXT NOT NULL, part TEXT NOT NULL", ""
-)
+_UTTERANCE_1: Final = TABLES["utterance"].replace(", complete INTEGER, notes TEXT NOT NULL, part TEXT NOT NULL", "")
 
 LAYOUTS: Final[dict[int, tuple[str, ...]]] = {
     1: (*(TABLES | {"utterance": _UTTERANCE_1}).values(), *INDEXES.values()),
@@ -188,9 +185,7 @@ def check(connection: sqlite3.Connection, version: int) -> None:
     for row in found:
         if row not in wanted:
             kind, name = (plain(str(value)) for value in row[:2])
-            raise Damaged(
-                f"no session has the {kind:.10} {name:.40} that it holds; it may have been tampered with"
-            )
+            raise Damaged(f"no session has the {kind:.10} {name:.40} that it holds; it may have been tampered with")
     missing = [row for row in wanted if row not in found]
     if missing:
         raise Damaged(f"the {missing[0][0]} {missing[0][1]} is missing")

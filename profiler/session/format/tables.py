@@ -99,9 +99,7 @@ class Tables:
             len(self._recorder.stages) > self._stages_written
             or len(self._recorder.costs) > self._costs_written
             or any(now >= self._partial_due.get(number, 0.0) for number in self._partials)
-            or any(
-                count or self._lanes_written.get(lane.id) != lane.dropped for lane, count in lanes
-            )
+            or any(count or self._lanes_written.get(lane.id) != lane.dropped for lane, count in lanes)
         )
 
     def write(self, lanes: Sequence[tuple[Any, int]], now: float) -> None:
@@ -119,9 +117,7 @@ class Tables:
 
     def execute(self, statement: str, values: Sequence[Any]) -> None:
         """Run a statement, REVISION among its values standing for the next one."""
-        self.round.execute(
-            statement, [next(self._revision) if value is REVISION else value for value in values]
-        )
+        self.round.execute(statement, [next(self._revision) if value is REVISION else value for value in values])
 
     def keep_partial(self, utterance: int, hypothesis: str, words: list[Word]) -> None:
         """Keep the words so far of an utterance until they are due."""
@@ -159,11 +155,7 @@ class Tables:
             self._costs_written += 1
 
     def _write_spans(self, lanes: Sequence[tuple[Any, int]]) -> None:
-        taken = {
-            lane.id: lane.take(min(count, schema.MAX_BLOCK_RECORDS))
-            for lane, count in lanes
-            if count
-        }
+        taken = {lane.id: lane.take(min(count, schema.MAX_BLOCK_RECORDS)) for lane, count in lanes if count}
         self._spans.append(self.round, taken)
         for lane, _ in lanes:
             dropped = lane.dropped

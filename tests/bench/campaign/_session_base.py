@@ -92,8 +92,7 @@ def full(interleaved: bool = False) -> bytes:
                 )
             if interleaved:
                 connection.execute(
-                    "UPDATE utterance SET name='one', path='/speech/one.flac', "
-                    "epochs=printf('[%d]', id % 2)"
+                    "UPDATE utterance SET name='one', path='/speech/one.flac', epochs=printf('[%d]', id % 2)"
                 )
         return path.read_bytes()
 

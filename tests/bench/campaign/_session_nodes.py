@@ -94,9 +94,7 @@ def replace_node(node: Node, other: str, path: Path, interleaved: bool = False) 
     table, key, column, at, keys = node
     path.write_bytes(full(interleaved))
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        (text,) = connection.execute(
-            f"SELECT {column} FROM {table} WHERE {key}=?", (at,)
-        ).fetchone()
+        (text,) = connection.execute(f"SELECT {column} FROM {table} WHERE {key}=?", (at,)).fetchone()
         changed = json.dumps(_replaced(json.loads(text), keys)).replace(f'"{_HERE}"', other)
         connection.execute(f"UPDATE {table} SET {column}=? WHERE {key}=?", (changed, at))
 

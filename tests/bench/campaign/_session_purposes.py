@@ -54,14 +54,10 @@ SQL: Final[dict[str, tuple[str, ...]]] = {
     "negative times": ("UPDATE utterance SET wall_ns = -1",),
     "negative counts": ("UPDATE lane SET dropped = -9000000000000000000",),
     "great counts": ("UPDATE lane SET dropped = 9000000000000000000",),
-    "great counters": (
-        "INSERT INTO counter VALUES(0, 3, 0, 'cycles', 9223372036854775807, 'perf_event', 1)",
-    ),
+    "great counters": ("INSERT INTO counter VALUES(0, 3, 0, 'cycles', 9223372036854775807, 'perf_event', 1)",),
     "no words": ("UPDATE utterance SET words='[]', hypothesis=NULL, reference=''",),
     "no wave forms": ("DELETE FROM peaks",),
-    "far clock": (
-        "UPDATE clock SET wall_ns = 9223372036854775807, mono_ns = -9223372036854775807",
-    ),
+    "far clock": ("UPDATE clock SET wall_ns = 9223372036854775807, mono_ns = -9223372036854775807",),
     "markers out of the world": ("UPDATE marker SET asked_frame=4294967295, t_ns=-9e18",),
     "no roofs": ("DELETE FROM calibration",),
     "roofs of nothing": ("UPDATE calibration SET median=0, low=0, high=0",),
@@ -86,9 +82,7 @@ SQL: Final[dict[str, tuple[str, ...]]] = {
         "UPDATE config SET tree=replace(tree, '\"cpu\"', '\"\\u001b[2J\"')",
     ),
     "a name of 10 MB": ("UPDATE stage SET name=hex(zeroblob(5000000))",),
-    "a preset of 10 MB": (
-        "UPDATE meta SET value='\"' || hex(zeroblob(5000000)) || '\"' WHERE key='preset'",
-    ),
+    "a preset of 10 MB": ("UPDATE meta SET value='\"' || hex(zeroblob(5000000)) || '\"' WHERE key='preset'",),
 }
 """What is done to the full session, by name of the attack."""
 
@@ -99,8 +93,7 @@ MASTER: Final[dict[str, tuple[str, ...]]] = {
         + ")', tbl_name='meta' WHERE name='marker_by_revision'",
     ),
     "an index over another table": (
-        "UPDATE sqlite_schema SET sql='CREATE INDEX marker_by_revision ON meta(value)' "
-        "WHERE name='marker_by_revision'",
+        "UPDATE sqlite_schema SET sql='CREATE INDEX marker_by_revision ON meta(value)' WHERE name='marker_by_revision'",
     ),
     "a default": (
         "UPDATE sqlite_schema SET sql=replace(sql, 'value TEXT', 'value TEXT DEFAULT (hex(zeroblob(9)))') "
@@ -204,9 +197,7 @@ def _net_of_pipe(path: Path) -> None:
     """The card of the net that the second configuration names is a pipe that nobody writes to."""
     os.mkfifo(path.with_name("trap.json"))
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute(
-            "UPDATE config SET tree=replace(tree, '\"small\"', '\"trap.safetensors\"') WHERE epoch=1"
-        )
+        connection.execute("UPDATE config SET tree=replace(tree, '\"small\"', '\"trap.safetensors\"') WHERE epoch=1")
 
 
 def _files_of_pipes(path: Path) -> None:
@@ -214,8 +205,7 @@ def _files_of_pipes(path: Path) -> None:
     os.mkfifo(path.with_name("pipe.dict"))
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute(
-            "UPDATE config SET tree=json_set(tree, '$.graph.dictionary', 'pipe.dict', '$.dnn.net', "
-            "'/dev/zero.onnx')"
+            "UPDATE config SET tree=json_set(tree, '$.graph.dictionary', 'pipe.dict', '$.dnn.net', '/dev/zero.onnx')"
         )
 
 

@@ -108,9 +108,7 @@ def no_cache(place: Path, how: str) -> None:
 
 def attacks(rng: random.Random, count: int) -> Iterator[Attack]:
     """Every damage of every kind of file first, then at random."""
-    attack = functools.partial(
-        Attack, commands=VERBS, environment={"ASRSCOPE_CACHE": CACHE}, may_fail=True
-    )
+    attack = functools.partial(Attack, commands=VERBS, environment={"ASRSCOPE_CACHE": CACHE}, may_fail=True)
     for how in ("file", "dangling", "read-only", "kinds"):
         yield attack(f"no cache: {how}", functools.partial(no_cache, how=how))
     kinds = len(files(clean()[0]))  # a run of seconds, which those above need not

@@ -211,9 +211,7 @@ def _visit(widget: QWidget, grid: tuple[int, int] = GRID) -> None:
     _send(widget, QEvent.Type.MouseButtonRelease, at, _LEFT, _NONE)
 
 
-def _send(
-    widget: QWidget, kind: QEvent.Type, at: QPoint, button: Qt.MouseButton, held: Qt.MouseButton
-) -> None:
+def _send(widget: QWidget, kind: QEvent.Type, at: QPoint, button: Qt.MouseButton, held: Qt.MouseButton) -> None:
     place = QPointF(at)
     everywhere = QPointF(widget.mapToGlobal(at))
     none = Qt.KeyboardModifier.NoModifier
@@ -228,9 +226,7 @@ def _tip(widget: QWidget, at: QPoint) -> None:
 def _wheel(widget: QWidget, at: QPoint, angle: int) -> None:
     control, phase = Qt.KeyboardModifier.ControlModifier, Qt.ScrollPhase.NoScrollPhase
     place, everywhere = QPointF(at), QPointF(widget.mapToGlobal(at))
-    turned = QWheelEvent(
-        place, everywhere, QPoint(), QPoint(0, angle), _NONE, control, phase, False
-    )
+    turned = QWheelEvent(place, everywhere, QPoint(), QPoint(0, angle), _NONE, control, phase, False)
     QApplication.sendEvent(widget, turned)
 
 

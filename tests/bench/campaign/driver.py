@@ -46,9 +46,7 @@ PLANTED: Final = ("json", "pipelines", "profiler", "numba", "sitecustomize", "qu
 FRESH: Final = ("PYTHON", "LANG", "LC_", "NUMBA_", "HOME", "PATH", "LD_", "OMP_", "QT_", "TZ")
 """Variables that act when a process starts: such an attack gets a process of its own, not a fork."""
 
-CONTROL: Final = re.compile(
-    rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80[\xaa-\xae]"
-)
+CONTROL: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80[\xaa-\xae]")
 TRACEBACK: Final = b"Traceback (most recent call last)"
 
 
@@ -143,9 +141,7 @@ class Driver:
         attack.make(here)
         plant(here)
         before = footprint(outside)
-        limits = Limits(
-            self._seconds * attack.patience, max(MEMORY_BYTES, attack.memory_bytes), attack.may_fail
-        )
+        limits = Limits(self._seconds * attack.patience, max(MEMORY_BYTES, attack.memory_bytes), attack.may_fail)
         jobs: list[tuple[str, Callable[[], Ended]]] = [
             (
                 " ".join(words),
@@ -177,9 +173,7 @@ class Driver:
         if footprint(outside) != before:
             tally.findings.append(f"{attack.name} · files outside its folder changed")
 
-    def _command(
-        self, words: tuple[str, ...], environment: Mapping[str, str], here: Path, limits: Limits
-    ) -> Ended:
+    def _command(self, words: tuple[str, ...], environment: Mapping[str, str], here: Path, limits: Limits) -> Ended:
         if any(name.startswith(FRESH) for name in environment):
             return started(words, environment, here, limits)
         return forked(lambda: _main(words, environment), here, limits)
@@ -295,9 +289,7 @@ def forked(work: Callable[[], int], here: Path, limits: Limits = USUAL) -> Ended
     return _watch(child, streams, start, limits, shared)
 
 
-def started(
-    words: tuple[str, ...], environment: Mapping[str, str], here: Path, limits: Limits = USUAL
-) -> Ended:
+def started(words: tuple[str, ...], environment: Mapping[str, str], here: Path, limits: Limits = USUAL) -> Ended:
     """Run the command in a process of its own, whose start the environment changes."""
     streams = [tempfile.TemporaryFile(), tempfile.TemporaryFile()]  # noqa: SIM115, read after the end
     start = time.monotonic()
@@ -313,9 +305,7 @@ def started(
     return _watch(child.pid, streams, start, limits, 0)
 
 
-def _watch(
-    child: int, streams: Sequence[IO[bytes]], start: float, limits: Limits, shared: int
-) -> Ended:
+def _watch(child: int, streams: Sequence[IO[bytes]], start: float, limits: Limits, shared: int) -> Ended:
     """Wait for the child, end it and all of its own when it passes a limit."""
     largest, status, usage = 0, None, None
     try:

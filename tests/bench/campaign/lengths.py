@@ -72,17 +72,13 @@ def _attack(length: int, chosen: tuple[str, ...], verb: str) -> Attack:
 def _dearer(outputs: list[bytes]) -> str | None:
     short, long = (json.loads(out)["rtf"] for out in outputs)
     if long > DEARER * short:
-        return (
-            f"a second costs {long / short:.1f} times as much as one of a minute (RTF {long:.4f})"
-        )
+        return f"a second costs {long / short:.1f} times as much as one of a minute (RTF {long:.4f})"
     return None
 
 
 def _write(length: int, folder: Path) -> None:
     speech = assets.path("speech")
-    once = np.concatenate(
-        [soundfile.read(path, dtype="int16")[0] for path in sorted(speech.glob("*.flac"))]
-    )
+    once = np.concatenate([soundfile.read(path, dtype="int16")[0] for path in sorted(speech.glob("*.flac"))])
     for name, seconds in (("short.flac", MINUTE), ("long.flac", length)):
         with soundfile.SoundFile(folder / name, "w", RATE, 1, "PCM_16") as file:
             left = seconds * RATE

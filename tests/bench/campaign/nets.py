@@ -194,14 +194,10 @@ def subgraph(place: Path, rng: random.Random) -> None:
 
 def shapes(place: Path, rng: random.Random) -> None:
     shape = rng.choice(([10**9, 10**9], [-1, 5], [1] * 99, [0], [2**62, 4]))
-    graph(
-        place, [node("Identity", ["x"], ["z"])], tensor("e", np.zeros(3, np.float32), shape=shape)
-    )
+    graph(place, [node("Identity", ["x"], ["z"])], tensor("e", np.zeros(3, np.float32), shape=shape))
 
 
-SAFETENSORS: tuple[Make, ...] = (
-    *(sound, card_value, card_text, no_file, spoiled, long_header, all_zero),
-)
+SAFETENSORS: tuple[Make, ...] = (*(sound, card_value, card_text, no_file, spoiled, long_header, all_zero),)
 GRAPHS: tuple[Make, ...] = (
     *(graph_sound, graph_spoiled, doubling, folding, broadcasting, repeating, by_values),
     *(elsewhere, subgraph, shapes),

@@ -51,9 +51,7 @@ def attacks(random: random.Random, count: int) -> Iterator[Attack]:
     for number, target in enumerate(TARGETS):
         yield _attack(target, ("export", SESSION, f"{DATA[number % len(DATA)]}={target}"))
         kind = list(PICTURES)[number % len(PICTURES)]
-        yield _attack(
-            target, ("export", SESSION, f"{kind}={_named(target, kind)}", "--view", "cost")
-        )
+        yield _attack(target, ("export", SESSION, f"{kind}={_named(target, kind)}", "--view", "cost"))
         yield _attack(target, ("run", f"--out={target}", "--audio", "nowhere.wav"))
     for _ in range(count):
         words = ["export", SESSION]

@@ -42,9 +42,7 @@ def attacks(random: random.Random, count: int) -> Iterator[Attack]:
             commands: tuple[tuple[str, ...], ...] = (*READ, PICTURE)
             if name == "settings that name pipes":
                 commands = (RUN_AGAIN, ("confirm", NAME, "score.exp"))
-            yield Attack(
-                f"session: {name}", functools.partial(spoiled, name), commands, window=NAME
-            )
+            yield Attack(f"session: {name}", functools.partial(spoiled, name), commands, window=NAME)
             continue
         if number % 2:
             interleaved = random.random() < 0.2
@@ -70,8 +68,6 @@ def _make_node(node: Node, other: str, interleaved: bool, folder: Path) -> None:
 
 def _make_damage(seed: int, folder: Path) -> None:
     path, _ = _spoil.spoil(seed, bases(), folder)
-    for source, target in zip(
-        (path, *side_files(path)), (folder / NAME, *side_files(folder / NAME)), strict=True
-    ):
+    for source, target in zip((path, *side_files(path)), (folder / NAME, *side_files(folder / NAME)), strict=True):
         if source.exists():
             source.rename(target)

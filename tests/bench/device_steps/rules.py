@@ -147,9 +147,7 @@ def clock(pairs: Sequence[ClockPair], seconds: float, host_time: bool, device: s
         "drift ppm": (rate - 1) * 1e6,
     }
     if host_time:
-        return Result(
-            None, f"{device} is timed by the host's own clock: nothing can drift", figures
-        )
+        return Result(None, f"{device} is timed by the host's own clock: nothing can drift", figures)
     if median(away) > max(MOST_DRIFT_NS, 2 * median(widths)):
         return Result(False, "the clocks drift apart", figures)
     return Result(True, "moments are told within the width of the readings", figures)
@@ -229,9 +227,7 @@ def busy(rows: Sequence[Mapping[str, Any]], device: str) -> Result:
     return Result(True, "events are the kernels' time", figures)
 
 
-def graphs(
-    figures: dict[str, Any], stages: int, can: bool, same: bool, notices: Sequence[str], device: str
-) -> Result:
+def graphs(figures: dict[str, Any], stages: int, can: bool, same: bool, notices: Sequence[str], device: str) -> Result:
     """Whether a block held as graphs is a launch a stage, with the same scores."""
     if not can:
         why = f"{device} cannot hold kernels as a graph: both ways are the same"
@@ -257,9 +253,7 @@ def scoring(utterances: int, worst: float, rows: Sequence[Mapping[str, Any]]) ->
     figures = {"rows": list(rows), "largest difference, nat": worst}
     if not worst < SAME_NAT:
         return Result(False, f"scores are {worst:.2g} nat off", figures)
-    return Result(
-        True, f"the scores of {utterances} utterances are those of the processor", figures
-    )
+    return Result(True, f"the scores of {utterances} utterances are those of the processor", figures)
 
 
 def session(size: int, state: str, figures: dict[str, Any]) -> Result:

@@ -110,9 +110,7 @@ def session(task: Task) -> Result:
     path = task.folder / f"{task.device}.asrs"
     path.unlink(missing_ok=True)
     items = task.speech(3)
-    request = Request(
-        config_of(task, choice), "dnn", tuple(str(item.path) for item in items), None, path
-    )
+    request = Request(config_of(task, choice), "dnn", tuple(str(item.path) for item in items), None, path)
     outcome = execute(request, Control(), lambda *_: None)
     size = path.stat().st_size
     table = task.folder / "table.md"

@@ -88,9 +88,7 @@ class _Handing:
     def __init__(self, on: Placed, give: Callable[[str, Callable[[], object]], None]) -> None:
         self.on, self._give = on, give
 
-    def give(
-        self, stage: str, step: Callable[[], object], frames: int, work: int, more: int = 0
-    ) -> None:
+    def give(self, stage: str, step: Callable[[], object], frames: int, work: int, more: int = 0) -> None:
         self._give(stage, step)
 
 
@@ -126,9 +124,7 @@ def _gate() -> None:
     torch.cuda._sleep(20_000_000)
 
 
-def of_kernels(
-    on: Placed, score: Callable[[Stages], None]
-) -> tuple[dict[str, float], dict[str, int]]:
+def of_kernels(on: Placed, score: Callable[[Stages], None]) -> tuple[dict[str, float], dict[str, int]]:
     """ns that torch's profiler counts for each stage of one block, and kernels (none of them on a processor)."""
     import torch
 
@@ -167,9 +163,7 @@ def graphs(task: Task) -> Result:
     features = rng.normal(0, 1, (BLOCK, 39)).astype(np.float32)
     can = False
     for name, held in (("kernel by kernel", False), ("as graphs", True)):
-        config = settings.assign(
-            Config(), {"device": task.device, "block": BLOCK, "placement.graphs": held}
-        )
+        config = settings.assign(Config(), {"device": task.device, "block": BLOCK, "placement.graphs": held})
         work = DeviceWork(open_device(task.device), Recorder(), LANE)
         can = work.device.can_capture
         model = open_model(config)

@@ -43,9 +43,7 @@ class SparseProduct(Product):
         """
         inputs = self.shape[1]
         if inputs > MAX_INPUTS:
-            raise BadInput(
-                f"A layer has {inputs - 1} inputs; dnn.product={name} takes at most {MAX_INPUTS - 1}."
-            )
+            raise BadInput(f"A layer has {inputs - 1} inputs; dnn.product={name} takes at most {MAX_INPUTS - 1}.")
         self._starts = np.searchsorted(rows, np.arange(count + 1))
         self._columns, self._values = columns.astype(np.uint16), values
         # For kernels that trust them.

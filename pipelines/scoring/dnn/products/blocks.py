@@ -45,9 +45,7 @@ _tile_16 = make_block_tile(LANES, False)
 
 
 @njit(nogil=True, cache=True)
-def _panels_fit(
-    starts: Array, columns: Array, blocks: Array, out: Array, first: int, last: int
-) -> bool:
+def _panels_fit(starts: Array, columns: Array, blocks: Array, out: Array, first: int, last: int) -> bool:
     """Whether there are panels first … last − 1 of whole blocks, and these make rows of `out`."""
     return (
         sparse_fits(starts, columns, blocks, first, last)
@@ -117,9 +115,7 @@ def _multiply_many(
     The columns are below `inputs`.
     """
     outputs, n = out.shape
-    if not frames_fit(frames, inputs, n) or not _panels_fit(
-        starts, columns, blocks, out, first, last
-    ):
+    if not frames_fit(frames, inputs, n) or not _panels_fit(starts, columns, blocks, out, first, last):
         raise ArrayError("_multiply_many: blocks, frames and outputs do not fit each other")
     sums = np.empty((LANES, LANES), np.float32)
     for p in range(first, last):

@@ -92,11 +92,7 @@ def _multiply_one(
     last: int,
 ) -> None:
     """The same at one frame: x f32 [inputs], out f32 [outputs]."""
-    if (
-        len(x) != inputs
-        or len(starts) != len(out) + 1
-        or not sparse_fits(starts, columns, values, first, last)
-    ):
+    if len(x) != inputs or len(starts) != len(out) + 1 or not sparse_fits(starts, columns, values, first, last):
         raise ArrayError("_multiply_one: rows and outputs do not fit each other")
     for o in range(first, last):
         begin, end = np.uint64(starts[o]), np.uint64(starts[o + 1])

@@ -25,11 +25,7 @@ from profiler.spans import Cost
 def _multiply(weight, frames, out, first, last):  # type: ignore[no-untyped-def]
     """out[o, t] = weight[o] · frames[t] for first ≤ o < last; frames f32 [n, inputs + 1], out f32 [outputs, n]."""
     outputs, n = out.shape
-    if (
-        len(weight) != outputs
-        or frames.shape != (n, weight.shape[1])
-        or not 0 <= first <= last <= outputs
-    ):
+    if len(weight) != outputs or frames.shape != (n, weight.shape[1]) or not 0 <= first <= last <= outputs:
         raise ArrayError("_multiply: weights, frames and outputs do not fit each other")
     for t in range(n):
         for o in range(first, last):
@@ -69,6 +65,4 @@ class Weights(Product):
         outputs, inputs = self.shape
         most = self.nbytes + FLOAT * (3.0 * inputs + outputs)
         every = inputs * outputs
-        return product(
-            self.shape, self.nbytes, frame, times, most, multiplied=every, operation="scalar"
-        )
+        return product(self.shape, self.nbytes, frame, times, most, multiplied=every, operation="scalar")

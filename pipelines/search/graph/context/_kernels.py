@@ -63,9 +63,7 @@ def _slot(table: I64, keys: I64, key: int) -> int:
 
 
 @numba.njit(cache=True, nogil=True)
-def find_places(
-    given: Transducer, start: int, contexts: Contexts
-) -> tuple[I64, I64]:  # pragma: no cover - compiled
+def find_places(given: Transducer, start: int, contexts: Contexts) -> tuple[I64, I64]:  # pragma: no cover - compiled
     """Keys of all places that are reached from the start, and the table that finds them."""
     first, ilabel, target, _ = given
     base, onward, said, _ = contexts

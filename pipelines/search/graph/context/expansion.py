@@ -63,9 +63,7 @@ def _check(fst: Fst, contexts: Contexts, silence: int) -> None:
     base, onward, said, symbol = contexts
     span, phones = said.shape
     if not fst.n_states:
-        raise GraphError(
-            "Nothing can be said: no path leads through the words and what may follow."
-        )
+        raise GraphError("Nothing can be said: no path leads through the words and what may follow.")
     check("base", base, np.int32, (None,))
     check("onward", onward, np.int32, (len(base), span))
     check("said", said, np.int32, (span, phones))
