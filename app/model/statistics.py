@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -117,6 +118,31 @@ def stage_ns(session: Session, name: str, first: int, last: int) -> F64:
     ends = np.bincount(np.minimum(begin + count - first, frames), each, frames + 1)
     found: F64 = np.cumsum(starts - ends)[:frames]
     return found
+
+
+def stage_sums(session: Session, names: Sequence[str], begins: I64, end: int) -> F64:
+    """Time of stages on the decode lanes, ns [names, stretches], of the spans that begin before frame `end`.
+
+    Args:
+        session: where the spans are.
+        names: the stages.
+        begins: first frame of each stretch, rising; a stretch ends where the next begins.
+        end: frames from here on are left out.
+    """
+    rows = np.full(max(session.stages, default=0) + 1, -1)
+    for number, stage in session.stages.items():
+        if stage.name in names:
+            rows[number] = names.index(stage.name)
+    lanes = np.zeros(max(session.lanes, default=0) + 1, bool)
+    lanes[[lane.id for lane in session.lanes.values() if lane.decode]] = True
+    spans = session.spans
+    first = spans["first_frame"]
+    row = rows[spans["stage"]]
+    stretch = np.searchsorted(begins, first, "right") - 1
+    kept = (row >= 0) & lanes[spans["lane"]] & (first < end) & (stretch >= 0)
+    place = row[kept] * len(begins) + stretch[kept]
+    sums: F64 = np.bincount(place, spans["duration_ns"][kept], len(names) * len(begins))
+    return sums.reshape(len(names), len(begins))
 
 
 def word_at(session: Session, frame: int) -> str | None:

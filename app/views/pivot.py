@@ -9,15 +9,14 @@ import numpy as np
 from app.charts.scale import milliseconds
 from app.model.configurations import Configurations, differing
 from app.model.playhead import Snapshot
-from app.model.statistics import WHOLE, stage_names, stage_ns
+from app.model.statistics import WHOLE, stage_names, stage_sums
 from app.views.scope import Scope
 from app.views.table_twin import Table
 from app.views.table_view import TableView
 from pipelines.config import value_text
-from profiler.arrays import F64
+from profiler.arrays import F64, I64
 from profiler.frames import FRAME_S
 from profiler.plain import clock, counted
-from profiler.session.model import Utterance
 
 AROUND = 0.1
 """Share of an utterance's length that is shown before and after it."""
@@ -41,24 +40,28 @@ class PivotView(TableView):
         if snapshot is None:
             return titles, []
         session, end = snapshot.session, snapshot.cursor_frame
+        utterances = [one for one in session.utterances.in_time if one.first_frame < end]
+        begins = np.array([one.first_frame for one in utterances], np.int64)
+        ends = np.minimum([one.end_frame for one in utterances], end).astype(np.int64)
         whole, *names = stage_names(session)
-        sums = {name: _before(stage_ns(session, name, 0, end)) for name in names}
-        names.sort(key=lambda name: -sums[name][-1])
-        before = [_before(snapshot.track.wall_row[:end]), *(sums[name] for name in names)]
+        sums = stage_sums(session, names, begins, end)
+        dearest_first = np.argsort(-sums.sum(axis=1), kind="stable")
+        names = [names[at] for at in dearest_first]
+        until = np.concatenate([[0.0], np.cumsum(snapshot.track.wall_row[:end])])
+        ns = np.concatenate([(until[ends] - until[begins])[None], sums[dearest_first]])
         rows: list[list[object]] = []
-        utterances = [one for one in session.utterances if one.first_frame < end]
         configurations = Configurations().all(session)
         first = configurations[0][1] if configurations else {}
         settings = [(epochs, _changed(first, each)) for epochs, each in configurations]
         for epochs, text in settings if len(settings) > 1 else ():
-            mine = [one for one in utterances if epochs.issuperset(one.epochs)]
+            mine = [at for at, one in enumerate(utterances) if epochs.issuperset(one.epochs)]
             if mine:
                 number = counted(len(mine), "utterance", "utterances")
-                rows.append([number, "", text, *_means(before, mine, end)])
-        for one in utterances:
+                rows.append([number, "", text, *_means(ns[:, mine], ends[mine] - begins[mine])])
+        for at, one in enumerate(utterances):
             text = next((text for epochs, text in settings if epochs.issuperset(one.epochs)), "")
-            at = clock(one.first_frame * FRAME_S, 1)
-            rows.append([one.name, at, text, *_means(before, [one], end)])
+            means = _means(ns[:, [at]], ends[[at]] - begins[[at]])
+            rows.append([one.name, clock(one.first_frame * FRAME_S, 1), text, *means])
         if len(settings) < 2:
             titles, rows = titles[:2], [[*row[:2], *row[3:]] for row in rows]
         return [*titles, self.tr(whole), *names], rows
@@ -82,18 +85,10 @@ class PivotView(TableView):
         return self.tr("{0} takes most: {1} ms per frame.").format(dearest[0], dearest[column])
 
 
-def _before(per_frame: F64) -> F64:
-    """Sum of the frames before each, [frames + 1]."""
-    return np.concatenate([[0.0], np.cumsum(per_frame)])
-
-
-def _means(before: Sequence[F64], utterances: Sequence[Utterance], end: int) -> list[str]:
-    """Mean ms per frame of each stage over the frames of these utterances; blank where it did not run."""
-    first = np.array([min(one.first_frame, end) for one in utterances])
-    last = np.array([min(one.end_frame, end) for one in utterances])
-    frames = int((last - first).sum())
-    sums = [float((each[last] - each[first]).sum()) for each in before]
-    return [milliseconds(ns * 1e-6 / frames) if frames and ns > 0 else "–" for ns in sums]
+def _means(ns: F64, frames: I64) -> list[str]:
+    """Mean ms per frame of each row of times [rows, utterances] over their frames; a dash where there is no time."""
+    whole = max(1, int(frames.sum()))
+    return [milliseconds(total * 1e-6 / whole) if total > 0 else "–" for total in ns.sum(axis=1).tolist()]
 
 
 def _changed(first: Mapping[str, object], settings: Mapping[str, object]) -> str:

@@ -12,9 +12,16 @@ class Scope:
         self._axis = axis
         self._frames: tuple[int, int] | None = None
         self._made: tuple[float, float] | None = None
+        self._counted: tuple[float, float] | None = None
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether something else is selected than when `frames` was read; a range that only moves changes nothing."""
+        return self._axis.selected != self._counted
 
     def frames(self) -> tuple[int, int] | None:
         """Frames [first, last) to count over; None: all."""
+        self._counted = self._axis.selected
         if self._made is None or self._axis.selected != self._made:
             self._frames, self._made = self._axis.selected_frames, None
         return self._frames
@@ -31,4 +38,4 @@ class Scope:
 
     def forget(self) -> None:
         """The session was closed."""
-        self._frames = self._made = None
+        self._frames = self._made = self._counted = None

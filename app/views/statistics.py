@@ -166,7 +166,8 @@ class StatisticsView(View):
 
     def axis_changed(self) -> None:
         """The selection decides which frames are counted."""
-        self._soon.start()
+        if self.scope.is_outdated:
+            self._soon.start()
 
     def clear(self) -> None:
         """Show nothing."""

@@ -53,7 +53,8 @@ class WordCostsView(TableView):
 
     def axis_changed(self) -> None:
         """The selection decides which words there are."""
-        self._soon.start()
+        if self.scope.is_outdated:
+            self._soon.start()
 
     def settle(self) -> None:
         """Align what is still to be aligned."""
