@@ -141,9 +141,8 @@ def stage_sums(session: Session, names: Sequence[str], begins: I64, end: int) ->
     stretch = np.searchsorted(begins, first, "right") - 1
     kept = (row >= 0) & lanes[spans["lane"]] & (first < end) & (stretch >= 0)
     place = row[kept] * len(begins) + stretch[kept]
-    ns = spans["duration_ns"][kept].astype(np.float64)
-    sums = np.bincount(place, ns, len(names) * len(begins))
-    return sums.reshape(len(names), len(begins))
+    sums = np.bincount(place, weights=spans["duration_ns"][kept], minlength=len(names) * len(begins))
+    return sums.reshape(len(names), len(begins)).astype(np.float64)
 
 
 def word_at(session: Session, frame: int) -> str | None:
