@@ -31,7 +31,7 @@ FLAG_WIDTH = 170
 """A flag's text is shortened to this many pixels."""
 
 FLAG_PADDING = 14
-"""Pixels of a flag beside its text."""
+"""Horizontal padding of a flag around its text, pixels."""
 
 LEAST_FLAG = 60
 """Pixels below which a shortened flag would say nothing, but for what a setting was changed to."""

@@ -106,7 +106,7 @@ class ValueAxisItem(_Axis):
         self.labels: Sequence[tuple[float, str]] = ()
 
     def paint(self, p: QPainter, opt: QStyleOptionGraphicsItem | None, widget: QWidget | None = None) -> None:
-        """Write the labels beside their values, those at the ends within the axis."""
+        """Draw each label next to its value; the first and last stay within the axis."""
         (low, high), height = self.range, self.size().height()
         flags = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
         for value, text in self.labels:

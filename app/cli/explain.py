@@ -94,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _of_a_run_alone(arguments: argparse.Namespace) -> None:
-    """BadInput where settings are given beside a session, which has its own."""
+    """Raise BadInput if settings are given with a session, which has its own."""
     names = ("preset", "config", "audio", "transcripts")
     if given := [f"--{name}" for name in names if getattr(arguments, name)]:
         raise BadInput(

@@ -28,7 +28,7 @@ R = TypeVar("R")
 
 SUFFIX: Final = ".asrs"
 WORDS: Final = 50
-"""Words that `words` returns unless told otherwise."""
+"""Default number of words that `words` returns."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

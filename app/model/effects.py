@@ -126,7 +126,7 @@ class Effect:
 
     @property
     def remark(self) -> str:
-        """What stands beside the headline: turns of an undecided A/B, the words, or what is still awaited."""
+        """Text after the headline: turns of an undecided A/B, the word error rates, or what is still awaited."""
         if self.turns and not self.decided:
             return self._turns_each
         if self.kind == "preparing" or self.points is not None:
@@ -150,7 +150,7 @@ class Effect:
 
     @property
     def text(self) -> str:
-        """Headline and what stands beside it, as one line."""
+        """Headline and remark, as one line."""
         return " · ".join(filter(None, (self.headline, self.remark)))
 
     @property
@@ -293,7 +293,7 @@ def _effect_of(found: SameSpeech) -> Effect:
 
 
 def _waits(session: Session, end: int, keys: frozenset[str] | None) -> bool:
-    """Whether a change of `keys` has been asked for and does not act yet."""
+    """Whether a change of `keys` was requested and is not applied yet."""
     given_up = [m.asked_frame for m in session.markers if m.kind == "error"]
     for marker in session.markers:
         if marker.kind != "option" or marker.asked_frame >= end or marker.key in COURSE:

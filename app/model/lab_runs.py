@@ -1,4 +1,4 @@
-"""Runs of labs as the window sees them: one at a time and never beside another run, and which came last of each."""
+"""Lab runs of the window: one at a time, never during another run; keeps the last one of each lab."""
 
 from __future__ import annotations
 

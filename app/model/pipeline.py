@@ -173,7 +173,7 @@ class Pipeline(QObject):
         return True
 
     def _of_no_use(self, key: str) -> str | None:
-        """Why the run under way could do nothing with a setting that is asked of it."""
+        """Return why the current run cannot apply a requested setting, or None."""
         asked = self.running is not None and self._by_key[key].live
         return self.obstacle(key) if asked else None
 

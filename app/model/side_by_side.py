@@ -36,7 +36,7 @@ class SideBySide(QObject):
 
     @property
     def active(self) -> bool:
-        """Whether an A/B has been asked for and is not over."""
+        """Whether an A/B was requested and has not ended."""
         return self._asked_frame is not None
 
     def obstacle(self) -> str | None:

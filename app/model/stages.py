@@ -58,7 +58,7 @@ class StageCount(QObject):
         self._begin(snapshot, span)
 
     def settle(self) -> None:
-        """Count what was asked for at once, however short ago others were counted."""
+        """Compute the requested breakdown now, without waiting for the minimum interval."""
         self._slices.finish()
         self._at = -math.inf
         if self._asked is not None:

@@ -1,7 +1,7 @@
-"""The settings that are flipped on top of the window, whichever of them the tree declares as toggles.
+"""Toggles at the top of the window: the settings that the tree declares as such.
 
-Each goes to and fro between off and what it was on last. Those of one place take turns: what is shown is the
-one that acts beside the other settings (Gaussian selection for mixtures, lazy evaluation for a net).
+Each switches between off and its last value. Toggles of one place share it: the visible one is that which acts
+with the other settings (Gaussian selection for mixtures, lazy evaluation for a net).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Toggle:
 
     @property
     def idle(self) -> str | None:
-        """Why it does nothing beside the other settings; None if it acts."""
+        """Why it has no effect with the other settings; None if it has one."""
         return self._pipeline.obstacle(self.key)
 
     @property
@@ -107,7 +107,7 @@ class Toggle:
         return " · ".join(parts)
 
     def _details(self, chosen: Option) -> list[str]:
-        """The settings that act beside this choice, each with its unit or name."""
+        """Return the settings that act with this choice, each with its unit or name."""
         found = []
         for option in self._pipeline.options:
             if chosen.key in option.when and self._pipeline.obstacle(option.key) is None:

@@ -38,7 +38,7 @@ ONE_ROW: Final = 1280
 """Below this width the toggles stand below the title: what they do is a sentence each."""
 
 SCOPE_BESIDE: Final = 800
-"""Below this width what a figure is of stands above it, beside its name, and leaves room for the title."""
+"""Width below which the scope of a figure stands above it, after its name, to leave room for the title."""
 
 
 class Dot(QWidget):

@@ -134,7 +134,7 @@ class Sentence(QWidget):
 
 
 def written_columns(spoken: Spoken) -> list[tuple[str, str, str, float]]:
-    """Columns (said, heard, kind, second) of an utterance."""
+    """Return the columns (reference word, hypothesis word, kind, second) of an utterance."""
     if spoken.columns is None:
         return [("", token.text, SAME, token.first_s) for token in spoken.heard]
     cells = []

@@ -52,7 +52,7 @@ def verdicts(line: StageLine) -> tuple[str, ...]:
     """What bounds a stage, with its grade, and shorter: compute · C, compute; blank if there is none.
 
     Where other programs had much of its time, their share follows: bandwidth · B · 53 % preempted. The form is the
-    same in wide and narrow columns: compute beside compute-bound would look like two verdicts.
+    same in wide and narrow columns: compute next to compute-bound would look like two verdicts.
     """
     of = line.verdict.removesuffix("-bound")
     graded = " · ".join(filter(None, (of, line.evidence)))

@@ -118,7 +118,7 @@ class TimelineView(ChartView[TimelineModel]):
         self.set_note(self.tr("{0} · time of the run").format(spans), spans)
 
     def _choose(self, at: QPointF) -> None:
-        """A click on a span selects its time; beside one, nothing."""
+        """Select the time of the span under a click; clear the selection elsewhere."""
         model = self.model()
         lane = None if model is None else self.names.lane_at(at.y())
         second = self.plot.second_at(at)

@@ -286,7 +286,7 @@ class MainWindow(FirstWindow):
         return self.runs.other_run()
 
     def try_change(self, settings: Mapping[str, Value]) -> None:
-        """Measure settings on the audio of the session shown, beside what is predicted of them."""
+        """Measure settings on the audio of the current session and show the result next to the prediction."""
         from app.window import trial
 
         trial.try_change(self, settings)

@@ -124,7 +124,7 @@ class Banner(QFrame):
 
 
 class Notices(QWidget):
-    """The stack of notices, over the widget that it was told to lie over; takes no space while empty."""
+    """The stack of notices, drawn over a given widget; takes no space while empty."""
 
     def __init__(self) -> None:
         super().__init__()

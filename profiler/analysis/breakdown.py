@@ -40,7 +40,8 @@ class StageRow:
     by name, and "frames". `arithmetic_ns`, `traffic_*_ns`: operations and bytes alone, at the roofs. `law`: ns of each
     of LAW_PARTS at the roofs (empty without a law; instructions are not counted). compute + memory + other +
     unexplained = `time_ns`. `parts`: None without a law. `replays`: how many the parts rest on. `defect`: a sentence if
-    the stage ran faster than the roofs allow. `too_close`: what of the sentence says that parts cannot be told apart.
+    the stage ran faster than the roofs allow. `too_close`: that part of the sentence which
+    says what parts cannot be distinguished.
     """
 
     name: str
@@ -192,8 +193,7 @@ def breakdown_in_steps(
 
 
 def _sums(session: Recorded, track: CostTrack, first: int, last: int, whole: bool) -> Iterator[tuple[Kind, Sums]]:
-    """Give the sums of a stretch by kind; of a whole session also what lies beside the frames: set-up, pace sleep,
-    devices.
+    """Yield the sums of a stretch by kind; of a whole session also those outside frames: set-up, pace sleep, devices.
 
     Stages of the decode lane always count by their part in the decoded frames: of an utterance that was stopped,
     features are there to its end, and their time is no part of the wall time.

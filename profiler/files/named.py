@@ -13,9 +13,9 @@ def kept(path: str) -> str:
 
 
 def found(path: str, session: Path) -> str:
-    """Where that is which `session` names: a relative path begins beside the session file, or in the current folder.
+    """Return where the file `path` of a session is: a relative path starts in the session's folder or the current one.
 
-    What is in neither place, or on another machine, comes back as it is.
+    A path that is in neither, or on another machine, is returned unchanged.
     """
     place = os.path.expanduser(path)
     if os.path.isabs(place) or not of_this_machine(path):

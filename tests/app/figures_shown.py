@@ -320,7 +320,7 @@ def audio_by_hand(o: Opened) -> float:
 
 
 def compared(o: Opened) -> dict[str, Any]:
-    """The session beside itself, where every utterance was decoded to its end."""
+    """Compare the session with itself, where every utterance was decoded to its end."""
     if not all(u.done for u in o.session.utterances):
         return {}
     return compare.report(o.session, Session.open(o.session.path))
@@ -332,7 +332,7 @@ def of_run(o: Opened, key: str) -> Values:
 
 
 def latency_of_window(o: Opened) -> Values:
-    """Beside the block, where the settings are those of the session."""
+    """The window's latency next to the block, for the settings of the session."""
     note = o.window.desk.form.fields[latency.BLOCK_KEY].note.full
     match = re.search(r"([\d.]+) ms scoring", note)
     return {"": Shown(match[1], 1e-3)} if match and o.json["machine"] else {}

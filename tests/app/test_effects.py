@@ -321,7 +321,7 @@ def test_one_word_and_one_turn_are_singular() -> None:
 
 
 def test_the_baseline_says_which_speech_its_factor_is_of() -> None:
-    """The bars beside it are of other speech, too: 6.98 ms over theirs is another factor."""
+    """The bars next to it include other speech: 6.98 ms over theirs is another factor."""
     effect = Effect("faster", 4.5, seconds=8.2)
     model = cast("Any", SimpleNamespace(effect=effect, before_wall_ms=6.98))
     assert before_text(model) == "pale: baseline, 6.98 ms · 4.5× faster on the same 8 s of speech"

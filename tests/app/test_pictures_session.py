@@ -317,7 +317,7 @@ def test_settings_are_those_then_in_force(
 
 @pytest.fixture
 def flipped(recording: Callable[..., Recording]) -> Path:
-    """The same 6 s with selection off, then on: asked for at 5.5 s, in force at 6 s."""
+    """The same 6 s with selection off, then on: requested at 5.5 s, applied at 6 s."""
     made = recording("flipped.asrs")
     made.write(600)
     key = "gmm.selection.enabled"

@@ -135,7 +135,7 @@ def test_a_titled_tip_formats_the_title_only(qtbot) -> None:
 
 @pytest.fixture
 def canary(tmp_path: Path) -> Iterator[tuple[Path, Callable[[], bool]]]:
-    """A picture, and whether it has been opened since the last question (told by the kernel; on Linux only)."""
+    """A picture, and whether it was opened since the last call (reported by the kernel; on Linux only)."""
     path = tmp_path / "canary.png"
     path.write_bytes(b"\x89PNG\r\n\x1a\n")
     if not sys.platform.startswith("linux"):

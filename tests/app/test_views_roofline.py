@@ -180,7 +180,7 @@ def test_senones_are_said_as_a_part_of_all(tmp_path: Path) -> None:
 
 
 def test_a_name_is_nearest_to_its_own_point(qtbot: QtBot) -> None:
-    """Three stages on top of each other in a low roofline: one name stood beside the point below its own."""
+    """Three stages on top of each other in a low roofline: one name stood next to the point below its own."""
     roofline = Roofline()
     qtbot.addWidget(roofline)
     roofline.resize(360, HEIGHT)
@@ -230,7 +230,7 @@ POINTS = [
 
 
 def of_the_demo(qtbot: QtBot, width: int, marked: str) -> Roofline:
-    """The stages CLOSE in a roofline so many points wide."""
+    """Return a roofline of the stages CLOSE, `width` points wide."""
     roofline = Roofline()
     qtbot.addWidget(roofline)
     roofline.resize(width, HEIGHT)

@@ -23,7 +23,7 @@ CHARTS = ("cost", "work", "words")
 
 
 class Clock:
-    """The clock of the charts; it stands until it is told to go."""
+    """The clock of the charts; it stands still until the test starts it."""
 
     now = 100.0
 
@@ -243,7 +243,7 @@ def test_on_a_finer_screen_it_is_drawn_finer(desk: Desk) -> None:
 
 
 def test_other_colours_are_those_of_what_scrolls(desk: Desk) -> None:
-    """A plot that is told of a theme, and not its view."""
+    """The theme change reaches the plot, not its view."""
     advance(desk, 3)
     before = theme().name
     set_theme(before)

@@ -1,4 +1,4 @@
-"""Explain this stage, from the window: the command runs beside it, can be cancelled, and says why it fails."""
+"""Explain this stage, from the window: the command runs in a child, can be cancelled, and says why it fails."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ while not (place / "told").exists() or not (place / "may end").exists():
     time.sleep(0.01)
 (place / "ended").touch()
 """
-"""It compiles: told to end, it does so only when it may."""
+"""It compiles: after a signal it ends only when it may."""
 
 
 @pytest.fixture

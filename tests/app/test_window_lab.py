@@ -1,4 +1,4 @@
-"""The Lab page: cards, one lab, run and stop beside nothing else, and what the window loads for it."""
+"""The Lab page: cards, one lab, run and stop without other runs, and what the window loads for it."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def playhead(qtbot):
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A clock that stands until it is told to go."""
+    """A clock that stands still until the test starts it."""
 
     class Clock:
         now = 1000.0

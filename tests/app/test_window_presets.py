@@ -41,7 +41,7 @@ def questions(window: MainWindow) -> list[str]:
 
 
 def asked(window: MainWindow) -> list[str]:
-    """What the worker was asked to change, as its markers say."""
+    """Return the changes requested of the worker, from its markers."""
     return [m.text for m in window.playhead.session.markers]
 
 

@@ -17,7 +17,7 @@ WORKER = Path(__file__).with_name("window_worker.py")
 
 
 class Heard:
-    """What a run control told, in order."""
+    """The signals of a run control, in order."""
 
     def __init__(self, control: RunControl) -> None:
         self.news: list[tuple] = []

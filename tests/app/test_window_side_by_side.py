@@ -16,7 +16,7 @@ SELECTION, BLOCK = "gmm.selection.enabled", "block"
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """What workers are asked to compare, in order."""
+    """The comparisons requested of workers, in order."""
     told: list[object] = []
     plain = RunControl.compare
 

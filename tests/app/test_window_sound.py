@@ -1,4 +1,4 @@
-"""What was decoded is played again: which samples, where the cursor is meanwhile, and why nothing can be heard."""
+"""Playback of decoded audio: which samples, where the cursor is meanwhile, and why playback is not possible."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RATE = 8000
 
 
 class Heard:
-    """An output that plays nothing; the test says how much of it has been heard."""
+    """An output that plays nothing; the test sets how much of it was played."""
 
     def __init__(self) -> None:
         self.samples: Any = None

@@ -213,7 +213,7 @@ def test_presets_of_a_group_lie_in_a_submenu_and_fold_on_the_first_page(qtbot, w
 
 
 def test_a_figure_keeps_its_width(qtbot: QtBot) -> None:
-    """What stands beside it moved whenever WER was not known for a moment, or had another digit."""
+    """Its neighbours moved whenever WER was unknown for a moment, or had another digit."""
     figure = Figure("WER")
     qtbot.addWidget(figure)
     figure.show_value("29.5 %", "105 words", "")

@@ -123,7 +123,7 @@ def test_words_under_way_are_aligned_when_there_is_a_new_one() -> None:
 
 
 def test_what_is_said_of_the_words_comes_with_them(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While the cursor moves texts are renewed less often than charts: no error is not said beside one."""
+    """While the cursor moves, texts are renewed less often than charts, but never contradict them."""
     session = SimpleSession([utterance(1, "one uh three", done=False)])
     view, snapshot = desk.words, replace(desk.playhead.snapshot(), moving=True)
     for end, note in ((5, "no error in 1 word so far"), (15, "1 error in 2 words so far")):
@@ -134,7 +134,7 @@ def test_what_is_said_of_the_words_comes_with_them(desk: Desk, monkeypatch: pyte
 
 
 def test_an_utterance_without_a_reference_has_no_row_named_after_one(qtbot: QtBot) -> None:
-    """Nothing is heard yet in the two in the middle: but for the names of their rows they look the same."""
+    """The two in the middle have no hypothesis yet: but for the names of their rows they look the same."""
 
     strip = Sentence()
     qtbot.addWidget(strip)

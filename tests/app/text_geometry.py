@@ -256,9 +256,9 @@ def _overlapping(found: list[Text]) -> Iterator[tuple[Text, Text]]:
 
 
 def cut_short(root: QWidget) -> list[str]:
-    """Sentences about texts of `root` that end in an ellipsis for want of room: labels, and what the breakdown paints.
+    """Return sentences about texts of `root` that are cut short by an ellipsis: labels, and texts of the breakdown.
 
-    Not told: labels on charts (flags, words), which give way to each other.
+    Not included: labels on charts (flags, words), which give way to each other.
     """
     told = []
     for label in root.findChildren(Elided):

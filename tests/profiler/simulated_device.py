@@ -1,4 +1,4 @@
-"""A device that is simulated, and so known exactly: streams on a clock of their own, and a recorder beside it."""
+"""A simulated device with exactly known times: streams on a clock of their own, and a recorder."""
 
 from __future__ import annotations
 

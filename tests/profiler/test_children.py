@@ -1,4 +1,4 @@
-"""Children of the program: nothing of the folder that one stands in runs, and a crash is told with its place."""
+"""Child processes: they run nothing from the current folder, and a crash is reported with its place."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ FIGURES: dict[str, Any] = {
 
 
 class FakeNvml:
-    """The part of pynvml that is asked for. One device tells everything, the other little."""
+    """The part of pynvml that is used. One device reports everything, the other little."""
 
     NVML_ERROR_LIBRARY_NOT_FOUND = 12
     NVML_ERROR_DRIVER_NOT_LOADED = 9

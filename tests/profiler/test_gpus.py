@@ -1,4 +1,4 @@
-"""Which devices a machine has: told by NVML or the driver's files, found again by UUID, and what roofs belong to."""
+"""Devices of a machine: read from NVML or the driver's files, identified by UUID, and matched with roofs."""
 
 from __future__ import annotations
 

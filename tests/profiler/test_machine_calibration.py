@@ -21,7 +21,7 @@ REST = {"gemv": 3e10}
 
 
 class Machine:
-    """A plan of three roofs and a torch child, both of which keep a record of what they were asked."""
+    """A plan of three roofs and a torch child; both record their requests."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1e9

@@ -1,4 +1,4 @@
-"""Roofs of several threads that do not fit those of one: none is given out, and whoever looks is told."""
+"""Roofs of several threads that do not fit those of one are refused, with a message for every reader."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Processes that were told to end: they remove their temporary files, and only the end of the program waits for them.
+"""Terminated processes that still remove their temporary files; only the end of the program waits for them.
 
-What compiles a kernel hears of it seconds later.
+A process that compiles a kernel reacts to the signal seconds later.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class Place:
         return length / max(1, len(self.x.axis.categories))
 
     def bar(self, category: float, side: float, wide: float, low: float, high: float) -> QRectF:
-        """The rectangle of a bar whose middle is `side` pixels beside that of its category."""
+        """Return the rectangle of a bar whose centre is `side` pixels from that of its category."""
         half = QPointF(0, wide / 2) if self.lying else QPointF(wide / 2, 0)
         a, b = self.at(category, low), self.at(category, high)
         middle = half * (2 * side / wide)

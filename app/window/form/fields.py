@@ -196,7 +196,7 @@ class Field(QWidget):
         self.editor.update()
 
     def widen(self) -> None:
-        """Make a choice as wide as its longest entry, where there is room beside the title."""
+        """Make a choice as wide as its longest entry if there is room next to the title."""
         if isinstance(self.editor, ChoiceBox):
             metrics = self.editor.fontMetrics()
             texts = (self.editor.itemText(at) for at in range(self.editor.count()))

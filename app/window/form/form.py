@@ -82,7 +82,7 @@ HEIGHT = 24  # Pixels, whether there is a choice or not: the settings below do n
 
 
 class SettingsSource(QWidget):
-    """Says whose settings the form shows; beside a recording, a choice between its own and the next run's."""
+    """Names the source of the settings shown; with a recording, a choice between its own and the next run's."""
 
     asked = Signal(bool)
     """Whether the settings of the next run are wanted, or those at the cursor of the recording."""

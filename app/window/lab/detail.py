@@ -34,7 +34,7 @@ SIDE = 300
 """Pixels of the column with the parameters."""
 
 MARGIN, SCROLL_BAR = 16, 12
-"""Pixels beside the columns, and those that the bar of the right one may take of them."""
+"""Margin of the columns in pixels, and how much of it the scroll bar of the right one may take."""
 
 ABOVE_HEADING = 8
 """Pixels more above a heading than below it."""

@@ -254,7 +254,7 @@ def _cut_otherwise(a: Arm, b: Arm) -> bool:
 
 
 def _differences(a: Arm, b: Arm) -> Iterable[str]:
-    """What differs between two sessions beside what was meant to."""
+    """Yield the unintended differences between two sessions."""
     machine_a, machine_b = (_table(arm.session.meta.get("machine")) for arm in (a, b))
     for key, title in (
         ("host", "host"),

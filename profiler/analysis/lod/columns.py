@@ -69,7 +69,7 @@ class RunningSums:
         return len(self._rows[0]) if self._rows else 0
 
     def follow(self, rows: Sequence[FrameRow]) -> None:
-        """Take rows of one `PerFrame`, of as many frames each; they must not change while anything is asked."""
+        """Use rows of one `PerFrame`, all of the same length; they must not change during a query."""
         self._rows = rows
 
     def _area(self, at: F64, series: int | None = None) -> F64:

@@ -28,7 +28,7 @@ DECODE: Final = KINDS.index("decode")
 RowKind = Literal["blocks", "stages", "replays", "setup"]
 
 AGAIN: Final = ("replay.", "setup.replay", "setup.calls again", "setup.probe")
-"""Begins of the names of stages that are run again beside the run, to learn what their time consists of."""
+"""Name prefixes of stages that are replayed next to the run to attribute their time."""
 
 
 class RowKey(NamedTuple):

@@ -29,7 +29,7 @@ FAST_SHARE: Final = 0.25
 
 GEMV_SIZE: Final = 384
 VECTOR: Final = 1 << 15
-"""Elements of exp and log: 128 KiB, beside which the call of torch counts for little."""
+"""Elements of exp and log: 128 KiB, enough that the torch call costs little."""
 
 VISITS: Final = 3
 
