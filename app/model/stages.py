@@ -82,8 +82,8 @@ class StageCount(QObject):
         if not snapshot.moving:
             self._slices.finish()
 
-    def _take(self, found: Breakdown | None) -> None:
-        self.found, self.span, self._counting = found, self._counting, None
+    def _take(self, breakdown: Breakdown | None) -> None:
+        self.found, self.span, self._counting = breakdown, self._counting, None
         self._at = time.monotonic()
         self._took_s = self._slices.took_s
         self._pause_s = max(EVERY_S, self._took_s / DUTY)

@@ -52,14 +52,14 @@ class Toggle:
     @property
     def idle(self) -> str | None:
         """Why it has no effect with the other settings; None if it has one."""
-        return self._pipeline.obstacle(self.key)
+        return self._pipeline.unavailable_reason(self.key)
 
     @property
-    def obstacle(self) -> str | None:
+    def unavailable_reason(self) -> str | None:
         """Why it cannot be switched now; None if it can."""
         if self.idle or self._pipeline.locked or self.on:
             return self.idle or self._pipeline.locked
-        reasons = (self._pipeline.obstacle(*setting) for setting in self._switched_on().items())
+        reasons = (self._pipeline.unavailable_reason(*setting) for setting in self._switched_on().items())
         return next((reason for reason in reasons if reason), None)
 
     def flip(self) -> None:
@@ -110,7 +110,7 @@ class Toggle:
         """Return the settings that act with this choice, each with its unit or name."""
         found = []
         for option in self._pipeline.options:
-            if chosen.key in option.when and self._pipeline.obstacle(option.key) is None:
+            if chosen.key in option.when and self._pipeline.unavailable_reason(option.key) is None:
                 value = self._pipeline.value(option.key)
                 unit = tr(option.unit or option.title.lower())
                 found.append(f"{settings.value_text(value)} {unit}")

@@ -131,7 +131,7 @@ def _effects(snapshot: Snapshot, end: int) -> EffectOf:
     """What the last change of some settings before frame `end` did: what the window says there."""
     session, track = snapshot.session, snapshot.track
     effects = effects_of(session)
-    return lambda keys: effects.at(session, track, end, keys)
+    return lambda keys: effects.last_change(session, track, end, keys)
 
 
 # -- settings --------------------------------------------------------------------------------

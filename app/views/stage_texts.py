@@ -10,7 +10,7 @@ from app.charts.scale import milliseconds, percent
 from app.model.figures import rtf_text
 from app.model.report_lines import PREEMPTED_FROM
 from app.views.breakdown_model import REASONS
-from app.views.part_bars import rows_of, told
+from app.views.part_bars import part_text, rows_of
 from profiler.analysis.categories import OTHER_PROGRAMS, PART_NAMES
 
 if TYPE_CHECKING:
@@ -103,5 +103,5 @@ def _of_group(line: StageLine, stages: Sequence[StageLine]) -> str:
 
 def tip(line: StageLine, stages: Sequence[StageLine]) -> str:
     """The explanation of a row and, below it, all its parts with their intervals."""
-    parts = [told(part) for part in rows_of(line.parts)]
+    parts = [part_text(part) for part in rows_of(line.parts)]
     return "\n".join(filter(None, [explanation(line, stages), *parts]))

@@ -12,7 +12,7 @@ def kept(path: str) -> str:
     return os.path.join(os.getcwd(), place) if os.path.exists(place) else path
 
 
-def found(path: str, session: Path) -> str:
+def locate(path: str, session: Path) -> str:
     """Return where the file `path` of a session is: a relative path starts in the session's folder or the current one.
 
     A path that is in neither, or on another machine, is returned unchanged.

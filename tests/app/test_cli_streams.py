@@ -247,7 +247,7 @@ class Terminal(io.StringIO):
 def test_on_a_terminal_progress_moves_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    with _streams.shown(), _output.Progress() as progress:
+    with _streams.printable_output(), _output.Progress() as progress:
         progress("measuring\r\x1b[2J", 0.5)
     assert terminal.getvalue().startswith("\rmeasuring\\r\\x1b[2J  50%\r")
     assert "\n" not in terminal.getvalue()

@@ -89,7 +89,7 @@ class Run:
     def effect(self, *keys: str, end: int | None = None) -> Effect | None:
         at = self.end if end is None else end
         found = effects_of(cast("Any", self))
-        return found.at(cast("Any", self), self.track, at, frozenset(keys) if keys else None)
+        return found.last_change(cast("Any", self), self.track, at, frozenset(keys) if keys else None)
 
 
 @pytest.fixture

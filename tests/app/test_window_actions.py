@@ -229,13 +229,13 @@ def test_whatever_is_greyed_says_why(window):
     desk = window.desk  # its actions and buttons
     for action in window.actions_:
         usable = window.actions_[action.id].isEnabled()
-        assert usable == (window.actions_.obstacle(action.id) is None), action.id
+        assert usable == (window.actions_.unavailable_reason(action.id) is None), action.id
     for button in (window.top.stop, desk.transport.mark, desk.transport.follow):
         assert not button.isEnabled()
         said, why = button.toolTip().split("\n")
         assert said.startswith(button.action.text())
         assert why == button.accessibleDescription()
-    assert window.actions_.obstacle("run.stop") == "Nothing runs."
+    assert window.actions_.unavailable_reason("run.stop") == "Nothing runs."
     assert desk.transport.mark.toolTip() == "Set a marker (M)\nNothing runs."
     assert "start a run or open one" in desk.transport.follow.toolTip()
     assert "\n" not in window.top.run.toolTip(), "what can be used has no reason"

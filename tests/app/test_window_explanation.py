@@ -261,7 +261,7 @@ def window(qtbot, tmp_path):
 
 def test_without_a_finished_session_the_action_says_why(window):
     assert not window.actions_["run.explain"].isEnabled()
-    assert "finished session" in (window.actions_.obstacle("run.explain") or "")
+    assert "finished session" in (window.actions_.unavailable_reason("run.explain") or "")
     before = len(window.notices.banners)
     window.explain_stage("score.exp")
     assert len(window.notices.banners) == before + 1
@@ -312,7 +312,7 @@ def test_no_run_begins_while_a_closed_explanation_still_computes(qtbot, window, 
     told = []
     window._lab.runs.failed.connect(told.append)
     window._lab.runs.start("call-costs", {})
-    assert told == [leaving.obstacle()]
+    assert told == [leaving.unavailable_reason()]
     assert window.explain_unavailable_reason() is None, "the next explanation waits by itself"
     (tmp_path / "may end").touch()
     qtbot.waitUntil(window.top.run.isEnabled, timeout=SOON_MS)

@@ -139,7 +139,7 @@ def test_the_end_of_a_lab_waits_for_no_process(qtbot, page, tmp_path):
         qtbot.waitUntil(lambda: process_id(one.runs.control) != 0, timeout=SOON_MS)
         number = process_id(one.runs.control)
     assert psutil.pid_exists(number)
-    assert one.runs.obstacle() is None
+    assert one.runs.unavailable_reason() is None
     assert one.detail.run.text() == "Run"
     (tmp_path / "may end").touch()
     qtbot.waitUntil(lambda: not psutil.pid_exists(number), timeout=SOON_MS)
@@ -153,10 +153,10 @@ def test_a_lab_is_stopped(qtbot, page):
     assert one.gallery.tiles[NAME].state_text() == "running"
     assert "It is being measured." in {text.text for text in texts(one.detail.card)}
     assert one.detail.about.full == "running"
-    assert one.runs.obstacle_to_runs() is not None
+    assert one.runs.runs_unavailable_reason() is not None
     with qtbot.waitSignal(one.runs.ended, timeout=SOON_MS):
         one.detail.run.click()
-    assert one.runs.obstacle_to_runs() is None
+    assert one.runs.runs_unavailable_reason() is None
     assert one.detail.about.full == "not tried yet"
     assert one.gallery.tiles[NAME].state_text().startswith("not tried yet")
 

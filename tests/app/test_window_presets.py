@@ -137,7 +137,7 @@ def test_another_model_for_the_next_run_leaves_the_toggles_to_this_one(qtbot: Qt
     assert live.pipeline.value(LAZY) == "all"
     field = live.desk.form.fields[LAZY]
     assert not field.editor.isEnabled()
-    assert field.obstacle is not None
+    assert field.unavailable_reason is not None
     assert not live.pipeline.set(LAZY, "active")
     qtbot.keyClick(live, Qt.Key.Key_G)
     assert live.pipeline.running.gmm.selection.enabled
@@ -148,14 +148,14 @@ def test_another_model_for_the_next_run_leaves_the_toggles_to_this_one(qtbot: Qt
 def test_without_a_run_settings_are_judged_by_the_next_one() -> None:
     pipeline = Pipeline()
     pipeline.set("model", "dnn")
-    assert pipeline.obstacle(LAZY) is None
+    assert pipeline.unavailable_reason(LAZY) is None
     assert pipeline.set(LAZY, "active")
     pipeline.run_started(presets.load(presets.DEFAULT).config)
-    assert pipeline.obstacle(LAZY) is not None
-    assert pipeline.obstacle("dnn.net") is not None
-    assert pipeline.obstacle("graph.vocabulary") is None
+    assert pipeline.unavailable_reason(LAZY) is not None
+    assert pipeline.unavailable_reason("dnn.net") is not None
+    assert pipeline.unavailable_reason("graph.vocabulary") is None
     pipeline.run_ended()
-    assert pipeline.obstacle(LAZY) is None
+    assert pipeline.unavailable_reason(LAZY) is None
 
 
 def chosen_own(w: MainWindow, folder: Path) -> list[str]:

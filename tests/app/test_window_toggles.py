@@ -46,10 +46,10 @@ def test_every_toggle_that_the_settings_declare_has_an_action_and_a_place(pipeli
 def test_the_one_that_acts_is_shown_and_the_others_say_why_not(pipeline):
     first = [sharing[0].key for sharing in pipeline.places()]
     assert first == [SELECTION, SKIP]
-    assert pipeline.toggle(SELECTION).obstacle is None
+    assert pipeline.toggle(SELECTION).unavailable_reason is None
     pipeline.set("model", "dnn")
     assert [sharing[0].key for sharing in pipeline.places()] == [LAZY, SKIP]
-    why = pipeline.toggle(SELECTION).obstacle
+    why = pipeline.toggle(SELECTION).unavailable_reason
     assert why == settings.obstacle(pipeline.next, SELECTION)
     assert "ptm" in why
 
@@ -76,10 +76,10 @@ def test_lazy_evaluation_goes_back_to_the_choice_last_made_and_selection_survive
 def test_what_stands_in_the_way_of_switching_on_disables_the_switch(pipeline):
     pipeline.choose("dnn")
     pipeline.set("frames.rule", "multi-frame")
-    why = pipeline.toggle(LAZY).obstacle
+    why = pipeline.toggle(LAZY).unavailable_reason
     assert why is not None
     assert "multi-frame" in why
-    assert pipeline.toggle(SKIP).obstacle is None
+    assert pipeline.toggle(SKIP).unavailable_reason is None
     pipeline.set(SKIP, 2)
     assert pipeline.toggle(SKIP).text() == "one pass of the net for 2 frames"
 
@@ -89,9 +89,9 @@ def test_what_hangs_on_an_idle_setting_is_idle_too(pipeline):
     pipeline.set("model", "dnn")
     for key in ("gmm.selection.method", "gmm.selection.codewords", "gmm.selection.expand"):
         option = pipeline.option(key)
-        assert pipeline.obstacle(key).startswith(f"{key} acts only with model = ptm")
+        assert pipeline.unavailable_reason(key).startswith(f"{key} acts only with model = ptm")
         assert pipeline.condition(option).startswith("with acoustic model ptm")
-    assert pipeline.obstacle("dnn.share") is not None
+    assert pipeline.unavailable_reason("dnn.share") is not None
     assert pipeline.condition(pipeline.option("dnn.share")).startswith("with compression")
 
 

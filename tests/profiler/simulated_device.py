@@ -45,7 +45,7 @@ class FakeDevice:
     def recycle(self, event: int) -> None:
         pass
 
-    def done(self, event: int) -> bool:
+    def is_complete(self, event: int) -> bool:
         return event <= self.clock()
 
     def wait(self, event: int) -> None:

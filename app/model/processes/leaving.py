@@ -20,7 +20,7 @@ EXPLAINS: Final = "explain"
 HAS_FINISHED: Final = "finished"  # The kind of a process that has done its work
 
 
-def obstacle() -> str | None:
+def unavailable_reason() -> str | None:
     """Why nothing may be measured yet although everything was ended, or None."""
     if Leaving.find(EXPLAINS) is None:
         return None

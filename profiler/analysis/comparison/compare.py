@@ -15,8 +15,8 @@ from profiler.analysis.comparison.arms import (
     by_key,
     lay_out,
     pairs,
+    session_arm,
     total,
-    whole,
 )
 from profiler.analysis.comparison.statistics import (
     MIN_REPEATS,
@@ -97,7 +97,7 @@ def compare(a: Session, b: Session | None = None, floor: float | None = None) ->
     """
     if b is None:
         return compare_arms(*arms_of(a), floor=floor)
-    return compare_arms(whole(a, "A"), whole(b, "B"), floor=floor)
+    return compare_arms(session_arm(a, "A"), session_arm(b, "B"), floor=floor)
 
 
 def compare_arms(a: Arm, b: Arm, floor: float | None = None) -> Comparison:
