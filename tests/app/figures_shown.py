@@ -110,15 +110,15 @@ class Opened:
     def frames(self) -> int:
         return int(self.track.n_frames)
 
-    def found(self, pattern: str, text: str) -> re.Match[str]:
-        """The one place in `text` that matches."""
+    def match(self, pattern: str, text: str) -> re.Match[str]:
+        """Return the first match in `text`; fails without one."""
         match = re.search(pattern, text)
         assert match, (pattern, text)
         return match
 
     def of_page(self, pattern: str, unit: float = 1.0) -> Value:
         """The number that a pattern finds on the page of `show`."""
-        text = self.found(pattern, self.page)[1]
+        text = self.match(pattern, self.page)[1]
         return None if text == "\u2013" else Shown(text, unit)
 
     def of_status(self, pattern: str, unit: float = 1.0) -> Value:

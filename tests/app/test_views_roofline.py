@@ -316,7 +316,7 @@ def test_no_name_of_a_roof_lies_on_a_dot(qtbot: QtBot, size: tuple[int, int], sh
                 assert not dot.intersects(written), (power, text)
 
 
-def test_both_roofs_are_named_beside_a_dot_below_the_slope(qtbot: QtBot) -> None:
+def test_both_roofs_are_named_next_to_a_dot_below_the_slope(qtbot: QtBot) -> None:
     """In the window of a small laptop the roof of memory had no name: wherever it stood, it was near the dot."""
     roofline = Roofline()
     qtbot.addWidget(roofline)
@@ -357,8 +357,8 @@ LADDER = [rung(16 << i, gb) for i, gb in enumerate((200, 200, 90, 91, 92, 40, 41
 """16 KiB to 16 MiB."""
 
 
-def named(found: tuple[Level, ...]) -> list[tuple[str, float]]:
-    return [(level.name, level.bandwidth / 1e9) for level in found]
+def named(levels: tuple[Level, ...]) -> list[tuple[str, float]]:
+    return [(level.name, level.bandwidth / 1e9) for level in levels]
 
 
 def test_levels_of_memory_are_named_by_the_caches_and_by_sizes_without_them() -> None:

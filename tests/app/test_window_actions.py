@@ -133,7 +133,7 @@ def test_the_palette_finds_every_setting_by_name_key_and_help(qtbot, window):
     window.open_palette()
     palette = window.findChild(Palette)
 
-    def found(query: str) -> list[str]:
+    def find_keys(query: str) -> list[str]:
         palette.line.setText(query)
         return [line.beside.partition("=")[0] for line in palette._results]
 
@@ -142,9 +142,9 @@ def test_the_palette_finds_every_setting_by_name_key_and_help(qtbot, window):
     for option in window.pipeline.options:
         sentence = option.help.partition(".")[0]
         for query in (option.title, option.title.lower(), option.key, sentence):
-            assert option.key in found(query), (option.key, query)
-    assert found("beam")[0] == "search.beam"
-    assert found("search.max_active")[0] == "search.max_active"
+            assert option.key in find_keys(query), (option.key, query)
+    assert find_keys("beam")[0] == "search.beam"
+    assert find_keys("search.max_active")[0] == "search.max_active"
     palette.close()
 
 

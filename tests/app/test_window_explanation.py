@@ -109,7 +109,7 @@ def cells(table: TableTwin) -> list[list[str]]:
     ]
 
 
-def test_the_figures_of_the_session_stand_beside_those_of_now(qtbot, parent):
+def test_the_figures_of_the_session_are_next_to_those_of_now(qtbot, parent):
     made = explanation(parent, SAYS, RECORDED)
     qtbot.waitUntil(lambda: not made.working, timeout=SOON_MS)
     assert (
@@ -154,13 +154,13 @@ def test_its_sentence_is_shown_when_it_fails(qtbot, parent, command, says):
     made.close()
 
 
-@pytest.mark.parametrize("way", ["cancel", "escape"])
-def test_closing_ends_the_command(qtbot, parent, way):
+@pytest.mark.parametrize("gesture", ["cancel", "escape"])
+def test_closing_ends_the_command(qtbot, parent, gesture):
     made = explanation(parent, WAITS)
     process = made.command.process
     assert process.waitForStarted(20_000)
     number = process.processId()
-    if way == "cancel":
+    if gesture == "cancel":
         made.end.click()
     else:
         qtbot.keyClick(made, Qt.Key.Key_Escape)

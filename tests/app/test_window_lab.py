@@ -170,7 +170,7 @@ def test_a_lab_that_fails_says_why(qtbot, page):
     assert one.detail.run.isEnabled()
 
 
-def test_no_lab_begins_beside_a_run(qtbot, page):
+def test_no_lab_begins_during_a_run(qtbot, page):
     one = page(busy=lambda: True)
     one.show_lab(NAME)
     assert not one.detail.run.isEnabled()
@@ -221,7 +221,7 @@ def test_ages_in_words(passed, text):
     assert ago(when, when + passed) == text
 
 
-def test_the_window_shows_the_page_and_runs_nothing_beside_a_lab(window, monkeypatch):
+def test_the_window_shows_the_page_and_runs_nothing_during_a_lab(window, monkeypatch):
     made = window()
     made.actions_.trigger("page.lab")
     lab = made._lab

@@ -43,7 +43,7 @@ def test_every_toggle_that_the_settings_declare_has_an_action_and_a_place(pipeli
                 assert settings.get(settings.replace(settings.Config(), option.key, value), option.key) == value
 
 
-def test_the_one_that_acts_is_shown_and_the_others_say_why_not(pipeline):
+def test_the_one_that_acts_is_shown_and_the_others_give_a_reason(pipeline):
     first = [sharing[0].key for sharing in pipeline.places()]
     assert first == [SELECTION, SKIP]
     assert pipeline.toggle(SELECTION).unavailable_reason is None
@@ -121,7 +121,7 @@ def test_the_bar_the_menu_the_palette_and_the_keys_follow_the_model(qtbot, windo
     assert palette.list.item(0).data(RESULT_ROLE).why is None
 
 
-def test_lazy_evaluation_is_asked_of_a_run_at_once_and_leaves_a_marker(qtbot, window, tmp_path):
+def test_lazy_evaluation_is_requested_of_a_run_at_once_and_leaves_a_marker(qtbot, window, tmp_path):
     w = window()
     w.pipeline.choose("dnn")
     start_run(qtbot, w, tmp_path)
@@ -130,7 +130,7 @@ def test_lazy_evaluation_is_asked_of_a_run_at_once_and_leaves_a_marker(qtbot, wi
     assert [m.text for m in w.playhead.session.markers] == ["dnn.senones=active"]
 
 
-def test_a_change_given_up_while_running_is_told_once_and_waits(qtbot, window, tmp_path):
+def test_a_change_given_up_while_running_is_reported_once_and_waits(qtbot, window, tmp_path):
     w = window("giveup")
     w.pipeline.choose("dnn")
     start_run(qtbot, w, tmp_path)

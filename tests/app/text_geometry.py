@@ -245,14 +245,14 @@ def faults(root: QWidget) -> list[str]:
     return told
 
 
-def _overlapping(found: list[Text]) -> Iterator[tuple[Text, Text]]:
+def _overlapping(texts: list[Text]) -> Iterator[tuple[Text, Text]]:
     """Those whose upright rectangles overlap, of tens of thousands of pairs."""
-    corners = np.array([text.seen.getCoords() for text in found]).reshape(-1, 4)
+    corners = np.array([text.seen.getCoords() for text in texts]).reshape(-1, 4)
     left, top, right, bottom = corners.T
     across = np.minimum.outer(right, right) - np.maximum.outer(left, left)
     down = np.minimum.outer(bottom, bottom) - np.maximum.outer(top, top)
     for one, other in np.argwhere(np.triu(np.minimum(across, down) > TOUCHING, 1)).tolist():
-        yield found[one], found[other]
+        yield texts[one], texts[other]
 
 
 def cut_short(root: QWidget) -> list[str]:

@@ -97,7 +97,7 @@ def test_a_calibration_adds_the_rest_to_what_runs_measured(machine: Machine) -> 
     assert calibration.load(stored()).roof_table.rate("gemm", 2) == rate
 
 
-def test_a_child_that_failed_is_asked_again(machine: Machine) -> None:
+def test_a_child_that_failed_is_called_again(machine: Machine) -> None:
     machine.answer.missing["torch on 1"] = [Missing("torch on 1", "it ended early")]
     calibration.calibrate(1)
     machine.answer.missing["torch on 1"] = []
