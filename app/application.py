@@ -49,7 +49,7 @@ _OF_FONTS: Final = "OpenType support missing"
 _OF_NO_USE: Final = "propagateSizeHints"  # What the offscreen platform says of every change of size
 
 _MEANT: Final = (QtMsgType.QtDebugMsg, QtMsgType.QtInfoMsg)
-"""What somebody asked Qt for, by its variables of the environment."""
+"""Environment variables by which a user requests Qt messages."""
 
 _passed_on: set[str] = set()  # Sentences of this process
 

@@ -282,7 +282,7 @@ def draw_arrow(widget: QWidget) -> None:
 
 
 class CheckBox(QCheckBox):
-    """A box with a tick; without one, its outline is as plain as the text beside it."""
+    """A check box whose outline has the colour of its text."""
 
     def __init__(self, text: str) -> None:
         super().__init__(literal(text))

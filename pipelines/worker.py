@@ -30,7 +30,7 @@ from pipelines.run.control import Control
 from profiler.errors import BadInput
 from profiler.plain import one_line
 from profiler.process import limits, numba_settings, signals
-from profiler.process.entry import given
+from profiler.process.entry import read_arguments
 
 
 class Worker:
@@ -171,5 +171,5 @@ def main(kind: type[Worker] = Worker) -> int:
 
 
 if __name__ == "__main__":
-    given("pipelines.worker", __doc__)
+    read_arguments("pipelines.worker", __doc__)
     raise SystemExit(main())

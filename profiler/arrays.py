@@ -39,7 +39,8 @@ def check(
     writable: bool = False,
     contiguous: bool = True,
 ) -> None:
-    """ArrayError unless `array` has this dtype and shape (None: any length), in C order, and is writable if asked.
+    """Raise ArrayError unless `array` has this dtype and shape (None: any length), in C order, and is writable if
+    required.
 
     With `contiguous` false only the last axis has to be dense, as kernels ask that take a row stride.
     """

@@ -1,7 +1,7 @@
 """Cost laws: what a stage does per span, as counts, before any machine is known.
 
-A `Cost` counts operations by class, the bytes that must move, scattered accesses and calls. What they take on a
-machine is told by `profiler.analysis.attribution`.
+A `Cost` counts operations by class, the bytes that must move, scattered accesses and calls. Their time on a
+machine is estimated by `profiler.analysis.attribution`.
 """
 
 from collections.abc import Mapping

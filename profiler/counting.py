@@ -183,7 +183,7 @@ class CountingLane(Lane):
 
         For one consumer thread. The last reading waits for spans that may share it, unless `final`.
         """
-        entries = self._whole(final)
+        entries = self._take_intervals(final)
         # A span that ended before counting began shares in no reading.
         while entries and entries[0][4] is None and not self._results:
             del entries[0]
@@ -192,18 +192,18 @@ class CountingLane(Lane):
         changed = self._add_up(entries)
         return [total for key in sorted(changed) for total in self._rows(*key)]
 
-    def _whole(self, final: bool) -> list[Entry]:
+    def _take_intervals(self, final: bool) -> list[Entry]:
         """Take the entries of whole intervals: a reading and the spans that share it."""
         readings = self._readings
         entries = self._held + [readings.popleft() for _ in range(len(readings))]
-        whole = len(entries)
+        count = len(entries)
         if not final:
-            while whole > 0:
-                whole -= 1
-                if entries[whole][4] is not None:
+            while count > 0:
+                count -= 1
+                if entries[count][4] is not None:
                     break
-        self._held = entries[whole:]
-        return entries[:whole]
+        self._held = entries[count:]
+        return entries[:count]
 
     def _add_up(self, entries: list[Entry]) -> set[tuple[int, int]]:
         assert self._last is not None

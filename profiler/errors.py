@@ -1,4 +1,4 @@
-"""What all floors say to a person: the base of errors that are theirs to mend, and a stop they asked for."""
+"""Errors shown to the user: the base of errors that the user can fix, and a requested stop."""
 
 
 class BadInput(ValueError):
@@ -6,4 +6,4 @@ class BadInput(ValueError):
 
 
 class Cancelled(Exception):
-    """Somebody asked to stop while something slow was being made ready."""
+    """The user requested a stop during a slow preparation."""

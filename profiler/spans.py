@@ -119,7 +119,7 @@ class Recorder:
                 self.costs.append((stage_id, epoch, cost))
 
     def cost_of(self, stage_id: int, epoch: int) -> Cost | None:
-        """What `cost` was told last of the stage under `epoch`, or None."""
+        """Return the last value given to `cost` for the stage under `epoch`, or None."""
         return self._latest.get((stage_id, epoch))
 
     @overload

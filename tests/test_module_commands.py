@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from profiler.process.children import ROOT
-from profiler.process.entry import given
+from profiler.process.entry import read_arguments
 
 
 def started_modules() -> list[str]:
@@ -50,10 +50,10 @@ def test_the_modules_are_found() -> None:
 
 def test_what_a_module_is_given_comes_in_the_order_of_its_names() -> None:
     names = ("TARGET", "RECIPE")
-    assert given("m", "", *names, arguments=["a/b", '{"c": -1}']) == ["a/b", '{"c": -1}']
-    assert given("m", "", "JOB?", "RESULTS?", arguments=[]) == []
-    assert given("m", "", "JOB?", "RESULTS?", arguments=["job", "results"]) == ["job", "results"]
-    assert given("m", "", "PART+", arguments=["cpu", "1"]) == ["cpu", "1"]
+    assert read_arguments("m", "", *names, arguments=["a/b", '{"c": -1}']) == ["a/b", '{"c": -1}']
+    assert read_arguments("m", "", "JOB?", "RESULTS?", arguments=[]) == []
+    assert read_arguments("m", "", "JOB?", "RESULTS?", arguments=["job", "results"]) == ["job", "results"]
+    assert read_arguments("m", "", "PART+", arguments=["cpu", "1"]) == ["cpu", "1"]
 
 
 @pytest.mark.parametrize(
@@ -64,6 +64,6 @@ def test_what_a_module_does_not_take_is_refused(
     names: tuple[str, ...], arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
-        given("pipelines.some", "", *names, arguments=arguments)
+        read_arguments("pipelines.some", "", *names, arguments=arguments)
     assert ended.value.code == 2
     assert "usage: python -m pipelines.some" in capsys.readouterr().err

@@ -31,7 +31,7 @@ FLAG_WIDTH = 170
 """A flag's text is shortened to this many pixels."""
 
 FLAG_PADDING = 14
-"""Pixels of a flag beside its text."""
+"""Horizontal padding of a flag around its text, pixels."""
 
 LEAST_FLAG = 60
 """Pixels below which a shortened flag would say nothing, but for what a setting was changed to."""
@@ -252,7 +252,7 @@ class Overlay(PixelItem):
             painter.drawLine(QLineF(x, band, x, area.height()))
             asked = self.x_of(mark.asked_frame * FRAME_S)
             if self._flags and x - asked > 3:
-                self._paint_asked(painter, asked, x, color)
+                self._paint_request(painter, asked, x, color)
             if flag.row is None:
                 continue
             top = flag.row * FLAG_ROW
@@ -266,14 +266,14 @@ class Overlay(PixelItem):
             painter.setPen(color if pending else theme().color("card"))
             write(painter, rect, Qt.AlignmentFlag.AlignCenter, flag.text)
 
-    def _paint_asked(self, painter: QPainter, asked: float, applied: float, color: QColor) -> None:
-        """A hollow foot where the change was requested, joined to where it took effect."""
+    def _paint_request(self, painter: QPainter, requested: float, applied: float, color: QColor) -> None:
+        """Draw a hollow dot where the change was requested, joined by a line to where it was applied."""
         y = self.band - 2
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
         painter.setPen(QPen(color, 1))
         painter.setBrush(theme().color("card"))
-        painter.drawLine(QLineF(asked + 3, y, applied, y))
-        painter.drawEllipse(QPointF(asked, y), 2.5, 2.5)
+        painter.drawLine(QLineF(requested + 3, y, applied, y))
+        painter.drawEllipse(QPointF(requested, y), 2.5, 2.5)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
 
     def _color(self, mark: Marker) -> QColor:

@@ -29,7 +29,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QFrame, QGraphicsItem, QGraphicsView, QWidget
 
-from app.style.plain_text import show_tip, shown, write
+from app.style.plain_text import displayable, show_tip, write
 from app.style.theme import font, theme
 from profiler.arrays import F64
 
@@ -166,7 +166,7 @@ class StillPlot(pg.GraphicsView):
                 autoExpandTextSpace=False,
                 hideOverlappingLabels=200,
             )
-            axis.setTicks([[(at, shown(text)) for at, text in ticks]])
+            axis.setTicks([[(at, displayable(text)) for at, text in ticks]])
         left_axis, bottom_axis = self._axes
         left_axis.setWidth(area.left())
         left_axis.setGeometry(0, area.top(), area.left(), area.height())

@@ -106,7 +106,7 @@ class ValueAxisItem(_Axis):
         self.labels: Sequence[tuple[float, str]] = ()
 
     def paint(self, p: QPainter, opt: QStyleOptionGraphicsItem | None, widget: QWidget | None = None) -> None:
-        """Write the labels beside their values, those at the ends within the axis."""
+        """Draw each label next to its value; the first and last stay within the axis."""
         (low, high), height = self.range, self.size().height()
         flags = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
         for value, text in self.labels:
@@ -232,10 +232,10 @@ class TimePlot(pg.GraphicsView):
 
     def _inside(self, event: QMouseEvent | QWheelEvent) -> QPointF | None:
         """Position in the area, or None outside it."""
-        at = self._at(event)
+        at = self._area_position(event)
         return at if self.box.rect().contains(at) else None
 
-    def _at(self, event: QMouseEvent | QWheelEvent) -> QPointF:
+    def _area_position(self, event: QMouseEvent | QWheelEvent) -> QPointF:
         origin: QPointF = self.box.geometry().topLeft()
         return event.position() - origin
 
@@ -260,9 +260,9 @@ class TimePlot(pg.GraphicsView):
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Report where the mouse is, in seconds; with a button held, select or pan."""
         if self._pressed is not None and event.buttons() != Qt.MouseButton.NoButton:
-            self._drag(event, self._pressed, self._at(event))
+            self._drag(event, self._pressed, self._area_position(event))
         at = self._inside(event)
-        self.mouse = self._at(event)
+        self.mouse = self._area_position(event)
         self._hover(None if at is None else self.second_at(at))
 
     def _drag(self, event: QMouseEvent, start: QPointF, at: QPointF) -> None:
@@ -286,7 +286,7 @@ class TimePlot(pg.GraphicsView):
         self._pressed = self._dragged = None
         if clicked and event.button() == Qt.MouseButton.LeftButton:
             self.axis.clear()
-            self.clicked.emit(self._at(event))
+            self.clicked.emit(self._area_position(event))
 
     def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
         """Fit."""

@@ -21,7 +21,7 @@ POLL_S = 0.1
 LINES_KEPT = 31
 """Of standard error: the last one, or those of a stack, say why it ended."""
 PATIENCE_S = 60.0
-"""How long a lab that was asked to stop may take to close its session."""
+"""Seconds that a stopping lab may take to close its session."""
 
 
 @dataclass

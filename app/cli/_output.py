@@ -35,14 +35,14 @@ def repeatable(parser: argparse.ArgumentParser, option: str, metavar: str, help:
 def print_json(tree: Tree) -> None:
     """Print one JSON object; what is not a finite number is null."""
     text = json.dumps(finite(tree), ensure_ascii=False, allow_nan=False)
-    print(_UNUSUAL.sub(_written, text))
+    print(_UNUSUAL.sub(_escape_unusual, text))
 
 
 _UNUSUAL = re.compile("[^ -~]")
 
 
-def _written(found: re.Match[str]) -> str:
-    character = found[0]
+def _escape_unusual(match: re.Match[str]) -> str:
+    character = match[0]
     if printable(character) == character and _streams.holds(sys.stdout, character):
         return character
     return json.dumps(character)[1:-1]

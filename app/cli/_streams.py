@@ -85,7 +85,7 @@ class Shown(io.TextIOBase):
 
 
 @contextmanager
-def shown() -> Iterator[None]:
+def printable_output() -> Iterator[None]:
     """Standard output and error as above; restored at the end."""
     if isinstance(sys.stdout, Shown):  # a verb that calls another
         yield

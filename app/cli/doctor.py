@@ -191,4 +191,4 @@ def _megabytes(n_bytes: int) -> str:
 
 
 PROBES = (_window, _model, _compiler, _onnx, _folders)
-"""What tries the parts of the program, beside the packages."""
+"""Checks of the program's parts other than its packages."""

@@ -7,8 +7,8 @@
 
 SESSION is a session file, whose settings and audio are taken (--set says where a file is now that it names), or the
 word `run` for the settings given here. A block scored, or searched from the same tokens, again at once finds its data
-hot: what it took longer in the run, it waited for caches and memory. That is measured on this machine, now, and laid
-beside what the stage's cost law says. Scoring is also done with a frame more and less, the search with half as many
+hot: what it took longer in the run, it waited for caches and memory. That is measured on this machine now and compared
+with the stage's cost law. Scoring is also done with a frame more and less, the search with half as many
 tokens.
 """
 
@@ -94,7 +94,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _of_a_run_alone(arguments: argparse.Namespace) -> None:
-    """BadInput where settings are given beside a session, which has its own."""
+    """Raise BadInput if settings are given with a session, which has its own."""
     names = ("preset", "config", "audio", "transcripts")
     if given := [f"--{name}" for name in names if getattr(arguments, name)]:
         raise BadInput(

@@ -98,16 +98,16 @@ def _check_names(names: list[str]) -> None:
         raise BadInput(f"{one_line(twice)}: only one export can be written there; give each its own file.")
 
 
-def _request(given: argparse.Namespace) -> PictureRequest:
-    """The picture that the options ask for; BadInput for what none can be."""
+def _request(arguments: argparse.Namespace) -> PictureRequest:
+    """Return the requested picture; raise BadInput for impossible options."""
     from app.pictures import request
 
     return request.PictureRequest(
-        views=tuple(given.view or ()),
-        size=request.SIZE if given.size is None else request.read_size(given.size),
-        scale=request.SCALE if given.scale is None else request.read_scale(given.scale),
-        theme=given.theme,
-        range_s=None if given.range is None else request.read_range(given.range),
-        at_s=None if given.at is None else request.read_seconds(given.at, "--at"),
-        select=tuple(given.select or ()),
+        views=tuple(arguments.view or ()),
+        size=request.SIZE if arguments.size is None else request.read_size(arguments.size),
+        scale=request.SCALE if arguments.scale is None else request.read_scale(arguments.scale),
+        theme=arguments.theme,
+        range_s=None if arguments.range is None else request.read_range(arguments.range),
+        at_s=None if arguments.at is None else request.read_seconds(arguments.at, "--at"),
+        select=tuple(arguments.select or ()),
     ).checked()

@@ -88,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `asrscope` with `argv`; returns the exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
-    with _streams.shown(), signals.raising(), _output.warnings_in_sentences():
+    with _streams.printable_output(), signals.raising(), _output.warnings_in_sentences():
         if not faulthandler.is_enabled():
             faulthandler.enable(sys.__stderr__ or 2)
         try:

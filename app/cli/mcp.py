@@ -28,7 +28,7 @@ R = TypeVar("R")
 
 SUFFIX: Final = ".asrs"
 WORDS: Final = 50
-"""Words that `words` returns unless told otherwise."""
+"""Default number of words that `words` returns."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,9 +74,9 @@ def server(folders: Sequence[Path]) -> MCPServer[None]:
         """Offer a function; what is wrong with its arguments is the answer, not a fault of the server."""
 
         @functools.wraps(function)
-        def guarded(*given: P.args, **named: P.kwargs) -> R:
+        def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
             try:
-                return function(*given, **named)
+                return function(*args, **kwargs)
             except (BadInput, SessionError) as error:
                 raise ToolError(str(error)) from error
 

@@ -7,7 +7,7 @@
     ffmpeg -i talk.m4a -f wav - | asrscope run --audio -
     asrscope run --transcripts data/test/text
 
-The last decodes what Kaldi's wav.scp (and segments) beside `text` name; docs/formats.md lists the formats.
+The last decodes the audio named by Kaldi's wav.scp (and segments) next to `text`; docs/formats.md lists the formats.
 The speech is decoded once, also with a preset that begins again and again in the window: `--set loop=true` does so
 here. Without --out the session is saved in the same folder as those of the window, and its path is printed. Ctrl+C
 stops after the current block and leaves a valid session.

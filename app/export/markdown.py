@@ -60,9 +60,9 @@ _REFERENCES: Final = {ord(c): f"&#{ord(c)};" for c in "|`\\"} | {
 _MARKS: Final = {ord(c): f"\\{c}" for c in "*_[]#~!"}
 
 
-def escaped(said: str) -> str:
-    """Any text on one line, to be read as it is."""
-    shown = re.sub(" +", " ", one_line(said, LONGEST)).strip()
+def escaped(text: str) -> str:
+    """Return a text on one line, with the characters of Markdown escaped."""
+    shown = re.sub(" +", " ", one_line(text, LONGEST)).strip()
     return shown.translate(_REFERENCES | _MARKS)
 
 

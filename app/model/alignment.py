@@ -75,7 +75,7 @@ def aligned(
     places = _places(hypothesis)
     if reference is None or (len(reference) + 1) * (len(hypothesis) + 1) > MAX_CELLS:
         plain = [
-            Token(_shown(word, part), SAME, *place)
+            Token(_display_text(word, part), SAME, *place)
             for word, of_word in zip(given, places, strict=True)
             for part, place in zip(wer.parts(word), of_word, strict=True)
         ]
@@ -88,9 +88,9 @@ def aligned(
     for step, place in zip(steps, at, strict=True):
         above = below = None
         if step.reference_index is not None and step.reference is not None:
-            above = Token(_shown(reference[step.reference_index], step.reference), step.kind, *place)
+            above = Token(_display_text(reference[step.reference_index], step.reference), step.kind, *place)
         if step.hypothesis_index is not None and step.hypothesis is not None:
-            below = Token(_shown(given[step.hypothesis_index], step.hypothesis), step.kind, *place)
+            below = Token(_display_text(given[step.hypothesis_index], step.hypothesis), step.kind, *place)
         columns.append((above, below))
     counted = wer.counted(steps)
     return (
@@ -101,9 +101,9 @@ def aligned(
     )
 
 
-def _shown(given: str, part: str) -> str:
-    """A word as it was given, punctuation and all, or its part where it is compared as several words."""
-    return wer.spelled(given) if len(wer.parts(given)) == 1 else part
+def _display_text(word: str, part: str) -> str:
+    """Return a word with its punctuation; if it is compared as several words, return its part."""
+    return wer.spelled(word) if len(wer.parts(word)) == 1 else part
 
 
 def _places(hypothesis: tuple[Word, ...]) -> list[list[Place]]:

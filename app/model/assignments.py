@@ -12,7 +12,7 @@ def all_set(config: Config) -> list[str]:
 
 
 def differing(config: Config, preset: str) -> list[str] | None:
-    """What differs from a preset and acts beside the other settings; None where no preset is called so."""
+    """Return the active settings that differ from a preset, as key=value; None if there is no such preset."""
     if preset not in presets.names():
         return None
     base = presets.load(preset).config

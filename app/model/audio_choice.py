@@ -23,7 +23,7 @@ TRANSCRIPTS_SUFFIXES = (".tsv", ".csv", ".trn", ".transcription", ".stm", ".ctm"
 KALDI = ("text", ".trans.txt")
 """Name of Kaldi's transcripts, and how those of LibriSpeech end, which are alike."""
 WORDS = ("transcript", "sentence", "text", "transcription")
-"""One of them is the title of a column of transcripts; a CSV beside the audio may hold anything."""
+"""A CSV file counts as transcripts if one of these is a column title."""
 
 NAMES = "07-awb-names"
 

@@ -15,19 +15,19 @@ tr = partial(QCoreApplication.translate, "conditions")
 
 
 class Condition:
-    """A condition to call. `obstacle`: why it does not hold, in one sentence; None if it does."""
+    """A condition to call. `unavailable_reason` returns why it does not hold, in one sentence; None if it does."""
 
-    def __init__(self, obstacle: Callable[[], str | None]) -> None:
-        self.obstacle = obstacle
+    def __init__(self, unavailable_reason: Callable[[], str | None]) -> None:
+        self.unavailable_reason = unavailable_reason
 
     def __call__(self) -> bool:
         """Whether it holds."""
-        return self.obstacle() is None
+        return self.unavailable_reason() is None
 
 
-def condition(obstacle: Callable[[Conditions], str | None]) -> cached_property[Condition]:
-    """Make a condition of the method that says why it does not hold."""
-    return cached_property(lambda conditions: Condition(partial(obstacle, conditions)))
+def condition(unavailable_reason: Callable[[Conditions], str | None]) -> cached_property[Condition]:
+    """Make a condition of a method that returns why it does not hold, or None."""
+    return cached_property(lambda conditions: Condition(partial(unavailable_reason, conditions)))
 
 
 class Conditions:
@@ -52,7 +52,7 @@ class Conditions:
         """A session is shown that nobody writes any more."""
         if self._playhead.live:
             return tr("The session shown is still being recorded; stop the run first.")
-        return self.has_session.obstacle()
+        return self.has_session.unavailable_reason()
 
     @condition
     def is_live(self) -> str | None:
@@ -63,7 +63,7 @@ class Conditions:
     def may_run(self) -> str | None:
         """No run is under way, and nothing that one would disturb."""
         if self.is_idle():
-            return self._runs.obstacle()
+            return self._runs.unavailable_reason()
         return tr("A run is under way; runs go one at a time.")
 
     @condition
@@ -71,7 +71,7 @@ class Conditions:
         """Nothing runs and there is something to decode."""
         if self._runs.audio is None:
             return tr("There is nothing to decode; choose audio files first.")
-        return self.may_run.obstacle()
+        return self.may_run.unavailable_reason()
 
     @condition
     def is_running(self) -> str | None:
@@ -86,14 +86,14 @@ class Conditions:
     @condition
     def can_stop(self) -> str | None:
         """A run is under way that was not stopped yet."""
-        return None if self._runs.control.state == "starting" else self.is_running.obstacle()
+        return None if self._runs.control.state == "starting" else self.is_running.unavailable_reason()
 
     @condition
     def is_elsewhere(self) -> str | None:
         """A run is under way, and another session is shown."""
         if self._runs.showing_run:
             return tr("The session of the run is shown already.")
-        return self.is_running.obstacle()
+        return self.is_running.unavailable_reason()
 
     @condition
     def has_bundled(self) -> str | None:
@@ -105,4 +105,4 @@ class Conditions:
     @condition
     def can_demo(self) -> str | None:
         """The demo can be started now."""
-        return self.has_bundled.obstacle() or self.may_run.obstacle()
+        return self.has_bundled.unavailable_reason() or self.may_run.unavailable_reason()

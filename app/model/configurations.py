@@ -140,7 +140,7 @@ def going_on(session: Session, end: int) -> GoingOn | None:
 
 
 def turns_within(session: Session) -> frozenset[int]:
-    """The epochs of an A/B that was asked for within a run; none where all of the session is one."""
+    """Return the epochs of an A/B requested during a run; empty if the whole session is an A/B."""
     about = session.meta.get("ab") or {}
     return frozenset(_epochs_of_arms(session) or ()) if "ended" in about else frozenset()
 

@@ -126,7 +126,7 @@ class Effect:
 
     @property
     def remark(self) -> str:
-        """What stands beside the headline: turns of an undecided A/B, the words, or what is still awaited."""
+        """Text after the headline: turns of an undecided A/B, the word error rates, or what is still awaited."""
         if self.turns and not self.decided:
             return self._turns_each
         if self.kind == "preparing" or self.points is not None:
@@ -150,7 +150,7 @@ class Effect:
 
     @property
     def text(self) -> str:
-        """Headline and what stands beside it, as one line."""
+        """Headline and remark, as one line."""
         return " · ".join(filter(None, (self.headline, self.remark)))
 
     @property
@@ -197,8 +197,10 @@ class Effects:
         self._found: dict[frozenset[str] | None, Effect | None] = {}
         self.configurations = Configurations()
 
-    def at(self, session: Session, track: CostTrack, end: int, keys: frozenset[str] | None = None) -> Effect | None:
-        """What the last change of `keys` (None: of whatever) before frame `end` did; None without one."""
+    def last_change(
+        self, session: Session, track: CostTrack, end: int, keys: frozenset[str] | None = None
+    ) -> Effect | None:
+        """Return the effect of the last change of `keys` (None: of any) before frame `end`; None without one."""
         from profiler.analysis.comparison.same_speech import UNIT
 
         done = sum(u.done and u.end_frame <= end for u in session.utterances)
@@ -215,7 +217,7 @@ class Effects:
         sides = self.configurations.sides(session, end, None)
         if sides is not None and sides.before & self.configurations.alike(session, end):
             return None
-        return self.at(session, track, end)
+        return self.last_change(session, track, end)
 
     def _effect(self, session: Session, track: CostTrack, end: int, keys: frozenset[str] | None) -> Effect | None:
         from profiler.analysis.categories import CATEGORIES, OTHER_PROGRAMS
@@ -273,13 +275,15 @@ def effects_of(session: Session) -> Effects:
     return _effects[session]
 
 
-def _effect_of(found: SameSpeech) -> Effect:
+def _effect_of(comparison: SameSpeech) -> Effect:
     from profiler.analysis.comparison.compare import A_FASTER, B_FASTER, NO_DIFFERENCE
 
     before, after = (
-        (word_errors(side) for side in zip(*found.decoded, strict=True)) if (found.decoded) else (UNSCORED, UNSCORED)
+        (word_errors(side) for side in zip(*comparison.decoded, strict=True))
+        if comparison.decoded
+        else (UNSCORED, UNSCORED)
     )
-    ratio = found.ratio
+    ratio = comparison.ratio
     if ratio is None:
         return Effect("other speech", before=before, after=after)
     kinds: dict[str, Kind] = {
@@ -287,13 +291,13 @@ def _effect_of(found: SameSpeech) -> Effect:
         B_FASTER: "faster",
         NO_DIFFERENCE: "no difference",
     }
-    kind = kinds.get(found.verdict, "undecided")
+    kind = kinds.get(comparison.verdict, "undecided")
     factor, low, high = (None if value is None else 1 / value for value in (ratio.ratio, ratio.high, ratio.low))
-    return Effect(kind, factor, low, high, before, after, found.seconds, found.repeats, found.baseline)
+    return Effect(kind, factor, low, high, before, after, comparison.seconds, comparison.repeats, comparison.baseline)
 
 
 def _waits(session: Session, end: int, keys: frozenset[str] | None) -> bool:
-    """Whether a change of `keys` has been asked for and does not act yet."""
+    """Whether a change of `keys` was requested and is not applied yet."""
     given_up = [m.asked_frame for m in session.markers if m.kind == "error"]
     for marker in session.markers:
         if marker.kind != "option" or marker.asked_frame >= end or marker.key in COURSE:

@@ -65,10 +65,10 @@ class Candidate:
         return self.share * (1.0 if self.headroom is None else self.headroom)
 
 
-def candidates(found: Breakdown, config: Config | None) -> tuple[Candidate, ...]:
+def candidates(breakdown: Breakdown, config: Config | None) -> tuple[Candidate, ...]:
     """The stages of a breakdown by what they could give, the most first; `config`: the settings they ran with."""
-    frames = max(1, found.last_frame - found.first_frame)
-    rows = [row for row in found.stages if row.share is not None and row.share >= LEAST]
+    frames = max(1, breakdown.last_frame - breakdown.first_frame)
+    rows = [row for row in breakdown.stages if row.share is not None and row.share >= LEAST]
     ranked = sorted((_candidate(row, frames) for row in rows), key=lambda one: -one.could_give)
     first = {one.group: one for one in reversed(ranked)}
     # What attacks a group stands under the stage of it that could give most.

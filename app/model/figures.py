@@ -1,6 +1,6 @@
-"""The figures beside the charts, read from a snapshot: RTF, WER, and what the recorder itself cost.
+"""Figures next to the charts, computed from a snapshot: RTF, WER, and the recorder's own cost.
 
-Pure functions over the snapshot; a figure that cannot be known is None and is shown blank.
+Pure functions over the snapshot; an unknown figure is None and is shown blank.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LOADED_LATER = (
 
 
 def load() -> None:
-    """Import it, which takes a while: before a session is opened or a setting is changed, not then."""
+    """Import these slow modules early, before a session is opened or a setting is changed."""
     for name in LOADED_LATER:
         import_module(name)
 

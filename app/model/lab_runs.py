@@ -1,4 +1,4 @@
-"""Runs of labs as the window sees them: one at a time and never beside another run, and which came last of each."""
+"""Lab runs of the window: one at a time, never during another run; keeps the last one of each lab."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class LabRuns(QObject):
         """The name of the lab under way; empty when there is none."""
         return self._name if self.control.busy else ""
 
-    def obstacle(self) -> str | None:
+    def unavailable_reason(self) -> str | None:
         """Why no lab can be started now, or None."""
         if self._busy_elsewhere():
             return self.tr("A run is under way, which a lab would disturb; stop it first.")
@@ -69,7 +69,7 @@ class LabRuns(QObject):
             return self.tr("{0} is under way; labs run one at a time.").format(self._name)
         return None
 
-    def obstacle_to_runs(self) -> str | None:
+    def runs_unavailable_reason(self) -> str | None:
         """Why no other run may be started now, or None."""
         if not self.control.busy:
             return None
@@ -78,7 +78,7 @@ class LabRuns(QObject):
 
     def start(self, name: str, changed: Mapping[str, Value]) -> None:
         """Run a lab with these of its parameters changed, if nothing prevents it."""
-        if (why := self.obstacle() or leaving.obstacle()) is not None:
+        if (why := self.unavailable_reason() or leaving.unavailable_reason()) is not None:
             self.failed.emit(why)
             return
         try:

@@ -68,7 +68,7 @@ class Pipeline(QObject):
         self._note_used()
 
     @property
-    def shown(self) -> Config:
+    def displayed(self) -> Config:
         """The configuration that form and toggles show."""
         return self.next if self.recorded is None else self.recorded
 
@@ -95,7 +95,7 @@ class Pipeline(QObject):
 
     def value(self, key: str) -> Value:
         """Return a setting as shown: of the next run, or of the recording."""
-        return settings.get(self.shown, key)
+        return settings.get(self.displayed, key)
 
     def waits(self, key: str, value: Value | None = None) -> bool:
         """Tell whether a value (default: the next run's) is not the one in force in this run."""
@@ -106,9 +106,9 @@ class Pipeline(QObject):
 
     def differs(self) -> bool:
         """Tell whether the settings shown do other work than those of their preset."""
-        return modified(self.shown, self.preset_shown.config)
+        return modified(self.displayed, self.preset_shown.config)
 
-    def obstacle(self, key: str, choice: Value | None = None) -> str | None:
+    def unavailable_reason(self, key: str, choice: Value | None = None) -> str | None:
         """Why a setting (or one choice of it) cannot act here or with the others; None if it can."""
         if choice is not None and (reason := self._absent.get(key, {}).get(str(choice))):
             return self.tr("{0}: not on this machine ({1}).").format(choice, reason)
@@ -129,7 +129,7 @@ class Pipeline(QObject):
         """The configuration that a setting joins: for a live one, that of the run under way."""
         if self.recorded is None and self.running is not None and self._by_key[key].live:
             return self.running
-        return self.shown
+        return self.displayed
 
     @property
     def locked(self) -> str | None:
@@ -173,9 +173,9 @@ class Pipeline(QObject):
         return True
 
     def _of_no_use(self, key: str) -> str | None:
-        """Why the run under way could do nothing with a setting that is asked of it."""
+        """Return why the current run cannot apply a requested setting, or None."""
         asked = self.running is not None and self._by_key[key].live
-        return self.obstacle(key) if asked else None
+        return self.unavailable_reason(key) if asked else None
 
     def _take(self, key: str, changed: Config) -> None:
         fitted = settings.get(changed, key)

@@ -98,7 +98,7 @@ def categories(tree: Tree) -> list[CategoryRow]:
 
 
 PREEMPTED_FROM: Final = 0.1
-"""Part of a stage's time that other programs must have had for it to be said beside the verdict."""
+"""Share of a stage's time taken by other programs from which the verdict mentions it."""
 
 
 def verdict(row: Tree) -> str:

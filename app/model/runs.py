@@ -127,9 +127,9 @@ class Runs(QObject):
             for key in COURSE_OF_DEMO:
                 self._pipeline.set(key, settings.option(key).default)
 
-    def obstacle(self) -> str | None:
+    def unavailable_reason(self) -> str | None:
         """Why no run may begin although none is under way: something else measures, or has not ended yet."""
-        return self.other_run() or leaving.obstacle()
+        return self.other_run() or leaving.unavailable_reason()
 
     @property
     def audio_waits(self) -> bool:
@@ -167,7 +167,7 @@ class Runs(QObject):
 
     def _blocked(self) -> bool:
         """Whether something else measures; says so."""
-        why = self.obstacle()
+        why = self.unavailable_reason()
         if why is not None:
             self.remarked.emit(why)
         return why is not None

@@ -36,10 +36,10 @@ class SideBySide(QObject):
 
     @property
     def active(self) -> bool:
-        """Whether an A/B has been asked for and is not over."""
+        """Whether an A/B was requested and has not ended."""
         return self._asked_frame is not None
 
-    def obstacle(self) -> str | None:
+    def unavailable_reason(self) -> str | None:
         """Why none can be started, in one sentence; None if it can, or if one is going on, which can be ended."""
         if self.active:
             return None
@@ -60,7 +60,7 @@ class SideBySide(QObject):
         if before is not None:
             return before
         acting = [sharing[0] for sharing in self._pipeline.places()]
-        return next((t.other_side() for t in acting if t.obstacle is None), None)
+        return next((t.other_side() for t in acting if t.unavailable_reason is None), None)
 
     def switch(self) -> None:
         """Start one, or end the one that is going on."""
@@ -69,7 +69,7 @@ class SideBySide(QObject):
             self._over()
             return
         other = self.other()
-        if self.obstacle() is None and other is not None:
+        if self.unavailable_reason() is None and other is not None:
             self._asked_frame = self._playhead.n_frames
             self._runs.control.compare(other)
             self.changed.emit()
@@ -84,7 +84,7 @@ class SideBySide(QObject):
         if about.get("ended") is not None:
             self._over()
             return
-        effect = effects_of(snapshot.session).at(snapshot.session, snapshot.track, self._playhead.n_frames)
+        effect = effects_of(snapshot.session).last_change(snapshot.session, snapshot.track, self._playhead.n_frames)
         if effect is not None and effect.turns and effect.decided:
             self._runs.control.compare(None)
             self._over()

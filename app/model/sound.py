@@ -1,7 +1,7 @@
-"""Plays what was decoded: the selection, or the utterance at the cursor; the cursor follows what is heard.
+"""Plays decoded audio: the selection, or the utterance at the cursor; the cursor follows the playback.
 
 An utterance is read again from where the session says that it came from: path, channel and stretch of time (the
-session's `part`). Played with the package sounddevice, an extra; why nothing can be heard is said in one sentence.
+session's `part`). Playback needs the extra package sounddevice; errors are one sentence.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ LONGEST_S: Final = 600.0  # Of sound that is read at once: ten minutes at 48 kHz
 
 
 class SoundError(Exception):
-    """Why nothing can be heard, in one sentence."""
+    """Why playback is not possible, in one sentence."""
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A stretch of what is heard: when it begins, and the frames [first, last) that it is of."""
+    """A part of the playback: its start and its frames [first, last)."""
 
     begin_s: float
     first: int
@@ -119,7 +119,7 @@ def together(utterances: Iterable[Utterance], first: int, last: int) -> tuple[F3
 
 
 def frame_at(places: list[Piece], played_s: float) -> int:
-    """The frame that is heard at this second of the sound."""
+    """Return the frame that plays at this second of the sound."""
     here = places[0]
     for piece in places:
         if piece.begin_s <= played_s:
@@ -150,7 +150,7 @@ class Stream:
 
     @property
     def played_s(self) -> float:
-        """Seconds of it that have been heard."""
+        """Seconds played so far."""
         if self._zero_s is None:
             return 0.0
         return max(float(self._stream.time) - self._zero_s, 0.0)
@@ -182,9 +182,9 @@ def _sounddevice() -> ModuleType:
 
 
 class Sound(QObject):
-    """Plays for a playhead, whose cursor follows what is heard.
+    """Plays audio for a playhead, whose cursor follows the playback.
 
-    ``failed``: why nothing can be heard. ``changed``: it began or ended.
+    ``failed``: why playback is not possible. ``changed``: playback began or ended.
     """
 
     failed = Signal(str)
@@ -204,7 +204,7 @@ class Sound(QObject):
 
     @property
     def playing(self) -> bool:
-        """Whether something is heard."""
+        """Whether audio is playing."""
         return self._playing is not None
 
     def toggle(self) -> None:

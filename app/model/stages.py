@@ -58,7 +58,7 @@ class StageCount(QObject):
         self._begin(snapshot, span)
 
     def settle(self) -> None:
-        """Count what was asked for at once, however short ago others were counted."""
+        """Compute the requested breakdown now, without waiting for the minimum interval."""
         self._slices.finish()
         self._at = -math.inf
         if self._asked is not None:
@@ -82,8 +82,8 @@ class StageCount(QObject):
         if not snapshot.moving:
             self._slices.finish()
 
-    def _take(self, found: Breakdown | None) -> None:
-        self.found, self.span, self._counting = found, self._counting, None
+    def _take(self, breakdown: Breakdown | None) -> None:
+        self.found, self.span, self._counting = breakdown, self._counting, None
         self._at = time.monotonic()
         self._took_s = self._slices.took_s
         self._pause_s = max(EVERY_S, self._took_s / DUTY)

@@ -1,7 +1,7 @@
-"""The settings that are flipped on top of the window, whichever of them the tree declares as toggles.
+"""Toggles at the top of the window: the settings that the tree declares as such.
 
-Each goes to and fro between off and what it was on last. Those of one place take turns: what is shown is the
-one that acts beside the other settings (Gaussian selection for mixtures, lazy evaluation for a net).
+Each switches between off and its last value. Toggles of one place share it: the visible one is that which acts
+with the other settings (Gaussian selection for mixtures, lazy evaluation for a net).
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ class Toggle:
 
     @property
     def idle(self) -> str | None:
-        """Why it does nothing beside the other settings; None if it acts."""
-        return self._pipeline.obstacle(self.key)
+        """Why it has no effect with the other settings; None if it has one."""
+        return self._pipeline.unavailable_reason(self.key)
 
     @property
-    def obstacle(self) -> str | None:
+    def unavailable_reason(self) -> str | None:
         """Why it cannot be switched now; None if it can."""
         if self.idle or self._pipeline.locked or self.on:
             return self.idle or self._pipeline.locked
-        reasons = (self._pipeline.obstacle(*setting) for setting in self._switched_on().items())
+        reasons = (self._pipeline.unavailable_reason(*setting) for setting in self._switched_on().items())
         return next((reason for reason in reasons if reason), None)
 
     def flip(self) -> None:
@@ -107,10 +107,10 @@ class Toggle:
         return " · ".join(parts)
 
     def _details(self, chosen: Option) -> list[str]:
-        """The settings that act beside this choice, each with its unit or name."""
+        """Return the settings that act with this choice, each with its unit or name."""
         found = []
         for option in self._pipeline.options:
-            if chosen.key in option.when and self._pipeline.obstacle(option.key) is None:
+            if chosen.key in option.when and self._pipeline.unavailable_reason(option.key) is None:
                 value = self._pipeline.value(option.key)
                 unit = tr(option.unit or option.title.lower())
                 found.append(f"{settings.value_text(value)} {unit}")

@@ -152,9 +152,9 @@ def _section(name: str, run: Record) -> list[str]:
     return lines
 
 
-def _row(said: PublishedValue, ours: float | None) -> str:
-    here = "not measured" if ours is None else figure(ours, said.unit)
-    return f"| {said.what} | {figure(said.value, said.unit)} | {here} |"
+def _row(published: PublishedValue, ours: float | None) -> str:
+    here = "not measured" if ours is None else figure(ours, published.unit)
+    return f"| {published.what} | {figure(published.value, published.unit)} | {here} |"
 
 
 def _about(session: Session) -> str:

@@ -21,7 +21,7 @@ from app.pictures.messages import Answer, Job, line
 from app.pictures.session import SessionPictures
 from profiler.errors import BadInput
 from profiler.plain import one_line
-from profiler.process.entry import given
+from profiler.process.entry import read_arguments
 
 YIELDING: Final = 10
 """Added to the niceness of the process (POSIX)."""
@@ -62,4 +62,4 @@ def main(session: str) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main(*given("app.pictures.process", __doc__, "SESSION")))
+    raise SystemExit(main(*read_arguments("app.pictures.process", __doc__, "SESSION")))

@@ -74,20 +74,20 @@ class PictureRequest:
         return self
 
     @property
-    def shown(self) -> tuple[str, ...]:
+    def ordered_views(self) -> tuple[str, ...]:
         """The views in the order of the desk."""
         return tuple(name for name in VIEWS if name in (self.views or DESK))
 
     @property
     def name(self) -> str:
         """What it shows, for a file name."""
-        return "desk" if self.shown == DESK else "-".join(self.shown)
+        return "desk" if self.ordered_views == DESK else "-".join(self.ordered_views)
 
     def words(self, session: str, kind: str, out: str = OUT) -> list[str]:
         """The arguments of `asrscope` that make it: `session` as a file `out` of a kind."""
         words = ["export", session, f"--{kind}", out]
         if self.name != "desk":
-            words += [word for name in self.shown for word in ("--view", name)]
+            words += [word for name in self.ordered_views for word in ("--view", name)]
         words += ["--size", f"{self.size[0]}x{self.size[1]}"]
         if kind == "png":
             words += ["--scale", f"{self.scale:g}"]

@@ -91,7 +91,7 @@ class SessionPictures:
         extent = extent_of(wanted, whole)
 
         def make() -> tuple[QWidget, Mapping[str, str]]:
-            views = [_view(view_id, extent) for view_id in wanted.shown]
+            views = [_view(view_id, extent) for view_id in wanted.ordered_views]
             text = picture_texts(
                 _snapshot(whole, extent, _axis(extent, extent.figures_over)),
                 extent,

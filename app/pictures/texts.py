@@ -1,4 +1,4 @@
-"""What a picture tells beside its charts: headline, caption, and where its numbers come from. No widgets.
+"""Texts of a picture: headline, caption, and the source of its numbers. No widgets.
 
 Settings are those in force in the selection, or else at the cursor, with what changed within the stretch shown; never
 those of the next run.
@@ -131,7 +131,7 @@ def _effects(snapshot: Snapshot, end: int) -> EffectOf:
     """What the last change of some settings before frame `end` did: what the window says there."""
     session, track = snapshot.session, snapshot.track
     effects = effects_of(session)
-    return lambda keys: effects.at(session, track, end, keys)
+    return lambda keys: effects.last_change(session, track, end, keys)
 
 
 # -- settings --------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ class _Settings:
                     yield frame, option.key, was, now
 
     def toggles(self, effect_of: EffectOf) -> tuple[ToggleState, ...]:
-        """Those that act beside the other settings at the cursor."""
+        """Return the toggles that act with the other settings at the cursor."""
         if self._now is None:
             return ()
         line = Pipeline()

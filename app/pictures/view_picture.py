@@ -37,8 +37,8 @@ SMALLEST: Final = 0.74
 ONE_ROW: Final = 1280
 """Below this width the toggles stand below the title: what they do is a sentence each."""
 
-SCOPE_BESIDE: Final = 800
-"""Below this width what a figure is of stands above it, beside its name, and leaves room for the title."""
+INLINE_SCOPE_FROM: Final = 800
+"""Width below which the scope of a figure stands above it, after its name, to leave room for the title."""
 
 
 class Dot(QWidget):
@@ -138,7 +138,7 @@ def _headline(headline: Headline, width: int) -> QLayout:
     if not narrow:
         top.addLayout(toggles, 7)
     for figure in headline.figures:
-        top.addLayout(_figure(figure, width >= SCOPE_BESIDE))
+        top.addLayout(_figure(figure, width >= INLINE_SCOPE_FROM))
     if not narrow:
         return top
     rows = QVBoxLayout()
@@ -181,7 +181,7 @@ def _effect(effect: Effect | None) -> QLayout:
     return row
 
 
-def _figure(figure: Figure, scope_beside: bool) -> QLayout:
+def _figure(figure: Figure, scope_inline: bool) -> QLayout:
     grid = QGridLayout()
     grid.setHorizontalSpacing(7)
     grid.setVerticalSpacing(0)
@@ -191,7 +191,7 @@ def _figure(figure: Figure, scope_beside: bool) -> QLayout:
         label.setFont(font(0.85))
         label.setObjectName("muted")
     grid.addWidget(name, 0, 0)
-    if scope_beside:
+    if scope_inline:
         grid.addWidget(value, 1, 0)
         grid.addWidget(scope, 1, 1, Qt.AlignmentFlag.AlignBottom)
     else:

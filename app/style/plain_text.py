@@ -49,11 +49,11 @@ _LONG_WORD: Final = re.compile(r"\S{25,}")
 """Words that may be wider than the narrowest notice: file names and keys have no spaces."""
 
 _BREAK: Final = "\N{ZERO WIDTH SPACE}"
-"""Where a line may end. Never part of a text that is shown: `shown` writes it out."""
+"""Where a line may end. Never part of a text that is shown: `displayable` escapes it."""
 
 
 @lru_cache(maxsize=2048)
-def shown(text: str) -> str:
+def displayable(text: str) -> str:
     """Return `text` ready to be shown: printable, with a bounded number of bounded lines."""
     if "\n" not in text:
         return one_line(text, LONGEST_LINE)
@@ -65,7 +65,7 @@ def shown(text: str) -> str:
 
 def literal(text: str) -> str:
     """Return `text` for a button or a menu, where an ampersand would underline the next letter."""
-    return shown(text).replace("&", "&&")
+    return displayable(text).replace("&", "&&")
 
 
 @lru_cache(maxsize=64)
@@ -95,7 +95,7 @@ class Label(QLabel):
 
     def setText(self, text: str) -> None:
         """Show `text` as plain text."""
-        super().setText(shown(text))
+        super().setText(displayable(text))
 
 
 class Wrapped(Label):
@@ -114,7 +114,7 @@ class Wrapped(Label):
 
     def setText(self, text: str) -> None:
         """Show `text` as plain text."""
-        broken = breakable(shown(text))
+        broken = breakable(displayable(text))
         QLabel.setText(self, broken)
         kind = Qt.TextInteractionFlag
         self.setTextInteractionFlags(kind.NoTextInteraction if _BREAK in broken else kind.TextSelectableByMouse)
@@ -163,7 +163,7 @@ def new_menu(title: str, parent: QWidget) -> QMenu:
 
 def as_tip(text: str) -> str:
     """`text` for a tool tip, which has no text format: what Qt would take for HTML is passed as HTML that shows it."""
-    text = shown(text)
+    text = displayable(text)
     if not Qt.mightBeRichText(text):
         return text
     return f"<qt>{_escaped(text)}</qt>"
@@ -176,11 +176,11 @@ def set_tip(target: HasTip, text: str) -> None:
 
 def set_titled_tip(target: HasTip, title: str, lines: Sequence[str], command: str) -> None:
     """Give `target` a tool tip with a bold title, lines below it and a last line in the style of commands."""
-    middle = [_escaped(shown(line)) for line in lines]
+    middle = [_escaped(displayable(line)) for line in lines]
     parts = [
-        f"<b>{_escaped(shown(title))}</b>",
+        f"<b>{_escaped(displayable(title))}</b>",
         *middle,
-        f"<code>{_escaped(shown(command))}</code>",
+        f"<code>{_escaped(displayable(command))}</code>",
     ]
     target.setToolTip("<br>".join(parts))
 
@@ -193,9 +193,9 @@ def show_tip(at: QPoint, text: str, widget: QWidget) -> None:
 def describe(widget: QWidget, name: str | None = None, description: str | None = None) -> None:
     """Set the accessible description of `widget`."""
     if name is not None:
-        widget.setAccessibleName(shown(name))
+        widget.setAccessibleName(displayable(name))
     if description is not None:
-        widget.setAccessibleDescription(shown(description))
+        widget.setAccessibleDescription(displayable(description))
 
 
 def set_title(window: QWidget, title: str) -> None:
@@ -230,7 +230,7 @@ def write(
     broken: bool = False,
 ) -> None:
     """Draw `text` into `area` with pen and font of `painter`; with `broken`, long words may go on in the next line."""
-    painter.drawText(area, flags, breakable(shown(text)) if broken else shown(text))
+    painter.drawText(area, flags, breakable(displayable(text)) if broken else displayable(text))
 
 
 def _escaped(text: str) -> str:

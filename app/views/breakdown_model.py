@@ -228,12 +228,12 @@ def _reasons(session: Session, ms: F64, first_frame: int) -> dict[str, str]:
             reasons[name] = NO_SCORING
         elif name in ("compute", "memory") and not session.calibration:
             reasons[name] = NO_ROOFS
-        elif name == OTHER_PROGRAMS and not _others_told(session):
+        elif name == OTHER_PROGRAMS and not _counts_other_programs(session):
             reasons[name] = NOT_TOLD
     return reasons
 
 
-def _others_told(session: Session) -> bool:
+def _counts_other_programs(session: Session) -> bool:
     """Whether the run recorded how long other programs had its processor."""
     return any(OTHER_COUNT in stage.work for stage in session.stages.values())
 
@@ -286,14 +286,14 @@ def stage_lines(rows: Sequence[StageRow], frames: int) -> tuple[StageLine, ...]:
     return tuple(sorted(lines, key=lambda line: (-line.ms, line.name)))
 
 
-def group_lines(found: Breakdown, frames: int) -> tuple[StageLine, ...]:
-    """Scoring and search as a whole, each where any of its stages has parts; named like their groups."""
+def group_lines(breakdown: Breakdown, frames: int) -> tuple[StageLine, ...]:
+    """Return one line each for all of scoring and all of search, if any of its stages has parts."""
     lines = []
     for group in PARTED:
-        parts = found.parts_of(group)
+        parts = breakdown.parts_of(group)
         if parts is not None and parts.time_ns > 0:
             ms = parts.time_ns / max(1, frames) * 1e-6
-            share = parts.time_ns / found.wall_ns if found.wall_ns else None
+            share = parts.time_ns / breakdown.wall_ns if breakdown.wall_ns else None
             more = _part_lines(parts)
             lines.append(StageLine(group, group, "", ms, share, "", "", "", parts=more))
     return tuple(lines)

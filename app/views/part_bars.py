@@ -54,7 +54,7 @@ def share_text(part: PartLine) -> str:
     return percent(part.share) + (f" ({ends} %)" if ends else "")
 
 
-def told(part: PartLine) -> str:
+def part_text(part: PartLine) -> str:
     """One part in words: "memory bandwidth 41 % (30–51 %)"."""
     return f"{PART_NAMES[part.name]} {share_text(part)}"
 

@@ -1,4 +1,4 @@
-"""Ratios with their intervals on one logarithmic axis around 1: decided, no difference and undecided told apart."""
+"""Ratios with intervals on a logarithmic axis around 1; decided, undecided and no difference look different."""
 
 from __future__ import annotations
 

@@ -63,16 +63,16 @@ class _Dot:
         left = QPointF(self.bar.left(), self.here.y())
         return min(distance(box, self.here) - self.radius, distance(box, left))
 
-    def beside(self, width: float) -> Iterator[QRectF]:
-        """Where its name may stand, the best place first."""
-        x, y, beside = self.here.x(), self.here.y(), self.radius + 4
+    def name_places(self, width: float) -> Iterator[QRectF]:
+        """Yield the possible rectangles of its name, `width` pixels wide, the best first."""
+        x, y, gap = self.here.x(), self.here.y(), self.radius + 4
         for left, top in (
-            (x + beside, y - LINE / 2),
+            (x + gap, y - LINE / 2),
             (x - width / 2, y - 11 - LINE),
             (x - width / 2, y + 11),
             (x + 4, y + 9),
             (x + 4, y - 9 - LINE),
-            (x - beside - width, y - LINE / 2),
+            (x - gap - width, y - LINE / 2),
             (x - 4 - width, y + 9),
             (x - 4 - width, y - 9 - LINE),
             (self.bar.left() - 4 - width, y - LINE / 2),
@@ -255,7 +255,7 @@ class Roofline(StillPlot):
             name = dot.point.name.partition(".")[2] or dot.point.name
             free = [
                 box
-                for box in dot.beside(metrics.horizontalAdvance(name) + 2)
+                for box in dot.name_places(metrics.horizontalAdvance(name) + 2)
                 if area.contains(box) and self.is_free(box) and _own(dot, box, dots)
             ]
             box = next((box for box in free if not self._on_roof(box)), free[0] if free else None)

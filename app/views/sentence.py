@@ -92,7 +92,7 @@ class Sentence(QWidget):
             return wide + 2 * GAP
 
         dots = metrics[1].horizontalAdvance("…") + 2 * GAP
-        first, widths = _window(width_of, len(cells), self._at(spoken, cells), room - 2 * dots)
+        first, widths = _window(width_of, len(cells), self._current_cell(spoken, cells), room - 2 * dots)
         last = first + len(widths)
         x = float(GUTTER)
         if first > 0:
@@ -124,8 +124,8 @@ class Sentence(QWidget):
         painter.setPen(theme().color("muted"))
         write(painter, QRectF(x, 2 + ROW, 20, ROW), Qt.AlignmentFlag.AlignVCenter, "…")
 
-    def _at(self, spoken: Spoken, cells: list[tuple[str, str, str, float]]) -> int:
-        """The cell at the playhead."""
+    def _current_cell(self, spoken: Spoken, cells: list[tuple[str, str, str, float]]) -> int:
+        """Return the index of the cell at the playhead."""
         if spoken.partial:
             return len(cells) - 1
         if not spoken.first_s <= self._cursor_s <= spoken.last_s:
@@ -134,7 +134,7 @@ class Sentence(QWidget):
 
 
 def written_columns(spoken: Spoken) -> list[tuple[str, str, str, float]]:
-    """Columns (said, heard, kind, second) of an utterance."""
+    """Return the columns (reference word, hypothesis word, kind, second) of an utterance."""
     if spoken.columns is None:
         return [("", token.text, SAME, token.first_s) for token in spoken.heard]
     cells = []

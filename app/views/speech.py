@@ -60,7 +60,7 @@ class SpokenItem(PixelItem):
         self.lay_out()
 
     def word_at(self, at: QPointF) -> Token | None:
-        """The word whose text is at a position of the plot, which may stand a little beside its time."""
+        """Return the word whose text is at a position of the plot; the text may be drawn a little off its time."""
         _, words = self.areas()
         row = int((at.y() - words.top()) // ROW)
         for one in self.placed:

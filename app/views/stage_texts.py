@@ -10,7 +10,7 @@ from app.charts.scale import milliseconds, percent
 from app.model.figures import rtf_text
 from app.model.report_lines import PREEMPTED_FROM
 from app.views.breakdown_model import REASONS
-from app.views.part_bars import rows_of, told
+from app.views.part_bars import part_text, rows_of
 from profiler.analysis.categories import OTHER_PROGRAMS, PART_NAMES
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def verdicts(line: StageLine) -> tuple[str, ...]:
     """What bounds a stage, with its grade, and shorter: compute · C, compute; blank if there is none.
 
     Where other programs had much of its time, their share follows: bandwidth · B · 53 % preempted. The form is the
-    same in wide and narrow columns: compute beside compute-bound would look like two verdicts.
+    same in wide and narrow columns: compute next to compute-bound would look like two verdicts.
     """
     of = line.verdict.removesuffix("-bound")
     graded = " · ".join(filter(None, (of, line.evidence)))
@@ -103,5 +103,5 @@ def _of_group(line: StageLine, stages: Sequence[StageLine]) -> str:
 
 def tip(line: StageLine, stages: Sequence[StageLine]) -> str:
     """The explanation of a row and, below it, all its parts with their intervals."""
-    parts = [told(part) for part in rows_of(line.parts)]
+    parts = [part_text(part) for part in rows_of(line.parts)]
     return "\n".join(filter(None, [explanation(line, stages), *parts]))

@@ -33,7 +33,7 @@ MEASURED_ROWS = 60
 """Rows whose texts decide the width of a column: those in view and some more."""
 
 AIR = 6
-"""Pixels beside the text of a column, besides those of the style."""
+"""Horizontal padding of a column's text in pixels, in addition to that of the style."""
 
 _Index = QModelIndex | QPersistentModelIndex
 

@@ -118,7 +118,7 @@ class TimelineView(ChartView[TimelineModel]):
         self.set_note(self.tr("{0} · time of the run").format(spans), spans)
 
     def _choose(self, at: QPointF) -> None:
-        """A click on a span selects its time; beside one, nothing."""
+        """Select the time of the span under a click; clear the selection elsewhere."""
         model = self.model()
         lane = None if model is None else self.names.lane_at(at.y())
         second = self.plot.second_at(at)
@@ -130,7 +130,7 @@ class TimelineView(ChartView[TimelineModel]):
                 self.wall.select(named.first_s, named.last_s)
                 return
         row = model.lanes[lane].row
-        span = None if row is None else row.at(self.wall.ns_at(second))
+        span = None if row is None else row.span_at(self.wall.ns_at(second))
         if span is None:
             self.wall.clear()
         else:
@@ -146,7 +146,7 @@ class TimelineView(ChartView[TimelineModel]):
         if row is None:
             inside = [n for n in model.lanes[lane].named if n.first_s <= second < n.last_s]
             return [head, *(Line(n.name, duration(n.last_s - n.first_s)) for n in inside)]
-        span = row.at(self.wall.ns_at(second))
+        span = row.span_at(self.wall.ns_at(second))
         if span is None:
             return [head]
         record = session.spans[span.number]

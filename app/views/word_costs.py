@@ -102,7 +102,7 @@ class WordCostsView(TableView):
         self.scope.go_to(first, first + word.frames * FRAME_S, AROUND)
 
     def summary(self) -> str:
-        """Return one sentence: the word that takes longest, and what wrong words take beside right ones."""
+        """Return one sentence: the most expensive word, and the cost of wrong words relative to right ones."""
         if not self._words:
             return self.tr("No word in range yet.")
         longest = max(self._words, key=lambda word: word.ms)

@@ -18,7 +18,7 @@ GAP = 6
 """Pixels between two words of a row."""
 
 ASIDE = 10
-"""Pixels by which a word may stand beside its time."""
+"""Largest distance of a word from its time, pixels."""
 
 REMEMBERED = 256
 """Utterances whose places are kept: more than are ever in view with words."""

@@ -1,4 +1,4 @@
-"""What the words view draws: envelope, words said and words heard with their errors. No Qt."""
+"""Data of the words view: envelope, reference and hypothesis words with their errors. No Qt."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PEAK = 127.0
 
 @dataclass(frozen=True)
 class Spoken:
-    """The shown part of an utterance: words said, words heard, aligned.
+    """The visible part of an utterance: reference and hypothesis words, aligned.
 
     Attributes:
         name: its name.

@@ -54,7 +54,7 @@ Quantities of one lane have the same unit and share a scale."""
 DRAWN: Final = frozenset(name for names in LANES for name in names)
 
 SCORING: Final = len(SCORING_CATEGORIES)
-"""The first so many of all categories are those of the scoring time."""
+"""Number of scoring-time categories; they come first."""
 
 NO_SCALES: Final[Mapping[str, Scale]] = MappingProxyType({})
 

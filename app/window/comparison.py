@@ -79,7 +79,7 @@ class Comparison(CommandDialog):
         self.state.setText(" · ".join(said))
         for warning in found.warnings:
             self.add_sentence(self.tr("Note: {0}").format(warning))
-        self.add_sentence(self._whole(found))
+        self.add_sentence(self._summary(found))
         if found.wer["a"] is not None and found.wer["b"] is not None:
             self.add_sentence(
                 self.tr("WER {0} in A ({1}), {2} in B ({3}).").format(
@@ -110,17 +110,17 @@ class Comparison(CommandDialog):
         table += [[n, "", f"{s:.3f}", "", "", "", self.tr("only in B")] for n, s in found.only_b.items()]
         self.add_table(self.tr("Stages of A and B"), (headers, table), 2)
 
-    def _whole(self, found: Result) -> str:
-        whole = found.overall
-        interval = "" if whole.ci95 is None else f" ({whole.ci95[0]:.3f} – {whole.ci95[1]:.3f})"
-        how = self.tr("in turns") if found.interleaved else self.tr("one after the other")
+    def _summary(self, result: Result) -> str:
+        overall = result.overall
+        interval = "" if overall.ci95 is None else f" ({overall.ci95[0]:.3f} – {overall.ci95[1]:.3f})"
+        how = self.tr("in turns") if result.interleaved else self.tr("one after the other")
         return self.tr("{0}: B takes {1}{2} of A's time, over {3} {4}, {5} s of audio.").format(
-            self.tr(whole.verdict),
-            f"{whole.ratio:.3f}",
+            self.tr(overall.verdict),
+            f"{overall.ratio:.3f}",
             interval,
-            counted(found.repeats, self.tr("repeat"), self.tr("repeats")),
+            counted(result.repeats, self.tr("repeat"), self.tr("repeats")),
             how,
-            f"{found.audio_s:.1f}",
+            f"{result.audio_s:.1f}",
         )
 
 

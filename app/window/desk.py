@@ -1,4 +1,4 @@
-"""The desk: form on the left, the views as docks beside it, transport below them.
+"""The desk: form on the left, the views as docks to its right, transport below them.
 
 It places cards and passes them snapshots. The registry defines the views, the actions define what a
 click does. The desk also works without a window, for a picture of it.
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 FORM_FROM = 1100
-"""Width below which charts beside form and breakdown would be too narrow to read: the form waits in *Panels* then."""
+"""Width below which the form is hidden (see *Panels*), since the charts would be too narrow to read."""
 
 FORM: Final = {b"f": True, b"-": False}  # First byte of a saved layout: with the form, or without
 

@@ -226,7 +226,7 @@ class MainWindow(FirstWindow):
             from app.window.lab.page import LabPage
 
             self._lab = LabPage(lambda: not self.when.is_idle(), parent=self)
-            self.runs.other_run = self._lab.runs.obstacle_to_runs
+            self.runs.other_run = self._lab.runs.runs_unavailable_reason
             self._lab.open_session.connect(self.open_session)
             self._lab.changed.connect(self.actions_.refresh)
             self.pages.addWidget(self._lab)
@@ -286,7 +286,7 @@ class MainWindow(FirstWindow):
         return self.runs.other_run()
 
     def try_change(self, settings: Mapping[str, Value]) -> None:
-        """Measure settings on the audio of the session shown, beside what is predicted of them."""
+        """Measure settings on the audio of the current session and show the result next to the prediction."""
         from app.window import trial
 
         trial.try_change(self, settings)
@@ -375,7 +375,7 @@ class MainWindow(FirstWindow):
         shown = self._snapshot
         self.top.show_figures(figures(shown))
         effects = effects_of(shown.session)
-        self.top.show_effects(lambda keys: effects.at(shown.session, shown.track, shown.cursor_frame, keys))
+        self.top.show_effects(lambda keys: effects.last_change(shown.session, shown.track, shown.cursor_frame, keys))
         self.status.show_snapshot(self._snapshot)
         self._show_recording()
         self._show_latency()

@@ -26,7 +26,7 @@ from app.charts.readout import NOTICES
 from app.layout import NONE, lay_out
 from app.model.pace import single_shot
 from app.model.playhead import Playhead
-from app.style.plain_text import Button, Label, Wrapped, describe, shown
+from app.style.plain_text import Button, Label, Wrapped, describe, displayable
 from app.style.theme import font
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class Banner(QFrame):
 
 
 class Notices(QWidget):
-    """The stack of notices, over the widget that it was told to lie over; takes no space while empty."""
+    """The stack of notices, drawn over a given widget; takes no space while empty."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -199,7 +199,7 @@ class Notices(QWidget):
     def error(self, text: str, report: str = "") -> Banner:
         """Show one sentence about what went wrong; a button copies ``report``."""
         for banner in self._banners:
-            if banner.kind == "error" and banner.text == shown(text):
+            if banner.kind == "error" and banner.text == displayable(text):
                 return banner
         banner = Banner("error", text, self)
         if report:

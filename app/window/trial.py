@@ -1,6 +1,6 @@
 """Try a change: `asrscope whatif --check` decodes some seconds of the session's audio with and without it, in turns.
 
-The prediction stands beside the outcome, for the whole and for each stage.
+Shows prediction and outcome next to each other, in total and per stage.
 """
 
 from __future__ import annotations

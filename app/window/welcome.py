@@ -177,7 +177,7 @@ class Welcome(Scrolled):
         for path in sessions:
             self._recent.addWidget(self._session_row(path, "recent-session", _about(path)))
 
-    def _session_row(self, path: Path, kind: str, told: str) -> Button:
+    def _session_row(self, path: Path, kind: str, details: str) -> Button:
         button = Button()
         button.setProperty("quiet", True)
         button.setObjectName(kind)
@@ -185,7 +185,7 @@ class Welcome(Scrolled):
         set_tip(button, str(path))
         button.setMinimumHeight(34)
         name = Elided(path.stem)
-        about = muted(told)
+        about = muted(details)
         lay_out(QHBoxLayout(button), (name, 1), about, margins=(10, 3, 10, 3))
         for label in (name, about):
             label.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)

@@ -22,7 +22,7 @@ def kept(config: Config) -> Config:
 
 def found_again(config: Config, session: Path) -> Config:
     """`config` with the files that it named when `session` was recorded, which may have named them from elsewhere."""
-    return _with_places(config, lambda path: named.found(path, session))
+    return _with_places(config, lambda path: named.locate(path, session))
 
 
 def _with_places(config: Config, place: Callable[[str], str]) -> Config:

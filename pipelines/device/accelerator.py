@@ -129,7 +129,7 @@ class TorchDevice(_Torch):
         return event
 
     @_translating_losses
-    def done(self, event: Event) -> bool:
+    def is_complete(self, event: Event) -> bool:
         """Whether the event has happened."""
         return bool(event.query())
 
@@ -261,7 +261,7 @@ class QueueDevice(_Torch):
         """A moment that is known when somebody waits for it."""
         return _QueueEvent()
 
-    def done(self, event: _QueueEvent) -> bool:
+    def is_complete(self, event: _QueueEvent) -> bool:
         """Whether the host has seen it."""
         return event.at_ns > 0
 

@@ -106,7 +106,7 @@ class HostDevice:
 
     mark = record
 
-    def done(self, event: _HostEvent) -> bool:
+    def is_complete(self, event: _HostEvent) -> bool:
         """Whether the thread has come to it."""
         return event.at_ns > 0
 

@@ -147,7 +147,7 @@ def items_of(utterances: Iterable[Utterance], session: Path | None = None) -> li
                 f"The session says of {one_line(spoken.name)} that it is a part of a file which there cannot be: "
                 f"{one_line(str(error))}."
             ) from None
-        path = spoken.path if session is None else named.found(spoken.path, session)
+        path = spoken.path if session is None else named.locate(spoken.path, session)
         items.append(Item(spoken.name, Path(path), None, part))
     return items
 

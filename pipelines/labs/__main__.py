@@ -17,7 +17,7 @@ import msgspec
 from pipelines import worker
 from profiler.errors import BadInput
 from profiler.plain import one_line
-from profiler.process.entry import given
+from profiler.process.entry import read_arguments
 
 if TYPE_CHECKING:
     from pipelines.run.control import Control
@@ -57,5 +57,5 @@ class LabWorker(worker.Worker):
 
 
 if __name__ == "__main__":
-    given("pipelines.labs", __doc__)
+    read_arguments("pipelines.labs", __doc__)
     raise SystemExit(worker.main(LabWorker))

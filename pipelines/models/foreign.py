@@ -22,7 +22,7 @@ from typing import Any, Final
 from pipelines.models.errors import ModelError
 from profiler.errors import Cancelled
 from profiler.process import children, limits
-from profiler.process.entry import given
+from profiler.process.entry import read_arguments
 
 MEMORY_BYTES: Final = 1_200 << 20
 """What the child may take; a graph of `nets.MAX_PARAMETERS` takes five sixths."""
@@ -142,7 +142,7 @@ def _problem(path: Path, status: int, said: bytes) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The child: `foreign FILE SENONES DIMENSION FRAMES TARGET`; not meant to be called by people."""
-    path, senones, dimension, max_frames, target = given(
+    path, senones, dimension, max_frames, target = read_arguments(
         "pipelines.models.foreign",
         __doc__,
         *("FILE", "SENONES", "DIMENSION", "FRAMES", "TARGET"),

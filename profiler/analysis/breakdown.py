@@ -40,7 +40,8 @@ class StageRow:
     by name, and "frames". `arithmetic_ns`, `traffic_*_ns`: operations and bytes alone, at the roofs. `law`: ns of each
     of LAW_PARTS at the roofs (empty without a law; instructions are not counted). compute + memory + other +
     unexplained = `time_ns`. `parts`: None without a law. `replays`: how many the parts rest on. `defect`: a sentence if
-    the stage ran faster than the roofs allow. `too_close`: what of the sentence says that parts cannot be told apart.
+    the stage ran faster than the roofs allow. `too_close`: that part of the sentence which
+    says what parts cannot be distinguished.
     """
 
     name: str
@@ -192,8 +193,7 @@ def breakdown_in_steps(
 
 
 def _sums(session: Recorded, track: CostTrack, first: int, last: int, whole: bool) -> Iterator[tuple[Kind, Sums]]:
-    """Give the sums of a stretch by kind; of a whole session also what lies beside the frames: set-up, pace sleep,
-    devices.
+    """Yield the sums of a stretch by kind; of a whole session also those outside frames: set-up, pace sleep, devices.
 
     Stages of the decode lane always count by their part in the decoded frames: of an utterance that was stopped,
     features are there to its end, and their time is no part of the wall time.
@@ -211,10 +211,10 @@ def _sums(session: Recorded, track: CostTrack, first: int, last: int, whole: boo
             yield kind, sums
 
 
-def _in_order(session: Recorded, found: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Lanes and stages as their rows follow each other."""
+def _in_order(session: Recorded, keys: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return (lane, stage) keys in the order of their rows."""
     lanes, order = list(session.lanes), {name: i for i, name in enumerate(GROUPS)}
-    return sorted(found, key=lambda key: (order[session.stages[key[1]].group], key[1], lanes.index(key[0])))
+    return sorted(keys, key=lambda key: (order[session.stages[key[1]].group], key[1], lanes.index(key[0])))
 
 
 def _row(
@@ -240,8 +240,8 @@ def _row(
     found = model.parts(total) if timed else None
     verdict = judge(model.evidence(stage, total, found, bool(roof_table)))
 
-    def given(value: float, there: bool) -> float | None:
-        return value if there else None
+    def if_available(value: float, available: bool) -> float | None:
+        return value if available else None
 
     def taken(names: Iterable[str]) -> float | None:
         return None if found is None else sum(found.likely[name] for name in names)
@@ -257,25 +257,25 @@ def _row(
         time_ns=total.time,
         share=total.time / wall_ns if wall_ns and on_wall else None,
         calls=round(total.calls) or 1,
-        flops=given(sum(model.operations.values()), known),
-        bytes_min=given(model.bytes_min, known),
-        bytes_max=given(model.bytes_max, known),
+        flops=if_available(sum(model.operations.values()), known),
+        bytes_min=if_available(model.bytes_min, known),
+        bytes_max=if_available(model.bytes_max, known),
         work={**_counts(stage, total), "frames": total.frames},
-        working_set=given(model.working_set, known),
+        working_set=if_available(model.working_set, known),
         verdict=verdict.verdict,
         evidence=verdict.evidence,
         sentence=verdict.sentence,
         defect=verdict.defect,
         too_close=verdict.too_close,
-        transferred=given(model.transferred, known),
+        transferred=if_available(model.transferred, known),
         operations=model.operations if known else {},
-        arithmetic_ns=given(model.arithmetic, timed and not model.unknown),
-        traffic_min_ns=given(model.traffic_min, timed),
-        traffic_max_ns=given(model.traffic_max, timed),
+        arithmetic_ns=if_available(model.arithmetic, timed and not model.unknown),
+        traffic_min_ns=if_available(model.traffic_min, timed),
+        traffic_max_ns=if_available(model.traffic_max, timed),
         compute_ns=compute,
         memory_ns=memory,
         unexplained_ns=rest,
-        other_ns=given(total.other, timed),
+        other_ns=if_available(total.other, timed),
         law=model.law if timed else {},
         parts=found,
         replays=model.replays,
@@ -384,8 +384,8 @@ class _Model:
             ends[OTHER_PROGRAMS] = total.other
         return Parts(*({name: ends[name] for name in PARTS} for ends in found))
 
-    def evidence(self, stage: StageInfo, total: Sums, found: Parts | None, roofs: bool) -> Evidence:
-        """What the verdict on a stage rests on. `found`: its parts, where its law and the roofs are known."""
+    def evidence(self, stage: StageInfo, total: Sums, parts: Parts | None, roofs: bool) -> Evidence:
+        """Return the evidence for the verdict on a stage. `parts`: None without a law or roofs."""
         counts = _counts(stage, total) if self.scattered else {}
         # The count that says most about how often the stage touched its data.
         unit = max(counts, key=lambda each: counts[each], default="")
@@ -393,8 +393,8 @@ class _Model:
             time_ns=total.time,
             calls=total.calls,
             frames=total.frames,
-            parts=found,
-            least_ns=None if found is None else self.least,
+            parts=parts,
+            least_ns=None if parts is None else self.least,
             bytes_min=self.bytes_min if self.known else None,
             missing=tuple(dict.fromkeys(self.missing)),
             replayed=self.replays > 0,

@@ -117,7 +117,7 @@ class PerFrame:
         return len(self._share) - 1
 
     def reserve(self, stretches: int) -> None:
-        """Make room for so many stretches at once, where their number is about known beforehand."""
+        """Allocate room for about `stretches` stretches at once."""
         room = stretches + GROUP
         if room > len(self._begins):
             self._begins = _wider(self._begins, self._count + GROUP, room)
@@ -325,7 +325,7 @@ class PerFrame:
 
 
 class FrameRow:
-    """A row of some `PerFrame` up to a frame: slices of it are arrays, made when they are asked for."""
+    """A row of a `PerFrame` up to a frame; slicing it makes an array."""
 
     dtype = np.dtype(np.float64)
 

@@ -23,8 +23,7 @@ VERDICT_OF: Final = {
     "calls": CALL_BOUND,
     NOT_ATTRIBUTED: UNDECIDED,
 }
-"""What is said of a stage whose largest part this is. Other programs' is none of its own: how much of its time they
-took is said beside (`Parts.share`)."""
+"""Verdict of a stage by its largest part. The share of other programs is no verdict; see `Parts.share`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ class DeviceClock(Protocol):
     def mark(self, stream: int) -> Event:
         """Enqueue an event that only orders, and has no time."""
 
-    def done(self, event: Event) -> bool:
+    def is_complete(self, event: Event) -> bool:
         """Whether the event has happened."""
 
     def wait(self, event: Event) -> None:

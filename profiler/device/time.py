@@ -130,16 +130,16 @@ class DeviceTimer:
         Waits of the stream for other streams belong before. `directly`: nothing was given to the stream since the piece
         before; while it is busy with that one, its end is this one's beginning, which saves a timed event.
         """
-        given, latest = self._now(), self._latest[stream]
-        if directly and latest is not None and not self._device.done(latest.ended):
+        given_ns, latest = self._now(), self._latest[stream]
+        if directly and latest is not None and not self._device.is_complete(latest.ended):
             latest.passed_on = True
-            return given, latest.ended
+            return given_ns, latest.ended
         self.events += 1
-        return given, self._device.record(stream)
+        return given_ns, self._device.record(stream)
 
     def end(
         self,
-        given: int,
+        given_ns: int,
         began: Event,
         stage: int,
         stream: int,
@@ -152,13 +152,13 @@ class DeviceTimer:
         ended = self._device.record(stream)
         self.events += 1
         if self._device.blocking:
-            self._waits.append(Wait(stream, given, self._now()))
+            self._waits.append(Wait(stream, given_ns, self._now()))
         self._keys += 1
         item = _Item(
             stream,
             stage,
             self._host.epoch,
-            given,
+            given_ns,
             began,
             ended,
             first_frame,
@@ -262,13 +262,13 @@ class DeviceTimer:
             )
 
     def _charge_waits(
-        self, done: Sequence[_Item], found: Sequence[Busy], first_frame: int, frames: int
+        self, done: Sequence[_Item], ran: Sequence[Busy], first_frame: int, frames: int
     ) -> dict[int, int]:
-        """Record the waits as what was `found` to run meanwhile; returns for how long each was waited for, by key."""
+        """Record each wait as the work that `ran` meanwhile; returns the waiting time of each work by key, ns."""
         put = self._host.put
         waited: dict[int, int] = {}
         counts = {item.key: item.work for item in done}
-        for busy, start, end in charge(self._waits, found):
+        for busy, start, end in charge(self._waits, ran):
             if busy is None:
                 put(self._overhead(LATENCY, IDLE), start, end, first_frame, frames)
                 continue
@@ -289,7 +289,7 @@ class DeviceTimer:
         """Return the work that is done and the rest; a stream's work ends in order."""
         done, rest, open_streams = [], [], set()
         for item in self._items:
-            if item.stream not in open_streams and self._device.done(item.ended):
+            if item.stream not in open_streams and self._device.is_complete(item.ended):
                 done.append(item)
             else:
                 open_streams.add(item.stream)

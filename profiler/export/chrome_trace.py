@@ -102,16 +102,16 @@ def _setup_before(session: Session, shown: Timeline) -> dict[str, Any]:
     return {"before_s": stages, "spans": len(spans)}
 
 
-def _recognised(found: Recognised, tid: int, origin: int, file: TextIO) -> None:
-    for piece in in_order(found.spans):
+def _recognised(recognised: Recognised, tid: int, origin: int, file: TextIO) -> None:
+    for piece in in_order(recognised.spans):
         triples = zip(piece["start_ns"], piece["duration_ns"], piece["first_frame"], strict=True)
         for start, duration, place in triples:
             more = {
                 "dur": round(int(duration) * US, 3),
                 "cat": "said",
-                "args": found.details[place],
+                "args": recognised.details[place],
             }
-            file.write(",\n" + _line("X", found.names[place], tid, int(start) - origin, **more))
+            file.write(",\n" + _line("X", recognised.names[place], tid, int(start) - origin, **more))
 
 
 def _spans(session: Session, tid: int, chosen: Array, origin: int, file: TextIO) -> None:

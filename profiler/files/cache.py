@@ -1,9 +1,9 @@
-"""The one cache of what can be made again: named arrays and facts, proved whole before anything is used.
+"""The cache of reproducible data: named arrays and facts, verified before use.
 
 A folder per kind, a file per thing: a preamble with a digest of all that follows, a JSON header (name, types, shapes,
-places, facts), then the arrays, aligned to 64 bytes. Whatever does not match is made again. Readers map the arrays, so
-processes share their pages. Files are written beside their place and renamed. The least recently used go when the whole
-is over LIMIT_BYTES. A digest proves a file whole, not honest: who may write to a cache is trusted by its owner.
+places, facts), then the arrays, aligned to 64 bytes. A file that does not match is rebuilt. Readers map the arrays, so
+processes share their pages. Files are written under a temporary name and renamed. The least recently used go when the
+total is over LIMIT_BYTES. A digest proves a file whole, not honest: who may write to a cache is trusted by its owner.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class CacheError(BadInput):
 
 @dataclass(frozen=True)
 class Kept:
-    """Arrays as they were written, mapped and not writeable, and the facts beside them (JSON values)."""
+    """Cached arrays, mapped read-only, and their facts (JSON values)."""
 
     arrays: Mapping[str, Array]
     about: Mapping[str, Any]
@@ -201,7 +201,7 @@ def entries() -> list[Entry]:
 
 
 def evict(keep: Path) -> None:
-    """Remove what was used least recently until the rest fits beside `keep`, and what killed processes left."""
+    """Remove the least recently used files until the rest fits with `keep`, and leftovers of killed processes."""
     _sweep()
     total = 0
     for entry in sorted(entries(), key=lambda entry: entry.path != keep):

@@ -54,7 +54,7 @@ _MARKED: Final = (
 
 
 class InputError(BadInput):
-    """A file that cannot be read, or a tree that is not of the form asked for."""
+    """A file that cannot be read, or a tree of the wrong form."""
 
 
 def open_input(path: str | os.PathLike[str], what: str, limit: int) -> BufferedReader:

@@ -12,10 +12,10 @@ def kept(path: str) -> str:
     return os.path.join(os.getcwd(), place) if os.path.exists(place) else path
 
 
-def found(path: str, session: Path) -> str:
-    """Where that is which `session` names: a relative path begins beside the session file, or in the current folder.
+def locate(path: str, session: Path) -> str:
+    """Return where the file `path` of a session is: a relative path starts in the session's folder or the current one.
 
-    What is in neither place, or on another machine, comes back as it is.
+    A path that is in neither, or on another machine, is returned unchanged.
     """
     place = os.path.expanduser(path)
     if os.path.isabs(place) or not of_this_machine(path):

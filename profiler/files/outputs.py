@@ -1,6 +1,6 @@
-"""Writes files that somebody names: whole or not at all, and never over anything but a plain file.
+"""Writes output files atomically, and never over anything but a plain file.
 
-The draft lies beside the target under a name that nobody can foresee (`mkstemp` follows no link) and replaces it when
+The draft is in the target's folder under an unpredictable name (`mkstemp` follows no link) and replaces the target when
 complete. Links, devices and the files that the output is made from are refused. Pipes and ``-`` are written through.
 """
 
@@ -31,7 +31,7 @@ READER_SECONDS: Final = 5.0
 
 
 class OutputError(BadInput):
-    """An output that cannot be written where it was asked for."""
+    """An output that cannot be written to the requested place."""
 
 
 @contextmanager

@@ -24,7 +24,7 @@ class Unavailable(Exception):
 
 
 def probe() -> tuple[bool, str]:
-    """Return whether a device can be read here, and in one sentence which, or why not."""
+    """Return whether a device can be read here, and a sentence that names it or gives the reason."""
     try:
         with devices() as found:
             return True, ", ".join(found.names)

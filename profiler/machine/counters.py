@@ -68,8 +68,7 @@ EVENTS: Final = (
     Event("context_switches", "context switches", SOFTWARE, 3, in_kernel=True),
     Event(TASK_CLOCK, "time on a processor", SOFTWARE, 1),
 )
-"""What is asked for, in order of preference: where the processor has fewer counters, the last hardware
-ones are given up."""
+"""Requested events in order of preference; if the processor has fewer counters, the last hardware ones are dropped."""
 
 
 class Kernel:
@@ -118,7 +117,7 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """Whether one event can be counted here. `reason` says why not, or how (user mode only)."""
+    """Whether one event can be counted here. `reason` says why it cannot, or how it is (user mode only)."""
 
     event: Event
     available: bool

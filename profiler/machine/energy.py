@@ -57,7 +57,7 @@ def zones(root: Path = POWERCAP) -> list[Zone]:
 
 
 def probe(root: Path = POWERCAP) -> tuple[bool, str]:
-    """Return whether energy can be read here, and how or why not in one sentence."""
+    """Return whether energy can be read here, and a sentence with the source or the reason."""
     found = zones(root)
     if not found:
         if not root.is_dir():

@@ -18,7 +18,7 @@ _ROOM = 96
 
 
 LEAST_AWAY_NS = 5_000
-"""A thread that was off its processor for less since the last reading is not asked about: a reading takes less
+"""A thread that was off its processor for less since the last reading is not read: a reading takes less
 than this with all of it in the caches, and more after other data went through them (`python -m tests.bench.constants
 --only system`). What is left out counts the next time."""
 

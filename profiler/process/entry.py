@@ -10,11 +10,11 @@ import sys
 from collections.abc import Sequence
 
 
-def given(module: str, purpose: str | None, *names: str, arguments: Sequence[str] | None = None) -> list[str]:
+def read_arguments(module: str, purpose: str | None, *names: str, arguments: Sequence[str] | None = None) -> list[str]:
     """Return the values of `names` in `arguments` (None: the command line's), one after the other.
 
     A name that ends with "?" may be left out, one with "+" may have several values. `--help` prints `purpose`, the
-    module's docstring, and ends the process (SystemExit), as does what was not asked for (status 2).
+    module's docstring, and ends the process (SystemExit), as does any unknown argument (status 2).
     """
     parser = argparse.ArgumentParser(
         prog=f"python -m {module}",

@@ -65,12 +65,12 @@ def own() -> str:
     return digest()
 
 
-def folder(given: str = "") -> Path | None:
-    """The folder for this copy of the program, made; None where it cannot be, or others could write to it.
+def folder(override: str = "") -> Path | None:
+    """Create and return the folder of this copy of the program; None if it fails or others could write to it.
 
-    `given`: the folder that the environment names (NUMBA_CACHE_DIR) instead of the cache.
+    `override`: the folder in NUMBA_CACHE_DIR, used instead of the cache.
     """
-    place = Path(given).absolute() if given else cache_path(KERNELS)
+    place = Path(override).absolute() if override else cache_path(KERNELS)
     try:
         made = own_dir(own_dir(place) / own())
         os.utime(made)

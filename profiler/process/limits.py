@@ -25,7 +25,7 @@ ADDRESS_SPACE_BYTES: Final = 900_000_000
 """A run with a mixture model or a net, and the compiler of its graph: kernels that were not compiled before end LLVM at
 600 MB."""
 THREADS: Final = 8
-"""Beside those of the libraries, one a processor in the process and in a child: those that write and watch."""
+"""Threads that write and watch, in addition to the libraries' one per processor, in the process and in a child."""
 
 NO_THREAD: Final = "can't start new thread"
 NO_MEMORY: Final = (
@@ -60,7 +60,7 @@ def threads_needed() -> int:
 
 
 def startable(wanted: int) -> int:
-    """How many of `wanted` threads can run at once, beside those that do."""
+    """Return how many of `wanted` threads can run in addition to those that already do."""
     end = threading.Event()
     threads = [threading.Thread(target=end.wait, daemon=True) for _ in range(wanted)]
     started = 0

@@ -1,6 +1,6 @@
 """The signals that end a program: Ctrl+C, SIGTERM (kill, shutdown) and SIGHUP (the terminal is gone).
 
-Work is asked to stop (`stopping`) or left by an exception (`raising`), so that files are closed and drafts removed. A
+A signal requests a stop (`stopping`) or raises (`raising`), so that files are closed and drafts removed. A
 second signal ends the program at once. Outside the main thread both do nothing.
 """
 

@@ -1,6 +1,6 @@
-"""A lane without a consumer beside it: its own producer takes the spans out as the ring fills.
+"""A lane without a consumer thread: its producer takes the spans out as the ring fills.
 
-For what is measured and kept in no session. Taking out costs some 20 ns per span, which lie between two spans.
+For measurements that are kept in no session. Taking out costs some 20 ns per span, between two spans.
 """
 
 from __future__ import annotations

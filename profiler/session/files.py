@@ -78,7 +78,7 @@ SCHEMA_COOKIE_AT: Final = 40
 
 
 def side_files(path: Path) -> tuple[Path, Path]:
-    """Return the names of the -wal and -shm files beside a session."""
+    """Return the names of the -wal and -shm files of a session."""
     return path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm")
 
 
@@ -150,7 +150,7 @@ def journal_of(path: Path) -> Path:
 
 
 def own_files(path: str | os.PathLike[str]) -> tuple[Path, ...]:
-    """Return the session and all that may lie beside it: what no output may take the place of."""
+    """Return the session and its companion files, which no output may replace."""
     session = Path(path)
     return (session, *side_files(session), journal_of(session))
 
@@ -292,7 +292,7 @@ def distrust(connection: sqlite3.Connection, path: Path, version: int) -> None:
 
 
 def _after(steps: int) -> Callable[[], bool]:
-    """A progress handler that ends the work after so many steps, looking as often as it is called."""
+    """Return a progress handler that aborts the query after `steps` steps of SQLite."""
     looks = iter(range(steps // STEPS_BETWEEN_LOOKS))
     return lambda: next(looks, None) is None
 

@@ -51,7 +51,7 @@ class Marker:
 
     @property
     def frame(self) -> int:
-        """Where it was applied, otherwise where it was asked for."""
+        """The frame where it was applied, otherwise where it was requested."""
         return self.asked_frame if self.applied_frame is None else self.applied_frame
 
 

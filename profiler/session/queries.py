@@ -18,9 +18,9 @@ SLACK_BYTES: Final = 1 << 16
 
 
 class Queries:
-    """What one read transaction of `db`, the session in the file `path`, is asked.
+    """Queries of one read transaction of `db`, the session in the file `path`.
 
-    Damaged when the rows of all queries together weigh more than the file itself, or a block is impossible.
+    Raises Damaged when the rows of all queries together weigh more than the file itself, or a block is impossible.
     """
 
     def __init__(self, db: sqlite3.Connection, path: Path) -> None:

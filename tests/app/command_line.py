@@ -68,7 +68,7 @@ def decoding(*words: str | Path, before: tuple[str, ...] = ()) -> Iterator[subpr
         process.communicate()
 
 
-class Said(NamedTuple):
+class Output(NamedTuple):
     """Exit status and output of a command."""
 
     returncode: int
@@ -76,7 +76,7 @@ class Said(NamedTuple):
     stderr: str
 
 
-def here(*words: str | Path) -> Said:
+def here(*words: str | Path) -> Output:
     """`asrscope` in this process, which has loaded what takes most of the time of a process of its own."""
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
     with redirect_stdout(out), redirect_stderr(err):
@@ -84,7 +84,7 @@ def here(*words: str | Path) -> Said:
             status = main.main([*map(str, words)])
         except SystemExit as ended:  # what `--help` does
             status = int(ended.code or 0)
-    return Said(status, *(each.buffer.getvalue().decode() for each in (out, err)))
+    return Output(status, *(each.buffer.getvalue().decode() for each in (out, err)))
 
 
 def refused(*words: str | Path) -> str:

@@ -110,15 +110,15 @@ class Opened:
     def frames(self) -> int:
         return int(self.track.n_frames)
 
-    def found(self, pattern: str, text: str) -> re.Match[str]:
-        """The one place in `text` that matches."""
+    def match(self, pattern: str, text: str) -> re.Match[str]:
+        """Return the first match in `text`; fails without one."""
         match = re.search(pattern, text)
         assert match, (pattern, text)
         return match
 
     def of_page(self, pattern: str, unit: float = 1.0) -> Value:
         """The number that a pattern finds on the page of `show`."""
-        text = self.found(pattern, self.page)[1]
+        text = self.match(pattern, self.page)[1]
         return None if text == "\u2013" else Shown(text, unit)
 
     def of_status(self, pattern: str, unit: float = 1.0) -> Value:
@@ -320,7 +320,7 @@ def audio_by_hand(o: Opened) -> float:
 
 
 def compared(o: Opened) -> dict[str, Any]:
-    """The session beside itself, where every utterance was decoded to its end."""
+    """Compare the session with itself, where every utterance was decoded to its end."""
     if not all(u.done for u in o.session.utterances):
         return {}
     return compare.report(o.session, Session.open(o.session.path))
@@ -332,7 +332,7 @@ def of_run(o: Opened, key: str) -> Values:
 
 
 def latency_of_window(o: Opened) -> Values:
-    """Beside the block, where the settings are those of the session."""
+    """The window's latency next to the block, for the settings of the session."""
     note = o.window.desk.form.fields[latency.BLOCK_KEY].note.full
     match = re.search(r"([\d.]+) ms scoring", note)
     return {"": Shown(match[1], 1e-3)} if match and o.json["machine"] else {}

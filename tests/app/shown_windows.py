@@ -31,7 +31,7 @@ def start_run(qtbot: QtBot, window: MainWindow, folder: Path) -> None:
 
 
 def wait_for_the_recogniser(qtbot: QtBot, window: MainWindow, frames: int) -> None:
-    """Wait until the real worker has decoded so many frames; it may have to compile its kernels first."""
+    """Wait until the real worker has decoded `frames` frames; it may have to compile its kernels first."""
 
     def decoded() -> bool:
         errors = [banner.text for banner in window.notices.banners if banner.kind == "error"]

@@ -1,7 +1,7 @@
-"""A SYNTHETIC session in which everything goes wrong that a session tells of, through the real `SessionWriter`.
+"""A SYNTHETIC session with every fault that a session can record, written by the real `SessionWriter`.
 
-On a fake clock: utterances longer than their frames, one decoded under two configurations, one of which nobody
-knows the words, one that was stopped; a device beside the decode lane; spans and counter readings lost.
+On a fake clock: utterances longer than their frames, one decoded under two configurations, one without
+reference words, one that was stopped; a device next to the decode lane; spans and counter readings lost.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SPOKEN = (
     ("...", ["um", "so"], [1]),
     ("and then nothing", ["and"], [1]),
 )
-"""What was said, what was heard, under which configurations; the last was stopped."""
+"""Reference, hypothesis and configurations of each utterance; the last was stopped."""
 
 ROOF_TABLE = RoofTable(
     (

@@ -26,7 +26,7 @@ def test_all_that_can_be_read_is_looked_for() -> None:
 @pytest.mark.parametrize(
     "name", [f"t{suffix}" for suffix in sorted(transcripts.SUFFIXES)] + ["text", "84-121.trans.txt"]
 )
-def test_the_only_transcripts_beside_the_audio_are_taken(name: str, tmp_path: Path) -> None:
+def test_the_only_transcripts_next_to_the_audio_are_used(name: str, tmp_path: Path) -> None:
     folder_with(tmp_path, name)
     assert chosen([tmp_path]).transcripts == str(tmp_path / name)
     assert chosen([tmp_path / "a.wav"]).transcripts == str(tmp_path / name)

@@ -108,14 +108,14 @@ def outcome(ratio: float, of_b: float) -> dict[str, object]:
     }
 
 
-def test_a_prediction_beside_its_outcome() -> None:
+def test_a_prediction_and_its_outcome() -> None:
     row = whatif_check.figures("block=64", [outcome(0.8, 1.5)])
     assert row["worst_stage"]["name"] == "b"
     text = whatif_check.table({"rows": [{"preset": "gmm", **row}]}).markdown()
     assert "| gmm | `block=64` | 0.900 | 0.800 (0.700 to 0.900) | -11.1% | `b`: 1.00 · 1.50 |" in text
 
 
-def test_of_several_rounds_the_middle_counts_and_the_ends_are_told() -> None:
+def test_of_several_rounds_the_median_counts_and_the_extremes_are_reported() -> None:
     trees = [outcome(0.99, 1.02), outcome(0.45, 3.0), outcome(0.918, 1.01)]
     row = whatif_check.figures("block=64", trees)
     assert row["worst_stage"] == {"name": "a", "predicted": 1.0, "ratio": 0.9}

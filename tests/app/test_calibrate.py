@@ -107,7 +107,7 @@ def test_the_table_has_units_spread_plateaus_and_reasons(known: Calibration) -> 
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--threads", "0"], "--threads must be 1 to"),
         (["--threads", "99999"], "--threads must be 1 to"),
@@ -115,11 +115,11 @@ def test_the_table_has_units_spread_plateaus_and_reasons(known: Calibration) -> 
     ],
 )
 def test_bad_input_is_one_sentence(
-    words: list[str], said: str, measured: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
+    words: list[str], message: str, measured: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main.main(["calibrate", *words]) == main.USAGE_ERROR
     error = capsys.readouterr().err
-    assert said in error
+    assert message in error
     assert error.count("\n") == 1
     assert not measured
 

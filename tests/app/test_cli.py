@@ -106,7 +106,7 @@ def test_show_says_what_run_said(run: tuple[dict, Path]) -> None:
     assert all(f" {stage['evidence']} " in grades for stage in tree["stages"])
 
 
-def test_without_the_recorder_the_same_is_heard(run: tuple[dict, Path], short: Path) -> None:
+def test_without_the_recorder_the_words_are_the_same(run: tuple[dict, Path], short: Path) -> None:
     done = here("run", *QUICK, "--audio", short, "--no-profile", "--json")
     tree = json.loads(done.stdout)
     assert tree["session"] is None
@@ -152,7 +152,7 @@ def test_data_exports_are_written(run: tuple[dict, Path], tmp_path: Path) -> Non
     assert json.loads(files[2].read_text())["profiles"]
 
 
-def test_data_of_the_whole_session_say_so_where_a_stretch_was_asked_for(run: tuple[dict, Path], tmp_path: Path) -> None:
+def test_data_of_the_whole_session_say_so_where_a_stretch_was_requested(run: tuple[dict, Path], tmp_path: Path) -> None:
     done = here("export", run[1], "--csv", tmp_path / "a.csv", "--range", "0..1", "--at", "1")
     assert done.returncode == 0
     assert "--range, --at: for pictures alone" in done.stderr
@@ -251,7 +251,7 @@ def test_the_command_line_loads_no_qt_and_no_torch() -> None:
     assert done.stderr.strip() == "[]"
 
 
-def heard_row(name: str, words: str, *notes: str) -> dict[str, object]:
+def utterance_row(name: str, words: str, *notes: str) -> dict[str, object]:
     return {"id": name, "hypothesis": words, "complete": None, "notes": [*notes]}
 
 
@@ -260,7 +260,7 @@ def test_a_strangers_words_do_not_steer_the_terminal() -> None:
 
     tree = {
         "audio_s": 1.0, "wall_s": 1.0, "rtf": 1.0, "setup_s": 0.0, "idle_s": 0.0, "wer": None,
-        "utterances": [heard_row("a\x1b[2J", "b\x07\nc", "d\x1be")], "notes": ["f\x1bg"],
+        "utterances": [utterance_row("a\x1b[2J", "b\x07\nc", "d\x1be")], "notes": ["f\x1bg"],
         "categories": None, "stages": [], "recorder": None,
     }  # fmt: skip
     page = as_text(tree)
@@ -270,13 +270,13 @@ def test_a_strangers_words_do_not_steer_the_terminal() -> None:
     assert "f\\x1bg" in page
 
 
-def test_what_is_heard_again_alike_is_one_line() -> None:
+def test_equal_hypotheses_in_a_row_are_one_line() -> None:
     from app.cli._report import as_text
 
     heard = [("a", "yes"), ("b", "no"), ("a", "yes"), ("a", ""), ("a", "yes")]
     tree = {
         "audio_s": 1.0, "wall_s": 1.0, "rtf": 1.0, "setup_s": 0.0, "idle_s": 0.0, "wer": None,
-        "utterances": [heard_row(name, words) for name, words in heard], "notes": [],
+        "utterances": [utterance_row(name, words) for name, words in heard], "notes": [],
         "categories": None, "stages": [], "recorder": None,
     }  # fmt: skip
     lines = [line.split() for line in as_text(tree).splitlines() if line.startswith("  ")]

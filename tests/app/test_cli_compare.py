@@ -65,9 +65,7 @@ def test_compare_says_of_the_session_what_ab_said(ab: tuple[dict, Path]) -> None
     assert "6 repeats alternated" in page
 
 
-def test_a_decided_slow_down_fails_where_that_is_asked_for(
-    ab: tuple[dict, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_decided_slow_down_fails_on_request(ab: tuple[dict, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     tree, out = ab
     assert here("compare", out, "--fail-if", "slower").returncode == 0  # B is faster
     for verdict, status in (("A faster", 3), ("undecided", 0), ("no difference", 0)):

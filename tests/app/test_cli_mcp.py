@@ -1,4 +1,4 @@
-"""`asrscope mcp`, asked by the reference client over standard input and output."""
+"""`asrscope mcp`, queried by the reference client over standard input and output."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from command_line import command
 RUN = ("run", "--preset", "digits", "--no-profile", "--json", "--audio", "-")
 
 
-def given(content: bytes, *words: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
+def run_with_input(content: bytes, *words: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(
         command(*RUN, *words),
         input=content,
@@ -34,7 +34,7 @@ def test_sound_on_standard_input_is_decoded(raw: bool, bundled_speech: Path, tmp
     if raw:
         content = samples.astype("<i2").tobytes()
         words = ["--set", f"audio.raw={rate}:s16le"]
-    done = given(content, *words, folder=tmp_path)
+    done = run_with_input(content, *words, folder=tmp_path)
     assert done.returncode == 0, done.stderr
     (utterance,) = json.loads(done.stdout)["utterances"]
     assert utterance["id"] == "stdin"
@@ -49,7 +49,7 @@ def test_what_is_no_sound_on_standard_input_is_refused(tmp_path: Path) -> None:
         (b"only words", [], "stdin cannot be read as sound"),
         (np.zeros(99, np.int16).tobytes(), ["--set", "audio.raw=x"], "audio.raw must be"),
     ):
-        done = given(content, *words, folder=tmp_path)
+        done = run_with_input(content, *words, folder=tmp_path)
         assert done.returncode == 2
         (line,) = done.stderr.decode().splitlines()
         assert says in line

@@ -43,7 +43,7 @@ def odd(session: Path, tmp_path: Path) -> Path:
     return path
 
 
-def told(shell: str, *words: str | Path, **environment: str) -> subprocess.CompletedProcess[bytes]:
+def run_in_shell(shell: str, *words: str | Path, **environment: str) -> subprocess.CompletedProcess[bytes]:
     """What a shell gets of the verb with the redirections `shell`."""
     script = f'"$@" {shell}'
     return subprocess.run(
@@ -66,7 +66,7 @@ def printed(encoding: str, monkeypatch: pytest.MonkeyPatch, *words: str | Path) 
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def full_session(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A session with all that a run leaves in one."""
     path = tmp_path_factory.mktemp("streams") / "whole.asrs"
     path.write_bytes(_session_base.full())
@@ -87,7 +87,7 @@ def test_reports_are_printed_in_any_encoding(
 
 
 def test_predictions_and_runs_are_printed_in_any_encoding(
-    whole: Path,
+    full_session: Path,
     bundled_speech: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -96,7 +96,7 @@ def test_predictions_and_runs_are_printed_in_any_encoding(
     """In this process: what they import takes longer than what they do."""
     short, out = bundled_speech / "08-kal16-short.flac", tmp_path / "größer-日本.asrs"
     for words, said in (
-        (["whatif", whole, "--scale", "search=0.5"], "Amdahl"),
+        (["whatif", full_session, "--scale", "search=0.5"], "Amdahl"),
         (["run", "--preset", "gmm-quick", "--audio", short, "--out", out], "yes of course"),
     ):
         assert said in printed("ascii", monkeypatch, *words)
@@ -104,36 +104,36 @@ def test_predictions_and_runs_are_printed_in_any_encoding(
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])
 def test_json_is_the_same_in_any_encoding(encoding: str, session: Path) -> None:
-    done = told("", "show", session, "--json", PYTHONIOENCODING=encoding)
+    done = run_in_shell("", "show", session, "--json", PYTHONIOENCODING=encoding)
     assert json.loads(done.stdout.decode(encoding))["session"] == str(session)
 
 
 def test_a_strict_locale_without_utf_8(session: Path) -> None:
-    done = told("", "show", session, LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
+    done = run_in_shell("", "show", session, LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0")
     assert done.returncode == 0, done.stderr
     assert done.stdout.isascii()
 
 
 def test_a_locale_that_is_not_there(session: Path) -> None:
-    done = told("", "show", session, LC_ALL="xx_XX.nonsense")
+    done = run_in_shell("", "show", session, LC_ALL="xx_XX.nonsense")
     assert done.returncode == 0, done.stderr
 
 
 @posix
 def test_closed_streams(session: Path) -> None:
     for shell, status, out in ((">&-", 0, 0), ("2>&-", 0, 100), ("<&- >&- 2>&-", 0, 0)):
-        done = told(shell, "show", session)
+        done = run_in_shell(shell, "show", session)
         assert done.returncode == status, shell
         assert len(done.stdout) >= out
         assert done.stderr == b""
-    assert told("2>&-", "show", "nowhere.asrs").returncode == main.USAGE_ERROR
+    assert run_in_shell("2>&-", "show", "nowhere.asrs").returncode == main.USAGE_ERROR
 
 
 @posix
 def test_a_run_with_closed_streams_writes_its_session(bundled_speech: Path, tmp_path: Path) -> None:
     """No file of the run may get the number of a stream, to which libraries print."""
     short, out = bundled_speech / "08-kal16-short.flac", tmp_path / "s.asrs"
-    done = told("<&- >&- 2>&-", "run", "--preset", "gmm-quick", "--audio", short, "--out", out)
+    done = run_in_shell("<&- >&- 2>&-", "run", "--preset", "gmm-quick", "--audio", short, "--out", out)
     assert done.returncode == 0
     with Session.open(out) as session:
         assert session.state == "closed"
@@ -143,7 +143,7 @@ def test_a_run_with_closed_streams_writes_its_session(bundled_speech: Path, tmp_
 @posix
 @pytest.mark.parametrize("words", [["show"], ["show", "--json"], ["export", "--chrome-trace", "-"]])
 def test_nobody_reads_on(words: list[str], session: Path) -> None:
-    done = told("| head -c 1; exit ${PIPESTATUS[0]}", words[0], session, *words[1:])
+    done = run_in_shell("| head -c 1; exit ${PIPESTATUS[0]}", words[0], session, *words[1:])
     assert done.returncode in (0, _streams.BROKEN_PIPE)  # 0: all went into the pipe
     assert done.stderr == b""
 
@@ -152,7 +152,7 @@ def test_nobody_reads_on(words: list[str], session: Path) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 @pytest.mark.parametrize("words", [["show"], ["show", "--json"], ["export", "--csv", "-"]])
 def test_a_full_disk_under_standard_output(words: list[str], session: Path) -> None:
-    done = told("> /dev/full", words[0], session, *words[1:])
+    done = run_in_shell("> /dev/full", words[0], session, *words[1:])
     assert done.returncode == main.USAGE_ERROR
     (line,) = done.stderr.decode().splitlines()
     assert "no space left on device" in line
@@ -192,17 +192,17 @@ def test_nothing_printed_steers_a_terminal(
 
 
 def test_stages_and_settings_of_strangers_do_not_steer_it(
-    whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    full_session: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     strange, odd = tmp_path / "strange.asrs", ODD.removesuffix("\udcff")
-    shutil.copyfile(whole, strange)
+    shutil.copyfile(full_session, strange)
     with closing(sqlite3.connect(strange, isolation_level=None)) as connection:
         connection.execute("UPDATE stage SET name = name || ?", (odd,))
         connection.execute("UPDATE config SET tree = json_set(tree, '$.dnn.net', ?)", (odd,))
     for words in (
         ["show", strange],
         ["compare", strange, strange],
-        ["compare", whole, strange],
+        ["compare", full_session, strange],
         ["whatif", strange, "--scale", "search=0.5"],
     ):
         assert main.main([str(word) for word in words]) == 0
@@ -215,12 +215,12 @@ def test_stages_and_settings_of_strangers_do_not_steer_it(
 def test_sound_whose_name_is_no_utf_8_is_run(bundled_speech: Path, tmp_path: Path) -> None:
     sound, out = tmp_path / f"{ODD}.flac", tmp_path / f"{ODD}.asrs"
     shutil.copyfile(bundled_speech / "08-kal16-short.flac", sound)
-    done = told("", "run", "--preset", "gmm-quick", "--audio", sound, "--out", out, "--json")
+    done = run_in_shell("", "run", "--preset", "gmm-quick", "--audio", sound, "--out", out, "--json")
     assert done.returncode == 0, done.stderr
     tree = json.loads(done.stdout)
     assert tree["session"] == str(out)
     assert tree["utterances"][0]["hypothesis"] == "yes of course"
-    assert "yes of course" in told("", "show", out).stdout.decode()
+    assert "yes of course" in run_in_shell("", "show", out).stdout.decode()
 
 
 def test_a_name_with_line_ends_begins_no_line() -> None:
@@ -247,7 +247,7 @@ class Terminal(io.StringIO):
 def test_on_a_terminal_progress_moves_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    with _streams.shown(), _output.Progress() as progress:
+    with _streams.printable_output(), _output.Progress() as progress:
         progress("measuring\r\x1b[2J", 0.5)
     assert terminal.getvalue().startswith("\rmeasuring\\r\\x1b[2J  50%\r")
     assert "\n" not in terminal.getvalue()
@@ -255,14 +255,14 @@ def test_on_a_terminal_progress_moves_in_one_line(monkeypatch: pytest.MonkeyPatc
 
 def test_exports_to_standard_output_hold_nothing_else(session: Path, tmp_path: Path) -> None:
     picture = tmp_path / "a.csv"
-    done = told("", "export", session, "--chrome-trace", "-", "--csv", picture)
+    done = run_in_shell("", "export", session, "--chrome-trace", "-", "--csv", picture)
     assert json.loads(done.stdout)["traceEvents"]
     assert done.stderr.decode().strip() == str(picture)
 
 
 def test_the_help_of_the_verbs_without_docstrings() -> None:
-    whole = asrscope("--help").stdout
+    complete = asrscope("--help").stdout
     done = asrscope("--help", PYTHONOPTIMIZE="2")
     assert done.returncode == 0, done.stderr
-    assert done.stdout == whole
+    assert done.stdout == complete
     assert asrscope("show", "--help", PYTHONOPTIMIZE="2").stdout == asrscope("show", "--help").stdout

@@ -56,13 +56,13 @@ def places(docks: Docks) -> dict[str, QRect]:
 def bar_of(qtbot: QtBot, docks: Docks, title: str) -> QTabBar:
     """The tab bar with a title; Qt takes some turns to show a new one."""
 
-    def found() -> list[QTabBar]:
+    def matching_bars() -> list[QTabBar]:
         bars = docks.findChildren(QTabBar, options=Qt.FindChildOption.FindDirectChildrenOnly)
         named = [bar for bar in bars if title in [bar.tabText(n) for n in range(bar.count())]]
         return [bar for bar in named if bar.isVisible()]
 
-    qtbot.waitUntil(lambda: bool(found()))
-    return found()[0]
+    qtbot.waitUntil(lambda: bool(matching_bars()))
+    return matching_bars()[0]
 
 
 # -- the table -------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ def test_a_dock_is_closed_by_its_button_and_comes_back_from_the_menu(qtbot: QtBo
     assert places(docks) == before
 
 
-def test_a_dock_is_moved_beside_another_and_made_a_tab(qtbot: QtBot, opened: MainWindow) -> None:
+def test_a_dock_is_moved_next_to_another_and_made_a_tab(qtbot: QtBot, opened: MainWindow) -> None:
     docks = opened.desk.docks
     work, cost, words = (docks.docks[name] for name in ("work", "cost", "words"))
     docks.splitDockWidget(words, work, Qt.Orientation.Horizontal)

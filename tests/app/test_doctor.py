@@ -30,7 +30,7 @@ def by_name(tiers: object) -> dict[str, Tier]:
 
 
 @pytest.fixture
-def told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> dict:
+def report(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> dict:
     # Qt and torch are tried in processes of their own, which costs seconds and is tested elsewhere.
     monkeypatch.setattr(doctor, "_in_a_process", lambda code: (True, "Qt 6"))
     monkeypatch.setattr(availability, "probe", lambda: TORCH)
@@ -40,8 +40,8 @@ def told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) ->
     return tree
 
 
-def test_every_tier_has_a_name_of_its_own_and_a_reason(told: dict) -> None:
-    tiers = told["tiers"]
+def test_every_tier_has_a_name_of_its_own_and_a_reason(report: dict) -> None:
+    tiers = report["tiers"]
     assert all(set(tier) == {"name", "available", "grade", "reason"} for tier in tiers)
     assert all(tier["reason"] for tier in tiers)
     names = [tier["name"] for tier in tiers]
@@ -58,8 +58,8 @@ def test_every_tier_has_a_name_of_its_own_and_a_reason(told: dict) -> None:
     assert next(t for t in tiers if t["name"] == "time spans")["grade"] == "B"
 
 
-def test_the_checks_are_still_there(told: dict) -> None:
-    checks = {check["name"]: check for check in told["checks"]}
+def test_the_checks_are_still_there(report: dict) -> None:
+    checks = {check["name"]: check for check in report["checks"]}
     assert {"numpy", "Qt", "acoustic model", "cache folder", "accelerator"} <= set(checks)
     assert checks["accelerator"]["works"]
     assert checks["accelerator"]["detail"] == "Fast GPU (torch 9)"
@@ -75,9 +75,9 @@ def test_the_cache_tells_its_size_and_is_emptied(
     main.main(["doctor"])
     assert "2.0 MB in 1 file, at most 2,147.5 MB" in capsys.readouterr().out
     main.main(["doctor", "--empty-cache", "--json"])
-    told = capsys.readouterr()
-    assert "The cache is empty: 2.0 MB freed." in told.err
-    details = {check["name"]: check["detail"] for check in json.loads(told.out)["checks"]}
+    report = capsys.readouterr()
+    assert "The cache is empty: 2.0 MB freed." in report.err
+    details = {check["name"]: check["detail"] for check in json.loads(report.out)["checks"]}
     assert "0.0 MB in 0 files" in details["cache folder"]
 
 

@@ -49,12 +49,12 @@ class Run:
         tree = settings.to_dict(self.now)
         self.configs.append(ConfigEpoch(self.epoch, self.end, tree, 0))
 
-    def change(self, key: str, value: Any, asked: int | None = None) -> None:
+    def change(self, key: str, value: Any, requested_frame: int | None = None) -> None:
         self.now = settings.replace(self.now, key, value)
         self.epoch += 1
-        asked = self.end if asked is None else asked
+        requested_frame = self.end if requested_frame is None else requested_frame
         number = len(self.markers)
-        self.markers.append(Marker(number, "option", "text", 0, asked, self.end, self.epoch, key, value))
+        self.markers.append(Marker(number, "option", "text", 0, requested_frame, self.end, self.epoch, key, value))
         self._config()
 
     def decode(self, name: str, cost: float, errors: int = 1, seconds: int = 5) -> None:
@@ -89,7 +89,7 @@ class Run:
     def effect(self, *keys: str, end: int | None = None) -> Effect | None:
         at = self.end if end is None else end
         found = effects_of(cast("Any", self))
-        return found.at(cast("Any", self), self.track, at, frozenset(keys) if keys else None)
+        return found.last_change(cast("Any", self), self.track, at, frozenset(keys) if keys else None)
 
 
 @pytest.fixture
@@ -163,7 +163,7 @@ def test_the_interval_lies_around_the_factor(flipped: Run) -> None:
     assert effect.low < effect.factor < effect.high
 
 
-def test_words_want_both_sides_and_stand_beside_what_an_ab_has_decided() -> None:
+def test_word_errors_need_both_sides_and_follow_the_verdict_of_an_ab() -> None:
     scored = ErrorCount(1, 10)
     assert Effect("faster", 2.0, before=scored).points is None
     assert Effect("faster", 2.0, before=scored).words == ""
@@ -230,7 +230,7 @@ def test_words_that_only_an_ab_brings_are_said_to() -> None:
     run = Run()
     run.decode("one", 5e6)
     run.utterances[0] = replace(run.utterances[0], epochs=(0, 1))
-    run.change(SELECTION, True, asked=400)
+    run.change(SELECTION, True, requested_frame=400)
     run.configs[-1] = replace(run.configs[-1], first_frame=400)
     run.decode("one", 2e6)
     effect = run.effect(SELECTION)
@@ -254,7 +254,7 @@ def ab(run: Run, pairs: int) -> None:
             run.decode("one", (8e6, 2e6)[arm], errors=(1, 3)[arm])
 
 
-def test_a_turn_of_the_settings_before_is_told_no_effect_of_those_after(flipped: Run) -> None:
+def test_a_turn_of_the_settings_before_shows_no_effect_of_those_after(flipped: Run) -> None:
     """The breakdown once said "3.06 ms, baseline 2.98 ms, 3.9× faster": of A, what B did."""
     ab(flipped, 3)
     turns = [(flipped.end - 500 * back, back in (0, 3, 4)) for back in range(6)]
@@ -321,7 +321,7 @@ def test_one_word_and_one_turn_are_singular() -> None:
 
 
 def test_the_baseline_says_which_speech_its_factor_is_of() -> None:
-    """The bars beside it are of other speech, too: 6.98 ms over theirs is another factor."""
+    """The bars next to it include other speech: 6.98 ms over theirs is another factor."""
     effect = Effect("faster", 4.5, seconds=8.2)
     model = cast("Any", SimpleNamespace(effect=effect, before_wall_ms=6.98))
     assert before_text(model) == "pale: baseline, 6.98 ms · 4.5× faster on the same 8 s of speech"
@@ -340,7 +340,7 @@ def test_the_wer_of_the_top_bar_is_that_of_the_settings_in_force(flipped: Run) -
     assert errors(flipped.end) == ErrorCount(5, 20), "both of the times when it was off"
 
 
-def shown(run: Run, end: int | None = None) -> Any:
+def figures_of(run: Run, end: int | None = None) -> Any:
     """The figures of the top bar, in a recording that has come to `end`."""
     at = run.end if end is None else end
     snapshot = SimpleNamespace(session=run, track=run.track, cursor_frame=at, live=False, axis=TimeAxis())
@@ -352,7 +352,7 @@ def test_an_utterance_decoded_again_counts_once_for_the_word_error_rate() -> Non
     run.decode("clear", 5e6, errors=1)
     for _ in range(3):
         run.decode("noisy", 5e6, errors=9)
-    assert shown(run).errors == ErrorCount(10, 20)
+    assert figures_of(run).errors == ErrorCount(10, 20)
 
 
 def test_turns_of_an_ab_do_not_count_for_the_word_error_rate() -> None:
@@ -360,28 +360,28 @@ def test_turns_of_an_ab_do_not_count_for_the_word_error_rate() -> None:
     run.change(SELECTION, True)
     run.decode("clear", 5e6, errors=1)
     run.decode("noisy", 5e6, errors=2)
-    before = shown(run).errors
+    before = figures_of(run).errors
     now, epoch = run.now, run.epoch
     ab(run, 2)
     for end in range(run.end - 1500, run.end + 1, 500):
-        assert shown(run, end).errors == before
+        assert figures_of(run, end).errors == before
     run.meta["ab"]["ended"] = run.end
     run.now, run.epoch = now, epoch
     run._config()
-    assert shown(run).errors == before
+    assert figures_of(run).errors == before
 
 
-def test_beside_the_word_error_rate_is_that_of_the_same_words_before() -> None:
+def test_the_word_error_rate_comes_with_that_of_the_same_words_before() -> None:
     run = Run()
     run.decode("one", 5e6, errors=1)
     run.decode("two", 5e6, errors=9)
-    assert shown(run).before is None
+    assert figures_of(run).before is None
     run.change(SELECTION, True)
     run.decode("one", 5e6, errors=2)
-    found = shown(run)
+    found = figures_of(run)
     assert (found.errors, found.before) == (ErrorCount(2, 10), ErrorCount(1, 10))
     run.decode("three", 5e6, errors=3)
-    found = shown(run)
+    found = figures_of(run)
     assert (found.before, found.unlike, found.scored) == (None, 1, 2)
 
 
@@ -395,5 +395,5 @@ def test_the_rtf_of_an_ab_is_that_of_its_arm_without_the_warm_up() -> None:
     run.meta["ab"]["measured_from"] = start
     del run.meta["ab"]["ended"]
     assert run.utterances[-1].epochs == (a,)
-    assert (shown(run).rtf, shown(run).scope) == (pytest.approx(0.8), "arm A")
+    assert (figures_of(run).rtf, figures_of(run).scope) == (pytest.approx(0.8), "arm A")
     assert b not in run.utterances[-1].epochs

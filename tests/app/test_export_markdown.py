@@ -47,8 +47,8 @@ def split(line: str) -> list[str]:
     return re.split(r"(?<!\\)\|", line.strip("|"))
 
 
-def as_read(said: str) -> str:
-    return re.sub(" +", " ", one_line(said, markdown.LONGEST)).strip()
+def as_read(text: str) -> str:
+    return re.sub(" +", " ", one_line(text, markdown.LONGEST)).strip()
 
 
 def check(lines: list[str]) -> None:

@@ -91,7 +91,7 @@ def test_last_words_are_whole_lines_and_bounded() -> None:
     assert len(lines) <= MAX_LINES
 
 
-def test_a_fault_that_repeats_itself_is_told_once_and_the_window_goes_on(qtbot, window, tmp_path, capsys) -> None:
+def test_a_repeated_fault_is_reported_once_and_the_window_goes_on(qtbot, window, tmp_path, capsys) -> None:
     w = window()
     times = []
 

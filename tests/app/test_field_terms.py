@@ -75,18 +75,18 @@ def shown_texts() -> Iterator[tuple[str, str]]:
 
 
 @pytest.fixture(scope="module")
-def shown() -> list[tuple[str, str]]:
+def texts() -> list[tuple[str, str]]:
     return list(shown_texts())
 
 
 @pytest.mark.parametrize("pattern", OURS)
-def test_texts_use_the_terms_of_the_field(pattern: str, shown: list[tuple[str, str]]) -> None:
+def test_texts_use_the_terms_of_the_field(pattern: str, texts: list[tuple[str, str]]) -> None:
     # What may be *said* is the field's word where speech is spoken, as in a grammar's help.
     spoken = ("may be said", "said in any")
     of_processors = ("governor", "frequency governor")
     wrong = [
         (place, text)
-        for place, text in shown
+        for place, text in texts
         if re.search(pattern, text, re.IGNORECASE) and not any(s in text for s in spoken) and text not in of_processors
     ]
     assert wrong == [], f"the field says: {OURS[pattern]}"

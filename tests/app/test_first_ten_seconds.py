@@ -68,7 +68,7 @@ def effect(window: MainWindow) -> Effect | None:
         return None
     keys = window.top.toggles[TOGGLE].toggle.keys
     found = effects_of(shown.session)
-    return found.at(shown.session, shown.track, shown.cursor_frame, keys)
+    return found.last_change(shown.session, shown.track, shown.cursor_frame, keys)
 
 
 def test_the_first_ten_seconds(qtbot: QtBot, desk: MainWindow) -> None:

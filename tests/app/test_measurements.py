@@ -61,11 +61,11 @@ def test_a_table_as_markdown() -> None:
         Table(("a", "b"), [(1,)]).markdown()
 
 
-def _entry(name: str, said: object, **more: Any) -> Entry:
-    def tables(found: Sequence[Any]) -> list[Table]:
-        return [Table(("figure",), [(one["figure"],) for one in found])]
+def _entry(name: str, content: object, **more: Any) -> Entry:
+    def tables(results: Sequence[Any]) -> list[Table]:
+        return [Table(("figure",), [(one["figure"],) for one in results])]
 
-    text = json.dumps(json.dumps(said))
+    text = json.dumps(json.dumps(content))
     return Entry(name, (f"python -c 'print({text})'",), tables, more.pop("upto_s", 1.0), **more)
 
 

@@ -73,13 +73,13 @@ FIGURES: dict[str, dict[str, Reader]] = {
         "show": lambda o: o.of_page(r"RTF (\S+)"),
         "top bar": lambda o: printed(o.window.top.rtf.value),
         "top bar, tool tip": lambda o: Shown(
-            o.found(r"over the whole range shown: ([<\d.]+)", o.window.top.rtf.toolTip())[1]
+            o.match(r"over the whole range shown: ([<\d.]+)", o.window.top.rtf.toolTip())[1]
         ),
         "breakdown": lambda o: o.view["breakdown"].model().rtf,
-        "breakdown, sum": lambda o: Shown(o.found(r"RTF ([<\d.]+)", sum_text(o.view["breakdown"].model()))[1]),
-        "breakdown, sentence": lambda o: Shown(o.found(r"RTF ([<\d.]+)", o.view["breakdown"].summary())[1]),
+        "breakdown, sum": lambda o: Shown(o.match(r"RTF ([<\d.]+)", sum_text(o.view["breakdown"].model()))[1]),
+        "breakdown, sentence": lambda o: Shown(o.match(r"RTF ([<\d.]+)", o.view["breakdown"].summary())[1]),
         "cost": lambda o: o.view["cost"].model().rtf,
-        "cost, sentence": lambda o: Shown(o.found(r"RTF ([<\d.]+)", o.view["cost"].summary())[1]),
+        "cost, sentence": lambda o: Shown(o.match(r"RTF ([<\d.]+)", o.view["cost"].summary())[1]),
         "whatif": lambda o: whatif.unchanged(breakdown(o.session)).rtf,
         "chrome trace": lambda o: o.chrome["otherData"]["rtf"],
         "compare": lambda o: {"": c["overall"]["rtf_a"]} if (c := compared(o)) and c["repeats"] == 1 else {},
@@ -90,7 +90,7 @@ FIGURES: dict[str, dict[str, Reader]] = {
         "run --json": lambda o: of_run(o, "audio_s"),
         "show": lambda o: o.of_page(r"^([\d.]+) s of audio"),
         "cost, note": lambda o: o.view["cost"].model().audio_s,
-        "transport": lambda o: Shown(o.found(r"([\d.]+) s of audio", o.window.desk.transport.note.full)[1]),
+        "transport": lambda o: Shown(o.match(r"([\d.]+) s of audio", o.window.desk.transport.note.full)[1]),
         "chrome trace": lambda o: o.chrome["otherData"]["audio_s"],
         "compare": lambda o: {"": c["audio_s"]} if (c := compared(o)) else {},
     },
@@ -275,8 +275,8 @@ FIGURES: dict[str, dict[str, Reader]] = {
 }
 
 
-def values_of(found: Any) -> Values:
-    return found if isinstance(found, Mapping) else {"": found}
+def values_of(result: Any) -> Values:
+    return result if isinstance(result, Mapping) else {"": result}
 
 
 def same(wanted: Value, value: Value) -> bool:

@@ -317,7 +317,7 @@ def test_settings_are_those_then_in_force(
 
 @pytest.fixture
 def flipped(recording: Callable[..., Recording]) -> Path:
-    """The same 6 s with selection off, then on: asked for at 5.5 s, in force at 6 s."""
+    """The same 6 s with selection off, then on: requested at 5.5 s, applied at 6 s."""
     made = recording("flipped.asrs")
     made.write(600)
     key = "gmm.selection.enabled"
@@ -331,7 +331,7 @@ def flipped(recording: Callable[..., Recording]) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "effect"),
     [
         ({"at_s": 5.0}, None),
         ({"at_s": 5.8}, "preparing …"),
@@ -341,24 +341,24 @@ def flipped(recording: Callable[..., Recording]) -> Path:
         ({"select": ("7..12",)}, "no difference · ±0.0 points (n = 6 words)"),
     ],
 )
-def test_what_a_toggle_did_stands_beside_it_as_in_the_window(
+def test_the_effect_of_a_toggle_is_next_to_it_as_in_the_window(
     flipped: Path,
     telling: list[tuple[Extent, PictureTexts]],
     options: dict[str, object],
-    said: str | None,
+    effect: str | None,
 ) -> None:
     pictures = SessionPictures(flipped)
     draw(pictures, **options)
     pictures.close()
     ((_, told),) = telling
     toggle, skipping, *_ = told.headline.toggles
-    assert (toggle.effect and toggle.effect.text) == said
+    assert (toggle.effect and toggle.effect.text) == effect
     assert skipping.effect is None
-    assert told.origin.get("effects") == (said and f"Gaussian selection: {said}")
+    assert told.origin.get("effects") == (effect and f"Gaussian selection: {effect}")
     sheet = ViewPicture((), told.headline, (), 1280)
     lay_out(sheet, QSize(1280, 800))
     drawn = " ".join(text.text for text in texts(sheet))
-    assert (said or "") in drawn
+    assert (effect or "") in drawn
     assert cut_short(sheet) == faults(sheet) == []
     sheet.deleteLater()
 

@@ -120,10 +120,10 @@ def test_ampersands_underline_nothing(qtbot) -> None:
 
 
 def test_what_does_not_show_is_written_out_and_bounded() -> None:
-    assert plain_text.shown("\u202egnp.exe\x1b[2J") == "\\u202egnp.exe\\x1b[2J"
-    assert plain_text.shown("one\ntwo") == "one\ntwo"
-    assert len(plain_text.shown("x" * 10**6)) <= plain_text.LONGEST_LINE
-    assert plain_text.shown("x\n" * 10**5).count("\n") <= plain_text.MAX_LINES
+    assert plain_text.displayable("\u202egnp.exe\x1b[2J") == "\\u202egnp.exe\\x1b[2J"
+    assert plain_text.displayable("one\ntwo") == "one\ntwo"
+    assert len(plain_text.displayable("x" * 10**6)) <= plain_text.LONGEST_LINE
+    assert plain_text.displayable("x\n" * 10**5).count("\n") <= plain_text.MAX_LINES
 
 
 def test_a_titled_tip_formats_the_title_only(qtbot) -> None:
@@ -135,7 +135,7 @@ def test_a_titled_tip_formats_the_title_only(qtbot) -> None:
 
 @pytest.fixture
 def canary(tmp_path: Path) -> Iterator[tuple[Path, Callable[[], bool]]]:
-    """A picture, and whether it has been opened since the last question (told by the kernel; on Linux only)."""
+    """A picture, and whether it was opened since the last call (reported by the kernel; on Linux only)."""
     path = tmp_path / "canary.png"
     path.write_bytes(b"\x89PNG\r\n\x1a\n")
     if not sys.platform.startswith("linux"):

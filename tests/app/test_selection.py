@@ -111,7 +111,7 @@ def test_charts_say_what_their_figures_are_of(opened: MainWindow) -> None:
     opened.desk.docks.float_or_dock("work")  # it lay behind the cost
     cost, work = opened.desk.views["cost"], opened.desk.views["work"]
 
-    def said() -> list[str]:
+    def texts() -> list[str]:
         QApplication.processEvents()
         for view in (cost, work):
             view.draw(opened.playhead.snapshot())
@@ -119,27 +119,27 @@ def test_charts_say_what_their_figures_are_of(opened: MainWindow) -> None:
         assert cost.model().counted == work.model().counted
         return [cost.summary(), work.summary(), cost.note, work.note]
 
-    sentences, notes = (found := said())[:2], found[2:]
+    sentences, notes = (found := texts())[:2], found[2:]
     whole = work.model()
     assert all(text.startswith("In view, 0:00 to 0:12,") for text in sentences)
     assert "start to cursor, 12.0 s" in notes[0]
     assert "figures: start to cursor" in notes[1]
     opened.axis.set_visible(2.0, 8.0)
-    assert all("in view 6.0 s" in text for text in said()[2:])
+    assert all("in view 6.0 s" in text for text in texts()[2:])
     opened.axis.fit()
     opened.axis.select(0.5, 2.0)
-    sentences, notes = (found := said())[:2], found[2:]
+    sentences, notes = (found := texts())[:2], found[2:]
     assert all(text.startswith("In the selection, 0:00.50 to 0:02.00,") for text in sentences)
     assert all("selection 1.5 s" in text for text in notes)
     track, model = opened.playhead.track, cost.model()
     assert model.mean_total_ms == pytest.approx(float(track.wall_ns[50:200].mean()) * 1e-6)
     opened.playhead.seek(100)
-    assert "0:00.50 to 0:01.00" in said()[0], "nothing is counted after the cursor"
+    assert "0:00.50 to 0:01.00" in texts()[0], "nothing is counted after the cursor"
     opened.axis.clear()
     opened.playhead.seek(0)
     lanes = len(whole.panels)
     assert cost.summary() == "No frames in range yet."
-    said()
+    texts()
     assert len(work.model().panels) == lanes, "no lane goes because nothing is counted"
 
 

@@ -22,7 +22,7 @@ def steps(count: int, done: list[int]) -> Generator[None, None, str]:
     return "found"
 
 
-def test_a_job_is_done_when_the_window_is_served_or_at_once_when_asked(qtbot) -> None:
+def test_a_job_is_done_when_the_window_is_served_or_at_once_on_request(qtbot) -> None:
     parent, done, found = QObject(), [], []
     slices: Slices[str] = Slices(parent, found.append)
     slices.start(steps(5, done))

@@ -51,7 +51,7 @@ def page(qtbot: QtBot) -> QWidget:
     return made
 
 
-def test_a_collision_and_a_cut_are_told(page: QWidget) -> None:
+def test_a_collision_and_a_cut_are_reported(page: QWidget) -> None:
     QLabel("beneath all", page).move(20, 30)
     Painted(page, "across it", QRectF(40, 31, 100, 20))
     Painted(page, "a sentence that is longer than its place", QRectF(20, 60, 80, 20))

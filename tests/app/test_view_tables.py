@@ -29,7 +29,7 @@ def playhead(sample: Path, qapp: QApplication) -> Iterator[Playhead]:
     made.close()
 
 
-def shown(view: TableView, playhead: Playhead, path: Path) -> None:
+def show_session(view: TableView, playhead: Playhead, path: Path) -> None:
     playhead.changed.connect(view.update_snapshot)
     playhead.closed.connect(view.clear)
     view.resize(900, 300)
@@ -41,7 +41,7 @@ def shown(view: TableView, playhead: Playhead, path: Path) -> None:
 def test_utterances_are_sorted_and_lead_to_their_place(playhead: Playhead, sample: Path, qtbot: QtBot) -> None:
     view = UtterancesView(playhead.axis)
     qtbot.addWidget(view)
-    shown(view, playhead, sample)
+    show_session(view, playhead, sample)
     headers, rows = view.table()
     assert len(rows) == 8
     wall, slow = playhead.track.wall_ns, headers.index("highest ms")  # type: ignore[union-attr]
@@ -64,10 +64,10 @@ def test_utterances_are_sorted_and_lead_to_their_place(playhead: Playhead, sampl
     assert playhead.axis.selected_frames == (other, other + 256)
 
 
-def test_an_utterance_after_the_cursor_is_not_told(playhead: Playhead, sample: Path, qtbot: QtBot) -> None:
+def test_an_utterance_after_the_cursor_is_not_listed(playhead: Playhead, sample: Path, qtbot: QtBot) -> None:
     view = UtterancesView(playhead.axis)
     qtbot.addWidget(view)
-    shown(view, playhead, sample)
+    show_session(view, playhead, sample)
     playhead.seek(300)
     settle()
     assert [row[0] for row in view.table()[1]] == [1, 2]
@@ -76,7 +76,7 @@ def test_an_utterance_after_the_cursor_is_not_told(playhead: Playhead, sample: P
 def test_a_session_tells_machine_device_settings_and_command(playhead: Playhead, qtbot: QtBot) -> None:
     view = SessionView(playhead.axis)
     qtbot.addWidget(view)
-    shown(view, playhead, SAMPLE)
+    show_session(view, playhead, SAMPLE)
     known = {str(name): str(value) for name, value in view.table()[1]}
     assert known["machine"].startswith("Intel(R) Xeon(R)")
     assert known["device"] == "NVIDIA H100 80GB HBM3, 79 GiB, cuda 13.0"
@@ -96,6 +96,6 @@ def test_every_fact_has_a_name_and_a_value(sample: Path) -> None:
 def test_word_errors_are_said_with_how_many_utterances_have_a_transcript(playhead: Playhead, qtbot: QtBot) -> None:
     view = UtterancesView(playhead.axis)
     qtbot.addWidget(view)
-    shown(view, playhead, KEPT / "v2-0.1.0.asrs")
+    show_session(view, playhead, KEPT / "v2-0.1.0.asrs")
     expected = "2 utterances; 1 error in 3 words; 1 of 2 utterances have a transcript."
     assert view.summary() == expected

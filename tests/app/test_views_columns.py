@@ -171,7 +171,7 @@ def test_nothing_gives_nothing() -> None:
 
 @given(st.integers(1, 3000), st.integers(0, 99), st.data())
 @settings(max_examples=40, deadline=None)
-def test_quantiles_of_blocks_are_those_of_their_frames_in_whatever_order_they_are_asked(
+def test_quantiles_of_blocks_are_those_of_their_frames_in_any_order_of_queries(
     count: int, seed: int, data: st.DataObject
 ) -> None:
     series = values(count, seed)

@@ -180,7 +180,7 @@ def row_of(tree: StageTree, name: str) -> QModelIndex:
     return tree.indexFromItem(tree._rows[f"stage {name}"])
 
 
-def test_a_stage_can_be_asked_about(desk: Desk, qtbot: QtBot) -> None:
+def test_a_stage_can_be_explained(desk: Desk, qtbot: QtBot) -> None:
     tree, panel = desk.breakdown.tree, desk.breakdown.panel
     assert tree.stages
     first = tree.explained()
@@ -433,7 +433,7 @@ def test_words_of_a_long_session_are_aligned_when_the_hand_rests(
     view.deleteLater()
 
 
-def test_real_time_is_written_beside_a_cursor_at_the_end(desk: Desk) -> None:
+def test_real_time_is_written_next_to_a_cursor_at_the_end(desk: Desk) -> None:
     """Its ground covered a part of the cursor."""
     desk.playhead.go_live()
     settle()

@@ -144,7 +144,7 @@ def painted(chart: Chart, tokens: Tokens) -> QImage:
 
 
 @pytest.mark.parametrize("kind", EVERY)
-def test_what_is_under_the_mouse_is_told(kind: str, qtbot: QtBot) -> None:
+def test_what_is_under_the_mouse_is_shown(kind: str, qtbot: QtBot) -> None:
     drawn = Panel(EVERY[kind], looks(EVERY[kind]))
     qtbot.addWidget(drawn)
     drawn.resize(400, 280)
@@ -245,7 +245,7 @@ def test_a_name_looks_the_same_in_all_panels_and_unlike_others_of_its_panels() -
 
 
 @pytest.mark.parametrize("tall", [115, 220])
-def test_names_beside_lying_bars_stay_in_the_panel_and_differ(tall: int, qtbot: QtBot) -> None:
+def test_names_next_to_horizontal_bars_stay_in_the_panel_and_differ(tall: int, qtbot: QtBot) -> None:
     names = ("one worker", "synchronous", "an exchange each", "an exchange for 4")
     chart = Chart(
         Axis("way", categories=names),

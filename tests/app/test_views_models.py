@@ -213,7 +213,7 @@ def test_breakdown_adds_up_and_agrees_with_the_analysis(replay: tuple[Session, C
     assert sum(line.ms for line in lines) == pytest.approx(model.wall_ms - truth.between_ns / FRAMES * 1e-6, rel=1e-6)
 
 
-def test_without_a_selection_now_stands_beside_before(replay: tuple[Session, CostTrack]) -> None:
+def test_without_a_selection_now_is_next_to_before(replay: tuple[Session, CostTrack]) -> None:
     session, track = replay
     model = breakdown_model(session, track, FRAMES, None)
     assert model.scope == bm.SINCE_CHANGE
@@ -229,7 +229,7 @@ def test_without_a_selection_now_stands_beside_before(replay: tuple[Session, Cos
     assert earlier.before_ms is None, "a stretch before the change has no before"
 
 
-def test_beside_a_turn_of_the_settings_before_stands_no_effect_of_those_after(
+def test_a_turn_of_the_settings_before_has_no_effect_of_those_after(
     replay: tuple[Session, CostTrack], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session, track = replay
@@ -372,7 +372,7 @@ def test_at_the_beginning_the_first_utterance_is_the_current_one(
         assert model.current == 0
 
 
-def test_a_partial_utterance_shows_what_was_heard_so_far(
+def test_a_partial_utterance_shows_its_hypothesis_so_far(
     replay: tuple[Session, CostTrack],
 ) -> None:
     session, track = replay
@@ -440,7 +440,7 @@ def test_what_the_run_did_not_score_has_no_count() -> None:
     assert spoken_of("...", heard, errors=1, reference_words=0).count is None
 
 
-def test_what_is_too_long_to_align_is_shown_as_heard() -> None:
+def test_what_is_too_long_to_align_is_shown_as_its_hypothesis() -> None:
     words = [(f"v{i}", i % 100, 1) for i in range(2000)]
     spoken = spoken_of("w " * 2100, *words, errors=7, reference_words=9)
     assert (spoken.columns, spoken.said, spoken.count) == (None, (), ErrorCount(7, 9))

@@ -180,7 +180,7 @@ def test_senones_are_said_as_a_part_of_all(tmp_path: Path) -> None:
 
 
 def test_a_name_is_nearest_to_its_own_point(qtbot: QtBot) -> None:
-    """Three stages on top of each other in a low roofline: one name stood beside the point below its own."""
+    """Three stages on top of each other in a low roofline: one name stood next to the point below its own."""
     roofline = Roofline()
     qtbot.addWidget(roofline)
     roofline.resize(360, HEIGHT)
@@ -230,7 +230,7 @@ POINTS = [
 
 
 def of_the_demo(qtbot: QtBot, width: int, marked: str) -> Roofline:
-    """The stages CLOSE in a roofline so many points wide."""
+    """Return a roofline of the stages CLOSE, `width` points wide."""
     roofline = Roofline()
     qtbot.addWidget(roofline)
     roofline.resize(width, HEIGHT)
@@ -316,7 +316,7 @@ def test_no_name_of_a_roof_lies_on_a_dot(qtbot: QtBot, size: tuple[int, int], sh
                 assert not dot.intersects(written), (power, text)
 
 
-def test_both_roofs_are_named_beside_a_dot_below_the_slope(qtbot: QtBot) -> None:
+def test_both_roofs_are_named_next_to_a_dot_below_the_slope(qtbot: QtBot) -> None:
     """In the window of a small laptop the roof of memory had no name: wherever it stood, it was near the dot."""
     roofline = Roofline()
     qtbot.addWidget(roofline)
@@ -357,8 +357,8 @@ LADDER = [rung(16 << i, gb) for i, gb in enumerate((200, 200, 90, 91, 92, 40, 41
 """16 KiB to 16 MiB."""
 
 
-def named(found: tuple[Level, ...]) -> list[tuple[str, float]]:
-    return [(level.name, level.bandwidth / 1e9) for level in found]
+def named(levels: tuple[Level, ...]) -> list[tuple[str, float]]:
+    return [(level.name, level.bandwidth / 1e9) for level in levels]
 
 
 def test_levels_of_memory_are_named_by_the_caches_and_by_sizes_without_them() -> None:

@@ -23,7 +23,7 @@ CHARTS = ("cost", "work", "words")
 
 
 class Clock:
-    """The clock of the charts; it stands until it is told to go."""
+    """The clock of the charts; it stands still until the test starts it."""
 
     now = 100.0
 
@@ -96,7 +96,7 @@ def plots(desk: Desk) -> list[TimePlot]:
     return [getattr(desk, name).plot for name in CHARTS]
 
 
-def shown(desk: Desk, scale: float = 1.0) -> list[np.ndarray]:
+def shown_pixels(desk: Desk, scale: float = 1.0) -> list[np.ndarray]:
     return [pixels_of(plot, scale) for plot in plots(desk)]
 
 
@@ -106,13 +106,13 @@ def afresh(desk: Desk, scale: float = 1.0) -> list[np.ndarray]:
         view = getattr(desk, name)
         view.draw(view.snapshot)
     settle()
-    return shown(desk, scale)
+    return shown_pixels(desk, scale)
 
 
 def assert_as_drawn_afresh(desk: Desk, scale: float = 1.0) -> None:
     # Of a scale between whole ones each position has pixels of its own, and the faint line may be a pixel off.
     unlike = 0.001 if scale == round(scale) else 0.03
-    kept = shown(desk, scale)
+    kept = shown_pixels(desk, scale)
     for name, before, after in zip(CHARTS, kept, afresh(desk, scale), strict=True):
         # The block that the left end cuts has its part of the faint line elsewhere.
         left = round((GUTTER + 30) * scale)
@@ -237,13 +237,13 @@ def test_what_is_no_longer_right_is_drawn_again(
 def test_on_a_finer_screen_it_is_drawn_finer(desk: Desk) -> None:
     advance(desk, 3)
     for scale in (1.0, 2.0, 1.0, 1.5):
-        shown(desk)
+        shown_pixels(desk)
         advance(desk, 2)
         assert_as_drawn_afresh(desk, scale)
 
 
 def test_other_colours_are_those_of_what_scrolls(desk: Desk) -> None:
-    """A plot that is told of a theme, and not its view."""
+    """The theme change reaches the plot, not its view."""
     advance(desk, 3)
     before = theme().name
     set_theme(before)
@@ -260,7 +260,7 @@ def test_other_colours_are_those_of_what_scrolls(desk: Desk) -> None:
         set_theme(before)
 
 
-def test_a_model_that_is_asked_for_is_that_of_the_cursor(desk: Desk) -> None:
+def test_a_requested_model_is_that_of_the_cursor(desk: Desk) -> None:
     """Between two drawings, too: in a table, a sentence, a picture."""
     advance(desk, 3)
     model = desk.cost.model()
@@ -272,7 +272,7 @@ def test_a_model_that_is_asked_for_is_that_of_the_cursor(desk: Desk) -> None:
     assert desk.cost._model.counted.last == desk.playhead.cursor_frame
 
 
-def test_the_word_at_the_cursor_is_told_while_the_chart_scrolls(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_word_at_the_cursor_is_named_while_the_chart_scrolls(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """And where the next utterance begins, its part of the wave is drawn again."""
     made, looks, currents = reductions(desk, monkeypatch), set(), set()
     for _ in range(60):

@@ -84,7 +84,7 @@ def test_the_breakdown_is_laid_out_once_where_its_stages_are_counted(
 ) -> None:
     view, shown = moving.breakdown, []
     show = view.tree.show_model
-    monkeypatch.setattr(view.tree, "show_model", lambda *found: (shown.append(found[0]), show(*found)))
+    monkeypatch.setattr(view.tree, "show_model", lambda *models: (shown.append(models[0]), show(*models)))
     moving.playhead.playing = True
     moving.playhead._position = 1000.0
     snapshot = moving.playhead.snapshot()
@@ -105,7 +105,7 @@ def test_the_breakdown_is_laid_out_once_where_its_stages_are_counted(
     moving.playhead.playing = False
 
 
-def test_a_plot_is_painted_once_however_often_it_is_asked(moving: Desk) -> None:
+def test_a_plot_is_painted_once_however_often_it_is_requested(moving: Desk) -> None:
     plot = moving.cost.plot
     paintings = Paintings(plot.viewport())
     for count in (1, 2):

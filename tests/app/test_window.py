@@ -344,7 +344,7 @@ def test_another_session_can_be_looked_at_during_a_run(qtbot, window, audio, fin
     path = running(qtbot, w, audio)
     w.open_session(finished)
     assert w.when.is_running()
-    assert w.actions_.obstacle("run.show") is None
+    assert w.actions_.unavailable_reason("run.show") is None
     assert w.top.recording.text() == "REC", "a clock that stands still would say that nothing goes on"
     w.playhead.close()
     assert w.top.recording.text() == "REC"

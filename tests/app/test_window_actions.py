@@ -133,7 +133,7 @@ def test_the_palette_finds_every_setting_by_name_key_and_help(qtbot, window):
     window.open_palette()
     palette = window.findChild(Palette)
 
-    def found(query: str) -> list[str]:
+    def find_keys(query: str) -> list[str]:
         palette.line.setText(query)
         return [line.beside.partition("=")[0] for line in palette._results]
 
@@ -142,9 +142,9 @@ def test_the_palette_finds_every_setting_by_name_key_and_help(qtbot, window):
     for option in window.pipeline.options:
         sentence = option.help.partition(".")[0]
         for query in (option.title, option.title.lower(), option.key, sentence):
-            assert option.key in found(query), (option.key, query)
-    assert found("beam")[0] == "search.beam"
-    assert found("search.max_active")[0] == "search.max_active"
+            assert option.key in find_keys(query), (option.key, query)
+    assert find_keys("beam")[0] == "search.beam"
+    assert find_keys("search.max_active")[0] == "search.max_active"
     palette.close()
 
 
@@ -229,13 +229,13 @@ def test_whatever_is_greyed_says_why(window):
     desk = window.desk  # its actions and buttons
     for action in window.actions_:
         usable = window.actions_[action.id].isEnabled()
-        assert usable == (window.actions_.obstacle(action.id) is None), action.id
+        assert usable == (window.actions_.unavailable_reason(action.id) is None), action.id
     for button in (window.top.stop, desk.transport.mark, desk.transport.follow):
         assert not button.isEnabled()
         said, why = button.toolTip().split("\n")
         assert said.startswith(button.action.text())
         assert why == button.accessibleDescription()
-    assert window.actions_.obstacle("run.stop") == "Nothing runs."
+    assert window.actions_.unavailable_reason("run.stop") == "Nothing runs."
     assert desk.transport.mark.toolTip() == "Set a marker (M)\nNothing runs."
     assert "start a run or open one" in desk.transport.follow.toolTip()
     assert "\n" not in window.top.run.toolTip(), "what can be used has no reason"

@@ -1,4 +1,4 @@
-"""The form beside a recording: the settings in force at the cursor, which nobody can change."""
+"""The form with a recording: the settings applied at the cursor, read-only."""
 
 from __future__ import annotations
 

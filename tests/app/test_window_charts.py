@@ -15,7 +15,7 @@ from app.window.main_window import MainWindow
 
 
 @pytest.fixture
-def shown(window: Callable[..., MainWindow], recording: Callable[..., object]) -> MainWindow:
+def opened(window: Callable[..., MainWindow], recording: Callable[..., object]) -> MainWindow:
     """A finished session of 60 s in a window of 1280×800."""
     made = recording("long.asrs")
     made.write(6000)  # type: ignore[attr-defined]
@@ -27,41 +27,41 @@ def shown(window: Callable[..., MainWindow], recording: Callable[..., object]) -
     return desk
 
 
-def test_the_scale_is_locked_and_made_logarithmic_by_actions(shown: MainWindow) -> None:
-    cost = shown.desk.views["cost"]
+def test_the_scale_is_locked_and_made_logarithmic_by_actions(opened: MainWindow) -> None:
+    cost = opened.desk.views["cost"]
     assert isinstance(cost, CostView)
     for key in ("scale.lock", "scale.log"):
-        assert shown.actions_.trigger(key)
-        shown.actions_.refresh()
-        assert shown.actions_[key].isChecked()
+        assert opened.actions_.trigger(key)
+        opened.actions_.refresh()
+        assert opened.actions_[key].isChecked()
     assert cost.holding.locked
     assert cost.holding.log
-    button = next(b for b in shown.desk.findChildren(QToolButton) if b.text() == "Scale")
+    button = next(b for b in opened.desk.findChildren(QToolButton) if b.text() == "Scale")
     button.click()
     menu = QApplication.activePopupWidget()
     assert isinstance(menu, QMenu)
     menu.close()
-    assert menu.actions() == [shown.actions_["scale.lock"], shown.actions_["scale.log"]]
+    assert menu.actions() == [opened.actions_["scale.lock"], opened.actions_["scale.log"]]
     assert button in cost.header_controls, "not in a picture"
 
 
-def test_a_replay_is_followed_by_a_window_until_the_user_says_otherwise(shown: MainWindow) -> None:
-    axis, playhead = shown.axis, shown.playhead
+def test_a_replay_is_followed_by_a_window_until_the_user_says_otherwise(opened: MainWindow) -> None:
+    axis, playhead = opened.axis, opened.playhead
     assert axis.visible == pytest.approx((0.0, 60.0)), "a finished session is shown whole"
     playhead.play()
     playhead.seek(190)
     first, last = axis.visible
     assert last - first == pytest.approx(WINDOW_S)
     assert (playhead.cursor_frame * 0.01 - first) / (last - first) > 0.05
-    assert shown.desk.transport.follow.isChecked()
-    assert shown.actions_.trigger("view.window")
+    assert opened.desk.transport.follow.isChecked()
+    assert opened.actions_.trigger("view.window")
     assert axis.visible == pytest.approx((0.0, 60.0))
-    assert not shown.desk.transport.follow.isChecked()
+    assert not opened.desk.transport.follow.isChecked()
     playhead.pause()
     playhead.play()
     assert axis.visible == pytest.approx((0.0, 60.0)), "what the user chose stays"
     playhead.pause()
-    shown.desk.transport.follow.click()
+    opened.desk.transport.follow.click()
     assert axis.windowed
 
 
@@ -71,9 +71,9 @@ def test_rates_have_their_unit() -> None:
     assert rate(850.0) == "850 op/s"
 
 
-def test_no_text_of_a_table_is_cut_however_many_columns_it_has(shown: MainWindow) -> None:
-    for view_id, view in shown.desk.views.items():
-        shown.desk.docks.open(view_id)
+def test_no_text_of_a_table_is_cut_however_many_columns_it_has(opened: MainWindow) -> None:
+    for view_id, view in opened.desk.views.items():
+        opened.desk.docks.open(view_id)
         view.show_table(True)
         settle()
         table = view._table
@@ -85,8 +85,8 @@ def test_no_text_of_a_table_is_cut_however_many_columns_it_has(shown: MainWindow
         assert header.length() >= table.viewport().width() - model.columnCount()
 
 
-def test_the_speech_of_a_session_says_what_the_clock_counts(shown: MainWindow) -> None:
+def test_the_speech_of_a_session_says_what_the_clock_counts(opened: MainWindow) -> None:
     """The line said 83.0 s of audio where the clock ended at 1:22.8, without a word of why."""
-    transport, frames = shown.desk.transport, shown.playhead.n_frames
+    transport, frames = opened.desk.transport, opened.playhead.n_frames
     assert f"s of audio in {frames} frames" in transport.note.full
     assert "frames of 10 ms" in transport.clock.toolTip()

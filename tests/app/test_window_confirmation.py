@@ -32,10 +32,10 @@ PRINTED = {
 
 
 @pytest.mark.parametrize(
-    ("survives", "said"),
+    ("survives", "sentence"),
     [(True, "survives."), (False, "does not survive."), (None, "neither confirmed nor refuted.")],
 )
-def test_predicted_and_measured_stand_beside_each_other(qtbot: QtBot, survives: bool | None, said: str) -> None:
+def test_predicted_and_measured_are_next_to_each_other(qtbot: QtBot, survives: bool | None, sentence: str) -> None:
     parent = QWidget()
     qtbot.addWidget(parent)
     printed = json.dumps(json.dumps(PRINTED | {"survives": survives}))
@@ -45,7 +45,7 @@ def test_predicted_and_measured_stand_beside_each_other(qtbot: QtBot, survives: 
     qtbot.waitUntil(lambda: not made.working, timeout=SOON_MS)
     made.copy.click()
     copied = QGuiApplication.clipboard().text()
-    assert said in copied
+    assert sentence in copied
     assert "batch\tblock 16\t0.300\t0.320\t0.310 – 0.330\tyes\twithin the band" in copied
     assert copied.rstrip().endswith("there is one processor")
     made.close()

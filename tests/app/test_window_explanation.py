@@ -1,4 +1,4 @@
-"""Explain this stage, from the window: the command runs beside it, can be cancelled, and says why it fails."""
+"""Explain this stage, from the window: the command runs in a child, can be cancelled, and says why it fails."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ while not (place / "told").exists() or not (place / "may end").exists():
     time.sleep(0.01)
 (place / "ended").touch()
 """
-"""It compiles: told to end, it does so only when it may."""
+"""It compiles: after a signal it ends only when it may."""
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def cells(table: TableTwin) -> list[list[str]]:
     ]
 
 
-def test_the_figures_of_the_session_stand_beside_those_of_now(qtbot, parent):
+def test_the_figures_of_the_session_are_next_to_those_of_now(qtbot, parent):
     made = explanation(parent, SAYS, RECORDED)
     qtbot.waitUntil(lambda: not made.working, timeout=SOON_MS)
     assert (
@@ -154,13 +154,13 @@ def test_its_sentence_is_shown_when_it_fails(qtbot, parent, command, says):
     made.close()
 
 
-@pytest.mark.parametrize("way", ["cancel", "escape"])
-def test_closing_ends_the_command(qtbot, parent, way):
+@pytest.mark.parametrize("gesture", ["cancel", "escape"])
+def test_closing_ends_the_command(qtbot, parent, gesture):
     made = explanation(parent, WAITS)
     process = made.command.process
     assert process.waitForStarted(20_000)
     number = process.processId()
-    if way == "cancel":
+    if gesture == "cancel":
         made.end.click()
     else:
         qtbot.keyClick(made, Qt.Key.Key_Escape)
@@ -261,7 +261,7 @@ def window(qtbot, tmp_path):
 
 def test_without_a_finished_session_the_action_says_why(window):
     assert not window.actions_["run.explain"].isEnabled()
-    assert "finished session" in (window.actions_.obstacle("run.explain") or "")
+    assert "finished session" in (window.actions_.unavailable_reason("run.explain") or "")
     before = len(window.notices.banners)
     window.explain_stage("score.exp")
     assert len(window.notices.banners) == before + 1
@@ -312,7 +312,7 @@ def test_no_run_begins_while_a_closed_explanation_still_computes(qtbot, window, 
     told = []
     window._lab.runs.failed.connect(told.append)
     window._lab.runs.start("call-costs", {})
-    assert told == [leaving.obstacle()]
+    assert told == [leaving.unavailable_reason()]
     assert window.explain_unavailable_reason() is None, "the next explanation waits by itself"
     (tmp_path / "may end").touch()
     qtbot.waitUntil(window.top.run.isEnabled, timeout=SOON_MS)

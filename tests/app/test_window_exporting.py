@@ -40,7 +40,7 @@ def window(qtbot, finished):
 
 @pytest.fixture
 def answer(monkeypatch, tmp_path):
-    """Answer the next file dialog with a name in the test's folder; what it was asked is in `asked`."""
+    """Answer the next file dialog with a name in the test's folder; its arguments are in `requested`."""
 
     def give(name: str, kind: str = "") -> Path:
         target = tmp_path / name

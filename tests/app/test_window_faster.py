@@ -111,7 +111,7 @@ def test_a_change_is_chosen_and_tried(view: FasterView, qtbot: QtBot) -> None:
     assert len(view.table()[1]) == len(names) + sum(len(one.changes) for one in view.model())
 
 
-def test_prediction_and_outcome_stand_beside_each_other(qtbot: QtBot) -> None:
+def test_prediction_and_outcome_are_next_to_each_other(qtbot: QtBot) -> None:
     parent = QWidget()
     qtbot.addWidget(parent)
     kept: list[object] = []

@@ -130,7 +130,7 @@ def test_in_a_session_without_a_frame(window: Callable[..., MainWindow], recordi
     look_around(w)
 
 
-def test_no_box_beside_the_mouse_lies_over_a_notice(window: Callable[..., MainWindow], finished: Path) -> None:
+def test_no_box_at_the_mouse_lies_over_a_notice(window: Callable[..., MainWindow], finished: Path) -> None:
     """Whichever of them was there first."""
     w = window()
     w.open_session(finished)

@@ -1,4 +1,4 @@
-"""The Lab page: cards, one lab, run and stop beside nothing else, and what the window loads for it."""
+"""The Lab page: cards, one lab, run and stop without other runs, and what the window loads for it."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_the_end_of_a_lab_waits_for_no_process(qtbot, page, tmp_path):
         qtbot.waitUntil(lambda: process_id(one.runs.control) != 0, timeout=SOON_MS)
         number = process_id(one.runs.control)
     assert psutil.pid_exists(number)
-    assert one.runs.obstacle() is None
+    assert one.runs.unavailable_reason() is None
     assert one.detail.run.text() == "Run"
     (tmp_path / "may end").touch()
     qtbot.waitUntil(lambda: not psutil.pid_exists(number), timeout=SOON_MS)
@@ -153,10 +153,10 @@ def test_a_lab_is_stopped(qtbot, page):
     assert one.gallery.tiles[NAME].state_text() == "running"
     assert "It is being measured." in {text.text for text in texts(one.detail.card)}
     assert one.detail.about.full == "running"
-    assert one.runs.obstacle_to_runs() is not None
+    assert one.runs.runs_unavailable_reason() is not None
     with qtbot.waitSignal(one.runs.ended, timeout=SOON_MS):
         one.detail.run.click()
-    assert one.runs.obstacle_to_runs() is None
+    assert one.runs.runs_unavailable_reason() is None
     assert one.detail.about.full == "not tried yet"
     assert one.gallery.tiles[NAME].state_text().startswith("not tried yet")
 
@@ -170,7 +170,7 @@ def test_a_lab_that_fails_says_why(qtbot, page):
     assert one.detail.run.isEnabled()
 
 
-def test_no_lab_begins_beside_a_run(qtbot, page):
+def test_no_lab_begins_during_a_run(qtbot, page):
     one = page(busy=lambda: True)
     one.show_lab(NAME)
     assert not one.detail.run.isEnabled()
@@ -221,7 +221,7 @@ def test_ages_in_words(passed, text):
     assert ago(when, when + passed) == text
 
 
-def test_the_window_shows_the_page_and_runs_nothing_beside_a_lab(window, monkeypatch):
+def test_the_window_shows_the_page_and_runs_nothing_during_a_lab(window, monkeypatch):
     made = window()
     made.actions_.trigger("page.lab")
     lab = made._lab

@@ -53,7 +53,7 @@ def test_steps_of_a_lab_are_no_audio(window: Callable[..., MainWindow], finished
     assert not cost.realtime_shown
 
 
-def test_preset_and_device_beside_a_lab_are_those_of_the_next_run(
+def test_preset_and_device_during_a_lab_are_those_of_the_next_run(
     window: Callable[..., MainWindow], finished: Path, lab_session: Path
 ) -> None:
     w = window()

@@ -25,7 +25,7 @@ ROOM = QRect(0, 32, 1280, 768)
 
 
 @pytest.mark.parametrize(
-    ("wanted", "found"),
+    ("wanted", "result"),
     [
         (QRect(0, 0, 1600, 1000), QRect(0, 32, 1280, 768)),
         (QRect(100, 100, 1000, 640), QRect(100, 100, 1000, 640)),
@@ -33,8 +33,8 @@ ROOM = QRect(0, 32, 1280, 768)
         (QRect(-2000, -50, 1000, 640), QRect(0, 32, 1000, 640)),
     ],
 )
-def test_a_window_is_made_no_larger_than_its_screen_and_moved_into_it(wanted: QRect, found: QRect) -> None:
-    assert fitted(wanted, ROOM) == found
+def test_a_window_is_made_no_larger_than_its_screen_and_moved_into_it(wanted: QRect, result: QRect) -> None:
+    assert fitted(wanted, ROOM) == result
 
 
 def test_the_first_window_has_the_first_size_in_the_middle(qtbot) -> None:

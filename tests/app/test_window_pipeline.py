@@ -141,7 +141,7 @@ def test_a_value_that_does_not_fit_is_refused_in_a_sentence(pipeline):
     assert pipeline.value("frames.skip") == 1
 
 
-def test_during_a_run_live_settings_are_asked_for_and_others_wait(form, pipeline):
+def test_during_a_run_live_settings_are_requested_and_others_wait(form, pipeline):
     asked = []
     pipeline.live_change.connect(lambda *change: asked.append(change))
     pipeline.run_started(pipeline.next)
@@ -236,7 +236,7 @@ def test_an_opened_session_shows_its_own_settings() -> None:
     assert pipeline.next == recorded
 
 
-def test_the_files_of_an_opened_session_are_found_beside_it(tmp_path) -> None:
+def test_the_files_of_an_opened_session_are_found_next_to_it(tmp_path) -> None:
     (tmp_path / "own.gram").write_text("")
     recorded = settings.assign(presets.load("gmm").config, {"graph.grammar": "own.gram"})
     pipeline = Pipeline()

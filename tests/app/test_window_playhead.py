@@ -22,7 +22,7 @@ def playhead(qtbot):
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A clock that stands until it is told to go."""
+    """A clock that stands still until the test starts it."""
 
     class Clock:
         now = 1000.0
@@ -69,7 +69,7 @@ def test_pausing_the_view_leaves_the_run_alone(qtbot, playhead, recording):
     assert playhead.following
 
 
-def test_the_end_of_a_run_is_told_once(qtbot, playhead, recording):
+def test_the_end_of_a_run_is_reported_once(qtbot, playhead, recording):
     run = recording()
     run.write(100)
     playhead.open(run.path)

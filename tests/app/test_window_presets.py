@@ -40,8 +40,8 @@ def questions(window: MainWindow) -> list[str]:
     return [b.text for b in window.notices.banners if b.kind == "question"]
 
 
-def asked(window: MainWindow) -> list[str]:
-    """What the worker was asked to change, as its markers say."""
+def requested_changes(window: MainWindow) -> list[str]:
+    """Return the changes requested of the worker, from its markers."""
     return [m.text for m in window.playhead.session.markers]
 
 
@@ -61,18 +61,18 @@ def test_a_run_goes_on_as_it_is_until_the_question_is_answered(qtbot: QtBot, liv
     answer(qtbot, question, "Cancel")
     assert questions(live) == []
     assert live.pipeline.waiting is None
-    assert asked(live) == []
+    assert requested_changes(live) == []
     assert live.playhead.path == session
 
 
-def test_for_the_next_run_it_waits_and_nothing_is_asked_of_this_one(qtbot: QtBot, live: MainWindow) -> None:
+def test_for_the_next_run_it_waits_and_this_one_is_unchanged(qtbot: QtBot, live: MainWindow) -> None:
     before = live.pipeline.next
     answer(qtbot, choose(live, "dnn"), "For the next run")
     assert live.pipeline.next == before
     assert live.top.preset.text().startswith("next: ")
     assert live.top.toggles[0].title.text() == "Gaussian selection"
     qtbot.wait(200)
-    assert asked(live) == []
+    assert requested_changes(live) == []
     live.runs.stop()
     qtbot.waitUntil(live.when.is_idle, timeout=SOON_MS)
     assert live.pipeline.next == presets.load("dnn").config
@@ -137,25 +137,25 @@ def test_another_model_for_the_next_run_leaves_the_toggles_to_this_one(qtbot: Qt
     assert live.pipeline.value(LAZY) == "all"
     field = live.desk.form.fields[LAZY]
     assert not field.editor.isEnabled()
-    assert field.obstacle is not None
+    assert field.unavailable_reason is not None
     assert not live.pipeline.set(LAZY, "active")
     qtbot.keyClick(live, Qt.Key.Key_G)
     assert live.pipeline.running.gmm.selection.enabled
-    qtbot.waitUntil(lambda: bool(asked(live)), timeout=SOON_MS)
-    assert asked(live) == [f"{SELECTION}=True"]
+    qtbot.waitUntil(lambda: bool(requested_changes(live)), timeout=SOON_MS)
+    assert requested_changes(live) == [f"{SELECTION}=True"]
 
 
 def test_without_a_run_settings_are_judged_by_the_next_one() -> None:
     pipeline = Pipeline()
     pipeline.set("model", "dnn")
-    assert pipeline.obstacle(LAZY) is None
+    assert pipeline.unavailable_reason(LAZY) is None
     assert pipeline.set(LAZY, "active")
     pipeline.run_started(presets.load(presets.DEFAULT).config)
-    assert pipeline.obstacle(LAZY) is not None
-    assert pipeline.obstacle("dnn.net") is not None
-    assert pipeline.obstacle("graph.vocabulary") is None
+    assert pipeline.unavailable_reason(LAZY) is not None
+    assert pipeline.unavailable_reason("dnn.net") is not None
+    assert pipeline.unavailable_reason("graph.vocabulary") is None
     pipeline.run_ended()
-    assert pipeline.obstacle(LAZY) is None
+    assert pipeline.unavailable_reason(LAZY) is None
 
 
 def chosen_own(w: MainWindow, folder: Path) -> list[str]:

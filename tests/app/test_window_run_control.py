@@ -16,8 +16,8 @@ from tests.waiting import SOON_MS
 WORKER = Path(__file__).with_name("window_worker.py")
 
 
-class Heard:
-    """What a run control told, in order."""
+class Signals:
+    """The signals of a run control, in order."""
 
     def __init__(self, control: RunControl) -> None:
         self.news: list[tuple] = []
@@ -32,10 +32,10 @@ class Heard:
 def start(tmp_path):
     made: list[RunControl] = []
 
-    def begin(*modes: str) -> tuple[RunControl, Heard]:
+    def begin(*modes: str) -> tuple[RunControl, Signals]:
         control = RunControl((sys.executable, str(WORKER), *modes))
         made.append(control)
-        heard = Heard(control)
+        heard = Signals(control)
         control.start(request(tmp_path / "run.asrs"))
         return control, heard
 
@@ -132,7 +132,7 @@ def test_a_refusal_names_the_setting(qtbot, start):
 
 def test_a_worker_that_cannot_be_started_is_one_sentence(qtbot, tmp_path):
     control = RunControl(("/nonexistent/python", "-m", "nothing"))
-    heard = Heard(control)
+    heard = Signals(control)
     control.start(request(tmp_path / "run.asrs"))
     qtbot.waitUntil(lambda: bool(heard.of("failed")), timeout=SOON_MS)
     assert "/nonexistent/python cannot be started" in heard.of("failed")[0][0]

@@ -15,8 +15,8 @@ SELECTION, BLOCK = "gmm.selection.enabled", "block"
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """What workers are asked to compare, in order."""
+def comparisons(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The comparisons requested of workers, in order."""
     told: list[object] = []
     plain = RunControl.compare
 
@@ -28,31 +28,31 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return told
 
 
-def test_without_a_run_there_is_nothing_to_compare(qtbot, window, asked, finished) -> None:
+def test_without_a_run_there_is_nothing_to_compare(qtbot, window, comparisons, finished) -> None:
     w = window()
     action = w.actions_["run.compare"]
     assert not action.isEnabled()
     assert "needs a run that is going on" in action.toolTip()
     assert w.open_session(finished)
     QTest.keyClick(w, Qt.Key.Key_B)
-    assert asked == []
+    assert comparisons == []
     assert not w.side_by_side.active
 
 
-def test_before_any_change_the_first_toggle_is_tried(qtbot, window, asked, tmp_path) -> None:
+def test_before_any_change_the_first_toggle_is_tried(qtbot, window, comparisons, tmp_path) -> None:
     w = window()
     start_run(qtbot, w, tmp_path)
     QTest.keyClick(w, Qt.Key.Key_B)
-    (other,) = asked
+    (other,) = comparisons
     assert other[SELECTION] is True
     assert w.actions_["run.compare"].isChecked()
     assert w.desk.transport.compare.isChecked()
     QTest.keyClick(w, Qt.Key.Key_B)
-    assert asked[1:] == [None], "the same key ends it"
+    assert comparisons[1:] == [None], "the same key ends it"
     assert not w.desk.transport.compare.isChecked()
 
 
-def test_a_run_that_ends_takes_its_comparison_with_it(qtbot, window, asked, tmp_path) -> None:
+def test_a_run_that_ends_takes_its_comparison_with_it(qtbot, window, comparisons, tmp_path) -> None:
     w = window()
     start_run(qtbot, w, tmp_path)
     QTest.keyClick(w, Qt.Key.Key_B)
@@ -62,7 +62,7 @@ def test_a_run_that_ends_takes_its_comparison_with_it(qtbot, window, asked, tmp_
     assert not w.side_by_side.active
 
 
-def test_what_the_worker_refuses_is_over(qtbot, window, asked, tmp_path) -> None:
+def test_what_the_worker_refuses_is_over(qtbot, window, comparisons, tmp_path) -> None:
     w = window()
     start_run(qtbot, w, tmp_path)
     QTest.keyClick(w, Qt.Key.Key_B)

@@ -1,4 +1,4 @@
-"""What was decoded is played again: which samples, where the cursor is meanwhile, and why nothing can be heard."""
+"""Playback of decoded audio: which samples, where the cursor is meanwhile, and why playback is not possible."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from tests.waiting import SOON_MS
 RATE = 8000
 
 
-class Heard:
-    """An output that plays nothing; the test says how much of it has been heard."""
+class FakeOutput:
+    """An output that plays nothing; the test sets how much of it was played."""
 
     def __init__(self) -> None:
         self.samples: Any = None
@@ -34,7 +34,7 @@ class Heard:
         self.played_s = 0.0
         self.stopped = 0
 
-    def __call__(self, samples: Any, rate: int) -> Heard:
+    def __call__(self, samples: Any, rate: int) -> FakeOutput:
         self.samples, self.rate, self.played_s = samples, rate, 0.0
         return self
 
@@ -76,7 +76,7 @@ def test_an_utterance_is_its_channel_and_its_stretch_of_time(stereo: Path) -> No
     assert not mixed.any(), "all channels, mixed"
 
 
-def test_a_selection_over_several_utterances_is_heard_in_one(stereo: Path) -> None:
+def test_a_selection_over_several_utterances_is_played_in_one(stereo: Path) -> None:
     told = [utterance(stereo, channel=0), utterance(stereo, 300, begin_s=5.0, channel=0)]
     assert [(begin, end) for _, begin, end in pieces_of(told, 200, 400)] == [(200, 300), (0, 100)]
     samples, rate, places = together(told, 200, 400)
@@ -136,14 +136,14 @@ def opened(window: Callable[..., MainWindow], stereo: Path, tmp_path: Path) -> M
 
 
 @pytest.fixture
-def output(monkeypatch: pytest.MonkeyPatch) -> Heard:
-    heard = Heard()
+def output(monkeypatch: pytest.MonkeyPatch) -> FakeOutput:
+    heard = FakeOutput()
     monkeypatch.setattr(sound, "Stream", heard)
     return heard
 
 
-def test_the_utterance_at_the_cursor_is_heard_and_the_cursor_follows(
-    qtbot: QtBot, opened: MainWindow, output: Heard
+def test_the_utterance_at_the_cursor_is_played_and_the_cursor_follows(
+    qtbot: QtBot, opened: MainWindow, output: FakeOutput
 ) -> None:
     opened.playhead.seek(400)
     qtbot.keyClick(opened, Qt.Key.Key_P)
@@ -159,7 +159,9 @@ def test_the_utterance_at_the_cursor_is_heard_and_the_cursor_follows(
     assert output.stopped == 1
 
 
-def test_the_selection_is_heard_and_a_second_press_is_silence(qtbot: QtBot, opened: MainWindow, output: Heard) -> None:
+def test_the_selection_is_played_and_a_second_press_is_silence(
+    qtbot: QtBot, opened: MainWindow, output: FakeOutput
+) -> None:
     opened.axis.select(1.0, 2.0)
     qtbot.keyClick(opened, Qt.Key.Key_P)
     assert len(output.samples) == RATE
@@ -169,7 +171,7 @@ def test_the_selection_is_heard_and_a_second_press_is_silence(qtbot: QtBot, open
     assert output.stopped == 1
 
 
-def test_a_replay_or_another_session_is_silence(opened: MainWindow, output: Heard) -> None:
+def test_a_replay_or_another_session_is_silence(opened: MainWindow, output: FakeOutput) -> None:
     opened.playhead.seek(100)
     for end in (opened.playhead.play, opened.playhead.close):
         opened.sound.toggle()

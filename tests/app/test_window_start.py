@@ -175,7 +175,7 @@ def test_qt_does_not_lose_references_to_none(qtbot):
     assert abs(drift) < rounds / 4, f"None lost {-drift} references in {rounds} rounds"
 
 
-def test_a_fault_in_a_thread_is_told_too(qtbot, capsys):
+def test_a_fault_in_a_thread_is_reported_too(qtbot, capsys):
     import threading
 
     from app.gui import caught

@@ -1,4 +1,4 @@
-"""One table of colours: complete, readable, and told apart without relying on hue."""
+"""One table of colours: complete, readable, and distinguishable without relying on hue."""
 
 from __future__ import annotations
 

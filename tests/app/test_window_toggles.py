@@ -43,13 +43,13 @@ def test_every_toggle_that_the_settings_declare_has_an_action_and_a_place(pipeli
                 assert settings.get(settings.replace(settings.Config(), option.key, value), option.key) == value
 
 
-def test_the_one_that_acts_is_shown_and_the_others_say_why_not(pipeline):
+def test_the_one_that_acts_is_shown_and_the_others_give_a_reason(pipeline):
     first = [sharing[0].key for sharing in pipeline.places()]
     assert first == [SELECTION, SKIP]
-    assert pipeline.toggle(SELECTION).obstacle is None
+    assert pipeline.toggle(SELECTION).unavailable_reason is None
     pipeline.set("model", "dnn")
     assert [sharing[0].key for sharing in pipeline.places()] == [LAZY, SKIP]
-    why = pipeline.toggle(SELECTION).obstacle
+    why = pipeline.toggle(SELECTION).unavailable_reason
     assert why == settings.obstacle(pipeline.next, SELECTION)
     assert "ptm" in why
 
@@ -76,10 +76,10 @@ def test_lazy_evaluation_goes_back_to_the_choice_last_made_and_selection_survive
 def test_what_stands_in_the_way_of_switching_on_disables_the_switch(pipeline):
     pipeline.choose("dnn")
     pipeline.set("frames.rule", "multi-frame")
-    why = pipeline.toggle(LAZY).obstacle
+    why = pipeline.toggle(LAZY).unavailable_reason
     assert why is not None
     assert "multi-frame" in why
-    assert pipeline.toggle(SKIP).obstacle is None
+    assert pipeline.toggle(SKIP).unavailable_reason is None
     pipeline.set(SKIP, 2)
     assert pipeline.toggle(SKIP).text() == "one pass of the net for 2 frames"
 
@@ -89,9 +89,9 @@ def test_what_hangs_on_an_idle_setting_is_idle_too(pipeline):
     pipeline.set("model", "dnn")
     for key in ("gmm.selection.method", "gmm.selection.codewords", "gmm.selection.expand"):
         option = pipeline.option(key)
-        assert pipeline.obstacle(key).startswith(f"{key} acts only with model = ptm")
+        assert pipeline.unavailable_reason(key).startswith(f"{key} acts only with model = ptm")
         assert pipeline.condition(option).startswith("with acoustic model ptm")
-    assert pipeline.obstacle("dnn.share") is not None
+    assert pipeline.unavailable_reason("dnn.share") is not None
     assert pipeline.condition(pipeline.option("dnn.share")).startswith("with compression")
 
 
@@ -121,7 +121,7 @@ def test_the_bar_the_menu_the_palette_and_the_keys_follow_the_model(qtbot, windo
     assert palette.list.item(0).data(RESULT_ROLE).why is None
 
 
-def test_lazy_evaluation_is_asked_of_a_run_at_once_and_leaves_a_marker(qtbot, window, tmp_path):
+def test_lazy_evaluation_is_requested_of_a_run_at_once_and_leaves_a_marker(qtbot, window, tmp_path):
     w = window()
     w.pipeline.choose("dnn")
     start_run(qtbot, w, tmp_path)
@@ -130,7 +130,7 @@ def test_lazy_evaluation_is_asked_of_a_run_at_once_and_leaves_a_marker(qtbot, wi
     assert [m.text for m in w.playhead.session.markers] == ["dnn.senones=active"]
 
 
-def test_a_change_given_up_while_running_is_told_once_and_waits(qtbot, window, tmp_path):
+def test_a_change_given_up_while_running_is_reported_once_and_waits(qtbot, window, tmp_path):
     w = window("giveup")
     w.pipeline.choose("dnn")
     start_run(qtbot, w, tmp_path)
@@ -213,7 +213,7 @@ def test_presets_of_a_group_lie_in_a_submenu_and_fold_on_the_first_page(qtbot, w
 
 
 def test_a_figure_keeps_its_width(qtbot: QtBot) -> None:
-    """What stands beside it moved whenever WER was not known for a moment, or had another digit."""
+    """Its neighbours moved whenever WER was unknown for a moment, or had another digit."""
     figure = Figure("WER")
     qtbot.addWidget(figure)
     figure.show_value("29.5 %", "105 words", "")

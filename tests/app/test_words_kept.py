@@ -28,8 +28,8 @@ class SimpleSession:
         self.state = "closed"
 
 
-def utterance(number: int, heard: str, done: bool = True) -> Utterance:
-    words = tuple((word, (number - 1) * FRAMES + 10 * i, 10) for i, word in enumerate(heard.split()))
+def utterance(number: int, hypothesis: str, done: bool = True) -> Utterance:
+    words = tuple((word, (number - 1) * FRAMES + 10 * i, 10) for i, word in enumerate(hypothesis.split()))
     return Utterance(
         id=number,
         name=f"u{number}",
@@ -38,7 +38,7 @@ def utterance(number: int, heard: str, done: bool = True) -> Utterance:
         n_frames=FRAMES,
         audio_s=1.0,
         reference="one two three four",
-        hypothesis=heard,
+        hypothesis=hypothesis,
         words=words,
         wall_ns=1,
         epochs=(0,),
@@ -106,35 +106,35 @@ def test_words_are_others_when_one_of_their_utterances_is_another() -> None:
 def test_words_under_way_are_aligned_when_there_is_a_new_one() -> None:
     session = SimpleSession([utterance(1, "one two three four", done=False)])
 
-    def shown(end: int) -> Spoken:
+    def spoken_at(end: int) -> Spoken:
         (spoken,) = model(session, end, (0.0, 1.0)).spoken
         return spoken
 
-    first = shown(15)
+    first = spoken_at(15)
     assert [word.text for word in first.heard] == ["one", "two"]
-    assert [word.text for word in shown(20).heard] == ["one", "two"]
-    assert [word.text for word in shown(21).heard] == ["one", "two", "three"]
-    assert [word.text for word in shown(15).heard] == ["one", "two"]
+    assert [word.text for word in spoken_at(20).heard] == ["one", "two"]
+    assert [word.text for word in spoken_at(21).heard] == ["one", "two", "three"]
+    assert [word.text for word in spoken_at(15).heard] == ["one", "two"]
     session.utterances = Utterances([replace(session.utterances[0], hypothesis="", words=())])
-    assert shown(15).heard == ()
+    assert spoken_at(15).heard == ()
     session.utterances = Utterances([utterance(1, "one two", done=True)])
-    assert shown(99).partial
-    assert not shown(100).partial
+    assert spoken_at(99).partial
+    assert not spoken_at(100).partial
 
 
-def test_what_is_said_of_the_words_comes_with_them(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While the cursor moves texts are renewed less often than charts: no error is not said beside one."""
+def test_the_note_of_the_words_comes_with_them(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the cursor moves, texts are renewed less often than charts, but never contradict them."""
     session = SimpleSession([utterance(1, "one uh three", done=False)])
     view, snapshot = desk.words, replace(desk.playhead.snapshot(), moving=True)
     for end, note in ((5, "no error in 1 word so far"), (15, "1 error in 2 words so far")):
-        heard = model(session, end, (0.0, 1.0))
-        monkeypatch.setattr(view, "reduce", lambda *_, heard=heard: heard)
+        spoken = model(session, end, (0.0, 1.0))
+        monkeypatch.setattr(view, "reduce", lambda *_, spoken=spoken: spoken)
         view.draw(snapshot)
         assert view.note.endswith(note)
 
 
 def test_an_utterance_without_a_reference_has_no_row_named_after_one(qtbot: QtBot) -> None:
-    """Nothing is heard yet in the two in the middle: but for the names of their rows they look the same."""
+    """The two in the middle have no hypothesis yet: but for the names of their rows they look the same."""
 
     strip = Sentence()
     qtbot.addWidget(strip)

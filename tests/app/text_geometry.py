@@ -245,20 +245,20 @@ def faults(root: QWidget) -> list[str]:
     return told
 
 
-def _overlapping(found: list[Text]) -> Iterator[tuple[Text, Text]]:
+def _overlapping(texts: list[Text]) -> Iterator[tuple[Text, Text]]:
     """Those whose upright rectangles overlap, of tens of thousands of pairs."""
-    corners = np.array([text.seen.getCoords() for text in found]).reshape(-1, 4)
+    corners = np.array([text.seen.getCoords() for text in texts]).reshape(-1, 4)
     left, top, right, bottom = corners.T
     across = np.minimum.outer(right, right) - np.maximum.outer(left, left)
     down = np.minimum.outer(bottom, bottom) - np.maximum.outer(top, top)
     for one, other in np.argwhere(np.triu(np.minimum(across, down) > TOUCHING, 1)).tolist():
-        yield found[one], found[other]
+        yield texts[one], texts[other]
 
 
 def cut_short(root: QWidget) -> list[str]:
-    """Sentences about texts of `root` that end in an ellipsis for want of room: labels, and what the breakdown paints.
+    """Return sentences about texts of `root` that are cut short by an ellipsis: labels, and texts of the breakdown.
 
-    Not told: labels on charts (flags, words), which give way to each other.
+    Not included: labels on charts (flags, words), which give way to each other.
     """
     told = []
     for label in root.findChildren(Elided):

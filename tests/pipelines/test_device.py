@@ -149,12 +149,12 @@ def test_streams_of_the_processor_run_beside_the_host_and_in_order() -> None:
     here.run(COPY, lambda: seen.append("copy"))
     last = here.record(COPY)
     time.sleep(0.05)  # as long as it takes the other stream to go ahead, if nothing held it back
-    assert not here.done(last)
+    assert not here.is_complete(last)
     assert seen == []
     gate.set()
     here.wait(last)
     assert seen == ["compute", "copy"]
-    assert here.done(last)
+    assert here.is_complete(last)
     assert here.time_ns(last) <= time.perf_counter_ns()
 
 

@@ -1,4 +1,4 @@
-"""A device that is simulated, and so known exactly: streams on a clock of their own, and a recorder beside it."""
+"""A simulated device with exactly known times: streams on a clock of their own, and a recorder."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class FakeDevice:
     def recycle(self, event: int) -> None:
         pass
 
-    def done(self, event: int) -> bool:
+    def is_complete(self, event: int) -> bool:
         return event <= self.clock()
 
     def wait(self, event: int) -> None:

@@ -25,7 +25,7 @@ def frozen() -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("array", "said"),
+    ("array", "message"),
     [
         (ROWS.astype(np.float64), "holds float64, the kernel wants float32"),
         (ROWS.astype(">f4"), "holds >f4"),
@@ -38,8 +38,8 @@ def frozen() -> np.ndarray:
         (ROWS.tolist(), "is a list"),
     ],
 )
-def test_any_other_is_refused_by_name(array: np.ndarray, said: str) -> None:
-    with pytest.raises(ArrayError, match=f"^x .*{said}"):
+def test_any_other_is_refused_by_name(array: np.ndarray, message: str) -> None:
+    with pytest.raises(ArrayError, match=f"^x .*{message}"):
         check("x", array, np.float32, (3, 4), writable=True)
     with pytest.raises(ArrayError, match="not contiguous"):
         check("x", np.zeros((3, 8), np.float32)[:, ::2], np.float32, (3, 4), contiguous=False)

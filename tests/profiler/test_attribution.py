@@ -208,7 +208,7 @@ def test_categories_and_stages_share_the_time_out_alike() -> None:
     assert part.parts.share("bandwidth") == pytest.approx(row.parts.share("bandwidth"))
 
 
-def test_more_replays_change_what_is_said_of_earlier_frames_and_that_is_told() -> None:
+def test_more_replays_change_earlier_frames_and_the_track_reports_it() -> None:
     whole = session_of(20_000, law(gemm=1e5, chase=100), 0.5)
     track = CostTrack()
     before = fake_session(whole.spans[:9], STAGES, whole.costs, ROOFS)

@@ -32,11 +32,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache" / cache.MODELS
 
 
-def same(found: cache.Kept | None) -> bool:
+def same(cached: cache.Kept | None) -> bool:
     return (
-        found is not None
-        and dict(found.about) == ABOUT
-        and {n: (a.dtype, a.shape, a.tobytes()) for n, a in found.arrays.items()}
+        cached is not None
+        and dict(cached.about) == ABOUT
+        and {n: (a.dtype, a.shape, a.tobytes()) for n, a in cached.arrays.items()}
         == {n: (a.dtype, a.shape, a.tobytes()) for n, a in ARRAYS.items()}
     )
 

@@ -1,4 +1,4 @@
-"""Children of the program: nothing of the folder that one stands in runs, and a crash is told with its place."""
+"""Child processes: they run nothing from the current folder, and a crash is reported with its place."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_numba_ignores_the_folder(first: str, tmp_path: Path, monkeypatch: pytes
     assert done.stderr == ""
 
 
-def test_a_crash_is_told_with_its_place() -> None:
+def test_a_crash_is_reported_with_its_place() -> None:
     code = "import faulthandler\ndef falling(): faulthandler._sigsegv()\nfalling()"
     done = started("-c", code)
     words = children.last_words(done.stderr, done.returncode)
@@ -84,7 +84,7 @@ def test_a_crash_is_told_with_its_place() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "status", "words"),
+    ("output", "status", "words"),
     [
         ("", 3, "exit status 3"),
         ("one\ntwo\n\n", 1, "two"),
@@ -104,8 +104,8 @@ def test_a_crash_is_told_with_its_place() -> None:
         ),
     ],
 )
-def test_the_last_words_of_a_child(said: str, status: int, words: str) -> None:
-    assert children.last_words(said, status) == words
+def test_the_last_words_of_a_child(output: str, status: int, words: str) -> None:
+    assert children.last_words(output, status) == words
 
 
 def sources() -> Iterator[tuple[Path, ast.Module]]:

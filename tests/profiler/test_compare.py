@@ -100,14 +100,14 @@ class Recording:
         return self.path
 
 
-def straight(path: Path, repeats: int = 5, seed: int = 0, **given: Any) -> Path:
+def plain_session(path: Path, repeats: int = 5, seed: int = 0, **options: Any) -> Path:
     """A plain session of two utterances, `repeats` times over."""
     keys = ("noise", "machine", "versions", "preset")
-    recording = Recording(path, seed, **{k: given.pop(k) for k in keys if k in given})
-    recording.config(0, **given.pop("tree", {}))
+    recording = Recording(path, seed, **{k: options.pop(k) for k in keys if k in options})
+    recording.config(0, **options.pop("tree", {}))
     for _ in range(repeats):
-        recording.utterance("one", **given)
-        recording.utterance("two", frames=70, **given)
+        recording.utterance("one", **options)
+        recording.utterance("two", frames=70, **options)
     return recording.close()
 
 
@@ -144,8 +144,8 @@ def compared(a: Path, b: Path | None = None, **more: Any) -> Comparison:
             return compare(first, second, **more)
 
 
-def stage(found: Comparison, name: str) -> StageRatio:
-    return next(row for row in found.stages if row.name == name)
+def stage(comparison: Comparison, name: str) -> StageRatio:
+    return next(row for row in comparison.stages if row.name == name)
 
 
 def test_a_slower_stage_is_found_and_the_others_are_not(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_a_session_stopped_early_compares_its_whole_repeats(tmp_path: Path) -> N
 
 
 def test_what_cannot_be_compared_is_one_sentence(tmp_path: Path) -> None:
-    plain = straight(tmp_path / "plain.asrs")
+    plain = plain_session(tmp_path / "plain.asrs")
     with pytest.raises(BadInput, match="holds one configuration and no A/B"):
         compared(plain)
     early, other, empty = (Recording(tmp_path / f"{n}.asrs") for n in ("early", "other", "empty"))
@@ -246,7 +246,7 @@ def test_what_cannot_be_compared_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_two_sessions_with_repeats_are_decided_with_a_warning(tmp_path: Path) -> None:
-    found = compared(straight(tmp_path / "a.asrs", seed=1), straight(tmp_path / "b.asrs", seed=2, one=1.3))
+    found = compared(plain_session(tmp_path / "a.asrs", seed=1), plain_session(tmp_path / "b.asrs", seed=2, one=1.3))
     assert not found.interleaved
     assert stage(found, "score.one").verdict == A_FASTER
     assert stage(found, "search.two").verdict == NO_DIFFERENCE
@@ -255,7 +255,7 @@ def test_two_sessions_with_repeats_are_decided_with_a_warning(tmp_path: Path) ->
 
 
 def test_one_run_per_arm_decides_nothing_and_says_why(tmp_path: Path) -> None:
-    found = compared(straight(tmp_path / "a.asrs", 1), straight(tmp_path / "b.asrs", 1, seed=2, one=3.0))
+    found = compared(plain_session(tmp_path / "a.asrs", 1), plain_session(tmp_path / "b.asrs", 1, seed=2, one=3.0))
     assert found.overall.ratio.ratio == pytest.approx(252 / 152, abs=0.05)
     assert found.overall.ratio.low is None
     assert {row.verdict for row in (found.overall, *found.stages)} == {UNDECIDED}
@@ -265,8 +265,8 @@ def test_one_run_per_arm_decides_nothing_and_says_why(tmp_path: Path) -> None:
 
 
 def test_more_repeats_on_one_side_do_not_make_it_faster(tmp_path: Path) -> None:
-    a = straight(tmp_path / "a.asrs", 4, seed=1, noise=0.2)
-    b = straight(tmp_path / "b.asrs", 24, seed=2, noise=0.2)
+    a = plain_session(tmp_path / "a.asrs", 4, seed=1, noise=0.2)
+    b = plain_session(tmp_path / "b.asrs", 24, seed=2, noise=0.2)
     found = compared(a, b)
     assert found.repeats == 4
     # The fastest of 24 would be some 8 % faster than the fastest of 4.
@@ -279,15 +279,15 @@ def test_a_warm_up_of_plain_sessions_is_left_out(tmp_path: Path) -> None:
     for turn in range(8):
         recording.utterance("one", slow=3.0 if turn == 0 else 1.0)
         recording.utterance("two", frames=70, slow=2.0 if turn == 0 else 1.0)
-    found = compared(recording.close(), straight(tmp_path / "warm.asrs", 8, seed=4))
+    found = compared(recording.close(), plain_session(tmp_path / "warm.asrs", 8, seed=4))
     assert found.warm_up == (1, 0)
     assert found.repeats == 7
     assert found.overall.verdict == NO_DIFFERENCE
 
 
 def test_stages_of_one_side_alone_are_listed_apart(tmp_path: Path) -> None:
-    a = straight(tmp_path / "a.asrs", seed=1)
-    b = straight(tmp_path / "b.asrs", seed=2, stages=("score.one", "frontend.three"))
+    a = plain_session(tmp_path / "a.asrs", seed=1)
+    b = plain_session(tmp_path / "b.asrs", seed=2, stages=("score.one", "frontend.three"))
     found = compared(a, b)
     assert set(found.only_a) == {"search.two"}
     assert not found.only_b
@@ -323,7 +323,7 @@ def test_utterances_match_by_name_and_length(tmp_path: Path) -> None:
     ],
 )
 def test_unequal_conditions_are_named(differs: dict[str, Any], says: str, tmp_path: Path) -> None:
-    found = compared(straight(tmp_path / "a.asrs"), straight(tmp_path / "b.asrs", **differs))
+    found = compared(plain_session(tmp_path / "a.asrs"), plain_session(tmp_path / "b.asrs", **differs))
     assert any(says in warning for warning in found.warnings), found.warnings
 
 

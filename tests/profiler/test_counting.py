@@ -308,7 +308,7 @@ def test_nothing_is_counted_without_a_group_or_a_lane(clock: FakeClock, group: F
     assert group.readings == 0
 
 
-def test_missed_readings_are_told_to_the_session(
+def test_missed_readings_are_recorded_in_the_session(
     clock: FakeClock, group: FakeGroup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Sink:

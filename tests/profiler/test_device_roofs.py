@@ -80,7 +80,7 @@ def recorded(tmp_path: Any, cost: Cost, ns: int, copies: tuple[int, ...] = (), b
 
 
 def law(launches: float, moved: float = 1e6, exponentials: float = 1.0, name: str = "exp") -> Cost:
-    """A stage that gives so many kernels and moves so many bytes."""
+    """The cost of a stage that launches `launches` kernels and moves `moved` bytes."""
     read = Linear(fixed=moved)
     return Cost(
         {f"{name}@cuda": Linear(per_work=(exponentials, 0.0, 0.0))},

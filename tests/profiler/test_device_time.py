@@ -264,7 +264,7 @@ def test_a_wait_for_scoring_carries_the_work_done_meanwhile_and_its_law() -> Non
     assert int(span["work0"]) == pytest.approx(750, abs=2)
 
 
-def test_with_the_recorder_off_the_device_is_asked_nothing() -> None:
+def test_with_the_recorder_off_the_device_is_not_queried() -> None:
     clock = FakeClock(1_000)
     device, recorder = FakeDevice(clock), Recorder(clock)
     timer = DeviceTimer(recorder, device, NullLane(), ["compute"])
@@ -287,7 +287,7 @@ def test_a_copy_too_large_for_a_span_is_refused() -> None:
         pass
 
 
-def test_times_that_break_causality_are_mended_and_told() -> None:
+def test_times_that_break_causality_are_corrected_and_reported() -> None:
     rig = Rig()
 
     class Jumping(FakeDevice):

@@ -118,7 +118,7 @@ FIGURES: dict[str, Any] = {
 
 
 class FakeNvml:
-    """The part of pynvml that is asked for. One device tells everything, the other little."""
+    """The part of pynvml that is used. One device reports everything, the other little."""
 
     NVML_ERROR_LIBRARY_NOT_FOUND = 12
     NVML_ERROR_DRIVER_NOT_LOADED = 9
@@ -169,7 +169,7 @@ class FakeNvml:
         if figure not in FIGURES:
             raise AttributeError(name)
 
-        def told(handle: int, *which: int) -> Any:
+        def query(handle: int, *which: int) -> Any:
             assert self.open == 1
             self.asked.append(f"{figure}{handle}")
             if handle == 1 and figure != "Temperature":
@@ -177,7 +177,7 @@ class FakeNvml:
             value = FIGURES[figure]
             return value[which[0]] if isinstance(value, dict) else value
 
-        return told
+        return query
 
 
 def test_a_device_tells_its_figures_with_units() -> None:
@@ -201,7 +201,7 @@ def test_a_device_tells_its_figures_with_units() -> None:
     assert nvml.open == 0
 
 
-def test_what_a_device_does_not_tell_is_asked_once() -> None:
+def test_a_figure_that_a_device_does_not_report_is_requested_once() -> None:
     nvml = FakeNvml()
     with accelerator.devices(nvml) as found:
         assert found.names == ["New GPU", "Old GPU"]

@@ -1,4 +1,4 @@
-"""Which devices a machine has: told by NVML or the driver's files, found again by UUID, and what roofs belong to."""
+"""Devices of a machine: read from NVML or the driver's files, identified by UUID, and matched with roofs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from profiler.machine import accelerator, describe, gpus
 from profiler.machine.roofs import calibration
 
 
-def test_devices_are_told_by_name_uuid_and_driver(tmp_path: Path) -> None:
+def test_devices_have_name_uuid_and_driver(tmp_path: Path) -> None:
     new, old = gpus.gpus(FakeNvml(), tmp_path)
     assert old == {"name": "Old GPU", "uuid": OLD, "driver": "580.95.05", "cuda": "13.0"}
     assert new["uuid"] == NEW
@@ -47,14 +47,14 @@ def test_roofs_belong_to_a_device_and_its_driver(monkeypatch: pytest.MonkeyPatch
         ([{"name": "A", "driver": "2"}], {}),
         ([{"name": "A", "driver": "1"}], {"CUDA_VISIBLE_DEVICES": "1"}),
     ):
-        monkeypatch.setattr(gpus, "gpus", lambda found=devices: found)
-        monkeypatch.setattr(gpus, "chosen", lambda found=chosen: found)
+        monkeypatch.setattr(gpus, "gpus", lambda result=devices: result)
+        monkeypatch.setattr(gpus, "chosen", lambda result=chosen: result)
         assert describe.describe().get("gpus", []) == devices
         names.add(calibration.file())
     assert len(names) == 5
 
 
-def test_power_is_the_moments_where_the_device_tells_it() -> None:
+def test_power_is_instantaneous_where_the_device_reports_it() -> None:
     class Instant(FakeNvml):
         NVML_FI_DEV_POWER_INSTANT = 186
 

@@ -43,7 +43,7 @@ def test_a_file_within_its_limit_is_read_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (
             b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb\nsize 9\n",
@@ -56,11 +56,11 @@ def test_a_file_within_its_limit_is_read_whole(tmp_path: Path) -> None:
         (b"<HTML lang=en>", "this is an HTML page, not the file itself"),
     ],
 )
-def test_pages_instead_of_downloads_are_named(tmp_path: Path, content: bytes, said: str) -> None:
+def test_pages_instead_of_downloads_are_named(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "x"
     path.write_bytes(content)
     for read in (inputs.read_bytes, inputs.read_text):
-        assert f"{path}: {said}" in refused(lambda read=read: read(path, "a thing", 999))
+        assert f"{path}: {message}" in refused(lambda read=read: read(path, "a thing", 999))
     path.write_bytes(b"<" + content)
     assert inputs.read_bytes(path, "a thing", 999) == b"<" + content
 

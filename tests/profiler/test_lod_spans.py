@@ -60,7 +60,7 @@ def test_spans_that_arrive_late_find_their_place() -> None:
 def test_the_span_under_a_moment(t_ns: int, number: int | None) -> None:
     row = SpanRow(RowKey("stages", 0))
     row.add(spans_of([10, 30], [10, 10], [0, 0]), np.arange(2), np.zeros(2, np.uint8))
-    found = row.at(t_ns)
+    found = row.span_at(t_ns)
     assert (None if found is None else found.number) == number
 
 

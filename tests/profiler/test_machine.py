@@ -108,7 +108,7 @@ def test_a_passing_disturbance_is_no_drift(monkeypatch: pytest.MonkeyPatch) -> N
     assert not cpu.recheck(RoofTable())
 
 
-def test_drift_is_told_in_words_and_warned_of_from_five_percent_on() -> None:
+def test_drift_is_reported_in_words_with_a_warning_from_five_percent_on() -> None:
     changes = {"gemm": -0.02, "read 134217728": 0.049}
     assert table.drift_text(changes) == "gemm −2.0%, read 128 MiB +4.9%"
     assert table.drift_warning(changes) is None
@@ -259,7 +259,7 @@ def sink() -> Sink:
         ("", None, None),
     ],
 )
-def test_instructions_of_the_processor_are_told_by_the_names_people_use(
+def test_instructions_of_the_processor_have_their_common_names(
     monkeypatch: pytest.MonkeyPatch, line: str, vectors: list[str] | None, virtualised: bool | None
 ) -> None:
     monkeypatch.setattr(module, "_line", lambda _: f"processor\t: 0\n{line}\nbugs\t\t: avx2")

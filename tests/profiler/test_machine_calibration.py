@@ -21,7 +21,7 @@ REST = {"gemv": 3e10}
 
 
 class Machine:
-    """A plan of three roofs and a torch child, both of which keep a record of what they were asked."""
+    """A plan of three roofs and a torch child; both record their requests."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1e9
@@ -97,7 +97,7 @@ def test_a_calibration_adds_the_rest_to_what_runs_measured(machine: Machine) -> 
     assert calibration.load(stored()).roof_table.rate("gemm", 2) == rate
 
 
-def test_a_child_that_failed_is_asked_again(machine: Machine) -> None:
+def test_a_child_that_failed_is_called_again(machine: Machine) -> None:
     machine.answer.missing["torch on 1"] = [Missing("torch on 1", "it ended early")]
     calibration.calibrate(1)
     machine.answer.missing["torch on 1"] = []

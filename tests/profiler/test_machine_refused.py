@@ -1,4 +1,4 @@
-"""Roofs of several threads that do not fit those of one: none is given out, and whoever looks is told."""
+"""Roofs of several threads that do not fit those of one are refused, with a message for every reader."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ABSURD = (roof(RATE, "exp.torch", 1166.0), roof(RATE, "exp.torch", 4.1e6, thread
 
 @pytest.mark.parametrize("kind", [RATE, table.KERNEL])
 @pytest.mark.parametrize(
-    ("gain", "given"),
+    ("gain", "accepted"),
     [
         (0.99 * LEAST_GAIN, False),
         (1.01 * LEAST_GAIN, True),
@@ -28,13 +28,13 @@ ABSURD = (roof(RATE, "exp.torch", 1166.0), roof(RATE, "exp.torch", 4.1e6, thread
         (4.1e6 / 1166.0, False),
     ],
 )
-def test_two_threads_fit_one(kind: str, gain: float, given: bool) -> None:
+def test_two_threads_fit_one(kind: str, gain: float, accepted: bool) -> None:
     one, two = roof(kind, "gemm", 1e9), roof(kind, "gemm", gain * 1e9, threads=2)
     known = RoofTable((one, two))
     find = known.rate if kind == RATE else known.kernel
     assert find("gemm") == one
-    assert find("gemm", 2) == (two if given else None)
-    assert set(known.refused) == (set() if given else {two})
+    assert find("gemm", 2) == (two if accepted else None)
+    assert set(known.refused) == (set() if accepted else {two})
 
 
 def test_what_a_refused_roof_would_bound_is_not_attributed_and_named() -> None:

@@ -37,7 +37,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, pace: Iterable[float]) -> Machine:
     return made
 
 
-def test_an_undisturbed_machine_is_read_in_so_many_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_undisturbed_machine_is_read_in_the_fewest_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     calm = machine(monkeypatch, itertools.repeat(1.0))
     found = rounds(calm.task, Effort(9), 1)
     assert not found.disturbed

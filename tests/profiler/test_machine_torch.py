@@ -41,7 +41,7 @@ print(json.dumps(dict(part=sys.argv[1], roofs=[row, {**row, "median": 0.0}], mis
 def test_the_answer_comes_by_part(tmp_path: Path) -> None:
     told: list[tuple[str, float]] = []
     code = f"{ANSWER}\nprint(json.dumps(dict(done=True)))\ntime.sleep(60)"
-    got = measure([PART], lambda *said: told.append(said), command=child(tmp_path, code))
+    got = measure([PART], lambda *progress: told.append(progress), command=child(tmp_path, code))
     (roof,) = got.roofs[PART]
     assert (roof.name, roof.dtype, roof.disturbed) == ("gemm.torch", "int8", True)
     assert got.missing == {PART: [Missing("x", "why")]}

@@ -122,7 +122,7 @@ def change(agrees: bool | None) -> Perturbation:
 
 
 @pytest.mark.parametrize(
-    ("found", "survives"),
+    ("agreements", "survives"),
     [
         ([True], True),
         ([True, None], True),
@@ -132,8 +132,8 @@ def change(agrees: bool | None) -> Perturbation:
         ([], None),
     ],
 )
-def test_conclusion(found: list[bool | None], survives: bool | None) -> None:
-    changes = [Perturbation("d", unavailable="there is none"), *(change(a) for a in found)]
+def test_conclusion(agreements: list[bool | None], survives: bool | None) -> None:
+    changes = [Perturbation("d", unavailable="there is none"), *(change(a) for a in agreements)]
     assert conclude("compute-bound", changes)[0] is survives
     assert conclude("compute-bound", changes)[1].endswith(".")
     assert conclude(None, changes)[0] is None

@@ -278,7 +278,7 @@ def test_kernels_that_record_are_compiled_once_and_cached(tmp_path: Path) -> Non
 
 
 class Consumer(threading.Thread):
-    """Takes from lanes, a varying number at a time, until told that nothing more comes."""
+    """Takes from lanes, a varying number at a time, until the test signals the end."""
 
     def __init__(self, *lanes: Lane) -> None:
         super().__init__(daemon=True)

@@ -23,7 +23,7 @@ def test_items_are_done_once(size: int, processors: int, monkeypatch: pytest.Mon
     assert (rows == np.arange(1, 8)[:, None]).all()
 
 
-def test_a_fault_in_a_thread_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_in_a_thread_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(columns.os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
 
     def fail(_: int) -> None:

@@ -46,9 +46,9 @@ class Run:
         if not self.configs or self.configs[-1].epoch != epoch:
             self.configs.append(ConfigEpoch(epoch, frame, {}, 0))
 
-    def marker(self, asked: int, applied: int | None) -> None:
+    def marker(self, requested_frame: int, applied: int | None) -> None:
         number = len(self.markers)
-        self.markers.append(Marker(number, "option", "on", 0, asked, applied, None, "key", True))
+        self.markers.append(Marker(number, "option", "on", 0, requested_frame, applied, None, "key", True))
 
     @property
     def session(self) -> Session:

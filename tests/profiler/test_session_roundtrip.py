@@ -75,7 +75,7 @@ def test_everything_said_is_read_back(small: Path) -> None:
         assert session.refresh() is False
 
 
-def test_roofs_of_long_ago_are_read_back_beside_those_of_now(tmp_path: Path) -> None:
+def test_old_roofs_are_read_back_with_those_of_now(tmp_path: Path) -> None:
     writer = record(tmp_path / "s.asrs")
     now, usually, again, other = (roof(KERNEL, "tile", rate) for rate in (3e9, 2e9, 1e9, 4e9))
     writer.calibration(RoofTable((now,)).rows())

@@ -17,7 +17,7 @@ BY_COMMAND: Final = "asrscope: "
 LONGEST: Final = 1000  # Characters of a line that are passed on
 
 ENDING_MS: Final = 3000
-"""How long a process that is told to end may take to remove what it has begun to write."""
+"""Milliseconds that a terminated process may take to remove its partial files."""
 
 
 def child_process(parent: QObject, **extra: str) -> QProcess:

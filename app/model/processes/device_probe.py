@@ -1,4 +1,4 @@
-"""Which devices this machine has, asked of a process of its own: torch would stall the window."""
+"""Finds the devices of this machine in a child process, because loading torch would stall the window."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PROBE = tuple(children.python("-m", "pipelines.availability", "--json"))
 
 
 class DeviceProbe(QObject):
-    """Asks once. `found`: for each setting, its choices that cannot be made here and why not."""
+    """Probes once. `found`: for each setting, its unavailable choices and the reason for each."""
 
     found = Signal(object)
 

@@ -1,6 +1,6 @@
-"""Processes that were told to end: they remove their temporary files, and only the end of the program waits for them.
+"""Terminated processes that still remove their temporary files; only the end of the program waits for them.
 
-What compiles a kernel hears of it seconds later.
+A process that compiles a kernel reacts to the signal seconds later.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ EXPLAINS: Final = "explain"
 HAS_FINISHED: Final = "finished"  # The kind of a process that has done its work
 
 
-def obstacle() -> str | None:
+def unavailable_reason() -> str | None:
     """Why nothing may be measured yet although everything was ended, or None."""
     if Leaving.find(EXPLAINS) is None:
         return None

@@ -177,7 +177,7 @@ class RunControl(QObject):
         process.start(self._command[0], list(self._command[1:]))
 
     def _abandon(self) -> None:
-        """Let go of the worker: nothing that it still says is heard."""
+        """Detach from the worker and ignore its further messages."""
         process, self._process = self._process, None
         self._ready = False
         if process is not None:

@@ -1,6 +1,6 @@
-"""A lab as one picture: claim, verdict with its numbers, panels, the claim's numbers beside ours, what follows.
+"""A lab as one picture: claim, verdict with its numbers, panels, claimed and measured numbers, conclusion.
 
-The page shows it and pictures are made of it. Its layout depends on its size alone.
+The page and the exported pictures show it. Its layout depends on its size alone.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SIGNS: Final[Mapping[Verdict, str]] = {
     UNDECIDED: "≈",
     IMPOSSIBLE: "–",
 }
-"""Beside the colour, which nobody has to see."""
+"""Signs of the verdicts, so that no reader depends on the colour."""
 
 
 def tr(text: str) -> str:
@@ -88,7 +88,7 @@ class _Chip(QWidget):
 
 
 class Panels(QWidget):
-    """The panels of a chart: beside each other where there is room, else in rows."""
+    """The panels of a chart: in one row where there is room, else in several."""
 
     def __init__(self, chart: Chart) -> None:
         super().__init__()
@@ -179,7 +179,7 @@ def _text(text: str, face: QFont, name: str = "") -> Wrapped:
 
 
 def said_text(lab: Lab[Parameters, Measured], finding: Finding | None) -> str:
-    """The claim's numbers, each beside ours: pinned copy: claimed 6 GB/s, here 12 GB/s."""
+    """Return each claimed number with the measured one: pinned copy: claimed 6 GB/s, here 12 GB/s."""
     parts = []
     for said in lab.published:
         ours = None if finding is None else finding.figures.get(said.ours)

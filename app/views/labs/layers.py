@@ -50,8 +50,8 @@ class Place:
     y: Reach
     lying: bool = False
 
-    def at(self, x: float, y: float) -> QPointF:
-        """The point of a pair of values."""
+    def point(self, x: float, y: float) -> QPointF:
+        """Return the point of a pair of values, in pixels."""
         across, up = self.x.place(x), self.y.place(y)
         if self.lying:
             across, up = up, 1.0 - across
@@ -67,9 +67,9 @@ class Place:
         return length / max(1, len(self.x.axis.categories))
 
     def bar(self, category: float, side: float, wide: float, low: float, high: float) -> QRectF:
-        """The rectangle of a bar whose middle is `side` pixels beside that of its category."""
+        """Return the rectangle of a bar whose centre is `side` pixels from that of its category."""
         half = QPointF(0, wide / 2) if self.lying else QPointF(wide / 2, 0)
-        a, b = self.at(category, low), self.at(category, high)
+        a, b = self.point(category, low), self.point(category, high)
         middle = half * (2 * side / wide)
         return QRectF(a + middle - half, b + middle + half).normalized()
 
@@ -121,10 +121,10 @@ class Layers:
                 continue
             rects.append(place.bar(category, side, wide - min(2.0, 0.1 * wide), floor, value))
             low, high = ends.get(category, (value, value))
-            line = QLineF(place.at(category, low) + aside, place.at(category, high) + aside)
+            line = QLineF(place.point(category, low) + aside, place.point(category, high) + aside)
             if line.length() >= 1.5:
                 lines.append(line)
-            end, tip = (place.at(category, at) + aside for at in (value, max(value, high)))
+            end, tip = (place.point(category, at) + aside for at in (value, max(value, high)))
             self._value(value, end, tip, wide)
         self._fill(rects, layer.name)
         self._plot.intervals(lines, QPen(self._tokens.color("text"), 1.2), BEAM)
@@ -166,15 +166,15 @@ class Layers:
             self._fill(rects, layer.name)
             self._tell(layer, rects)
         for category, total in enumerate(tops):
-            end = place.at(category, total)
+            end = place.point(category, total)
             self._value(total, end, end, wide)
 
     def _line(self, layer: Line) -> None:
         plot, place, look = self._plot, self._place, self._looks[layer.name]
         color = look.color(self._tokens)
-        points = [place.at(x, y) for x, y in zip(layer.x, layer.y, strict=True) if y is not None]
+        points = [place.point(x, y) for x, y in zip(layer.x, layer.y, strict=True) if y is not None]
         ends = [
-            (place.at(layer.x[i], low), place.at(layer.x[i], high))
+            (place.point(layer.x[i], low), place.point(layer.x[i], high))
             for i, (low, high) in _intervals(layer.low, layer.high)
         ]
         paler = QColor(color)
@@ -194,7 +194,7 @@ class Layers:
 
     def _note(self, layer: Note) -> None:
         """Below its place or above it, within the plot, where no other text is."""
-        area, at, metrics = self._place.area, self._place.at(layer.x, layer.y), small_metrics()
+        area, at, metrics = self._place.area, self._place.point(layer.x, layer.y), small_metrics()
         lines = layer.text.split("\n")
         wide = max(metrics.horizontalAdvance(line) for line in lines) + 4
         high = LINE * len(lines)

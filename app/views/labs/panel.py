@@ -185,8 +185,8 @@ class Panel(StillPlot):
         """Whether a mark is upright, and where it lies: one place, or both ends of a band."""
         ends = [mark.value] if mark.until is None else [mark.value, mark.until]
         if mark.on == "x":
-            return not place.lying, [place.at(end, self._y.low) for end in ends]
-        return place.lying, [place.at(self._x.low, end) for end in ends]
+            return not place.lying, [place.point(end, self._y.low) for end in ends]
+        return place.lying, [place.point(self._x.low, end) for end in ends]
 
     def _bands(self, place: Place) -> None:
         """What lies between both ends of a mark, below all layers."""

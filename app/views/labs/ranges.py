@@ -11,7 +11,7 @@ from pipelines.labs.chart import Axis, Bars, Chart, Gantt, Layer, Line, Mark, No
 from pipelines.labs.texts import PLAIN, figure, shown, whole
 
 HEADROOM = 1.08
-"""A linear axis reaches so many times as far as its values."""
+"""Length of a linear axis relative to its largest value."""
 
 FOR_FIGURES = 0.06
 """Share of the length of an axis that is left above the longest bar, for its figure."""

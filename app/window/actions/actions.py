@@ -93,9 +93,9 @@ class Registry(QObject):
             found.setdefault(action.group, []).append(action)
         return found
 
-    def obstacle(self, action_id: str) -> str | None:
+    def unavailable_reason(self, action_id: str) -> str | None:
         """Why the action is unavailable; None if it is available."""
-        return self._actions[action_id].enabled.obstacle()
+        return self._actions[action_id].enabled.unavailable_reason()
 
     def trigger(self, action_id: str) -> bool:
         """Run the action if it is available; return whether it ran."""
@@ -109,7 +109,7 @@ class Registry(QObject):
         """Update enabled and checked states."""
         for key, action in self._actions.items():
             made = self._qactions[key]
-            why = action.enabled.obstacle() or ""
+            why = action.enabled.unavailable_reason() or ""
             if made.isEnabled() == bool(why):
                 made.setEnabled(not why)
             if action.checked is not None and made.isChecked() != action.checked():

@@ -158,7 +158,7 @@ def _run(w: MainWindow) -> list[Action]:
             tr("A/B: decode in turn with and without the last change"),
             w.side_by_side.switch,
             keys=("B",),
-            enabled=Condition(w.side_by_side.obstacle),
+            enabled=Condition(w.side_by_side.unavailable_reason),
             checked=lambda: w.side_by_side.active,
             help=tr("One utterance under both settings in turn, as fast as possible, until it is decided"),
         ),
@@ -179,7 +179,7 @@ def _toggle(group: str, toggle: Toggle) -> Action:
         toggle.flip,
         group,
         (toggle.declared.key,),
-        enabled=Condition(lambda: toggle.obstacle),
+        enabled=Condition(lambda: toggle.unavailable_reason),
         checked=lambda: toggle.idle is None and toggle.on,
     )
 

@@ -80,7 +80,7 @@ def actions(registry: Registry) -> list[SearchResult]:
             text=action.text,
             group=action.group,
             beside="  ".join(key_text(key) for key in action.keys),
-            why=(why := action.enabled.obstacle()),
+            why=(why := action.enabled.unavailable_reason()),
             usable=why is None,
             do=partial(registry.trigger, action.id),
             rank=partial(rank, action.text, action.group, action.help),
@@ -137,7 +137,7 @@ def _settings(window: MainWindow) -> list[SearchResult]:
             text=QCoreApplication.translate("Field", option.title),
             group=QCoreApplication.translate("Layer", option.layer),
             beside=f"{option.key}={value_text(line.value(option.key))}",
-            why=line.obstacle(option.key),
+            why=line.unavailable_reason(option.key),
             do=partial(show, option.key),
             rank=partial(_rank, option.title, option.key, option.help),
         )

@@ -65,19 +65,19 @@ class LiveToggle(QWidget):
     def show_toggles(self, sharing: Sequence[Toggle]) -> None:
         """Show the first of those that share the place; the tool tip says why it is not another one."""
         shown = self._toggle = sharing[0]
-        title, text, obstacle = self.tr(shown.declared.title), shown.text(), shown.obstacle
+        title, text, reason = self.tr(shown.declared.title), shown.text(), shown.unavailable_reason
         tip = self.tr("{0}; can be changed during a run ({1})")
-        tips = [obstacle or tip.format(self.tr(shown.declared.tip), key_text(shown.declared.key))]
+        tips = [reason or tip.format(self.tr(shown.declared.tip), key_text(shown.declared.key))]
         for other in sharing[1:]:
             tips.append(f"{self.tr(other.declared.title)}: {other.idle}")
         self._tip = "\n".join(tips)
         self.title.setText(title)
-        self.switch.setEnabled(obstacle is None)
+        self.switch.setEnabled(reason is None)
         with QSignalBlocker(self.switch):
             self.switch.setChecked(shown.on)
         self.switch.update()
         describe(self.switch, title)
-        self._text = obstacle or text
+        self._text = reason or text
         self._now = text
         self._show_below()
 

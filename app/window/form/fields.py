@@ -96,7 +96,7 @@ class Field(QWidget):
     def __init__(self, option: Option) -> None:
         super().__init__()
         self.option = option
-        self.obstacle: str | None = None
+        self.unavailable_reason: str | None = None
         self.waits = False
         self._locked = False
         self._value: Value = option.default
@@ -127,8 +127,8 @@ class Field(QWidget):
     def _show_tip(self) -> None:
         option = self.option
         parts = [option.help]
-        if self.obstacle:
-            parts.append(self.obstacle)
+        if self.unavailable_reason:
+            parts.append(self.unavailable_reason)
         if option.minimum is not None and option.maximum is not None:
             bounds = f"{option.minimum:g} … {option.maximum:g} {option.unit}".strip()
             parts.append(self.tr("Range: {0}").format(bounds))
@@ -137,7 +137,7 @@ class Field(QWidget):
         live = self.tr("can change during a run")
         parts.append(live if option.live else self.tr("takes effect with the next run"))
         set_titled_tip(self, option.title, parts, f"--set {option.key}={value_text(self._value)}")
-        describe(self.editor, description=f"{option.help} {self.obstacle or ''}".strip())
+        describe(self.editor, description=f"{option.help} {self.unavailable_reason or ''}".strip())
 
     def _make_editor(self) -> tuple[QWidget, Callable[[Value], object]]:
         """The widget of its type, and what shows a value in it."""
@@ -196,7 +196,7 @@ class Field(QWidget):
         self.editor.update()
 
     def widen(self) -> None:
-        """Make a choice as wide as its longest entry, where there is room beside the title."""
+        """Make a choice as wide as its longest entry if there is room next to the title."""
         if isinstance(self.editor, ChoiceBox):
             metrics = self.editor.fontMetrics()
             texts = (self.editor.itemText(at) for at in range(self.editor.count()))
@@ -211,16 +211,16 @@ class Field(QWidget):
 
     def show_acting(self, acts: bool) -> None:
         """Dim the title if the switch of this setting is off."""
-        name = "" if acts and self.obstacle is None else "muted"
+        name = "" if acts and self.unavailable_reason is None else "muted"
         if name == self.title.objectName():
             return
         self.title.setObjectName(name)
         restyle(self.title)
 
-    def show_obstacle(self, sentence: str | None, short: str) -> None:
+    def show_unavailable_reason(self, sentence: str | None, short: str) -> None:
         """Disable the setting if others prevent it from acting; `short` is shown below it, whole."""
-        if sentence != self.obstacle:
-            self.obstacle = sentence
+        if sentence != self.unavailable_reason:
+            self.unavailable_reason = sentence
             self._show_tip()
         self.editor.setEnabled(sentence is None and not self._locked)
         self.reason.setText(short)
@@ -234,15 +234,15 @@ class Field(QWidget):
     def show_locked(self, locked: bool) -> None:
         """Show the value of a recording, which cannot be changed."""
         self._locked = locked
-        self.editor.setEnabled(self.obstacle is None and not locked)
+        self.editor.setEnabled(self.unavailable_reason is None and not locked)
 
-    def show_choices(self, obstacles: Mapping[Value, str]) -> None:
+    def show_choices(self, reasons: Mapping[Value, str]) -> None:
         """Grey out unavailable choices, each with a sentence that says why."""
         model = self.editor.model() if isinstance(self.editor, ChoiceBox) else None
         if not isinstance(model, QStandardItemModel):
             return
         for row, value in enumerate(self.option.choices):
-            item, why = model.item(row), obstacles.get(value, "")
+            item, why = model.item(row), reasons.get(value, "")
             item.setEnabled(not why)
             set_tip(item, why)
             item.setData(why, Qt.ItemDataRole.AccessibleDescriptionRole)

@@ -58,19 +58,19 @@ class Layer(QWidget):
     @property
     def is_main(self) -> bool:
         """Whether it has a main setting that can act."""
-        return any(field.option.main and field.obstacle is None for field in self.fields)
+        return any(field.option.main and field.unavailable_reason is None for field in self.fields)
 
     def fold(self) -> None:
         """Show the main settings, and the rest on request."""
         shown = self.more.isChecked()
-        rest = [f for f in self.fields if not f.option.main or f.obstacle is not None]
+        rest = [f for f in self.fields if not f.option.main or f.unavailable_reason is not None]
         for field in self.fields:
             # What waits for the next run is not folded away: nobody would know of it.
             field.setVisible(shown or field not in rest or field.waits)
         self.more.setVisible(bool(rest))
         self.more.setText(self.tr("{0} more {1}").format(len(rest), "▴" if shown else "▾"))
-        lines = [", ".join(f.title.full for f in rest if f.obstacle is None)]
-        idle = ", ".join(f.title.full for f in rest if f.obstacle is not None)
+        lines = [", ".join(f.title.full for f in rest if f.unavailable_reason is None)]
+        idle = ", ".join(f.title.full for f in rest if f.unavailable_reason is not None)
         if idle:
             lines.append(self.tr("Not used here: {0}").format(idle))
         tip = "\n".join(filter(None, lines))
@@ -82,7 +82,7 @@ HEIGHT = 24  # Pixels, whether there is a choice or not: the settings below do n
 
 
 class SettingsSource(QWidget):
-    """Says whose settings the form shows; beside a recording, a choice between its own and the next run's."""
+    """Names the source of the settings shown; with a recording, a choice between its own and the next run's."""
 
     asked = Signal(bool)
     """Whether the settings of the next run are wanted, or those at the cursor of the recording."""
@@ -223,10 +223,10 @@ class PipelineForm(QFrame):
         pipeline = self.pipeline
         for key, field in self.fields.items():
             option = field.option
-            sentence = pipeline.obstacle(key)
-            choices = {c: why for c in option.choices if (why := pipeline.obstacle(key, c))}
+            sentence = pipeline.unavailable_reason(key)
+            choices = {c: why for c in option.choices if (why := pipeline.unavailable_reason(key, c))}
             chosen = choices.get(pipeline.value(key), "") if sentence is None else ""
-            field.show_obstacle(sentence, pipeline.condition(option) if sentence else chosen)
+            field.show_unavailable_reason(sentence, pipeline.condition(option) if sentence else chosen)
             field.show_choices(choices)
             field.show_waiting(pipeline.waits(key))
             switch = option.switched_by

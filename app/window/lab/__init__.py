@@ -1,4 +1,4 @@
 """The Lab page: a gallery of cards, one for each claim, and the page of one lab with its parameters.
 
-Loaded when it is first asked for. Not here: what labs are (`pipelines.labs`), their chart (`app.views.labs`).
+Loaded on first use. Not here: what labs are (`pipelines.labs`), their chart (`app.views.labs`).
 """

@@ -34,7 +34,7 @@ SIDE = 300
 """Pixels of the column with the parameters."""
 
 MARGIN, SCROLL_BAR = 16, 12
-"""Pixels beside the columns, and those that the bar of the right one may take of them."""
+"""Margin of the columns in pixels, and how much of it the scroll bar of the right one may take."""
 
 ABOVE_HEADING = 8
 """Pixels more above a heading than below it."""
@@ -49,10 +49,10 @@ class LabDetail(QWidget):
     stop_asked = Signal()
     open_session = Signal(str)
 
-    def __init__(self, name: str, lab: Lab[Parameters, Measured], obstacle: Callable[[], str | None]) -> None:
+    def __init__(self, name: str, lab: Lab[Parameters, Measured], unavailable_reason: Callable[[], str | None]) -> None:
         super().__init__()
         self.setObjectName("desk")
-        self.name, self.lab, self._obstacle = name, lab, obstacle
+        self.name, self.lab, self._unavailable_reason = name, lab, unavailable_reason
         self._past: Past | None = None
         self._running = False
         self._changed: dict[str, Value] = {}
@@ -184,7 +184,7 @@ class LabDetail(QWidget):
             self._running = running == self.name
             self._show_nothing()
         self.run.setText(self.tr("Stop") if self._running else self.tr("Run"))
-        why = None if self._running else self._obstacle()
+        why = None if self._running else self._unavailable_reason()
         self.run.setEnabled(why is None)
         set_tip(self.run, why or "")
         describe(self.run, description=why or "")

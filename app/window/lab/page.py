@@ -71,7 +71,7 @@ class LabPage(QStackedWidget):
             if self.detail is not None:
                 self.removeWidget(self.detail)
                 self.detail.deleteLater()
-            self.detail = detail = LabDetail(name, self._known[name], self.runs.obstacle)
+            self.detail = detail = LabDetail(name, self._known[name], self.runs.unavailable_reason)
             detail.back.connect(self.show_gallery)
             detail.run_asked.connect(self.runs.start)
             detail.stop_asked.connect(self.runs.stop)

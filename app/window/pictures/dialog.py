@@ -83,7 +83,7 @@ class PictureDialog(QDialog):
     def _make_choices(self, wanted: PictureRequest) -> None:
         self.views = {view_id: CheckBox(self._title(view_id)) for view_id in VIEWS}
         for view_id, box in self.views.items():
-            box.setChecked(view_id in wanted.shown)
+            box.setChecked(view_id in wanted.ordered_views)
         sizes = [*((f"{size[0]} × {size[1]}", size) for size in SIZES), (self.tr("other"), None)]
         self.size_box = ChoiceBox(self.tr("Size in points"), sizes)
         self.width_box, self.height_box = NumberBox(whole=True), NumberBox(whole=True)

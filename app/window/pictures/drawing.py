@@ -1,4 +1,4 @@
-"""The process that draws pictures: started, asked and listened to. Of previews only the newest one waits."""
+"""Starts the process that draws pictures, sends it jobs and receives the results. Only the newest preview is queued."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Drawing(QObject):
         return self._under_way is not None
 
     def preview(self, wanted: PictureRequest, scale: float) -> int:
-        """Draw a picture at so many pixels per point, the newest only; returns the number of the job."""
+        """Queue a preview at `scale` pixels per point, replacing any queued one; returns its job number."""
         self._waiting = [job for job in self._waiting if job.scale is None]
         return self._ask(wanted, None, scale)
 

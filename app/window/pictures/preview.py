@@ -52,7 +52,7 @@ class Preview(QWidget):
         self.update()
 
     def _of_size(self, image: QImage, size: QSize) -> QImage:
-        """The image with the pixels of the screen that so many points have."""
+        """Return the image scaled to `size` points, in device pixels."""
         pixels = (size.toSizeF() * self.devicePixelRatioF()).toSize()
         if self._shrunk.size() != pixels:
             kept = Qt.AspectRatioMode.IgnoreAspectRatio

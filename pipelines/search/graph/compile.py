@@ -28,7 +28,7 @@ from pipelines.search.graph.wfst import Graph, GraphError, load, save
 from profiler.errors import Cancelled
 from profiler.files import cache
 from profiler.process import children, limits
-from profiler.process.entry import given
+from profiler.process.entry import read_arguments
 
 Progress = Callable[[str, float | None], None]
 POLL_S = 0.05
@@ -178,7 +178,7 @@ def _collect(stream: IO[str], lines: list[str]) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The child: `compile TARGET RECIPE`, the recipe as JSON; not meant to be called by people."""
-    target, recipe = given("pipelines.search.graph.compile", __doc__, "TARGET", "RECIPE", arguments=arguments)
+    target, recipe = read_arguments("pipelines.search.graph.compile", __doc__, "TARGET", "RECIPE", arguments=arguments)
 
     def end_with_parent() -> None:
         sys.stdin.read()

@@ -1,4 +1,4 @@
-"""Two sides held against each other: their times by repeat and cell, ratios with intervals, and verdicts.
+"""Compares two sides: their times by repeat and cell, ratios with intervals, and verdicts.
 
-What one session says by itself stands beside this room.
+Analyses of a single session are in the parent package.
 """

@@ -75,7 +75,7 @@ def arms_of(session: Session) -> tuple[Arm, Arm]:
     return a, b
 
 
-def whole(session: Session, name: str) -> Arm:
+def session_arm(session: Session, name: str) -> Arm:
     """Return a session as one arm; BadInput when nothing was decoded to its end."""
     utterances = tuple(u for u in session.utterances if u.done)
     if not utterances:

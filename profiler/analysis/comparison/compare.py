@@ -15,8 +15,8 @@ from profiler.analysis.comparison.arms import (
     by_key,
     lay_out,
     pairs,
+    session_arm,
     total,
-    whole,
 )
 from profiler.analysis.comparison.statistics import (
     MIN_REPEATS,
@@ -97,7 +97,7 @@ def compare(a: Session, b: Session | None = None, floor: float | None = None) ->
     """
     if b is None:
         return compare_arms(*arms_of(a), floor=floor)
-    return compare_arms(whole(a, "A"), whole(b, "B"), floor=floor)
+    return compare_arms(session_arm(a, "A"), session_arm(b, "B"), floor=floor)
 
 
 def compare_arms(a: Arm, b: Arm, floor: float | None = None) -> Comparison:
@@ -254,7 +254,7 @@ def _cut_otherwise(a: Arm, b: Arm) -> bool:
 
 
 def _differences(a: Arm, b: Arm) -> Iterable[str]:
-    """What differs between two sessions beside what was meant to."""
+    """Yield the unintended differences between two sessions."""
     machine_a, machine_b = (_table(arm.session.meta.get("machine")) for arm in (a, b))
     for key, title in (
         ("host", "host"),

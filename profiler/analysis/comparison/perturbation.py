@@ -173,7 +173,7 @@ def conclude(verdict: str | None, done: Sequence[Perturbation]) -> tuple[bool | 
     tried = [p for p in done if p.measured is not None]
     if not tried:
         return None, "None of the changes can be made to this stage."
-    text = "; ".join(_shown(p) for p in tried)
+    text = "; ".join(_sentence(p) for p in tried)
     if verdict in (UNDECIDED, MIXED):
         return None, f"The verdict was {verdict}. {text}."
     speaking_for = [p for p in tried if p.agrees]
@@ -187,7 +187,7 @@ def conclude(verdict: str | None, done: Sequence[Perturbation]) -> tuple[bool | 
     return None, f"No change tells this verdict from the others: {text}."
 
 
-def _shown(p: Perturbation) -> str:
+def _sentence(p: Perturbation) -> str:
     assert p.measured is not None
     m = p.measured
     took = f"took {m.ratio:.2f} of the time per {p.per.removesuffix('s')}"

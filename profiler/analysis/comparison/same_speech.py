@@ -37,7 +37,7 @@ MIN_UNITS: Final = 4
 """Seconds from which an interval is given; the percentiles of fewer lie within their extremes."""
 
 MAX_UNITS: Final = 100
-"""The latest so many seconds count: enough for 1 %, and soon resampled."""
+"""Number of latest units (seconds) that count: enough to resolve 1 %, and fast to resample."""
 
 A, B = 1, 2
 

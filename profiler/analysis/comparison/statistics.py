@@ -28,7 +28,7 @@ MIN_REPEATS: Final = 3
 """Fewer repeats say too little of the noise between them: Student's factor is 12.7 for two, 4.3 for three."""
 
 UNDISTURBED_SHARE: Final = 0.4
-"""Of the repeats of a piece of work; tried against 10, 20, 30 and 50 % on real decodes beside other programs."""
+"""Of the repeats of a piece of work; compared with 10, 20, 30 and 50 % on real decodes on a busy machine."""
 
 _RESAMPLED_VALUES: Final = 1 << 22
 """Values held at once while resampling: bounds the memory to some 100 MB."""
@@ -66,7 +66,7 @@ def warm_up(values: Sequence[float] | Array) -> int:
     MSER: cut where the standard error of what remains is smallest, looking at cuts in the first half only (White, "An
     effective truncation heuristic for bias reduction in simulation output", Simulation 69, 1997). 0 when what was cut
     is not slower than the rest, or when cutting it takes away less than half of the squared deviations. A burst early
-    on cannot be told from a warm-up and is cut as one.
+    on cannot be distinguished from a warm-up and is cut as one.
     """
     x = np.asarray(values, np.float64)
     n = len(x)

@@ -103,13 +103,13 @@ class BlockQuantiles:
         whole = min(last, end // size)
         found = np.full(max(0, last - first), np.nan)
         low, high = max(0, first), max(0, first, whole)
-        found[low - first : high - first] = self._whole(size, low, high)
+        found[low - first : high - first] = self._complete(size, low, high)
         if first <= whole < last and whole * size < end:
             found[whole - first] = _quantiles(self._values[whole * size : end][None])[0]
         return found
 
-    def _whole(self, size: int, low: int, high: int) -> F64:
-        """Quantile of the blocks [low, high), which are whole; only those in view are worked out."""
+    def _complete(self, size: int, low: int, high: int) -> F64:
+        """Return the quantile of the complete blocks [low, high); only those in view are computed."""
         if size < KEPT_FROM:
             return self._fresh(size, low, high)
         known = self._known.get(size, np.empty(0))

@@ -69,7 +69,7 @@ class RunningSums:
         return len(self._rows[0]) if self._rows else 0
 
     def follow(self, rows: Sequence[FrameRow]) -> None:
-        """Take rows of one `PerFrame`, of as many frames each; they must not change while anything is asked."""
+        """Use rows of one `PerFrame`, all of the same length; they must not change during a query."""
         self._rows = rows
 
     def _area(self, at: F64, series: int | None = None) -> F64:
@@ -217,14 +217,14 @@ class ManyExtremes:
 
 def _reduce(
     below: tuple[Sequence[Values], Sequence[Values]],
-    found: Sequence[Array],
+    out: Sequence[Array],
     kept: int,
     full: int,
     number: int,
 ) -> None:
-    """Put into row `number` of `found`, from `kept` to `full`, the extremes of each block of the same row `below`.
+    """Write to row `number` of `out`, from `kept` to `full`, the extremes of each block of the same row of `below`.
 
-    A piece at a time: what is made of a row is then small enough to be made in the same memory.
+    Works on one piece at a time, so that temporary arrays stay small and reuse the same memory.
     """
     # `min` and `max` over a short axis are slower.
     begins = np.arange(0, PIECE, FACTOR)
@@ -233,10 +233,10 @@ def _reduce(
         last = min(first + PIECE // FACTOR, full)
         values = lower[first * FACTOR : last * FACTOR]
         some = begins[: last - first]
-        np.minimum.reduceat(values, some, out=found[0][number, first:last])
+        np.minimum.reduceat(values, some, out=out[0][number, first:last])
         if upper is not lower:
             values = upper[first * FACTOR : last * FACTOR]
-        np.maximum.reduceat(values, some, out=found[1][number, first:last])
+        np.maximum.reduceat(values, some, out=out[1][number, first:last])
 
 
 def run_parallel(work: Callable[[int], object], numbers: Iterable[int], size: int) -> None:

@@ -1,4 +1,4 @@
-"""The envelope of what is heard, under the words. No Qt."""
+"""The audio envelope drawn under the words. No Qt."""
 
 from __future__ import annotations
 

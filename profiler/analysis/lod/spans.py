@@ -28,7 +28,7 @@ DECODE: Final = KINDS.index("decode")
 RowKind = Literal["blocks", "stages", "replays", "setup"]
 
 AGAIN: Final = ("replay.", "setup.replay", "setup.calls again", "setup.probe")
-"""Begins of the names of stages that are run again beside the run, to learn what their time consists of."""
+"""Name prefixes of stages that are replayed next to the run to attribute their time."""
 
 
 class RowKey(NamedTuple):
@@ -121,17 +121,17 @@ class SpanRow:
         found: F64 = np.maximum(np.diff(until, axis=0), 0.0)
         return found
 
-    def at(self, t_ns: float) -> Shown | None:
-        """The span under a moment, the one begun last; None where there is none."""
+    def span_at(self, t_ns: float) -> Shown | None:
+        """Return the span at a time, the last to begin; None without one."""
         place = int(np.searchsorted(self._start.view, math.floor(t_ns), side="right")) - 1
         if place < 0 or self._start.view[place] + self._duration.view[place] < t_ns:
             return None
-        return self._shown(place)
+        return self._span(place)
 
     def within(self, begin_ns: float, end_ns: float, least_ns: float = 0.0, most: int | None = None) -> list[Shown]:
         """The spans that reach into [begin, end) and last `least_ns`, in order of time; `most`: the first ones."""
         places = self._places(begin_ns, end_ns, least_ns)[:most]
-        return [self._shown(place) for place in places.tolist()]
+        return [self._span(place) for place in places.tolist()]
 
     def count(self, begin_ns: float, end_ns: float) -> int:
         """How many spans reach into [begin, end)."""
@@ -158,7 +158,7 @@ class SpanRow:
             places = places[self._duration.view[first:last] >= least_ns]
         return places
 
-    def _shown(self, place: int) -> Shown:
+    def _span(self, place: int) -> Shown:
         start = int(self._start.view[place])
         return Shown(
             int(self._number.view[place]),

@@ -25,7 +25,7 @@ ELEMENTS: Final = 1 << 24
 """Of a pass of exponentials: 64 MiB, some 30 µs on today's fastest device and many launches long."""
 
 LEAST_BEYOND: Final = 0.05
-"""Of a pass: an exponential that takes less beyond its traffic is not told from one that takes nothing."""
+"""Share of a pass: an exponential that takes less than this beyond its traffic counts as free."""
 
 READ_BYTES: Final = 1 << 30
 """What one launch reads, going over a small set many times: 0.2 ms at 5 TB/s."""
@@ -39,12 +39,12 @@ LINE: Final = 32
 SMALL: Final = 64
 """Values that a kernel has when the launch is what takes the time."""
 IN_A_GRAPH: Final = 100
-"""Kernels of a graph: so many that giving it counts little."""
+"""Kernels of a graph: enough that its launch costs little."""
 
 LAUNCHES_LONG: Final = 10
 LAUNCHES_AHEAD: Final = 2
-"""A launch that goes over a set many times and takes less than so many launches measures these, and is no roof; nor is
-one that goes over it once, which a host that is ahead of the device must have time to give."""
+"""A launch that takes less than this many empty launches measures launches and is no roof: LAUNCHES_LONG if it goes
+over its set many times, LAUNCHES_AHEAD if once, so that the host has time to stay ahead of the device."""
 
 LADDER_BYTES: Final = tuple(1 << power for power in range(16, 31))
 """64 KiB … 1 GiB: from one multiprocessor's memory to beyond any device's last cache."""
@@ -236,7 +236,7 @@ def _copy(torch: Any, device: Device, key: Key, effort: Effort) -> Roof:
 
 
 def _again_and_again(torch: Any, device: Device, values: int, times: int) -> Any:
-    """Return so many values as a tensor of one row; or rows of half of them each, `times` as many values in all.
+    """Return `values` values as a tensor of one row; or rows of half of them each, `times` as many values in all.
 
     One launch goes over a small set again and again: it would be timed itself otherwise. Each row begins elsewhere.
     """

@@ -36,8 +36,8 @@ DRIFT_TOLD: Final = 0.05
 
 MOST_GAIN: Final = 1.25
 LEAST_GAIN: Final = 0.5
-"""Threads may together be so much faster than as many times one of them (a clock that rises, caches that are shared)
-and no slower than half of one: a roof beyond that was disturbed, or its library did not do as it was told."""
+"""Limits of the speed-up of n threads: at most MOST_GAIN × n (rising clock, shared caches), at least LEAST_GAIN. A roof
+outside was disturbed, or its library ignored the number of threads."""
 
 LEAST: Final = 1e-3
 MOST: Final = 1e24

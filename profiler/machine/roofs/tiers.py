@@ -15,7 +15,7 @@ NOT_YET = "not measured yet: run `asrscope calibrate`"
 
 
 class Tier(NamedTuple):
-    """One kind of roof: whether there is one, and the figure or the reason why not."""
+    """One kind of roof: whether it is available, and the figure or the reason."""
 
     name: str
     available: bool

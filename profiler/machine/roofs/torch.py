@@ -16,7 +16,7 @@ from profiler.machine.roofs import timing
 from profiler.machine.roofs.table import OVERHEAD, RATE, Key, Roof, RoofTable
 from profiler.machine.roofs.timing import Effort, Task, is_steady, roof_of
 from profiler.machine.roofs.torch_child import DEVICE, part
-from profiler.process.entry import given
+from profiler.process.entry import read_arguments
 
 DTYPES: Final = ("float32", "bfloat16", "float16", "int8")
 GEMM_SIZES: Final = (512, 1024)
@@ -29,7 +29,7 @@ FAST_SHARE: Final = 0.25
 
 GEMV_SIZE: Final = 384
 VECTOR: Final = 1 << 15
-"""Elements of exp and log: 128 KiB, beside which the call of torch counts for little."""
+"""Elements of exp and log: 128 KiB, enough that the torch call costs little."""
 
 VISITS: Final = 3
 
@@ -190,6 +190,6 @@ def _print(message: dict[str, Any]) -> None:
 
 if __name__ == "__main__":
     try:
-        main(given("profiler.machine.roofs.torch", __doc__, "PART+"), _print)
+        main(read_arguments("profiler.machine.roofs.torch", __doc__, "PART+"), _print)
     except BrokenPipeError:  # the calibration was cancelled
         raise SystemExit(1) from None

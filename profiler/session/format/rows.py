@@ -102,7 +102,7 @@ def _seconds(value: object, what: str) -> float:
 
 
 def text(value: object, what: str, longest: int = LONGEST_NAME) -> str:
-    """Return `value` if it is text of at most so many characters."""
+    """Return `value` if it is text of at most `longest` characters."""
     if not isinstance(value, str):
         raise Damaged(f"{what} holds {value!r:.40} where text belongs")
     if len(value) > longest:

@@ -20,7 +20,7 @@ VERSION: Final = 2
 """The schema written here, in SQLite's user_version field (byte 60 of the file)."""
 
 BLOCK_RECORDS: Final = 1000
-"""Small blocks of one owner are merged once they hold so many records: few enough to write twice, many
+"""Small blocks of one owner are merged once they hold this many records: few enough to write twice, many
 enough to load fast. Merged blocks hold no fewer, but for the last one of a closed session."""
 
 BLOCK_SECONDS: Final = 0.05

@@ -94,7 +94,7 @@ class Tables:
         self._partial_due: dict[int, float] = {}
 
     def has_news(self, lanes: Sequence[tuple[Any, int]], now: float) -> bool:
-        """Whether anything is to be written for lanes with so many spans waiting, or by itself at `now`."""
+        """Whether anything must be written at `now`; `lanes`: (lane, number of waiting spans)."""
         return (
             len(self._recorder.stages) > self._stages_written
             or len(self._recorder.costs) > self._costs_written
