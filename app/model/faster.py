@@ -161,7 +161,7 @@ _RULES: Final = (
         lambda c: Change(
             {"search.max_active": SMALL_MAX_ACTIVE},
             f"max active {SMALL_MAX_ACTIVE}",
-            "cuts only the frames with most tokens",
+            "cuts only frames with many tokens",
         ),
     ),
 )

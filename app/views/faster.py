@@ -112,7 +112,6 @@ class FasterView(StageView):
                 below = QTreeWidgetItem(row, [f"{title}: {why}"])
                 below.setFirstColumnSpanned(True)
                 below.setData(WHAT, CHANGE, change)
-                below.setToolTip(WHAT, change.text)
         self.tree.expandAll()
 
     def _fill(self) -> None:

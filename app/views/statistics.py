@@ -15,12 +15,12 @@ from app.model.playhead import Snapshot
 from app.model.statistics import QUANTILES, WHOLE, Statistics, stage_names, statistics, word_at
 from app.model.time_axis import TimeAxis
 from app.style.keys import ToolButton
-from app.style.plain_text import Label, describe, set_tip
+from app.style.plain_text import describe, set_tip
 from app.style.theme import theme
 from app.views.scope import Scope
 from app.views.table_twin import Table
 from app.views.view import View
-from app.widgets import ChoiceBox
+from app.widgets import ChoiceBox, Elided
 from profiler.frames import FRAME_S
 from profiler.plain import clock
 
@@ -116,7 +116,7 @@ class StatisticsView(View):
         set_tip(self.next, self.tr("Go to the slowest frame, then to the next slowest"))
         describe(self.next, self.tr("Next slowest frame"))
         self.next.clicked.connect(lambda _=False: self.go_to_next())
-        self.about = Label()
+        self.about = Elided()
         self.plot = Histogram()
         body = QWidget()
         column, row = QVBoxLayout(body), QHBoxLayout()
@@ -175,7 +175,7 @@ class StatisticsView(View):
         self.scope.forget()
         self._model, self._at = None, -1
         self.plot.show_statistics(None)
-        self.about.setText("")
+        self.about.set_full("")
         self.set_note("")
 
     def model(self) -> Statistics | None:
@@ -201,7 +201,7 @@ class StatisticsView(View):
         """Say which frame it is, with its word."""
         model, snapshot = self._model, self.snapshot
         if model is None or snapshot is None:
-            self.about.setText("")
+            self.about.set_full("")
             return
         at = max(self._at, 0)
         frame, ms = int(model.slowest[at]), float(model.slowest_ms[at])
@@ -215,7 +215,7 @@ class StatisticsView(View):
         tokens = snapshot.track.work_rows.get("search tokens")
         if tokens is not None:
             parts.append(self.tr("{0} tokens").format(count(float(tokens[frame : frame + 1][0]))))
-        self.about.setText(" · ".join(parts))
+        self.about.set_full(" · ".join(parts))
 
     # -- in words and figures --------------------------------------------------------------------
 

@@ -78,7 +78,7 @@ def test_a_low_window_has_two_rows(opened: MainWindow) -> None:
     opened.resize(1280, 800)
     settle()
     assert places(docks) == tall
-    docks.splitDockWidget(docks.docks["words"], docks.docks["work"], Qt.Orientation.Horizontal)
+    docks.splitDockWidget(docks.docks["timeline"], docks.docks["work"], Qt.Orientation.Horizontal)
     settle()
     opened.resize(1280, 640)
     settle()
@@ -122,7 +122,8 @@ def test_every_view_is_one_key_away(qtbot: QtBot, opened: MainWindow) -> None:
     docks = opened.desk.docks
     docks.open("words", False)
     for number, view_id in enumerate(VIEWS, start=1):
-        qtbot.keyClick(opened, Qt.Key(Qt.Key.Key_0 + number), CONTROL)
+        digit, held = (number, CONTROL) if number <= 9 else (number - 9, Qt.KeyboardModifier.AltModifier)
+        qtbot.keyClick(opened, Qt.Key(Qt.Key.Key_0 + digit), held)
         settle()
         assert docks.is_in_front(view_id)
         assert docks.current == view_id
@@ -176,11 +177,11 @@ def test_what_is_behind_or_closed_sleeps_and_is_right_as_soon_as_it_is_seen(
 
 
 def test_a_dock_is_closed_by_its_button_and_comes_back_from_the_menu(qtbot: QtBot, opened: MainWindow) -> None:
-    docks, entry = opened.desk.docks, opened.actions_["panel.words"]
+    docks, entry = opened.desk.docks, opened.actions_["panel.timeline"]
     before = places(docks)
-    qtbot.mouseClick(docks.docks["words"].title.close_button, LEFT)
+    qtbot.mouseClick(docks.docks["timeline"].title.close_button, LEFT)
     settle()
-    assert not docks.is_open("words")
+    assert not docks.is_open("timeline")
     assert not entry.isChecked(), "the menu knows"
     assert places(docks)["cost"].height() > before["cost"].height(), "its room is used"
     entry.trigger()
@@ -191,29 +192,29 @@ def test_a_dock_is_closed_by_its_button_and_comes_back_from_the_menu(qtbot: QtBo
 
 def test_a_dock_is_moved_next_to_another_and_made_a_tab(qtbot: QtBot, opened: MainWindow) -> None:
     docks = opened.desk.docks
-    work, cost, words = (docks.docks[name] for name in ("work", "cost", "words"))
-    docks.splitDockWidget(words, work, Qt.Orientation.Horizontal)
+    work, cost, timeline = (docks.docks[name] for name in ("work", "cost", "timeline"))
+    docks.splitDockWidget(timeline, work, Qt.Orientation.Horizontal)
     settle()
-    assert {"cost", "work", "words"} <= set(docks.in_front())
-    assert work.geometry().left() > words.geometry().right()
+    assert {"cost", "work", "timeline"} <= set(docks.in_front())
+    assert work.geometry().left() > timeline.geometry().right()
     assert work.title.findChild(QToolButton, "table-toggle").isVisible()
-    docks.tabifyDockWidget(cost, words)
-    words.raise_()
+    docks.tabifyDockWidget(cost, timeline)
+    timeline.raise_()
     settle()
-    bar = bar_of(qtbot, docks, "Speech and words")
+    bar = bar_of(qtbot, docks, "Timeline")
     assert bar.accessibleName()
     assert "cost" not in docks.in_front()
     bar.setCurrentIndex(0)
     settle()
     assert "cost" in docks.in_front()
-    assert "words" not in docks.in_front()
+    assert "timeline" not in docks.in_front()
 
 
 def test_the_title_is_said_once_by_the_tab_or_by_the_header(opened: MainWindow) -> None:
     docks = opened.desk.docks
     titles = {name: dock.title.findChild(object, "card-title") for name, dock in docks.docks.items()}
     assert not titles["cost"].isVisible()
-    assert titles["words"].isVisible()
+    assert titles["timeline"].isVisible()
     docks.float_or_dock("cost")
     settle()
     assert titles["cost"].isVisible()
@@ -293,7 +294,7 @@ def test_one_view_takes_all_the_room_until_escape(qtbot: QtBot, opened: MainWind
 
 def test_what_was_moved_closed_and_resized_is_so_at_the_next_start(qtbot: QtBot, opened: MainWindow) -> None:
     docks = opened.desk.docks
-    docks.splitDockWidget(docks.docks["words"], docks.docks["work"], Qt.Orientation.Horizontal)
+    docks.splitDockWidget(docks.docks["timeline"], docks.docks["work"], Qt.Orientation.Horizontal)
     docks.open("breakdown", False)
     settle()
     docks.resizeDocks([docks.docks["cost"]], [150], Qt.Orientation.Vertical)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 tr = partial(QCoreApplication.translate, "views")
 
-WITH_KEY: Final = 9  # Number of views that have a digit of their own
+WITH_CTRL: Final = 9  # Views that Ctrl and a digit go to; Alt and a digit go to the others
 SCALE: Final = ("scale.lock", "scale.log")  # The actions in the menu of the cost view
 LAYOUT: Final = "layout."  # Ids of actions about layouts begin so
 
@@ -37,7 +37,7 @@ def _going(w: MainWindow) -> list[Action]:
             tr("Go to {0}").format(tr(entry.load().title)),
             partial(go, view_id),
             _in_view(tr("Go to")),
-            (f"Ctrl+{number}",) if number <= WITH_KEY else (),
+            (f"Ctrl+{number}" if number <= WITH_CTRL else f"Alt+{number - WITH_CTRL}",),
             help=tr("Opens the view if it is closed, and brings it to the front"),
         )
         for number, (view_id, entry) in enumerate(VIEWS.items(), start=1)
