@@ -153,7 +153,7 @@ class Worker:
 
 
 def main(kind: type[Worker] = Worker) -> int:
-    """Be a worker on stdin and stdout until told to quit, or a signal says so; returns the exit status."""
+    """Run a worker on stdin and stdout until a quit command or a signal; returns the exit status."""
     if not faulthandler.is_enabled():
         faulthandler.enable()
     answers = sys.stdout

@@ -76,7 +76,7 @@ _IN_WAV: Final = {
 
 def format_of(data: Content) -> str | None:
     """What a file is that is not read, as the rest of a sentence; None for what is not known."""
-    head = data.at(0, 512)
+    head = data.read_at(0, 512)
     for at, mark, name in _FORMATS:
         if head[at : at + len(mark)] == mark:
             return f"is {name}, {_CONVERT}"

@@ -114,8 +114,8 @@ def look(path: str | Path, part: Part = WHOLE) -> int:
         return int(file.channels)
 
 
-def shown(path: str | Path) -> str:
-    """The path as sentences show it: names may hold control characters, or bytes that are no UTF-8."""
+def printable(path: str | Path) -> str:
+    """Return the path as text for messages: names may hold control characters, or bytes that are no UTF-8."""
     return one_line(str(path))
 
 
@@ -159,7 +159,7 @@ def _sound_file(file: io.BufferedReader, raw: Format | None) -> soundfile.SoundF
 @contextmanager
 def _opened(path: Path, part: Part) -> Iterator[_Source]:
     """The sound file, ready to be read; AudioError for what cannot be used, while it is read as well."""
-    name = shown(path)
+    name = printable(path)
     if os.path.isdir(path):
         raise AudioError(f"{name} is a folder; a sound file is needed.")
     if not os.path.exists(path):
@@ -171,7 +171,7 @@ def _opened(path: Path, part: Part) -> Iterator[_Source]:
         with inputs.open_input(path, "a sound file", MAX_FILE_BYTES) as content:
             if os.fstat(content.fileno()).st_size == 0:
                 raise AudioError(f"{name} is empty (0 bytes); a sound file is needed.")
-            found = containers.whole(content) if format else containers.contents(content)
+            found = containers.read_headerless(content) if format else containers.contents(content)
             if format and containers.has_header(content):
                 format, found = None, containers.contents(content)
                 found.notes.append("read by its header, not as audio.raw says")

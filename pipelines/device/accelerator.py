@@ -130,7 +130,7 @@ class TorchDevice(_Torch):
 
     @_translating_losses
     def done(self, event: Event) -> bool:
-        """Whether the event has happened."""
+        """True once the event has happened."""
         return bool(event.query())
 
     @_translating_losses
@@ -171,7 +171,7 @@ class TorchDevice(_Torch):
         self._streams[stream].wait_event(event)
 
     def host_tensor(self, shape: tuple[int, ...], dtype: torch.dtype, *, pinned: bool) -> Tensor:
-        """An uninitialised tensor in the host's memory, page-locked where asked for."""
+        """An uninitialised tensor in the host's memory, page-locked if `pinned`."""
         return self._empty(shape, dtype=dtype, pin_memory=pinned)
 
     @_translating_losses
@@ -262,7 +262,7 @@ class QueueDevice(_Torch):
         return _QueueEvent()
 
     def done(self, event: _QueueEvent) -> bool:
-        """Whether the host has seen it."""
+        """True once the host has seen the event."""
         return event.at_ns > 0
 
     def wait(self, event: _QueueEvent) -> None:

@@ -38,7 +38,7 @@ class _HostEvent:
 
 
 class _HostStream:
-    """Work that one thread does in order. After a failure it only lets events happen, until asked why."""
+    """A queue of work for one thread. After a failure it only completes events until the error is read."""
 
     def __init__(self, name: str, threads: int) -> None:
         self.queue: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
@@ -107,7 +107,7 @@ class HostDevice:
     mark = record
 
     def done(self, event: _HostEvent) -> bool:
-        """Whether the thread has come to it."""
+        """True once the thread has reached the event."""
         return event.at_ns > 0
 
     def wait(self, event: _HostEvent) -> None:

@@ -98,7 +98,7 @@ class Audit:
     """What a configuration changes.
 
     `near`: senones within NEAR_NAT of the frame's best exact score; in a lazy configuration those of them
-    that it was asked for, for it computes no others. `asked`: senones that the search looked up.
+    that were requested, for it computes no others. `asked`: senones that the search looked up.
     `same_best`: frames whose best senone is the exact one's (of those compared). `work`, `exact_work`:
     counts by name. `refused`: a sentence for each file that could not be read.
     """
@@ -287,7 +287,7 @@ def _compare(
     result: Audit,
     cancelled: Callable[[], bool],
 ) -> str:
-    """Decode by the configuration frame by frame, beside the exact scores; returns the words."""
+    """Decode with the configuration frame by frame and compare with the exact scores; returns the words."""
     search, scorer = recogniser.search, ours.scorer
     scorer.reset()
     search.start(0)

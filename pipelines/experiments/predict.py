@@ -50,7 +50,7 @@ class Tried:
 
 
 class Predictor:
-    """What `after` would cost, from sessions that ran with `before`; both are tried once, when first asked."""
+    """Predict the cost of `after` from sessions that ran with `before`; both are tried once, at first use."""
 
     def __init__(
         self,

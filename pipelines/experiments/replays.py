@@ -62,8 +62,8 @@ class Replays(Protocol):
     """Ways to do blocks of one kind again."""
 
     @property
-    def ways(self) -> Mapping[str, str]:
-        """Their names, the run's before all others, and what is done in each, in words."""
+    def variants(self) -> Mapping[str, str]:
+        """Description of each variant by its name, the run's first."""
 
     def refuse(self, block: Array) -> None:
         """BadInput where doing a block again would not be the same work; `block`: one to try it on."""
@@ -105,7 +105,7 @@ class _OfBlocks:
 class OfScoring(_OfBlocks):
     """Blocks scored again."""
 
-    ways: Mapping[str, str] = MappingProxyType(
+    variants: Mapping[str, str] = MappingProxyType(
         _AS_RUN
         | {
             PLACED: "again, by scorers whose parameters lie at other addresses",
@@ -148,9 +148,9 @@ class OfScoring(_OfBlocks):
         yield HOT, self._hot(scorer), n
         self._cold()
         yield COLD, self._once(scorer), n
-        ways = [(PLACED, other, n) for other in self._elsewhere]
-        ways += [(way, self._elsewhere[0], of) for way, of in ((LESS, n - 1), (MORE, n + 1))]
-        for way, other, frames in ways:
+        variants = [(PLACED, other, n) for other in self._elsewhere]
+        variants += [(way, self._elsewhere[0], of) for way, of in ((LESS, n - 1), (MORE, n + 1))]
+        for way, other, frames in variants:
             if scorer.lazy:
                 # Nobody knows what the search would ask of a frame more.
                 if not 0 < frames <= n:
@@ -182,7 +182,7 @@ class OfScoring(_OfBlocks):
 class OfSearch(_OfBlocks):
     """Blocks searched again, each time from the state before them."""
 
-    ways: Mapping[str, str] = MappingProxyType(
+    variants: Mapping[str, str] = MappingProxyType(
         _AS_RUN
         | {
             PLACED: "again, on a copy of graph and lists at other addresses",

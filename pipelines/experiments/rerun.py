@@ -308,7 +308,7 @@ class Taken:
         self._pieces.append(piece)
 
     def hand_over(self, arm: Arm, items: int) -> None:
-        """Give the arm the recording and the times of the rounds that count, of so many items each."""
+        """Give the arm the recording and the times of the measured rounds, of `items` items each."""
         warm_up = WARM_UP_ROUNDS * items
         recording = self.recording
         recording.spans = np.concatenate(self._spans[warm_up:])

@@ -139,7 +139,7 @@ def judge(result: SweepResult) -> Finding:
 
 
 def picture(result: SweepResult) -> Chart:
-    """Cores × clock of each, and beside it what they compute: the K80's by its count, ours measured."""
+    """Plot cores × clock of each device, and what they compute: the K80's by its count, ours measured."""
     timings, cores = result.timings, round(result.counts["cores"])
     machines = ("laptop of the claim", "this processor", "K80")
     cycles = (LAPTOP_HZ * LAPTOP_CORES, _clock_hz(result) * cores, K80_HZ * K80_CORES)

@@ -108,7 +108,7 @@ class Mixtures:
         self.scores = np.zeros((frames, senones), np.float32)
 
     def scoring(self, senones: int, frames: int) -> Work:
-        """Fill the scores of the first so many senones for so many frames."""
+        """Fill the scores of the first `senones` senones for `frames` frames."""
         from pipelines.scoring.continuous import kernels
 
         groups = senones // LANES
@@ -181,7 +181,7 @@ def judge(result: SweepResult) -> Finding:
 
 
 def picture(result: SweepResult) -> Chart:
-    """Parameters read per second frame by frame; beside it operations per second by batch."""
+    """Plot parameters read per second frame by frame; also operations per second by batch."""
     work, timings, caches = Workload(result), result.timings, result.cache_marks()
     read = [
         timings.line(

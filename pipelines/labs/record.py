@@ -114,7 +114,7 @@ def row(run: Record) -> dict[str, object]:
 
 
 def lines(run: Record) -> list[str]:
-    """A run as text: claim, verdict with its numbers, the claim's numbers beside ours, what follows."""
+    """A run as text: claim, verdict with its numbers, the claim's numbers next to ours, what follows."""
     lab, finding = run.lab, run.finding
     found = [f"{run.name}: {lab.cited}"]
     if finding is not None:

@@ -69,7 +69,7 @@ def execute(
     stopping: Callable[[], bool] = lambda: False,
     running: Callable[[Path | None], None] = lambda session: None,
 ) -> Outcome:
-    """Run `request`; `running` is told when the session exists and can be followed.
+    """Run `request`; `running` is called when the session exists and can be followed.
 
     Raises BadInput or OSError (one sentence) for what makes the run impossible, such as parameters that do not fit
     or need more memory than there is. Once it measures, problems end up in the outcome, and the session is valid.

@@ -188,7 +188,7 @@ def of_saving(best: Ratio | None, whole: Ratio | None) -> Ratio | None:
 
 
 def picture(result: SweepResult) -> Chart:
-    """Time per frame of each way; beside it how many frames keep their best senone, by codebook."""
+    """Plot time per frame of each variant; also how many frames keep their best senone, by codebook."""
     sizes, same_best = codebooks(result), result.by_variant["same_best"]
     size = sizes[-1]
     shown = [FULL, BEST, f"flat {size}", f"tree {size}"]

@@ -61,7 +61,7 @@ class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     format: str
     left: Reach
-    """Frames of context before the one asked about; `right`: after it."""
+    """Frames of context before the scored one; `right`: after it."""
     right: Reach
     mean: list[float]
     """Of each feature of a frame; (feature − mean) · scale goes in."""
@@ -287,10 +287,10 @@ def _unmasked(path: Path, file: Any, name: str, shape: tuple[int, ...]) -> Array
     return values
 
 
-def _check_names(path: Path, wanted: Mapping[str, Any], masked: set[str], found: set[str]) -> None:
+def _check_names(path: Path, wanted: Mapping[str, Any], masked: set[str], present: set[str]) -> None:
     whole = set(wanted) - masked
     parts = {name + part for name in masked for part in (MASK, KEPT)}
-    missing, foreign = sorted((whole | parts) - found), sorted(found - whole - parts)
+    missing, foreign = sorted((whole | parts) - present), sorted(present - whole - parts)
     if missing:
         raise ModelError(f"{path} lacks the tensor {missing[0]} that its card asks for.")
     if foreign:

@@ -2,7 +2,7 @@
 
 It cannot be copied from a model of three streams, whose density is a product. So every senone's own density is
 resampled and a mixture of the same size fitted to the samples by EM; `pipelines.training.single_stream`
-re-estimates that on aligned speech and leaves its result beside its other files. Real frames fill only a small part
+re-estimates that on aligned speech and leaves its result with its other files. Real frames fill only a small part
 of the product space of the streams, so the resampled model alone is a poor one (and says what it is).
 """
 
@@ -49,7 +49,7 @@ def name_of(base: AcousticModel, components: int, kind: str) -> str:
 
 
 def trained_file(base: AcousticModel, components: int) -> Path:
-    """Where training leaves a model: beside what else it made, where nothing is removed to save room."""
+    """Path of a trained model: with training's other output, where nothing is removed to save space."""
     return cache_path("training", f"{name_of(base, components, 'trained')}{cache.SUFFIX}")
 
 
@@ -127,7 +127,7 @@ def fit(
 ) -> None:
     """Fill `arrays` with mixtures fitted to samples of `base` and, if given, to real frames.
 
-    A senone's samples count as `prior` frames. `title` is what `progress` is told.
+    A senone's samples count as `prior` frames. `title` is passed to `progress`.
     """
     frames = frames or no_frames(base)
     deviations = np.sqrt(base.variances)

@@ -107,7 +107,7 @@ class _Half:
     """How often it may still be replayed at EARLY_SHARE of the time."""
 
     def took(self, blocks: float) -> None:
-        """One more took as long as so many blocks."""
+        """Count one more, which took as long as `blocks` blocks."""
         self.turns += 1
         self.blocks += (blocks - self.blocks) / min(self.turns, TURNS)
 

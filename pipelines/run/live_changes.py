@@ -69,7 +69,7 @@ class _Thread:
             self.error = error
 
     @property
-    def done(self) -> bool:
+    def is_finished(self) -> bool:
         return not self._thread.is_alive()
 
     def cancel(self, wait: bool = False) -> None:
@@ -105,7 +105,7 @@ class LiveChanges:
             if thread is not None:
                 thread.cancel()
             self._thread = _Thread(scorer, wanted, key)
-        elif thread.done:
+        elif thread.is_finished:
             self._thread = None
             if thread.error is None:
                 return self._take(wanted, thread.prepared, list(self._waiting))

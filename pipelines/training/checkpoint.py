@@ -1,4 +1,4 @@
-"""Where a training stands: parameters, Adam's moments and the place in the data, in one safetensors file."""
+"""State of a training: parameters, Adam's averages and the place in the data, in one safetensors file."""
 
 from __future__ import annotations
 

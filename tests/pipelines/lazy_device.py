@@ -155,7 +155,7 @@ class LazyDevice:
 
     @contextmanager
     def _working(self) -> Iterator[None]:
-        """What torch is asked for in the context is a stream's."""
+        """Operations of torch within the context belong to a stream."""
         before, self.works = self.works, True
         try:
             yield

@@ -15,7 +15,7 @@ from numba import njit
 from pipelines.scoring import cache
 from pipelines.scoring.clustering import quantiser
 from pipelines.scoring.clustering.quantiser import SEED
-from pipelines.scoring.clustering.shortlists import NOWHERE, moments
+from pipelines.scoring.clustering.shortlists import NOWHERE, means_and_variances
 from pipelines.scoring.gaussians.expansion import NEVER
 from pipelines.scoring.gaussians.product import NOTHING, multiply
 from pipelines.scoring.simd.vector import LANES, address
@@ -105,7 +105,7 @@ def cluster(panels: Array, identity: str, size: int, progress: Progress, cancell
 
     def make() -> dict[str, Array]:
         rng = np.random.default_rng(SEED)
-        means, average = moments(panels)
+        means, average = means_and_variances(panels)
         groups, streams, slots, dim, _ = means.shape
         number = min(size, groups * slots)
         of_panel = np.empty((groups, streams, slots), np.uint16)

@@ -30,7 +30,7 @@ MAX_STATES, MAX_ARCS = 200_000, 500_000
 """Of the acceptor as it is laid down. Words of phrases are states, words of lists are arcs; more than these are
 beyond what a graph can be compiled of (`pipelines.search.graph.build`). Rules that are used in rules multiply."""
 GROWTH, SLACK = 4, 5000
-"""Determinisation may make this many states of one, and so many more; a word list makes fewer."""
+"""Determinisation may make GROWTH states of one, plus SLACK in all; a word list makes fewer."""
 _HALF = -log(0.5)
 
 

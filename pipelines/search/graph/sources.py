@@ -27,7 +27,7 @@ from profiler.plain import one_line
 
 JSGF_SUFFIXES = (".jsgf", ".gram")
 MARKS = frozenset({"<s>", "</s>", "<unk>", "<eps>"})
-"""What language models and dictionaries list beside words, in small letters."""
+"""Entries of language models and dictionaries that are no words, in lower case."""
 FILLER = re.compile(r"<.+>|\[.+\]|\{.+\}|\+\+.+\+\+")
 """How noises and silence are written there."""
 NOTED = 8
@@ -160,9 +160,9 @@ class _Entries:
         return words, notes
 
 
-def _in_other_capitals(found: Mapping[str, str], source: str) -> list[str]:
+def _in_other_capitals(entries: Mapping[str, str], source: str) -> list[str]:
     """The note on words of `source` whose entries, their values, have other capitals."""
-    other = [f"{w} ({e})" for w, e in found.items() if not same_capitals(w, e)]
+    other = [f"{w} ({e})" for w, e in entries.items() if not same_capitals(w, e)]
     if not other:
         return []
     have = "words of the {} have" if len(other) > 1 else "word of the {} has"

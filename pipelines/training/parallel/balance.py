@@ -86,6 +86,6 @@ def simulated(stages: Sequence[Stage], batches: int) -> list[Slot]:
 
 
 def speed_up(stages: Sequence[Stage], batches: int) -> float:
-    """How much sooner the pipeline is done with so many minibatches than one worker with all the layers."""
+    """The speed-up of the pipeline for `batches` minibatches over one worker with all the layers."""
     alone = batches * sum(stage.forward + stage.backward for stage in stages)
     return alone / max(slot.end for slot in simulated(stages, batches))

@@ -62,7 +62,7 @@ class Standstill:
         self._looks = 0
 
     def look(self) -> bool:
-        """Whether no worker has worked for LOOKS looks; to be asked every LOOKS_EVERY_S seconds."""
+        """Whether no worker has worked for LOOKS looks; call it every LOOKS_EVERY_S seconds."""
         try:
             taken = self._seconds()
         except psutil.Error:
@@ -92,7 +92,7 @@ class Machines:
     address: str = ""
 
     def arguments(self, workers: int) -> list[str]:
-        """What torchrun is told, for so many workers in all."""
+        """Arguments of torchrun, for `workers` workers in all."""
         each = [f"--nproc-per-node={-(-workers // self.count)}"]
         if self.count == 1:
             return ["--standalone", *each]
@@ -109,7 +109,7 @@ class Machines:
 def pieces(
     job: Job, workers: int, stopping: Callable[[], bool], machines: Machines | None = None
 ) -> Generator[Piece, None, None]:
-    """Do `job` with so many processes; each piece as it is done.
+    """Do `job` with `workers` processes; yield each piece as it is done.
 
     Raises Cancelled when `stopping()`, and WorkerDied, also where workers wait for each other without end (on one
     machine; on several they give up after their own patience). However it ends, no process is left.

@@ -31,7 +31,7 @@ class Training(Protocol):
         """Train on the next `batches` minibatches, all workers' together, until nothing is on its way any more."""
 
     def answers(self) -> Callable[[torch.Tensor], torch.Tensor]:
-        """The whole net as it is; asked of all workers, meant for the first."""
+        """The whole net as it is; all workers call it, the first one uses the result."""
 
 
 @dataclass(frozen=True)
