@@ -219,7 +219,7 @@ def _table(text: _Text) -> Iterator[Row]:
 
 
 def _separated_by_tabs(text: _Text, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Quotation marks are what somebody said, unless they are around a whole field, as a spreadsheet writes it."""
+    """Quotation marks are part of the text, unless they are around a whole field, as a spreadsheet writes it."""
     for number, line in islice(enumerate(text.lines, start=1), 1, None):
         if line.strip():
             yield number, [_unquoted(each) for each in line.split(delimiter)]

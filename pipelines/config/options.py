@@ -260,7 +260,7 @@ def _unmet(config: msgspec.Struct, condition: Condition) -> str | None:
 
 
 def value_text(value: object) -> str:
-    """A value as it is written after ``--set``, and as short as it is still the same."""
+    """Format a value for ``--set``, as short as possible without changing it."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float) and float(short := f"{value:g}") == value:

@@ -78,7 +78,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class AuditedUtterance:
-    """One utterance by both; counts are None where nobody knows what was said.
+    """One utterance by both; counts are None without a reference text.
 
     `same_best`: frames whose best senone is the exact one's.
     """
@@ -166,7 +166,7 @@ def _change(rows: Array) -> float:
 
 
 def exact_of(config: Config) -> Config:
-    """`config` with scoring made exact, everything else as it is."""
+    """Return `config` with exact scoring, otherwise unchanged."""
     for key, value in EXACT.items():
         config = settings.replace(config, key, value)
     return config

@@ -147,4 +147,4 @@ def _assumed(prediction: Prediction, *sentences: str) -> Prediction:
 
 
 def _quietly(what: str, share: float | None) -> None:
-    """Progress that nobody sees."""
+    """Progress callback that does nothing."""

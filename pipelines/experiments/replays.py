@@ -66,7 +66,7 @@ class Replays(Protocol):
         """Description of each variant by its name, the run's first."""
 
     def refuse(self, block: Array) -> None:
-        """BadInput where doing a block again would not be the same work; `block`: one to try it on."""
+        """Raise BadInput if repeating a block would not be the same work; `block`: one to try it on."""
 
     def prepare(self, recorder: Recorder, progress: Progress, cancelled: Callable[[], bool]) -> None:
         """Make what is needed besides the recogniser. Raises Cancelled."""
@@ -119,7 +119,7 @@ class OfScoring(_OfBlocks):
         self._elsewhere: list[LayeredScorer] = []
 
     def refuse(self, block: Array) -> None:
-        """BadInput where scoring a block again would not be the same work."""
+        """Raise BadInput if scoring a block again would not be the same work."""
         scorer = self._scorer
         scorer.score(block, 0, NullLane())
         if not scorer.replayable:
@@ -196,7 +196,7 @@ class OfSearch(_OfBlocks):
         self._elsewhere: list[SearchReplay] = []
 
     def refuse(self, block: Array) -> None:
-        """BadInput where searching a block again would not be the same work."""
+        """Raise BadInput if searching a block again would not be the same work."""
         config = self._recogniser.config
         if not isinstance(self._recogniser.search, Viterbi):
             raise BadInput("The search on a device cannot be replayed; its stages have times of their own.")

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 class Decoded(msgspec.Struct, frozen=True, kw_only=True):
-    """One way of scoring over some utterances: of each its frames, those whose best senone is the reference's, its
-    words as they were said and the errors in them (none where nobody knows what was said)."""
+    """One variant of scoring, by utterance: its frames, those whose best senone is the reference's, its reference
+    words and the errors in them (0 without a reference text)."""
 
     frames: list[int]
     same_best: list[int]

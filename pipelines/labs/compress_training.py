@@ -105,7 +105,7 @@ class _Exam:
         with torch.no_grad():
             for first in range(0, len(self._at), SEGMENT):
                 part = slice(first, first + SEGMENT)
-                heard = self._pool.heard(self._at[part], card.left, card.right)
+                heard = self._pool.student_input(self._at[part], card.left, card.right)
                 said = module.answers(torch.from_numpy(heard))[0]
                 apart.append(float(divergence(said, self._expected[part], temperature)))
                 right = said.argmax(1).numpy() == self._labels[part]

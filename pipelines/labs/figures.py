@@ -43,7 +43,7 @@ def ratio(of: Sequence[float], to: Sequence[float]) -> Ratio | None:
 
 
 def ratio_apart(of: Sequence[float], to: Sequence[float]) -> Ratio | None:
-    """As `ratio`, of times that were not measured in turns; the shorter of both says how many are taken."""
+    """As `ratio`, of times that were not measured in turns; the shorter list limits how many are taken."""
     n = min(len(of), len(to))
     return apart(_ns(to[:n]), _ns(of[:n])).ratio()
 

@@ -1,6 +1,6 @@
-"""What a session says of the lab that it is a run of, read back from its meta: for pictures, the page and `lab`.
+"""Read the lab run of a session back from its meta: for pictures, the page and `lab`.
 
-Sessions come from strangers: whatever is not what a run of that lab writes counts as no lab at all.
+Sessions come from strangers: meta that a run of that lab does not write counts as no lab at all.
 """
 
 from __future__ import annotations
@@ -77,9 +77,9 @@ def stored(
 
 
 def read(meta: Mapping[str, object]) -> Record | None:
-    """The run that a session's meta tells of; None where it is of no lab, or of none as they are now.
+    """Return the run in a session's meta; None if it is of no lab, or of none in its present form.
 
-    The verdict is judged again from what was measured, so that it is that of the rule as it is now.
+    The verdict is judged again from the measurements, by the present rule.
     """
     fact = meta.get(KEY)
     if not isinstance(fact, dict):

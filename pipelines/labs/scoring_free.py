@@ -41,7 +41,7 @@ RATE: Final = 16_000
 """Samples a second."""
 
 WHOLE, SCORING, FREE = "whole", "scoring", "free"
-"""The decode as it is, its scoring alone, and the decode with scores that are there."""
+"""The whole decode, its scoring alone, and the decode with ready scores."""
 
 
 class Params(Parameters, frozen=True, kw_only=True):

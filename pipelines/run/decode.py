@@ -148,7 +148,7 @@ class Decoder:
         self._pace.forget()
 
     def run(self, items: Iterable[Item]) -> Result:
-        """Decode `items` until they end or somebody asks to stop."""
+        """Decode `items` until they end or a stop request."""
         try:
             for item in items:
                 if self._stopping:

@@ -20,7 +20,7 @@ class Pace:
         self._start = None
 
     def begin(self, frame: int) -> None:
-        """Somebody begins to speak now with `frame`, unless somebody does already."""
+        """Start the clock of live speech now at `frame`, unless it runs already."""
         if self._start is None:
             self._start = self._clock(), frame
 

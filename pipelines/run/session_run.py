@@ -66,7 +66,7 @@ class RunOrder(Protocol):
         """Prepare what is needed in addition to `recogniser`; part of set-up, and may raise Cancelled."""
 
     def run(self, decoder: Decoder, items: Sequence[Item], journal: Journal) -> None:
-        """Decode `items` until done or somebody asks to stop."""
+        """Decode `items` until done or a stop request."""
 
 
 def execute(

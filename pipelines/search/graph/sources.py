@@ -141,9 +141,9 @@ class _Entries:
         return entry
 
     def pronunciations(self, shown: Mapping[str, str]) -> tuple[Dictionary, list[str]]:
-        """Of each word, as it is shown -> its entry, in phones of speech; and what was read otherwise.
+        """Return the dictionary of the words in `shown` (displayed word → entry), in phones of speech, and notes.
 
-        DictionaryError where the acoustic model lacks a phone.
+        Raises DictionaryError if the acoustic model lacks a phone.
         """
         prons = {word: self._words[entry] for word, entry in shown.items()}
         written = Dictionary(prons, self._words.path)

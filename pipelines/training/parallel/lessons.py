@@ -50,7 +50,7 @@ class Lessons:
     def batch(self, number: int, size: int, share: int = 0, shares: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
         """Minibatch `number` of `size` examples, or one of its equal shares; epoch after epoch, each in its own order.
 
-        BadInput where a minibatch is larger than all there is.
+        Raises BadInput if a minibatch is larger than the data.
         """
         if size > len(self):
             raise BadInput(f"A minibatch of {size} needs as many examples, and there are {len(self)}.")

@@ -95,7 +95,7 @@ class Peers:
         return work
 
     def receive_any(self, vector: torch.Tensor, tag: int = 0) -> int:
-        """Wait for a vector from whoever sends first, and say who (gloo alone can)."""
+        """Wait for the first vector from any worker; return its rank (gloo only)."""
         self.diary.bytes += _bytes(vector)
         work = self.group.recv_anysource([vector], tag)
         work.wait()
