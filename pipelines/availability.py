@@ -42,7 +42,7 @@ class Availability:
 
 
 def availability() -> list[Availability]:
-    """What torch can use here, the processor first. Imports torch."""
+    """Return the devices that torch can use here, the processor first. Imports torch."""
     import torch
 
     version = f"torch {torch.__version__}"

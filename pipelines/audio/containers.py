@@ -116,7 +116,7 @@ Reader = Callable[[Content, int, Contents], int]
 
 
 def _reader(data: Content, at: int, *, first: bool) -> Reader | None:
-    """What walks the recording that begins at a place of the file."""
+    """Return the function that reads the recording at this offset of the file."""
     head = data.read_at(at, 16)
     kind, inner = head[:4], head[8:12]
     if kind in (b"RIFF", b"RF64", b"BW64", b"RIFX"):

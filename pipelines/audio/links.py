@@ -77,7 +77,7 @@ class LinkFile(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        """Where it is read next."""
+        """Return the read position."""
         return self._at
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:

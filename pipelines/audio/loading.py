@@ -109,7 +109,7 @@ def load(path: str | Path, part: Part = WHOLE, target: Target = WIDE_BAND) -> Au
 
 
 def look(path: str | Path, part: Part = WHOLE) -> int:
-    """How many channels a sound file has, as its header says; AudioError as from `load`. Nothing is decoded."""
+    """Return the number of channels in a sound file's header, without decoding; raises AudioError as `load` does."""
     with _opened(Path(path), part) as source, source.open(0) as file:
         return int(file.channels)
 
@@ -131,7 +131,7 @@ class _Source:
 
     @contextmanager
     def open(self, number: int) -> Iterator[soundfile.SoundFile]:
-        """One of its recordings; AudioError, LibsndfileError or OSError for what cannot be used."""
+        """Open one of its recordings; raises AudioError, LibsndfileError or OSError if it cannot be used."""
         link = self.found.links[number]
         bare = LinkFile(self.content, link)
         with _quiet(link):
@@ -240,7 +240,7 @@ def _clock(seconds: float) -> str:
 
 @dataclass
 class _Sound:
-    """What was read of a file, and what there is to say of it."""
+    """The samples read from a file, and notes on them."""
 
     samples: F32
     rates: list[int]

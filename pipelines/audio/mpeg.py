@@ -161,12 +161,12 @@ def _next_frames(data: Content, at: int, result: Contents) -> int:
 
 
 def _kind(header: bytes) -> tuple[int, int, bool]:
-    """What is the same in all frames of a recording: version and layer, sample rate, and whether it is mono."""
+    """Return what all frames of a recording share: version and layer, sample rate, and whether it is mono."""
     return header[1] & 0x1E, header[2] & 0x0C, header[3] >> 6 == 3
 
 
 def _side_information_end(head: bytes) -> int:
-    """Where the side information of a layer III frame without a CRC ends."""
+    """Return where the side information of a layer III frame without a CRC ends."""
     return 4 + _SIDE_INFORMATION[head[1] >> 3 & 3 == 3, head[3] >> 6 == 3]
 
 

@@ -96,7 +96,7 @@ class _Text:
 
 
 class _Places:
-    """Where the files that a table names are: each folder's real path is found out once."""
+    """Finds the files that a table names; each folder's real path is resolved once."""
 
     def __init__(self, table: str | Path) -> None:
         self._folder = os.path.dirname(os.path.abspath(table))

@@ -235,7 +235,7 @@ class Transcribed(NamedTuple):
 
 
 def transcribed(utterances: Iterable[Decoded]) -> Transcribed:
-    """How many utterances have a transcript; one that is decoded again counts once."""
+    """Count the utterances with a transcript; one that is decoded again counts once."""
     known = {(u.name, u.path): u.reference is not None for u in utterances}
     return Transcribed(sum(known.values()), len(known))
 

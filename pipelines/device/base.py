@@ -77,7 +77,7 @@ class Device(DeviceClock, Protocol):
         """Give what `work` asks of torch to `stream`; returns before it is done."""
 
     def follow(self, stream: int, event: Event) -> None:
-        """What is given to `stream` from now on waits for `event`; the host does not."""
+        """Make later work on `stream` wait for `event`; the host does not wait."""
 
     def host_tensor(self, shape: tuple[int, ...], dtype: torch.dtype, *, pinned: bool) -> Tensor:
         """An uninitialised tensor in the host's memory, page-locked if `pinned` and where that is possible."""
@@ -112,5 +112,5 @@ def is_lost(problem: BaseException) -> bool:
 
 
 def first_line(problem: BaseException) -> str:
-    """What a library said, without its further lines and full stop."""
+    """Return the first line of a library's message, without its full stop."""
     return (str(problem).strip().splitlines() or [type(problem).__name__])[0].rstrip(".")

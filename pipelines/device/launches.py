@@ -39,7 +39,7 @@ class _Operation(Protocol):
 
 
 class Dispatched(NamedTuple):
-    """What a piece of work asks of torch: kernels, and what is none (views, new tensors)."""
+    """Operations that a piece of work dispatches in torch: kernels, and others (views, new tensors)."""
 
     kernels: float = 0.0
     others: float = 0.0
@@ -63,12 +63,12 @@ class Launches:
         return run
 
     def each(self, stage: int) -> Dispatched:
-        """Of a piece of work of `stage`; nothing where none was counted."""
+        """Operations of a piece of work of `stage`; none if none were counted."""
         pieces, _, work = self._found.get(stage, (0, 0, Dispatched()))
         return Dispatched(*(count / pieces for count in work)) if pieces else Dispatched()
 
     def a_frame(self, stage: int) -> Dispatched:
-        """Of a frame of `stage`; nothing where none was counted."""
+        """Operations per frame of `stage`; none if none were counted."""
         _, frames, work = self._found.get(stage, (0, 0, Dispatched()))
         return Dispatched(*(count / frames for count in work)) if frames else Dispatched()
 

@@ -56,7 +56,7 @@ SHARES: Final = ("gaussians", "senones", "components", "exponentials")
 
 @dataclass
 class Difference:
-    """How far scores lie from the exact ones: a sum of |Δ| (nat), of how many, and the largest."""
+    """Differences of scores from the exact ones: sum of |Δ| (nat), their number, and the largest."""
 
     total: float = 0.0
     scores: int = 0
@@ -265,7 +265,7 @@ class _Exact:
         return self._features[first : last + self._beyond]
 
     def scores(self, first: int, last: int) -> Array:
-        """Of the frames first … last − 1 (at most MAX_FRAMES), f32 [frames, senones]."""
+        """Return the scores of the frames first … last − 1 (at most MAX_FRAMES), f32 [frames, senones]."""
         if self._kept is None:
             scores = self._score(first, last)
             if first == 0:

@@ -77,7 +77,7 @@ class Explanation:
 
     @property
     def conclusion(self) -> str:
-        """What the replays say, and whether the counts of the cost law fit them, in one sentence."""
+        """Summarise the replays, and whether the cost law's counts fit them, in one sentence."""
         low, likely, high = self.waiting
         text = f"Replayed hot, it takes {1 - likely:.0%} of its time ({1 - high:.0%} to {1 - low:.0%})"
         parts = self.row.parts
@@ -227,7 +227,7 @@ class _Again:
                 self._note(way, ns / frames[way])
 
     def explanation(self, table: RoofTable) -> Explanation:
-        """What the rounds gave."""
+        """Build the explanation from the rounds."""
         if not self.rounds:
             raise BadInput(
                 "Other programs had the processor for most of the time, so that nothing can be said of the "

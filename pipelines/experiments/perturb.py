@@ -70,7 +70,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Confirmation:
-    """What came of the changes; `unchanged` is the stage as the rerun measured it without any."""
+    """Results of the changes; `unchanged`: the stage as the rerun measured it without any."""
 
     unchanged: StageRow | None
     perturbations: list[Perturbation]

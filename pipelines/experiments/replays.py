@@ -94,7 +94,7 @@ class _Cold:
 
 
 class _OfBlocks:
-    """What doing blocks again needs, of whichever kind."""
+    """Shared part of all replays of blocks."""
 
     def __init__(self, recogniser: Recogniser, stage: int) -> None:
         self._recogniser, self._stage = recogniser, stage

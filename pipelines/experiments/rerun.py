@@ -58,7 +58,7 @@ NO_SETTINGS: Final[Mapping[str, Value]] = {}
 
 @dataclass(frozen=True)
 class Stretch:
-    """What is decoded: files of `audio_s` seconds together, and a sentence that says what they are."""
+    """The audio to decode: files of `audio_s` seconds together, and a sentence that describes them."""
 
     items: tuple[Item, ...]
     audio_s: float
@@ -294,7 +294,7 @@ class Piece:
 
 
 class Taken:
-    """What an arm recorded, decode after decode."""
+    """Recordings of an arm, one per decode."""
 
     def __init__(self, recorder: Recorder, costs: Mapping[tuple[int, int], Cost], roof_table: RoofTable) -> None:
         stages = {stage.id: stage for stage in recorder.stages}

@@ -44,7 +44,7 @@ def spoken(items: Iterable[Item], max_s: float) -> Iterator[tuple[Item, Audio]]:
 
 
 def replay(recogniser: Recogniser, features: Array) -> Replay:
-    """What the search asks for when it is given this scorer's scores of `features` f32 [frames, dim]."""
+    """Record which senones the search requests, given this scorer's scores of `features` f32 [frames, dim]."""
     scorer, search = recogniser.scorer, recogniser.search
     padded = with_context(features, scorer.context)
     if not scorer.lazy:

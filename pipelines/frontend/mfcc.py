@@ -94,7 +94,7 @@ class Mfcc:
         self._check()
 
     def _check(self) -> None:
-        """What the kernels take the tables for: every filter lies within the spectrum."""
+        """Check what the kernels assume of the tables: every filter lies within the spectrum."""
         p = self.parameters
         check("starts", self.starts, np.int64, (p.nfilt,))
         check("offsets", self.offsets, np.int64, (p.nfilt + 1,))
@@ -309,7 +309,7 @@ class Utterance:
         return mean.astype(np.float32), scale.astype(np.float32)
 
     def _gain(self, energy: F64) -> float:
-        """What automatic gain control subtracts from the normalised c0 of all frames."""
+        """Return what automatic gain control subtracts from the normalised c0 of all frames."""
         p = self._tables.parameters
         if p.agc == "max":
             return float(energy.max())

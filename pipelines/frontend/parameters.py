@@ -208,7 +208,7 @@ def options_of(text: str, source: str = "feat.params") -> dict[str, str]:
 
 
 def notes_of(pairs: Mapping[str, str]) -> list[str]:
-    """What of these options (checked, names without a dash) is read otherwise than it says, or left out."""
+    """Return notes on options (checked, names without a dash) that are left out or interpreted differently."""
     notes = []
     if pairs.get("cmn", "").lower() in ("live", "prior"):
         notes.append(f"-cmn {pairs['cmn']} is computed as batch: the mean of the whole utterance")

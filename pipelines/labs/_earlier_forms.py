@@ -27,7 +27,7 @@ Reader = Callable[[Old], Cells]
 
 @dataclass(frozen=True)
 class Form:
-    """Where an earlier result had its rounds; `changed`: fields that do not go by their type."""
+    """Where an earlier result kept its rounds; `changed`: fields that are not converted by type."""
 
     timings: Reader
     more: Mapping[str, Reader] = field(default_factory=dict)

@@ -29,7 +29,7 @@ class Decoded(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NetResult(SweepResult, frozen=True, kw_only=True):
-    """What a lab of nets measured: `decoded` has words and best senones by variant; a call's size is its frames."""
+    """Results of a lab of nets: `decoded` has words and best senones by variant; a call's size is its frames."""
 
     decoded: dict[str, Decoded]
 

@@ -95,7 +95,7 @@ class Scoring:
         return one_size(variants, frames or self.frames, what, calls=1, share=share)
 
     def scores(self, settings: Mapping[str, Value]) -> Array:
-        """What the settings make of the speech, f32 [frames, senones]."""
+        """Score the speech with these settings, f32 [frames, senones]."""
         from pipelines.experiments.scoring_replay import scoring_s
 
         config, replays = self._ready(settings)

@@ -55,7 +55,7 @@ class Workers(Parameters, frozen=True, kw_only=True):
 
 
 class Delayed(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one worker, over all rounds: seconds by kind of work, and updates between copy and use by how often."""
+    """Totals of one worker over all rounds: seconds by kind of work; counts of updates between copy and use."""
 
     seconds: dict[str, float]
     delays: dict[int, int]

@@ -106,7 +106,7 @@ def per_frame(result: SweepResult) -> Timings:
 
 
 def waiting_ms(batch: int) -> float:
-    """How long the first frame of a batch waits for the last."""
+    """Return how long the first frame of a batch waits for the last, ms."""
     return FRAME_MS * (batch - 1)
 
 

@@ -70,7 +70,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Gantt:
-    """Who worked when: rows are the categories of y, from the top."""
+    """Work over time: rows are the categories of y, from the top."""
 
     blocks: tuple[Block, ...]
 

@@ -84,7 +84,7 @@ def measure(params: Params, desk: Desk) -> SweepResult:
 
 
 def flops_per_s(n: int, seconds: float) -> float:
-    """Of a product of square matrices."""
+    """Operations per second of a product of square matrices."""
     return 2 * n**3 / seconds
 
 

@@ -189,7 +189,7 @@ class Desk:
         return self.stage(name, "scoring", cost, ("calls",))
 
     def _calls(self, function: Callable[[], object], inner: int | None) -> int:
-        """How many calls a turn makes; the first of all, which compile or touch memory first, are over then."""
+        """Choose the number of calls of a turn; makes the first calls here, which compile or touch memory."""
         self.check()
         function()
         if inner is not None:

@@ -77,7 +77,7 @@ def measure(params: Params, desk: Desk) -> SweepResult:
 
 
 def in_arrays(elements: int, desk: Desk) -> Operations:
-    """Of every way of computing over arrays, "way, operation"."""
+    """Names of all variants over arrays, "way, operation"."""
     made: Operations = {}
     chance = np.random.default_rng(0)
     for dtype in DTYPES:
@@ -195,7 +195,7 @@ def alone(result: SweepResult) -> Timings:
 
 
 def nanoseconds(elements: int, seconds: float) -> float:
-    """Of an element."""
+    """Nanoseconds per element."""
     return 1e9 * seconds / elements
 
 

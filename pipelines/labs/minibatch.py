@@ -111,7 +111,7 @@ def _last(run: Run) -> float:
 
 
 def best(result: Result) -> dict[int, Run]:
-    """Of each size the training whose loss is lowest in the end."""
+    """Return for each size the training with the lowest final loss."""
     chosen: dict[int, Run] = {}
     for run in result.runs:
         if run.size not in chosen or _last(run) < _last(chosen[run.size]):

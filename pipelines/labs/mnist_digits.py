@@ -173,7 +173,7 @@ class _Course:
             torch.accelerator.synchronize()
 
     def passes(self, test: tuple[F32, I64]) -> Passes:
-        """What was measured, with the share of `test` that is recognised."""
+        """Return the timings, with the share of `test` that is recognised."""
         import torch
 
         with torch.no_grad():
@@ -183,7 +183,7 @@ class _Course:
 
 
 def most(passes: Passes) -> float:
-    """What a device that computes in no time could gain at most: the whole over what is left (Amdahl)."""
+    """Upper bound of the gain from a device that computes in no time: the whole over the rest (Amdahl)."""
     return seconds(passes.seconds) / max(seconds(passes.seconds) - seconds(passes.parts["computing"]), 1e-12)
 
 

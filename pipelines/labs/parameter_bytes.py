@@ -43,7 +43,7 @@ class Params(Parameters, frozen=True, kw_only=True):
 
 
 def parameter_bytes(senones: int, gaussians: int, dimensions: int) -> int:
-    """Of mixtures: two numbers a dimension and a constant for each Gaussian."""
+    """Bytes of mixtures: two numbers a dimension and a constant for each Gaussian."""
     return senones * gaussians * (2 * dimensions + 1) * FLOAT
 
 
@@ -142,11 +142,11 @@ class Workload:
         return variant(self.gaussians, self.dimensions, batch)
 
     def bytes(self, senones: int) -> int:
-        """Of its parameters."""
+        """Bytes of its parameters."""
         return parameter_bytes(senones, self.gaussians, self.dimensions)
 
     def flops_per_s(self, batch: int, senones: int, seconds: float) -> float:
-        """Of a call that scores a batch in that time."""
+        """Operations per second of a call that scores a batch in that time."""
         return 2.0 * batch * self.bytes(senones) / FLOAT / seconds
 
 

@@ -76,7 +76,7 @@ class Result(Measured, frozen=True, kw_only=True):
 
 
 def measure(params: Params, desk: Desk) -> Result:
-    """What each layer costs; then one worker, two and `most` in turns, on the same minibatches."""
+    """Measure the cost of each layer; then one worker, two and `most` in turns, on the same minibatches."""
     from pipelines.training.parallel import lessons as labelled
     from pipelines.training.parallel.job import Job, Task
 

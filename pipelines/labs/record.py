@@ -26,7 +26,7 @@ KEY: Final = "lab"
 
 
 class Stored(TypedDict, total=False):
-    """What is kept in the session: `measured` and `finding` once there are."""
+    """The record in the session; `measured` and `finding` are added when they exist."""
 
     name: str
     parameters: dict[str, object]
@@ -49,7 +49,7 @@ class Record:
 
     @cached_property
     def chart(self) -> Chart | None:
-        """What there is to draw, worked out once; None where nothing was measured, or nothing that can be drawn."""
+        """The chart, computed once; None if nothing was measured, or nothing that can be drawn."""
         if self.measured is None:
             return None
         try:

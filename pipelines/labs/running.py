@@ -53,7 +53,7 @@ class Request:
 
 @dataclass
 class Outcome:
-    """How it ended: closed (judged), stopped (by a person) or failed (`problem` says why)."""
+    """How a run ended: closed (judged), stopped (by the user) or failed (reason in `problem`)."""
 
     name: str
     session: Path | None
@@ -109,7 +109,7 @@ def execute(
 
 
 def assignments_of(parameters: Parameters, texts: Sequence[str]) -> dict[str, Value]:
-    """What `--set key=value` says of these parameters; BadInput for what does not fit."""
+    """Parse `--set key=value` for these parameters; raises BadInput for what does not fit."""
     from pipelines.config.options import fitted, options_of
 
     known = {option.key: option for option in options_of(type(parameters))}

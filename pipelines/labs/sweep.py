@@ -171,7 +171,7 @@ class SweepResult(Measured, frozen=True, kw_only=True):
     cache_bytes: dict[int, int] = msgspec.field(default_factory=dict)
 
     def cache_marks(self) -> tuple[Mark, ...]:
-        """Where each level of cache is full, on an axis of bytes: "L1", "L2" …"""
+        """Marks at the size of each cache level, on an axis of bytes: "L1", "L2" …"""
         return tuple(Mark(f"L{level}", float(size), on="x") for level, size in self.cache_bytes.items())
 
 

@@ -178,7 +178,7 @@ def judge(result: SweepResult) -> Finding:
 
 
 def of_saving(best: Ratio | None, whole: Ratio | None) -> Ratio | None:
-    """Of what the look-up saves (1 − `whole`), the share that the best Gaussian saves as well (1 − `best`)."""
+    """Share of the look-up's saving (1 − `whole`) that the best Gaussian alone also saves (1 − `best`)."""
     if best is None or whole is None or whole.ratio >= 1.0:
         return None
     saving = 1.0 - whole.ratio

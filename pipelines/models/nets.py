@@ -57,7 +57,7 @@ class Layer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Card(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the weights are: everything that is needed to compute with them, and where they come from."""
+    """Description of the weights: all that is needed to compute with them, and their origin."""
 
     format: str
     left: Reach
@@ -189,7 +189,7 @@ def load(path: Path | str, senones: int | None = None, dimension: int | None = N
 
 
 def _check_file(path: Path) -> None:
-    """ModelError unless it is a regular file of a size and a header that a net can have."""
+    """Raise ModelError unless it is a regular file of a size and a header that a net can have."""
     try:
         with open_input(path, "a net", LARGEST_FILE) as file:
             announced = int.from_bytes(file.read(8), "little")
@@ -200,7 +200,7 @@ def _check_file(path: Path) -> None:
 
 
 def check_fit(path: Path, card: Card, senones: int | None, dimension: int | None) -> None:
-    """ModelError when the net of `card` does not fit the acoustic model or the front end, where they are given."""
+    """Raise ModelError if the net of `card` does not fit the acoustic model or the front end, if they are given."""
     if senones is not None and card.senones != senones:
         raise ModelError(f"{path} scores {card.senones} senones and the acoustic model has {senones}.")
     if dimension is not None and card.dimension != dimension:

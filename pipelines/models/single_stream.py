@@ -43,7 +43,7 @@ def no_frames(model: AcousticModel) -> Frames:
 
 
 def name_of(base: AcousticModel, components: int, kind: str) -> str:
-    """What a single-stream model of `base` is called; `kind` is "resampled" or "trained"."""
+    """Return the name of a single-stream model of `base`; `kind` is "resampled" or "trained"."""
     recipe = {"single-stream": components, "recipe": RECIPE}
     return f"single-stream-{components}-{kind}-{derived.key(base, recipe)}"
 
@@ -91,7 +91,7 @@ def trained(base: AcousticModel, components: int) -> AcousticModel | None:
 
 
 def shape_of(base: AcousticModel, components: int) -> tuple[int, int, int, int]:
-    """Of the means: [senones, 1, components, dimensions of all streams]."""
+    """Return the shape of the means: [senones, 1, components, dimensions of all streams]."""
     return base.n_senones, 1, components, base.n_streams * base.means.shape[3]
 
 

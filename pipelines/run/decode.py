@@ -268,7 +268,7 @@ class Decoder:
         return 0 if self._measurements is None else self._measurements.other_programs_ns(now, surely=surely)
 
     def _adapt_beam(self, now: int, frames: int, spent_ns: int) -> None:
-        """Let the adaptive beam, if it is on, follow how long the last block took."""
+        """Adapt the beam, if that is on, to the time of the last block."""
         search = self.recogniser.search
         if not self.recogniser.config.search.adaptive_beam:
             return

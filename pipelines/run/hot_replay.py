@@ -327,7 +327,7 @@ class HotReplay:
         return once
 
     def _own_time(self, once: Callable[[], dict[Stage, int]]) -> dict[Stage, int]:
-        """What `once` gives, without what other programs took; nothing where that was most of it."""
+        """Return the result of `once`, without time that other programs took; {} if that was most of it."""
         self._queue.waited_ns()
         start = self._clock()
         found = once()

@@ -16,7 +16,7 @@ class Pace:
         self._start: tuple[int, int] | None = None  # when, frames decoded by then
 
     def forget(self) -> None:
-        """What was decoded so far is no longer counted."""
+        """Stop counting what was decoded so far."""
         self._start = None
 
     def begin(self, frame: int) -> None:

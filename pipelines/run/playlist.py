@@ -193,7 +193,7 @@ def _parts(path: str) -> list[str]:
 
 
 def _alike(one: Sequence[str], other: Sequence[str]) -> int:
-    """How many of the last folders are the same."""
+    """Count how many of the last folders are the same."""
     pairs = enumerate(zip(reversed(one), reversed(other), strict=False))
     return next((n for n, (a, b) in pairs if a != b), min(len(one), len(other)))
 
@@ -252,7 +252,7 @@ def _links(times: int) -> tuple[str, ...]:
 
 
 def _look(files: Sequence[Path], choice: Audio) -> None:
-    """AudioError when none of `files` can be decoded, as their headers say."""
+    """Raise AudioError if none of `files` can be decoded, by their headers."""
     refused = []
     for file in files:
         try:

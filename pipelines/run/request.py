@@ -64,7 +64,7 @@ class Decoded:
 
 @dataclass
 class Result:
-    """What came of a run."""
+    """The result of a run."""
 
     utterances: list[Decoded] = field(default_factory=list)
     wall_ns: int = 0

@@ -56,11 +56,11 @@ class Outcome:
 
 
 class RunOrder(Protocol):
-    """What a run decodes, in which order and with which settings."""
+    """Chooses what a run decodes, in which order and with which settings."""
 
     @property
     def about(self) -> Mapping[str, Any]:
-        """What the session's meta says of it from the beginning."""
+        """The initial entries in the session's meta."""
 
     def prepare(self, recogniser: Recogniser, build: Callable[[Config], Recogniser]) -> None:
         """Prepare what is needed in addition to `recogniser`; part of set-up, and may raise Cancelled."""
@@ -130,7 +130,7 @@ def execute(
 
 
 def _tell_of_devices(recogniser: Recogniser, journal: Journal) -> None:
-    """What recording the devices' events took, where there were any."""
+    """Report the cost of recording the devices' events, if there were any."""
     timers = [work.timer for work in recogniser.devices.values()]
     if any(timer.events for timer in timers):
         cost = max(timer.ns_per_event for timer in timers)

@@ -90,7 +90,7 @@ class Lattice:
 
 
 def no_lattice() -> LatticeArrays:
-    """What kernels are given where no alternatives are kept."""
+    """Return the arrays that kernels get if no alternatives are kept."""
     one = np.empty(1, dtype=np.int32), np.empty(1, dtype=np.float32)
     pairs = np.empty((1, 2), dtype=np.int32)
     return LatticeArrays(pairs, one[1], one[0], one[1], one[0], one[0], np.zeros(1, dtype=np.int32))

@@ -44,7 +44,7 @@ CARD = "card.json"
 
 @dataclass(frozen=True)
 class Report:
-    """How a net does at some point of its training."""
+    """Quality of a net at some point of its training."""
 
     frames: int
     epoch: int

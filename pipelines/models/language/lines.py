@@ -79,7 +79,7 @@ class Lines(Iterator[str]):
         raise StopIteration
 
     def problem(self, what: str) -> LanguageModelError:
-        """What is wrong in the latest line, as one sentence."""
+        """Describe the error in the latest line, as one sentence."""
         return LanguageModelError(f"{self.file}, line {self.number}: {what}.")
 
     def _name_other(self, head: bytes) -> None:

@@ -143,7 +143,7 @@ def _graph_of(path: Path, content: bytes) -> Any:
 
 
 class _Graph:
-    """What is taken from a GraphProto."""
+    """The used parts of a GraphProto."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

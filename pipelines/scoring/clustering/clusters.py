@@ -60,7 +60,7 @@ class Clusters:
     sizes: Array
 
     def __post_init__(self) -> None:
-        """ArrayError unless every panel is in a cluster that there is."""
+        """Raise ArrayError unless every panel is in an existing cluster."""
         streams, number = self.sizes.shape
         groups, depth = -(-number // LANES), self.gaussians.shape[2]
         check("sizes", self.sizes, np.int64, (streams, number))
@@ -70,7 +70,7 @@ class Clusters:
         check_indices("of_panel", self.of_panel, number)
 
     def check_for(self, gaussians: Array) -> None:
-        """ArrayError unless these are clusters of `gaussians` f32 [groups, streams, slots, 2·D + 1, 16]."""
+        """Raise ArrayError unless these are clusters of `gaussians` f32 [groups, streams, slots, 2·D + 1, 16]."""
         depth = self.gaussians.shape[2]
         check("gaussians", gaussians, np.float32, (*self.of_panel.shape, depth, LANES))
 

@@ -48,7 +48,7 @@ class Codebook:
     children: Array
 
     def __post_init__(self) -> None:
-        """ArrayError unless the arrays fit each other, and every path down the tree ends at a codeword."""
+        """Raise ArrayError unless the arrays fit each other, and every path down the tree ends at a codeword."""
         streams, size, dim = self.words.shape
         nodes = self.planes.shape[1]
         check("words", self.words, np.float32, (streams, size, dim))

@@ -53,7 +53,7 @@ class Shortlists:
     lanes: Array
 
     def __post_init__(self) -> None:
-        """ArrayError unless every list is a stretch of the items."""
+        """Raise ArrayError unless every list is a range of the items."""
         streams, size, _ = self.codebook.words.shape
         check("start", self.start, np.int32, (streams, size, None))
         check("items", self.items, np.uint8, (None,))

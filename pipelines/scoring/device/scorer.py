@@ -373,7 +373,7 @@ class DeviceScorer:
         self._frame = frame
 
     def _drop(self) -> None:
-        """Let go of a block that was begun and is not wanted any more."""
+        """Discard a block that was begun and is no longer needed."""
         begun, self._begun = self._begun, None
         if begun is not None and self._spare is None:
             self._work.wait_for(begun.ready, begun.stream)

@@ -200,7 +200,7 @@ class Frontier:
             self.step() if self._replay is None else self._replay()
 
     def moves(self, frames: int) -> Iterator[tuple[Tensor, Tensor]]:
-        """What comes down after a block: host tensors and those on the device that go into them."""
+        """Return the copies after a block: host tensors and those on the device that go into them."""
         for name, here in self._here.items():
             part = slice(frames if here.ndim and name not in ("state", "cost") else None)
             yield here[part], self._there[name][part]

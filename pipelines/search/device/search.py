@@ -124,7 +124,7 @@ class DeviceSearch:
         self._peak = Room(0, 0)
 
     def take_notices(self) -> list[str]:
-        """What the person who watches should know, each sentence once."""
+        """Return new messages on the device for the user, each once."""
         return self._work.take_notices()
 
     def advance(
@@ -270,7 +270,7 @@ class DeviceSearch:
         return found
 
     def _larger(self, room: Room, counts: Array) -> Room | None:
-        """What room the block needs that did not fit into `room`; None if it did."""
+        """Return the room for a block that did not fit into `room`; None if it did."""
         full = int(np.bitwise_or.reduce(counts[:, :, COUNTS.index("full")], axis=None))
         tokens, arcs = room
         if full & 1 and tokens < self._token_limit():

@@ -79,7 +79,7 @@ class _Automaton:
         self._add(Alternatives(choices), 0, 1)
 
     def fst(self) -> Fst:
-        """What was built, without output labels."""
+        """Return the built transducer, without output labels."""
         source, label, weight, target = (np.array(c) for c in zip(*self._arcs, strict=True))
         final = np.full(self._n_states, np.inf, dtype=np.float32)
         final[1] = 0.0

@@ -49,7 +49,7 @@ class Source:
 
 
 def source(recipe: Recipe, definition: ModelDefinition) -> Source:
-    """What `recipe` wants recognised; BadInput in one sentence for what cannot be."""
+    """Return the source for `recipe`; raises BadInput (one sentence) if it cannot be read."""
     if recipe.grammar:
         return _sentences(recipe, definition)
     model, words = language(recipe, definition)

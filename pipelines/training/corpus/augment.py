@@ -32,7 +32,7 @@ Samples = F32
 
 @dataclass(frozen=True)
 class Change:
-    """What is done to one utterance; the defaults leave it alone."""
+    """Changes to one utterance; the defaults make none."""
 
     speed: float = 1.0
     warp: float = 1.0

@@ -42,7 +42,7 @@ RECIPE = "recipe.json"
 
 @dataclass(frozen=True)
 class DataRecipe:
-    """What the shards are made of. `human` names unlabelled recordings, the last of which is held out."""
+    """Sources of the shards. `human` names unlabelled recordings, the last of which is held out."""
 
     text: str = str(SENTENCES)
     passes: int = 2
@@ -67,7 +67,7 @@ class DataRecipe:
 
 @dataclass(frozen=True)
 class Source:
-    """Where an utterance comes from: a sentence and its voice, or seconds of a recording."""
+    """Origin of an utterance: a sentence and its voice, or seconds of a recording."""
 
     voice: str = ""
     text: str = ""
@@ -88,7 +88,7 @@ class Frames:
 
 
 def plan(recipe: DataRecipe) -> tuple[list[Source], list[Source]]:
-    """What is trained on, in the order of the shards, and what is held out."""
+    """Return the training utterances in the order of the shards, and the held-out ones."""
     chosen = sentences(Path(recipe.text), "training")
     if len(chosen) <= recipe.held_out:
         raise CorpusError(

@@ -31,7 +31,7 @@ def split(costs: Sequence[float], workers: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Stage:
-    """What a worker's layers take, in seconds: forward, backward with the update, and to send what they say."""
+    """Seconds of a worker's layers: forward, backward with the update, and sending their outputs."""
 
     forward: float
     backward: float
@@ -40,7 +40,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Slot:
-    """What a worker would do, in seconds from the beginning."""
+    """A simulated task of a worker, in seconds from the beginning."""
 
     worker: int
     batch: int

@@ -70,7 +70,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class Span(msgspec.Struct, frozen=True, array_like=True):
-    """What a worker did: nanoseconds of its clock, and the number of the minibatch (-1: none)."""
+    """An action of a worker: nanoseconds of its clock, and the number of the minibatch (-1: none)."""
 
     kind: Kind
     begin: int

@@ -74,7 +74,7 @@ class Standstill:
         return self._looks >= LOOKS
 
     def _seconds(self) -> list[float]:
-        """Of a processor that each worker took; nothing as long as not all have been started."""
+        """Processor seconds of each worker; empty until all have started."""
         if not self._workers:
             found = psutil.Process(self._launcher).children()
             self._workers = found if len(found) >= self._expected else ()
@@ -197,7 +197,7 @@ def _end(torchrun: subprocess.Popen[bytes]) -> None:
 
 
 def _died(place: Path, status: int) -> WorkerDied:
-    """What torchrun says of the first worker that ended, with that worker's own last words."""
+    """Describe the first worker that ended, with its own last words, from torchrun's output."""
     said = (place / "torchrun.log").read_text(encoding="utf-8", errors="replace")
     cause = _ROOT_CAUSE.search(said)
     if cause is None:
@@ -211,7 +211,7 @@ def _died(place: Path, status: int) -> WorkerDied:
 
 
 def _last_words(place: Path) -> str:
-    """Of the workers, what they wrote so far."""
+    """Return what the workers wrote so far."""
     logs = sorted(place.glob("*/attempt_0/*/stderr.log"))
     return _tail("\n".join(path.read_text(encoding="utf-8", errors="replace") for path in logs))
 

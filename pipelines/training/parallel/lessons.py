@@ -112,7 +112,7 @@ def of(frames: Frames, senones: Array, outputs: str, context: int, seed: int, ex
 
 
 def _classes(outputs: str) -> tuple[int, I64]:
-    """How many classes there are, and that of each senone."""
+    """Return the number of classes, and the class of each senone."""
     from pipelines.models import sphinx
 
     mdef = sphinx.load(sphinx.default_directory()).mdef

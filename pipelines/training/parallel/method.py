@@ -17,7 +17,7 @@ from pipelines.training.parallel.peers import Peers
 
 @dataclass
 class Done:
-    """What a piece came to, as the first worker knows it."""
+    """Result of a piece, as the first worker knows it."""
 
     examples: int
     updates: int
@@ -36,7 +36,7 @@ class Training(Protocol):
 
 @dataclass(frozen=True)
 class Setting:
-    """Where a worker trains: among whom, on which data, on which device. `back`: a second group of the same workers."""
+    """Context of a worker: its group, data and device. `back`: a second group of the same workers."""
 
     peers: Peers
     back: Peers

@@ -40,7 +40,7 @@ class Diary:
 
     @contextmanager
     def doing(self, kind: Kind, batch: int = -1) -> Iterator[None]:
-        """What happens in the context is `kind`, of minibatch `batch`."""
+        """Record the time in the context as `kind`, of minibatch `batch`."""
         begin = now_ns()
         yield
         if self._settled is not None:

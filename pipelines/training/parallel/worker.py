@@ -104,5 +104,5 @@ def _piece(
 
 
 def widest(tasks: Sequence[Task]) -> int:
-    """How many processes a job needs."""
+    """Return the number of processes that a job needs."""
     return max(task.ranks for task in tasks)
