@@ -167,7 +167,7 @@ class TorchDevice(_Torch):
 
     @_translating_losses
     def follow(self, stream: int, event: Event) -> None:
-        """What is given to `stream` from now on waits for `event`."""
+        """Make later work on `stream` wait for `event`."""
         self._streams[stream].wait_event(event)
 
     def host_tensor(self, shape: tuple[int, ...], dtype: torch.dtype, *, pinned: bool) -> Tensor:

@@ -59,7 +59,7 @@ class DeviceWork:
 
     @contextmanager
     def launching(self, stage: int, first_frame: int, frames: int) -> Iterator[None]:
-        """What the host does in the context is `stage` (of the decode lane), but for its waits."""
+        """Record the host's time in the context, without its waits, as `stage` of the decode lane."""
         self._launch, self._since = (stage, first_frame, frames), self.now()
         try:
             yield

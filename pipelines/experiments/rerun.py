@@ -294,7 +294,7 @@ class Piece:
 
 
 class Taken:
-    """Recordings of an arm, one per decode."""
+    """The recording of an arm, decode after decode."""
 
     def __init__(self, recorder: Recorder, costs: Mapping[tuple[int, int], Cost], roof_table: RoofTable) -> None:
         stages = {stage.id: stage for stage in recorder.stages}

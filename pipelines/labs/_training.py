@@ -55,7 +55,7 @@ class Workers(Parameters, frozen=True, kw_only=True):
 
 
 class Delayed(msgspec.Struct, frozen=True, kw_only=True):
-    """Totals of one worker over all rounds: seconds by kind of work; counts of updates between copy and use."""
+    """Totals of one worker: `seconds` by kind of work; `delays`: how often each number of updates from copy to use."""
 
     seconds: dict[str, float]
     delays: dict[int, int]

@@ -77,7 +77,7 @@ def measure(params: Params, desk: Desk) -> SweepResult:
 
 
 def in_arrays(elements: int, desk: Desk) -> Operations:
-    """Names of all variants over arrays, "way, operation"."""
+    """Return the operations over arrays, each by the name "variant, operation"."""
     made: Operations = {}
     chance = np.random.default_rng(0)
     for dtype in DTYPES:
