@@ -130,7 +130,7 @@ class TorchDevice(_Torch):
 
     @_translating_losses
     def done(self, event: Event) -> bool:
-        """True once the event has happened."""
+        """Whether the event has happened."""
         return bool(event.query())
 
     @_translating_losses
@@ -262,7 +262,7 @@ class QueueDevice(_Torch):
         return _QueueEvent()
 
     def done(self, event: _QueueEvent) -> bool:
-        """True once the host has seen the event."""
+        """Whether the host has seen it."""
         return event.at_ns > 0
 
     def wait(self, event: _QueueEvent) -> None:

@@ -107,7 +107,7 @@ class HostDevice:
     mark = record
 
     def done(self, event: _HostEvent) -> bool:
-        """True once the thread has reached the event."""
+        """Whether the thread has come to it."""
         return event.at_ns > 0
 
     def wait(self, event: _HostEvent) -> None:
